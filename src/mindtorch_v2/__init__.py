@@ -1,0 +1,39 @@
+"""A torch-compatible eager runtime on NumPy, with a profiler at its centre.
+
+`import mindtorch_v2 as torch`: the public names, nothing else.
+"""
+
+from __future__ import annotations
+
+from . import _surface
+from ._autograd.backward import backward as _backward  # noqa: F401
+from ._autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from ._core import dtype as _dtype
+from ._core.device import device, get_default_device, set_default_device
+from ._core.dtype import can_cast, dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
+from ._core.memory_format import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    sparse_coo,
+    strided,
+)
+from ._core.printing import set_printoptions
+from ._core.size import Size
+from ._core.tensor import Tensor
+
+__version__ = "2.13.0"
+
+globals().update({d.name: d for d in _dtype.DTYPES})
+globals().update(_dtype.ALIASES)
+globals().update(_surface.functions())

@@ -1,0 +1,1 @@
+"""Autograd: the graph that ops leave behind, and the engine that walks it."""

@@ -1,0 +1,147 @@
+"""no_grad, enable_grad, set_grad_enabled, inference_mode: context managers and decorators."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from .._core.threads import threads
+
+
+class _GradMode:
+    """Sets grad mode inside a block, or inside every call of a decorated function."""
+
+    _mode = False
+
+    def __init__(self) -> None:
+        self._previous: list[bool] = []
+
+    def __enter__(self) -> None:
+        state = threads.state
+        self._previous.append(state.grad_enabled)
+        state.grad_enabled = self._mode
+
+    def __exit__(self, *exc: Any) -> None:
+        threads.state.grad_enabled = self._previous.pop()
+
+    def clone(self) -> _GradMode:
+        return type(self)()
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.isgeneratorfunction(function):
+            return self._wrap_generator(function)
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return function(*args, **kwargs)
+
+        return call
+
+    def _wrap_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A generator runs in the mode, its caller does not."""
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            try:
+                with self.clone():
+                    value = next(generator)
+                while True:
+                    sent = yield value
+                    with self.clone():
+                        value = generator.send(sent)
+            except StopIteration as stop:
+                return stop.value
+
+        return call
+
+
+def _decorator_form(cls: type, function: Any) -> Any:
+    made = object.__new__(cls)
+    if function is None:
+        return made
+    made.__init__()  # type: ignore[misc]
+    return made(function)
+
+
+class no_grad(_GradMode):
+    """Inside, no history is recorded. Also a decorator, with or without brackets."""
+
+    def __new__(cls, orig_func: Any = None) -> Any:
+        return _decorator_form(cls, orig_func)
+
+    def __init__(self, orig_func: Any = None) -> None:
+        super().__init__()
+
+
+class enable_grad(_GradMode):
+    """Inside, history is recorded again."""
+
+    _mode = True
+
+    def __new__(cls, orig_func: Any = None) -> Any:
+        return _decorator_form(cls, orig_func)
+
+    def __init__(self, orig_func: Any = None) -> None:
+        super().__init__()
+
+
+class set_grad_enabled(_GradMode):
+    """Sets grad mode at once; as a context manager, puts it back at the end."""
+
+    def __init__(self, mode: bool) -> None:
+        self._mode = bool(mode)
+        self._before = threads.state.grad_enabled
+        self._previous = []
+        threads.state.grad_enabled = self._mode
+
+    def __enter__(self) -> None:
+        self._previous.append(self._before)
+        threads.state.grad_enabled = self._mode
+
+    def clone(self) -> _GradMode:
+        return set_grad_enabled(self._mode)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        threads.state.grad_enabled = self._before
+        return super().__call__(function)
+
+
+class inference_mode(_GradMode):
+    """As no_grad, for code that never needs its results in autograd."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        return _decorator_form(cls, None if isinstance(mode, bool) else mode)
+
+    def __init__(self, mode: Any = True) -> None:
+        super().__init__()
+        self._on = mode if isinstance(mode, bool) else True
+        self._before: list[bool] = []
+
+    def __enter__(self) -> None:
+        state = threads.state
+        self._previous.append(state.grad_enabled)
+        self._before.append(state.inference)
+        if self._on:
+            state.grad_enabled = False
+        state.inference = self._on
+
+    def __exit__(self, *exc: Any) -> None:
+        super().__exit__(*exc)
+        threads.state.inference = self._before.pop()
+
+    def clone(self) -> _GradMode:
+        return inference_mode(self._on)
+
+
+def is_grad_enabled() -> bool:
+    """Whether ops record history on this thread."""
+    return threads.state.grad_enabled
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether this thread is inside inference_mode."""
+    return threads.state.inference

@@ -1,0 +1,42 @@
+"""Bringing a gradient to its input's shape and dtype, so that no formula needs to mention broadcasting."""
+
+from __future__ import annotations
+
+from .._core import dtype as dt
+from .._core.tensor import Tensor
+from .._dispatch.registry import aten
+from .node import Node
+
+
+def sum_to_shape(grad: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Sum over the dimensions that broadcasting added or stretched."""
+    given = grad._array.shape
+    lead = len(given) - len(shape)
+    dims = [*range(lead), *[i + lead for i, n in enumerate(shape) if n == 1 and given[i + lead] != 1]]
+    if dims:
+        grad = aten.sum(grad, dims, True)
+    return aten.view(grad, shape) if lead > 0 else grad
+
+
+def to_input(node: Node, position: int, grad: Tensor) -> Tensor:
+    """The gradient as the input at `position` takes it."""
+    expected = node.inputs[position]
+    if expected is None:
+        return grad
+    shape, np_dtype = expected
+    array = grad._array
+    if array.shape != shape:
+        if not _broadcasts(shape, array.shape):
+            raise RuntimeError(f"Function {node.name()} returned an invalid gradient at index {position} - got "
+                               f"{list(array.shape)} but expected shape compatible with {list(shape)}")
+        grad = sum_to_shape(grad, shape)
+    if array.dtype != np_dtype:
+        if array.dtype.kind == "c" and np_dtype.kind != "c":
+            grad = aten.real(grad)
+        if grad._array.dtype != np_dtype:
+            grad = grad.to(dt.from_numpy(np_dtype))  # type: ignore[attr-defined]
+    return grad
+
+
+def _broadcasts(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
+    return len(small) <= len(large) and all(n in (1, m) for n, m in zip(reversed(small), reversed(large), strict=False))

@@ -1,0 +1,21 @@
+"""Dispatch keys: one bit each, or-ed over an op's tensors. No bit at all means the shortest path."""
+
+from __future__ import annotations
+
+AUTOGRAD = 1  # requires grad
+PYTHON = 2  # a subclass that wants to see the call (__torch_function__, __torch_dispatch__)
+META = 4  # has a shape and no memory
+NPU = 8  # lives on an Ascend device
+SPARSE = 16  # indices and values instead of a dense buffer
+BATCHED = 32  # stands for one sample inside vmap
+
+# Bits that decide where a kernel runs; a tensor has at most one.
+BACKENDS = META | NPU | SPARSE
+
+NAMES = {AUTOGRAD: "Autograd", PYTHON: "Python", META: "Meta", NPU: "NPU", SPARSE: "Sparse", BATCHED: "Batched"}
+
+
+def describe(keys: int) -> str:
+    """The keys' names, for messages."""
+    names = [name for bit, name in NAMES.items() if keys & bit] or ["CPU"]
+    return "+".join(names)

@@ -1,0 +1,60 @@
+"""Memory formats (how dimensions are ordered in memory) and layouts (how a tensor stores its elements)."""
+
+from __future__ import annotations
+
+from typing import NoReturn, TypeVar
+
+_Kind = TypeVar("_Kind", bound="_Named")
+
+
+class _Named:
+    """A value that is nothing but its name: one object per name, compared by identity, pickled by name."""
+
+    __slots__ = ("_name",)
+    _name: str
+
+    def __new__(cls) -> _Named:
+        raise TypeError(f"cannot create 'torch.{cls.__name__}' instances")
+
+    def __setattr__(self, attribute: str, value: object) -> NoReturn:
+        raise AttributeError(f"'torch.{type(self).__name__}' object has no attribute '{attribute}'")
+
+    def __repr__(self) -> str:
+        return f"torch.{self._name}"
+
+    def __reduce__(self) -> str:
+        return self._name  # pickle looks this name up in the module of the class
+
+
+class memory_format(_Named):
+    """The order in which a tensor's dimensions lie in memory."""
+
+    __slots__ = ()
+
+
+class layout(_Named):
+    """How a tensor stores its elements: as a strided block, or in one of the sparse ways."""
+
+    __slots__ = ()
+
+
+def _declare(kind: type[_Kind], name: str) -> _Kind:
+    made: _Kind = object.__new__(kind)
+    object.__setattr__(made, "_name", name)
+    return made
+
+
+contiguous_format = _declare(memory_format, "contiguous_format")
+preserve_format = _declare(memory_format, "preserve_format")
+channels_last = _declare(memory_format, "channels_last")
+channels_last_3d = _declare(memory_format, "channels_last_3d")
+legacy_contiguous_format = contiguous_format
+
+strided = _declare(layout, "strided")
+sparse_coo = _declare(layout, "sparse_coo")
+sparse_csr = _declare(layout, "sparse_csr")
+sparse_csc = _declare(layout, "sparse_csc")
+sparse_bsr = _declare(layout, "sparse_bsr")
+sparse_bsc = _declare(layout, "sparse_bsc")
+jagged = _declare(layout, "jagged")
+_mkldnn = _declare(layout, "_mkldnn")

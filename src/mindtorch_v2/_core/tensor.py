@@ -1,0 +1,242 @@
+"""Tensor: a NumPy array seen through torch's eyes. Ops are added by the surface, history by autograd."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import dtype as _dtype
+from .device import device as Device
+from .keys import AUTOGRAD, META, NPU
+from .size import Size, of_shape
+from .storage import Storage, allocation, owner_of, report_finaliser
+
+_new = object.__new__
+_CPU = Device("cpu")
+_META = Device("meta")
+
+
+class Tensor:
+    """A multi-dimensional array with autograd history.
+
+    `_array` is the strided view of the data; `_keys` the dispatch keys (0: dense, on the CPU, no grad);
+    `_storage` the shared buffer, or None as long as nobody shares it; `_base` the tensor this is a view of.
+    `_node`, `_output_nr` are set where the AUTOGRAD key is: the node that made it, or its AccumulateGrad.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_array", "_base", "_grad", "_keys", "_node", "_output_nr", "_storage")
+
+    _is_param = False
+
+    # ------------------------------------------------------------------ what it looks like
+
+    @property
+    def shape(self) -> Size:
+        return of_shape(self._array.shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        if dim is None:
+            return of_shape(self._array.shape)
+        shape = self._array.shape
+        if not -len(shape) <= dim < len(shape):
+            limit = max(len(shape), 1)
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
+        return shape[dim]
+
+    @property
+    def ndim(self) -> int:
+        return self._array.ndim
+
+    def dim(self) -> int:
+        return self._array.ndim
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        return self._array.size
+
+    nelement = numel
+
+    @property
+    def dtype(self) -> _dtype.dtype:
+        return _dtype.from_numpy(self._array.dtype)
+
+    @property
+    def device(self) -> Device:
+        keys = self._keys
+        if not keys & (META | NPU):
+            return _CPU
+        return _META if keys & META else self._array.device
+
+    @property
+    def itemsize(self) -> int:
+        return self._array.itemsize
+
+    def element_size(self) -> int:
+        return self._array.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self._array.nbytes
+
+    def stride(self, dim: int | None = None) -> Any:
+        array = self._array
+        item = array.itemsize
+        strides = tuple(s // item for s in array.strides)
+        return strides if dim is None else strides[dim]
+
+    def storage_offset(self) -> int:
+        array = self._array
+        owner = owner_of(array)
+        if owner is array:
+            return 0
+        return (array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]) // array.itemsize
+
+    def data_ptr(self) -> int:
+        return self._array.__array_interface__["data"][0] if self._array.size else 0
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self._array.dtype.kind == "c"
+
+    def is_signed(self) -> bool:
+        return self.dtype.is_signed
+
+    # ------------------------------------------------------------------ history
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._keys & AUTOGRAD != 0
+
+    @property
+    def is_leaf(self) -> bool:
+        return not self._keys & AUTOGRAD or self._node.is_accumulator
+
+    @property
+    def grad_fn(self) -> Any:
+        if not self._keys & AUTOGRAD or self._node.is_accumulator:
+            return None
+        return self._node
+
+    @property
+    def output_nr(self) -> int:
+        return self._output_nr if self._keys & AUTOGRAD else 0
+
+    @property
+    def _version(self) -> int:
+        storage = self._storage
+        return 0 if storage is None else storage.version
+
+    def _is_view(self) -> bool:
+        return self._base is not None
+
+    # ------------------------------------------------------------------ devices that may exist elsewhere
+
+    @property
+    def is_cpu(self) -> bool:
+        return not self._keys & (META | NPU)
+
+    @property
+    def is_meta(self) -> bool:
+        return self._keys & META != 0
+
+    @property
+    def is_npu(self) -> bool:
+        return self._keys & NPU != 0
+
+
+def make_tensor(array: np.ndarray) -> Tensor:
+    """A tensor around freshly allocated memory."""
+    tensor = _new(Tensor)
+    tensor._array = array
+    tensor._keys = 0
+    tensor._storage = None
+    tensor._base = None
+    if allocation.on_alloc is not None:
+        allocated(tensor)
+    return tensor
+
+
+def make_view(array: np.ndarray, of: Tensor) -> Tensor:
+    """A tensor that looks at the memory of another and remembers which."""
+    tensor = _new(Tensor)
+    tensor._array = array
+    tensor._keys = 0
+    storage = of._storage
+    tensor._storage = storage_of(of) if storage is None else storage
+    base = of._base
+    tensor._base = of if base is None else base
+    return tensor
+
+
+def make_alias(array: np.ndarray, of: Tensor) -> Tensor:
+    """A tensor that shares the memory of another but not its history, as detach() gives."""
+    tensor = _new(Tensor)
+    tensor._array = array
+    tensor._keys = of._keys & ~AUTOGRAD
+    storage = of._storage
+    tensor._storage = storage_of(of) if storage is None else storage
+    tensor._base = None
+    return tensor
+
+
+def make_external(array: np.ndarray) -> Tensor:
+    """A tensor around memory that was allocated elsewhere."""
+    tensor = _new(Tensor)
+    tensor._array = array
+    tensor._keys = 0
+    tensor._storage = Storage(owner_of(array), external=True)
+    tensor._base = None
+    return tensor
+
+
+def make_meta(shape: tuple[int, ...], np_dtype: np.dtype, strides: tuple[int, ...] | None = None) -> Tensor:
+    """A tensor with a shape and no memory: an array of that shape over a single element, which nobody reads."""
+    tensor = _new(Tensor)
+    if strides is None:
+        strides = contiguous_strides(shape, np_dtype.itemsize)
+    tensor._array = np.lib.stride_tricks.as_strided(np.empty((), np_dtype), shape, strides)
+    tensor._keys = META
+    tensor._storage = Storage(tensor._array, external=True, device="meta")
+    tensor._base = None
+    return tensor
+
+
+def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Byte strides of a row-major array."""
+    strides = []
+    step = itemsize
+    for n in reversed(shape):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
+
+
+def storage_of(tensor: Tensor) -> Storage:
+    """The tensor's storage, made now if nobody needed it before."""
+    storage = tensor._storage
+    if storage is None:
+        storage = tensor._storage = Storage(owner_of(tensor._array))
+    return storage
+
+
+def allocated(tensor: Tensor) -> None:
+    """Tell the allocation hook of a tensor with fresh memory."""
+    hook = allocation.on_alloc
+    if hook is not None:
+        owner = owner_of(tensor._array)
+        hook(owner.nbytes, id(owner), "cpu")
+
+
+def _tensor_freed(self: Tensor) -> None:
+    # A tensor with a storage is reported by that storage; one without owns its memory alone.
+    hook = allocation.on_free
+    if hook is not None and self._storage is None:
+        owner = owner_of(self._array)
+        hook(owner.nbytes, id(owner), "cpu")
+
+
+report_finaliser(Tensor, _tensor_freed)

@@ -1,0 +1,51 @@
+"""What each thread carries with it: grad mode, the autograd counter, and whoever watches its ops."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+class ThreadState:
+    """The state of one thread. Ops read it only when something unusual is going on, so it stays plain."""
+
+    __slots__ = (
+        "autocast",
+        "detail",
+        "extend",
+        "grad_enabled",
+        "inference",
+        "modes",
+        "module_enter",
+        "module_exit",
+        "saved_tensor_hooks",
+        "sequence",
+        "span",
+    )
+
+    def __init__(self) -> None:
+        self.grad_enabled = True
+        self.inference = False
+        # The number that the next autograd node of this thread gets.
+        self.sequence = 0
+        # Recording: at most one of `extend` and `detail` is set (see _dispatch.observer).
+        self.extend: Callable[[tuple[int, ...]], None] | None = None
+        self.detail: Callable[[int, int, int, int, tuple[Any, ...]], None] | None = None
+        self.span: Callable[[str, int, int, int, int], None] | None = None
+        self.module_enter: Callable[[Any], None] | None = None
+        self.module_exit: Callable[[Any], None] | None = None
+        # Python-level interception (function and dispatch modes, autocast), innermost last.
+        self.modes: list[Any] = []
+        self.autocast: Any = None
+        self.saved_tensor_hooks: list[Any] = []
+
+
+class _Threads(threading.local):
+    """`threads.state` is the calling thread's ThreadState; threading.local runs __init__ once per thread."""
+
+    def __init__(self) -> None:
+        self.state = ThreadState()
+
+
+threads = _Threads()

@@ -1,0 +1,257 @@
+"""The text of a generated entry: one template, filled in from an op's schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .overloads import varargs
+from .registry import OpSpec, functional_form
+from .schema import REQUIRED, Argument
+
+_INDENT = "    "
+
+
+class _Text:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.depth = 0
+
+    def add(self, *lines: str) -> None:
+        self.lines += [_INDENT * self.depth + line for line in lines]
+
+    def begin(self, line: str) -> None:
+        self.add(line)
+        self.depth += 1
+
+    def end(self) -> None:
+        self.depth -= 1
+
+
+def _literal(value: Any) -> str:
+    return "REQUIRED" if value is REQUIRED else repr(value)
+
+
+def _signature(op: OpSpec, extras: list[str]) -> tuple[str, list[str]]:
+    """The parameter list, and the lines that turn it into one variable per schema argument."""
+    positional: list[str] = []
+    keyword: list[str] = []
+    binding: list[str] = []
+    spread = varargs(op.schema)
+    names = {a.python_name for a in op.schema.arguments}
+    loose = False  # once a parameter has a default, those after it need one too
+    for argument in op.schema.arguments:
+        name = argument.python_name
+        if argument is spread:
+            positional.append("*_values")
+            keyword.append(f"{name}=None")
+            binding.append(f"if {name} is None: {name} = "
+                           "_values[0] if len(_values) == 1 and isinstance(_values[0], (tuple, list)) else _values")
+            continue
+        aliased = (name == "dim" and "axis" not in names) or (name == "keepdim" and "keepdims" not in names)
+        loose = loose or (argument.default is not REQUIRED and not argument.keyword_only)
+        default = ""
+        if argument.default is not REQUIRED:
+            default = f"={_literal(argument.default)}"
+        elif (aliased or loose) and not argument.keyword_only:
+            default = "=REQUIRED"
+            loose = True
+        (keyword if argument.keyword_only else positional).append(name + default)
+        if aliased:
+            alias = "axis" if name == "dim" else "keepdims"
+            keyword.append(f"{alias}=None")
+            binding.append(f"if {alias} is not None: {name} = {alias}")
+        if default == "=REQUIRED":
+            binding.append(f"if {name} is REQUIRED: raise TypeError('{op.schema.name}() missing 1 required positional "
+                           f"arguments: \"{name}\"')")
+        if argument.is_int_list:
+            binding.append(f"if {name}.__class__ is int: {name} = ({name},)")
+    keyword += extras
+    star = [] if not keyword or spread is not None else ["*"]
+    return ", ".join([*positional, *star, *keyword]), binding
+
+
+def _keys(arguments: list[Argument]) -> str:
+    parts = []
+    for a in arguments:
+        name = a.python_name
+        if a.is_tensor_list:
+            parts.append(f"keys_of({name})" if not a.optional else f"keys_of({name} or ())")
+        elif a.optional:
+            parts.append(f"(0 if {name} is None else {name}._keys)")
+        else:
+            parts.append(f"{name}._keys")
+    return " | ".join(parts) or "0"
+
+
+def _plain_value(a: Argument) -> str:
+    """An argument as the kernel takes it."""
+    name = a.python_name
+    if a.is_tensor:
+        return f"None if {name} is None else {name}._array" if a.optional else f"{name}._array"
+    if a.is_tensor_list:
+        inner = "None if t is None else t._array" if a.type_text == "Tensor?[]" else "t._array"
+        listed = f"[{inner} for t in {name}]"
+        return f"None if {name} is None else {listed}" if a.optional else listed
+    return name
+
+
+def entry_source(op: OpSpec) -> tuple[str, dict[str, Any]]:
+    """Source of the function `entry`, and the global names it uses."""
+    schema = op.schema
+    ident = f"op_{op.id}"
+    constants: dict[str, Any] = {ident: op, f"kernel_{op.id}": op.kernel, "REQUIRED": REQUIRED}
+    tensors = [a for a in schema.arguments if a.is_tensor or a.is_tensor_list]
+    args = ", ".join(a.python_name for a in schema.arguments)
+    packed = f"({args},)" if args else "()"
+    factory = not tensors and any(a.name == "dtype" for a in schema.arguments)
+    fresh = bool(schema.returns) and schema.returns[0].startswith("Tensor") and not schema.mutates and not schema.is_view
+    has_out = fresh and not op.composite and not schema.returns_list
+    extras = (["out=None"] if has_out else []) + (["requires_grad=False"] if factory else [])
+    signature, binding = _signature(op, extras)
+
+    text = _Text()
+    text.begin(f"def entry({signature}):")
+    text.add(*binding)
+    text.begin("if watch:")
+    text.add("_state = threads.state",
+             f"if _state.modes: return run_modes({ident}, {packed})",
+             "_extend = _state.extend",
+             "_detail = _state.detail",
+             "_sequence = _state.sequence if _state.grad_enabled else -1",
+             "_start = clock()")
+    text.end()
+    text.add("else: _extend = _detail = None")
+    text.begin("try:")
+    if has_out:
+        text.add(f"if out is not None: return run_out({ident}, {packed}, out)")
+    if op.composite:
+        _composite_body(text, op, ident, packed, tensors, args)
+    else:
+        _kernel_body(text, op, ident, packed, tensors, factory)
+    text.end()
+    text.begin("except (AttributeError, ValueError, TypeError) as _error:")
+    text.add(f"return recover({ident}, {packed}, _error)")
+    text.end()
+    text.begin("finally:")
+    text.add(f"if _extend is not None: _extend(({op.id}, _start, clock(), _sequence))",
+             f"elif _detail is not None: _detail({op.id}, _start, clock(), _sequence, {packed})")
+    return "\n".join(text.lines) + "\n", constants
+
+
+def _composite_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list[Argument], args: str) -> None:
+    text.add(f"_keys = {_keys(tensors)}")
+    if op.below_autograd:
+        # What it calls stays out of the graph, whether or not anything requires grad.
+        text.add(f"if _keys > 1: return run_kernel({ident}, {packed})", "_thread = threads.state")
+        if op.schema.mutates:
+            text.add(f"if _keys and _thread.grad_enabled: return run_in_place({ident}, {packed})")
+        text.add("_enabled = _thread.grad_enabled", "_thread.grad_enabled = False")
+        text.begin("try:")
+        text.add(f"_result = kernel_{op.id}({args})")
+        text.end()
+        text.add("finally: _thread.grad_enabled = _enabled")
+        text.add(f"if _keys and _enabled: attach({ident}, {packed}, _result)", "return _result")
+    else:
+        text.add(f"if _keys & 2: return run_kernel({ident}, {packed})", f"return kernel_{op.id}({args})")
+
+
+def _kernel_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list[Argument], factory: bool) -> None:
+    schema = op.schema
+    general = f"return run_kernel({ident}, {packed})"
+    if factory:
+        # Factories take a device; anything but the CPU is not the short path.
+        if any(a.name == "device" for a in schema.arguments):
+            text.begin("if device is not None and device != 'cpu':")
+            text.add(f"_result = run_kernel({ident}, {packed})",
+                     "if requires_grad: require_grad(_result)",
+                     "return _result")
+            text.end()
+        text.add("_keys = 0")
+        values = [_plain_value(a) for a in schema.arguments]
+    else:
+        values = _operands(text, op, tensors, packed)
+        if schema.mutates:
+            text.begin("if _keys:")
+            text.add(f"if _keys != 1: {general}", f"if threads.state.grad_enabled: return run_in_place({ident}, {packed})")
+            text.end()
+        else:
+            text.add(f"if _keys > 1: {general}")
+    call = f"kernel_{op.id}({', '.join(values)})"
+    if schema.mutates:
+        _in_place_result(text, op, ident, values, call)
+        return
+    if not schema.returns or not schema.returns[0].startswith("Tensor"):
+        text.add(f"return {call}")
+        return
+    if len(schema.returns) > 1:
+        text.add(f"_result = results_{op.id}(*[make_tensor(o if o.__class__ is ndarray else asarray(o)) for o in {call}])")
+    elif schema.returns_list:
+        if schema.is_view:
+            text.add(f"_result = tuple([make_view(o, {tensors[0].python_name}) for o in {call}])")
+        else:
+            text.add(f"_result = [make_tensor(o) for o in {call}]")
+    else:
+        text.add(f"_out = {call}", "if _out.__class__ is not ndarray: _out = asarray(_out)")
+        if schema.is_view:
+            text.add(f"_result = make_view(_out, {tensors[0].python_name})")
+        else:
+            text.add("_result = new(Tensor)", "_result._array = _out", "_result._keys = 0", "_result._storage = None",
+                     "_result._base = None", "if allocation.on_alloc is not None: allocated(_result)")
+    if factory:
+        text.add("if requires_grad: require_grad(_result)")
+    elif not op.nondiff:
+        text.add(f"if _keys: attach({ident}, {packed}, _result)")
+    text.add("return _result")
+
+
+def _operands(text: _Text, op: OpSpec, tensors: list[Argument], packed: str) -> list[str]:
+    """Emit the lines that compute `_keys` and the promoted operands; return the kernel's arguments."""
+    promoted = [a for a in op.schema.arguments if a.name in op.promoted]
+    if not promoted:
+        text.add(f"_keys = {_keys(tensors)}")
+        return [_plain_value(a) for a in op.schema.arguments]
+    names = {a.name: f"_x{i}" for i, a in enumerate(promoted)}
+    first = promoted[0]
+    every = "(" + ", ".join(a.python_name for a in promoted) + ",)"
+    into = ", ".join(names.values()) + ","
+    remake = f"{into} = promote({op.promote!r}, {every})"
+    plain = [a for a in tensors if a not in promoted]
+    if len(promoted) == 1:
+        text.add(f"_keys = {_keys(tensors)}", f"_x0 = {first.python_name}._array")
+        if op.promote == "float":
+            text.add(f"if _x0.dtype is not f32: {remake}")
+    elif len(promoted) == 2:
+        other = promoted[1].python_name
+        text.add(f"_x0 = {first.python_name}._array", f"_kind = {other}.__class__")
+        text.begin("if _kind is float or _kind is int:")
+        text.add(f"_keys = {_keys([first, *plain])}", f"_x1 = {other}", f"if _x0.dtype is not f32: {remake}")
+        text.end()
+        text.begin("else:")
+        text.add(f"_keys = {_keys([first, promoted[1], *plain])}", f"_x1 = {other}._array")
+        mixed = "_x0.dtype is not f32 or _x1.dtype is not f32" if op.promote == "float" else "_x0.dtype is not _x1.dtype"
+        text.add(f"if {mixed}: {remake}")
+        text.end()
+    else:
+        text.add(f"_keys = {_keys(tensors)}")
+        for a in promoted:
+            text.add(f"{names[a.name]} = {a.python_name}._array")
+        same = " or ".join(f"_x0.dtype is not {name}.dtype" for name in list(names.values())[1:])
+        text.add(f"if {same}: {remake}" if op.promote != "float" else
+                 f"if _x0.dtype is not f32 or {same}: {remake}")
+    return [names.get(a.name) or _plain_value(a) for a in op.schema.arguments]
+
+
+def _in_place_result(text: _Text, op: OpSpec, ident: str, values: list[str], call: str) -> None:
+    target = op.schema.arguments[0].python_name
+    if functional_form(op) is None:
+        text.add(call)
+    elif op.takes_out:
+        text.begin(f"if _x0 is {target}._array:" if op.promoted else "if True:")
+        text.add(f"{call[:-1]}, out={values[0]})")
+        text.end()
+        if op.promoted:
+            text.add(f"else: write_result({ident}, {target}, {call})")
+    else:
+        text.add(f"write_result({ident}, {target}, {call})")
+    text.add(f"_shared = {target}._storage", f"if _shared is None: _shared = storage_of({target})",
+             "_shared.version += 1", f"return {target}")

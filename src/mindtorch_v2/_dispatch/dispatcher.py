@@ -1,0 +1,315 @@
+"""The dispatcher: from a Python call to a kernel, one way for every op.
+
+For each op a Python function is generated from its schema, at its first call: it binds the arguments,
+looks whether anybody watches, runs the kernel on arrays and wraps the result. Whatever is not plain
+(devices, subclasses, odd operands) goes through `_run_kernel`, which does the same by interpretation.
+Both are one path: an op is entered, timed and recorded in its generated entry and nowhere else.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections import namedtuple
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from .._core import dtype as dt
+from .._core.device import device as Device
+from .._core.keys import AUTOGRAD, BACKENDS, META, NPU, PYTHON
+from .._core.storage import allocation
+from .._core.tensor import Tensor, allocated, make_meta, make_tensor, make_view, storage_of
+from .._core.threads import threads
+from . import namespace, observer, registry
+from .codegen import entry_source
+from .errors import check_tensor_arguments, translate
+from .overloads import packet_function
+from .promotion import as_number, is_number, promote
+from .registry import OpSpec, aten
+
+_space = vars(namespace)
+
+
+# ---------------------------------------------------------------- the general path
+
+
+def keys_of(values: Any) -> int:
+    """The dispatch keys of all tensors among some arguments, lists included."""
+    keys = 0
+    for value in values:
+        if isinstance(value, Tensor):
+            keys |= value._keys
+        elif isinstance(value, list | tuple):
+            keys |= keys_of(value)
+    return keys
+
+
+def _run_kernel(op: OpSpec, args: tuple[Any, ...]) -> Any:
+    """Run an op on any arguments: subclasses, other devices, numbers for tensors. The entry has begun its record."""
+    keys = keys_of(args)
+    if keys & PYTHON:
+        return namespace.call_subclass(op, args)  # type: ignore[attr-defined]
+    if keys & AUTOGRAD and not op.composite or op.below_autograd:
+        if op.schema.mutates:
+            return namespace.run_in_place(op, args)  # type: ignore[attr-defined]
+        result = namespace.below_autograd(execute, op, args)  # type: ignore[attr-defined]
+        if keys & AUTOGRAD:
+            namespace.attach(op, args, result)  # type: ignore[attr-defined]
+        return result
+    return execute(op, args)
+
+
+def execute(op: OpSpec, args: tuple[Any, ...], out: np.ndarray | None = None) -> Any:
+    """Run an op's kernel on arguments of any device, without history."""
+    if op.composite:
+        return op.kernel(*args)
+    keys = keys_of(args)
+    wanted = _wanted_device(op, args)
+    if keys & BACKENDS or wanted is not None:
+        return _execute_elsewhere(op, args, keys, wanted)
+    arrays = prepare(op, args)
+    if op.schema.mutates:
+        return _execute_in_place(op, args, arrays)
+    result = op.kernel(*arrays) if out is None else op.kernel(*arrays, out=out)
+    return wrap(op, args, result)
+
+
+def prepare(op: OpSpec, args: tuple[Any, ...]) -> list[Any]:
+    """Arguments as the kernel takes them: arrays for tensors, promoted where the op says so."""
+    arguments = op.schema.arguments
+    promoted = [(i, args[i]) for i, a in enumerate(arguments) if a.name in op.promoted and args[i] is not None]
+    for i, value in promoted:
+        if not isinstance(value, Tensor) and not (is_number(value) and (i or arguments[i].type_text == "Scalar")):
+            check_tensor_arguments(op, args)
+    prepared: list[Any] = []
+    for argument, value in zip(arguments, args, strict=True):
+        if isinstance(value, Tensor):
+            prepared.append(value._array)
+        elif argument.is_tensor_list and value is not None:
+            prepared.append([None if v is None else v._array for v in value])
+        elif argument.is_tensor and value is not None and argument.name not in op.promoted:
+            check_tensor_arguments(op, args)
+        elif argument.is_int_list and isinstance(value, int):
+            prepared.append((value,))
+        else:
+            prepared.append(value)
+    if promoted:
+        # In-place forms compute in the type of all operands and cast on the way out, as the kernel's `out=` does.
+        operands = tuple(as_number(value) for _, value in promoted)
+        assert op.promote is not None
+        for (i, _), array in zip(promoted, promote(op.promote, operands), strict=True):
+            prepared[i] = array
+    return prepared
+
+
+def _execute_in_place(op: OpSpec, args: tuple[Any, ...], arrays: list[Any]) -> Any:
+    target = args[0]
+    if registry.functional_form(op) is None:
+        op.kernel(*arrays)
+    else:
+        write_result(op, target, op.kernel(*arrays))
+    storage_of(target).version += 1
+    return target
+
+
+def write_result(op: OpSpec, target: Tensor, result: Any) -> None:
+    """Store a computed array in an existing tensor, under torch's casting rule."""
+    array = target._array
+    if result.dtype is not array.dtype:
+        computed, kept = dt.from_numpy(result.dtype), dt.from_numpy(array.dtype)
+        if not dt.can_cast(computed, kept):
+            raise RuntimeError(f"result type {computed.scalar_name} can't be cast to the desired output type "
+                               f"{kept.scalar_name}")
+    if result.shape != array.shape:
+        raise RuntimeError(f"output with shape {list(array.shape)} doesn't match the broadcast shape "
+                           f"{list(result.shape)}")
+    np.copyto(array, result, casting="unsafe")
+
+
+def wrap(op: OpSpec, args: tuple[Any, ...], result: Any) -> Any:
+    """A kernel's arrays as tensors: views of the first tensor argument, or tensors of their own."""
+    schema = op.schema
+    if not schema.returns:
+        return None
+    if not schema.returns[0].startswith("Tensor"):
+        return result
+    source = next((a for a in args if isinstance(a, Tensor)), None) if schema.is_view else None
+
+    def one(array: Any) -> Tensor:
+        if array.__class__ is not np.ndarray:
+            array = np.asarray(array)
+        return make_tensor(array) if source is None else make_view(array, source)
+
+    if schema.returns_list:
+        return [one(array) for array in result] if source is None else tuple(one(array) for array in result)
+    if len(schema.returns) == 1:
+        return one(result)
+    return result_type_of(op)(*[one(array) for array in result])
+
+
+def result_type_of(op: OpSpec) -> Any:
+    """What a call with several results returns: a tuple whose fields have the schema's names, where it has names."""
+    names = op.schema.return_names
+    if not all(names):
+        return _plain_tuple
+    key = f"_results_{op.schema.name}_{op.schema.overload}"
+    made = _space.get(key)
+    if made is None:
+        made = _space[key] = namedtuple(op.schema.name, names)  # type: ignore[misc]
+        made.__module__ = "torch.return_types"
+        made.__repr__ = _results_repr
+    return made
+
+
+def _plain_tuple(*items: Any) -> tuple[Any, ...]:
+    return items
+
+
+def _results_repr(self: Any) -> str:
+    body = ",\n".join(f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
+    return f"torch.return_types.{type(self).__name__}(\n{body})"
+
+
+def _wanted_device(op: OpSpec, args: tuple[Any, ...]) -> Device | None:
+    """The device a factory was asked for, if that is not the CPU."""
+    for argument, value in zip(op.schema.arguments, args, strict=True):
+        if argument.type_text == "Device?" and value is not None:
+            wanted = value if isinstance(value, Device) else Device(value)
+            return None if wanted.type == "cpu" else wanted
+    return None
+
+
+def _execute_elsewhere(op: OpSpec, args: tuple[Any, ...], keys: int, wanted: Device | None) -> Any:
+    name = wanted.type if wanted is not None else "meta" if keys & META else "npu" if keys & NPU else "sparse"
+    kernel = op.kernels.get(name)
+    if kernel is not None:
+        return kernel(*args)
+    if name == "meta":
+        return _execute_meta(op, args)
+    fallback = _space.get("fallback_" + name)
+    if fallback is not None:
+        return fallback(op, args)
+    if name in ("cuda", "mps", "xpu", "npu"):
+        raise AssertionError(f"Torch not compiled with {name.upper()} enabled")
+    raise NotImplementedError(f"Could not run '{op.name}' with arguments from the '{name}' backend.")
+
+
+def _execute_meta(op: OpSpec, args: tuple[Any, ...]) -> Any:
+    """Results without memory: the op's shape rule, or for a view the kernel itself, which moves no data."""
+    if op.schema.mutates:
+        return args[0]
+    if op.schema.is_view:
+        result = wrap(op, args, op.kernel(*prepare(op, args)))
+        for view in result if isinstance(result, tuple) else (result,):
+            view._keys = META
+        return result
+    if op.shape is None:
+        raise NotImplementedError(f"{op.name} has no shape rule, which meta tensors need")
+    made = op.shape(*args)
+    single = not isinstance(made, list)
+    tensors = [make_meta(tuple(shape), np_dtype) for shape, np_dtype in ([made] if single else made)]
+    return tensors[0] if single else result_type_of(op)(*tensors)
+
+
+def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
+    """The form with `out=`: compute, then store in the given tensor (or tensors), which takes the result's shape."""
+    targets = out if isinstance(out, list | tuple) else (out,)
+    for target in targets:
+        if not isinstance(target, Tensor):
+            raise TypeError(f"{op.schema.name}(): argument 'out' must be Tensor, not {type(target).__name__}")
+    if threads.state.grad_enabled and keys_of((args, targets)) & AUTOGRAD:
+        raise RuntimeError(f"{op.schema.name}(): functions with out=... arguments don't support automatic "
+                           "differentiation, but one of the arguments requires grad.")
+    results = execute(op, args)
+    for target, result in zip(targets, results if isinstance(results, list | tuple) else (results,), strict=True):
+        if target._array.shape != result._array.shape:
+            target.resize_(result._array.shape)  # type: ignore[attr-defined]
+        write_result(op, target, result._array)
+        storage_of(target).version += 1
+    return out
+
+
+def dispatch_with_keyset(keyset: int, name: str, *args: Any, **kwargs: Any) -> Any:
+    """Call the op `name` ("mul", "aten::mul" or "mul.Tensor") as if only `keyset` of its tensors' keys were there.
+
+    Without AUTOGRAD in the keyset no history is recorded. The op is observed like any other call.
+    """
+    base, _, overload = name.removeprefix("aten::").partition(".")
+    packet = registry.packets.get(base)
+    if packet is None:
+        raise AttributeError(f"no op named {name}")
+    function = packet.overloads[overload].call if overload else packet.function
+    assert function is not None
+    if keyset & AUTOGRAD:
+        return function(*args, **kwargs)
+    return namespace.without_history(function, args, kwargs)  # type: ignore[attr-defined]
+
+
+def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
+    """What an entry does when its short path failed: a tensor argument was no tensor, or NumPy complained."""
+    if isinstance(error, AttributeError):
+        if op.composite:
+            check_tensor_arguments(op, args)
+            raise error
+        try:
+            return _run_kernel(op, args)
+        except (ValueError, TypeError) as again:
+            error = again
+    known = translate(op, args, error)
+    if known is error:
+        raise error
+    raise known from None
+
+
+# ---------------------------------------------------------------- generated entries
+
+
+def _first_call(*args: Any, _op: OpSpec, **kwargs: Any) -> Any:
+    """Stands in for an entry until its first call."""
+    return materialise(_op)(*args, **kwargs)
+
+
+_space.update(
+    inf=float("inf"), ndarray=np.ndarray, asarray=np.asarray, f32=dt.float32.np, new=object.__new__, Tensor=Tensor,
+    threads=threads, clock=observer.clock, allocation=allocation, allocated=allocated, storage_of=storage_of,
+    make_view=make_view, make_tensor=make_tensor, promote=promote, keys_of=keys_of, run_kernel=_run_kernel,
+    recover=recover, run_out=run_out, write_result=write_result, materialise=None, float=float, int=int,
+)
+
+
+def materialise(op: OpSpec) -> FunctionType:
+    """Compile an op's entry and put it in place of the stand-in, for everybody who holds the function."""
+    source, constants = entry_source(op)
+    filename = f"<{op.name}{'.' + op.schema.overload if op.schema.overload else ''}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    _space.update(constants)
+    if len(op.schema.returns) > 1 and not op.composite:
+        _space[f"results_{op.id}"] = result_type_of(op)
+    made: dict[str, Any] = {}
+    exec(compile(source, filename, "exec"), _space, made)
+    entry = made["entry"]
+    function = op.call
+    assert function is not None
+    function.__code__ = entry.__code__
+    function.__defaults__ = entry.__defaults__
+    function.__kwdefaults__ = entry.__kwdefaults__
+    return function
+
+
+_space["materialise"] = materialise
+_STAND_IN: CodeType = _first_call.__code__
+
+
+def _on_register(spec: OpSpec) -> None:
+    function = FunctionType(_STAND_IN, _space, spec.schema.name)
+    function.__kwdefaults__ = {"_op": spec}
+    function.__module__ = "torch"
+    spec.call = function
+    packet = spec.packet
+    assert packet is not None
+    packet.function = function if len(packet.overloads) == 1 else packet_function(packet)
+    setattr(aten, spec.schema.name, packet.function)
+
+
+registry.on_register.append(_on_register)

@@ -1,0 +1,83 @@
+"""NumPy's complaints in torch's words: the op, the argument, and both shapes or dtypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core import dtype as dt
+from .._core.tensor import Tensor
+from .registry import OpSpec
+
+
+def type_name(value: Any) -> str:
+    """How torch names a value's type in messages."""
+    if isinstance(value, Tensor):
+        return type(value).__name__ if type(value) is not Tensor else "Tensor"
+    return type(value).__name__
+
+
+def check_tensor_arguments(op: OpSpec, args: tuple[Any, ...]) -> None:
+    """TypeError, as torch words it, for the first argument that should be a tensor and is not."""
+    for position, (argument, value) in enumerate(zip(op.schema.arguments, args, strict=True)):
+        if argument.is_tensor:
+            if isinstance(value, Tensor) or (value is None and argument.optional):
+                continue
+            raise TypeError(f"{op.schema.name}(): argument '{argument.python_name}' (position {position + 1}) "
+                            f"must be Tensor, not {type_name(value)}")
+        if argument.is_tensor_list:
+            if not isinstance(value, list | tuple):
+                raise TypeError(f"{op.schema.name}(): argument '{argument.python_name}' (position {position + 1}) "
+                                f"must be tuple of Tensors, not {type_name(value)}")
+            for index, item in enumerate(value):
+                if not isinstance(item, Tensor) and not (item is None and "?" in argument.type_text):
+                    raise TypeError(f"expected Tensor as element {index} in argument {position}, "
+                                    f"but got {type_name(item)}")
+
+
+def shapes_of(args: tuple[Any, ...]) -> list[tuple[int, ...]]:
+    return [a._array.shape for a in args if isinstance(a, Tensor)]
+
+
+def broadcast_mismatch(shapes: list[tuple[int, ...]]) -> str | None:
+    """torch's message for shapes that do not broadcast, or None if they do."""
+    result: tuple[int, ...] = ()
+    for shape in shapes:
+        width = max(len(result), len(shape))
+        a, b = (1,) * (width - len(result)) + result, (1,) * (width - len(shape)) + shape
+        for dim in reversed(range(width)):
+            if a[dim] != b[dim] and 1 not in (a[dim], b[dim]):
+                return (f"The size of tensor a ({a[dim]}) must match the size of tensor b ({b[dim]}) "
+                        f"at non-singleton dimension {dim}")
+        result = tuple(m if n == 1 else n for n, m in zip(a, b, strict=True))
+    return None
+
+
+def translate(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Exception:
+    """The exception torch raises where a kernel failed with `error`; the same one where it is torch's already."""
+    if op.composite or isinstance(error, RuntimeError | IndexError | NotImplementedError) \
+            and not isinstance(error, np.exceptions.AxisError):
+        return error
+    if isinstance(error, np.exceptions.AxisError):
+        ndim = max(error.ndim or 0, 1)
+        return IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], "
+                          f"but got {error.axis})")
+    if op.promoted:
+        tensors = [a for n, a in zip(op.schema.arguments, args, strict=True)
+                   if n.name in op.promoted and isinstance(a, Tensor)]
+        if isinstance(error, ValueError):
+            message = broadcast_mismatch([t._array.shape for t in tensors])
+            if message:
+                return RuntimeError(message)
+            if op.schema.mutates and len(tensors) > 1:
+                whole = np.broadcast_shapes(*[t._array.shape for t in tensors])
+                return RuntimeError(f"output with shape {list(tensors[0]._array.shape)} doesn't match the "
+                                    f"broadcast shape {list(whole)}")
+        if isinstance(error, TypeError):
+            names = [dt.from_numpy(t._array.dtype).scalar_name for t in tensors]
+            return RuntimeError(f'"{op.schema.name}" not implemented for {" and ".join(repr(n) for n in names)}')
+    if isinstance(error, ValueError | TypeError):
+        shapes = ", ".join(map(str, map(list, shapes_of(args))))
+        return RuntimeError(f"{op.schema.name}: {error} (input shapes: {shapes})")
+    return error

@@ -1,0 +1,10 @@
+"""The global names of generated op entries.
+
+Every entry that the dispatcher compiles runs with this module's dictionary as its globals, so that
+one variable, `watch`, is the whole cost of profiling while nobody profiles. The dispatcher fills the rest in.
+"""
+
+from __future__ import annotations
+
+# How many recordings and modes are active in the process; entries look further only when it is not zero.
+watch: int = 0

@@ -1,0 +1,134 @@
+"""Choosing the overload that a call means, once per combination of argument types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._core import dtype as dt
+from .._core.device import device as Device
+from .._core.memory_format import layout, memory_format
+from .._core.tensor import Tensor
+from .errors import type_name
+from .registry import OpSpec, Packet
+from .schema import REQUIRED, Argument, Schema
+
+_INTEGERS = (int, np.integer)
+_NUMBERS = (bool, int, float, complex, np.number, np.bool_)
+# NumPy's spellings, which torch takes as well.
+ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
+
+
+def _is_integer(value: Any) -> bool:
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, Tensor):
+        return value._array.ndim == 0 and value._array.dtype.kind in "iu"
+    return isinstance(value, _INTEGERS)
+
+
+def _is_list_of(value: Any, check: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list | tuple) and all(map(check, value))
+
+
+_CHECKS: dict[str, Callable[[Any], bool]] = {
+    "Tensor": lambda v: isinstance(v, Tensor),
+    "Tensor[]": lambda v: _is_list_of(v, lambda i: isinstance(i, Tensor)),
+    "Tensor?[]": lambda v: _is_list_of(v, lambda i: i is None or isinstance(i, Tensor)),
+    "int": _is_integer,
+    "float": lambda v: isinstance(v, (int, float, np.number)) and not isinstance(v, bool),
+    "bool": lambda v: isinstance(v, bool | np.bool_),
+    "str": lambda v: isinstance(v, str),
+    "Scalar": lambda v: isinstance(v, _NUMBERS) or isinstance(v, Tensor) and v._array.ndim == 0,
+    "ScalarType": lambda v: isinstance(v, dt.dtype) or v in (bool, int, float, complex),
+    "Device": lambda v: isinstance(v, str | int | Device),
+    "MemoryFormat": lambda v: isinstance(v, memory_format),
+    "Layout": lambda v: isinstance(v, layout),
+    "Generator": lambda v: type(v).__name__ == "Generator",
+}
+
+
+def accepts(spec: OpSpec, argument: Argument, value: Any) -> bool:
+    """Whether a value may be passed for an argument."""
+    if value is None:
+        return argument.optional
+    kind = argument.type_text.removesuffix("?")
+    if argument.is_tensor and argument.name in spec.promoted and argument.name != "self":
+        return isinstance(value, (Tensor, *_NUMBERS))
+    if kind.startswith("int["):
+        return _is_list_of(value, _is_integer) or kind != "int[]" and _is_integer(value)
+    if kind.startswith(("float[", "Scalar[", "bool[")):
+        return isinstance(value, list | tuple)
+    check = _CHECKS.get(kind)
+    return check is None or check(value)
+
+
+def varargs(schema: Schema) -> Argument | None:
+    """The int[] that may be spelled out as several positional ints, as in `x.view(2, 8)`."""
+    positional = [a for a in schema.arguments if not a.keyword_only]
+    own = positional[1:] if positional and positional[0].name == "self" else positional
+    return own[0] if len(own) == 1 and own[0].type_text == "int[]" else None
+
+
+def fits(spec: OpSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call can be bound to an overload."""
+    schema = spec.schema
+    positional = [a for a in schema.arguments if not a.keyword_only]
+    spread = varargs(schema)
+    if len(args) > len(positional):
+        first = len(positional) - 1
+        if spread is None or not all(map(_is_integer, args[first:])):
+            return False
+        args = (*args[:first], tuple(args[first:]))
+    elif spread is not None and len(args) == len(positional) and _is_integer(args[-1]):
+        args = (*args[:-1], (args[-1],))
+    given = dict(zip((a.python_name for a in positional), args, strict=False))
+    by_name = {a.python_name: a for a in schema.arguments}
+    for name, value in kwargs.items():
+        name = name if name in by_name else ALIASES.get(name, name)
+        if name in ("out", "requires_grad", "self"):
+            name = "input" if name == "self" else name
+            if name != "input":
+                continue
+        if name not in by_name or name in given:
+            return False
+        given[name] = value
+    return all(accepts(spec, a, given[a.python_name]) if a.python_name in given else a.default is not REQUIRED
+               for a in schema.arguments)
+
+
+def resolve(packet: Packet, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpSpec:
+    """The first overload that fits; TypeError in torch's words if none does."""
+    for spec in packet:
+        if fits(spec, args, kwargs):
+            return spec
+    got = ", ".join([type_name(a) for a in args] + [f"{k}={type_name(v)}" for k, v in kwargs.items()])
+    forms = "\n".join(f" * ({_describe(spec.schema)})" for spec in packet)
+    raise TypeError(f"{packet.name}() received an invalid combination of arguments - got ({got}), "
+                    f"but expected one of:\n{forms}\n")
+
+
+def _describe(schema: Schema) -> str:
+    parts: list[str] = []
+    for a in schema.arguments:
+        if a.keyword_only and "*" not in parts:
+            parts.append("*")
+        parts.append(f"{a.type_text} {a.python_name}" + ("" if a.default is REQUIRED else f" = {a.default}"))
+    return ", ".join(parts)
+
+
+def packet_function(packet: Packet) -> Any:
+    """The function of a name with several overloads."""
+    chosen: dict[tuple[Any, ...], Any] = {}
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        key = (*map(type, args), *kwargs, *map(type, kwargs.values())) if kwargs else tuple(map(type, args))
+        entry = chosen.get(key)
+        if entry is None:
+            entry = chosen[key] = resolve(packet, args, kwargs).call
+        return entry(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = packet.name
+    return call

@@ -1,0 +1,68 @@
+"""Bringing an op's operands to one dtype, by torch's rules, before NumPy sees them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core import dtype as dt
+from .._core.tensor import Tensor
+
+_NUMBERS = (bool, int, float, complex)
+# (mode, default dtype, operand types...) -> the NumPy dtype to compute in
+_targets: dict[tuple[Any, ...], np.dtype] = {}
+
+
+def rank(operand: Any) -> tuple[dt.dtype, int]:
+    """An operand as `result_type` wants it."""
+    if isinstance(operand, Tensor):
+        array = operand._array
+        return dt.from_numpy(array.dtype), dt.ZERO_DIM_TENSOR if array.ndim == 0 else dt.DIM_TENSOR
+    return dt.number_dtype(operand), dt.NUMBER
+
+
+def computation_dtype(mode: str, operands: tuple[Any, ...]) -> dt.dtype:
+    """The dtype that an op of this promotion computes in."""
+    result = dt.result_type(*map(rank, operands))
+    if mode == "float" and not (result.is_floating_point or result.is_complex):
+        return dt.get_default_dtype()
+    return result
+
+
+def number_for(number: Any, target: np.dtype) -> Any:
+    """A Python number that NumPy can combine with arrays of `target` without changing their dtype."""
+    if target.kind in "iu":
+        limits = np.iinfo(target)
+        if not limits.min <= number <= limits.max:  # torch wraps around where NumPy raises
+            return np.array(int(number) & (1 << limits.bits) - 1, dtype=f"u{target.itemsize}").view(target)[()]
+    elif target.kind == "V":  # bfloat16 and its kin know nothing of weak Python numbers
+        return target.type(number)
+    return number
+
+
+def promote(mode: str, operands: tuple[Any, ...]) -> list[Any]:
+    """Arrays (and numbers, as they are) of one dtype for `operands`, which are Tensors and Python numbers."""
+    key = (mode, dt.get_default_dtype(),
+           *[(o._array.dtype, not o._array.ndim) if isinstance(o, Tensor) else type(o) for o in operands])
+    target = _targets.get(key)
+    if target is None:
+        target = _targets[key] = computation_dtype(mode, operands).np
+    prepared: list[Any] = []
+    for operand in operands:
+        if isinstance(operand, Tensor):
+            array = operand._array
+            prepared.append(array if array.dtype == target else array.astype(target))
+        else:
+            prepared.append(number_for(operand, target))
+    return prepared
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value may stand for a tensor in arithmetic."""
+    return isinstance(value, _NUMBERS) or isinstance(value, np.number | np.bool_)
+
+
+def as_number(value: Any) -> Any:
+    """A NumPy scalar as the Python number it is."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,210 @@
+"""The registry: every op declared once, with its kernel, derivative, shape rule and FLOPs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import Any
+
+from . import observer
+from .schema import REQUIRED, Schema, parse
+
+Kernel = Callable[..., Any]
+
+# How operands are brought to one dtype before the kernel sees them.
+#   same     torch's promotion                            add, mul, maximum
+#   float    the same, and integers become floats         div, exp, sigmoid
+#   compare  operands promoted, the result is bool        eq, lt
+PROMOTIONS = (None, "same", "float", "compare")
+
+
+class OpSpec:
+    """One op overload: what `@op` declared. Calling it runs the op."""
+
+    __slots__ = ("_derivative_source", "below_autograd", "call", "composite", "derivative", "flops", "id", "kernel",
+                 "kernels", "module", "name", "node_name", "nondiff", "packet", "promote",
+                 "promoted", "samples", "schema", "shape", "tags", "takes_out")
+
+    def __init__(self, schema: Schema, kernel: Kernel, *, composite: bool, promote: str | None,
+                 promoted: tuple[str, ...] | None, shape: Kernel | None, flops: Kernel | None, nondiff: bool,
+                 node: str | None, module: str, samples: Kernel | None, tags: frozenset[str]) -> None:
+        if promote not in PROMOTIONS:
+            raise ValueError(f"{schema.full_name}: promote={promote!r} is none of {PROMOTIONS}")
+        self.schema = schema
+        self.name = f"aten::{schema.name}" if "::" not in schema.name else schema.name
+        self.kernel = kernel
+        self.kernels: dict[str, Kernel] = {} if composite else {"cpu": kernel}
+        self.composite = composite
+        # Composites run as they are and leave a trail of other ops' nodes; one with its own derivative is
+        # a kernel written in Tensor code, so what it calls stays out of the graph.
+        self.below_autograd = False
+        self.promote = promote
+        tensors = tuple(a.name for a in schema.arguments if a.is_tensor)
+        self.promoted = () if promote is None else tensors if promoted is None else promoted
+        self.shape = shape
+        self.flops = flops
+        self.nondiff = nondiff
+        self.node_name = node
+        self.module = module
+        # Arguments to test the op with, where those that follow from the schema would not do.
+        self.samples = samples
+        self.tags = tags
+        self.derivative: Any = None
+        self.takes_out = _takes_out(kernel)
+        self.packet: Packet | None = None
+        self.call: FunctionType | None = None
+        self.id = len(observer.op_names)
+        observer.op_names.append(self.name)
+        observer.op_overloads.append(schema.overload)
+        observer.op_schemas.append(schema)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.call(*args, **kwargs)  # type: ignore[misc]
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}{'.' + self.schema.overload if self.schema.overload else ''}>"
+
+    def kernel_for(self, device: str) -> Callable[[Kernel], Kernel]:
+        """`@mul.kernel_for("npu")` registers another device's kernel beside this one."""
+        def register(kernel: Kernel) -> Kernel:
+            self.kernels[device] = kernel
+            return kernel
+
+        return register
+
+    def vjp(self, joint: Kernel | None = None, /, **formulas: Kernel) -> OpSpec:
+        """Declare the derivative: one formula per input, or one function for all.
+
+        `mul.vjp(self=lambda g, other: g * other, other=lambda g, self: g * self)`: each formula takes the
+        output's gradient and, by name, what it needs saved: arguments, `result` (or `result0`, ...), or
+        `self_shape`, `self_strides` (in bytes), `self_dtype` of an argument. Only formulas of inputs that require grad are run and saved for.
+        A function for all (`@op.vjp`) may ask for `needs`, a tuple telling which inputs want a gradient.
+        """
+        if joint is None and not formulas:
+            raise ValueError(f"{self.name}: vjp() needs formulas")
+        self._derivative_source = joint if joint is not None else formulas
+        self.below_autograd = self.composite
+        return self
+
+
+def _takes_out(kernel: Kernel) -> bool:
+    """Whether the kernel can write into an array it is given as `out=`."""
+    if type(kernel).__name__ == "ufunc":
+        return True
+    code = getattr(kernel, "__code__", None)
+    return code is not None and "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+class Packet:
+    """All overloads of one name, and the one Python function that serves them."""
+
+    __slots__ = ("function", "name", "overloads")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.overloads: dict[str, OpSpec] = {}
+        self.function: FunctionType | None = None
+
+    def __iter__(self) -> Iterator[OpSpec]:
+        return iter(self.overloads.values())
+
+
+class Aten:
+    """`aten.add(...)`: each op name as an attribute; the value is the packet's function."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"no op named aten::{name}")
+
+
+packets: dict[str, Packet] = {}
+aten: Any = Aten()
+# Told of every new overload; the dispatcher sets it, so that the registry need not know how calls are compiled.
+on_register: list[Callable[[OpSpec], None]] = []
+
+
+def register(spec: OpSpec) -> OpSpec:
+    """Enter an op under its name; a second declaration of one overload is an error."""
+    name = spec.schema.name
+    packet = packets.get(name)
+    if packet is None:
+        packet = packets[name] = Packet(name)
+    if spec.schema.overload in packet.overloads:
+        raise ValueError(f"{spec.schema.full_name} is declared twice")
+    packet.overloads[spec.schema.overload] = spec
+    spec.packet = packet
+    for told in on_register:
+        told(spec)
+    return spec
+
+
+def _declare(schema_text: str, kernel: Kernel | None, composite: bool, options: dict[str, Any]) -> Any:
+    schema = parse(schema_text)
+    inplace = options.pop("inplace", False)
+
+    def build(kernel: Kernel) -> OpSpec:
+        module = options.pop("module", None) or getattr(kernel, "__module__", "") or ""
+        spec = register(OpSpec(schema, kernel, composite=composite, module=module, **options))
+        if inplace:
+            register(in_place_form(spec))
+        return spec
+
+    return build if kernel is None else build(kernel)
+
+
+def op(schema: str, kernel: Kernel | None = None, *, promote: str | None = None, promoted: tuple[str, ...] | None = None,
+       inplace: bool = False, nondiff: bool = False, shape: Kernel | None = None, flops: Kernel | None = None,
+       node: str | None = None, samples: Kernel | None = None, tags: tuple[str, ...] = ()) -> Any:
+    """Declare an op whose body is its CPU kernel: arrays in, array out.
+
+    With `inplace=True` the form with a trailing underscore comes along. `promote` says how operands meet
+    (see PROMOTIONS), `nondiff=True` that there is no derivative on purpose. `samples=lambda make: [(make(3, 4), 1)]`
+    lists arguments for the generated tests, where values in (0.1, 0.9) of a few shapes would not do.
+    """
+    return _declare(schema, kernel, False, dict(promote=promote, promoted=promoted, inplace=inplace, nondiff=nondiff,
+                                                shape=shape, flops=flops, node=node, samples=samples,
+                                                tags=frozenset(tags)))
+
+
+def composite(schema: str, body: Kernel | None = None, *, inplace: bool = False, shape: Kernel | None = None,
+              flops: Kernel | None = None, node: str | None = None, nondiff: bool = False,
+              samples: Kernel | None = None, tags: tuple[str, ...] = ()) -> Any:
+    """Declare an op that is Tensor code calling other ops, composed as torch composes it."""
+    return _declare(schema, body, True, dict(promote=None, promoted=None, inplace=inplace, nondiff=nondiff,
+                                             shape=shape, flops=flops, node=node, samples=samples,
+                                             tags=frozenset(tags)))
+
+
+def in_place_form(spec: OpSpec) -> OpSpec:
+    """`mul_` from `mul`: same operands, result written into `self`."""
+    text = spec.schema.text
+    head, _, rest = text.partition("(")
+    name, dot, overload = head.partition(".")
+    arguments, _, _ = rest.rpartition("->")
+    written = arguments.replace("Tensor self", "Tensor(a!) self", 1).replace("Tensor(a) self", "Tensor(a!) self", 1)
+    schema = parse(f"{name}_{dot}{overload}({written}-> Tensor(a!)")
+    made = OpSpec(schema, spec.kernel, composite=spec.composite, promote=spec.promote, promoted=spec.promoted or None,
+                  shape=spec.shape, flops=spec.flops, nondiff=spec.nondiff, node=spec.node_name, module=spec.module,
+                  samples=spec.samples,
+                  tags=spec.tags | {"inplace_of:" + spec.schema.full_name})
+    return made
+
+
+def functional_form(spec: OpSpec) -> OpSpec | None:
+    """The op that an in-place form was made from, or None if it was declared on its own."""
+    for tag in spec.tags:
+        if tag.startswith("inplace_of:"):
+            name, _, overload = tag[len("inplace_of:"):].partition(".")
+            return packets[name].overloads[overload]
+    return None
+
+
+def signature_of(spec: OpSpec) -> inspect.Signature:
+    """The Python signature of an overload, for documentation."""
+    parameters = [
+        inspect.Parameter(a.python_name,
+                          inspect.Parameter.KEYWORD_ONLY if a.keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                          default=inspect.Parameter.empty if a.default is REQUIRED else a.default)
+        for a in spec.schema.arguments
+    ]
+    return inspect.Signature(parameters)

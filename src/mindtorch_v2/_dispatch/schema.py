@@ -1,0 +1,140 @@
+"""Op schemas in torch's notation: `mul.Tensor(Tensor self, Tensor other) -> Tensor`, parsed once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+# No default: the argument must be given.
+REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "<required>"})()
+
+_HEAD = re.compile(r"\s*(?P<name>[\w:]+)(?:\.(?P<overload>\w+))?\((?P<arguments>.*)\)\s*->\s*(?P<returns>.*)$", re.S)
+_TYPE = re.compile(r"(?P<base>\w+)(?:\((?P<alias>[^)]*)\))?(?P<suffix>(?:\[\d*\]|\?)*)$")
+_KEYWORDS = {"from": "from_", "lambda": "lambda_", "global": "global_"}
+_CONSTANTS = {"None": None, "True": True, "False": False, "inf": float("inf"), "contiguous_format": None, "Mean": 1,
+              "long": "int64"}
+
+
+@dataclass(slots=True)
+class Argument:
+    """One argument: its type as written (`Tensor?`, `int[2]`), and what follows from it."""
+
+    name: str
+    type_text: str
+    default: Any = REQUIRED
+    keyword_only: bool = False
+    alias: str = ""
+    is_tensor: bool = field(init=False)
+    is_tensor_list: bool = field(init=False)
+    is_int_list: bool = field(init=False)
+    optional: bool = field(init=False)
+    python_name: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        bare = self.type_text.replace("?", "")
+        self.optional = self.type_text.endswith("?")
+        self.is_tensor = bare == "Tensor"
+        self.is_tensor_list = bare.startswith("Tensor[")
+        self.is_int_list = bare.startswith("int[")
+        # torch's Python functions call the first tensor `input`; schemas call it `self`.
+        self.python_name = "input" if self.name == "self" else _KEYWORDS.get(self.name, self.name)
+
+    @property
+    def written(self) -> bool:
+        """Whether the op changes this tensor in place."""
+        return self.alias.endswith("!")
+
+
+@dataclass(slots=True)
+class Schema:
+    """A parsed schema."""
+
+    name: str
+    overload: str
+    arguments: tuple[Argument, ...]
+    returns: tuple[str, ...]
+    return_names: tuple[str, ...]
+    returns_alias: str
+    text: str
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.name}.{self.overload}" if self.overload else self.name
+
+    @property
+    def mutates(self) -> bool:
+        return any(a.written for a in self.arguments)
+
+    @property
+    def is_view(self) -> bool:
+        """Whether the result looks at the memory of an argument."""
+        return bool(self.returns_alias) and not self.mutates
+
+    @property
+    def returns_list(self) -> bool:
+        return len(self.returns) == 1 and self.returns[0].startswith("Tensor[")
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas that are not inside brackets."""
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(text):
+        if c in "([":
+            depth += 1
+        elif c in ")]":
+            depth -= 1
+        elif c == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    parts.append(text[start:])
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _default(text: str) -> Any:
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    if text.startswith("["):
+        return tuple(_default(part) for part in _split(text[1:-1]))
+    if text[0] in "\"'":
+        return text[1:-1]
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _type(text: str) -> tuple[str, str]:
+    """(`Tensor[]?`, alias) of a type as written, e.g. of `Tensor(a!)[]?`."""
+    match = _TYPE.match(text.replace("SymInt", "int"))
+    if match is None:
+        raise ValueError(f"bad type in schema: {text!r}")
+    return match["base"] + match["suffix"], match["alias"] or ""
+
+
+def parse(text: str) -> Schema:
+    """The schema written as `text`; ValueError where it is malformed."""
+    head = _HEAD.match(text)
+    if head is None:
+        raise ValueError(f"bad schema: {text!r}")
+    arguments = []
+    keyword_only = False
+    for part in _split(head["arguments"]):
+        if part == "*":
+            keyword_only = True
+            continue
+        declaration, _, default = part.partition("=")
+        kind, _, name = declaration.strip().rpartition(" ")
+        type_text, alias = _type(kind.strip())
+        arguments.append(Argument(name, type_text, _default(default) if default else REQUIRED, keyword_only, alias))
+    returned = head["returns"].strip()
+    if returned.startswith("("):
+        returned = returned[1:-1]
+    types, names, alias = [], [], ""
+    for part in _split(returned):
+        kind, _, name = part.partition(" ")
+        type_text, one = _type(kind)
+        types.append(type_text)
+        names.append(name.strip())
+        alias = alias or one
+    return Schema(head["name"], head["overload"] or "", tuple(arguments), tuple(types), tuple(names), alias, text.strip())

@@ -1,0 +1,95 @@
+"""What several op families share: dims, number promotion, and the usual shape rules."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .._core import dtype as dt
+from .._core.tensor import Tensor
+
+ShapeRule = tuple[tuple[int, ...], np.dtype]
+
+
+def normal_dim(dim: int, ndim: int) -> int:
+    """A dim counted from the front; IndexError in torch's words if there is no such dim."""
+    limit = max(ndim, 1)
+    if not -limit <= dim < limit:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
+    return dim + limit if dim < 0 else dim
+
+
+def normal_dims(dims: Any, ndim: int) -> tuple[int, ...]:
+    """Dims counted from the front, each once; all of them for None or an empty list."""
+    if dims is None or len(dims) == 0:
+        return tuple(range(ndim))
+    result = tuple(normal_dim(d, ndim) for d in dims)
+    if len(set(result)) != len(result):
+        twice = next(d for d in result if result.count(d) > 1)
+        raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
+    return () if ndim == 0 else result
+
+
+def with_numbers(array: np.ndarray, *numbers: Any) -> np.ndarray:
+    """The array in the dtype that it has after meeting some Python numbers (or None)."""
+    kind = array.dtype.kind
+    if kind in "iub":
+        for number in numbers:
+            if isinstance(number, float):
+                return array.astype(dt.get_default_dtype().np)
+            if kind == "b" and number is not None and not isinstance(number, bool):
+                array = array.astype(np.int64)
+                kind = "i"
+    return array
+
+
+# ---------------------------------------------------------------- shape rules: arguments in, (shape, NumPy dtype) out
+
+
+def like_first(self: Tensor, *_rest: Any) -> ShapeRule:
+    """The result looks like the first argument."""
+    return self._array.shape, self._array.dtype
+
+
+def like_with_numbers(self: Tensor, *numbers: Any) -> ShapeRule:
+    """The first argument's shape, its dtype after meeting the numbers."""
+    return self._array.shape, with_numbers(np.empty(0, self._array.dtype), *numbers).dtype
+
+
+def reduced_shape(shape: tuple[int, ...], dims: Any, keepdim: bool) -> tuple[int, ...]:
+    """A shape after reducing over dims."""
+    gone = set(normal_dims(dims, len(shape)))
+    if keepdim:
+        return tuple(1 if i in gone else n for i, n in enumerate(shape))
+    return tuple(n for i, n in enumerate(shape) if i not in gone)
+
+
+def infer_size(size: Any, numel: int) -> tuple[int, ...]:
+    """A shape with its -1 worked out; RuntimeError if it does not hold `numel` elements."""
+    size = tuple(int(n) for n in size)
+    if -1 in size:
+        known = math.prod(n for n in size if n != -1)
+        if size.count(-1) > 1:
+            raise RuntimeError("only one dimension can be inferred")
+        if known == 0 or numel % known:
+            if known == 0 and numel == 0:
+                raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(size)} because the "
+                                   "unspecified dimension size -1 can be any value and is ambiguous")
+            raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {numel}")
+        return tuple(numel // known if n == -1 else n for n in size)
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"invalid shape dimension {min(size)}")
+    if math.prod(size) != numel:
+        raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {numel}")
+    return size
+
+
+def np_dtype(dtype: Any, default: np.dtype | None = None) -> np.dtype:
+    """The NumPy dtype of a torch dtype (or Python type), the default dtype's for None."""
+    if dtype is None:
+        return dt.get_default_dtype().np if default is None else default
+    if isinstance(dtype, dt.dtype):
+        return dtype.np
+    return {bool: dt.bool_, int: dt.int64, float: dt.get_default_dtype(), complex: dt.complex64}[dtype].np

@@ -1,0 +1,43 @@
+"""The torch-like surface: functions, Tensor methods and operators, all taken from the registry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _ops  # noqa: F401  registers every op
+from ._autograd import graph  # noqa: F401  gives ops their history
+from ._core.tensor import Tensor
+from ._dispatch import registry
+from ._dispatch.registry import aten
+from ._tensor_methods import METHODS, OPERATORS, PROPERTIES
+
+# Ops that exist under aten but not as torch.* functions or Tensor methods of the same name.
+_HIDDEN_METHODS = {"where", "to", "item", "size", "contiguous", "numpy_T", "mT", "detach"}
+
+
+def _install() -> None:
+    """Give Tensor a method for every op whose first argument is a tensor, then what is written by hand."""
+    for name, packet in registry.packets.items():
+        if "::" in name or name in _HIDDEN_METHODS:
+            continue
+        first = [spec.schema.arguments[0] for spec in packet if spec.schema.arguments]
+        if any(a.name in ("self", "input") and a.is_tensor for a in first) and name not in vars(Tensor):
+            setattr(Tensor, name, packet.function)
+    for table in (OPERATORS, METHODS, PROPERTIES):
+        for name, value in table.items():
+            setattr(Tensor, name, value)
+
+
+_install()
+
+
+def functions() -> dict[str, Any]:
+    """Every op by name, for torch.<name>."""
+    return {name: packet.function for name, packet in registry.packets.items() if "::" not in name}
+
+
+def __getattr__(name: str) -> Any:
+    packet = registry.packets.get(name)
+    if packet is None:
+        raise AttributeError(f"module 'torch' has no attribute '{name}'")
+    return packet.function

@@ -1,0 +1,260 @@
+"""From what a Recorder holds to an EventStore: flat lists become columns, notes become tables. Runs once, after stop()."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._dispatch import observer
+from . import _alloc, _modules, _tree
+from ._capture import TEXT_INPUT, decode
+from ._python_rows import PythonRows, python_rows
+from ._recorder import SPAN_BASE, Recorder, Tap
+from ._store import EventStore, InputInfo, ThreadInfo
+from .flops import flops_of
+
+Columns = dict[str, NDArray[Any]]
+
+
+def freeze(recorder: Recorder, **meta: Any) -> EventStore:
+    """Everything recorded so far as a store; `meta` goes to EventStore.freeze. A recorder that runs goes on."""
+    end = recorder.clock_end_ns if recorder.clock_end_ns is not None else recorder.clock()
+    tables = _Tables()
+    parts = [_thread_columns(recorder, tap, number, tables, end) for number, tap in enumerate(recorder.taps)]
+    columns: Columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+    if not columns:
+        columns = {name: np.empty(0, np.int64) for name in ("name", "kind", "tid", "start", "end", "seq", "op")}
+    _number_steps(recorder, columns)
+    _find_forward_threads(columns)
+    if recorder.options.with_flops:
+        columns["flops"] = tables.flops(columns["op"], columns["shapes"])
+    threads = [ThreadInfo(tap.ident, tap.name) for tap in recorder.taps]
+    if recorder.memory is not None:
+        columns.update(_memory_columns(recorder.memory.rows[:], threads))
+    store = EventStore.freeze(
+        columns,
+        names=list(tables.names),
+        threads=threads,
+        input_infos=tables.infos,
+        stacks=tables.stacks,
+        modules=list(tables.modules),
+        overloads=list(observer.op_overloads),
+        clock_start_ns=recorder.clock_start_ns,
+        clock_end_ns=end,
+        wall_start_ns=recorder.wall_start_ns,
+        **meta,
+    )
+    if recorder.options.with_modules:
+        _inherit(store, "module")
+    return store
+
+
+class _Tables:
+    """What the columns of all threads point into."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, int] = {}
+        self.infos: list[InputInfo] = []
+        self.stacks: list[tuple[str, ...]] = []
+        self.modules: dict[str, int] = {}
+        self._info_numbers: dict[Any, int] = {}
+
+    def name(self, text: str) -> int:
+        return self.names.setdefault(text, len(self.names))
+
+    def info(self, key: Any) -> int:
+        number = self._info_numbers.get(key)
+        if number is None:
+            number = self._info_numbers[key] = len(self.infos)
+            self.infos.append(key if key is TEXT_INPUT else decode(key))
+        return number
+
+    def flops(self, op: NDArray[Any], shapes: NDArray[Any]) -> NDArray[np.int64]:
+        """FLOPs of every row: worked out once per op and kind of input."""
+        counted = np.flatnonzero((op >= 0) & (shapes >= 0))
+        pairs = op[counted] * (len(self.infos) + 1) + shapes[counted]
+        distinct, which = np.unique(pairs, return_inverse=True)
+        ops, infos = np.divmod(distinct, len(self.infos) + 1)
+        amounts = [flops_of(one, self.infos[info]) for one, info in zip(ops.tolist(), infos.tolist(), strict=True)]
+        found = np.zeros(len(op), np.int64)
+        if amounts:
+            found[counted] = np.array(amounts, np.int64)[which]
+        return found
+
+
+def _thread_columns(recorder: Recorder, tap: Tap, number: int, tables: _Tables, end: int) -> Columns:
+    """The rows of one thread in the order in which they ended: ops and spans, then modules, then Python calls."""
+    options = recorder.options
+    columns = _op_columns(tap, tables)
+    python = python_rows(tap.python, end) if tap.python is not None else None
+    if options.captures_arguments:
+        columns["shapes"] = _renumbered(columns["shapes"], [tables.info(key) for key in list(tap.keys)])
+    modules = _module_columns(tap, tables, end)
+    if modules is not None:
+        if options.with_modules:
+            columns["module"] = _modules_at(columns["start"], modules)
+        if options.with_stack:
+            columns = _joined(columns, {name: values for name, values in modules.items() if name != "path"})
+    if python is not None:
+        _fit_scopes(columns, python)
+        columns["stack"] = _renumbered(python.stack_at(columns["start"]), _added(tables.stacks, python.stacks))
+        columns = _joined(columns, _python_columns(python, tables))
+    columns["tid"] = np.full(len(columns["start"]), number, np.int64)
+    return columns
+
+
+def _op_columns(tap: Tap, tables: _Tables) -> Columns:
+    rows = tap.rows[:]
+    table = np.fromiter(rows, np.int64, len(rows)).reshape(-1, tap.width)
+    ident = table[:, 0]
+    is_span = ident >= SPAN_BASE
+    spans = list(tap.spans)
+    span_names = np.array([tables.name(name) for name, _ in spans] or [0], np.int64)
+    span_kinds = np.array([kind for _, kind in spans] or [0], np.int64)
+    name, kind = np.empty(len(ident), np.int64), np.zeros(len(ident), np.int64)
+    if is_span.any():
+        which = ident[is_span] - SPAN_BASE
+        name[is_span], kind[is_span] = span_names[which], span_kinds[which]
+    ops = ident[~is_span]
+    present = np.flatnonzero(np.bincount(ops)) if len(ops) else ops
+    op_names = np.zeros(int(present[-1]) + 1 if len(present) else 1, np.int64)
+    op_names[present] = [tables.name(observer.op_names[op]) for op in present.tolist()]
+    name[~is_span] = op_names[ops]
+    columns = {"name": name, "kind": kind, "start": table[:, 1], "end": table[:, 2], "seq": table[:, 3],
+               "op": np.where(is_span, -1, ident)}
+    if tap.width > 4:
+        columns["shapes"] = table[:, 4]
+    return columns
+
+
+def _renumbered(values: NDArray[Any], numbers: list[int]) -> NDArray[np.int64]:
+    """Each value replaced by numbers[value]; -1 stays."""
+    return np.array([*numbers, -1], np.int64)[values]
+
+
+def _added(table: list[Any], more: list[Any]) -> list[int]:
+    first = len(table)
+    table.extend(more)
+    return list(range(first, len(table)))
+
+
+def _joined(columns: Columns, more: Columns) -> Columns:
+    """The rows of both; a column that the second does not have is -1 there."""
+    count = len(more["start"])
+    return {name: np.concatenate([values, more[name] if name in more else np.full(count, -1, np.int64)])
+            for name, values in columns.items()}
+
+
+def _module_columns(tap: Tap, tables: _Tables, end: int) -> Columns | None:
+    log = tap.modules
+    if log is None:
+        return None
+    rows = log.rows[:]
+    for opened in reversed(log.open_calls()):  # still running while somebody looks
+        rows.extend((*opened, end))
+    table = np.fromiter(rows, np.int64, len(rows)).reshape(-1, _modules.WIDTH)
+    names = [tables.name(f"nn.Module: {info.label}") for info in log.infos]
+    paths = [tables.modules.setdefault(path, len(tables.modules)) for path in log.paths]
+    return {"name": _renumbered(table[:, 0], names), "kind": np.full(len(table), observer.MODULE, np.int64),
+            "start": table[:, 2], "end": table[:, 3], "path": _renumbered(table[:, 1], paths)}
+
+
+def _modules_at(moments: NDArray[np.int64], modules: Columns) -> NDArray[np.int64]:
+    """For each moment the path of the innermost module that was running, -1 if none was."""
+    order = _tree.row_order(modules["start"], modules["end"])
+    start, end = modules["start"][order], modules["end"][order]
+    one = np.zeros(len(start), np.int32)
+    parent = _tree.parents(one, start, end)
+    found = _tree.enclosing(one, start, end, parent, np.zeros(len(moments), np.int32), moments)
+    return _renumbered(found, modules["path"][order].tolist())
+
+
+def _python_columns(python: PythonRows, tables: _Tables) -> Columns:
+    names = [tables.name(text) for text in python.names]
+    return {"name": _renumbered(python.name, names), "kind": np.full(len(python.start), observer.PYTHON, np.int64),
+            "start": python.start, "end": python.end}
+
+
+def _fit_scopes(columns: Columns, python: PythonRows) -> None:
+    """Let no scope overlap a visible call partially.
+
+    A scope that was opened inside a call that returned before it (a helper that enters a record_function for its
+    caller) begins where that call ends; one that is closed inside a later call ends where that call begins.
+    """
+    scopes = np.flatnonzero((columns["kind"] == observer.SCOPE) | (columns["kind"] == observer.STEP))
+    if not len(scopes) or not len(python.start):
+        return
+    order = _tree.row_order(python.start, python.end)
+    start, end = python.start[order], python.end[order]
+    one = np.zeros(len(start), np.int32)
+    parent = _tree.parents(one, start, end)
+    above = np.append(parent, np.int32(-1))
+    at = np.zeros(len(scopes), np.int32)
+    opened, closed = columns["start"][scopes], columns["end"][scopes]
+    begin, finish = opened.copy(), closed.copy()
+    call = _tree.enclosing(one, start, end, parent, at, opened)
+    while (shorter := (call >= 0) & (end[call] < closed)).any():
+        begin[shorter] = end[call[shorter]]
+        call = np.where(shorter, above[call], -1)
+    call = _tree.enclosing(one, start, end, parent, at, closed)
+    while (later := (call >= 0) & (start[call] > opened)).any():
+        finish[later] = start[call[later]]
+        call = np.where(later, above[call], -1)
+    columns["start"], columns["end"] = columns["start"].copy(), columns["end"].copy()
+    columns["start"][scopes], columns["end"][scopes] = begin, np.maximum(finish, begin)
+
+
+def _number_steps(recorder: Recorder, columns: Columns) -> None:
+    moments = np.array([moment for moment, _ in recorder.steps], np.int64)
+    numbers = np.array([number for _, number in recorder.steps] or [0], np.int64)
+    at = np.searchsorted(moments, columns["start"], side="right") - 1
+    columns["step"] = numbers[np.maximum(at, 0)]
+
+
+def _find_forward_threads(columns: Columns) -> None:
+    """fwd_tid of backward rows: the thread that recorded the op with their number, their own if none did."""
+    kind, tid, seq = columns["kind"], columns["tid"], columns["seq"]
+    forward_tid = np.full(len(kind), -1, np.int64)
+    backward = np.flatnonzero(((kind == observer.BACKWARD) | (kind == observer.ENGINE)) & (seq >= 0))
+    forward_tid[backward] = tid[backward]
+    if len(backward) and tid.max() > 0:
+        ops = np.flatnonzero((kind == observer.OP) & (seq >= 0))
+        own = set(zip(tid[ops].tolist(), seq[ops].tolist(), strict=True))
+        elsewhere = dict(zip(seq[ops].tolist(), tid[ops].tolist(), strict=True))
+        for row, thread, number in zip(backward.tolist(), tid[backward].tolist(), seq[backward].tolist(), strict=True):
+            if (thread, number) not in own:
+                forward_tid[row] = elsewhere.get(number, thread)
+    columns["fwd_tid"] = forward_tid
+
+
+def _memory_columns(rows: list[int], threads: list[ThreadInfo]) -> Columns:
+    table = np.fromiter(rows, np.int64, len(rows)).reshape(-1, _alloc.WIDTH)
+    known = {thread.ident: number for number, thread in enumerate(threads)}
+    idents, which = np.unique(table[:, 3], return_inverse=True)
+    for ident in idents.tolist():
+        if ident not in known:  # a thread that allocated and ran no op
+            known[ident] = len(threads)
+            threads.append(ThreadInfo(ident, f"thread {ident}"))
+    numbers = np.array([known[ident] for ident in idents.tolist()] or [0], np.int64)
+    return {"mem_time": table[:, 0], "mem_bytes": table[:, 1], "mem_addr": table[:, 2],
+            "mem_tid": numbers[which] if len(table) else np.empty(0, np.int64)}
+
+
+def _inherit(store: EventStore, column: str) -> None:
+    """Give backward rows, and what runs inside them, the forward op's entry of a column."""
+    forward, backward = store.links
+    values: NDArray[Any] = np.array(getattr(store, column))
+    given = np.zeros(len(store), np.bool_)
+    given[backward] = True
+    values[backward] = values[forward]
+    engine = store.parent[backward]
+    outer = (engine >= 0) & (store.kind[engine] == observer.ENGINE)
+    values[engine[outer]] = values[backward[outer]]
+    given[engine[outer]] = True
+    above = _tree.nearest_ancestor(store.parent, given)
+    inner = np.flatnonzero((above >= 0) & ~given)
+    values[inner] = values[above[inner]]
+    setattr(store, column, values)
+

@@ -1,0 +1,251 @@
+"""From the events of a PythonLog to rows: calls with start, end, parent and name, and the call stack at any moment.
+
+Frames of this runtime's insides are left out, and with them what they call in NumPy and the standard library: the
+rows show the user's functions, and the layers, optimizers and loaders that the user calls.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import sysconfig
+from bisect import bisect_right
+from types import CodeType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._stacks import OpenFrame, PythonLog
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# Rooms of this package that stand for what is compiled in torch, and the profiler itself.
+_INSIDE = re.compile(r"_\w+(/|\.py$)|profiler/|nn/(modules/)?module\.py$")
+_GENERATED = re.compile(r"<\w+::[^>]*>$")  # file names of generated op entries
+_LIBRARIES = tuple(
+    os.path.dirname(os.path.abspath(path)) + os.sep for path in (np.__file__, os.__file__)
+)
+_SITE_PACKAGES = tuple({sysconfig.get_path("purelib") + os.sep, sysconfig.get_path("platlib") + os.sep})
+
+_RETURN, _FRAME, _BUILTIN = 0, 1, 2
+_ROOT = -1  # the empty stack
+
+
+class _Target(NamedTuple):
+    """A distinct thing that was called."""
+
+    kind: int
+    text: str
+    code: CodeType | None
+    inside: bool  # part of this runtime's insides
+    library: bool  # left out when called from inside
+
+
+class PythonRows(NamedTuple):
+    """The visible calls of one thread, in order of end, and the means to tell the stack at a moment."""
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    name: NDArray[np.int64]  # index into names
+    names: list[str]
+    times: NDArray[np.int64]
+    stack_after: NDArray[np.int64]  # index into stacks after each event, _ROOT for the empty stack
+    stacks: list[tuple[str, ...]]
+
+    def stack_at(self, moments: NDArray[np.int64]) -> NDArray[np.int64]:
+        """For each moment the index of the stack that was then on the thread."""
+        if not len(self.times):
+            return np.full(len(moments), _ROOT, np.int64)
+        before = np.searchsorted(self.times, moments, side="right") - 1
+        return np.where(before < 0, _ROOT, self.stack_after[before])
+
+
+def python_rows(log: PythonLog, end: int) -> PythonRows:
+    """Make rows of what a log has; calls that have not returned end at `end`."""
+    objects = log.objects[:]
+    times = np.fromiter(log.times[: len(objects)], np.int64, len(objects))
+    target_of, targets = _targets(objects)
+    kinds = np.array([t.kind for t in targets], np.int8)[target_of] if targets else np.empty(0, np.int8)
+    calls = np.flatnonzero(kinds != _RETURN)
+    places = np.fromiter(log.places[: len(calls)], np.int64, len(calls))
+    depth = np.cumsum(np.where(kinds == _RETURN, -1, 1))
+    returned = _returns(kinds, depth)
+    tree = _Tree(targets, target_of[calls], depth[calls], calls, places)
+    returns_at = returned[calls]
+    ends = np.where(returns_at >= 0, times[returns_at], end)
+
+    visible = np.flatnonzero(~tree.hidden)
+    # Inner calls first where two end together.
+    order = visible[np.lexsort((-depth[calls[visible]], ends[visible]))]
+    texts: dict[str, int] = {}
+    name_of = np.array([texts.setdefault(t.text, len(texts)) for t in targets], np.int64)
+
+    # After a call the new frame is on top; after a return the stack is what it was when the call was made.
+    stack_after = np.empty(len(objects), np.int64)
+    stack_after[calls] = tree.inner()
+    done = np.flatnonzero(returns_at >= 0)
+    stack_after[returns_at[done]] = tree.outer[done]
+    return PythonRows(
+        start=times[calls[order]],
+        end=ends[order],
+        name=name_of[target_of[calls[order]]] if len(order) else np.empty(0, np.int64),
+        names=list(texts),
+        times=times,
+        stack_after=stack_after,
+        stacks=tree.stacks(),
+    )
+
+
+def _targets(objects: list[Any]) -> tuple[NDArray[np.int64], list[_Target]]:
+    """Number what was called; returns are number 0 .. wherever None falls."""
+    idents = np.fromiter(map(id, objects), np.int64, len(objects))
+    _, first, number = np.unique(idents, return_index=True, return_inverse=True)
+    shorten = _Shortener()
+    return number.astype(np.int64), [_target(objects[i], shorten) for i in first.tolist()]
+
+
+def _target(what: Any, shorten: _Shortener) -> _Target:
+    if what is None:
+        return _Target(_RETURN, "", None, False, False)
+    if isinstance(what, str):
+        return _Target(_BUILTIN, what, None, False, True)
+    code, line = what if isinstance(what, OpenFrame) else (what, what.co_firstlineno)
+    inside, library = _belongs(code.co_filename)
+    return _Target(_FRAME, f"{shorten(code.co_filename)}({line}): {code.co_name}", code, inside, library)
+
+
+def _belongs(filename: str) -> tuple[bool, bool]:
+    """(is it this runtime's inside, is it a library that the inside uses)"""
+    if filename.startswith(_PACKAGE):
+        return bool(_INSIDE.match(filename[len(_PACKAGE) :].replace(os.sep, "/"))), False
+    if _GENERATED.match(filename):
+        return True, False
+    if filename.startswith("<frozen "):
+        return False, True
+    return False, filename.startswith(_LIBRARIES[0]) or (
+        filename.startswith(_LIBRARIES[1]) and not filename.startswith(_SITE_PACKAGES)
+    )
+
+
+class _Shortener:
+    """File names as torch shows them: relative to the folder that they were imported from."""
+
+    def __init__(self) -> None:
+        folders = {os.path.abspath(path).rstrip(os.sep) + os.sep for path in [*sys.path, "."]}
+        self._folders = sorted(folders, key=len, reverse=True)
+        self._known: dict[str, str] = {}
+
+    def __call__(self, filename: str) -> str:
+        short = self._known.get(filename)
+        if short is None:
+            folder = next((f for f in self._folders if filename.startswith(f)), "")
+            short = self._known[filename] = filename[len(folder) :]
+        return short
+
+
+def _returns(kinds: NDArray[np.int8], depth: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each event the event at which the call it began returned, -1 if it did not or is no call.
+
+    At every depth calls and returns alternate, so a call's return is the next event of its depth.
+    """
+    level = depth + (kinds == _RETURN)
+    by_level = np.argsort(level, kind="stable")
+    found = np.full(len(kinds), -1, np.int64)
+    if len(kinds) > 1:
+        here, following = by_level[:-1], by_level[1:]
+        paired = (kinds[here] != _RETURN) & (kinds[following] == _RETURN) & (level[here] == level[following])
+        found[here[paired]] = following[paired]
+    return found
+
+
+class _Tree:
+    """Who called whom, who is hidden, and the stack at each call; all worked out depth by depth.
+
+    A stack is a number: nodes[number] is (number of the stack above, what was running, how far it had come).
+    """
+
+    def __init__(
+        self,
+        targets: list[_Target],
+        target: NDArray[np.int64],
+        depth: NDArray[np.int64],
+        calls: NDArray[np.int64],
+        places: NDArray[np.int64],
+    ) -> None:
+        n = len(calls)
+        self._targets = targets
+        self._target = target
+        inside = np.array([t.inside for t in targets], np.bool_)
+        library = np.array([t.library for t in targets], np.bool_)
+        self.parent = np.full(n, -1, np.int64)
+        self.hidden = np.zeros(n, np.bool_)
+        self.outer = np.full(n, _ROOT, np.int64)
+        self._numbers: dict[int, int] = {}
+        self._nodes: list[tuple[int, int, int]] = []
+        by_depth = np.argsort(depth, kind="stable")
+        levels, firsts = np.unique(depth[by_depth], return_index=True)
+        above = np.empty(0, np.int64)
+        for rows in np.split(by_depth, firsts[1:]) if len(levels) else ():
+            own = target[rows]
+            self.hidden[rows] = inside[own]
+            if len(above):
+                parent = self.parent[rows] = above[np.searchsorted(above, rows) - 1]
+                self.hidden[rows] |= library[own] & self.hidden[parent]
+                # A hidden caller adds nothing: the stack is what it was when it was called itself.
+                self.outer[rows] = self.outer[parent]
+                shown = ~self.hidden[parent]
+                over = parent[shown]
+                self.outer[rows[shown]] = self._push(self.outer[over], target[over], places[rows[shown]])
+            above = rows
+
+    def inner(self) -> NDArray[np.int64]:
+        """The stack just after each call, with the called frame at its first line if it is visible."""
+        found = self.outer.copy()
+        shown = np.flatnonzero(~self.hidden)
+        found[shown] = self._push(self.outer[shown], self._target[shown], np.full(len(shown), -1))
+        return found
+
+    def _push(
+        self, above: NDArray[np.int64], target: NDArray[np.int64], place: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Numbers of the stacks that have (target, place) on top of `above`."""
+        limit = (1 << 20) - 1
+        key = (above + 1) << 40 | target << 20 | np.minimum(place + 1, limit)
+        distinct, inverse = np.unique(key, return_inverse=True)
+        numbers = np.empty(len(distinct), np.int64)
+        for i, one in enumerate(distinct.tolist()):
+            number = self._numbers.get(one)
+            if number is None:
+                number = self._numbers[one] = len(self._nodes)
+                self._nodes.append(((one >> 40) - 1, one >> 20 & limit, (one & limit) - 1))
+            numbers[i] = number
+        return numbers[inverse]
+
+    def stacks(self) -> list[tuple[str, ...]]:
+        """Every stack as text, innermost first."""
+        shorten, lines = _Shortener(), _Lines()
+        made: list[tuple[str, ...]] = []
+        for above, target, place in self._nodes:  # a stack comes after the one above it
+            text, code = self._targets[target].text, self._targets[target].code
+            if code is not None:
+                text = f"{shorten(code.co_filename)}({lines(code, place)}): {code.co_name}"
+            made.append((text, *made[above]) if above != _ROOT else (text,))
+        return made
+
+
+class _Lines:
+    """Line numbers from how far a frame has come."""
+
+    def __init__(self) -> None:
+        self._tables: dict[int, tuple[list[int], list[int]]] = {}
+
+    def __call__(self, code: CodeType, place: int) -> int:
+        if place < 0:
+            return code.co_firstlineno
+        table = self._tables.get(id(code))
+        if table is None:
+            known = [(start, line) for start, _, line in code.co_lines() if line is not None]
+            table = self._tables[id(code)] = ([start for start, _ in known], [line for _, line in known])
+        at = bisect_right(table[0], place) - 1
+        return table[1][at] if at >= 0 else code.co_firstlineno

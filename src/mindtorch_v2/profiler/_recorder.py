@@ -1,0 +1,317 @@
+"""The hot path: what ops, scopes and modules hand over while a recording runs, kept as flat lists of plain values.
+
+Each recorded thread has a Tap per recording: the lists, and the functions that fill them, made when the recording
+starts so that no event asks which options are on. All taps of a thread meet in its Site, which puts the
+functions into the thread's ThreadState: those of a single tap as they are, those of several behind one that calls each.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from time import perf_counter_ns, time_ns
+from typing import Any, NamedTuple
+
+from .._core import threads as all_threads
+from .._core.threads import ThreadState, threads
+from .._dispatch import observer
+from ._alloc import MemoryLog
+from ._capture import TEXT_INPUT, captures
+from ._modules import ModuleLog
+from ._stacks import PythonLog
+
+Extend = Callable[[tuple[int, ...]], None]
+Detail = Callable[[int, int, int, int, tuple[Any, ...]], None]
+Span = Callable[[str, int, int, int, int], None]
+
+# Ids from here on are spans, numbered per tap; smaller ones are op ids.
+SPAN_BASE = 1 << 32
+PLAIN_WIDTH = 4  # id, start, end, sequence number
+SHAPES_WIDTH = 5  # and the number of the arguments' key
+
+
+class Options(NamedTuple):
+    """What a recording takes down beside names and times."""
+
+    record_shapes: bool = False
+    profile_memory: bool = False
+    with_stack: bool = False
+    with_flops: bool = False
+    with_modules: bool = False
+    all_threads: bool = False
+
+    @property
+    def captures_arguments(self) -> bool:
+        return self.record_shapes or self.with_flops
+
+
+class Numbered(dict[Any, int]):
+    """Numbers its keys in order of appearance, starting at `first`."""
+
+    def __init__(self, first: int = 0) -> None:
+        self.first = first
+
+    def __missing__(self, key: Any) -> int:
+        number = self[key] = self.first + len(self)
+        return number
+
+
+class Tap:
+    """What one recording takes from one thread."""
+
+    def __init__(self, options: Options, state: ThreadState, clock: Callable[[], int]) -> None:
+        self.state = state
+        self.ident = 0
+        self.name = ""
+        self.rows: list[int] = []
+        self.spans = Numbered(SPAN_BASE)
+        self.keys = Numbered()
+        self.width = SHAPES_WIDTH if options.captures_arguments else PLAIN_WIDTH
+        self.since = 0
+        self.extend: Extend | None = None
+        self.detail: Detail | None = None
+        self.span: Span
+        if options.captures_arguments:
+            self.detail = _detail(self.rows.extend, self.keys)
+        else:
+            self.extend = self.rows.extend
+        self.modules = ModuleLog(clock) if options.with_modules or options.with_stack else None
+        self.python = PythonLog(clock, options.all_threads) if options.with_stack else None
+
+    def listen(self, since: int) -> None:
+        """Take down what begins from now on; scopes under way already belong to somebody else."""
+        self.since = since
+        self.span = (_plain_span if self.extend is not None else _wide_span)(self.rows.extend, self.spans, since)
+        if self.modules is not None:
+            self.modules.start()
+
+    def arrive(self) -> None:
+        """Learn who and where we are: runs on the tap's own thread, before its first row."""
+        self.ident = threading.get_native_id()
+        self.name = threading.current_thread().name
+        if self.python is not None:
+            self.python.start()
+
+    def scope(self, scope: Scope, end: int) -> None:
+        """Take down a scope of the user's."""
+        if scope.args is None or self.extend is not None:
+            self.span(scope.name, scope.kind, scope.began, end, -1)
+        elif scope.began >= self.since:
+            self.rows.extend((self.spans[scope.name, scope.kind], scope.began, end, -1, self.keys[TEXT_INPUT]))
+
+
+def _arrive_with_first_row(tap: Tap, site: Site) -> None:
+    """For a thread that is running already: the tap arrives when that thread hands something over."""
+    extend, detail, span = tap.extend, tap.detail, tap.span
+
+    def settle() -> None:
+        tap.extend, tap.detail, tap.span = extend, detail, span
+        site.connect()
+        tap.arrive()
+
+    def then(function: Callable[..., None]) -> Callable[..., None]:
+        def first(*values: Any) -> None:
+            settle()
+            function(*values)
+
+        return first
+
+    tap.extend = then(extend) if extend is not None else None
+    tap.detail = then(detail) if detail is not None else None
+    tap.span = then(span)
+
+
+def _detail(extend: Extend, keys: Numbered) -> Detail:
+    def detail(op: int, start: int, end: int, sequence: int, args: tuple[Any, ...]) -> None:
+        extend((op, start, end, sequence, keys[captures[op](args)]))
+
+    return detail
+
+
+def _plain_span(extend: Extend, numbers: Numbered, since: int) -> Span:
+    def span(name: str, kind: int, start: int, end: int, sequence: int) -> None:
+        if start >= since:
+            extend((numbers[name, kind], start, end, sequence))
+
+    return span
+
+
+def _wide_span(extend: Extend, numbers: Numbered, since: int) -> Span:
+    def span(name: str, kind: int, start: int, end: int, sequence: int) -> None:
+        if start >= since:
+            extend((numbers[name, kind], start, end, sequence, -1))
+
+    return span
+
+
+class Scope:
+    """A range that the user opens and closes, as the recorder sees it; record_function is one."""
+
+    __slots__ = ("args", "began", "name", "site")
+
+    kind = observer.SCOPE
+    name: str
+    args: str | None
+    began: int
+    site: Site | None
+
+
+class Site:
+    """All taps of one thread, and the scopes that are open on it."""
+
+    __slots__ = ("scopes", "state", "taps")
+
+    def __init__(self, state: ThreadState) -> None:
+        self.state = state
+        self.taps: list[Tap] = []
+        self.scopes: list[Scope] = []
+
+    def add(self, tap: Tap) -> None:
+        self.taps.append(tap)
+        self.connect()
+
+    def remove(self, tap: Tap) -> None:
+        self.taps.remove(tap)
+        self.connect()
+
+    def connect(self) -> None:
+        """Put the taps' functions into the thread's state."""
+        state, taps = self.state, self.taps
+        details = [tap.detail for tap in taps if tap.detail is not None]
+        extends = [tap.extend for tap in taps if tap.extend is not None]
+        modules = [tap.modules for tap in taps if tap.modules is not None]
+        state.span = _each([tap.span for tap in taps])
+        state.module_enter = _each([log.enter for log in modules])
+        state.module_exit = _each([log.leave for log in modules])
+        state.extend = None if details else _each(extends)
+        state.detail = _detail_of_all(extends, details) if details else None
+
+    def close(self, scope: Scope, end: int) -> None:
+        """End a scope for every tap that saw it begin."""
+        if self.scopes and self.scopes[-1] is scope:
+            self.scopes.pop()
+        else:
+            self.scopes.remove(scope)
+        for tap in self.taps:
+            tap.scope(scope, end)
+
+
+def _each(functions: Sequence[Callable[..., None]]) -> Any:
+    """One function that calls each: None if there is none, the function itself if there is one."""
+    if len(functions) < 2:
+        return functions[0] if functions else None
+
+    def call(*values: Any) -> None:
+        for function in functions:
+            function(*values)
+
+    return call
+
+
+def _detail_of_all(extends: Sequence[Extend], details: Sequence[Detail]) -> Detail:
+    if not extends and len(details) == 1:
+        return details[0]
+
+    def detail(op: int, start: int, end: int, sequence: int, args: tuple[Any, ...]) -> None:
+        for extend in extends:
+            extend((op, start, end, sequence))
+        for one in details:
+            one(op, start, end, sequence, args)
+
+    return detail
+
+
+# The sites of all threads that are being recorded, by the id() of their state, which a site keeps alive.
+sites: dict[int, Site] = {}
+
+
+def site_of(state: ThreadState) -> Site:
+    """The thread's site, made now if this is its first tap."""
+    site = sites.get(id(state))
+    if site is None:
+        site = sites[id(state)] = Site(state)
+    return site
+
+
+class Recorder:
+    """One recording: start, mark steps, pause and resume, stop; then `_freeze.freeze` makes an EventStore of it."""
+
+    def __init__(self, options: Options, clock: Callable[[], int] = perf_counter_ns) -> None:
+        self.options = options
+        self.clock = clock
+        self.taps: list[Tap] = []
+        self.listening = False
+        self.clock_start_ns = 0
+        self.wall_start_ns = 0
+        self.clock_end_ns: int | None = None
+        # (time, step number) of the start and of every step since
+        self.steps: list[tuple[int, int]] = []
+        self.memory = MemoryLog(options.all_threads, clock) if options.profile_memory else None
+        self._by_state: dict[int, Tap] = {}
+
+    def start(self, step: int = 0) -> None:
+        """Begin to record the calling thread, or every thread if the options say so."""
+        self.wall_start_ns = time_ns()
+        self.clock_start_ns = self.clock()
+        self.steps.append((self.clock_start_ns, step))
+        self.resume()
+
+    def step(self, number: int) -> None:
+        """Events from now on belong to step `number`."""
+        self.steps.append((self.clock(), number))
+
+    def stop(self) -> None:
+        """End the recording; scopes that are still open end with it."""
+        if self.clock_end_ns is None:
+            self.clock_end_ns = self.pause() if self.listening else self.clock()
+
+    def resume(self) -> None:
+        """Listen (again)."""
+        self.listening = True
+        observer.watch(+1)
+        if self.options.all_threads:
+            all_threads.started.append(self._attach)
+            for state in all_threads.states():
+                self._attach(state)
+        else:
+            self._attach(threads.state)
+        if self.memory is not None:
+            self.memory.start()
+
+    def pause(self) -> int:
+        """Listen no more and say when that was. Open scopes end here as far as this recording is concerned."""
+        if self.memory is not None:
+            self.memory.stop()
+        end = self.clock()
+        if self.options.all_threads:
+            all_threads.started.remove(self._attach)
+        for tap in self.taps:
+            self._detach(tap, end)
+        observer.watch(-1)
+        self.listening = False
+        return end
+
+    def _attach(self, state: ThreadState) -> None:
+        tap = self._by_state.get(id(state))
+        if tap is None:
+            tap = self._by_state[id(state)] = Tap(self.options, state, self.clock)
+            self.taps.append(tap)
+        tap.listen(self.clock())
+        site = site_of(state)
+        if state is not threads.state:
+            _arrive_with_first_row(tap, site)
+        site.add(tap)
+        if state is threads.state:
+            tap.arrive()
+
+    def _detach(self, tap: Tap, end: int) -> None:
+        if tap.python is not None:
+            tap.python.stop(end)
+        if tap.modules is not None:
+            tap.modules.stop(end)
+        site = sites[id(tap.state)]
+        for scope in reversed(site.scopes):
+            tap.scope(scope, end)
+        site.remove(tap)
+        if not site.taps:
+            del sites[id(tap.state)]

@@ -1,0 +1,236 @@
+"""Makes FunctionEvents out of store rows, each once and only when somebody asks for it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._dispatch import observer
+from ._store import EventStore, InputInfo
+from .events import DeviceType, FunctionEvent, Interval, Reader, stand_for
+
+# By observer kind: what event["kind"] says, torch's scope number and activity type.
+KINDS = ("op", "backward", "engine", "scope", "step", "python", "module", "memory")
+_SCOPES = (0, 1, 0, 7, 7, 0, 0, 0)
+_ACTIVITIES = ("cpu_op", "cpu_op", "cpu_op", "user_annotation", "user_annotation", "python_function",
+               "python_function", None)
+_ANNOTATIONS = (observer.SCOPE, observer.STEP)
+_PYTHON = (observer.PYTHON, observer.MODULE)
+_DEVICES = tuple(DeviceType)
+_FORWARD_BACKWARD = 1  # the flow type that joins an op and its backward node
+_NO_INPUTS = InputInfo((), (), (), ())
+
+
+class EventRows:
+    """The events of a store's views by row number."""
+
+    def __init__(self, store: EventStore) -> None:
+        self.whole = store
+        self.store = store.shown
+        self.changed = False  # whether some event was assigned to, so that the columns no longer tell everything
+        self._made: list[FunctionEvent | None] = [None] * len(self.store)
+        self.origins = [origin for _, origin in self.store.segments]
+        self.firsts = [first for first, _ in self.store.segments]
+        self.use_device: str | None = self.store.options.get("use_device")
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def __getattr__(self, column: str) -> memoryview:
+        # A memoryview hands out plain Python numbers, and faster than an array does.
+        view = memoryview(getattr(self.store, column))
+        self.__dict__[column] = view
+        return view
+
+    def event(self, row: int) -> FunctionEvent:
+        """The one event of a row."""
+        event = self._made[row]
+        if event is None:
+            event = self._made[row] = FunctionEvent.__new__(FunctionEvent)
+            stand_for(event, self, row)
+        return event
+
+    def events(self, rows: range) -> Iterator[FunctionEvent]:
+        """The events of some rows, made one by one."""
+        return map(self.event, rows)
+
+    def origin(self, row: int) -> int:
+        """Clock time at which the recording of this row began."""
+        origins = self.origins
+        return origins[0] if len(origins) == 1 else origins[bisect_right(self.firsts, row) - 1]
+
+    def self_us(self, row: int) -> float:
+        """Microseconds outside of children."""
+        return self.self_ns[row] / 1000
+
+    def children(self, row: int) -> list[FunctionEvent]:
+        """Direct children in order of start."""
+        order, bounds = self._children
+        return [self.event(child) for child in order[bounds[row] : bounds[row + 1]].tolist()]
+
+    def inputs(self, row: int) -> InputInfo:
+        """What the call was given, empty when that was not recorded."""
+        at = self.shapes[row]
+        return self.store.input_infos[at] if at >= 0 else _NO_INPUTS
+
+    def flow(self, row: int) -> tuple[int, bool] | None:
+        """Number of the forward/backward link of this row and whether the link starts here."""
+        return self._flows.get(row)
+
+    def item(self, row: int, key: str) -> Any:
+        """event[key] of an event of this store."""
+        return _ITEMS[key](self, row)
+
+    @cached_property
+    def _children(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """All rows by parent, and where the children of each row begin among them."""
+        parent = self.store.parent
+        order = np.argsort(parent, kind="stable")
+        return order, np.searchsorted(parent[order], np.arange(len(parent) + 1))
+
+    @cached_property
+    def _flows(self) -> dict[int, tuple[int, bool]]:
+        forward, backward = self.store.links
+        flows: dict[int, tuple[int, bool]] = {}
+        for number, (ahead, back) in enumerate(zip(forward.tolist(), backward.tolist(), strict=True), 1):
+            flows[ahead], flows[back] = (number, True), (number, False)
+        return flows
+
+
+def listed(value: Any) -> Any:
+    """Tuples as lists, all the way down: how torch shows shapes."""
+    return [listed(entry) for entry in value] if isinstance(value, tuple) else value
+
+
+def flat_shapes(dims: tuple[Any, ...]) -> list[list[int]]:
+    """input_shapes of a call: a list of tensors counts as no shape."""
+    return [[] if entry and isinstance(entry[0], tuple) else list(entry) for entry in dims]
+
+
+def is_memory(rows: EventRows, row: int) -> bool:
+    return rows.kind[row] == observer.MEMORY
+
+
+def _time_range(rows: EventRows, row: int) -> Interval:
+    origin = rows.origin(row)
+    return Interval((rows.start[row] - origin) / 1000, (rows.end[row] - origin) / 1000)
+
+
+def _parent(rows: EventRows, row: int) -> FunctionEvent | None:
+    parent = rows.parent[row]
+    return rows.event(parent) if parent >= 0 else None
+
+
+def _stack(rows: EventRows, row: int) -> list[str]:
+    at = rows.call_stack[row]
+    return list(rows.store.stacks[at]) if at >= 0 else []
+
+
+def _overload(rows: EventRows, row: int) -> str:
+    op = rows.op[row]
+    return rows.store.overloads[op] if op >= 0 and rows.store.options.get("capture_overload_names") else ""
+
+
+def _fwd_thread(rows: EventRows, row: int) -> int:
+    return rows.tid[row] + 1 if is_memory(rows, row) else rows.fwd_tid[row] + 1
+
+
+def _activity(rows: EventRows, row: int) -> str | None:
+    return _ACTIVITIES[rows.kind[row]] if rows.device_type[row] == 0 else "kernel"
+
+
+def _module_number(rows: EventRows, row: int) -> int:
+    if rows.kind[row] != observer.MODULE:
+        return -1
+    number = rows.store.names[rows.name[row]].rpartition("_")[2]
+    return int(number) if number.isdigit() else -1
+
+
+def _not_of_memory(read: Reader) -> Reader:
+    """Memory events have None where others have what `read` gives."""
+    return lambda rows, row: None if is_memory(rows, row) else read(rows, row)
+
+
+def _always(value: Any) -> Reader:
+    return lambda rows, row: value
+
+
+def _flow_part(part: int, missing: Any) -> Reader:
+    def read(rows: EventRows, row: int) -> Any:
+        link = rows.flow(row)
+        return link[part] if link else missing
+
+    return _not_of_memory(read)
+
+
+_READERS: dict[str, Reader] = {
+    "id": lambda rows, row: rows.ids[row],
+    "node_id": _always(-1),
+    "name": lambda rows, row: rows.store.labels[rows.label[row]],
+    "overload_name": _overload,
+    "trace_name": _not_of_memory(lambda rows, row: rows.store.names[rows.name[row]]),
+    "time_range": _time_range,
+    "thread": lambda rows, row: rows.tid[row] + 1,
+    "fwd_thread": _fwd_thread,
+    "kernels": lambda rows, row: [],
+    "count": _always(1),
+    "cpu_children": lambda rows, row: rows.children(row),
+    "cpu_parent": _parent,
+    "input_shapes": lambda rows, row: flat_shapes(rows.inputs(row).dims),
+    "concrete_inputs": _not_of_memory(lambda rows, row: listed(rows.inputs(row).concrete)),
+    "kwinputs": _not_of_memory(lambda rows, row: {}),
+    "stack": _stack,
+    "scope": lambda rows, row: _SCOPES[rows.kind[row]],
+    "use_device": lambda rows, row: rows.use_device,
+    "cpu_memory_usage": lambda rows, row: rows.total_bytes[row],
+    "device_memory_usage": lambda rows, row: rows.total_device_bytes[row],
+    "is_async": _always(False),
+    "is_remote": _always(False),
+    "sequence_nr": lambda rows, row: rows.seq[row],
+    "device_type": lambda rows, row: _DEVICES[rows.device_type[row]],
+    "device_index": lambda rows, row: rows.device_index[row] if rows.device_index[row] >= 0 else rows.store.pid,
+    "device_resource_id": lambda rows, row: rows.store.threads[rows.tid[row]].ident,
+    "is_legacy": _always(False),
+    "flops": _not_of_memory(lambda rows, row: rows.flops[row]),
+    "is_user_annotation": lambda rows, row: rows.kind[row] in _ANNOTATIONS,
+    "is_python_function": lambda rows, row: rows.kind[row] in _PYTHON,
+    "activity_type": _activity,
+    "self_cpu_percent": _always(-1),
+    "total_cpu_percent": _always(-1),
+    "total_device_percent": _always(-1),
+    "_metadata_json": _not_of_memory(_always("")),
+    "flow_id": _flow_part(0, 0),
+    "flow_type": _not_of_memory(lambda rows, row: _FORWARD_BACKWARD if rows.flow(row) else 0),
+    "flow_start": _flow_part(1, False),
+    "external_id": lambda rows, row: 0 if is_memory(rows, row) else rows.ids[row],
+    "linked_correlation_id": _always(0),
+    "event_metadata": _always(None),
+    "structured_input_shapes": _not_of_memory(lambda rows, row: listed(rows.inputs(row).dims)),
+    "structured_input_strides": _not_of_memory(lambda rows, row: listed(rows.inputs(row).strides)),
+    "input_dtypes": _not_of_memory(lambda rows, row: list(rows.inputs(row).types)),
+    "python_id": lambda rows, row: rows.python_id[row],
+    "python_parent_id": lambda rows, row: rows.python_parent_id[row],
+    "python_module_id": _module_number,
+}
+FunctionEvent._read_with(_READERS)
+
+
+def _module(rows: EventRows, row: int) -> str | None:
+    at = rows.module[row]
+    return rows.store.modules[at] if at >= 0 else None
+
+
+_ITEMS: dict[str, Reader] = {
+    "kind": lambda rows, row: KINDS[rows.kind[row]],
+    "step": lambda rows, row: rows.step[row],
+    "start_ns": lambda rows, row: rows.start[row],
+    "end_ns": lambda rows, row: rows.end[row],
+    "duration_ns": lambda rows, row: rows.end[row] - rows.start[row],
+    "thread_id": lambda rows, row: rows.store.threads[rows.tid[row]].ident,
+    "module": _module,
+}

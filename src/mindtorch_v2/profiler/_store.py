@@ -1,0 +1,510 @@
+"""The record in the middle: one finished recording as NumPy columns and the tables that the columns point into."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._dispatch import observer
+from . import _tree
+
+MEMORY_EVENT_NAME = "[memory]"
+STEP_PREFIX = "ProfilerStep#"
+
+# Every row has these; each is given by freeze() as an array, or as one number that holds for all rows.
+REQUIRED: Mapping[str, Any] = {"name": np.int32, "kind": np.int8, "tid": np.int32, "start": np.int64, "end": np.int64}
+# What a row has when the recording did not look: column -> (dtype, value).
+OPTIONAL: Mapping[str, tuple[Any, int]] = {
+    "seq": (np.int64, -1),
+    "step": (np.int32, 0),
+    "shapes": (np.int32, -1),
+    "stack": (np.int32, -1),
+    "flops": (np.int64, 0),
+    "module": (np.int32, -1),
+    "fwd_tid": (np.int32, -1),
+    "op": (np.int32, -1),
+    "device_type": (np.int8, 0),
+    "device_index": (np.int32, -1),
+}
+COLUMNS = (*REQUIRED, *OPTIONAL)
+MEMORY_COLUMNS: Mapping[str, tuple[Any, int]] = {
+    "mem_time": (np.int64, 0),
+    "mem_bytes": (np.int64, 0),
+    "mem_addr": (np.int64, 0),
+    "mem_tid": (np.int32, 0),
+    "mem_total": (np.int64, 0),
+    "mem_device_type": (np.int8, 0),
+    "mem_device_index": (np.int32, -1),
+}
+
+# Bookkeeping that torch leaves out of events(), whoever recorded it.
+HIDDEN_NAMES = frozenset(
+    {
+        "aten::is_leaf",
+        "aten::output_nr",
+        "aten::_version",
+        "profiler::_record_function_enter",
+        "profiler::_record_function_enter_new",
+        "profiler::_record_function_exit",
+    }
+)
+
+
+class ThreadInfo(NamedTuple):
+    """A recorded thread: its operating-system id and its name."""
+
+    ident: int
+    name: str
+
+
+class InputInfo(NamedTuple):
+    """The inputs of one call, one entry per schema argument.
+
+    dims and strides hold a tuple of ints for a tensor, a tuple of such tuples for a list of tensors and () for
+    anything else; types holds C++ type names; concrete holds the value of a non-tensor, None for a tensor.
+    """
+
+    dims: tuple[Any, ...]
+    types: tuple[str, ...]
+    strides: tuple[Any, ...]
+    concrete: tuple[Any, ...]
+
+
+class EventStore:
+    """A finished recording. Build it with `freeze` (columns) or `from_rows` (made-up events), never directly.
+
+    Rows are sorted by (start, -end), so a parent precedes its children; between equal intervals the one recorded
+    later is the outer. All times are nanoseconds of the clock that read clock_start_ns when recording began.
+    """
+
+    name: NDArray[np.int32]
+    kind: NDArray[np.int8]
+    tid: NDArray[np.int32]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    seq: NDArray[np.int64]
+    step: NDArray[np.int32]
+    shapes: NDArray[np.int32]
+    stack: NDArray[np.int32]
+    flops: NDArray[np.int64]
+    module: NDArray[np.int32]
+    fwd_tid: NDArray[np.int32]
+    op: NDArray[np.int32]
+    device_type: NDArray[np.int8]
+    device_index: NDArray[np.int32]
+    mem_time: NDArray[np.int64]
+    mem_bytes: NDArray[np.int64]
+    mem_addr: NDArray[np.int64]
+    mem_tid: NDArray[np.int32]
+    mem_total: NDArray[np.int64]
+    mem_device_type: NDArray[np.int8]
+    mem_device_index: NDArray[np.int32]
+    mem_event: NDArray[np.int32]
+
+    def __init__(
+        self, columns: Mapping[str, NDArray[Any]], tables: Mapping[str, Sequence[Any]], meta: Mapping[str, Any]
+    ) -> None:
+        self.__dict__.update(columns)
+        self.names: Sequence[str] = tables["names"]
+        self.threads: Sequence[ThreadInfo] = tables["threads"]
+        self.input_infos: Sequence[InputInfo] = tables["input_infos"]
+        self.stacks: Sequence[tuple[str, ...]] = tables["stacks"]
+        self.modules: Sequence[str] = tables["modules"]
+        self.overloads: Sequence[str] = tables["overloads"]
+        self.options: dict[str, Any] = meta["options"]
+        self.metadata: dict[str, Any] = meta["metadata"]
+        self.trace_id: str | None = meta["trace_id"]
+        self.clock_start_ns: int = meta["clock_start_ns"]
+        self.clock_end_ns: int = meta["clock_end_ns"]
+        self.wall_start_ns: int = meta["wall_start_ns"]
+        # (first row, clock_start_ns) of every recording joined into this one
+        self.segments: tuple[tuple[int, int], ...] = meta["segments"]
+        self.pid: int = meta["pid"]
+        self._tables, self._meta = tables, meta
+        # The recording that this one is a part of, and which of its rows these are.
+        self._whole: tuple[EventStore, NDArray[np.intp]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    # ------------------------------------------------------------------ making one
+
+    @classmethod
+    def freeze(
+        cls,
+        columns: Mapping[str, ArrayLike],
+        *,
+        names: Sequence[str],
+        threads: Sequence[ThreadInfo] = (ThreadInfo(1, "MainThread"),),
+        input_infos: Sequence[InputInfo] = (),
+        stacks: Sequence[tuple[str, ...]] = (),
+        modules: Sequence[str] = (),
+        overloads: Sequence[str] = (),
+        options: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        trace_id: str | None = None,
+        clock_start_ns: int = 0,
+        clock_end_ns: int | None = None,
+        wall_start_ns: int = 0,
+        step_marks: Sequence[int] = (),
+        pid: int | None = None,
+    ) -> EventStore:
+        """Make a store from columns in recording order (a child before its parent; threads one after another).
+
+        `columns` has everything of REQUIRED and what was recorded of OPTIONAL and MEMORY_COLUMNS. One number
+        instead of an array holds for every row. Memory rows may come in any order; mem_total is the running sum
+        of mem_bytes per device when it is not given. step_marks are the times of step() calls: without a `step`
+        column a row's step is the number of marks before its start.
+        """
+        unknown = set(columns) - set(COLUMNS) - set(MEMORY_COLUMNS)
+        if unknown:
+            raise ValueError(f"unknown columns: {sorted(unknown)}")
+        start = np.asarray(columns["start"], np.int64)
+        end = np.asarray(columns["end"], np.int64)
+        order = _tree.row_order(start, end)
+        made: dict[str, NDArray[Any]] = {"start": start[order], "end": end[order]}
+        for column, dtype in REQUIRED.items():
+            if column not in made:
+                made[column] = _column(columns[column], dtype, order)
+        for column, (dtype, missing) in OPTIONAL.items():
+            made[column] = _column(columns.get(column, missing), dtype, order)
+        if step_marks and "step" not in columns:
+            marks = np.sort(np.asarray(step_marks, np.int64))
+            made["step"] = np.searchsorted(marks, made["start"], side="right").astype(np.int32)
+        made.update(_memory_columns(columns))
+        last = int(end.max()) if len(end) else clock_start_ns
+        store = cls(
+            made,
+            {
+                "names": names,
+                "threads": threads,
+                "input_infos": input_infos,
+                "stacks": stacks,
+                "modules": modules,
+                "overloads": overloads,
+            },
+            {
+                "options": dict(options or {}),
+                "metadata": dict(metadata or {}),
+                "trace_id": trace_id,
+                "clock_start_ns": clock_start_ns,
+                "clock_end_ns": last if clock_end_ns is None else clock_end_ns,
+                "wall_start_ns": wall_start_ns,
+                "segments": ((0, clock_start_ns),),
+                "pid": os.getpid() if pid is None else pid,
+            },
+        )
+        return store._with_stray_memory()
+
+    @classmethod
+    def from_rows(
+        cls,
+        rows: Iterable[Mapping[str, Any]],
+        memory: Iterable[Mapping[str, Any]] = (),
+        **more: Any,
+    ) -> EventStore:
+        """Make a store from one mapping per event, in recording order; `more` goes to freeze().
+
+        A row needs name (text), start and end; kind defaults to OP and thread (an operating-system id) to 1.
+        It may have any other column, with `inputs` (InputInfo), `stack` (tuple of frames), `module` and `overload`
+        given by value. A memory row has time, bytes and optionally addr and thread.
+        """
+        rows, memory = list(rows), list(memory)
+        tables: dict[str, dict[Any, int]] = {t: {} for t in ("names", "threads", "infos", "stacks", "modules", "ops")}
+
+        def index(table: str, value: Any) -> int:
+            return -1 if value is None else tables[table].setdefault(value, len(tables[table]))
+
+        columns: dict[str, Any] = {
+            "name": [index("names", r["name"]) for r in rows],
+            "kind": [r.get("kind", observer.OP) for r in rows],
+            "tid": [index("threads", r.get("thread", 1)) for r in rows],
+            "start": [r["start"] for r in rows],
+            "end": [r["end"] for r in rows],
+            "shapes": [index("infos", r.get("inputs")) for r in rows],
+            "stack": [index("stacks", r.get("stack")) for r in rows],
+            "module": [index("modules", r.get("module")) for r in rows],
+            "op": [index("ops", r.get("overload")) for r in rows],
+            "fwd_tid": [index("threads", r.get("fwd_thread")) for r in rows],
+        }
+        for column in ("seq", "step", "flops", "device_type", "device_index"):
+            columns[column] = [r.get(column, OPTIONAL[column][1]) for r in rows]
+        if memory:
+            columns["mem_time"] = [m["time"] for m in memory]
+            columns["mem_bytes"] = [m["bytes"] for m in memory]
+            columns["mem_addr"] = [m.get("addr", 0) for m in memory]
+            columns["mem_tid"] = [index("threads", m.get("thread", 1)) for m in memory]
+        return cls.freeze(
+            columns,
+            names=list(tables["names"]),
+            threads=[ThreadInfo(ident, f"thread {ident}") for ident in tables["threads"] or (1,)],
+            input_infos=list(tables["infos"]),
+            stacks=list(tables["stacks"]),
+            modules=list(tables["modules"]),
+            overloads=list(tables["ops"]),
+            **more,
+        )
+
+    @classmethod
+    def joined(cls, stores: Sequence[EventStore]) -> EventStore:
+        """The rows of several recordings one after another in the given order; the first one's meta data counts.
+
+        Only here rows are not in order of start: each recording keeps its own order and its own time zero.
+        """
+        if len(stores) == 1:
+            return stores[0]
+        tables: dict[str, dict[Any, int]] = {t: {} for t in ("names", "threads", "input_infos", "stacks", "modules")}
+        overloads: list[str] = []
+        parts: dict[str, list[NDArray[Any]]] = {c: [] for c in (*COLUMNS, *MEMORY_COLUMNS, "mem_event", "parent")}
+        segments: list[tuple[int, int]] = []
+        offset = 0
+        points_into = {
+            "name": "names",
+            "tid": "threads",
+            "fwd_tid": "threads",
+            "mem_tid": "threads",
+            "shapes": "input_infos",
+            "stack": "stacks",
+            "module": "modules",
+        }
+        for store in stores:
+            moved = {
+                table: np.array([known.setdefault(v, len(known)) for v in getattr(store, table)] + [-1], np.int32)
+                for table, known in tables.items()
+            }
+            for column, collected in parts.items():
+                values = getattr(store, column)
+                if column in points_into:
+                    values = moved[points_into[column]][values]
+                elif column == "op":
+                    values = np.where(values >= 0, values + len(overloads), -1)
+                elif column in ("mem_event", "parent"):
+                    values = np.where(values >= 0, values + offset, -1)
+                collected.append(values)
+            overloads.extend(store.overloads)
+            segments.extend((offset + first, origin) for first, origin in store.segments)
+            offset += len(store)
+        first = stores[0]
+        columns = {column: np.concatenate(collected) for column, collected in parts.items()}
+        made: dict[str, Sequence[Any]] = {table: list(known) for table, known in tables.items()}
+        return cls(columns, {**made, "overloads": overloads}, {**first._meta, "segments": tuple(segments)})
+
+    def _with_stray_memory(self) -> EventStore:
+        """Fills mem_event; what was allocated or freed outside every event gets a row of kind MEMORY of its own."""
+        if not len(self.mem_time):
+            self.mem_event = np.empty(0, np.int32)
+            return self
+        owner = _tree.enclosing(self.tid, self.start, self.end, self.parent, self.mem_tid, self.mem_time)
+        stray = np.flatnonzero(owner < 0)
+        self.mem_event = owner
+        if not len(stray):
+            return self
+        n, extra = len(self), len(stray)
+        names = [*self.names, MEMORY_EVENT_NAME]
+        time = self.mem_time[stray]
+        own = {
+            "name": len(names) - 1,
+            "kind": observer.MEMORY,
+            "tid": self.mem_tid[stray],
+            "start": time,
+            "end": time,
+            "device_type": self.mem_device_type[stray],
+            "device_index": self.mem_device_index[stray],
+        }
+        # A stray row lies in no other row, so it takes its place by time alone and changes no parent.
+        place = np.searchsorted(self.start, time, side="left") + np.arange(extra)
+        old = np.ones(n + extra, np.bool_)
+        old[place] = False
+        moved = np.append(np.flatnonzero(old), -1).astype(np.int32)
+        columns: dict[str, NDArray[Any]] = {}
+        for column in COLUMNS:
+            given = getattr(self, column)
+            values = np.full(n + extra, OPTIONAL[column][1] if column in OPTIONAL else 0, given.dtype)
+            values[old] = given
+            if column in own:
+                values[place] = own[column]
+            columns[column] = values
+        parent = np.full(n + extra, -1, np.int32)
+        parent[old] = moved[self.parent]
+        columns["parent"] = parent
+        columns.update({column: getattr(self, column) for column in MEMORY_COLUMNS})
+        owner = moved[owner]
+        owner[stray] = place
+        columns["mem_event"] = owner
+        return EventStore(columns, {**self._tables, "names": names}, self._meta)
+
+    # ------------------------------------------------------------------ what follows from the columns
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The distinct names that views show, by label number."""
+        return list(self._label_numbers)
+
+    @cached_property
+    def label(self) -> NDArray[np.int32]:
+        """Index into labels: equal for rows that are shown under the same name."""
+        numbers = np.array([self._label_numbers[display_name(name)] for name in self.names], np.int32)
+        return numbers[self.name] if len(self) else np.empty(0, np.int32)
+
+    @cached_property
+    def _label_numbers(self) -> dict[str, int]:
+        return {label: i for i, label in enumerate(dict.fromkeys(map(display_name, self.names)))}
+
+    @cached_property
+    def duration(self) -> NDArray[np.int64]:
+        """Nanoseconds from start to end."""
+        return self.end - self.start
+
+    @cached_property
+    def parent(self) -> NDArray[np.int32]:
+        """Row of the innermost enclosing event of the same thread, -1 at a root and for what ran on a device."""
+        rows = np.flatnonzero(self.device_type == 0)
+        if len(rows) == len(self):
+            return _tree.parents(self.tid, self.start, self.end)
+        parent = np.full(len(self), -1, np.int32)
+        local = _tree.parents(self.tid[rows], self.start[rows], self.end[rows])
+        parent[rows] = np.append(rows, -1)[local]
+        return parent
+
+    @cached_property
+    def children_ns(self) -> NDArray[np.int64]:
+        """Time spent in direct children."""
+        return _tree.children_sums(self.parent, self.duration)
+
+    @cached_property
+    def self_ns(self) -> NDArray[np.int64]:
+        """Time not spent in children, never negative."""
+        return np.maximum(self.duration - self.children_ns, 0)
+
+    @cached_property
+    def depth(self) -> NDArray[np.int32]:
+        """Number of ancestors."""
+        return _tree.depths(self.parent)
+
+    @cached_property
+    def self_bytes(self) -> NDArray[np.int64]:
+        """Bytes allocated minus freed while the event was the innermost one of its thread, on the CPU."""
+        return self._bytes(self.mem_device_type == 0)
+
+    @cached_property
+    def self_device_bytes(self) -> NDArray[np.int64]:
+        """The same on every other device."""
+        return self._bytes(self.mem_device_type != 0)
+
+    def _bytes(self, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+        return _tree.sums(self.mem_event[mask], self.mem_bytes[mask], len(self))
+
+    @cached_property
+    def total_bytes(self) -> NDArray[np.int64]:
+        """self_bytes of the event and all its descendants."""
+        return _tree.subtree_sums(self.parent, self.self_bytes)
+
+    @cached_property
+    def total_device_bytes(self) -> NDArray[np.int64]:
+        """self_device_bytes of the event and all its descendants."""
+        return _tree.subtree_sums(self.parent, self.self_device_bytes)
+
+    @cached_property
+    def links(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Rows of forward ops and of the backward nodes they created, pairwise, in order of the backward rows."""
+        return _tree.forward_backward(self.kind, self.tid, self.seq, self.fwd_tid, observer.OP, observer.BACKWARD)
+
+    @cached_property
+    def ids(self) -> NDArray[np.int64]:
+        """torch's event number: from 1 in order of start, 0 for Python functions."""
+        if self._whole:
+            return self._whole[0].ids[self._whole[1]]
+        counted = ~self.is_python
+        return np.cumsum(counted) * counted
+
+    @cached_property
+    def is_python(self) -> NDArray[np.bool_]:
+        """Whether the row is a call of a Python function or module."""
+        return (self.kind == observer.PYTHON) | (self.kind == observer.MODULE)
+
+    @cached_property
+    def python_id(self) -> NDArray[np.int64]:
+        """Number of a Python call, from 1 in order of start; -1 for other rows."""
+        if self._whole:
+            return self._whole[0].python_id[self._whole[1]]
+        return np.where(self.is_python, np.cumsum(self.is_python), -1)
+
+    @cached_property
+    def python_parent_id(self) -> NDArray[np.int64]:
+        """python_id of the nearest Python call around a Python call; -1 at a root and for other rows."""
+        if self._whole:
+            return self._whole[0].python_parent_id[self._whole[1]]
+        if not self.is_python.any():
+            return np.broadcast_to(np.int64(-1), len(self))
+        caller = _tree.nearest_ancestor(self.parent, self.is_python)
+        return np.where(self.is_python, np.append(self.python_id, -1)[caller], -1)
+
+    @cached_property
+    def call_stack(self) -> NDArray[np.int32]:
+        """Index into stacks as events show it: a backward node and all below it have the stack of the forward op."""
+        if self._whole:
+            return self._whole[0].call_stack[self._whole[1]]
+        backward = self.kind == observer.BACKWARD
+        if not backward.any() or not (self.stack >= 0).any():
+            return self.stack
+        forward, created = self.links
+        given = np.full(len(self) + 1, -1, np.int32)
+        given[created] = self.stack[forward]
+        # The nearest node counts: a backward node may contain another one.
+        node = np.where(backward, np.arange(len(self)), _tree.nearest_ancestor(self.parent, backward))
+        return np.where(node >= 0, given[node], self.stack)
+
+    @cached_property
+    def shown(self) -> EventStore:
+        """What events() and key_averages() show; traces show the store itself.
+
+        Left out are HIDDEN_NAMES and, as torch does, an only child named like its parent: its own children and its
+        memory become its parent's.
+        """
+        hidden = [i for i, text in enumerate(self.names) if text in HIDDEN_NAMES]
+        visible = self._keeping(np.flatnonzero(~np.isin(self.name, hidden))) if hidden else self
+        return visible._keeping(_tree.without_only_namesakes(visible.parent, visible.label))
+
+    def _keeping(self, rows: NDArray[np.intp]) -> EventStore:
+        """The store without the other rows; what belonged to them now belongs to the nearest ancestor that stays."""
+        if len(rows) == len(self):
+            return self
+        near = _tree.nearest_kept(self.parent, rows)
+        columns = {column: getattr(self, column)[rows] for column in COLUMNS}
+        columns.update({column: getattr(self, column) for column in MEMORY_COLUMNS})
+        columns["parent"] = near[self.parent[rows]]
+        columns["mem_event"] = near[self.mem_event]
+        segments = tuple((int(np.searchsorted(rows, first)), origin) for first, origin in self.segments)
+        kept = EventStore(columns, self._tables, {**self._meta, "segments": segments})
+        kept._whole = (self, rows)
+        return kept
+
+
+def display_name(name: str) -> str:
+    """The name an event is shown and grouped under: all profiler steps share one."""
+    return "ProfilerStep*" if name.startswith(STEP_PREFIX) else name
+
+
+def _column(given: ArrayLike, dtype: Any, order: NDArray[np.intp]) -> NDArray[Any]:
+    """One column put into row order; a single number becomes a read-only column that takes no memory."""
+    values = np.asarray(given, dtype)
+    return np.broadcast_to(values, len(order)) if values.ndim == 0 else values[order]
+
+
+def _memory_columns(columns: Mapping[str, ArrayLike]) -> dict[str, NDArray[Any]]:
+    time = np.asarray(columns.get("mem_time", ()), np.int64)
+    order = np.argsort(time, kind="stable")
+    made = {c: _column(columns.get(c, missing), dtype, order) for c, (dtype, missing) in MEMORY_COLUMNS.items()}
+    made["mem_time"] = time[order]
+    if "mem_total" not in columns:
+        total = np.zeros(len(order), np.int64)
+        device = made["mem_device_type"].astype(np.int64) << 32 | made["mem_device_index"].astype(np.uint32)
+        for one in np.unique(device):
+            total[device == one] = np.cumsum(made["mem_bytes"][device == one])
+        made["mem_total"] = total
+    return made

@@ -1,0 +1,452 @@
+"""One recorded event as torch shows it: FunctionEvent and its small companions."""
+
+from __future__ import annotations
+
+import bisect
+import warnings
+from collections import defaultdict, namedtuple
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from ._store import MEMORY_EVENT_NAME
+from .event_metadata import event_metadata
+from .exporters.table import format_time
+
+if TYPE_CHECKING:
+    from ._rows import EventRows
+
+OUT_OF_MEMORY_EVENT_NAME = "[OutOfMemory]"
+
+# How an attribute is read from a row of a store's views.
+Reader: TypeAlias = "Callable[[EventRows, int], Any]"
+
+
+class DeviceType(StrEnum):
+    """Where an event ran: equal to its name as text, and int() gives torch's number."""
+
+    CPU = "CPU"
+    CUDA = "CUDA"
+    MKLDNN = "MKLDNN"
+    OPENGL = "OPENGL"
+    OPENCL = "OPENCL"
+    IDEEP = "IDEEP"
+    HIP = "HIP"
+    FPGA = "FPGA"
+    MAIA = "MAIA"
+    XLA = "XLA"
+    Vulkan = "Vulkan"
+    Metal = "Metal"
+    XPU = "XPU"
+    MPS = "MPS"
+    Meta = "Meta"
+    HPU = "HPU"
+    VE = "VE"
+    Lazy = "Lazy"
+    IPU = "IPU"
+    MTIA = "MTIA"
+    PrivateUse1 = "PrivateUse1"
+
+    @classmethod
+    def _missing_(cls, value: object) -> DeviceType | None:
+        members = list(cls)
+        return members[value] if isinstance(value, int) and 0 <= value < len(members) else None
+
+    def __int__(self) -> int:
+        return list(type(self)).index(self)
+
+    __index__ = __int__
+
+    def __repr__(self) -> str:
+        return f"<DeviceType.{self.name}: {int(self)}>"
+
+    def __str__(self) -> str:
+        return f"DeviceType.{self.name}"
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+
+Kernel = namedtuple("Kernel", ["name", "device", "duration"])
+Kernel.__doc__ = "A device kernel that an op launched; duration in microseconds."
+
+
+class Interval:
+    """A span of time in microseconds."""
+
+    __slots__ = ("end", "start")
+
+    def __init__(self, start: float, end: float) -> None:
+        self.start = start
+        self.end = end
+
+    def elapsed_us(self) -> float:
+        """Microseconds from start to end."""
+        return self.end - self.start
+
+
+class MemRecordsAcc:
+    """Memory records, each a pair whose first item has start_ns(), found by time."""
+
+    def __init__(self, mem_records: Sequence[tuple[Any, Any]]) -> None:
+        self._mem_records = sorted(mem_records, key=lambda record: record[0].start_ns())
+        self._start_nses = [record[0].start_ns() for record in self._mem_records]
+
+    def in_interval(self, start_ns: int, end_ns: int) -> Iterator[tuple[Any, Any]]:
+        """The records from start_ns to end_ns, both included."""
+        first = bisect.bisect_left(self._start_nses, start_ns)
+        last = bisect.bisect_right(self._start_nses, end_ns)
+        yield from self._mem_records[first:last]
+
+
+class StringTable(defaultdict):  # type: ignore[type-arg]
+    """Names by the name they are shown under. Nothing here has mangled names, so each is its own."""
+
+    def __missing__(self, key: str) -> str:
+        self[key] = key
+        return key
+
+
+def _time_text(attribute: str) -> property:
+    return property(lambda self: format_time(getattr(self, attribute)), doc=f"{attribute} as text with a unit.")
+
+
+def _alias(attribute: str) -> property:
+    return property(lambda self: getattr(self, attribute), doc=f"The same as {attribute}.")
+
+
+def _deprecated(old: str, new: str, message: str = "`{old}` is deprecated. Use `{new}` instead.") -> property:
+    def read(self: Any) -> Any:
+        warnings.warn(message.format(old=old, new=new), FutureWarning, stacklevel=2)
+        return getattr(self, new)
+
+    return property(read, doc=f"Deprecated name of {new}.")
+
+
+class FormattedTimesMixin:
+    """Averages per call, times as text and other names for the device's numbers."""
+
+    count: int
+    cpu_time_total: float
+    device_time_total: float
+
+    cpu_time_str = _time_text("cpu_time")
+    device_time_str = _time_text("device_time")
+    cpu_time_total_str = _time_text("cpu_time_total")
+    device_time_total_str = _time_text("device_time_total")
+    self_cpu_time_total_str = _time_text("self_cpu_time_total")
+    self_device_time_total_str = _time_text("self_device_time_total")
+
+    cuda_time = _deprecated("cuda_time", "device_time", "`{old}` is deprecated, please use `{new}` instead.")
+    npu_time = _alias("device_time")
+    npu_time_total = _alias("device_time_total")
+    self_npu_time_total = _alias("self_device_time_total")
+    npu_memory_usage = _alias("device_memory_usage")
+    self_npu_memory_usage = _alias("self_device_memory_usage")
+
+    @property
+    def cpu_time(self) -> float:
+        """CPU time per call, children included."""
+        return 0.0 if self.count == 0 else 1.0 * self.cpu_time_total / self.count
+
+    @property
+    def device_time(self) -> float:
+        """Device time per call, children included."""
+        return 0.0 if self.count == 0 else 1.0 * self.device_time_total / self.count
+
+
+class LazyAttributes:
+    """An object that stands for a row of a store and reads an attribute when it is first asked for.
+
+    `_live` says which row, as long as the object equals it. Assigning to the object first reads everything; from then
+    on it goes its own way, and `_origin` remembers the row.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_live", "_origin")
+
+    _live: tuple[EventRows, int] | None
+    _origin: tuple[EventRows, int] | None
+    _readers: ClassVar[dict[str, Reader]] = {}
+
+    @classmethod
+    def _read_with(cls, readers: dict[str, Reader]) -> None:
+        """Say how each attribute is read from a row."""
+        cls._readers = readers
+        for name, read in readers.items():
+            setattr(cls, name, _FirstRead(name, read))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._part()
+        _set(self, name, value)
+
+    def _part(self) -> None:
+        """Read everything that is still unread and no longer follow the row."""
+        if self._live is not None:
+            vars(self)
+            self._live[0].changed = True
+            _set_origin(self, self._live)
+            _set_live(self, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        stand_alone(self)
+        own_attributes(self).update(state)
+
+    @property
+    def _all_attributes(self) -> dict[str, Any]:
+        own = own_attributes(self)
+        if self._live is not None:
+            rows, row = self._live
+            for name, read in self._readers.items():
+                if name not in own:
+                    own[name] = read(rows, row)
+        return own
+
+
+class _FirstRead:
+    """Finds an attribute that the object does not hold yet, and leaves it there."""
+
+    __slots__ = ("name", "read")
+
+    def __init__(self, name: str, read: Reader) -> None:
+        self.name = name
+        self.read = read
+
+    def __get__(self, instance: LazyAttributes | None, owner: type) -> Any:
+        if instance is None:
+            return self
+        live = instance._live
+        if live is None:
+            raise AttributeError(f"{owner.__name__!r} object has no attribute {self.name!r}", name=self.name, obj=instance)
+        value = self.read(*live)
+        _set(instance, self.name, value)
+        return value
+
+
+_set = object.__setattr__
+_set_live, _set_origin = (LazyAttributes.__dict__[slot].__set__ for slot in ("_live", "_origin"))
+# The attributes that an object itself holds by now; vars() of the classes below reads the others first.
+own_attributes: Callable[[LazyAttributes], dict[str, Any]] = LazyAttributes.__dict__["__dict__"].__get__
+
+
+def stand_for(instance: LazyAttributes, rows: EventRows, row: int) -> None:
+    """Make `instance` a view of a row."""
+    _set_live(instance, (rows, row))
+
+
+def stand_alone(instance: LazyAttributes) -> None:
+    """Make `instance` an object of its own, without a row."""
+    _set_live(instance, None)
+    _set_origin(instance, None)
+
+
+class FunctionEvent(LazyAttributes, FormattedTimesMixin):
+    """One event: torch's attributes, and event["name"], ["kind"], ["step"], ["start_ns"] and the like."""
+
+    __dict__ = LazyAttributes._all_attributes  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        id: int,
+        name: str,
+        thread: int,
+        start_us: float,
+        end_us: float,
+        overload_name: str | None = None,
+        fwd_thread: int | None = None,
+        input_shapes: Any = None,
+        stack: list[str] | None = None,
+        scope: int = 0,
+        use_device: str | None = None,
+        cpu_memory_usage: int = 0,
+        device_memory_usage: int = 0,
+        is_async: bool = False,
+        is_remote: bool = False,
+        sequence_nr: int = -1,
+        node_id: int = -1,
+        device_type: DeviceType = DeviceType.CPU,
+        device_index: int = 0,
+        device_resource_id: int | None = None,
+        is_legacy: bool = False,
+        flops: int | None = None,
+        trace_name: str | None = None,
+        concrete_inputs: Any = None,
+        kwinputs: Any = None,
+        is_user_annotation: bool = False,
+        is_python_function: bool = False,
+        activity_type: str | None = None,
+        metadata_json: str | None = None,
+        flow_id: int | None = None,
+        flow_type: int | None = None,
+        flow_start: bool | None = None,
+        external_id: int = 0,
+        linked_correlation_id: int = 0,
+        extra_meta: dict[str, str] | None = None,
+        structured_input_shapes: Any = None,
+        structured_input_strides: Any = None,
+        input_dtypes: Any = None,
+        python_id: int = -1,
+        python_parent_id: int = -1,
+        python_module_id: int = -1,
+    ) -> None:
+        given = dict(locals())
+        for other in ("self", "start_us", "end_us", "metadata_json", "extra_meta"):
+            del given[other]
+        stand_alone(self)
+        own_attributes(self).update(
+            given,
+            time_range=Interval(start_us, end_us),
+            kernels=[],
+            count=1,
+            cpu_children=[],
+            cpu_parent=None,
+            device_resource_id=thread if device_resource_id is None else device_resource_id,
+            self_cpu_percent=-1,
+            total_cpu_percent=-1,
+            total_device_percent=-1,
+            _metadata_json=metadata_json,
+            event_metadata=event_metadata(extra_meta),
+        )
+
+    def append_kernel(self, name: str, device: int, duration: float) -> None:
+        """Add a device kernel that this op launched."""
+        if self.device_type != DeviceType.CPU:
+            raise AssertionError("Expected device_type to be CPU")
+        self._part()
+        self.kernels.append(Kernel(name, device, duration))
+
+    def append_cpu_child(self, child: FunctionEvent) -> None:
+        """Add a direct child."""
+        if self.device_type != DeviceType.CPU:
+            raise AssertionError("Expected device_type to be CPU")
+        if not isinstance(child, FunctionEvent):
+            raise AssertionError("Expected child to be a FunctionEvent")
+        if child.device_type != DeviceType.CPU:
+            raise AssertionError("Expected child device_type to be CPU")
+        self._part()
+        self.cpu_children.append(child)
+
+    def set_cpu_parent(self, parent: FunctionEvent) -> None:
+        """Set the one direct parent."""
+        if self.device_type != DeviceType.CPU:
+            raise AssertionError("Expected device_type to be CPU")
+        if not isinstance(parent, FunctionEvent):
+            raise AssertionError("Expected parent to be a FunctionEvent")
+        if parent.device_type != DeviceType.CPU:
+            raise AssertionError("Expected parent device_type to be CPU")
+        self.cpu_parent = parent
+
+    # Note: an asynchronous event does not occupy its thread, so it has no self time or memory.
+
+    @property
+    def cpu_time_total(self) -> float:  # type: ignore[override]
+        """Microseconds on the CPU, children included."""
+        return self.time_range.elapsed_us() if self.device_type == DeviceType.CPU else 0
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """Microseconds on the CPU outside of children."""
+        if self.is_async or self.device_type != DeviceType.CPU:
+            return 0
+        if self._live is not None:
+            rows, row = self._live
+            return rows.self_us(row)
+        return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
+
+    @property
+    def device_time_total(self) -> float:  # type: ignore[override]
+        """Microseconds on the device, children included."""
+        if self.is_async or not self.use_device:
+            return 0
+        if self.device_type != DeviceType.CPU:
+            return self.time_range.elapsed_us()
+        kernels = sum(kernel.duration for kernel in self.kernels)
+        if self.is_legacy:  # legacy kernels already count those of the children
+            return kernels
+        return kernels + sum(child.device_time_total for child in self.cpu_children)
+
+    @property
+    def self_device_time_total(self) -> float:
+        """Microseconds on the device outside of children."""
+        if self.is_async or not self.use_device:
+            return 0
+        if self.device_type != DeviceType.CPU:
+            return self.device_time_total
+        return self.device_time_total - sum(child.device_time_total for child in self.cpu_children)
+
+    @property
+    def self_cpu_memory_usage(self) -> int:
+        """Bytes of CPU memory allocated minus freed outside of children."""
+        if self.is_async or self.device_type != DeviceType.CPU:
+            return 0
+        return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
+
+    @property
+    def self_device_memory_usage(self) -> int:
+        """Bytes of device memory allocated minus freed outside of children."""
+        if self.is_async or self.device_type != DeviceType.CPU:
+            return 0
+        return self.device_memory_usage - sum(child.device_memory_usage for child in self.cpu_children)
+
+    @property
+    def metadata_json(self) -> str | None:
+        """Further fields of the trace, as JSON text."""
+        return self._metadata_json
+
+    @property
+    def key(self) -> str:
+        """The name that averages are grouped by."""
+        return self.name
+
+    cuda_time_total = _deprecated("cuda_time_total", "device_time_total")
+    self_cuda_time_total = _deprecated("self_cuda_time_total", "self_device_time_total")
+    self_cuda_memory_usage = _deprecated("self_cuda_memory_usage", "self_device_memory_usage")
+
+    def __getitem__(self, key: str) -> Any:
+        if key in ("name", "device_type"):
+            return getattr(self, key)
+        source = self._live or self._origin
+        if source is not None:
+            return source[0].item(source[1], key)
+        if key not in _ITEMS:
+            raise KeyError(key)
+        return _ITEMS[key](self)
+
+    def __repr__(self) -> str:
+        device = self.use_device
+        return (
+            f"<FunctionEvent id={self.id} name={self.name} overload_name={self.overload_name} "
+            f"device_type={self.device_type} node_id={self.node_id} cpu_time={self.cpu_time_str} "
+            f"start_us={self.time_range.start} end_us={self.time_range.end} "
+            f"cpu_children={[child.id for child in self.cpu_children]} {device}_time={self.device_time_str} "
+            f"name={self.name} thread={self.thread} input_shapes={self.input_shapes} "
+            f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage} "
+            f"is_async={self.is_async} is_remote={self.is_remote} seq_nr={self.sequence_nr} "
+            f"is_legacy={self.is_legacy}>"
+        )
+
+
+def _kind(event: FunctionEvent) -> str:
+    if event.is_python_function:
+        return "module" if event.name.startswith("nn.Module: ") else "python"
+    if event.name == MEMORY_EVENT_NAME:
+        return "memory"
+    if event.name.startswith("ProfilerStep"):
+        return "step"
+    if event.name.startswith("autograd::engine::"):
+        return "engine"
+    return "scope" if event.is_user_annotation else "backward" if event.scope == 1 else "op"
+
+
+# event[...] of an event that was made by hand
+_ITEMS: dict[str, Callable[[FunctionEvent], Any]] = {
+    "kind": _kind,
+    "step": lambda event: 0,
+    "start_ns": lambda event: round(event.time_range.start * 1000),
+    "end_ns": lambda event: round(event.time_range.end * 1000),
+    "duration_ns": lambda event: round(event.time_range.elapsed_us() * 1000),
+    "thread_id": lambda event: event.thread,
+    "module": lambda event: None,
+}

@@ -1,0 +1,30 @@
+"""Writers of finished recordings, one file each, found by name and loaded when first used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+# name -> module of this package whose `export(store, path, **options)` writes the file
+_MODULES: dict[str, str] = {"chrome": "chrome", "stacks": "stacks"}
+_loaded: dict[str, Callable[..., Any]] = {}
+
+
+def names() -> list[str]:
+    """What `get` knows, sorted."""
+    return sorted({*_MODULES, *_loaded})
+
+
+def register(name: str, export: Callable[..., Any]) -> None:
+    """Make `export(store, path, **options)` known under a name, in place of what had that name."""
+    _loaded[name] = export
+
+
+def get(name: str) -> Callable[..., Any]:
+    """The exporter of that name: call it as exporter(store, path, **options)."""
+    if name not in _loaded:
+        if name not in _MODULES:
+            raise ValueError(f"unknown exporter {name!r}, known are: {', '.join(names())}")
+        _loaded[name] = import_module(f".{_MODULES[name]}", __name__).export
+    return _loaded[name]

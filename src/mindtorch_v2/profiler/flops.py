@@ -1,0 +1,36 @@
+"""FLOPs of a call, by the formula that its op declares."""
+
+from __future__ import annotations
+
+from .._dispatch import observer, registry
+from ._store import InputInfo
+
+
+def has_formula(op: int) -> bool:
+    """Whether the op with this id declares how many FLOPs it takes."""
+    return _formula(op) is not None
+
+
+def flops_of(op: int, inputs: InputInfo) -> int:
+    """FLOPs of one call of an op; 0 where it has no formula or the formula does not apply to these inputs.
+
+    A formula takes the op's arguments with shapes in place of tensors.
+    """
+    formula = _formula(op)
+    if formula is None:
+        return 0
+    arguments = observer.op_schemas[op].arguments
+    values = [
+        dims if argument.is_tensor or argument.is_tensor_list else concrete
+        for argument, dims, concrete in zip(arguments, inputs.dims, inputs.concrete, strict=True)
+    ]
+    try:
+        return int(formula(*values))
+    except (IndexError, TypeError, ValueError, ZeroDivisionError):
+        return 0  # inputs that the op itself refused
+
+
+def _formula(op: int) -> registry.Kernel | None:
+    schema = observer.op_schemas[op]
+    packet = registry.packets.get(schema.name) if schema is not None else None
+    return packet.overloads[schema.overload].flops if packet is not None else None
