@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from . import _surface
+from . import _surface, accelerator, backends, cuda, mps, npu, version, xpu
 from ._autograd.backward import backward as _backward  # noqa: F401
 from ._autograd.grad_mode import (
     enable_grad,
@@ -31,9 +31,9 @@ from ._core.memory_format import (
 from ._core.printing import set_printoptions
 from ._core.size import Size
 from ._core.tensor import Tensor
+from ._dispatch.overload_api import ops
+from .version import __version__
 
-__version__ = "2.13.0"
-
-globals().update({d.name: d for d in _dtype.DTYPES})
+globals().update(_dtype.DTYPES)
 globals().update(_dtype.ALIASES)
 globals().update(_surface.functions())

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _ops  # noqa: F401  registers every op
+from . import _ops, _tensor_methods
 from ._autograd import graph  # noqa: F401  gives ops their history
 from ._core.tensor import Tensor
-from ._dispatch import registry
-from ._dispatch.registry import aten
-from ._tensor_methods import METHODS, OPERATORS, PROPERTIES
+from ._dispatch import interception, registry  # noqa: F401
 
 # Ops that exist under aten but not as torch.* functions or Tensor methods of the same name.
 _HIDDEN_METHODS = {"where", "to", "item", "size", "contiguous", "numpy_T", "mT", "detach"}
+
+
+def _families() -> list[Any]:
+    return [getattr(_ops, name) for name in _ops.__all__]
 
 
 def _install() -> None:
@@ -23,17 +25,21 @@ def _install() -> None:
         first = [spec.schema.arguments[0] for spec in packet if spec.schema.arguments]
         if any(a.name in ("self", "input") and a.is_tensor for a in first) and name not in vars(Tensor):
             setattr(Tensor, name, packet.function)
-    for table in (OPERATORS, METHODS, PROPERTIES):
-        for name, value in table.items():
-            setattr(Tensor, name, value)
+    for family in (*_families(), _tensor_methods):
+        for table in ("OPERATORS", "METHODS", "PROPERTIES"):
+            for name, value in getattr(family, table, {}).items():
+                setattr(Tensor, name, value)
 
 
 _install()
 
 
 def functions() -> dict[str, Any]:
-    """Every op by name, for torch.<name>."""
-    return {name: packet.function for name, packet in registry.packets.items() if "::" not in name}
+    """torch.<name>: every op, and what the families wrote by hand."""
+    made = {name: packet.function for name, packet in registry.packets.items() if "::" not in name}
+    for family in (*_families(), _tensor_methods):
+        made.update(getattr(family, "FUNCTIONS", {}))
+    return made
 
 
 def __getattr__(name: str) -> Any:

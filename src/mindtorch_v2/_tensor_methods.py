@@ -16,6 +16,7 @@ from ._core.keys import AUTOGRAD
 from ._core.memory_format import contiguous_format, memory_format
 from ._core.printing import tensor_repr
 from ._core.tensor import Tensor
+from ._dispatch import interception
 from ._dispatch.registry import aten
 
 METHODS: dict[str, Callable[..., Any]] = {}
@@ -264,6 +265,12 @@ def __iter__(self: Tensor) -> Any:
     if not self._array.ndim:
         raise TypeError("iteration over a 0-d tensor")
     return iter(aten.unbind(self, 0))
+
+
+@method
+def as_subclass(self: Tensor, cls: type) -> Any:
+    """The same tensor as an instance of a subclass."""
+    return interception.as_subclass(self, cls)
 
 
 @method

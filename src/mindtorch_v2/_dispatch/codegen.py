@@ -105,7 +105,8 @@ def entry_source(op: OpSpec) -> tuple[str, dict[str, Any]]:
     packed = f"({args},)" if args else "()"
     factory = not tensors and any(a.name == "dtype" for a in schema.arguments)
     fresh = bool(schema.returns) and schema.returns[0].startswith("Tensor") and not schema.mutates and not schema.is_view
-    has_out = fresh and not op.composite and not schema.returns_list
+    named_out = any(a.name == "out" for a in schema.arguments)  # a backward op that takes the forward's result
+    has_out = fresh and not op.composite and not schema.returns_list and not named_out
     extras = (["out=None"] if has_out else []) + (["requires_grad=False"] if factory else [])
     signature, binding = _signature(op, extras)
 

@@ -120,12 +120,35 @@ def _describe(schema: Schema) -> str:
 
 
 def packet_function(packet: Packet) -> Any:
-    """The function of a name with several overloads."""
-    chosen: dict[tuple[Any, ...], Any] = {}
+    """The function of a name with several overloads: resolves once per combination of argument types.
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        key = (*map(type, args), *kwargs, *map(type, kwargs.values())) if kwargs else tuple(map(type, args))
-        entry = chosen.get(key)
+    Calls with one or two positional arguments and nothing else are most calls, and get the shortest way.
+    """
+    chosen: dict[Any, Any] = {}
+    find = chosen.get
+
+    def call(first: Any = REQUIRED, second: Any = REQUIRED, /, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs and not args:
+            if second is REQUIRED:
+                entry = find(first.__class__)
+                if entry is not None:
+                    return entry(first)
+            else:
+                entry = find((first.__class__, second.__class__))
+                if entry is not None:
+                    return entry(first, second)
+        elif second is REQUIRED and len(kwargs) == 1:
+            for name, value in kwargs.items():
+                entry = find((first.__class__, name, value.__class__))
+                if entry is not None:
+                    return entry(first, **kwargs)
+        return choose(tuple([a for a in (first, second) if a is not REQUIRED]) + args, kwargs)
+
+    def choose(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        key: Any = (*map(type, args), *[part for name, value in kwargs.items() for part in (name, type(value))])
+        if len(args) == 1 and not kwargs:
+            key = type(args[0])
+        entry = find(key)
         if entry is None:
             entry = chosen[key] = resolve(packet, args, kwargs).call
         return entry(*args, **kwargs)

@@ -1,46 +1,122 @@
-"""Comparison and logic: results are bool and have no derivative."""
+"""Comparison and logic, and choosing by a condition."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
+
+_array = np.array
+_BOOL = np.dtype(np.bool_)
+
+
+def truth_like(self, *_rest):
+    """Shape rule: one truth value per element."""
+    return self._array.shape, _BOOL
+
 
 for _name, _ufunc in (("eq", np.equal), ("ne", np.not_equal), ("lt", np.less), ("le", np.less_equal),
                       ("gt", np.greater), ("ge", np.greater_equal)):
-    op(f"{_name}.Tensor(Tensor self, Tensor other) -> Tensor", _ufunc, promote="compare", nondiff=True)
+    op(f"{_name}.Tensor(Tensor self, Tensor other) -> Tensor", _ufunc, promote="compare", nondiff=True, inplace=True)
 
 for _name, _ufunc in (("logical_and", np.logical_and), ("logical_or", np.logical_or), ("logical_xor", np.logical_xor)):
     op(f"{_name}(Tensor self, Tensor other) -> Tensor", _ufunc, promote="compare", nondiff=True, inplace=True)
 
 op("logical_not(Tensor self) -> Tensor", np.logical_not, promote="compare", nondiff=True, inplace=True)
 
-for _name, _ufunc in (("bitwise_and", np.bitwise_and), ("bitwise_or", np.bitwise_or), ("bitwise_xor", np.bitwise_xor)):
-    op(f"{_name}.Tensor(Tensor self, Tensor other) -> Tensor", _ufunc, promote="same", nondiff=True, inplace=True)
-
-op("bitwise_not(Tensor self) -> Tensor", np.invert, promote="same", nondiff=True, inplace=True)
-
-composite("__and__.Tensor(Tensor self, Tensor other) -> Tensor", lambda self, other: aten.bitwise_and(self, other))
-composite("__or__.Tensor(Tensor self, Tensor other) -> Tensor", lambda self, other: aten.bitwise_or(self, other))
-composite("__xor__.Tensor(Tensor self, Tensor other) -> Tensor", lambda self, other: aten.bitwise_xor(self, other))
-
-op("isnan(Tensor self) -> Tensor", np.isnan, promote="compare", nondiff=True)
+# ---------------------------------------------------------------- what kind of number
 
 
-@op("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", promote="same", promoted=("self", "other"))
+def _of_floats(name, test):
+    """A test that no integer passes."""
+    op(f"{name}(Tensor self) -> Tensor",
+       lambda self: test(self) if self.dtype.kind in "fcV" else np.zeros(self.shape, np.bool_), nondiff=True,
+       shape=truth_like)
+
+
+_of_floats("isnan", np.isnan)
+_of_floats("isinf", np.isinf)
+_of_floats("isposinf", lambda self: self == np.inf)
+_of_floats("isneginf", lambda self: self == -np.inf)
+
+
+@composite("isfinite(Tensor self) -> Tensor")
+def isfinite(self):
+    if self._array.dtype.kind not in "fcV":
+        return aten.ones_like(self, dtype=dt.bool_)
+    return (self == self) * (self.abs() != np.inf)
+
+
+composite("isreal(Tensor self) -> Tensor",
+          lambda self: aten.imag(self) == 0 if self._array.dtype.kind == "c" else aten.ones_like(self, dtype=dt.bool_))
+
+# ---------------------------------------------------------------- nearly equal
+
+
+@composite("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor")
+def isclose(self, other, rtol, atol, equal_nan):
+    if self._array.dtype != other._array.dtype:
+        raise RuntimeError(f"{self.dtype.scalar_name} did not match {other.dtype.scalar_name}")
+    if rtol < 0 or atol < 0:
+        raise RuntimeError(f"{'rtol' if rtol < 0 else 'atol'} must be greater than or equal to zero, but got "
+                           f"{rtol if rtol < 0 else atol}")
+    close = self == other
+    if equal_nan and self._array.dtype.kind in "fcV":
+        close.__ior__((self != self).__iand__(other != other))
+    if rtol == 0 and atol == 0:
+        return close
+    allowed = (other * rtol).abs() + atol
+    error = (self - other).abs() if self._array.dtype.kind != "b" else (self ^ other)
+    close.__ior__(aten.isfinite(error).__iand__(error <= allowed))
+    return close
+
+
+composite("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
+          lambda self, other, rtol, atol, equal_nan:
+          bool(aten.item(aten.all(aten.isclose(self, other, rtol, atol, equal_nan)))))
+
+
+@op("equal(Tensor self, Tensor other) -> bool", nondiff=True)
+def equal(self, other):
+    if self.dtype != other.dtype:
+        raise RuntimeError("Expected object of data type "
+                           f"{dt.from_numpy(self.dtype).name} but got {dt.from_numpy(other.dtype).name} for 'other'")
+    return self.shape == other.shape and bool((self == other).all())
+
+
+# ---------------------------------------------------------------- choosing
+
+
+@op("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", promote="same", promoted=("self", "other"),
+    samples=lambda make: [(make.bools(3, 4), make(3, 4), make(3, 4)), (make.bools(4), make(3, 1), make(1))])
 def where(condition, self, other):
-    if condition.dtype != np.bool_:
-        raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype}")
-    return np.where(condition, self, other)
+    if condition.dtype is not _BOOL:
+        if condition.dtype != np.uint8:
+            raise RuntimeError("where expected condition to be a boolean tensor, but got a tensor with dtype "
+                               f"{dt.from_numpy(condition.dtype).scalar_name}")
+        condition = condition.astype(np.bool_)
+    made = np.where(condition, self, other)
+    wanted = self.dtype if self.__class__ is np.ndarray else getattr(other, "dtype", made.dtype)
+    return made if made.dtype is wanted else made.astype(wanted)
 
 
 where.vjp(self=lambda g, condition: aten.where(condition, g, 0.0),
           other=lambda g, condition: aten.where(condition, 0.0, g))
 
-
-@op("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", inplace=True)
-def masked_fill(self, mask, value):
-    return np.where(mask, np.asarray(value).astype(self.dtype), self)
+@op("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", inplace=True,
+    shape=lambda self, mask, value: (np.broadcast_shapes(self._array.shape, mask._array.shape), self._array.dtype),
+    samples=lambda make: [(make(3, 4), make.bools(3, 4), 0.5), (make(3, 4), make.bools(4), 0.5)])
+def masked_fill(self, mask, value, out=None):
+    if mask.dtype is not _BOOL:
+        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype "
+                           f"{dt.from_numpy(mask.dtype).scalar_name}")
+    if self.dtype.kind in "iub" and isinstance(value, float) and not value.is_integer():
+        raise RuntimeError(f"value cannot be converted to type {dt.from_numpy(self.dtype).cpp_name} without overflow")
+    if out is None:
+        return np.where(mask, _array(value, self.dtype), self)
+    np.copyto(out, _array(value, self.dtype), where=mask)
+    return out
 
 
 masked_fill.vjp(self=lambda g, mask: g.masked_fill(mask, 0))

@@ -1,4 +1,4 @@
-"""Arithmetic and elementary functions, element by element."""
+"""Arithmetic, element by element."""
 
 from __future__ import annotations
 
@@ -6,165 +6,390 @@ import math
 
 import numpy as np
 
-from .._dispatch.registry import aten, op
-from ._common import like_with_numbers, with_numbers
+from .._core import dtype as dt
+from .._core.tensor import Tensor
+from .._dispatch.registry import aten, composite, op
+
+_array = np.array
+_BOOL = np.dtype(np.bool_)
+_ONE = 1  # told apart by identity: what is not the default is looked at more closely
 
 
-def _count(self, *_rest):
+def count(self, *_rest):
     """FLOPs of one operation per element of the first operand, as torch counts them."""
     return math.prod(self)
 
 
-# ---------------------------------------------------------------- arithmetic
+def conj(value):
+    """What a formula multiplies by where torch writes `.conj()`: nothing happens to real tensors and numbers."""
+    kind = value.__class__
+    if kind is float or kind is int:
+        return value
+    if isinstance(value, Tensor):
+        return aten._conj(value) if value._array.dtype.kind == "c" else value
+    return value.conjugate()
 
 
-@op("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote="same", inplace=True, flops=_count)
+def zero_grad(g):
+    """The derivative of a function that is flat wherever it has one."""
+    return aten.zeros_like(g)
+
+
+def scaled(t, factor):
+    """t * factor, and t itself where the factor is 1."""
+    return t if factor == 1 else t * factor
+
+
+# ---------------------------------------------------------------- sums
+
+
+def _times(other, alpha, dtype):
+    """other * alpha in the dtype of the sum; other may be a number."""
+    if alpha.__class__ is bool and dtype.kind != "b":
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if alpha.__class__ is float and dtype.kind in "iub":
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    return np.multiply(other, _array(alpha, dtype), dtype=dtype)
+
+
+@op("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote="same", inplace=True, flops=count)
 def add(self, other, alpha, out=None):
-    return np.add(self, other if alpha == 1 else np.multiply(other, alpha), out)
+    if alpha is not _ONE:
+        other = _times(other, alpha, self.dtype)
+    return np.add(self, other, out)
 
 
-add.vjp(self=lambda g: g, other=lambda g, alpha: g if alpha == 1 else g * alpha)
+add.vjp(self=lambda g: g, other=lambda g, alpha: scaled(g, alpha))
 
 
-@op("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote="same", inplace=True, flops=_count)
+def _no_bool_difference(self, error):
+    if self.dtype is _BOOL:
+        return RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                            "`logical_xor()` operator instead.")
+    return error
+
+
+@op("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote="same", inplace=True, flops=count)
 def sub(self, other, alpha, out=None):
-    if self.dtype == np.bool_:
-        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-                           "`logical_xor()` operator instead.")
-    return np.subtract(self, other if alpha == 1 else np.multiply(other, alpha), out)
+    if alpha is not _ONE:
+        other = _times(other, alpha, self.dtype)
+    try:
+        return np.subtract(self, other, out)
+    except TypeError as error:
+        raise _no_bool_difference(self, error) from None
 
 
-sub.vjp(self=lambda g: g, other=lambda g, alpha: -g if alpha == 1 else -(g * alpha))
+sub.vjp(self=lambda g: g, other=lambda g, alpha: scaled(-g, alpha))
 
 
 @op("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote="same", node="RsubBackward1",
-    flops=_count)
+    flops=count)
 def rsub(self, other, alpha):
-    return np.subtract(other, self if alpha == 1 else np.multiply(self, alpha))
+    if alpha is not _ONE:
+        self = _times(self, alpha, self.dtype)
+    try:
+        return np.subtract(other, self)
+    except TypeError as error:
+        raise _no_bool_difference(self, error) from None
 
 
-rsub.vjp(self=lambda g, alpha: -g if alpha == 1 else -(g * alpha), other=lambda g: g)
+rsub.vjp(self=lambda g, alpha: scaled(-g, alpha), other=lambda g: g)
 
-mul = op("mul.Tensor(Tensor self, Tensor other) -> Tensor", np.multiply, promote="same", inplace=True, flops=_count)
-mul.vjp(self=lambda g, other: g * other, other=lambda g, self: g * self)
 
-div = op("div.Tensor(Tensor self, Tensor other) -> Tensor", np.divide, promote="float", inplace=True, flops=_count)
-div.vjp(self=lambda g, other: g / other, other=lambda g, self, other: -g * ((self / other) / other))
+@op("neg(Tensor self) -> Tensor", promote="same", inplace=True, flops=count)
+def neg(self, out=None):
+    try:
+        return np.negative(self, out)
+    except TypeError:
+        raise RuntimeError("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert "
+                           "a mask, use the `~` or `logical_not()` operator instead.") from None
+
+
+neg.vjp(self=lambda g: -g)
+
+# ---------------------------------------------------------------- products and quotients
+
+mul = op("mul.Tensor(Tensor self, Tensor other) -> Tensor", np.multiply, promote="same", inplace=True, flops=count)
+mul.vjp(self=lambda g, other: g * conj(other), other=lambda g, self: g * conj(self))
+
+
+def _quotient_grad(g, self, other):
+    slope = conj((self / other) / other)
+    return -g * slope
+
+
+div = op("div.Tensor(Tensor self, Tensor other) -> Tensor", np.divide, promote="float", inplace=True, flops=count)
+div.vjp(self=lambda g, other: g / conj(other), other=_quotient_grad)
+
+
+def _check_divisor(divisor):
+    """Integers have no infinity to return: torch raises."""
+    if not np.all(divisor):
+        raise RuntimeError("ZeroDivisionError")
+
+
+def _truncated(self, other, out=None):
+    """Integer division towards zero."""
+    quotient = np.floor_divide(self, other)
+    # One too low where the division was not exact and the signs differ.
+    quotient += (np.remainder(self, other) != 0) & ((self < 0) != (np.asarray(other) < 0))
+    if out is None:
+        return quotient
+    np.copyto(out, quotient)
+    return out
 
 
 @op("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", promote="same", inplace=True,
-    node="DivBackward1", flops=_count)
-def div_mode(self, other, rounding_mode):
+    node="DivBackward2", flops=count, samples=lambda make: [(make(3, 4), make(3, 4), {"rounding_mode": None})])
+def div_mode(self, other, rounding_mode, out=None):
+    whole = self.dtype.kind in "iub"
     if rounding_mode is None:
-        return np.divide(self, other)
+        if not whole:
+            return np.divide(self, other, out)
+        return np.divide(self, other).astype(dt.get_default_dtype().np)
+    if whole:
+        if self.dtype is _BOOL:
+            raise RuntimeError('"div_floor" not implemented for \'Bool\'')
+        _check_divisor(other)
     if rounding_mode == "floor":
-        return np.floor_divide(self, other)
+        return np.floor_divide(self, other, out)
     if rounding_mode != "trunc":
-        raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+        raise RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
                            f"'{rounding_mode}'")
-    if self.dtype.kind in "iu":
-        return np.where((self < 0) != (np.asarray(other) < 0), -(np.abs(self) // np.abs(other)),
-                        np.abs(self) // np.abs(other)).astype(self.dtype)
-    return np.trunc(np.divide(self, other))
+    return _truncated(self, other, out) if whole else np.trunc(np.divide(self, other), out)
 
 
-div_mode.vjp(self=lambda g, rounding_mode, other: g / other if rounding_mode is None else aten.zeros_like(g),
+div_mode.vjp(self=lambda g, other, rounding_mode: g / conj(other) if rounding_mode is None else zero_grad(g),
              other=lambda g, self, other, rounding_mode:
-             -g * ((self / other) / other) if rounding_mode is None else aten.zeros_like(g))
+             _quotient_grad(g, self, other) if rounding_mode is None else zero_grad(g))
 
-neg = op("neg(Tensor self) -> Tensor", np.negative, promote="same", inplace=True, flops=_count)
-neg.vjp(self=lambda g: -g)
-
-reciprocal = op("reciprocal(Tensor self) -> Tensor", np.reciprocal, promote="float", inplace=True, flops=_count)
-reciprocal.vjp(self=lambda g, result: g * -(result * result))
-
-sqrt = op("sqrt(Tensor self) -> Tensor", np.sqrt, promote="float", inplace=True, flops=_count)
-sqrt.vjp(self=lambda g, result: g / (2 * result))
-
-exp = op("exp(Tensor self) -> Tensor", np.exp, promote="float", inplace=True, flops=_count)
-exp.vjp(self=lambda g, result: g * result)
-
-log = op("log(Tensor self) -> Tensor", np.log, promote="float", inplace=True, flops=_count)
-log.vjp(self=lambda g, self: g / self)
-
-sin = op("sin(Tensor self) -> Tensor", np.sin, promote="float", inplace=True, flops=_count)
-sin.vjp(self=lambda g, self: g * self.cos())
-
-cos = op("cos(Tensor self) -> Tensor", np.cos, promote="float", inplace=True, flops=_count)
-cos.vjp(self=lambda g, self: g * -self.sin())
-
-abs_ = op("abs(Tensor self) -> Tensor", np.abs, promote="same", inplace=True, flops=_count)
-abs_.vjp(self=lambda g, self: g * self.sgn())
-
-sgn = op("sgn(Tensor self) -> Tensor", np.sign, promote="same", inplace=True)
-sgn.vjp(self=lambda g: aten.zeros_like(g))
-
-sign = op("sign(Tensor self) -> Tensor", np.sign, promote="same", inplace=True)
-sign.vjp(self=lambda g: aten.zeros_like(g))
+composite("true_divide.Tensor(Tensor self, Tensor other) -> Tensor", lambda self, other: aten.div(self, other))
 
 
-@op("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", promote="same", promoted=("self", "exponent"),
-    inplace=True, flops=_count)
-def pow_scalar(self, exponent, out=None):
-    if exponent == 2:
-        return np.multiply(self, self, out)
+@op("floor_divide(Tensor self, Tensor other) -> Tensor", promote="same", inplace=True)
+def floor_divide(self, other, out=None):
+    if self.dtype.kind in "iub":
+        _check_divisor(other)
+    return np.floor_divide(self, other, out)
+
+
+def _modulo(name, ufunc):
+    @op(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", promote="same", inplace=True,
+        node=f"{name.title()}Backward1", samples=lambda make: [(make(3, 4), make(3, 4) * 0.1 + 0.35)])
+    def kernel(self, other, out=None):
+        if self.dtype.kind in "iub":
+            _check_divisor(other)
+        return ufunc(self, other, out)
+
+    kernel.vjp(self=lambda g: g,
+               other=lambda g, self, other: -g * aten.div(
+                   self, other, rounding_mode="floor" if ufunc is np.remainder else "trunc"))
+
+
+_modulo("remainder", np.remainder)
+_modulo("fmod", np.fmod)
+
+
+@op("remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", promote="same", promoted=("self", "other"),
+    samples=lambda make: [(0.8, make(3, 4))])
+def remainder_of_number(self, other):
+    if other.dtype.kind in "iub":
+        _check_divisor(other)
+    return np.remainder(self, other)
+
+
+reciprocal = op("reciprocal(Tensor self) -> Tensor", np.reciprocal, promote="float", inplace=True, flops=count)
+reciprocal.vjp(self=lambda g, result: g * -conj(result * result))
+
+# ---------------------------------------------------------------- powers and roots
+
+
+def _sqrt_grad(g, result):
+    return g / conj(2 * result)
+
+
+sqrt = op("sqrt(Tensor self) -> Tensor", np.sqrt, promote="float", inplace=True, flops=count)
+sqrt.vjp(self=_sqrt_grad)
+
+
+@op("rsqrt(Tensor self) -> Tensor", promote="float", inplace=True, flops=count)
+def rsqrt(self, out=None):
+    root = np.sqrt(self, out)
+    return np.reciprocal(root, root if out is None and root.ndim else out)
+
+
+def _rsqrt_grad(g, result):
+    cubed = conj(result.pow(3))
+    return (-0.5 * g) * cubed
+
+
+rsqrt.vjp(self=_rsqrt_grad)
+
+
+def _integer_power(self, exponent, out):
+    """Integers to a number: negative exponents are an error, as torch has it."""
+    if exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
     return np.power(self, exponent, out)
 
 
-pow_scalar.vjp(self=lambda g, self, exponent: aten.zeros_like(g) if exponent == 0 else
-               g * (self.pow(exponent - 1) * exponent))
+@op("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", promote="same", promoted=("self", "exponent"),
+    inplace=True, flops=count, samples=lambda make: [(make(3, 4), 2), (make(3, 4), 2.5), (make(3, 4), 0)])
+def pow_scalar(self, exponent, out=None):
+    if exponent == 2:
+        return np.square(self, out)
+    if self.dtype.kind in "iub":
+        return _integer_power(self, exponent, out)
+    if exponent == 0.5:
+        return np.sqrt(self, out)
+    if exponent == -1:
+        return np.reciprocal(self, out)
+    if exponent == 3:
+        return np.multiply(np.multiply(self, self), self, out)
+    if exponent.__class__ is complex or self.dtype.kind == "c":
+        return np.power(self, exponent, out)
+    return np.power(self, _array(exponent, self.dtype), out)
 
 
-pow_tensor = op("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", np.power, promote="same", inplace=True,
-                node="PowBackward1", flops=_count)
-pow_tensor.vjp(
-    self=lambda g, self, exponent: g * aten.where(exponent == 0, 0.0, exponent * self.pow(exponent - 1)),
-    exponent=lambda g, self, exponent, result:
-    g * aten.where((self == 0) & (exponent >= 0), 0.0, result * self.log()))
+def _pow_scalar_grad(g, self, exponent):
+    if exponent == 0:
+        return zero_grad(g)
+    return g * conj(self.pow(exponent - 1) * exponent)
+
+
+pow_scalar.vjp(self=_pow_scalar_grad)
+
+
+@op("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", promote="same", inplace=True, node="PowBackward1",
+    flops=count)
+def pow_tensor(self, exponent, out=None):
+    if self.dtype.kind == "i" and (exponent < 0).any():
+        # 1 and -1 have integer reciprocals; torch's other reciprocals are cut off to 0.
+        signs = np.where(exponent & 1, self, self * self)
+        power = np.power(self, np.maximum(exponent, 0))
+        return np.where(exponent < 0, np.where(np.abs(self) == 1, signs, 0), power)
+    return np.power(self, exponent, out)
+
+
+def _pow_self_grad(g, self, exponent):
+    slope = exponent * self.pow(exponent - 1)
+    moved = g * conj(slope)
+    return aten.where(exponent == 0, aten.scalar_tensor(0.0, dtype=g.dtype), moved)
+
+
+def _pow_exponent_grad(g, self, exponent, result):
+    if exponent._array.dtype.kind == "c":
+        flat = aten.logical_and(aten.real(exponent) >= 0, aten.imag(exponent) == 0)
+    else:
+        flat = exponent >= 0
+    flat = aten.logical_and(self == 0, flat)
+    common = aten.result_type(self, exponent)
+    slope = conj(result * aten.to(self, dtype=common).log())
+    return g * aten.where(flat, aten.scalar_tensor(0.0, dtype=slope.dtype), slope)
+
+
+pow_tensor.vjp(self=_pow_self_grad, exponent=_pow_exponent_grad)
 
 
 @op("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", promote="same", promoted=("self", "exponent"),
-    node="PowBackward2", flops=_count)
-def pow_base(self, exponent):
-    return np.power(self, exponent)
+    node="PowBackward2", flops=count, samples=lambda make: [(2.0, make(3, 4))])
+def pow_of_number(self, exponent):
+    return np.power(_array(self, exponent.dtype), exponent)
 
 
-pow_base.vjp(exponent=lambda g, self, result: g * (result * math.log(self)))
+def _pow_of_number_grad(g, self, exponent, result):
+    if self == 0:
+        return aten.where(exponent < 0 if exponent._array.dtype.kind != "c" else aten.real(exponent) < 0,
+                          g * math.nan, 0.0)
+    log = math.log(self) if not isinstance(self, complex) and self > 0 else complex(np.log(complex(self)))
+    if isinstance(log, complex) and not isinstance(self, complex):
+        log = log if result._array.dtype.kind == "c" else math.nan
+    return g * conj(result * log)
 
 
-@op("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", inplace=True, node="ClampBackward1",
-    shape=like_with_numbers)
-def clamp(self, min, max, out=None):
-    if min is None and max is None:
-        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    self = with_numbers(self, min, max)
-    if min is None:
-        return np.minimum(self, max, out)
-    if max is None:
-        return np.maximum(self, min, out)
-    return np.minimum(np.maximum(self, min, out), max, out)
+pow_of_number.vjp(exponent=_pow_of_number_grad)
+
+composite("square(Tensor self) -> Tensor", lambda self: aten.pow(self, 2), inplace=True)
 
 
-def _clamp_grad(g, self, min, max):
-    if min is not None and max is not None:
-        inside = (self >= min).logical_and_(self <= max)
-    else:
-        inside = self >= min if min is not None else self <= max
-    return aten.where(inside, g, 0.0)
+def _wide(t):
+    """float_power computes in double precision."""
+    return aten.to(t, dtype=dt.complex128 if t._array.dtype.kind == "c" else dt.float64)
 
 
-clamp.vjp(self=_clamp_grad)
+composite("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+          lambda self, exponent: aten.pow(_wide(self), exponent), samples=lambda make: [(make(3, 4), 2.5)])
+composite("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+          lambda self, exponent: aten.pow(_wide(self), _wide(exponent)))
+composite("float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
+          lambda self, exponent: aten.pow(self, _wide(exponent)), samples=lambda make: [(2.0, make(3, 4))])
 
-maximum = op("maximum(Tensor self, Tensor other) -> Tensor", np.maximum, promote="same")
-maximum.vjp(
-    self=lambda g, self, other: aten.where(self == other, g / 2, g).masked_fill_(self < other, 0.0),
-    other=lambda g, self, other: aten.where(self == other, g / 2, g).masked_fill_(self > other, 0.0))
+# ---------------------------------------------------------------- magnitude and sign
 
-minimum = op("minimum(Tensor self, Tensor other) -> Tensor", np.minimum, promote="same")
-minimum.vjp(
-    self=lambda g, self, other: aten.where(self == other, g / 2, g).masked_fill_(self > other, 0.0),
-    other=lambda g, self, other: aten.where(self == other, g / 2, g).masked_fill_(self < other, 0.0))
+abs_ = op("abs(Tensor self) -> Tensor", np.abs, promote="same", inplace=True, flops=count,
+          shape=lambda self: (self._array.shape, np.abs(np.empty(0, self._array.dtype)).dtype))
+abs_.vjp(self=lambda g, self: g * self.sgn())
 
+
+def _sign(self, out=None):
+    if self.dtype is _BOOL:
+        return np.logical_or(self, self, out)
+    made = np.sign(self, out)
+    if self.dtype.kind in "fV":  # torch counts nan as neither positive nor negative
+        np.copyto(made, 0, where=np.isnan(self), casting="unsafe") if made.ndim else None
+    return made
+
+
+def _sgn_grad(g, result, self):
+    """The part of g that turns the phase, over the modulus; nothing where the modulus is 0. Zero for real numbers."""
+    if self._array.dtype.kind != "c":
+        return zero_grad(g)
+    modulus = self.abs()
+    twice = modulus * 2
+    turned = (g - result * (conj(g) * result)) / twice
+    return turned.masked_fill_(modulus == 0, 0.0)
+
+
+sgn = op("sgn(Tensor self) -> Tensor", _sign, promote="same", inplace=True)
+sgn.vjp(self=_sgn_grad)
+
+sign = op("sign(Tensor self) -> Tensor", _sign, promote="same", inplace=True)
+sign.vjp(self=zero_grad)
+
+composite("positive(Tensor(a) self) -> Tensor(a)", lambda self: self)
+
+# ---------------------------------------------------------------- complex numbers
+
+conj_physical = op("conj_physical(Tensor self) -> Tensor", np.conjugate, promote="same", inplace=True)
+conj_physical.vjp(self=lambda g: aten.conj_physical(g))
+
+lazy_conj = op("_conj(Tensor self) -> Tensor", np.conjugate, promote="same", node="ConjBackward0")
+lazy_conj.vjp(self=lambda g: aten._conj(g))
+
+composite("conj(Tensor(a) self) -> Tensor(a)", lambda self: conj(self))
+composite("resolve_conj(Tensor(a) self) -> Tensor(a)", lambda self: self)
+composite("resolve_neg(Tensor(a) self) -> Tensor(a)", lambda self: self)
+
+
+@op("angle(Tensor self) -> Tensor", promote="float",
+    shape=lambda self: (self._array.shape, np.angle(np.empty(0, self._array.dtype)).dtype))
+def angle(self):
+    if self.dtype.kind == "c":
+        return np.arctan2(self.imag, self.real)
+    made = np.where(self < 0, _array(math.pi, self.dtype), _array(0, self.dtype))
+    return np.where(np.isnan(self), self, made)
+
+
+def _angle_grad(g, self):
+    if self._array.dtype.kind != "c":
+        return zero_grad(g)
+    modulus = self.abs()
+    square = modulus.pow(2)
+    turned = g * ((self * 1j) / square)
+    return aten.where(modulus == 0, aten.zeros((), dtype=turned.dtype), turned)
+
+
+angle.vjp(self=_angle_grad)
 
 # ---------------------------------------------------------------- several operands at once
 
@@ -173,32 +398,106 @@ minimum.vjp(
 def addcmul(self, tensor1, tensor2, value, out=None):
     product = np.multiply(tensor1, tensor2)
     if value != 1:
-        product = np.multiply(product, value)
+        product = np.multiply(product, _array(value, self.dtype))
     return np.add(self, product, out)
 
 
-addcmul.vjp(self=lambda g: g, tensor1=lambda g, tensor2, value: g * (tensor2 * value),
-            tensor2=lambda g, tensor1, value: g * (tensor1 * value))
+addcmul.vjp(self=lambda g: g, tensor1=lambda g, tensor2, value: g * conj(tensor2 * value),
+            tensor2=lambda g, tensor1, value: g * conj(tensor1 * value))
 
 
-@op("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote="float", inplace=True)
+@op("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote="same", inplace=True)
 def addcdiv(self, tensor1, tensor2, value, out=None):
+    if self.dtype.kind in "iub":
+        raise RuntimeError("Integer division with addcdiv is no longer supported, and in a future release addcdiv will "
+                           "perform a true division of tensor1 and tensor2.")
     ratio = np.divide(tensor1, tensor2)
     if value != 1:
-        ratio = np.multiply(ratio, value)
+        ratio = np.multiply(ratio, _array(value, self.dtype))
     return np.add(self, ratio, out)
 
 
-addcdiv.vjp(self=lambda g: g, tensor1=lambda g, tensor2, value: g * (value / tensor2),
-            tensor2=lambda g, tensor1, tensor2, value: -g * ((tensor1 * value) / (tensor2 * tensor2)))
+def _number_over(number, t):
+    """number / t, made as torch makes it: filled, then divided in place."""
+    return aten.div_(aten.fill_(aten.empty_like(t), number), t)
+
+
+def _addcdiv_divisor_grad(g, tensor1, tensor2, value):
+    square = tensor2 * tensor2
+    slope = conj((tensor1 * value) / square)
+    return -g * slope
+
+
+addcdiv.vjp(self=lambda g: g, tensor1=lambda g, tensor2, value: g * conj(_number_over(value, tensor2)),
+            tensor2=_addcdiv_divisor_grad)
+
+
+def _interpolated(self, end, weight, out):
+    """From the nearer end, so that both ends are met exactly."""
+    difference = np.subtract(end, self)
+    near = np.abs(weight) < 0.5
+    if near.ndim == 0:
+        return np.add(self, np.multiply(difference, weight), out) if near else \
+            np.subtract(end, np.multiply(difference, np.subtract(1, weight)), out)
+    made = np.where(near, self + difference * weight, end - difference * (1 - weight))
+    if out is None:
+        return made
+    np.copyto(out, made)
+    return out
 
 
 @op("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", promote="same", promoted=("self", "end"),
-    inplace=True)
+    inplace=True, samples=lambda make: [(make(3, 4), make(3, 4), 0.3), (make(3, 4), make(3, 4), 0.8)])
 def lerp(self, end, weight, out=None):
-    if weight < 0.5:
-        return np.add(self, np.multiply(np.subtract(end, self), weight), out)
-    return np.subtract(end, np.multiply(np.subtract(end, self), 1 - weight), out)
+    return _interpolated(self, end, _array(weight, self.dtype), out)
 
 
-lerp.vjp(self=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight)
+lerp.vjp(self=lambda g, weight: g * (1 - conj(weight)), end=lambda g, weight: g * conj(weight))
+
+
+@op("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", promote="same", inplace=True, node="LerpBackward1")
+def lerp_tensor(self, end, weight, out=None):
+    return _interpolated(self, end, weight, out)
+
+
+def _lerp_self_grad(g, weight):
+    rest = aten.fill_(aten.empty_like(weight), 1).sub_(weight)
+    return g * conj(rest)
+
+
+lerp_tensor.vjp(self=_lerp_self_grad, end=lambda g, weight: g * conj(weight),
+                weight=lambda g, self, end: g * conj(end - self))
+
+# ---------------------------------------------------------------- the dtype of a result
+
+
+def _ranked(operand):
+    if isinstance(operand, np.ndarray):
+        return dt.from_numpy(operand.dtype), dt.DIM_TENSOR if operand.ndim else dt.ZERO_DIM_TENSOR
+    return dt.number_dtype(operand), dt.NUMBER
+
+
+def _result_type(first, second):
+    return dt.result_type(_ranked(first), _ranked(second))
+
+
+op("result_type.Tensor(Tensor tensor, Tensor other) -> ScalarType", _result_type, nondiff=True)
+op("result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType", _result_type, nondiff=True,
+   samples=lambda make: [(make(3, 4), 2)])
+op("result_type.Scalar_Tensor(Scalar scalar, Tensor tensor) -> ScalarType", _result_type, nondiff=True,
+   samples=lambda make: [(2, make(3, 4))])
+op("result_type.Scalar_Scalar(Scalar scalar1, Scalar scalar2) -> ScalarType", _result_type, nondiff=True,
+   samples=lambda make: [(2, 2.5)])
+
+
+def _wrapped(number):
+    return aten.scalar_tensor(number, dtype=dt.number_dtype(number))
+
+
+# Operators that are not an op of the same name.
+OPERATORS = {
+    "__mod__": aten.remainder, "__imod__": aten.remainder_, "__rmod__": lambda self, other: aten.remainder(other, self),
+    "__floordiv__": aten.floor_divide, "__ifloordiv__": aten.floor_divide_,
+    "__rfloordiv__": lambda self, other: aten.floor_divide(_wrapped(other), self),
+    "__pos__": aten.positive,
+}

@@ -98,6 +98,9 @@ def flatten(self, start_dim, end_dim):
     return _reshaped(self, (*shape[:start], math.prod(shape[start:end + 1]), *shape[end + 1:]))
 
 
+alias = op("alias(Tensor(a) self) -> Tensor(a)", lambda self: self.view())
+alias.vjp(self=lambda g: g)
+
 # ---------------------------------------------------------------- moving dims
 
 

@@ -88,7 +88,7 @@ def _thread_columns(recorder: Recorder, tap: Tap, number: int, tables: _Tables, 
     """The rows of one thread in the order in which they ended: ops and spans, then modules, then Python calls."""
     options = recorder.options
     columns = _op_columns(tap, tables)
-    python = python_rows(tap.python, end) if tap.python is not None else None
+    python = python_rows(tap.stretches(end), end) if options.with_stack else None
     if options.captures_arguments:
         columns["shapes"] = _renumbered(columns["shapes"], [tables.info(key) for key in list(tap.keys)])
     modules = _module_columns(tap, tables, end)

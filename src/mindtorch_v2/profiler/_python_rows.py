@@ -1,4 +1,4 @@
-"""From the events of a PythonLog to rows: calls with start, end, parent and name, and the call stack at any moment.
+"""From a thread's stream of Python calls to rows: calls with start, end, parent and name, and the call stack at any moment.
 
 Frames of this runtime's insides are left out, and with them what they call in NumPy and the standard library: the
 rows show the user's functions, and the layers, optimizers and loaders that the user calls.
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._stacks import OpenFrame, PythonLog
+from ._stacks import OpenFrame, Stretch
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # Rooms of this package that stand for what is compiled in torch, and the profiler itself.
@@ -61,14 +61,14 @@ class PythonRows(NamedTuple):
         return np.where(before < 0, _ROOT, self.stack_after[before])
 
 
-def python_rows(log: PythonLog, end: int) -> PythonRows:
-    """Make rows of what a log has; calls that have not returned end at `end`."""
-    objects = log.objects[:]
-    times = np.fromiter(log.times[: len(objects)], np.int64, len(objects))
+def python_rows(stretches: list[Stretch], end: int) -> PythonRows:
+    """Make rows of what was heard on a thread; calls that have not returned end with their stretch, at `end` the last."""
+    objects, moments, spots = _one_stream(stretches, end)
+    times = np.fromiter(moments, np.int64, len(objects))
     target_of, targets = _targets(objects)
     kinds = np.array([t.kind for t in targets], np.int8)[target_of] if targets else np.empty(0, np.int8)
     calls = np.flatnonzero(kinds != _RETURN)
-    places = np.fromiter(log.places[: len(calls)], np.int64, len(calls))
+    places = np.fromiter(spots, np.int64, len(calls))
     depth = np.cumsum(np.where(kinds == _RETURN, -1, 1))
     returned = _returns(kinds, depth)
     tree = _Tree(targets, target_of[calls], depth[calls], calls, places)
@@ -95,6 +95,27 @@ def python_rows(log: PythonLog, end: int) -> PythonRows:
         stack_after=stack_after,
         stacks=tree.stacks(),
     )
+
+
+def _one_stream(stretches: list[Stretch], end: int) -> tuple[list[Any], list[int], list[int]]:
+    """Stretches after another, each with calls for the frames it began with and returns for those it ended with."""
+    objects: list[Any] = []
+    times: list[int] = []
+    places: list[int] = []
+    ended = 0
+    for stretch in stretches:
+        still_open = len(objects) - 2 * objects.count(None)
+        objects += [None] * still_open
+        times += [ended] * still_open
+        objects += stretch.opened
+        times += [stretch.start] * len(stretch.opened)
+        places += stretch.opened_places
+        heard = len(stretch.times)
+        objects += stretch.objects[:heard]
+        times += stretch.times
+        places += stretch.places[: heard - stretch.objects[:heard].count(None)]
+        ended = stretch.end if stretch.end is not None else end
+    return objects, times, places
 
 
 def _targets(objects: list[Any]) -> tuple[NDArray[np.int64], list[_Target]]:

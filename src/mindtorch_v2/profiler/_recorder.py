@@ -18,7 +18,7 @@ from .._dispatch import observer
 from ._alloc import MemoryLog
 from ._capture import TEXT_INPUT, captures
 from ._modules import ModuleLog
-from ._stacks import PythonLog
+from ._stacks import PythonLog, PythonWindow, Stretch
 
 Extend = Callable[[tuple[int, ...]], None]
 Detail = Callable[[int, int, int, int, tuple[Any, ...]], None]
@@ -76,7 +76,11 @@ class Tap:
         else:
             self.extend = self.rows.extend
         self.modules = ModuleLog(clock) if options.with_modules or options.with_stack else None
-        self.python = PythonLog(clock, options.all_threads) if options.with_stack else None
+        # Python calls: the window that is open now, and those that pauses have closed.
+        self.with_stack = options.with_stack
+        self.window: PythonWindow | None = None
+        self.windows: list[PythonWindow] = []
+        self._clock = clock
 
     def listen(self, since: int) -> None:
         """Take down what begins from now on; scopes under way already belong to somebody else."""
@@ -85,12 +89,26 @@ class Tap:
         if self.modules is not None:
             self.modules.start()
 
-    def arrive(self) -> None:
+    def arrive(self, site: Site) -> None:
         """Learn who and where we are: runs on the tap's own thread, before its first row."""
         self.ident = threading.get_native_id()
         self.name = threading.current_thread().name
-        if self.python is not None:
-            self.python.start()
+        if self.with_stack:
+            self.window = site.python_log(self._clock).open()
+            self.windows.append(self.window)
+            site.connect()
+
+    def leave(self, site: Site, end: int) -> None:
+        """Listen no more."""
+        if self.window is not None:
+            site.python_log(self._clock).close(self.window, end)
+            self.window = None
+        if self.modules is not None:
+            self.modules.stop(end)
+
+    def stretches(self, end: int) -> list[Stretch]:
+        """The Python calls so far."""
+        return [stretch for window in self.windows for stretch in window.stretches(end)]
 
     def scope(self, scope: Scope, end: int) -> None:
         """Take down a scope of the user's."""
@@ -107,7 +125,7 @@ def _arrive_with_first_row(tap: Tap, site: Site) -> None:
     def settle() -> None:
         tap.extend, tap.detail, tap.span = extend, detail, span
         site.connect()
-        tap.arrive()
+        tap.arrive(site)
 
     def then(function: Callable[..., None]) -> Callable[..., None]:
         def first(*values: Any) -> None:
@@ -159,12 +177,19 @@ class Scope:
 class Site:
     """All taps of one thread, and the scopes that are open on it."""
 
-    __slots__ = ("scopes", "state", "taps")
+    __slots__ = ("_python", "scopes", "state", "taps")
 
     def __init__(self, state: ThreadState) -> None:
         self.state = state
         self.taps: list[Tap] = []
         self.scopes: list[Scope] = []
+        self._python: PythonLog | None = None
+
+    def python_log(self, clock: Callable[[], int]) -> PythonLog:
+        """The thread's stream of Python calls, which all its taps share."""
+        if self._python is None:
+            self._python = PythonLog(clock)
+        return self._python
 
     def add(self, tap: Tap) -> None:
         self.taps.append(tap)
@@ -183,8 +208,13 @@ class Site:
         state.span = _each([tap.span for tap in taps])
         state.module_enter = _each([log.enter for log in modules])
         state.module_exit = _each([log.leave for log in modules])
-        state.extend = None if details else _each(extends)
-        state.detail = _detail_of_all(extends, details) if details else None
+        extend = None if details else _each(extends)
+        detail = _detail_of_all(extends, details) if details else None
+        if self._python is not None:
+            listener = self._python.listener
+            extend = listener.after_row(extend) if extend is not None else None
+            detail = listener.after_detail(detail) if detail is not None else None
+        state.extend, state.detail = extend, detail
 
     def close(self, scope: Scope, end: int) -> None:
         """End a scope for every tap that saw it begin."""
@@ -302,14 +332,11 @@ class Recorder:
             _arrive_with_first_row(tap, site)
         site.add(tap)
         if state is threads.state:
-            tap.arrive()
+            tap.arrive(site)
 
     def _detach(self, tap: Tap, end: int) -> None:
-        if tap.python is not None:
-            tap.python.stop(end)
-        if tap.modules is not None:
-            tap.modules.stop(end)
         site = sites[id(tap.state)]
+        tap.leave(site, end)
         for scope in reversed(site.scopes):
             tap.scope(scope, end)
         site.remove(tap)

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._dispatch import observer
+from ._lazy import Reader, stand_for
 from ._store import EventStore, InputInfo
-from .events import DeviceType, FunctionEvent, Interval, Reader, stand_for
+from .events import DeviceType, FunctionEvent, Interval
 
 # By observer kind: what event["kind"] says, torch's scope number and activity type.
 KINDS = ("op", "backward", "engine", "scope", "step", "python", "module", "memory")
@@ -56,13 +57,23 @@ class EventRows:
         return event
 
     def events(self, rows: range) -> Iterator[FunctionEvent]:
-        """The events of some rows, made one by one."""
-        return map(self.event, rows)
+        """The events of some rows, made as they are asked for."""
+        made, new = self._made, FunctionEvent.__new__
+        for row in rows:
+            event = made[row]
+            if event is None:
+                event = made[row] = new(FunctionEvent)
+                stand_for(event, self, row)
+            yield event
 
     def origin(self, row: int) -> int:
         """Clock time at which the recording of this row began."""
         origins = self.origins
         return origins[0] if len(origins) == 1 else origins[bisect_right(self.firsts, row) - 1]
+
+    def total_us(self, row: int) -> float:
+        """Microseconds on the CPU, children included."""
+        return (self.end[row] - self.start[row]) / 1000 if self.device_type[row] == 0 else 0
 
     def self_us(self, row: int) -> float:
         """Microseconds outside of children."""
@@ -112,7 +123,7 @@ def flat_shapes(dims: tuple[Any, ...]) -> list[list[int]]:
     return [[] if entry and isinstance(entry[0], tuple) else list(entry) for entry in dims]
 
 
-def is_memory(rows: EventRows, row: int) -> bool:
+def _is_memory(rows: EventRows, row: int) -> bool:
     return rows.kind[row] == observer.MEMORY
 
 
@@ -137,7 +148,7 @@ def _overload(rows: EventRows, row: int) -> str:
 
 
 def _fwd_thread(rows: EventRows, row: int) -> int:
-    return rows.tid[row] + 1 if is_memory(rows, row) else rows.fwd_tid[row] + 1
+    return rows.tid[row] + 1 if _is_memory(rows, row) else rows.fwd_tid[row] + 1
 
 
 def _activity(rows: EventRows, row: int) -> str | None:
@@ -153,7 +164,7 @@ def _module_number(rows: EventRows, row: int) -> int:
 
 def _not_of_memory(read: Reader) -> Reader:
     """Memory events have None where others have what `read` gives."""
-    return lambda rows, row: None if is_memory(rows, row) else read(rows, row)
+    return lambda rows, row: None if _is_memory(rows, row) else read(rows, row)
 
 
 def _always(value: Any) -> Reader:
@@ -207,7 +218,7 @@ _READERS: dict[str, Reader] = {
     "flow_id": _flow_part(0, 0),
     "flow_type": _not_of_memory(lambda rows, row: _FORWARD_BACKWARD if rows.flow(row) else 0),
     "flow_start": _flow_part(1, False),
-    "external_id": lambda rows, row: 0 if is_memory(rows, row) else rows.ids[row],
+    "external_id": lambda rows, row: 0 if _is_memory(rows, row) else rows.ids[row],
     "linked_correlation_id": _always(0),
     "event_metadata": _always(None),
     "structured_input_shapes": _not_of_memory(lambda rows, row: listed(rows.inputs(row).dims)),

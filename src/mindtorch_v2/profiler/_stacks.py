@@ -1,130 +1,116 @@
-"""Python calls while recording: the events of sys.setprofile, kept as three flat lists per thread.
+"""Python calls while recording: one flat stream of calls and returns per thread, cut into stretches by recordings.
 
-`objects` says what happened: a code object or a name for a call, None for a return. `times` has one moment per
-event. `places` has, for every call, how far the calling frame had come (f_lasti), from which line numbers are made
-afterwards. No frame is kept, so nothing that the program frees stays alive.
+The stream is three lists. `objects` says what happened: a code object or a name for a call, None for a return. `times`
+has one moment per event. `places` has, for every call, how far the calling frame had come (f_lasti), from which line
+numbers are made afterwards. No frame is kept, so nothing that the program frees stays alive.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from types import CodeType, FrameType, ModuleType
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from .._dispatch import namespace
-
-ProfileFunction = Callable[[FrameType, str, Any], None]
+if sys.version_info >= (3, 12):
+    from ._monitoring import Listener
+else:
+    from ._setprofile import Listener
 
 
 class OpenFrame(NamedTuple):
-    """A Python frame that was running already when recording began."""
+    """A Python frame that was running already when a stretch began."""
 
     code: CodeType
     line: int
 
 
-class PythonLog:
-    """The Python calls of one thread."""
+class Stretch(NamedTuple):
+    """A part of a stream without gaps: the frames on the stack when it began, and what happened since."""
 
-    def __init__(self, clock: Callable[[], int], stopped_elsewhere: bool = False) -> None:
-        """`stopped_elsewhere`: another thread may call stop(), which cannot reach into this one."""
+    start: int
+    end: int | None
+    opened: list[OpenFrame]
+    opened_places: list[int]
+    objects: list[Any]
+    times: list[int]
+    places: list[int]
+
+
+class PythonWindow:
+    """What one recording wants of a thread's stream: from its opening to its closing."""
+
+    def __init__(self, log: PythonLog) -> None:
+        self._log = log
+        # start, frames, places, and where in the stream it begins
+        self._begun: list[tuple[int, list[OpenFrame], list[int], int, int]] = []
+        self._kept: list[Stretch] | None = None
+
+    def begin(self, now: int, frame: FrameType | None) -> None:
+        """Begin a stretch with the stack that `frame` is the top of."""
+        log = self._log
+        self._begun.append((now, *_open_frames(frame), len(log.objects), len(log.places)))
+
+    def stretches(self, end: int | None = None) -> list[Stretch]:
+        """What was heard so far."""
+        return list(self._cut(end)) if self._kept is None else self._kept
+
+    def close(self, end: int) -> None:
+        """Take out of the stream what belongs to the window."""
+        self._kept = self.stretches(end)
+
+    def _cut(self, end: int | None) -> Iterator[Stretch]:
+        log = self._log
+        for at, (start, opened, opened_places, first, first_place) in enumerate(self._begun):
+            last, last_place, finish = len(log.times), len(log.places), end
+            if at + 1 < len(self._begun):
+                finish, _, _, last, last_place = self._begun[at + 1]
+            yield Stretch(start, finish, opened, opened_places, log.objects[first:last], log.times[first:last],
+                          log.places[first_place:last_place])
+
+
+def _open_frames(frame: FrameType | None) -> tuple[list[OpenFrame], list[int]]:
+    """The frames of a stack, outermost first, and how far each one's caller had come."""
+    frames: list[FrameType] = []
+    while frame is not None:
+        frames.append(frame)
+        frame = frame.f_back
+    frames.reverse()
+    places = [-1, *(caller.f_lasti for caller in frames[:-1])]
+    return [OpenFrame(frame.f_code, frame.f_lineno) for frame in frames], places
+
+
+class PythonLog:
+    """The stream of one thread. It flows while at least one window is open."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
         self.objects: list[Any] = []
         self.times: list[int] = []
         self.places: list[int] = []
-        self.end: int | None = None
         self._clock = clock
-        self._stopped_elsewhere = stopped_elsewhere
-        self._callback: ProfileFunction | None = None
-        self._previous: Any = None
+        self._windows: list[PythonWindow] = []
+        self.listener = Listener(self.objects, self.times, self.places, clock, self._begin_again)
 
-    def start(self) -> None:
-        """Begin with the calling thread's stack as it is, without the frames of this package that lead here."""
-        if self.times:
-            # Resumed: whatever was open when it paused ended then.
-            assert self.end is not None
-            depth = len(self.objects) - 2 * self.objects.count(None)
-            self.objects += [None] * depth
-            self.times += [self.end] * depth
-        now = self._clock()
-        frames: list[FrameType] = []
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None:
-            frames.append(frame)
-            frame = frame.f_back
-        caller: FrameType | None = None
-        for frame in reversed(frames):
-            self.objects.append(OpenFrame(frame.f_code, frame.f_lineno))
-            self.times.append(now)
-            self.places.append(caller.f_lasti if caller is not None else -1)
-            caller = frame
-        self.end = None
-        self._previous = sys.getprofile()
-        callback = _callback(self.objects, self.times, self.places, self._clock, self._previous)
-        self._callback = self._until_stopped(callback, self._previous) if self._stopped_elsewhere else callback
-        sys.setprofile(self._callback)
+    def open(self) -> PythonWindow:
+        """Begin a window with the calling thread's stack as it is."""
+        window = PythonWindow(self)
+        window.begin(self._clock(), sys._getframe(1))
+        self._windows.append(window)
+        if len(self._windows) == 1:
+            self.listener.start()
+        return window
 
-    def stop(self, end: int) -> None:
-        """Listen no more; give the thread back to whoever profiled it before."""
-        self.end = end
-        if sys.getprofile() is self._callback:
-            sys.setprofile(self._previous)
-        self._callback = self._previous = None
+    def close(self, window: PythonWindow, end: int) -> None:
+        """End a window. May be called on another thread."""
+        if len(self._windows) == 1:
+            self.listener.stop()
+        window.close(end)
+        self._windows.remove(window)
+        if not self._windows:
+            for stream in (self.objects, self.times, self.places):
+                stream.clear()
 
-    def _until_stopped(self, callback: ProfileFunction, previous: Any) -> ProfileFunction:
-        def until_stopped(frame: FrameType, event: str, arg: Any) -> None:
-            if self.end is None:
-                callback(frame, event, arg)
-            else:
-                sys.setprofile(previous)
-
-        return until_stopped
-
-
-def _callback(
-    objects: list[Any], times: list[int], places: list[int], clock: Callable[[], int], previous: Any
-) -> ProfileFunction:
-    add, tick, place = objects.append, times.append, places.append
-    entries = vars(namespace)  # the globals of generated op entries, and of nothing else
-    builtins: dict[Any, str] = {}
-    methods: dict[tuple[str, str], str] = {}
-
-    def describe(function: Any) -> str:
-        owner = function.__self__
-        if owner is None or isinstance(owner, ModuleType):
-            text = builtins[function] = f"<built-in function {function.__name__}>"
-            return text
-        # A bound method refers to its object: only the names are kept.
-        key = (type(owner).__name__, function.__name__)
-        text = methods.get(key, "")
-        if not text:
-            text = methods[key] = f"<built-in method {key[1]} of {key[0]} object>"
-        return text
-
-    def callback(frame: FrameType, event: str, arg: Any) -> None:
-        if event == "call":
-            back = frame.f_back
-            place(-1 if back is None else back.f_lasti)
-            add(frame.f_code)
-            tick(clock())
-        elif event == "return":
-            add(None)
-            tick(clock())
-        elif frame.f_globals is entries:
-            return
-        elif event == "c_call":
-            place(frame.f_lasti)
-            add(builtins.get(arg) or describe(arg))
-            tick(clock())
-        else:  # c_return, c_exception
-            add(None)
-            tick(clock())
-
-    if previous is None:
-        return callback
-
-    def both(frame: FrameType, event: str, arg: Any) -> None:
-        callback(frame, event, arg)
-        previous(frame, event, arg)
-
-    return both
+    def _begin_again(self, frame: FrameType | None) -> None:
+        """The listener missed something: what it knew of the stack no longer holds."""
+        for window in self._windows:
+            window.begin(self._clock(), frame)

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._dispatch import observer
 from . import _tree
+from ._derived import DerivedColumns
 
 MEMORY_EVENT_NAME = "[memory]"
-STEP_PREFIX = "ProfilerStep#"
 
 # Every row has these; each is given by freeze() as an array, or as one number that holds for all rows.
 REQUIRED: Mapping[str, Any] = {"name": np.int32, "kind": np.int8, "tid": np.int32, "start": np.int64, "end": np.int64}
@@ -75,36 +75,12 @@ class InputInfo(NamedTuple):
     concrete: tuple[Any, ...]
 
 
-class EventStore:
+class EventStore(DerivedColumns):
     """A finished recording. Build it with `freeze` (columns) or `from_rows` (made-up events), never directly.
 
     Rows are sorted by (start, -end), so a parent precedes its children; between equal intervals the one recorded
     later is the outer. All times are nanoseconds of the clock that read clock_start_ns when recording began.
     """
-
-    name: NDArray[np.int32]
-    kind: NDArray[np.int8]
-    tid: NDArray[np.int32]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    seq: NDArray[np.int64]
-    step: NDArray[np.int32]
-    shapes: NDArray[np.int32]
-    stack: NDArray[np.int32]
-    flops: NDArray[np.int64]
-    module: NDArray[np.int32]
-    fwd_tid: NDArray[np.int32]
-    op: NDArray[np.int32]
-    device_type: NDArray[np.int8]
-    device_index: NDArray[np.int32]
-    mem_time: NDArray[np.int64]
-    mem_bytes: NDArray[np.int64]
-    mem_addr: NDArray[np.int64]
-    mem_tid: NDArray[np.int32]
-    mem_total: NDArray[np.int64]
-    mem_device_type: NDArray[np.int8]
-    mem_device_index: NDArray[np.int32]
-    mem_event: NDArray[np.int32]
 
     def __init__(
         self, columns: Mapping[str, NDArray[Any]], tables: Mapping[str, Sequence[Any]], meta: Mapping[str, Any]
@@ -126,11 +102,6 @@ class EventStore:
         self.segments: tuple[tuple[int, int], ...] = meta["segments"]
         self.pid: int = meta["pid"]
         self._tables, self._meta = tables, meta
-        # The recording that this one is a part of, and which of its rows these are.
-        self._whole: tuple[EventStore, NDArray[np.intp]] | None = None
-
-    def __len__(self) -> int:
-        return len(self.start)
 
     # ------------------------------------------------------------------ making one
 
@@ -338,126 +309,7 @@ class EventStore:
         columns["mem_event"] = owner
         return EventStore(columns, {**self._tables, "names": names}, self._meta)
 
-    # ------------------------------------------------------------------ what follows from the columns
-
-    @cached_property
-    def labels(self) -> list[str]:
-        """The distinct names that views show, by label number."""
-        return list(self._label_numbers)
-
-    @cached_property
-    def label(self) -> NDArray[np.int32]:
-        """Index into labels: equal for rows that are shown under the same name."""
-        numbers = np.array([self._label_numbers[display_name(name)] for name in self.names], np.int32)
-        return numbers[self.name] if len(self) else np.empty(0, np.int32)
-
-    @cached_property
-    def _label_numbers(self) -> dict[str, int]:
-        return {label: i for i, label in enumerate(dict.fromkeys(map(display_name, self.names)))}
-
-    @cached_property
-    def duration(self) -> NDArray[np.int64]:
-        """Nanoseconds from start to end."""
-        return self.end - self.start
-
-    @cached_property
-    def parent(self) -> NDArray[np.int32]:
-        """Row of the innermost enclosing event of the same thread, -1 at a root and for what ran on a device."""
-        rows = np.flatnonzero(self.device_type == 0)
-        if len(rows) == len(self):
-            return _tree.parents(self.tid, self.start, self.end)
-        parent = np.full(len(self), -1, np.int32)
-        local = _tree.parents(self.tid[rows], self.start[rows], self.end[rows])
-        parent[rows] = np.append(rows, -1)[local]
-        return parent
-
-    @cached_property
-    def children_ns(self) -> NDArray[np.int64]:
-        """Time spent in direct children."""
-        return _tree.children_sums(self.parent, self.duration)
-
-    @cached_property
-    def self_ns(self) -> NDArray[np.int64]:
-        """Time not spent in children, never negative."""
-        return np.maximum(self.duration - self.children_ns, 0)
-
-    @cached_property
-    def depth(self) -> NDArray[np.int32]:
-        """Number of ancestors."""
-        return _tree.depths(self.parent)
-
-    @cached_property
-    def self_bytes(self) -> NDArray[np.int64]:
-        """Bytes allocated minus freed while the event was the innermost one of its thread, on the CPU."""
-        return self._bytes(self.mem_device_type == 0)
-
-    @cached_property
-    def self_device_bytes(self) -> NDArray[np.int64]:
-        """The same on every other device."""
-        return self._bytes(self.mem_device_type != 0)
-
-    def _bytes(self, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-        return _tree.sums(self.mem_event[mask], self.mem_bytes[mask], len(self))
-
-    @cached_property
-    def total_bytes(self) -> NDArray[np.int64]:
-        """self_bytes of the event and all its descendants."""
-        return _tree.subtree_sums(self.parent, self.self_bytes)
-
-    @cached_property
-    def total_device_bytes(self) -> NDArray[np.int64]:
-        """self_device_bytes of the event and all its descendants."""
-        return _tree.subtree_sums(self.parent, self.self_device_bytes)
-
-    @cached_property
-    def links(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Rows of forward ops and of the backward nodes they created, pairwise, in order of the backward rows."""
-        return _tree.forward_backward(self.kind, self.tid, self.seq, self.fwd_tid, observer.OP, observer.BACKWARD)
-
-    @cached_property
-    def ids(self) -> NDArray[np.int64]:
-        """torch's event number: from 1 in order of start, 0 for Python functions."""
-        if self._whole:
-            return self._whole[0].ids[self._whole[1]]
-        counted = ~self.is_python
-        return np.cumsum(counted) * counted
-
-    @cached_property
-    def is_python(self) -> NDArray[np.bool_]:
-        """Whether the row is a call of a Python function or module."""
-        return (self.kind == observer.PYTHON) | (self.kind == observer.MODULE)
-
-    @cached_property
-    def python_id(self) -> NDArray[np.int64]:
-        """Number of a Python call, from 1 in order of start; -1 for other rows."""
-        if self._whole:
-            return self._whole[0].python_id[self._whole[1]]
-        return np.where(self.is_python, np.cumsum(self.is_python), -1)
-
-    @cached_property
-    def python_parent_id(self) -> NDArray[np.int64]:
-        """python_id of the nearest Python call around a Python call; -1 at a root and for other rows."""
-        if self._whole:
-            return self._whole[0].python_parent_id[self._whole[1]]
-        if not self.is_python.any():
-            return np.broadcast_to(np.int64(-1), len(self))
-        caller = _tree.nearest_ancestor(self.parent, self.is_python)
-        return np.where(self.is_python, np.append(self.python_id, -1)[caller], -1)
-
-    @cached_property
-    def call_stack(self) -> NDArray[np.int32]:
-        """Index into stacks as events show it: a backward node and all below it have the stack of the forward op."""
-        if self._whole:
-            return self._whole[0].call_stack[self._whole[1]]
-        backward = self.kind == observer.BACKWARD
-        if not backward.any() or not (self.stack >= 0).any():
-            return self.stack
-        forward, created = self.links
-        given = np.full(len(self) + 1, -1, np.int32)
-        given[created] = self.stack[forward]
-        # The nearest node counts: a backward node may contain another one.
-        node = np.where(backward, np.arange(len(self)), _tree.nearest_ancestor(self.parent, backward))
-        return np.where(node >= 0, given[node], self.stack)
+    # ------------------------------------------------------------------ parts of it
 
     @cached_property
     def shown(self) -> EventStore:
@@ -485,15 +337,12 @@ class EventStore:
         return kept
 
 
-def display_name(name: str) -> str:
-    """The name an event is shown and grouped under: all profiler steps share one."""
-    return "ProfilerStep*" if name.startswith(STEP_PREFIX) else name
-
-
 def _column(given: ArrayLike, dtype: Any, order: NDArray[np.intp]) -> NDArray[Any]:
-    """One column put into row order; a single number becomes a read-only column that takes no memory."""
-    values = np.asarray(given, dtype)
-    return np.broadcast_to(values, len(order)) if values.ndim == 0 else values[order]
+    """One column put into row order; one that says the same everywhere becomes read-only and takes no memory."""
+    values = np.asarray(given)
+    if values.ndim and len(values) and (values == values[0]).all():
+        values = values[0]
+    return values.astype(dtype, copy=False)[order] if values.ndim else np.broadcast_to(values.astype(dtype), len(order))
 
 
 def _memory_columns(columns: Mapping[str, ArrayLike]) -> dict[str, NDArray[Any]]:

@@ -8,14 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 Rows = NDArray[np.intp]
+Times = NDArray[np.int64] | NDArray[np.float64]
 
 
-def row_order(start: NDArray[np.int64], end: NDArray[np.int64]) -> Rows:
+def row_order(start: Times, end: Times) -> Rows:
     """The order that sorts rows by (start, -end); of equal intervals the one recorded later comes first.
 
     A child is recorded before its parent, so in this order every parent precedes its children.
     """
-    order = np.argsort(start)
+    # Rows come nearly sorted, which the stable sort makes use of.
+    order = np.argsort(start, kind="stable")
     ordered = start[order]
     tied = np.zeros(len(order) + 1, np.bool_)
     np.equal(ordered[1:], ordered[:-1], out=tied[1:-1])
@@ -27,7 +29,7 @@ def row_order(start: NDArray[np.int64], end: NDArray[np.int64]) -> Rows:
     return order
 
 
-def parents(tid: NDArray[np.int32], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32]:
+def parents(tid: NDArray[np.int32], start: Times, end: Times) -> NDArray[np.int32]:
     """The innermost row of the same thread that encloses each row, -1 at a root.
 
     A row is enclosed when it starts before the other one ends and ends no later. Where rows of a thread overlap
@@ -45,7 +47,7 @@ def parents(tid: NDArray[np.int32], start: NDArray[np.int64], end: NDArray[np.in
     return parent
 
 
-def _parents_of_one_thread(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32]:
+def _parents_of_one_thread(start: Times, end: Times) -> NDArray[np.int32]:
     n = len(start)
     parent = np.full(n, -1, np.int32)
     if n < 2:
@@ -54,32 +56,30 @@ def _parents_of_one_thread(start: NDArray[np.int64], end: NDArray[np.int64]) -> 
     # of both, and of the candidates below.
     lasting = end > start
     everything = bool(lasting.all())
-    closed = np.searchsorted(np.sort(end if everything else end[lasting]), start, side="right")
-    opened = np.arange(n) if everything else np.cumsum(lasting) - lasting
-    depth = opened - closed
+    depth = np.searchsorted(np.sort(end if everything else end[lasting], kind="stable"), start, side="right")
+    np.subtract(np.arange(n) if everything else np.cumsum(lasting) - lasting, depth, out=depth)
     deepest = int(depth.max())
-    if deepest == 0:
-        return parent
     if deepest > np.iinfo(np.int16).max:
         return _parents_by_stack(start, end)
     # A parent is the last candidate one level up that comes before the row.
-    by_depth = np.argsort(depth.astype(np.int16), kind="stable").astype(np.int32)
-    bounds = np.searchsorted(depth[by_depth], np.arange(deepest + 2))
+    small = depth.astype(np.int16)
+    by_depth = np.argsort(small, kind="stable")
+    bounds = np.searchsorted(small[by_depth], np.arange(deepest + 2))
     for level in range(1, deepest + 1):
         above = by_depth[bounds[level - 1] : bounds[level]]
         if not everything:
             above = above[lasting[above]]
         rows = by_depth[bounds[level] : bounds[level + 1]]
-        parent[rows] = above[np.searchsorted(above, rows) - 1]
-    # Depths count every open row as an ancestor. If all parents enclose their children, all ancestors do, so no
-    # two rows overlap partially and the answer stands.
-    inner = np.flatnonzero(depth)
-    if (end[inner] <= end[parent[inner]]).all():
-        return parent
-    return _parents_by_stack(start, end)
+        found = above[np.searchsorted(above, rows) - 1]
+        # Depth counts every open row as an ancestor. If all parents enclose their children, all ancestors do, so no
+        # two rows overlap partially and the answer stands.
+        if (end[rows] > end[found]).any():
+            return _parents_by_stack(start, end)
+        parent[rows] = found
+    return parent
 
 
-def _parents_by_stack(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32]:
+def _parents_by_stack(start: Times, end: Times) -> NDArray[np.int32]:
     """The rule of `parents` row by row, for ranges that overlap partially."""
     found: list[int] = []
     open_rows: list[int] = []

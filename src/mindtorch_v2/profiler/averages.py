@@ -9,17 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._dispatch import observer
+from ._lazy import LazyAttributes, own_attributes, stand_alone, stand_for
 from ._rows import EventRows, flat_shapes
 from ._store import EventStore
-from .events import (
-    DeviceType,
-    FormattedTimesMixin,
-    FunctionEvent,
-    LazyAttributes,
-    own_attributes,
-    stand_alone,
-    stand_for,
-)
+from .events import DeviceType, FormattedTimesMixin, FunctionEvent
 
 _DEVICES = tuple(DeviceType)
 _IS_LABEL = np.zeros(8, np.int64)
@@ -59,7 +52,7 @@ _SUMMED = (
 class FunctionEventAvg(LazyAttributes, FormattedTimesMixin):
     """The sum of all events of one key; a new one is the sum of none."""
 
-    __dict__ = LazyAttributes._all_attributes  # type: ignore[assignment]
+    __dict__ = LazyAttributes._all_attributes
 
     def __init__(self) -> None:
         stand_alone(self)
@@ -138,18 +131,24 @@ def average_events(
         key: list[Any] = [event.key, event.node_id, event.device_type, event.is_legacy, event.is_user_annotation]
         key.append(event.overload_name if by_overload else None)
         key.append(str(event.input_shapes) if by_shapes else None)
-        key.append(tuple(event.stack[:stack_n]) if stack_n > 0 else None)
+        key.append(tuple(_innermost(event, stack_n)) if stack_n > 0 else None)
         average = found.get(tuple(key))
         if average is None:
             average = found[tuple(key)] = FunctionEventAvg()
         average.add(event)
     for average in found.values():
-        average.stack = average.stack[:stack_n]  # type: ignore[index]
+        average.stack = _innermost(average, stack_n)
         if not by_shapes:
             average.input_shapes = ""
         if not by_overload:
             average.overload_name = ""
     return list(found.values())
+
+
+def _innermost(event: FunctionEvent | FunctionEventAvg, n: int) -> list[str]:
+    if event.stack is None:
+        raise TypeError(f"event {event.key!r} has no stack to group by: make it with stack=[]")
+    return event.stack[:n]
 
 
 def average_rows(rows: EventRows, by_shapes: bool, stack_n: int, by_overload: bool) -> list[FunctionEventAvg]:
@@ -176,7 +175,7 @@ def average_rows(rows: EventRows, by_shapes: bool, stack_n: int, by_overload: bo
             use_device=rows.use_device,
             input_shapes=event.input_shapes if by_shapes else "",
             overload_name=event.overload_name if by_overload else "",
-            stack=event.stack[:stack_n],
+            stack=_innermost(event, stack_n),
             scope=event.scope,
             device_type=event.device_type,
             is_legacy=False,
@@ -204,12 +203,14 @@ def _sums(store: EventStore, group: NDArray[Any], n: int, use_device: str | None
     """The summed attributes of n groups, by name."""
 
     def microseconds(values: NDArray[np.int64]) -> list[float]:
-        return (np.bincount(group, weights=values, minlength=n) / 1000).tolist()
+        summed: list[float] = (np.bincount(group, weights=values, minlength=n) / 1000).tolist()
+        return summed
 
     def whole(values: NDArray[np.int64]) -> list[int]:
         if values.strides == (0,) and len(values) and values[0] == 0:
             return [0] * n
-        return np.bincount(group, weights=values, minlength=n).astype(np.int64).tolist()
+        summed: list[int] = np.bincount(group, weights=values, minlength=n).astype(np.int64).tolist()
+        return summed
 
     on_cpu = store.device_type == 0
     everything = bool(on_cpu.all())
@@ -238,7 +239,7 @@ def _grouped(
     store: EventStore, by_shapes: bool, stack_n: int, by_overload: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
     """The group number of each row and the first row of each group; groups in order of first appearance."""
-    codes = [(store.label, len(store.labels)), (_IS_LABEL[store.kind], 2)]
+    codes: list[tuple[NDArray[Any], int]] = [(store.label, len(store.labels)), (_IS_LABEL[store.kind], 2)]
     if store.device_type.any():
         codes.append((store.device_type, len(_DEVICES)))
     if by_overload and store.options.get("capture_overload_names"):

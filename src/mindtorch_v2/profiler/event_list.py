@@ -131,7 +131,7 @@ class EventList(list):  # type: ignore[type-arg]
         forward: dict[tuple[Any, int], list[str]] = {}
         nodes = [(event, _backward_node(event)) for event in self]
         for event, node in nodes:
-            if node is None and event.sequence_nr != -1 and event.stack is not None:
+            if node is None and event.stack is not None:
                 forward.setdefault((event.thread, event.sequence_nr), event.stack)
         for event, node in nodes:
             if node is not None:
@@ -145,7 +145,8 @@ class EventList(list):  # type: ignore[type-arg]
         rows = self._columns
         if rows is not None:
             return float(rows.store.self_ns[rows.store.device_type == 0].sum() / 1000)
-        return sum(event.self_cpu_time_total for event in self)
+        total: float = sum(event.self_cpu_time_total for event in self)
+        return total
 
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
@@ -242,7 +243,7 @@ for _name in ("__contains__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", 
 for _name in ("__setitem__", "__delitem__", "__iadd__", "__imul__", "append", "clear", "extend", "insert", "pop",
               "remove", "reverse", "sort"):
     setattr(EventList, _name, _after_filling(getattr(list, _name), changes=True))
-EventList.__hash__ = None  # type: ignore[assignment]
+EventList.__hash__ = None
 
 
 def _backward_node(event: FunctionEvent | None) -> FunctionEvent | None:

@@ -58,7 +58,7 @@ EventMetadata = NamedTuple("EventMetadata", [(field, Any) for field, _, _ in _FI
 EventMetadata.__doc__ = "What the device's trace says about one event; None where it says nothing."
 
 
-def event_metadata(extra: Mapping[str, str] | None) -> EventMetadata | None:
+def read_metadata(extra: Mapping[str, str] | None) -> EventMetadata | None:
     """Read the trace's key/value texts; None when there are none."""
     if not extra:
         return None

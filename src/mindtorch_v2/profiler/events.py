@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import bisect
 import warnings
-from collections import defaultdict, namedtuple
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, NamedTuple
 
+from ._lazy import LazyAttributes, own_attributes, stand_alone
 from ._store import MEMORY_EVENT_NAME
-from .event_metadata import event_metadata
+from .event_metadata import EventMetadata, read_metadata
 from .exporters.table import format_time
 
-if TYPE_CHECKING:
-    from ._rows import EventRows
-
 OUT_OF_MEMORY_EVENT_NAME = "[OutOfMemory]"
-
-# How an attribute is read from a row of a store's views.
-Reader: TypeAlias = "Callable[[EventRows, int], Any]"
 
 
 class DeviceType(StrEnum):
@@ -67,8 +62,12 @@ class DeviceType(StrEnum):
         return format(str(self), spec)
 
 
-Kernel = namedtuple("Kernel", ["name", "device", "duration"])
-Kernel.__doc__ = "A device kernel that an op launched; duration in microseconds."
+class Kernel(NamedTuple):
+    """A device kernel that an op launched; duration in microseconds."""
+
+    name: str
+    device: int
+    duration: float
 
 
 class Interval:
@@ -155,97 +154,63 @@ class FormattedTimesMixin:
         return 0.0 if self.count == 0 else 1.0 * self.device_time_total / self.count
 
 
-class LazyAttributes:
-    """An object that stands for a row of a store and reads an attribute when it is first asked for.
-
-    `_live` says which row, as long as the object equals it. Assigning to the object first reads everything; from then
-    on it goes its own way, and `_origin` remembers the row.
-    """
-
-    __slots__ = ("__dict__", "__weakref__", "_live", "_origin")
-
-    _live: tuple[EventRows, int] | None
-    _origin: tuple[EventRows, int] | None
-    _readers: ClassVar[dict[str, Reader]] = {}
-
-    @classmethod
-    def _read_with(cls, readers: dict[str, Reader]) -> None:
-        """Say how each attribute is read from a row."""
-        cls._readers = readers
-        for name, read in readers.items():
-            setattr(cls, name, _FirstRead(name, read))
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._part()
-        _set(self, name, value)
-
-    def _part(self) -> None:
-        """Read everything that is still unread and no longer follow the row."""
-        if self._live is not None:
-            vars(self)
-            self._live[0].changed = True
-            _set_origin(self, self._live)
-            _set_live(self, None)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return dict(vars(self))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        stand_alone(self)
-        own_attributes(self).update(state)
-
-    @property
-    def _all_attributes(self) -> dict[str, Any]:
-        own = own_attributes(self)
-        if self._live is not None:
-            rows, row = self._live
-            for name, read in self._readers.items():
-                if name not in own:
-                    own[name] = read(rows, row)
-        return own
-
-
-class _FirstRead:
-    """Finds an attribute that the object does not hold yet, and leaves it there."""
-
-    __slots__ = ("name", "read")
-
-    def __init__(self, name: str, read: Reader) -> None:
-        self.name = name
-        self.read = read
-
-    def __get__(self, instance: LazyAttributes | None, owner: type) -> Any:
-        if instance is None:
-            return self
-        live = instance._live
-        if live is None:
-            raise AttributeError(f"{owner.__name__!r} object has no attribute {self.name!r}", name=self.name, obj=instance)
-        value = self.read(*live)
-        _set(instance, self.name, value)
-        return value
-
-
-_set = object.__setattr__
-_set_live, _set_origin = (LazyAttributes.__dict__[slot].__set__ for slot in ("_live", "_origin"))
-# The attributes that an object itself holds by now; vars() of the classes below reads the others first.
-own_attributes: Callable[[LazyAttributes], dict[str, Any]] = LazyAttributes.__dict__["__dict__"].__get__
-
-
-def stand_for(instance: LazyAttributes, rows: EventRows, row: int) -> None:
-    """Make `instance` a view of a row."""
-    _set_live(instance, (rows, row))
-
-
-def stand_alone(instance: LazyAttributes) -> None:
-    """Make `instance` an object of its own, without a row."""
-    _set_live(instance, None)
-    _set_origin(instance, None)
-
-
 class FunctionEvent(LazyAttributes, FormattedTimesMixin):
     """One event: torch's attributes, and event["name"], ["kind"], ["step"], ["start_ns"] and the like."""
 
-    __dict__ = LazyAttributes._all_attributes  # type: ignore[assignment]
+    __dict__ = LazyAttributes._all_attributes
+
+    id: int
+    external_id: int
+    name: str
+    trace_name: str | None
+    overload_name: str | None
+    activity_type: str | None
+    scope: int
+    time_range: Interval
+    count: int
+    # where it ran
+    thread: int
+    node_id: int
+    device_type: DeviceType
+    device_index: int
+    device_resource_id: int
+    use_device: str | None
+    is_async: bool
+    is_remote: bool
+    is_legacy: bool
+    is_user_annotation: bool
+    is_python_function: bool
+    # who called it, and what it called
+    cpu_parent: FunctionEvent | None
+    cpu_children: list[FunctionEvent]
+    kernels: list[Kernel]
+    stack: list[str] | None
+    python_id: int
+    python_parent_id: int
+    python_module_id: int
+    # the forward op of a backward node, and the link between the two
+    sequence_nr: int
+    fwd_thread: int | None
+    flow_id: int | None
+    flow_type: int | None
+    flow_start: bool | None
+    linked_correlation_id: int
+    # what it was given
+    input_shapes: Any
+    input_dtypes: Any
+    concrete_inputs: Any
+    kwinputs: Any
+    structured_input_shapes: Any
+    structured_input_strides: Any
+    # what it cost
+    cpu_memory_usage: int
+    device_memory_usage: int
+    flops: int | None
+    self_cpu_percent: float
+    total_cpu_percent: float
+    total_device_percent: float
+    event_metadata: EventMetadata | None
+    _metadata_json: str | None
 
     def __init__(
         self,
@@ -307,7 +272,7 @@ class FunctionEvent(LazyAttributes, FormattedTimesMixin):
             total_cpu_percent=-1,
             total_device_percent=-1,
             _metadata_json=metadata_json,
-            event_metadata=event_metadata(extra_meta),
+            event_metadata=read_metadata(extra_meta),
         )
 
     def append_kernel(self, name: str, device: int, duration: float) -> None:
@@ -343,6 +308,9 @@ class FunctionEvent(LazyAttributes, FormattedTimesMixin):
     @property
     def cpu_time_total(self) -> float:  # type: ignore[override]
         """Microseconds on the CPU, children included."""
+        if self._live is not None:
+            rows, row = self._live
+            return rows.total_us(row)
         return self.time_range.elapsed_us() if self.device_type == DeviceType.CPU else 0
 
     @property

@@ -1,0 +1,219 @@
+"""Python-level interception: `__torch_function__`, `__torch_dispatch__`, and modes of either kind.
+
+None of it is on an op's short path: a subclass that wants to see calls carries the PYTHON key, and an active mode
+raises `namespace.watch`, so that entries look at their thread's state.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._core.keys import AUTOGRAD, PYTHON
+from .._core.tensor import Tensor, storage_of
+from .._core.threads import threads
+from . import dispatcher, namespace, observer
+from .overload_api import overload_of
+from .registry import OpSpec
+
+
+class TorchFunctionMode:
+    """Inside `with mode:` every op calls `mode.__torch_function__(func, types, args, kwargs)`."""
+
+    kind = "function"
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise NotImplementedError
+
+    def __enter__(self) -> Any:
+        threads.state.modes.append(self)
+        observer.watch(+1)
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        threads.state.modes.remove(self)
+        observer.watch(-1)
+
+
+class TorchDispatchMode(TorchFunctionMode):
+    """Inside `with mode:` every op below autograd calls `mode.__torch_dispatch__(func, types, args, kwargs)`."""
+
+    kind = "dispatch"
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise NotImplementedError
+
+
+def subclass_types(args: Any) -> list[type]:
+    """The tensor types among some arguments that want to see the call, most derived first."""
+    found: list[type] = []
+
+    def look(values: Any) -> None:
+        for value in values:
+            if isinstance(value, Tensor):
+                kind = type(value)
+                if value._keys & PYTHON and kind not in found:
+                    at = next((i for i, other in enumerate(found) if issubclass(kind, other)), len(found))
+                    found.insert(at, kind)
+            elif isinstance(value, list | tuple):
+                look(value)
+
+    look(args)
+    return found
+
+
+def _arguments(op: OpSpec, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Positional and keyword arguments of a call, defaults left out."""
+    positional: list[Any] = []
+    keywords: dict[str, Any] = {}
+    for argument, value in zip(op.schema.arguments, args, strict=True):
+        if argument.keyword_only:
+            if value is not argument.default and value != argument.default:
+                keywords[argument.python_name] = value
+        else:
+            positional.append(value)
+    arguments = [a for a in op.schema.arguments if not a.keyword_only]
+    while positional and _is_default(positional[-1], arguments[len(positional) - 1].default):
+        positional.pop()
+    return tuple(positional), keywords
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    if value is default:
+        return True
+    return not isinstance(value, Tensor) and type(value) is type(default) and value == default
+
+
+def run_modes(op: OpSpec, args: tuple[Any, ...]) -> Any:
+    """An op under one or more active modes: the innermost one decides; inside it, it is off."""
+    state = threads.state
+    mode = state.modes.pop()
+    try:
+        positional, keywords = _arguments(op, args)
+        if mode.kind == "function":
+            function = op.packet.function  # type: ignore[union-attr]
+            return mode.__torch_function__(function, subclass_types(args), positional, keywords)
+        if op.composite and not op.below_autograd:
+            state.modes.append(mode)
+            try:
+                return _without_observation(op, args)
+            finally:
+                state.modes.pop()
+        result = namespace.below_autograd(  # type: ignore[attr-defined]
+            mode.__torch_dispatch__, overload_of(op), subclass_types(args), positional, keywords)
+        if dispatcher.keys_of(args) & AUTOGRAD and not op.schema.mutates:
+            namespace.attach(op, args, result)  # type: ignore[attr-defined]
+        return result
+    finally:
+        state.modes.append(mode)
+
+
+def _without_observation(op: OpSpec, args: tuple[Any, ...]) -> Any:
+    """A composite runs as it is, so that the mode sees the ops it is made of."""
+    return op.kernel(*args)
+
+
+def call_subclass(op: OpSpec, args: tuple[Any, ...]) -> Any:
+    """Ask the subclasses among the arguments, in torch's order, to handle the call."""
+    types = subclass_types(args)
+    positional, keywords = _arguments(op, args)
+    handlers = [kind.__torch_function__ for kind in types]  # type: ignore[attr-defined]
+    own = [handler for handler in handlers if getattr(handler, "__func__", handler) is not _plain_torch_function]
+    if not own and any(hasattr(kind, "__torch_dispatch__") for kind in types):
+        return _call_dispatch(op, args, types, positional, keywords)
+    for handler in own or handlers:
+        result = handler(op.packet.function, tuple(types), positional, keywords)  # type: ignore[union-attr]
+        if result is not NotImplemented:
+            return result
+    raise TypeError(f"Multiple dispatch failed for 'torch.{op.schema.name}'; all __torch_function__ handlers returned "
+                    f"NotImplemented:\n\n  - tensor subclass {types}")
+
+
+def _call_dispatch(op: OpSpec, args: tuple[Any, ...], types: list[type], positional: Any, keywords: Any) -> Any:
+    if op.composite and not op.below_autograd:
+        return op.kernel(*args)
+    for kind in types:
+        handler = getattr(kind, "__torch_dispatch__", None)
+        if handler is not None:
+            result = namespace.below_autograd(  # type: ignore[attr-defined]
+                handler, overload_of(op), tuple(types), positional, keywords)
+            if result is not NotImplemented:
+                if dispatcher.keys_of(args) & AUTOGRAD and not op.schema.mutates:
+                    namespace.attach(op, args, result)  # type: ignore[attr-defined]
+                return result
+    raise TypeError(f"no implementation found for '{op.name}' on types that implement __torch_dispatch__: {types}")
+
+
+def disabled_torch_function(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """`__torch_function__ = torch._C._disabled_torch_function_impl`: the subclass does not take part."""
+    return func(*args, **(kwargs or {}))
+
+
+def _strip(value: Any, originals: dict[int, Tensor]) -> Any:
+    """Subclass tensors as plain ones that share everything, so that an op can run on them."""
+    if isinstance(value, Tensor) and value._keys & PYTHON:
+        plain = object.__new__(Tensor)
+        plain._array, plain._storage, plain._base = value._array, storage_of(value), value._base
+        plain._keys = value._keys & ~PYTHON
+        if value._keys & AUTOGRAD:
+            plain._node, plain._output_nr, plain._grad = value._node, value._output_nr, None
+        originals[id(plain)] = value
+        return plain
+    if type(value) in (list, tuple):
+        return type(value)(_strip(v, originals) for v in value)
+    return value
+
+
+def _plain_torch_function(cls: type, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """`Tensor.__torch_function__`: run the call on plain tensors and make the results instances of `cls`."""
+    originals: dict[int, Tensor] = {}
+    plain = _strip(tuple(args), originals)
+    keywords = {name: _strip(value, originals) for name, value in (kwargs or {}).items()}
+    result = func(*plain, **keywords)
+    if isinstance(result, Tensor) and id(result) in originals:  # an in-place call gives back what it was given
+        original = originals[id(result)]
+        original._array = result._array
+        if result._keys & AUTOGRAD:
+            original._keys |= AUTOGRAD
+            original._node, original._output_nr = result._node, result._output_nr
+        return original
+    return wrap_subclass(cls, result)
+
+
+Tensor.__torch_function__ = classmethod(_plain_torch_function)  # type: ignore[attr-defined]
+
+
+def wrap_subclass(cls: type, value: Any) -> Any:
+    """A result as the subclass; tuples and lists item by item."""
+    if isinstance(value, Tensor):
+        if type(value) is not Tensor:
+            return value
+        return as_subclass(value, cls)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*[wrap_subclass(cls, v) for v in value])
+    if isinstance(value, list | tuple):
+        return type(value)(wrap_subclass(cls, v) for v in value)
+    return value
+
+
+def as_subclass(tensor: Tensor, cls: type) -> Any:
+    """The same tensor, history included, as an instance of a subclass."""
+    made = object.__new__(cls)
+    made._array, made._storage, made._base = tensor._array, tensor._storage, tensor._base
+    made._keys = tensor._keys | python_key(cls)
+    if tensor._keys & AUTOGRAD:
+        made._node, made._output_nr = tensor._node, tensor._output_nr
+        made._grad = None
+    return made
+
+
+def python_key(cls: type) -> int:
+    """PYTHON for a class that takes part in interception, 0 for Tensor and classes that opted out."""
+    handler = getattr(cls, "__torch_function__", None)
+    disabled = handler is disabled_torch_function or getattr(handler, "__func__", None) is disabled_torch_function
+    if cls is Tensor or disabled and not hasattr(cls, "__torch_dispatch__"):
+        return 0
+    return PYTHON
+
+
+namespace.run_modes = run_modes  # type: ignore[attr-defined]
+namespace.call_subclass = call_subclass  # type: ignore[attr-defined]

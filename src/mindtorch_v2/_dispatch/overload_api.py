@@ -1,0 +1,135 @@
+"""`torch.ops`: namespaces, packets and overloads as objects, on top of the registry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .registry import OpSpec, Packet, packets
+
+
+class OpOverload:
+    """`torch.ops.aten.add.Tensor`: one overload, callable."""
+
+    def __init__(self, packet: OpOverloadPacket, spec: OpSpec) -> None:
+        self._packet = packet
+        self._op = spec
+        self._schema = spec.schema
+        self._overloadname = spec.schema.overload or "default"
+        self.__name__ = f"{packet.__name__}.{self._overloadname}"
+        self.__qualname__ = self.__name__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if "self" in kwargs:
+            kwargs["input"] = kwargs.pop("self")
+        return self._op(*args, **kwargs)
+
+    @property
+    def overloadpacket(self) -> OpOverloadPacket:
+        return self._packet
+
+    @property
+    def namespace(self) -> str:
+        return self._packet._namespace
+
+    @property
+    def is_view(self) -> bool:
+        return self._schema.is_view
+
+    def name(self) -> str:
+        base = self._op.name
+        return f"{base}.{self._schema.overload}" if self._schema.overload else base
+
+    def __repr__(self) -> str:
+        return f"<OpOverload(op='{self._packet._namespace}.{self._packet.__name__}', overload='{self._overloadname}')>"
+
+    def __str__(self) -> str:
+        return f"{self._packet._namespace}.{self.__name__}"
+
+    def __hash__(self) -> int:
+        return hash(self._op)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpOverload) and other._op is self._op
+
+
+class OpOverloadPacket:
+    """`torch.ops.aten.add`: all overloads of a name; calling it picks one."""
+
+    def __init__(self, namespace: str, name: str, packet: Packet) -> None:
+        self._namespace = namespace
+        self._packet = packet
+        self.__name__ = name
+        self._qualified_op_name = f"{namespace}::{name}"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if "self" in kwargs:
+            kwargs["input"] = kwargs.pop("self")
+        assert self._packet.function is not None
+        return self._packet.function(*args, **kwargs)
+
+    def overloads(self) -> list[str]:
+        return [name or "default" for name in self._packet.overloads]
+
+    def __getattr__(self, name: str) -> OpOverload:
+        spec = self._packet.overloads.get("" if name == "default" else name)
+        if spec is None:
+            raise AttributeError(f"The underlying op of '{self._namespace}.{self.__name__}' has no overload name '{name}'")
+        made = OpOverload(self, spec)
+        setattr(self, name, made)
+        return made
+
+    def __dir__(self) -> list[str]:
+        return self.overloads()
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='{self._namespace}.{self.__name__}')>"
+
+    def __str__(self) -> str:
+        return f"{self._namespace}.{self.__name__}"
+
+
+class OpNamespace:
+    """`torch.ops.aten`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __getattr__(self, op: str) -> OpOverloadPacket:
+        packet = packets.get(op if self.name == "aten" else f"{self.name}::{op}")
+        if packet is None:
+            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{op}'")
+        made = OpOverloadPacket(self.name, op, packet)
+        setattr(self, op, made)
+        return made
+
+    def __dir__(self) -> list[str]:
+        prefix = self.name + "::"
+        return [name for name in packets if "::" not in name] if self.name == "aten" else \
+            [name[len(prefix):] for name in packets if name.startswith(prefix)]
+
+
+class Ops:
+    """`torch.ops`."""
+
+    def __init__(self) -> None:
+        self.aten = OpNamespace("aten")
+
+    def __getattr__(self, name: str) -> OpNamespace:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        made = OpNamespace(name)
+        setattr(self, name, made)
+        return made
+
+    def load_library(self, path: str) -> None:
+        raise NotImplementedError(f"torch.ops.load_library({path!r}): compiled extensions cannot be loaded")
+
+
+ops = Ops()
+
+
+def overload_of(spec: OpSpec) -> OpOverload:
+    """The `torch.ops` object of an op."""
+    namespace, _, name = spec.name.partition("::")
+    packet = getattr(getattr(ops, namespace), name)
+    return getattr(packet, spec.schema.overload or "default")

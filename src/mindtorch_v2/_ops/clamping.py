@@ -1,0 +1,158 @@
+"""Limits, element by element: the larger or smaller of two, and values kept within bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._dispatch.registry import aten, composite, op
+from ._common import like_with_numbers, with_numbers
+
+_array = np.array
+
+# ---------------------------------------------------------------- within two numbers
+
+
+def _outside(g):
+    """What the gradient is outside of the bounds, as the tensor that torch makes of it."""
+    return aten.scalar_tensor(0.0, dtype=g.dtype)
+
+
+@op("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", inplace=True, node="ClampBackward1",
+    shape=like_with_numbers, samples=lambda make: [(make(3, 4), 0.3, 0.7), (make(3, 4), 0.3), (make(3, 4), None, 0.7)])
+def clamp(self, min, max, out=None):
+    if self.dtype.kind in "iub":
+        self = with_numbers(self, min, max)
+    dtype = self.dtype
+    if min is None:
+        if max is None:
+            raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+        return np.minimum(self, _array(max, dtype), out=out)
+    if max is None:
+        return np.maximum(self, _array(min, dtype), out=out)
+    made = np.maximum(self, _array(min, dtype), out=out)
+    return np.minimum(made, _array(max, dtype), out=made if made.__class__ is np.ndarray else None)
+
+
+def _clamp_grad(g, self, min, max):
+    zero = _outside(g)
+    if min is not None and max is not None:
+        inside = (self >= min).logical_and_(self <= max)
+    else:
+        inside = self >= min if min is not None else self <= max
+    return aten.where(inside, g, zero)
+
+
+clamp.vjp(self=_clamp_grad)
+
+
+@op("clamp_min(Tensor self, Scalar min) -> Tensor", inplace=True, shape=like_with_numbers,
+    samples=lambda make: [(make(3, 4), 0.5)])
+def clamp_min(self, min, out=None):
+    if self.dtype.kind in "iub":
+        self = with_numbers(self, min)
+    return np.maximum(self, _array(min, self.dtype), out=out)
+
+
+clamp_min.vjp(self=lambda g, self, min: _clamp_grad(g, self, min, None))
+
+
+@op("clamp_max(Tensor self, Scalar max) -> Tensor", inplace=True, shape=like_with_numbers,
+    samples=lambda make: [(make(3, 4), 0.5)])
+def clamp_max(self, max, out=None):
+    if self.dtype.kind in "iub":
+        self = with_numbers(self, max)
+    return np.minimum(self, _array(max, self.dtype), out=out)
+
+
+clamp_max.vjp(self=lambda g, self, max: _clamp_grad(g, self, None, max))
+
+# ---------------------------------------------------------------- within two tensors
+
+
+def _bounds(make):
+    return [(make(3, 4), make(3, 4) * 0.4, make(3, 4) * 0.4 + 0.5), (make(3, 4), make(4)), (make(3, 4), None, make(4))]
+
+
+@op("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", promote="same", inplace=True,
+    node="ClampBackward0", samples=_bounds)
+def clamp_tensor(self, min, max, out=None):
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if min is not None:
+        self = np.maximum(self, min, out=out)
+    return self if max is None else np.minimum(self, max, out=out)
+
+
+def _clamp_tensor_min_grad(g, self, min, max):
+    if min is None:
+        return None
+    zero = _outside(g)
+    # Bounds that cross: the upper one wins, so the lower one counts only where it is below.
+    reached = self < min if max is None else _crossed(min, max, self)
+    return aten.where(reached, g, zero)
+
+
+def _crossed(min, max, self):
+    below = min < max
+    return below.logical_and_(self < min)
+
+
+def _clamp_tensor_max_grad(g, self, min, max):
+    if max is None:
+        return None
+    zero = _outside(g)
+    reached = self > max if min is None else (self > max).logical_or_(max < min)
+    return aten.where(reached, g, zero)
+
+
+clamp_tensor.vjp(self=_clamp_grad, min=_clamp_tensor_min_grad, max=_clamp_tensor_max_grad)
+
+clamp_min_tensor = op("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", np.maximum, promote="same", inplace=True,
+                      node="ClampMinBackward1")
+clamp_min_tensor.vjp(self=lambda g, self, min: _clamp_grad(g, self, min, None),
+                     min=lambda g, self, min: _clamp_tensor_min_grad(g, self, min, None))
+
+clamp_max_tensor = op("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", np.minimum, promote="same", inplace=True,
+                      node="ClampMaxBackward1")
+clamp_max_tensor.vjp(self=lambda g, self, max: _clamp_grad(g, self, None, max),
+                     max=lambda g, self, max: _clamp_tensor_max_grad(g, self, None, max))
+
+composite("clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+          lambda self, min, max: aten.clamp(self, min, max), samples=lambda make: [(make(3, 4), 0.3, 0.7)])
+composite("clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+          lambda self, min, max: aten.clamp(self, min, max), samples=_bounds)
+composite("clip_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)",
+          lambda self, min, max: aten.clamp_(self, min, max), samples=lambda make: [(make(3, 4), 0.3, 0.7)])
+composite("clip_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)",
+          lambda self, min, max: aten.clamp_(self, min, max), samples=_bounds)
+
+# ---------------------------------------------------------------- the larger, the smaller
+
+
+def _shared(g, self, other):
+    """Where both are equal, each takes half."""
+    half = g / 2
+    return aten.where(self == other, half, g)
+
+
+maximum = op("maximum(Tensor self, Tensor other) -> Tensor", np.maximum, promote="same")
+maximum.vjp(self=lambda g, self, other: _shared(g, self, other).masked_fill_(self < other, 0.0),
+            other=lambda g, self, other: _shared(g, self, other).masked_fill_(self > other, 0.0))
+
+minimum = op("minimum(Tensor self, Tensor other) -> Tensor", np.minimum, promote="same")
+minimum.vjp(self=lambda g, self, other: _shared(g, self, other).masked_fill_(self > other, 0.0),
+            other=lambda g, self, other: _shared(g, self, other).masked_fill_(self < other, 0.0))
+
+
+def _ignoring_nan(name, ufunc, first_wins):
+    made = op(f"{name}(Tensor self, Tensor other) -> Tensor", ufunc, promote="same")
+
+    def chosen(self, other):
+        return first_wins(self, other).logical_or_(other.isnan())
+
+    made.vjp(self=lambda g, self, other: g.masked_fill(chosen(self, other).logical_not_(), 0),
+             other=lambda g, self, other: g.masked_fill(chosen(self, other), 0))
+
+
+_ignoring_nan("fmax", np.fmax, lambda self, other: self >= other)
+_ignoring_nan("fmin", np.fmin, lambda self, other: self <= other)

@@ -1,0 +1,267 @@
+"""Convolution: columns of windows and matrix products, for any number of spatial dims."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._dispatch.registry import aten, composite, op
+from ._windows import columns, output_size, pad_spatial, scatter_columns
+
+
+def _each(value, dims, name="stride"):
+    value = tuple(int(v) for v in value)
+    if len(value) == 1:
+        return value * dims
+    if len(value) != dims:
+        raise RuntimeError(f"expected {name} to be a single integer value or a list of {dims} values to match the "
+                           f"convolution dimensions, but got {name}={list(value)}")
+    return value
+
+
+def _transposed_size(size, kernel, stride, padding, dilation, output_padding):
+    return tuple((n - 1) * s - 2 * p + d * (k - 1) + o + 1
+                 for n, k, s, p, d, o in zip(size, kernel, stride, padding, dilation, output_padding, strict=True))
+
+
+def conv_output_shape(input, weight, stride, padding, dilation, transposed, output_padding, groups):
+    """The result's shape, given shapes."""
+    dims = len(weight) - 2
+    kernel = weight[2:]
+    stride, padding, dilation = (_each(v, dims) for v in (stride, padding, dilation))
+    if transposed:
+        spatial = _transposed_size(input[2:], kernel, stride, padding, dilation, _each(output_padding, dims))
+        return (input[0], weight[1] * groups, *spatial)
+    return (input[0], weight[0], *output_size(input[2:], kernel, stride, padding, dilation))
+
+
+def _check(input, weight, bias, stride, padding, dilation, transposed, groups):
+    dims = weight.ndim - 2
+    if input.ndim != weight.ndim:
+        raise RuntimeError(f"Expected {dims + 2}D (batched) or {dims + 1}D (unbatched) input to conv{dims}d, but got input of "
+                           f"size: {list(input.shape)}")
+    if input.dtype != weight.dtype:
+        raise RuntimeError(f"Input type ({input.dtype}) and weight type ({weight.dtype}) should be the same")
+    expected = weight.shape[0] if transposed else weight.shape[1] * groups
+    if input.shape[1] != expected:
+        kind = "transposed=1" if transposed else f"groups={groups}"
+        raise RuntimeError(f"Given {kind}, weight of size {list(weight.shape)}, expected input{list(input.shape)} to have "
+                           f"{expected} channels, but got {input.shape[1]} channels instead")
+    if weight.shape[0] % groups:
+        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got "
+                           f"weight of size {list(weight.shape)} instead")
+    if not transposed:
+        spatial = [n + 2 * p for n, p in zip(input.shape[2:], padding, strict=True)]
+        reach = [d * (k - 1) + 1 for k, d in zip(weight.shape[2:], dilation, strict=True)]
+        if any(n < r for n, r in zip(spatial, reach, strict=True)):
+            raise RuntimeError(f"Calculated padded input size per channel: ({' x '.join(map(str, spatial))}). Kernel size: "
+                               f"({' x '.join(map(str, reach))}). Kernel size can't be greater than actual input size")
+    if any(s <= 0 for s in stride):
+        raise RuntimeError("non-positive stride is not supported")
+
+
+def _grouped(matrix, groups):
+    """(N, G, rows / G, columns) of (N, rows, columns)."""
+    return matrix.reshape(matrix.shape[0], groups, -1, matrix.shape[2])
+
+
+def _forward(input, weight, stride, padding, dilation, groups):
+    kernel = weight.shape[2:]
+    out = output_size(input.shape[2:], kernel, stride, padding, dilation)
+    cols = columns(pad_spatial(input, padding), kernel, out, stride, dilation)
+    if groups == 1:
+        made = np.matmul(weight.reshape(weight.shape[0], -1), cols)
+    else:
+        made = np.matmul(weight.reshape(groups, weight.shape[0] // groups, -1), _grouped(cols, groups))
+    return made.reshape(input.shape[0], weight.shape[0], *out)
+
+
+def _input_grad(grad, input_shape, weight, stride, padding, dilation, groups):
+    """The linear map of `_forward` in its input, transposed; also the forward of a transposed convolution."""
+    kernel, out = weight.shape[2:], grad.shape[2:]
+    flat = grad.reshape(grad.shape[0], grad.shape[1], -1)
+    if groups == 1:
+        cols = np.matmul(weight.reshape(weight.shape[0], -1).T, flat)
+    else:
+        cols = np.matmul(weight.reshape(groups, weight.shape[0] // groups, -1).swapaxes(1, 2), _grouped(flat, groups))
+    return scatter_columns(cols, input_shape, kernel, out, stride, padding, dilation)
+
+
+def _weight_grad(grad, input, weight_shape, stride, padding, dilation, groups):
+    kernel, out = weight_shape[2:], grad.shape[2:]
+    cols = columns(pad_spatial(input, padding), kernel, out, stride, dilation)
+    flat = grad.reshape(grad.shape[0], grad.shape[1], -1)
+    if groups == 1:
+        made = np.matmul(flat, cols.swapaxes(1, 2))
+    else:
+        made = np.matmul(_grouped(flat, groups), _grouped(cols, groups).swapaxes(2, 3))
+    return np.add.reduce(made, 0).reshape(weight_shape)
+
+
+def _convolve(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    dims = weight.ndim - 2
+    stride, padding, dilation, output_padding = (
+        _each(v, dims, n) for v, n in ((stride, "stride"), (padding, "padding"), (dilation, "dilation"),
+                                       (output_padding, "output_padding")))
+    _check(input, weight, bias, stride, padding, dilation, transposed, groups)
+    if transposed:
+        shape = conv_output_shape(input.shape, weight.shape, stride, padding, dilation, True, output_padding, groups)
+        made = _input_grad(input, shape, weight, stride, padding, dilation, groups)
+    else:
+        made = _forward(input, weight, stride, padding, dilation, groups)
+    if bias is not None:
+        made += bias.reshape(-1, *(1,) * dims)
+    return made
+
+
+_ARGUMENTS = ("Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, "
+              "int[] output_padding, int groups")
+
+
+def _conv_shape(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, *_):
+    return conv_output_shape(input._array.shape, weight._array.shape, stride, padding, dilation, transposed,
+                             output_padding, groups), input._array.dtype
+
+
+def conv_flops(input, weight, stride, padding, dilation, transposed, output_padding, groups):
+    """torch's count: a multiply-add per output element, input channel and kernel element."""
+    made = conv_output_shape(input, weight, stride, padding, dilation, transposed, output_padding, groups)
+    return 2 * math.prod(made) * math.prod(weight[2:]) * (input[1] // groups)
+
+
+def _conv_samples(make):
+    return [(make(2, 4, 5, 5), make(6, 2, 3, 3), make(6), (1, 1), (1, 1), (1, 1), False, (0, 0), 2),
+            (make(2, 3, 5), make(4, 3, 2), None, (2,), (0,), (1,), False, (0,), 1),
+            (make(1, 4, 3, 3), make(4, 2, 2, 2), make(2), (2, 2), (0, 0), (1, 1), True, (0, 0), 1)]
+
+
+@op(f"_convolution({_ARGUMENTS}, bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor",
+    shape=_conv_shape, samples=lambda make: [], nondiff=True)
+def convolution_kernel(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, benchmark,
+                       deterministic, cudnn_enabled, allow_tf32):
+    return _convolve(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+
+
+@composite(f"convolution({_ARGUMENTS}) -> Tensor", shape=_conv_shape, samples=_conv_samples)
+def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    return aten._convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, False,
+                             False, True, True)
+
+
+@convolution.vjp
+def _(g, input, weight, stride, padding, dilation, transposed, output_padding, groups, bias_shape, needs):
+    return aten.convolution_backward(g, input, weight, bias_shape, stride, padding, dilation, transposed, output_padding,
+                                     groups, list(needs))
+
+
+@op("convolution_backward(Tensor grad_output, Tensor input, Tensor weight, int[]? bias_sizes, int[] stride, "
+    "int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups, bool[3] output_mask) "
+    "-> (Tensor, Tensor, Tensor)", samples=lambda make: [], tags=("all_grads",),
+    shape=lambda grad_output, input, weight, *_: [(input._array.shape, input._array.dtype),
+                                                  (weight._array.shape, weight._array.dtype),
+                                                  ((grad_output._array.shape[1],), weight._array.dtype)])
+def convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding,
+                         groups, output_mask):
+    dims = weight.ndim - 2
+    stride, padding, dilation = (_each(v, dims) for v in (stride, padding, dilation))
+    grad_output = np.ascontiguousarray(grad_output)
+    empty = np.zeros(0, input.dtype)
+    grad_input, grad_weight, grad_bias = empty, empty, empty
+    if transposed:
+        if output_mask[0]:
+            grad_input = _forward(grad_output, weight, stride, padding, dilation, groups)
+        if output_mask[1]:
+            grad_weight = _weight_grad(input, grad_output, weight.shape, stride, padding, dilation, groups)
+    else:
+        if output_mask[0]:
+            grad_input = _input_grad(grad_output, input.shape, weight, stride, padding, dilation, groups)
+        if output_mask[1]:
+            grad_weight = _weight_grad(grad_output, input, weight.shape, stride, padding, dilation, groups)
+    if output_mask[2]:
+        grad_bias = np.add.reduce(grad_output, (0, *range(2, grad_output.ndim)))
+    return grad_input, grad_weight, grad_bias
+
+
+@convolution_backward.vjp
+def _(grads, grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups):
+    """A convolution is linear in each argument, so its second derivatives are convolutions again."""
+    to_input, to_weight, to_bias = grads
+    settings = (stride, padding, dilation, transposed, output_padding, groups)
+    grad_grad = grad_in = grad_weight = None
+    if to_input is not None:
+        grad_grad = aten.convolution(to_input, weight, None, *settings)
+        grad_weight = aten.convolution_backward(grad_output, to_input, weight, None, *settings, [False, True, False])[1]
+    if to_weight is not None:
+        more = aten.convolution(input, to_weight, None, *settings)
+        grad_grad = more if grad_grad is None else grad_grad + more
+        grad_in = aten.convolution_backward(grad_output, input, to_weight, None, *settings, [True, False, False])[0]
+    if to_bias is not None:
+        spread = to_bias.reshape(1, -1, *[1] * (grad_output.dim() - 2)).expand(grad_output.shape)
+        grad_grad = spread if grad_grad is None else grad_grad + spread
+    return grad_grad, grad_in, grad_weight
+
+
+# ---------------------------------------------------------------- the named forms
+
+
+def _declare(dims):
+    name = f"conv{dims}d"
+    one = ", ".join(["1"] * dims)
+    zero = ", ".join(["0"] * dims)
+
+    def unbatched(input, run):
+        """A single sample is a batch of one."""
+        if input._array.ndim == dims + 1:
+            return run(input.unsqueeze(0)).squeeze(0)
+        return run(input)
+
+    def forward_flops(input, weight, bias, stride, padding, dilation, groups):
+        batched = input if len(input) == dims + 2 else (1, *input)
+        return conv_flops(batched, weight, stride, padding, dilation, False, (0,) * dims, groups)
+
+    @composite(f"{name}(Tensor input, Tensor weight, Tensor? bias=None, int[{dims}] stride=[{one}], int[{dims}] "
+               f"padding=[{zero}], int[{dims}] dilation=[{one}], int groups=1) -> Tensor", flops=forward_flops)
+    def forward(input, weight, bias, stride, padding, dilation, groups):
+        if input._array.ndim not in (dims + 1, dims + 2):
+            raise RuntimeError(f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {name}, but got input "
+                               f"of size: {list(input.shape)}")
+        return unbatched(input, lambda x: aten.convolution(x, weight, bias, stride, padding, dilation, False,
+                                                           (0,) * dims, groups))
+
+    @composite(f"{name}.padding(Tensor input, Tensor weight, Tensor? bias=None, int[{dims}] stride=[{one}], str "
+               f"padding='valid', int[{dims}] dilation=[{one}], int groups=1) -> Tensor")
+    def named_padding(input, weight, bias, stride, padding, dilation, groups):
+        return unbatched(input, lambda x: aten._convolution_mode(x, weight, bias, stride, padding, dilation, groups))
+
+    @composite(f"conv_transpose{dims}d.input(Tensor input, Tensor weight, Tensor? bias=None, int[{dims}] stride=[{one}], "
+               f"int[{dims}] padding=[{zero}], int[{dims}] output_padding=[{zero}], int groups=1, int[{dims}] "
+               f"dilation=[{one}]) -> Tensor",
+               flops=lambda input, weight, bias, stride, padding, output_padding, groups, dilation:
+               conv_flops(input, weight, stride, padding, dilation, True, output_padding, groups))
+    def transposed(input, weight, bias, stride, padding, output_padding, groups, dilation):
+        return unbatched(input, lambda x: aten.convolution(x, weight, bias, stride, padding, dilation, True,
+                                                           output_padding, groups))
+
+
+for _dims in (1, 2, 3):
+    _declare(_dims)
+
+
+@composite("_convolution_mode(Tensor input, Tensor weight, Tensor? bias, int[] stride, str padding, int[] dilation, "
+           "int groups) -> Tensor")
+def convolution_mode(input, weight, bias, stride, padding, dilation, groups):
+    kernel = weight._array.shape[2:]
+    dims = len(kernel)
+    stride, dilation = _each(stride, dims), _each(dilation, dims)
+    if padding == "valid":
+        return aten.convolution(input, weight, bias, stride, (0,) * dims, dilation, False, (0,) * dims, groups)
+    if padding != "same":
+        raise RuntimeError(f"Invalid padding string: '{padding}'")
+    if any(s != 1 for s in stride):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    total = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
+    if any(t % 2 for t in total):
+        pads = [n for t in reversed(total) for n in (0, t % 2)]
+        input = aten.constant_pad_nd(input, pads, 0)
+    return aten.convolution(input, weight, bias, stride, tuple(t // 2 for t in total), dilation, False, (0,) * dims, groups)

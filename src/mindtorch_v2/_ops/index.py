@@ -1,0 +1,443 @@
+"""Reading and writing at integer or boolean positions: index, index_put, index_select, index_add, take, nonzero."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._core import dtype as dt
+from .._dispatch.registry import aten, composite, op
+from ._common import like_first, normal_dim
+from .copy import dense_copy
+
+_INT64 = np.dtype(np.int64)
+_INT32 = np.dtype(np.int32)
+_UINT8 = np.dtype(np.uint8)
+_BOOL = np.dtype(np.bool_)
+
+# Above this many elements it pays to add through flat positions, for which NumPy has a quick loop.
+_FLAT_ADD = 64
+# Above this many elements it pays to look for the positions of a mask before taking.
+_FLAT_MASK = 256
+
+
+# ---------------------------------------------------------------- what an index means
+
+
+def _name(array):
+    return dt.from_numpy(array.dtype).scalar_name
+
+
+def _as_key(shape, indices):
+    """The indices as NumPy takes them, checked in torch's words."""
+    key = []
+    dim = 0
+    for index in indices:
+        if index is None:
+            key.append(slice(None))
+            dim += 1
+            continue
+        kind = index.dtype
+        if kind is _INT64 or kind == _INT32 or kind == _INT64:
+            key.append(index)
+            dim += 1
+            continue
+        if kind == _UINT8:
+            index = index != 0
+        elif kind != _BOOL:
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        for i, n in enumerate(index.shape):
+            if dim + i >= len(shape) or shape[dim + i] != n:
+                raise IndexError(f"The shape of the mask {list(index.shape)} at index {i} does not match the shape of "
+                                 f"the indexed tensor {list(shape)} at index {dim + i}")
+        key.append(index)
+        dim += max(index.ndim, 1)
+    if dim > len(shape) + sum(k is not None and k.ndim == 0 and k.dtype == _BOOL for k in indices):
+        raise IndexError(f"too many indices for tensor of dimension {len(shape)} (got {dim})")
+    return tuple(key)
+
+
+def index_error(error, self, indices):
+    """NumPy's IndexError in torch's words."""
+    text = str(error)
+    if "could not be broadcast" in text:
+        shapes = ", ".join(str(list(i.shape)) for i in indices if i is not None)
+        return IndexError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}")
+    return IndexError(text.replace("for axis", "for dimension"))
+
+
+def _c_order(array):
+    return array if array.flags.c_contiguous else array.copy("C")
+
+
+@op("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+    samples=lambda make: [(make(3, 4), [make.ints(3, 5)]), (make(3, 4), [None, make.ints(4, 2, 2)]),
+                          (make(3, 4), [make.ints(3, 2), make.ints(4, 2)]), (make(3, 4), [make.bools(3, 4)])],
+    shape=lambda self, indices: (_indexed_shape(self._array, [None if i is None else i._array for i in indices]),
+                                 self._array.dtype))
+def index(self, indices):
+    try:
+        if len(indices) == 1:
+            first = indices[0]
+            if first.dtype is _INT64 and self.ndim and self.flags.c_contiguous:
+                return self.take(first, 0)
+            if first.dtype is _BOOL and first.shape == self.shape and first.ndim:
+                if first.size > _FLAT_MASK and self.flags.c_contiguous:
+                    return self.take(first.ravel().nonzero()[0])
+                return self[first]
+        elif sum(i is not None for i in indices) == 1 and indices[-1] is not None and \
+                indices[-1].dtype is _INT64 and self.flags.c_contiguous and len(indices) <= self.ndim:
+            return self.take(indices[-1], len(indices) - 1)
+        return _c_order(np.asarray(self[_as_key(self.shape, indices)]))
+    except IndexError as error:
+        raise index_error(error, self, indices) from None
+
+
+def _indexed_shape(array, indices):
+    """The shape of array[indices], worked out without touching the data."""
+    key = _as_key(array.shape, indices)
+    probe = np.lib.stride_tricks.as_strided(np.zeros((), np.bool_), array.shape, (0,) * array.ndim)
+    return probe[key].shape
+
+
+index.vjp(self=lambda g, self_shape, indices:
+          aten._index_put_impl_(aten.new_zeros(g, self_shape), indices, g, True, True))
+
+
+# ---------------------------------------------------------------- index_put
+
+
+def _put_error(error, out, indices, values):
+    if isinstance(error, IndexError):
+        return index_error(error, out, indices)
+    return RuntimeError(f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing "
+                        f"result of shape {list(_indexed_shape(out, indices))}")
+
+
+def put_at(out, indices, values, accumulate):
+    """out[indices] = values, or += with repeated positions added up."""
+    if values.dtype != out.dtype:
+        raise RuntimeError("Index put requires the source and destination dtypes match, got "
+                           f"{_name(out)} for the destination and {_name(values)} for the source.")
+    try:
+        key = _as_key(out.shape, indices)
+        if accumulate:
+            _add_at(out, key, values)
+        elif values.ndim == 0 and len(key) == 1 and key[0].dtype == _BOOL and key[0].shape == out.shape:
+            np.copyto(out, values, where=key[0])
+        else:
+            out[key] = values
+    except (IndexError, ValueError) as error:
+        raise _put_error(error, out, indices, values) from None
+
+
+def _add_at(out, key, values):
+    if out.size <= _FLAT_ADD or not out.flags.c_contiguous or out.dtype.kind == "V":
+        np.add.at(out, key, values)
+        return
+    if len(key) == 1 and key[0].dtype == _BOOL:
+        key = key[0].nonzero()
+    if all(k.__class__ is np.ndarray and k.dtype != _BOOL for k in key):
+        rows = 0
+        for dim, k in enumerate(key):
+            n = out.shape[dim]
+            rows = rows * n + from_front(k, n, dim)
+        width = math.prod(out.shape[len(key):])
+        places = rows[..., None] * width + np.arange(width) if width != 1 else rows
+        shape = rows.shape + out.shape[len(key):]
+    else:
+        # The same pick, made from an array that holds each element's own place.
+        places = np.arange(out.size).reshape(out.shape)[key]
+        shape = places.shape
+    np.add.at(out.reshape(-1), places.reshape(-1), np.broadcast_to(values, shape).reshape(-1))
+
+
+def from_front(index, n, dim):
+    """Positions counted from the front; IndexError for those outside of a dim of size n."""
+    if not index.size:
+        return index
+    low, high = index.item(index.argmin()), index.item(index.argmax())
+    if low < -n or high >= n:
+        raise IndexError(f"index {low if low < -n else high} is out of bounds for dimension {dim} with size {n}")
+    return index if low >= 0 else np.where(index < 0, index + n, index)
+
+
+@op("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", inplace=True,
+    shape=like_first, samples=lambda make: [(make(3, 4), [make.ints(3, 2)], make(2, 4), True),
+                                            (make(3, 4), [make.bools(3, 4)], make())])
+def index_put(self, indices, values, accumulate, out=None):
+    if out is None:
+        out = dense_copy(self)
+    put_at(out, indices, values, accumulate)
+    return out
+
+
+def _index_put_self_grad(g, indices, accumulate):
+    return g if accumulate else aten.index_put(g, indices, aten.new_zeros(g, ()), False)
+
+
+index_put.vjp(self=_index_put_self_grad, values=lambda g, indices: aten.index(g, indices))
+
+
+@op("_index_put_impl_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) "
+    "-> Tensor(a!)", node="IndexPutImplBackward0",
+    samples=lambda make: [(make(3, 4), [make.ints(3, 2)], make(2, 4), True)])
+def index_put_impl_(self, indices, values, accumulate, unsafe):
+    put_at(self, indices, values, accumulate)
+
+
+index_put_impl_.vjp(self=_index_put_self_grad, values=lambda g, indices: aten.index(g, indices))
+
+
+# ---------------------------------------------------------------- along one dim
+
+
+def check_index(index, name, index_name="index"):
+    """A 1-d (or 0-d) int index for one dim, as the index_* ops want it."""
+    if index.ndim > 1:
+        raise RuntimeError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
+                           f"{_name(index)} and size: {list(index.shape)}")
+    if index.dtype is not _INT64 and index.dtype != _INT64 and index.dtype != _INT32:
+        raise RuntimeError(f"{name}(): Expected dtype int32 or int64 for {index_name}, but got: {_name(index)}")
+
+
+def _index_select_shape(self, dim, index):
+    shape = list(self._array.shape)
+    if shape:
+        shape[normal_dim(dim, len(shape))] = index._array.size
+    return shape, self._array.dtype
+
+
+@op("index_select(Tensor self, int dim, Tensor index) -> Tensor", shape=_index_select_shape,
+    samples=lambda make: [(make(3, 4), 0, make.ints(3, 5)), (make(3, 4), -1, make.ints(4, 2))])
+def index_select(self, dim, index):
+    if index.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    if index.dtype is not _INT64 and index.dtype not in (_INT64, _INT32):
+        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
+    if not self.ndim:
+        if index.size != 1:
+            raise IndexError("index_select(): Index to scalar can have only 1 value, got "
+                             f"{index.size} value(s)")
+        return self.copy()
+    if index.size and index.item(index.argmin()) < 0:
+        raise IndexError("index out of range in self")
+    try:
+        if self.flags.c_contiguous:
+            return self.take(index if index.ndim else index.reshape(1), dim)
+        key = (slice(None),) * normal_dim(dim, self.ndim) + (index.reshape(-1),)
+        return _c_order(self[key])
+    except np.exceptions.AxisError:
+        raise
+    except IndexError:
+        raise IndexError("index out of range in self") from None
+
+
+index_select.vjp(self=lambda g, self_shape, dim, index: aten.index_select_backward(g, self_shape, dim, index))
+
+
+@composite("index_select_backward(Tensor grad, int[] self_sizes, int dim, Tensor index) -> Tensor")
+def index_select_backward(grad, self_sizes, dim, index):
+    return aten.index_add_(aten.new_zeros(grad, self_sizes), dim, index, grad)
+
+
+def at_dim(dim, index):
+    """The NumPy key that puts `index` at one dim and takes all of the dims before it."""
+    return (slice(None),) * dim + (index,)
+
+
+def _check_source(self, dim, index, source, name):
+    if self.dtype != source.dtype:
+        raise RuntimeError(f"{name}(): self and source expected to have the same dtype, but got (self) "
+                           f"{_name(self)} and (source) {_name(source)}")
+    count = index.size
+    have = source.shape[dim] if source.ndim else 1
+    if have != count:
+        raise IndexError(f"{name}(): Number of indices ({count}) should be equal to source.size(dim) ({have})")
+    expected = list(self.shape)
+    if expected:
+        expected[dim] = count
+    if list(source.shape) != expected and (source.ndim or expected not in ([], [1])):
+        raise RuntimeError(f"{name}(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+                           f"{[n for i, n in enumerate(self.shape) if i != dim]} at dimension {dim} and source slice "
+                           f"shape: {[n for i, n in enumerate(source.shape) if i != dim]} at dimension {dim}.")
+
+
+@op("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", inplace=True,
+    shape=like_first, samples=lambda make: [(make(3, 4), 0, make.ints(3, 5), make(5, 4)),
+                                            (make(3, 4), 1, make.ints(4, 2), make(3, 2), {"alpha": 2})])
+def index_add(self, dim, index, source, alpha, out=None):
+    check_index(index, "index_add")
+    dim = normal_dim(dim, self.ndim)
+    _check_source(self, dim, index, source, "index_add")
+    if out is None:
+        out = self.copy("C")
+    if index.size and index.item(index.argmin()) < 0:
+        raise IndexError("index out of range in self")
+    target, places = out.reshape(1) if not out.ndim else out, index.reshape(-1)
+    added = source.reshape(1) if not source.ndim else source
+    if alpha != 1:
+        added = np.multiply(added, alpha, dtype=added.dtype, casting="unsafe")
+    # The dim comes first, so that whole rows are added.
+    try:
+        _add_at(target.swapaxes(0, dim), (places,), added.swapaxes(0, dim))
+    except IndexError:
+        raise IndexError("index out of range in self") from None
+    return out
+
+
+def _like_source(g, dim, index, source_shape):
+    made = aten.index_select(g, dim, index)
+    return aten.expand(made, source_shape) if len(source_shape) == made._array.ndim else aten.view(made, source_shape)
+
+
+@index_add.vjp
+def _(g, dim, index, source_shape, alpha, needs):
+    source = None
+    if needs[2]:
+        source = _like_source(g, dim, index, source_shape)
+        if alpha != 1:
+            source = source * alpha
+    return g, None, source
+
+
+@op("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", inplace=True, shape=like_first,
+    samples=lambda make: [(make(3, 4), 0, make.ints(1, 1), make(1, 4))])
+def index_copy(self, dim, index, source, out=None):
+    check_index(index, "index_copy_")
+    dim = normal_dim(dim, self.ndim)
+    _check_source(self, dim, index, source, "index_copy_")
+    if out is None:
+        out = self.copy("C")
+    target = out if out.ndim else out.reshape(1)
+    try:
+        target[at_dim(dim, index.reshape(-1))] = source
+    except IndexError as error:
+        raise index_error(error, out, [index]) from None
+    return out
+
+
+index_copy.vjp(self=lambda g, dim, index: aten.index_fill(g, dim, index, 0),
+               source=lambda g, dim, index, source_shape: _like_source(g, dim, index, source_shape))
+
+
+def _fill_index(self, dim, index, value, out):
+    if index.dtype != _INT64:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    if index.ndim > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
+    if out is None:
+        out = dense_copy(self)
+    target = out if out.ndim else out.reshape(1)
+    try:
+        target[at_dim(normal_dim(dim, self.ndim), index)] = value
+    except IndexError as error:
+        raise index_error(error, out, [index]) from None
+    return out
+
+
+@op("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", inplace=True, shape=like_first,
+    node="IndexFillBackward1", samples=lambda make: [(make(3, 4), 0, make.ints(3, 2), make())])
+def index_fill_tensor(self, dim, index, value, out=None):
+    if value.ndim:
+        raise RuntimeError("index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                           f"{value.ndim} dimension(s).")
+    return _fill_index(self, dim, index, value, out)
+
+
+index_fill_tensor.vjp(self=lambda g, dim, index: aten.index_fill(g, dim, index, 0),
+                      value=lambda g, dim, index: aten.sum(aten.index_select(g, dim, index)))
+
+
+@op("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", inplace=True, shape=like_first,
+    samples=lambda make: [(make(3, 4), 0, make.ints(3, 2), 2.0)])
+def index_fill(self, dim, index, value, out=None):
+    return _fill_index(self, dim, index, value, out)
+
+
+index_fill.vjp(self=lambda g, dim, index: aten.index_fill(g, dim, index, 0))
+
+
+# ---------------------------------------------------------------- flat positions
+
+
+def _check_long(index, name):
+    if index.dtype != _INT64:
+        raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {_name(index)}")
+
+
+@op("take(Tensor self, Tensor index) -> Tensor", shape=lambda self, index: (index._array.shape, self._array.dtype),
+    samples=lambda make: [(make(3, 4), make.ints(12, 2, 3))])
+def take(self, index):
+    _check_long(index, "take")
+    if not self.size and index.size:
+        raise IndexError("take(): tried to take from an empty tensor")
+    try:
+        return self.take(index)
+    except IndexError as error:
+        raise IndexError(f"out of range: tried to access {str(error).split()[1]} on a tensor of "
+                         f"{self.size} elements.") from None
+
+
+take.vjp(self=lambda g, self, index: aten.put_(aten.zeros_like(self), index, g, True))
+
+
+@op("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", inplace=True, shape=like_first,
+    samples=lambda make: [(make(3, 4), make.ints(12, 5), make(5), True),
+                          (make(3, 4), make.ints(1, 1), make(1))])
+def put(self, index, source, accumulate, out=None):
+    _check_long(index, "put_")
+    if self.dtype != source.dtype:
+        raise RuntimeError(f"put_(): self and source expected to have the same dtype, but got self.dtype = "
+                           f"{_name(self)} and source.dtype = {_name(source)}")
+    if index.size != source.size:
+        raise RuntimeError(f"put_(): Expected source and index to have the same number of elements, but got "
+                           f"source.numel() = {source.size}, index.numel() = {index.size}")
+    if out is None:
+        out = dense_copy(self)
+    flat = out.reshape(-1)  # a copy where the memory does not lie in order, written back below
+    values, places = source.reshape(-1), index.reshape(-1)
+    try:
+        if accumulate:
+            np.add.at(flat, places, values)
+        else:
+            flat[places] = values
+    except IndexError as error:
+        raise IndexError(f"out of range: tried to access {str(error).split()[1]} on a tensor of {out.size} elements."
+                         ) from None
+    if not out.flags.c_contiguous:
+        out[...] = flat.reshape(out.shape)
+    return out
+
+
+put.vjp(self=lambda g, index, source, accumulate:
+        g if accumulate else aten.put(g, index, aten.zeros_like(source), False),
+        source=lambda g, index, source_shape: aten.reshape(aten.take(g, index), source_shape))
+
+
+# ---------------------------------------------------------------- where something is true
+
+
+@op("nonzero(Tensor self) -> Tensor", nondiff=True, samples=lambda make: [(make.bools(3, 4),)])
+def nonzero(self):
+    if not self.ndim:
+        return np.zeros((int(bool(self)), 0), _INT64)
+    # One row of positions per dim, seen the other way round: columns are contiguous, as torch has them.
+    return np.array(self.nonzero()).T
+
+
+composite("nonzero_numpy(Tensor self) -> Tensor[]",
+          lambda self: aten.unbind(aten.nonzero(self if self._array.ndim else aten.unsqueeze(self, 0)), 1))
+composite("argwhere(Tensor self) -> Tensor", lambda self: aten.nonzero(self))
+
+
+@op("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", nondiff=True,
+    samples=lambda make: [(make.bools(3, 4), {"size": 3})])
+def nonzero_static(self, size, fill_value):
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    found = nonzero.kernel(self)[:size]
+    made = np.full((size, self.ndim), fill_value, _INT64)
+    made[:len(found)] = found
+    return made

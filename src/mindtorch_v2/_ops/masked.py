@@ -1,0 +1,124 @@
+"""Masks and choices: masked_select, masked_scatter, and where with numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._core import dtype as dt
+from .._core.tensor import make_tensor
+from .._dispatch.promotion import rank
+from .._dispatch.registry import aten, composite, op
+
+_BOOL = np.dtype(np.bool_)
+
+
+def _name(array):
+    return dt.from_numpy(array.dtype).scalar_name
+
+
+def _broadcast(name, *arrays):
+    """Arrays seen in their common shape."""
+    try:
+        return np.broadcast_arrays(*arrays)
+    except ValueError:
+        raise RuntimeError(f"{name}: shapes {', '.join(str(list(a.shape)) for a in arrays)} do not broadcast") from None
+
+
+def _check_mask(mask, name):
+    if mask.dtype != _BOOL:
+        raise RuntimeError(f"{name}: expected BoolTensor for mask, but got {_name(mask)}")
+
+
+# ---------------------------------------------------------------- masks
+
+
+@op("masked_select(Tensor self, Tensor mask) -> Tensor", samples=lambda make: [(make(3, 4), make.bools(3, 4))])
+def masked_select(self, mask):
+    _check_mask(mask, "masked_select")
+    if self.shape != mask.shape:
+        self, mask = _broadcast("masked_select", self, mask)
+    return self[mask].reshape(-1)
+
+
+masked_select.vjp(self=lambda g, self, mask: aten.masked_select_backward(g, self, mask))
+
+
+@composite("masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor")
+def masked_select_backward(grad, input, mask):
+    shape = np.broadcast_shapes(input._array.shape, mask._array.shape)
+    zeros = aten.zeros_like(aten.expand(input, shape))
+    return aten.masked_scatter_(zeros, mask, grad)
+
+
+@op("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", inplace=True,
+    samples=lambda make: [(make(3, 4), make.bools(3, 4), make(3, 4))])
+def masked_scatter(self, mask, source, out=None):
+    if mask.dtype != _BOOL:
+        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {_name(mask)}")
+    if self.dtype != source.dtype:
+        raise RuntimeError("masked_scatter_: expected self and source to have same dtypes but got "
+                           f"{_name(self)} and {_name(source)}")
+    if out is None:
+        self, mask = _broadcast("masked_scatter", self, mask)
+        out = self.copy("C")
+    else:
+        mask = np.broadcast_to(mask, out.shape)
+    count = int(np.count_nonzero(mask))
+    if source.size < count:
+        raise RuntimeError(f"masked_scatter: expected `source` to have number of elements at least {count}, but got "
+                           f"{source.size}")
+    out[mask] = source.reshape(-1)[:count]
+    return out
+
+
+masked_scatter.vjp(self=lambda g, mask: aten.masked_fill(g, mask, 0),
+                   source=lambda g, mask, source_shape: aten.masked_scatter_backward(g, mask, source_shape))
+
+
+@op("masked_scatter_backward(Tensor grad_output, Tensor mask, int[] sizes) -> Tensor",
+    shape=lambda grad_output, mask, sizes: (tuple(sizes), grad_output._array.dtype),
+    samples=lambda make: [(make(3, 4), make.bools(3, 4), (3, 4))])
+def masked_scatter_backward(grad_output, mask, sizes):
+    made = np.zeros(sizes, grad_output.dtype)
+    picked = grad_output[np.broadcast_to(mask, grad_output.shape)]
+    made.reshape(-1)[:picked.size] = picked
+    return made
+
+
+masked_scatter_backward.vjp(grad_output=lambda g, mask, grad_output_shape: aten.masked_scatter(
+    aten.new_zeros(g, grad_output_shape), mask, g))
+
+
+# ---------------------------------------------------------------- where
+
+
+def _as_tensor(number, like):
+    """A number as a 0-d tensor that promotes like the number itself."""
+    return make_tensor(np.asarray(number, dt.result_type(rank(like), rank(number)).np))
+
+
+composite("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
+          lambda condition, self, other: aten.where(condition, _as_tensor(self, other), other),
+          samples=lambda make: [(make.bools(3, 4), 2.0, make(3, 4))])
+
+
+@composite("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
+           samples=lambda make: [(make.bools(3, 4), 1.0, 2.0)])
+def where_numbers(condition, self, other):
+    wanted = dt.result_type(rank(self), rank(other)).np
+    return aten.where(condition, make_tensor(np.asarray(self, wanted)), make_tensor(np.asarray(other, wanted)))
+
+
+def where_method(self, condition, other):
+    return aten.where(condition, self, other)
+
+
+def nonzero(input, *, as_tuple=False, out=None):
+    """The positions of all elements that are not zero, one row each; as_tuple=True gives one tensor per dim."""
+    if as_tuple:
+        return aten.nonzero_numpy(input)
+    return aten.nonzero(input) if out is None else aten.nonzero(input, out=out)
+
+
+METHODS = {"where": where_method, "nonzero": nonzero}
+FUNCTIONS = {"nonzero": nonzero}

@@ -1,0 +1,323 @@
+"""Random tensors: factories, in-place fills and samples of distributions, all with torch's numbers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._core import dtype as dt
+from .._core import rng
+from .._core.box_muller import fused
+from .._core.rng import Generator, default_generator
+from .._dispatch.registry import aten, op
+from ._common import like_first, np_dtype
+from ._factory import LIKE, OPTIONS, check_options, checked_size, like, memory_order, sized
+
+_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
+WITH_GENERATOR = OPTIONS.replace("*, ", "*, Generator? generator, ", 1)
+LIKE_WITH_GENERATOR = LIKE.replace("*, ", "*, Generator? generator, ", 1)
+
+
+def source_of(generator):
+    return default_generator if generator is None else generator
+
+
+def store(array, values):
+    """Put values into an array in the order in which its elements lie in memory."""
+    if array.flags.c_contiguous:
+        array[...] = values.reshape(array.shape)
+        return
+    target = array.transpose(memory_order(array))
+    target[...] = values.reshape(target.shape)
+
+
+def float_only(kind, what):
+    if kind.kind not in "fV":
+        raise NotImplementedError(f'"{what}" not implemented for {dt.from_numpy(kind).scalar_name!r}')
+
+
+def scaled(values, scale, shift):
+    """values * scale + shift, rounded once like a fused multiply-add."""
+    if values.dtype == _F32:
+        return fused(values, np.float64(np.float32(scale)), np.float32(shift))
+    product = values * scale
+    # The product's rounding error, exactly (Dekker), and then the sum's (Knuth): their sum corrects the result.
+    split = 134217729.0
+    high = values * split
+    high -= high - values
+    top = scale * split
+    top -= top - scale
+    low, bottom = values - high, scale - top
+    error = ((high * top - product) + high * bottom + low * top) + low * bottom
+    total = product + shift
+    back = total - product
+    return total + (((product - (total - back)) + (shift - back)) + error)
+
+
+# ---------------------------------------------------------------- uniform
+
+
+def _uniform(count, kind, source, low, high):
+    """`count` numbers in [low, high) of a real floating point dtype."""
+    if kind == _F64:
+        made = source.uniforms64(count)
+        return made if low == 0 and high == 1 else scaled(made, float(high) - float(low), float(low))
+    made = source.uniforms(count)
+    if low != 0 or high != 1:
+        made = scaled(made, np.float32(high) - np.float32(low), low)
+    if kind == _F32:
+        return made
+    made = made.astype(kind)
+    made[made == np.asarray(high, kind)] = low  # rounding may have reached the bound, which is not part of the range
+    return made
+
+
+def _rand(size, kind, source):
+    size = checked_size(size)
+    if kind is _F32:
+        return source.uniforms(math.prod(size)).reshape(size)
+    if kind.kind == "c":
+        parts = np.dtype(f"f{kind.itemsize // 2}")
+        return _uniform(2 * math.prod(size), parts, source, 0, 1).view(kind).reshape(size)
+    float_only(kind, "check_uniform_bounds")
+    return _uniform(math.prod(size), kind, source, 0, 1).reshape(size)
+
+
+@op(f"rand(int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=sized)
+def rand(size, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory)
+    return _rand(size, np_dtype(dtype), default_generator)
+
+
+@op(f"rand.generator(int[] size, {WITH_GENERATOR}) -> Tensor", nondiff=True,
+    shape=lambda size, generator, dtype, *_: sized(size, dtype))
+def rand_generator(size, generator, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory)
+    return _rand(size, np_dtype(dtype), source_of(generator))
+
+
+def _like_op(name, fill):
+    """`rand_like` and its kin: memory like the tensor's, then filled."""
+    def plain(self, dtype, layout, device, pin_memory, memory_format):
+        check_options(layout, pin_memory)
+        made = like(self, np_dtype(dtype, self.dtype), memory_format)
+        fill(made, None)
+        return made
+
+    def with_generator(self, generator, dtype, layout, device, pin_memory, memory_format):
+        check_options(layout, pin_memory)
+        made = like(self, np_dtype(dtype, self.dtype), memory_format)
+        fill(made, generator)
+        return made
+
+    op(f"{name}(Tensor self, {LIKE}) -> Tensor", plain, nondiff=True,
+       shape=lambda self, dtype, *_: (self._array.shape, np_dtype(dtype, self._array.dtype)))
+    op(f"{name}.generator(Tensor self, {LIKE_WITH_GENERATOR}) -> Tensor", with_generator, nondiff=True,
+       shape=lambda self, generator, dtype, *_: (self._array.shape, np_dtype(dtype, self._array.dtype)))
+
+
+@op("uniform_(Tensor(a!) self, float from=0., float to=1., *, Generator? generator=None) -> Tensor(a!)")
+def uniform_(self, from_, to, generator):
+    if self.dtype.kind == "c":
+        store(self, _uniform(2 * self.size, np.dtype(f"f{self.itemsize // 2}"), source_of(generator), from_, to)
+               .view(self.dtype))
+        return
+    float_only(self.dtype, "check_uniform_bounds")
+    if from_ > to:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_:g} > to={to:g}")
+    store(self, _uniform(self.size, self.dtype, source_of(generator), from_, to))
+
+
+uniform_.vjp(self=lambda g: aten.zeros_like(g))
+_like_op("rand_like", lambda array, generator: uniform_.kernel(array, 0.0, 1.0, generator))
+
+
+# ---------------------------------------------------------------- normal
+
+
+def _normal(count, kind, source, mean, std, contiguous=True):
+    """`count` normals of a real floating point dtype. Many at once are made in groups, few of them one by one."""
+    if count < 16 or not contiguous:
+        made = source.normal_pairs(count)
+        if std != 1 or mean != 0:
+            made = scaled(made, float(std), float(mean))
+        return made.astype(kind, copy=False)
+    if kind == _F32:
+        made = source.normals(count)
+    elif kind == _F64:
+        made = _normals64(count, source)
+    else:
+        made = _half_normals(count, source)
+    if std != 1 or mean != 0:
+        made = scaled(made, std, mean)
+    return made.astype(kind, copy=False)
+
+
+def _paired(uniforms):
+    """Box-Muller on groups of 16, by the library's log, sin and cos."""
+    groups = uniforms.reshape(-1, 2, 8)
+    radius = np.sqrt(-2 * np.log(1 - groups[:, 0]))
+    angle = groups[:, 1] * uniforms.dtype.type(2 * np.pi)
+    return np.stack((radius * np.cos(angle), radius * np.sin(angle)), 1).reshape(-1)
+
+
+def _normals64(count, source):
+    whole = count // 16 * 16
+    made = source.uniforms64(count)
+    made[:whole] = _paired(made[:whole])
+    if whole != count:
+        made[count - 16:] = _paired(source.uniforms64(16))
+    return made
+
+
+def _half_normals(count, source):
+    """Normals that will be rounded to 16 bits, in float32; the last group is drawn once only."""
+    whole = count // 16 * 16
+    made = np.empty(count, np.float32)
+    made[:whole] = _paired(source.uniforms(whole))
+    if whole != count:
+        made[count - 16:] = _paired(source.uniforms(16))
+    return made
+
+
+def _randn(size, kind, source):
+    size = checked_size(size)
+    count = math.prod(size)
+    if kind is _F32 and count >= 16:
+        return source.normals(count).reshape(size)
+    if kind.kind == "c":
+        parts = np.dtype(f"f{kind.itemsize // 2}")
+        return _normal(2 * count, parts, source, 0.0, math.sqrt(0.5)).view(kind).reshape(size)
+    float_only(kind, "normal_kernel_cpu")
+    return _normal(count, kind, source, 0.0, 1.0).reshape(size)
+
+
+@op(f"randn(int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=sized)
+def randn(size, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory)
+    return _randn(size, np_dtype(dtype), default_generator)
+
+
+@op(f"randn.generator(int[] size, {WITH_GENERATOR}) -> Tensor", nondiff=True,
+    shape=lambda size, generator, dtype, *_: sized(size, dtype))
+def randn_generator(size, generator, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory)
+    return _randn(size, np_dtype(dtype), source_of(generator))
+
+
+def _check_std(std):
+    if std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+
+
+@op("normal_(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)")
+def normal_(self, mean, std, generator):
+    _check_std(std)
+    if self.dtype.kind == "c":
+        parts = np.dtype(f"f{self.itemsize // 2}")
+        made = _normal(2 * self.size, parts, source_of(generator), 0.0, std * math.sqrt(0.5), self.flags.c_contiguous)
+        store(self, made.view(self.dtype))
+        if mean != 0:
+            self += mean
+        return
+    float_only(self.dtype, "normal_kernel_cpu")
+    store(self, _normal(self.size, self.dtype, source_of(generator), mean, std, self.flags.c_contiguous))
+
+
+normal_.vjp(self=lambda g: aten.zeros_like(g))
+_like_op("randn_like", lambda array, generator: normal_.kernel(array, 0.0, 1.0, generator))
+
+
+def _checked_deviations(std):
+    if std.dtype.kind == "c":
+        raise RuntimeError("normal expects standard deviation to be non-complex")
+    if std.size and std.min() < 0:
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+    return std
+
+
+def _standard(shape, kind, generator):
+    float_only(kind, "normal_kernel_cpu")
+    return _normal(math.prod(shape), kind, source_of(generator), 0.0, 1.0).reshape(shape)
+
+
+@op("normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor", nondiff=True,
+    shape=like_first)
+def normal_tensor_float(mean, std, generator):
+    _check_std(std)
+    float_only(mean.dtype, "normal_kernel_cpu")
+    return _normal(mean.size, mean.dtype, source_of(generator), 0.0, std).reshape(mean.shape) + mean
+
+
+@op("normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor", nondiff=True,
+    shape=lambda mean, std, generator: (std._array.shape, std._array.dtype))
+def normal_float_tensor(mean, std, generator):
+    _checked_deviations(std)
+    return _standard(std.shape, std.dtype, generator) * std + std.dtype.type(mean)
+
+
+@op("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", nondiff=True, promote="same",
+    samples=lambda make: [])
+def normal_tensor_tensor(mean, std, generator):
+    _checked_deviations(std)
+    shape = np.broadcast_shapes(mean.shape, std.shape)
+    return _standard(shape, mean.dtype, generator) * std + mean
+
+
+@op("normal.float_float(float mean, float std, int[] size, *, Generator? generator=None, ScalarType? dtype=None, "
+    "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", nondiff=True,
+    shape=lambda mean, std, size, generator, dtype, *_: sized(size, dtype), samples=lambda make: [])
+def normal_float_float(mean, std, size, generator, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory)
+    _check_std(std)
+    made = np.empty(checked_size(size), np_dtype(dtype))
+    normal_.kernel(made, mean, std, generator)
+    return made
+
+
+# ---------------------------------------------------------------- as functions
+
+
+def with_or_without(plain, with_generator):
+    """A factory whose usual form, without a generator, is called directly."""
+    plain, with_generator = plain.call, with_generator.call
+
+    def call(*args, generator=None, **options):
+        if generator is None:
+            return plain(*args, **options)
+        if not isinstance(generator, Generator):
+            raise TypeError(f"{call.__name__}(): argument 'generator' must be torch.Generator, not "
+                            f"{type(generator).__name__}")
+        return with_generator(*args, generator=generator, **options)
+
+    call.__name__ = call.__qualname__ = plain.__name__
+    return call
+
+
+def manual_seed(seed):
+    """Start the default generator over from `seed`; returns it."""
+    return default_generator.manual_seed(rng.as_seed(int(seed)))
+
+
+def get_rng_state():
+    """The default generator's state, as bytes."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state):
+    """Put the default generator into a state that get_rng_state() gave."""
+    default_generator.set_state(new_state)
+
+
+FUNCTIONS = {
+    "Generator": Generator,
+    "default_generator": default_generator,
+    "get_rng_state": get_rng_state,
+    "initial_seed": default_generator.initial_seed,
+    "manual_seed": manual_seed,
+    "rand": with_or_without(rand, rand_generator),
+    "randn": with_or_without(randn, randn_generator),
+    "seed": default_generator.seed,
+    "set_rng_state": set_rng_state,
+}

@@ -1,0 +1,7 @@
+"""torch.backends: switches of vendor libraries. None of them is used here, so flags are kept and change nothing."""
+
+from __future__ import annotations
+
+from . import cuda, cudnn, mkl, mkldnn, mps, openmp, opt_einsum, quantized
+
+__all__ = ["cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized"]

@@ -1,0 +1,17 @@
+"""torch.backends.mps: not there."""
+
+from __future__ import annotations
+
+from ._flags import absent_backend
+
+absent_backend(globals())
+
+
+def is_built() -> bool:
+    """Whether the package was built with MPS: never."""
+    return False
+
+
+def is_macos_or_newer(major: int, minor: int) -> bool:
+    """Whether this is macOS of at least some version: MPS is not there, so it does not matter."""
+    return False

@@ -1,0 +1,7 @@
+"""torch.backends.openmp: OpenMP is not used here."""
+
+from __future__ import annotations
+
+from ._flags import absent_backend
+
+absent_backend(globals(), enabled=True)

@@ -1,0 +1,1 @@
+"""torch.nn.functional by subject; `nn.functional` is where they are all found."""

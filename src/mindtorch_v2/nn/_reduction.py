@@ -1,0 +1,37 @@
+"""Reductions of losses by name, and the older pair of flags that meant the same."""
+
+from __future__ import annotations
+
+import warnings
+
+_NUMBERS = {"none": 0, "mean": 1, "sum": 2}
+
+
+def get_enum(reduction: str) -> int:
+    """The number that ops take for a reduction."""
+    number = _NUMBERS.get(reduction)
+    if number is not None:
+        return number
+    if reduction == "elementwise_mean":
+        warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=2)
+        return 1
+    raise ValueError(f"{reduction} is not a valid value for reduction")
+
+
+def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
+    """The reduction that `size_average` and `reduce` stand for."""
+    size_average = True if size_average is None else size_average
+    reduce = True if reduce is None else reduce
+    reduction = "none" if not reduce else "mean" if size_average else "sum"
+    if emit_warning:
+        warnings.warn("size_average and reduce args will be deprecated, please use "
+                      f"reduction='{reduction}' instead.", stacklevel=4)
+    return reduction
+
+
+def chosen(reduction: str, size_average: bool | None, reduce: bool | None) -> int:
+    """The number of the reduction that a loss function was asked for."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_get_string(size_average, reduce)
+    number = _NUMBERS.get(reduction)
+    return get_enum(reduction) if number is None else number

@@ -1,0 +1,260 @@
+"""Module: a callable with parameters, buffers, submodules and hooks."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from ..._core.tensor import Tensor
+from ..._core.threads import threads
+from ..._dispatch import namespace
+from . import _hooks
+from ._attributes import AttributeMixin, typename
+from ._backward_hook import BackwardHook
+from ._conversion import ConversionMixin
+from ._hooks import HookMixin, WrappedHook
+from ._members import Members
+from ._state_dict import EXTRA_STATE_KEY_SUFFIX, IncompatibleKeys, StateDictMixin
+from ._traversal import TraversalMixin
+
+__all__ = ["Module", "register_module_backward_hook", "register_module_buffer_registration_hook",
+           "register_module_forward_hook", "register_module_forward_pre_hook", "register_module_full_backward_hook",
+           "register_module_full_backward_pre_hook", "register_module_module_registration_hook",
+           "register_module_parameter_registration_hook"]
+
+_EXTRA_STATE_KEY_SUFFIX = EXTRA_STATE_KEY_SUFFIX
+_IncompatibleKeys = IncompatibleKeys
+
+
+def _forward_unimplemented(self: Any, *input: Any) -> None:
+    """Define the computation; every subclass overrides this."""
+    raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+
+class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, AttributeMixin):
+    """Base class of all layers and models.
+
+    Assigning a Parameter, a Buffer or another Module as an attribute registers it. Calling the module runs its
+    hooks and `forward`.
+    """
+
+    dump_patches: bool = False
+    _version: int = 1
+    call_super_init: bool = False
+    _compiled_call_impl: Callable[..., Any] | None = None
+    # Whether a call must look at hooks; set on the instance with its first hook, on the class by global hooks.
+    _hooked: bool = False
+
+    training: bool
+    forward: Callable[..., Any] = _forward_unimplemented
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if not self.call_super_init:
+            if kwargs:
+                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument "
+                                f"'{next(iter(kwargs))}'")
+            if args:
+                raise TypeError(f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were "
+                                "given")
+        self.__dict__.update(
+            training=True, _parameters=Members(self), _buffers=Members(self), _non_persistent_buffers_set=set(),
+            _backward_pre_hooks=OrderedDict(), _backward_hooks=OrderedDict(), _is_full_backward_hook=None,
+            _forward_hooks=OrderedDict(), _forward_hooks_with_kwargs=OrderedDict(),
+            _forward_hooks_always_called=OrderedDict(), _forward_pre_hooks=OrderedDict(),
+            _forward_pre_hooks_with_kwargs=OrderedDict(), _state_dict_hooks=OrderedDict(),
+            _state_dict_pre_hooks=OrderedDict(), _load_state_dict_pre_hooks=OrderedDict(),
+            _load_state_dict_post_hooks=OrderedDict(), _modules=Members(self))
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    # ------------------------------------------------------------------ calling
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if namespace.watch or self._hooked:
+            return _observed_call(self, args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        """`forward` with all hooks around it."""
+        if not self._has_hooks():
+            self.__dict__.pop("_hooked", None)
+            return self.forward(*args, **kwargs)
+        done: set[int] = set()
+        try:
+            return self._run_with_hooks(args, kwargs, done)
+        except Exception:
+            self._run_always_called(args, kwargs, done)
+            raise
+
+    def _run_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any], done: set[int]) -> Any:
+        full_hooks, other_hooks = self._get_backward_hooks()
+        pre_hooks = [*_hooks.global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
+        for number, hook in (*_hooks.global_forward_pre_hooks.items(), *self._forward_pre_hooks.items()):
+            if number in self._forward_pre_hooks_with_kwargs:
+                changed = hook(self, args, kwargs)
+                if changed is not None:
+                    if not (isinstance(changed, tuple) and len(changed) == 2):
+                        raise RuntimeError("forward pre-hook must return None or a tuple of (new_args, new_kwargs), but "
+                                           f"got {changed}.")
+                    args, kwargs = changed
+            else:
+                changed = hook(self, args)
+                if changed is not None:
+                    args = changed if isinstance(changed, tuple) else (changed,)
+        border = BackwardHook(self, full_hooks, pre_hooks) if full_hooks or pre_hooks else None
+        if border is not None:
+            args = border.setup_input_hook(args)
+        result = self.forward(*args, **kwargs)
+        for number, hook in (*_hooks.global_forward_hooks.items(), *self._forward_hooks.items()):
+            done.add(number)
+            with_kwargs = number in self._forward_hooks_with_kwargs or number in _hooks.global_forward_hooks_with_kwargs
+            changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
+            if changed is not None:
+                result = changed
+        if border is not None:
+            result = border.setup_output_hook(result)
+        if other_hooks:
+            self._attach_to_last_node(args, result, other_hooks)
+        return result
+
+    def _attach_to_last_node(self, args: Any, result: Any, hooks: list[Callable[..., Any]]) -> None:
+        """The old kind of backward hook: it sees the gradients of the last op and no more."""
+        found = result
+        while not isinstance(found, Tensor):
+            found = next((v for v in found.values() if isinstance(v, Tensor)), None) if isinstance(found, dict) \
+                else found[0]
+            if found is None:
+                return
+        node = found.grad_fn
+        if node is not None:
+            for hook in hooks:
+                node.register_hook(WrappedHook(hook, self))
+            self._maybe_warn_non_full_backward_hook(args, result, node)
+
+    def _run_always_called(self, args: Any, kwargs: Any, done: set[int]) -> None:
+        """After a failure: the hooks that asked to be called anyway; what they raise becomes a warning."""
+        result = None
+        every = [(n, h, _hooks.global_forward_hooks_with_kwargs) for n, h in _hooks.global_forward_hooks.items()
+                 if n in _hooks.global_forward_hooks_always_called]
+        every += [(n, h, self._forward_hooks_with_kwargs) for n, h in self._forward_hooks.items()
+                  if n in self._forward_hooks_always_called]
+        for number, hook, with_kwargs in every:
+            if number in done:
+                continue
+            try:
+                changed = hook(self, args, kwargs, result) if number in with_kwargs else hook(self, args, result)
+                result = result if changed is None else changed
+            except Exception as error:
+                kind = "global module" if number in _hooks.global_forward_hooks else "module"
+                warnings.warn(f"{kind} forward hook with ``always_call=True`` raised an exception that was silenced as "
+                              f"another error was raised in forward: {error}", stacklevel=2)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile calls of this module. Nothing is compiled here: raises."""
+        raise NotImplementedError("nn.Module.compile(): modules always run eagerly")
+
+    # ------------------------------------------------------------------ modes and gradients
+
+    def apply(self, fn: Callable[[Any], Any]) -> Any:
+        """Call `fn` on every descendant, children first, and on the module itself."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def train(self, mode: bool = True) -> Any:
+        """Set training mode in the whole tree."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self) -> Any:
+        """Set evaluation mode in the whole tree."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Make all parameters require grad, or stop them."""
+        for param in self.parameters():
+            param.requires_grad_(requires_grad)  # type: ignore[attr-defined]
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget all gradients, or with `set_to_none=False` fill them with zeros."""
+        for param in self.parameters():
+            grad = param.grad  # type: ignore[attr-defined]
+            if grad is None:
+                continue
+            if set_to_none:
+                param.grad = None  # type: ignore[attr-defined]
+            else:
+                if grad.grad_fn is not None:
+                    grad.detach_()
+                else:
+                    grad.requires_grad_(False)
+                grad.zero_()
+
+    # ------------------------------------------------------------------ how it prints
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def extra_repr(self) -> str:
+        """What stands between the brackets when a module is printed; override to add to it."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        children = [f"({name}): {_indented(repr(module))}" for name, module in self._modules.items()]
+        if not children and len(lines) < 2:
+            return f"{self._get_name()}({extra})"
+        body = "\n  ".join(lines + children)
+        return f"{self._get_name()}(\n  {body}\n)"
+
+
+def _observed_call(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call while something records, or of a module with hooks."""
+    state = threads.state
+    enter = state.module_enter if namespace.watch else None
+    if enter is None:
+        return module._call_impl(*args, **kwargs)
+    enter(module)
+    try:
+        return module._call_impl(*args, **kwargs)
+    finally:
+        leave = state.module_exit
+        if leave is not None:
+            leave(module)
+
+
+def _indented(text: str) -> str:
+    """All lines but the first moved to the right."""
+    return text.replace("\n", "\n  ")
+
+
+register_module_parameter_registration_hook = _hooks.register_module_parameter_registration_hook
+register_module_buffer_registration_hook = _hooks.register_module_buffer_registration_hook
+register_module_module_registration_hook = _hooks.register_module_module_registration_hook
+
+
+def _global(register: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that registers a hook for all modules: from then on every call looks at hooks."""
+    @functools.wraps(register)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        Module._hooked = True
+        return register(*args, **kwargs)
+
+    return call
+
+
+register_module_forward_pre_hook = _global(_hooks.register_module_forward_pre_hook)
+register_module_forward_hook = _global(_hooks.register_module_forward_hook)
+register_module_backward_hook = _global(_hooks.register_module_backward_hook)
+register_module_full_backward_pre_hook = _global(_hooks.register_module_full_backward_pre_hook)
+register_module_full_backward_hook = _global(_hooks.register_module_full_backward_hook)

@@ -1,0 +1,294 @@
+"""torch.autograd.profiler.profile: one recording and its results. torch.profiler.profile drives one per cycle."""
+
+from __future__ import annotations
+
+import os
+import uuid
+import warnings
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any
+
+from ._freeze import freeze
+from ._kineto_config import (
+    ProfilerActivity,
+    ProfilerConfig,
+    ProfilerState,
+    _ExperimentalConfig,
+    as_flag,
+    as_strict_flag,
+    as_timeout,
+)
+from ._recorder import Options, Recorder
+from ._store import EventStore
+from .averages import FunctionEventAvg
+from .event_list import EventList
+from .exporters import get as exporter
+
+_DEVICES = ("cuda", "xpu", "mtia", "hpu", "npu")
+
+
+class profile:
+    """Record the ops of the calling thread: `with profile() as prof: ...`, then prof.key_averages(), prof.table().
+
+    An object records once; torch.profiler.profile is the one with steps and schedules.
+    """
+
+    def __init__(
+        self,
+        enabled: bool = True,
+        *,
+        use_cuda: bool = False,
+        use_device: str | None = None,
+        record_shapes: bool = False,
+        with_flops: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_modules: bool = False,
+        use_kineto: bool = False,
+        use_cpu: bool = True,
+        experimental_config: _ExperimentalConfig | None = None,
+        acc_events: bool = False,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+        activity_filters: dict[ProfilerActivity, list[str]] | None = None,
+    ) -> None:
+        self.enabled = enabled
+        if not enabled:
+            return
+        if use_cuda:
+            warnings.warn(
+                "The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` instead.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            use_device = "cuda"
+        if activity_filters:
+            raise NotImplementedError("activity_filters are not supported")
+        self.use_cuda = use_cuda
+        self.use_device = _available(use_device)
+        self.entered = False
+        shapes, flops = as_strict_flag("record_shapes", record_shapes), as_strict_flag("with_flops", with_flops)
+        self.record_shapes = shapes or flops
+        self.with_flops = with_flops
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_modules = with_modules
+        self.use_cpu = use_cpu
+        self.acc_events = acc_events
+        self.experimental_config = _ExperimentalConfig() if experimental_config is None else experimental_config
+        self.custom_trace_id_callback = custom_trace_id_callback
+        self.post_processing_timeout_s = as_timeout(post_processing_timeout_s)
+        self.trace_id = ""
+        self.kineto_activities = {ProfilerActivity.CPU} if use_cpu else set()
+        if not use_cpu:
+            if not use_kineto:
+                raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
+            raise AssertionError("No activities specified for the profiler")
+        self._options = Options(
+            record_shapes=shapes,
+            profile_memory=as_flag("profile_memory", profile_memory),
+            with_stack=as_flag("with_stack", with_stack),
+            with_flops=flops,
+            with_modules=as_flag("with_modules", with_modules),
+            all_threads=self.experimental_config.profile_all_threads,
+        )
+        self._recorder: Recorder | None = None
+        # What was recorded: the last recording, and with acc_events those before it, newest first.
+        self._store: EventStore | None = None
+        self._earlier: list[EventStore] = []
+        self._events: EventList | None = None
+
+    # ------------------------------------------------------------------ recording
+
+    def __enter__(self) -> profile | None:
+        if not self.enabled:
+            return None
+        if self.entered:
+            raise RuntimeError("Profiler context manager is not reentrant")
+        self._prepare_trace()
+        self._start_trace()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if self.enabled:
+            self._stop_trace()
+
+    def _prepare_trace(self) -> None:
+        self.entered = True
+        self.trace_id = self.create_trace_id()
+        if self.acc_events and self._recorder is not None:
+            self._earlier.insert(0, self.store)
+        self._recorder = Recorder(self._options)
+        self._store = self._events = None
+
+    def _start_trace(self, step: int = 0) -> None:
+        assert self._recorder is not None
+        self._recorder.start(step)
+
+    def _stop_trace(self) -> None:
+        assert self._recorder is not None
+        self._recorder.stop()
+        self._events = None
+
+    def _mark_step(self, number: int) -> None:
+        if self._recorder is not None and self._recorder.listening:
+            self._recorder.step(number)
+
+    @property
+    def recording(self) -> bool:
+        """Whether it has started and not stopped, paused or not."""
+        recorder = self._recorder
+        return recorder is not None and bool(recorder.steps) and recorder.clock_end_ns is None
+
+    def toggle_collection_dynamic(self, enabled: bool, activities: Iterable[ProfilerActivity]) -> None:
+        """Stop or go on collecting some activities while recording; only the CPU's make a difference here."""
+        wanted = list(activities)
+        for activity in wanted:
+            if not isinstance(activity, ProfilerActivity):
+                raise TypeError(f"expected ProfilerActivity, got {type(activity).__name__}")
+        if ProfilerActivity.CPU not in wanted or not self.recording:
+            return
+        assert self._recorder is not None
+        if enabled and not self._recorder.listening:
+            self._recorder.resume()
+        elif not enabled and self._recorder.listening:
+            self._recorder.pause()
+
+    def config(self, create_trace_id: bool = False) -> ProfilerConfig:
+        """The switches in force."""
+        if create_trace_id:
+            self.trace_id = self.create_trace_id()
+        options = self._options
+        return ProfilerConfig(
+            ProfilerState.KINETO,
+            options.captures_arguments,
+            options.profile_memory,
+            options.with_stack,
+            options.with_flops,
+            options.with_modules,
+            self.experimental_config,
+            self.trace_id,
+        )
+
+    def default_trace_id(self) -> str:
+        """32 upper-case hexadecimal digits, new every time."""
+        return uuid.uuid4().hex.upper()
+
+    def create_trace_id(self) -> str:
+        """A new trace id, from the user's callback if there is one."""
+        if self.custom_trace_id_callback is None:
+            return self.default_trace_id()
+        made = self.custom_trace_id_callback()
+        if not isinstance(made, str):
+            raise TypeError(f"custom_trace_id_callback must return a str, not {type(made).__name__}")
+        return made
+
+    # ------------------------------------------------------------------ results
+
+    @property
+    def store(self) -> EventStore:
+        """The last recording, as far as it got."""
+        if self._store is not None:
+            return self._store
+        store = self._freeze()
+        if self._finished:
+            self._store = store
+        return store
+
+    def _freeze(self) -> EventStore:
+        recorder = self._recorder if self._recorder is not None else Recorder(self._options)
+        options = self._options._asdict()
+        options["use_device"] = self.use_device
+        options["capture_overload_names"] = self.experimental_config.capture_overload_names
+        options["verbose"] = self.experimental_config.verbose
+        return freeze(recorder, options=options, trace_id=self.trace_id)
+
+    @property
+    def function_events(self) -> EventList:
+        """The events, newest recording first. While recording: those so far."""
+        if self.experimental_config.trace_only:
+            raise RuntimeError(
+                "events() is not available when trace_only=True in ExperimentalConfig. "
+                "Use export_chrome_trace() instead."
+            )
+        if self._recorder is None or self.post_processing_timeout_s == 0:
+            return EventList(use_device=self.use_device)
+        if self._events is not None:
+            return self._events
+        events = EventList.from_store(EventStore.joined([self.store, *self._earlier]))
+        if self._finished:
+            self._events = events
+        return events
+
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
+        """The events averaged by name, and if asked by input shapes, innermost frames or overload."""
+        events = self.function_events
+        events._tree_built = True
+        return events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def total_average(self) -> FunctionEventAvg:
+        """All events as one average."""
+        return self.function_events.total_average()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """Microseconds of all events together, each without its children."""
+        return self.function_events.self_cpu_time_total
+
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int = 75,
+        max_name_column_width: int = 55,
+        max_shapes_column_width: int = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+    ) -> str:
+        """The events as a text table."""
+        return self.function_events.table(
+            sort_by=sort_by,
+            row_limit=row_limit,
+            max_src_column_width=max_src_column_width,
+            max_name_column_width=max_name_column_width,
+            max_shapes_column_width=max_shapes_column_width,
+            header=header,
+            top_level_events_only=top_level_events_only,
+        )
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write the last recording as a Kineto trace."""
+        if self._recorder is None:
+            raise AttributeError("nothing was recorded: there is no trace to save")
+        exporter("chrome")(self.store, path)
+
+    def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
+        """Write collapsed stacks, input of flame graph tools."""
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        self.function_events.export_stacks(path, metric)
+
+    def __repr__(self) -> str:
+        return repr(self.function_events) if self._finished else "<unfinished torch.autograd.profile>"
+
+    def __str__(self) -> str:
+        return self.table() if self._finished else "<unfinished torch.autograd.profile>"
+
+    @property
+    def _finished(self) -> bool:
+        return self.enabled and self._recorder is not None and self._recorder.clock_end_ns is not None
+
+
+def _available(device: str | None) -> str | None:
+    """The device if it can be recorded; none can be, so a warning and None."""
+    if device is None:
+        return None
+    if device in _DEVICES:
+        warnings.warn(f"{device.upper()} is not available, disabling {device.upper()} profiling", stacklevel=3)
+    else:
+        warnings.warn(f"The {device} is not a valid device option.", stacklevel=3)
+    return None

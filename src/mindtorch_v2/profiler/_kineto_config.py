@@ -1,0 +1,196 @@
+"""What a profile can be asked for: activities, scopes, states and the experimental switches, checked as torch does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum, IntEnum
+from typing import Any, NamedTuple
+
+
+class ProfilerActivity(Enum):
+    """Whose work is recorded. NPU is this runtime's name for torch's PrivateUse1."""
+
+    CPU = 0
+    XPU = 1
+    CUDA = 2
+    HPU = 3
+    MTIA = 4
+    PrivateUse1 = 5
+    NPU = 5
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    __index__ = __int__
+
+
+class RecordScope(IntEnum):
+    """The number in FunctionEvent.scope."""
+
+    FUNCTION = 0
+    BACKWARD_FUNCTION = 1
+    TORCHSCRIPT_FUNCTION = 2
+    KERNEL_FUNCTION_DTYPE = 3
+    CUSTOM_CLASS = 4
+    BUILD_FEATURE = 5
+    LITE_INTERPRETER = 6
+    USER_SCOPE = 7
+    STATIC_RUNTIME_OP = 8
+    STATIC_RUNTIME_MODEL = 9
+
+
+class ProfilerState(IntEnum):
+    """What kind of profiler runs; here it is always Kineto's."""
+
+    Disabled = 0
+    CPU = 1
+    CUDA = 2
+    NVTX = 3
+    ITT = 4
+    PRIVATEUSE1 = 5
+    KINETO = 6
+    KINETO_GPU_FALLBACK = 7
+    KINETO_PRIVATEUSE1_FALLBACK = 8
+    KINETO_ONDEMAND = 9
+
+
+class ProfilerConfig(NamedTuple):
+    """The switches of one recording."""
+
+    state: ProfilerState
+    report_input_shapes: bool
+    profile_memory: bool
+    with_stack: bool
+    with_flops: bool
+    with_modules: bool
+    experimental_config: _ExperimentalConfig
+    trace_id: str
+
+
+def as_flag(name: str, value: Any) -> bool:
+    """A truth value, by torch's rule: None and whatever has __bool__; TypeError for text, lists and the like."""
+    if value is not None and not hasattr(type(value), "__bool__"):
+        raise TypeError(f"{name} must be a bool, not {type(value).__name__}")
+    return bool(value)
+
+
+def as_strict_flag(name: str, value: Any) -> bool:
+    """A truth value that must be a bool or an int; TypeError for anything else."""
+    if not isinstance(value, int):
+        raise TypeError(f"{name} must be a bool, not {type(value).__name__}")
+    return bool(value)
+
+
+def as_timeout(value: Any) -> float | None:
+    """Seconds, not negative, or None."""
+    if value is not None and value < 0:
+        raise ValueError("post_processing_timeout_s must be non-negative")
+    return value
+
+
+# Switches that say something about hardware or formats that are not here.
+_UNSUPPORTED = (
+    "profiler_metrics",
+    "profiler_measure_per_kernel",
+    "performance_events",
+    "enable_cuda_sync_events",
+    "adjust_profiler_step",
+    "disable_external_correlation",
+    "record_python_gc_info",
+    "expose_kineto_event_metadata",
+    "custom_profiler_config",
+    "adjust_timestamps",
+)
+
+
+class _ExperimentalConfig:
+    """Switches that torch calls experimental.
+
+    profile_all_threads records every thread, capture_overload_names puts overload names into events, trace_only
+    leaves out events() and averages. verbose is accepted: with_stack alone fills stacks here. Any other switch
+    raises NotImplementedError when it is turned on.
+    """
+
+    def __init__(
+        self,
+        profiler_metrics: Sequence[str] = (),
+        profiler_measure_per_kernel: bool = False,
+        verbose: bool = False,
+        performance_events: Sequence[str] = (),
+        enable_cuda_sync_events: bool = False,
+        adjust_profiler_step: bool = False,
+        disable_external_correlation: bool = False,
+        profile_all_threads: bool = False,
+        capture_overload_names: bool = False,
+        record_python_gc_info: bool = False,
+        expose_kineto_event_metadata: bool = False,
+        custom_profiler_config: str = "",
+        adjust_timestamps: bool = False,
+        trace_only: bool = False,
+    ) -> None:
+        given = dict(locals())
+        del given["self"]
+        for name, value in given.items():
+            if name in ("profiler_metrics", "performance_events"):
+                if isinstance(value, str) or not isinstance(value, Sequence):
+                    raise TypeError(f"{name} must be a list of str, not {type(value).__name__}")
+            elif name == "custom_profiler_config":
+                if not isinstance(value, str):
+                    raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+            else:
+                given[name] = as_flag(name, value)
+            if given[name] and name in _UNSUPPORTED:
+                raise NotImplementedError(f"_ExperimentalConfig({name}={value!r}) is not supported")
+        self.__dict__.update(given)
+
+    verbose: bool
+    profile_all_threads: bool
+    capture_overload_names: bool
+    custom_profiler_config: str
+    trace_only: bool
+
+
+# The device that an activity other than CPU's stands for.
+_DEVICES = {
+    ProfilerActivity.CUDA: "cuda",
+    ProfilerActivity.XPU: "xpu",
+    ProfilerActivity.MTIA: "mtia",
+    ProfilerActivity.HPU: "hpu",
+    ProfilerActivity.PrivateUse1: "npu",
+}
+
+
+def supported_activities() -> set[ProfilerActivity]:
+    """The activities that can be recorded on this machine."""
+    return {ProfilerActivity.CPU}
+
+
+def parse_activities(activities: Iterable[Any] | None) -> tuple[set[ProfilerActivity], dict[ProfilerActivity, list[str]]]:
+    """The activities asked for, and the filters of those that were given as {activity: [filter, ...]}."""
+    if activities is None:
+        return supported_activities(), {}
+    if isinstance(activities, Iterator):
+        raise AssertionError("activities must be a collection, not an iterator that can be read only once")
+    found: list[ProfilerActivity] = []
+    strange: list[Any] = []
+    filters: dict[ProfilerActivity, list[str]] = {}
+    for entry in activities:
+        for one in entry if isinstance(entry, dict) else (entry,):
+            (found if isinstance(one, ProfilerActivity) else strange).append(one)
+            if isinstance(entry, dict) and entry[one]:
+                filters[one] = list(entry[one])
+    if not found:
+        raise AssertionError("No valid profiler activities found")
+    if strange:
+        raise TypeError(f"Expected ProfilerActivity or dict, got {type(strange[0])}")
+    for one in found:
+        if found.count(one) > 1:
+            raise ValueError(f"Activity {one} specified more than once")
+    if filters:
+        raise NotImplementedError("filters for activities are not supported")
+    return set(found), filters
+
+
+def device_of(activities: Iterable[ProfilerActivity]) -> str | None:
+    """The device among some activities, None if they are the CPU's alone."""
+    return next((device for activity, device in _DEVICES.items() if activity in activities), None)

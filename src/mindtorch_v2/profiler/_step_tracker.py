@@ -1,0 +1,36 @@
+"""KinetoStepTracker: one step count for everybody who counts steps (profilers, optimizers, training loops)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class KinetoStepTracker:
+    """The global step is the highest count of any requester; a requester's own count starts at the global step."""
+
+    _current_step: ClassVar[int] = 0
+    _counts: ClassVar[dict[str, int]] = {}
+
+    @classmethod
+    def init_step_count(cls, requester: str) -> None:
+        """Let a requester begin at the current step."""
+        cls._counts[requester] = cls._current_step
+
+    @classmethod
+    def erase_step_count(cls, requester: str) -> bool:
+        """Forget a requester; whether it was known."""
+        return cls._counts.pop(requester, None) is not None
+
+    @classmethod
+    def increment_step(cls, requester: str) -> int:
+        """Count one more step of a requester and return the global step."""
+        if requester not in cls._counts:
+            cls.init_step_count(requester)
+        cls._counts[requester] += 1
+        cls._current_step = max(cls._current_step, *cls._counts.values())
+        return cls._current_step
+
+    @classmethod
+    def current_step(cls) -> int:
+        """The global step."""
+        return cls._current_step

@@ -1,0 +1,293 @@
+"""The Kineto trace: JSON for Perfetto, TensorBoard, HolisticTraceAnalysis, speedscope and chrome://tracing.
+
+Written from columns in blocks. What is the same for many events (name, category, ids, inputs) is text that is made
+once; the numbers of a block are laid out by NumPy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._dispatch import observer
+from .._store import EventStore, InputInfo
+from ._lines import Piece, chosen, lines, number, signed, thousandths, where, woven
+from .files import write_file
+
+_BLOCK = 1 << 16
+# Kineto counts from the last quarter of a year, so that a time has few enough digits for a double.
+_QUARTER_S = 7_889_238
+_CATEGORIES = ("cpu_op", "cpu_op", "cpu_op", "user_annotation", "user_annotation", "python_function", "python_function")
+_FLAGS = ("with_stack", "profile_memory", "record_shapes", "with_modules", "with_flops")
+# torch has text here ("Spans", "Traces"); readers want numbers.
+_SPANS_PID, _SPANS_TID = 0, 0
+_LAST_SORT_INDEX = 0x20000000
+
+
+def export(
+    store: EventStore,
+    path: str | os.PathLike[str],
+    *,
+    metadata: Mapping[str, str] | None = None,
+    brief: bool = False,
+) -> None:
+    """Write a recording to `path`, gzipped if it ends in .gz.
+
+    metadata: JSON text by key, put at the top level. brief: leave out trace_id and host_name.
+    """
+    name = os.fspath(path)
+    write_file(path, _Trace(store).blocks(name, metadata or {}, brief))
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+class _Trace:
+    """One store on its way to a file."""
+
+    def __init__(self, store: EventStore) -> None:
+        self.store = store
+        self.base_ns = store.wall_start_ns // (_QUARTER_S * 10**9) * _QUARTER_S * 10**9
+        self.offset_ns = store.wall_start_ns - store.clock_start_ns - self.base_ns
+        self.rows = np.flatnonzero(~store.is_python & (store.kind != observer.MEMORY))
+        self.calls = np.flatnonzero(store.is_python)
+        self._names = [_json(name) for name in store.names]
+        self._suffixes: list[bytes] = []
+
+    def moment(self, clock_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Clock times as nanoseconds since the trace's base."""
+        return clock_ns + self.offset_ns
+
+    def blocks(self, path: str, metadata: Mapping[str, str], brief: bool) -> Iterator[bytes]:
+        """The whole file, piece by piece."""
+        yield self._head(metadata, brief)
+        yield self._process_and_threads()
+        suffix = self._row_suffixes()
+        for block in _blocks(self.rows):
+            yield self._spans(self.rows[block], block.start, suffix)
+        for block in _blocks(self.calls):
+            yield self._python_calls(self.calls[block], block.start)
+        yield self._flows()
+        memory = np.arange(len(self.store.mem_time))
+        for block in _blocks(memory):
+            yield self._memory(memory[block], block.start)
+        yield self._tail(path)
+
+    # ------------------------------------------------------------------ around the events
+
+    def _head(self, metadata: Mapping[str, str], brief: bool) -> bytes:
+        store = self.store
+        fields: dict[str, str] = {"schemaVersion": "1", "deviceProperties": "[]"}
+        if not brief and store.trace_id is not None:
+            fields["trace_id"] = json.dumps(store.trace_id)
+        fields.update({flag: "1" for flag in _FLAGS if store.options.get(flag)})
+        fields.update({key: json.dumps(value) for key, value in store.metadata.items()})
+        fields.update(metadata)
+        if not brief:
+            fields["host_name"] = json.dumps(socket.gethostname())
+        fields["displayTimeUnit"] = '"ms"'
+        fields["baseTimeNanoseconds"] = str(self.base_ns)
+        text = ",\n".join(f"  {json.dumps(key)}: {value}" for key, value in fields.items())
+        return f'{{\n{text},\n  "traceEvents": [\n'.encode()
+
+    def _process_and_threads(self) -> bytes:
+        store = self.store
+        pid, at = store.pid, self._text(store.clock_start_ns)
+        rows: list[tuple[str, int, dict[str, Any]]] = [
+            ("process_name", 0, {"name": "python"}),
+            ("process_labels", 0, {"labels": "CPU"}),
+            ("process_sort_index", 0, {"sort_index": pid}),
+        ]
+        for thread in store.threads:
+            rows.append(("thread_name", thread.ident, {"name": f"thread {thread.ident} ({thread.name})"}))
+            rows.append(("thread_sort_index", thread.ident, {"sort_index": thread.ident}))
+        return "".join(
+            f'{{"ph": "M", "name": "{name}", "ts": {at}, "pid": {pid}, "tid": {tid}, "args": {json.dumps(args)}}},\n'
+            for name, tid, args in rows
+        ).encode()
+
+    def _tail(self, path: str) -> bytes:
+        store = self.store
+        start, end = self._text(store.clock_start_ns), self._text(store.clock_end_ns)
+        length = f"{(store.clock_end_ns - store.clock_start_ns) / 1000:.3f}"
+        place = f'"pid": {_SPANS_PID}, "tid": {_SPANS_TID}'
+        rows = (
+            f'{{"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", {place}, "ts": {start}, "dur": {length}, '
+            f'"args": {{"Op count": 0}}}}',
+            f'{{"ph": "M", "name": "process_sort_index", "ts": {start}, {place}, '
+            f'"args": {{"sort_index": {_LAST_SORT_INDEX}}}}}',
+            f'{{"ph": "i", "s": "g", "name": "Iteration Start: PyTorch Profiler", {place}, "ts": {start}}}',
+            f'{{"ph": "i", "s": "g", "name": "Record Window End", {place}, "ts": {end}}}',
+        )
+        return (",\n".join(rows) + f'\n  ],\n  "traceName": {json.dumps(path)}\n}}\n').encode()
+
+    def _text(self, clock_ns: int) -> str:
+        whole, fraction = divmod(clock_ns + self.offset_ns, 1000)
+        return f"{whole}.{fraction:03d}"
+
+    # ------------------------------------------------------------------ events
+
+    def _prefixes(self, rows: NDArray[np.intp]) -> list[bytes]:
+        """Everything before the time, for each row: made once per category, name and thread."""
+        store = self.store
+        width = max(len(store.threads), 1)
+        key = (store.name[rows].astype(np.int64) * width + store.tid[rows]) * len(_CATEGORIES) + store.kind[rows]
+        distinct, which = np.unique(key, return_inverse=True)
+        table = []
+        for one in distinct.tolist():
+            rest, kind = divmod(one, len(_CATEGORIES))
+            name, tid = divmod(rest, width)
+            table.append(
+                b'{"ph": "X", "cat": "%s", "name": %s, "pid": %d, "tid": %d, "ts": '
+                % (_CATEGORIES[kind].encode(), self._names[name], store.pid, store.threads[tid].ident)
+            )
+        return chosen(table, which)
+
+    def _times(self, rows: NDArray[np.intp]) -> list[Piece]:
+        start = self.store.start[rows]
+        return [thousandths(self.moment(start)), b', "dur": ', thousandths(self.store.end[rows] - start)]
+
+    def _spans(self, rows: NDArray[np.intp], first: int, suffix: NDArray[np.int64]) -> bytes:
+        """Ops and annotations."""
+        store, count = self.store, len(rows)
+        sequence = store.seq[rows]
+        pieces: list[Piece] = [
+            *self._times(rows),
+            b', "args": {"External id": ',
+            number(store.ids[rows]),
+            b', "Record function id": 0',
+        ]
+        linked = sequence >= 0
+        if linked.any():
+            shown: list[Piece] = [
+                b', "Sequence number": ',
+                number(np.maximum(sequence, 0)),
+                b', "Fwd thread id": ',
+                number(store.fwd_tid[rows] + 1),
+            ]
+            pieces += [where(linked, _as_bytes(piece, count)) for piece in shown]
+        pieces += [b', "Ev Idx": ', number(np.arange(first, first + count))]
+        return woven(self._prefixes(rows), lines(pieces, count), chosen(self._suffixes, suffix[rows]))
+
+    def _row_suffixes(self) -> NDArray[np.int64]:
+        """For each row of the store the number of what follows its event index: inputs, module and stack."""
+        store = self.store
+        stacks = store.call_stack if store.options.get("verbose") else np.full(len(store), -1)
+        columns = (store.shapes, store.module, stacks)
+        widths = (len(store.input_infos) + 1, len(store.modules) + 1, len(store.stacks) + 1)
+        key = np.zeros(len(store), np.int64)
+        for column, width in zip(columns, widths, strict=True):
+            key = key * width + column + 1
+        distinct, which = np.unique(key, return_inverse=True)
+        for one in distinct.tolist():
+            rest, stack = divmod(one, widths[2])
+            shapes, module = divmod(rest, widths[1])
+            text = _inputs(store.input_infos[shapes - 1]) if shapes else b""
+            if module:
+                text += b', "Module Hierarchy": ' + _json(store.modules[module - 1])
+            if stack:
+                text += b', "Call stack": ' + _json(";".join(reversed(store.stacks[stack - 1])))
+            self._suffixes.append(text + b"}},\n")
+        return which
+
+    def _python_calls(self, rows: NDArray[np.intp], first: int) -> bytes:
+        """Python functions and modules."""
+        store, count = self.store, len(rows)
+        caller = store.python_parent_id[rows]
+        pieces: list[Piece] = [
+            *self._times(rows),
+            b', "args": {"Python parent id": ',
+            where(caller >= 0, number(np.maximum(caller, 0)), b"null"),
+            b', "Python id": ',
+            number(store.python_id[rows]),
+            b', "Ev Idx": ',
+            number(np.arange(first, first + count) + len(self.rows)),
+        ]
+        modules = store.kind[rows] == observer.MODULE
+        names, which = np.unique(np.where(modules, store.name[rows] + 1, 0), return_inverse=True)
+        suffixes = [
+            b', "Python module id": %s}},\n' % store.names[name - 1].rpartition("_")[2].encode() if name else b"}},\n"
+            for name in names.tolist()
+        ]
+        return woven(self._prefixes(rows), lines(pieces, count), chosen(suffixes, which))
+
+    def _flows(self) -> bytes:
+        """Arrows from forward ops to their backward nodes, in order of time."""
+        store = self.store
+        forward, backward = store.links
+        count = len(forward)
+        if not count:
+            return b""
+        rows = np.concatenate([forward, backward])
+        ends = np.arange(2 * count) >= count
+        order = np.argsort(store.start[rows], kind="stable")
+        rows, ends = rows[order], ends[order]
+        idents = np.array([thread.ident for thread in store.threads], np.int64)
+        pieces: list[Piece] = [
+            b'{"ph": "',
+            where(~ends, _as_bytes(b's", "id": ', 2 * count), b'f", "bp": "e", "id": '),
+            number(np.tile(np.arange(1, count + 1), 2)[order]),
+            b', "pid": %d, "tid": ' % store.pid,
+            number(idents[store.tid[rows]]),
+            b', "ts": ',
+            thousandths(self.moment(store.start[rows])),
+            b', "cat": "fwdbwd", "name": "fwdbwd"},',
+        ]
+        return b"\n".join([*lines(pieces, 2 * count), b""])
+
+    def _memory(self, rows: NDArray[np.intp], first: int) -> bytes:
+        """Allocations and frees."""
+        store, count = self.store, len(rows)
+        idents = np.array([thread.ident for thread in store.threads], np.int64)
+        pieces: list[Piece] = [
+            b'{"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": %d, "tid": ' % store.pid,
+            number(idents[store.mem_tid[rows]]),
+            b', "ts": ',
+            thousandths(self.moment(store.mem_time[rows])),
+            b', "args": {"Total Reserved": 0, "Total Allocated": ',
+            signed(store.mem_total[rows]),
+            b', "Bytes": ',
+            signed(store.mem_bytes[rows]),
+            b', "Device Id": ',
+            signed(store.mem_device_index[rows]),
+            b', "Device Type": ',
+            number(store.mem_device_type[rows]),
+            b', "Addr": ',
+            number(store.mem_addr[rows]),
+            b', "finished": false, "Ev Idx": ',
+            number(np.arange(first, first + count) + len(self.rows) + len(self.calls)),
+            b"}},",
+        ]
+        return b"\n".join([*lines(pieces, count), b""])
+
+
+def _blocks(rows: NDArray[Any]) -> Iterator[slice]:
+    for start in range(0, len(rows), _BLOCK):
+        yield slice(start, min(start + _BLOCK, len(rows)))
+
+
+def _as_bytes(piece: Piece, count: int) -> NDArray[np.uint8]:
+    """A piece as a matrix with one line per row."""
+    return np.broadcast_to(np.frombuffer(piece, np.uint8), (count, len(piece))) if isinstance(piece, bytes) else piece
+
+
+def _inputs(info: InputInfo) -> bytes:
+    concrete = ["" if value is None else _concrete(value) for value in info.concrete]
+    return b', "Concrete Inputs": %s, "Input type": %s, "Input Strides": %s, "Input Dims": %s' % (
+        _json(concrete), _json(info.types), _json(info.strides), _json(info.dims))
+
+
+def _concrete(value: Any) -> str:
+    """A value as torch's C++ prints it: 2.0 is "2.", 0.1 has all its digits, a list has square brackets."""
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_concrete, value))}]"
+    if isinstance(value, float) and value.is_integer():
+        return f"{value:.17g}." if abs(value) < 1e16 else f"{value:.17g}"
+    return f"{value:.17g}" if isinstance(value, float) else str(value)

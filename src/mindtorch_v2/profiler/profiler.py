@@ -1,0 +1,392 @@
+"""torch.profiler.profile: steps, schedules, traces. Recording and results are those of the inner profiler."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any
+
+from . import _autograd_profile
+from ._kineto_config import (
+    ProfilerActivity,
+    _ExperimentalConfig,
+    device_of,
+    parse_activities,
+    supported_activities,
+)
+from ._schedule import TRANSITIONS, ProfilerAction, Schedule, record_always, schedule
+from ._step_tracker import KinetoStepTracker
+from .event_list import EventList
+from .execution_trace import ExecutionTraceObserver
+from .exporters import get as exporter
+from .memory_timeline import MemoryProfile, export_memory_timeline
+from .record_function import step_function
+
+__all__ = [
+    "ExecutionTraceObserver",
+    "ProfilerAction",
+    "profile",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]
+
+PROFILER_STEP_NAME = "ProfilerStep"
+
+
+class _KinetoProfile:
+    """One window after another, begun and ended by hand: prepare_trace(), start_trace(), stop_trace(), and results.
+
+    activities: what to record, CPU if not given. record_shapes: input shapes and types. profile_memory: allocations
+    and frees. with_stack: Python calls and source locations. with_flops: FLOPs of ops that have a formula.
+    with_modules: the nn.Module path of every op. acc_events: keep the events of earlier windows.
+    """
+
+    def __init__(
+        self,
+        *,
+        activities: Iterable[ProfilerActivity] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: _ExperimentalConfig | None = None,
+        execution_trace_observer: Any = None,
+        acc_events: bool = False,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+    ) -> None:
+        self.activities, self.activity_filters = parse_activities(activities)
+        self.record_shapes = record_shapes
+        self.with_flops = with_flops
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_modules = with_modules
+        self.experimental_config = _compatible(experimental_config, with_stack)
+        self.execution_trace_observer = execution_trace_observer
+        self.acc_events = acc_events
+        self.custom_trace_id_callback = custom_trace_id_callback
+        self.post_processing_timeout_s = post_processing_timeout_s
+        self.profiler: _autograd_profile.profile | None = None
+        self.mem_tl: MemoryProfile | None = None
+        self.use_device = device_of(self.activities)
+        self.preset_metadata: dict[str, str] = {}
+        self._metadata: dict[str, str] = {}
+
+    # ------------------------------------------------------------------ recording
+
+    def start(self) -> None:
+        """Prepare and begin to record."""
+        self.prepare_trace()
+        self.start_trace()
+
+    def stop(self) -> None:
+        """End the recording."""
+        self.stop_trace()
+
+    def prepare_trace(self) -> None:
+        """Make ready for a window; its results take the place of the last one's."""
+        if self.profiler is None or not self.acc_events:
+            self.profiler = _autograd_profile.profile(
+                use_cpu=ProfilerActivity.CPU in self.activities,
+                use_device=self.use_device,
+                record_shapes=self.record_shapes,
+                with_flops=self.with_flops,
+                profile_memory=self.profile_memory,
+                with_stack=self.with_stack,
+                with_modules=self.with_modules,
+                use_kineto=True,
+                experimental_config=self.experimental_config,
+                acc_events=self.acc_events,
+                custom_trace_id_callback=self.custom_trace_id_callback,
+                post_processing_timeout_s=self.post_processing_timeout_s,
+            )
+        self.profiler.custom_trace_id_callback = self.custom_trace_id_callback
+        self.profiler._prepare_trace()
+
+    def start_trace(self) -> None:
+        """Begin to record; prepare_trace() comes first."""
+        profiler = self._ready("starting trace")
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.start()
+        profiler._start_trace(getattr(self, "step_num", 0))
+
+    def stop_trace(self) -> None:
+        """End the window. Nothing happens if it has ended already."""
+        profiler = self._ready("stopping trace")
+        if profiler.recording:
+            profiler._stop_trace()
+            if self.execution_trace_observer is not None:
+                self.execution_trace_observer.stop()
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
+        """Pause or resume the collection of some activities; nothing happens while nothing records."""
+        if self.profiler is not None:
+            self.profiler.toggle_collection_dynamic(enable, activities)
+
+    def _ready(self, purpose: str) -> _autograd_profile.profile:
+        if self.profiler is None:
+            raise AssertionError(f"Profiler must be initialized before {purpose}")
+        return self.profiler
+
+    # ------------------------------------------------------------------ results
+
+    def events(self) -> EventList:
+        """The recorded events in order of start; while recording, those so far."""
+        return self._ready("accessing events").function_events
+
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
+        """The events averaged by name, and if asked by input shapes, by the innermost n frames, by overload."""
+        profiler = self._ready("getting key averages")
+        return profiler.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def export_chrome_trace(self, path: str | os.PathLike[str], use_python_export: bool = False) -> None:
+        """Write the last window as a Kineto trace (JSON, gzipped if the name ends in .gz).
+
+        `use_python_export` leaves out trace_id and host_name, as torch's export of that name does.
+        """
+        store = self._ready("exporting chrome trace").store
+        metadata = {**self.preset_metadata, **self._metadata}
+        exporter("chrome")(store, path, metadata=metadata, brief=use_python_export)
+
+    def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
+        """Write one line per stack, root first, with its metric: input of flame graph tools. Needs with_stack."""
+        self._ready("exporting stacks").export_stacks(path, metric)
+
+    def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:
+        """Write memory in use by category over time: JSON, gzipped, raw events or HTML, by the name's suffix.
+
+        Needs record_shapes, profile_memory and with_stack.
+        """
+        warnings.warn("`export_memory_timeline` is deprecated and will be removed in a future version.",
+                      FutureWarning, stacklevel=2)
+        self.mem_tl = self._memory_profile()
+        export_memory_timeline(self.mem_tl, path, device if device is not None else "cpu")
+
+    def _memory_profile(self) -> MemoryProfile:
+        """Every allocation and free with its category."""
+        missing = [flag for flag in ("record_shapes", "profile_memory", "with_stack") if not getattr(self, flag)]
+        if missing:
+            raise ValueError(f"{', '.join(f'{flag}=True' for flag in missing)} required for memory profiling.")
+        return MemoryProfile(self._ready("getting the memory profile").store)
+
+    # ------------------------------------------------------------------ what is said about a trace
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Put a text under a key at the top level of the trace."""
+        if not isinstance(value, str):
+            raise AttributeError(f"add_metadata: the value must be a str, not {type(value).__name__}")
+        self.add_metadata_json(key, json.dumps(value))
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Put a JSON value, given as text, under a key at the top level of the trace."""
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise TypeError("add_metadata_json: key and value must be str")
+        json.loads(value)
+        self._metadata[key] = value
+
+    def preset_metadata_json(self, key: str, value: str) -> None:
+        """The same, before recording starts."""
+        json.loads(value)
+        self.preset_metadata[key] = value
+
+    def get_trace_id(self) -> str | None:
+        """The id of the current or last window, None before the first."""
+        return self.profiler.trace_id if self.profiler is not None else None
+
+    def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
+        """Take trace ids from a function, from the next window on."""
+        self.custom_trace_id_callback = callback
+
+
+class profile(_KinetoProfile):
+    """Profile a block of code: `with profile(...) as prof: ...`, calling prof.step() after every step of a loop.
+
+    schedule: a function from step number to ProfilerAction, see schedule(). on_trace_ready: called with the profile
+    whenever a window is complete. Results are those of the last complete window. Profiles may be nested: each
+    records everything of its own time. The other arguments are those of _KinetoProfile.
+    """
+
+    def __init__(
+        self,
+        *,
+        activities: Iterable[ProfilerActivity] | None = None,
+        schedule: Schedule | None = None,
+        on_trace_ready: Callable[[profile], Any] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: _ExperimentalConfig | None = None,
+        execution_trace_observer: Any = None,
+        acc_events: bool = False,
+        use_cuda: bool | None = None,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+    ) -> None:
+        chosen = set(supported_activities()) if activities is None else activities
+        if use_cuda is not None:
+            warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2)
+            if use_cuda:
+                chosen = {*chosen, ProfilerActivity.CUDA}
+        super().__init__(
+            activities=chosen,
+            record_shapes=record_shapes,
+            profile_memory=profile_memory,
+            with_stack=with_stack,
+            with_flops=with_flops,
+            with_modules=with_modules,
+            experimental_config=experimental_config,
+            execution_trace_observer=(
+                execution_trace_observer or ExecutionTraceObserver.build_execution_trace_obs_from_env()
+            ),
+            acc_events=acc_events,
+            custom_trace_id_callback=custom_trace_id_callback,
+            post_processing_timeout_s=post_processing_timeout_s,
+        )
+        self.schedule: Schedule = schedule if schedule else record_always
+        self.record_steps = bool(schedule)
+        self.on_trace_ready = on_trace_ready
+        self.step_num = 0
+        self.step_rec_fn: step_function | None = None
+        self.current_action = self._action_of(0)
+        self._running = False
+        self.action_map = {
+            pair: [self._deed(deed) for deed in deeds] for pair, deeds in TRANSITIONS.items()
+        }
+
+    # ------------------------------------------------------------------ start, step, stop
+
+    def __enter__(self) -> profile:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        try:
+            self.stop()
+        finally:
+            KinetoStepTracker.erase_step_count(PROFILER_STEP_NAME)
+            if self.execution_trace_observer is not None:
+                self.execution_trace_observer.cleanup()
+
+    def start(self) -> None:
+        """Begin with what the schedule says for the current step. A profile that runs already just goes on."""
+        if self._running:
+            return
+        KinetoStepTracker.init_step_count(PROFILER_STEP_NAME)
+        self._transit_action(ProfilerAction.NONE, self.current_action)
+        self._running = True
+        self._open_step()
+
+    def stop(self) -> None:
+        """End. What was recorded stays; a second stop() changes nothing."""
+        if not self._running and self.profiler is not None:
+            return
+        self._running = False
+        self._close_step()
+        self._transit_action(self.current_action, None)
+
+    def step(self) -> None:
+        """Say that the next step begins."""
+        self._close_step()
+        action = self._action_of(self.step_num + 1)
+        before, self.current_action = self.current_action, action
+        self.step_num += 1
+        try:
+            if self._running:
+                if self.profiler is not None:
+                    self.profiler._mark_step(self.step_num)
+                self._transit_action(before, action)
+        finally:
+            if self._running:
+                self._open_step()
+        KinetoStepTracker.increment_step(PROFILER_STEP_NAME)
+
+    def _action_of(self, step: int) -> ProfilerAction:
+        action = self.schedule(step)
+        if action is ProfilerAction.DEVICE_STOPPED:
+            raise ValueError("ProfilerAction.DEVICE_STOPPED is set internally by the profiler and must not be returned "
+                             "by a user-provided schedule")
+        return action
+
+    def _open_step(self) -> None:
+        if self.record_steps:
+            self.step_rec_fn = step_function(f"{PROFILER_STEP_NAME}#{self.step_num}")
+            self.step_rec_fn.__enter__()
+
+    def _close_step(self) -> None:
+        if self.step_rec_fn is not None:
+            self.step_rec_fn.__exit__(None, None, None)
+            self.step_rec_fn = None
+
+    def _deed(self, deed: str) -> Callable[[], Any]:
+        if deed.startswith("Incorrect"):
+            return lambda: warnings.warn(deed, stacklevel=4)
+        made: Callable[[], Any] = getattr(self, deed)
+        return made
+
+    def _transit_action(self, before: ProfilerAction, after: ProfilerAction | None) -> None:
+        """Do what lies between two actions. If on_trace_ready raises, the next window is still made ready."""
+        failure: BaseException | None = None
+        for deed in self.action_map.get((before, after), ()):
+            try:
+                deed()
+            except BaseException as error:
+                if deed != self._trace_ready:
+                    raise
+                failure = error
+        if failure is not None:
+            raise failure
+
+    def _trace_ready(self) -> None:
+        if self.on_trace_ready:
+            self.on_trace_ready(self)
+
+    def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
+        """Take trace ids from a function, from the next window on."""
+        super().set_custom_trace_id_callback(callback)
+
+    def get_trace_id(self) -> str | None:
+        """The id of the current or last window, None before the first."""
+        return super().get_trace_id()
+
+
+def tensorboard_trace_handler(
+    dir_name: str, worker_name: str | None = None, use_gzip: bool = False, use_python_export: bool = False
+) -> Callable[[_KinetoProfile], None]:
+    """An on_trace_ready that writes each window where TensorBoard's profiler plugin finds it.
+
+    worker_name: unique among the processes that write to the folder; host name and process id if not given.
+    """
+
+    def handler(prof: _KinetoProfile) -> None:
+        if not os.path.isdir(dir_name):
+            try:
+                os.makedirs(dir_name, exist_ok=True)
+            except OSError as error:
+                raise RuntimeError(f"Can't create directory: {dir_name}") from error
+        worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+        # Nanoseconds, so that two windows of one worker never meet.
+        name = f"{worker}.{time.time_ns()}.pt.trace.json{'.gz' if use_gzip else ''}"
+        prof.export_chrome_trace(os.path.join(dir_name, name), use_python_export)
+
+    return handler
+
+
+def _compatible(config: _ExperimentalConfig | None, with_stack: bool) -> _ExperimentalConfig | None:
+    """The experimental switches, without trace_only where stacks are asked for."""
+    if config is None or not config.trace_only or not with_stack:
+        return config
+    warnings.warn("trace_only=True is incompatible with with_stack=True (stack traces require event post-processing). "
+                  "Disabling trace_only.", stacklevel=4)
+    return _ExperimentalConfig(**{**vars(config), "trace_only": False})

@@ -1,0 +1,9 @@
+"""The torch release whose behaviour this package follows, and what it was not built with."""
+
+from __future__ import annotations
+
+__version__ = "2.13.0"
+cuda = None
+hip = None
+git_version = "Unknown"
+debug = False
