@@ -86,7 +86,7 @@ def _functions(
     methods: dict[tuple[str, str], str] = {}
     # The entry of the op during which nobody listens.
     op_frame: FrameType | None = None
-    # Whether the listener has just come back, and the frames that called it back are still to return.
+    # Whether the listener has just come back, and the function that called it back is still to return.
     settling = False
 
     def describe(function: Any) -> str:
@@ -104,10 +104,8 @@ def _functions(
     def callback(frame: FrameType, event: str, arg: Any) -> None:
         nonlocal op_frame, settling
         if settling:
-            if frame.f_globals is own:
-                return
             settling = False
-            if frame.f_globals is entries:
+            if frame.f_globals is own:
                 return
         if event == "call":
             back = frame.f_back
@@ -118,6 +116,8 @@ def _functions(
                 op_frame = frame
                 setprofile(None)
         elif event == "return":
+            if frame.f_globals is entries:  # its end is the end of the op's row
+                return
             add(None)
             tick(clock())
         elif event == "c_call":
@@ -127,6 +127,11 @@ def _functions(
         else:  # c_return, c_exception
             add(None)
             tick(clock())
+
+    def runs_below(outer: FrameType, frame: FrameType | None) -> bool:
+        while frame is not None and frame is not outer:
+            frame = frame.f_back
+        return frame is outer
 
     def catch_up(frame: FrameType) -> None:
         """An op returned without handing over a row (a mode took the call), so nobody listened since."""
@@ -141,13 +146,15 @@ def _functions(
             nonlocal op_frame, settling
             extend(row)
             frame = getframe(1)
-            if op_frame is frame:
-                op_frame = None
-                settling = True
-                add(None)
-                tick(row[2])
-                setprofile(callback)
-            elif op_frame is not None and op_frame.f_back is None:
+            # The first call of an op compiles its entry and calls it from a stand-in.
+            if op_frame is frame or op_frame is frame.f_back:
+                if op_frame is not None:
+                    op_frame = None
+                    settling = True
+                    add(None)
+                    tick(row[2])
+                    setprofile(callback)
+            elif op_frame is not None and not runs_below(op_frame, frame):
                 catch_up(frame)
 
         return extend_and_listen
@@ -157,13 +164,15 @@ def _functions(
             nonlocal op_frame, settling
             detail(op, start, end, sequence, args)
             frame = getframe(1)
-            if op_frame is frame:
-                op_frame = None
-                settling = True
-                add(None)
-                tick(end)
-                setprofile(callback)
-            elif op_frame is not None and op_frame.f_back is None:
+            # The first call of an op compiles its entry and calls it from a stand-in.
+            if op_frame is frame or op_frame is frame.f_back:
+                if op_frame is not None:
+                    op_frame = None
+                    settling = True
+                    add(None)
+                    tick(end)
+                    setprofile(callback)
+            elif op_frame is not None and not runs_below(op_frame, frame):
                 catch_up(frame)
 
         return detail_and_listen
