@@ -61,8 +61,7 @@ def _signature(op: OpSpec, extras: list[str]) -> tuple[str, list[str]]:
             keyword.append(f"{alias}=None")
             binding.append(f"if {alias} is not None: {name} = {alias}")
         if default == "=REQUIRED":
-            binding.append(f"if {name} is REQUIRED: raise TypeError('{op.schema.name}() missing 1 required positional "
-                           f"arguments: \"{name}\"')")
+            binding.append(f"if {name} is REQUIRED: missing(_op, {name!r})")
         if argument.is_int_list:
             binding.append(f"if {name}.__class__ is int: {name} = ({name},)")
     keyword += extras
@@ -95,11 +94,14 @@ def _plain_value(a: Argument) -> str:
     return name
 
 
-def entry_source(op: OpSpec) -> tuple[str, dict[str, Any]]:
-    """Source of the function `entry`, and the global names it uses."""
+def entry_source(op: OpSpec) -> str:
+    """Source of an op's entry.
+
+    The text names the op only through the free variables `_op`, `_id` and `_kernel`, so that ops with the same
+    signature and the same way of running share one compiled text: `factory(_op, _id, _kernel)` makes the entry.
+    """
     schema = op.schema
-    ident = f"op_{op.id}"
-    constants: dict[str, Any] = {ident: op, f"kernel_{op.id}": op.kernel, "REQUIRED": REQUIRED}
+    ident = "_op"
     tensors = [a for a in schema.arguments if a.is_tensor or a.is_tensor_list]
     args = ", ".join(a.python_name for a in schema.arguments)
     packed = f"({args},)" if args else "()"
@@ -111,6 +113,7 @@ def entry_source(op: OpSpec) -> tuple[str, dict[str, Any]]:
     signature, binding = _signature(op, extras)
 
     text = _Text()
+    text.begin("def factory(_op, _id, _kernel):")
     text.begin(f"def entry({signature}):")
     text.add(*binding)
     text.begin("if watch:")
@@ -134,9 +137,12 @@ def entry_source(op: OpSpec) -> tuple[str, dict[str, Any]]:
     text.add(f"return recover({ident}, {packed}, _error)")
     text.end()
     text.begin("finally:")
-    text.add(f"if _extend is not None: _extend(({op.id}, _start, clock(), _sequence))",
-             f"elif _detail is not None: _detail({op.id}, _start, clock(), _sequence, {packed})")
-    return "\n".join(text.lines) + "\n", constants
+    text.add("if _extend is not None: _extend((_id, _start, clock(), _sequence))",
+             f"elif _detail is not None: _detail(_id, _start, clock(), _sequence, {packed})")
+    text.end()
+    text.end()
+    text.add("return entry")
+    return "\n".join(text.lines) + "\n"
 
 
 def _composite_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list[Argument], args: str) -> None:
@@ -148,12 +154,12 @@ def _composite_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: l
             text.add(f"if _keys and _thread.grad_enabled: return run_in_place({ident}, {packed})")
         text.add("_enabled = _thread.grad_enabled", "_thread.grad_enabled = False")
         text.begin("try:")
-        text.add(f"_result = kernel_{op.id}({args})")
+        text.add(f"_result = _kernel({args})")
         text.end()
         text.add("finally: _thread.grad_enabled = _enabled")
         text.add(f"if _keys and _enabled: attach({ident}, {packed}, _result)", "return _result")
     else:
-        text.add(f"if _keys & 2: return run_kernel({ident}, {packed})", f"return kernel_{op.id}({args})")
+        text.add(f"if _keys & 2: return run_kernel({ident}, {packed})", f"return _kernel({args})")
 
 
 def _kernel_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list[Argument], factory: bool) -> None:
@@ -177,7 +183,7 @@ def _kernel_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list
             text.end()
         else:
             text.add(f"if _keys > 1: {general}")
-    call = f"kernel_{op.id}({', '.join(values)})"
+    call = f"_kernel({', '.join(values)})"
     if schema.mutates:
         _in_place_result(text, op, ident, values, call)
         return
@@ -185,7 +191,7 @@ def _kernel_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list
         text.add(f"return {call}")
         return
     if len(schema.returns) > 1:
-        text.add(f"_result = results_{op.id}(*[make_tensor(o if o.__class__ is ndarray else asarray(o)) for o in {call}])")
+        text.add(f"_result = _op.results(*[make_tensor(o if o.__class__ is ndarray else asarray(o)) for o in {call}])")
     elif schema.returns_list:
         if schema.is_view:
             text.add(f"_result = tuple([make_view(o, {tensors[0].python_name}) for o in {call}])")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import linecache
 from collections import namedtuple
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from .errors import check_tensor_arguments, translate
 from .overloads import packet_function
 from .promotion import as_number, is_number, promote
 from .registry import OpSpec, aten
+from .schema import REQUIRED
 
 _space = vars(namespace)
 
@@ -265,45 +266,59 @@ def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
 # ---------------------------------------------------------------- generated entries
 
 
-def _first_call(*args: Any, _op: OpSpec, **kwargs: Any) -> Any:
-    """Stands in for an entry until its first call."""
-    return materialise(_op)(*args, **kwargs)
+def _stand_in(_op: OpSpec, _id: int, _kernel: Any) -> FunctionType:
+    """A function that compiles its op's entry at the first call and becomes it.
+
+    It closes over the same three variables as an entry, so that the entry's code can take its place.
+    """
+    def entry(*args: Any, **kwargs: Any) -> Any:
+        return materialise(_op, _id, _kernel)(*args, **kwargs)
+
+    return FunctionType(entry.__code__, _space, _op.schema.name, None, entry.__closure__)
+
+
+def missing(op: OpSpec, name: str) -> None:
+    raise TypeError(f'{op.schema.name}() missing 1 required positional arguments: "{name}"')
 
 
 _space.update(
     inf=float("inf"), ndarray=np.ndarray, asarray=np.asarray, f32=dt.float32.np, new=object.__new__, Tensor=Tensor,
     threads=threads, clock=observer.clock, allocation=allocation, allocated=allocated, storage_of=storage_of,
     make_view=make_view, make_tensor=make_tensor, promote=promote, keys_of=keys_of, run_kernel=_run_kernel,
-    recover=recover, run_out=run_out, write_result=write_result, materialise=None, float=float, int=int,
+    recover=recover, run_out=run_out, write_result=write_result, missing=missing, REQUIRED=REQUIRED,
 )
 
 
-def materialise(op: OpSpec) -> FunctionType:
+_factories: dict[str, Any] = {}
+
+
+def materialise(op: OpSpec, ident: int, kernel: Any) -> FunctionType:
     """Compile an op's entry and put it in place of the stand-in, for everybody who holds the function."""
-    source, constants = entry_source(op)
+    source = entry_source(op)
+    factory = _factories.get(source)
+    # Tracebacks and profiles name the op, and `linecache` has the text to show.
     filename = f"<{op.name}{'.' + op.schema.overload if op.schema.overload else ''}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    _space.update(constants)
+    if factory is None:
+        made: dict[str, Any] = {}
+        exec(compile(source, filename, "exec"), _space, made)
+        factory = _factories[source] = made["factory"]
     if len(op.schema.returns) > 1 and not op.composite:
-        _space[f"results_{op.id}"] = result_type_of(op)
-    made: dict[str, Any] = {}
-    exec(compile(source, filename, "exec"), _space, made)
-    entry = made["entry"]
+        op.results = result_type_of(op)
+    entry = factory(op, ident, kernel)
     function = op.call
     assert function is not None
-    function.__code__ = entry.__code__
+    function.__code__ = entry.__code__.replace(co_name=op.schema.name, co_qualname=op.schema.name, co_filename=filename)
     function.__defaults__ = entry.__defaults__
     function.__kwdefaults__ = entry.__kwdefaults__
     return function
 
 
 _space["materialise"] = materialise
-_STAND_IN: CodeType = _first_call.__code__
 
 
 def _on_register(spec: OpSpec) -> None:
-    function = FunctionType(_STAND_IN, _space, spec.schema.name)
-    function.__kwdefaults__ = {"_op": spec}
+    function = _stand_in(spec, spec.id, spec.kernel)
     function.__module__ = "torch"
     spec.call = function
     packet = spec.packet

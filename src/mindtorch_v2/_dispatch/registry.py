@@ -24,7 +24,7 @@ class OpSpec:
 
     __slots__ = ("_derivative_source", "below_autograd", "call", "composite", "derivative", "flops", "id", "kernel",
                  "kernels", "module", "name", "node_name", "nondiff", "packet", "promote",
-                 "promoted", "samples", "schema", "shape", "tags", "takes_out")
+                 "promoted", "results", "samples", "schema", "shape", "tags", "takes_out")
 
     def __init__(self, schema: Schema, kernel: Kernel, *, composite: bool, promote: str | None,
                  promoted: tuple[str, ...] | None, shape: Kernel | None, flops: Kernel | None, nondiff: bool,
@@ -54,6 +54,8 @@ class OpSpec:
         self.takes_out = _takes_out(kernel)
         self.packet: Packet | None = None
         self.call: FunctionType | None = None
+        # What a call with several results returns: a kind of tuple.
+        self.results: Callable[..., Any] | None = None
         self.id = len(observer.op_names)
         observer.op_names.append(self.name)
         observer.op_overloads.append(schema.overload)

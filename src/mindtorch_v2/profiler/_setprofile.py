@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -35,12 +36,15 @@ class Listener:
         self.after_row: Callable[[Callable[[tuple[int, ...]], None]], Callable[[tuple[int, ...]], None]] = _same
         self.after_detail: Callable[[Callable[..., None]], Callable[..., None]] = _same
 
-    def start(self) -> None:
-        """Listen to the calling thread, together with whoever does already."""
+    def prepare(self) -> Callable[[], None]:
+        """Make ready to listen to the calling thread, together with whoever does already.
+
+        What is returned begins it. It is no Python function, so that its own return is not heard.
+        """
         self._previous = sys.getprofile()
         chained = self._previous if callable(self._previous) else None
         self._callback, self._retire, self.after_row, self.after_detail = _functions(*self._stream, chained)
-        sys.setprofile(self._callback)
+        return partial(sys.setprofile, self._callback)
 
     def stop(self) -> None:
         """Listen no more; give the thread back. On another thread it takes effect with that thread's next call."""
@@ -86,7 +90,7 @@ def _functions(
     methods: dict[tuple[str, str], str] = {}
     # The entry of the op during which nobody listens.
     op_frame: FrameType | None = None
-    # Whether the listener has just come back, and the function that called it back is still to return.
+    # Whether the listener has just come back, and the functions that called it back are still to return.
     settling = False
 
     def describe(function: Any) -> str:
@@ -104,9 +108,9 @@ def _functions(
     def callback(frame: FrameType, event: str, arg: Any) -> None:
         nonlocal op_frame, settling
         if settling:
-            settling = False
             if frame.f_globals is own:
                 return
+            settling = False
         if event == "call":
             back = frame.f_back
             place(-1 if back is None else back.f_lasti)

@@ -47,9 +47,12 @@ class PythonWindow:
         self._kept: list[Stretch] | None = None
 
     def begin(self, now: int, frame: FrameType | None) -> None:
-        """Begin a stretch with the stack that `frame` is the top of."""
+        """Begin a stretch with the stack that `frame` is the top of; None: with the frame of this very call,
+        whose return will be heard because the stream flows already.
+        """
         log = self._log
-        self._begun.append((now, *_open_frames(frame), len(log.objects), len(log.places)))
+        opened, places = _open_frames(frame if frame is not None else sys._getframe())
+        self._begun.append((now, opened, places, len(log.objects), len(log.places)))
 
     def stretches(self, end: int | None = None) -> list[Stretch]:
         """What was heard so far."""
@@ -94,10 +97,14 @@ class PythonLog:
     def open(self) -> PythonWindow:
         """Begin a window with the calling thread's stack as it is."""
         window = PythonWindow(self)
-        window.begin(self._clock(), sys._getframe(1))
+        if self._windows:
+            self._windows.append(window)
+            window.begin(self._clock(), None)
+            return window
         self._windows.append(window)
-        if len(self._windows) == 1:
-            self.listener.start()
+        listen = self.listener.prepare()
+        window.begin(self._clock(), sys._getframe())
+        listen()
         return window
 
     def close(self, window: PythonWindow, end: int) -> None:
