@@ -5,8 +5,28 @@
 
 from __future__ import annotations
 
-from . import _surface, accelerator, backends, cuda, mps, npu, version, xpu
-from ._autograd.backward import backward as _backward  # noqa: F401
+from . import (
+    _C,
+    _surface,
+    accelerator,
+    autograd,
+    backends,
+    compiler,
+    cuda,
+    jit,
+    library,
+    mps,
+    nn,
+    npu,
+    optim,
+    overrides,
+    profiler,
+    serialization,
+    utils,
+    version,
+    xpu,
+)
+from . import _settings as _switches
 from ._autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -15,6 +35,7 @@ from ._autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from ._compile import compile
 from ._core import dtype as _dtype
 from ._core.device import device, get_default_device, set_default_device
 from ._core.dtype import can_cast, dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
@@ -32,8 +53,10 @@ from ._core.printing import set_printoptions
 from ._core.size import Size
 from ._core.tensor import Tensor
 from ._dispatch.overload_api import ops
+from .serialization import load, save
 from .version import __version__
 
 globals().update(_dtype.DTYPES)
 globals().update(_dtype.ALIASES)
 globals().update(_surface.functions())
+globals().update({_name: getattr(_switches, _name) for _name in _switches.__all__})

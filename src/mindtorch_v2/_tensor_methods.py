@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ._autograd import backward as _backward
 from ._autograd import graph
 from ._autograd.node import Handle
 from ._core import dtype as dt
-from ._core.device import device as Device
 from ._core.keys import AUTOGRAD
-from ._core.memory_format import contiguous_format, memory_format
 from ._core.printing import tensor_repr
 from ._core.tensor import Tensor
 from ._dispatch import interception
@@ -150,121 +146,7 @@ PROPERTIES["requires_grad"] = property(lambda self: self._keys & AUTOGRAD != 0, 
 PROPERTIES["data"] = property(lambda self: aten.detach(self), _set_data)
 
 
-# ---------------------------------------------------------------- conversion
-
-
-@method
-def contiguous(self: Tensor, memory_format: Any = contiguous_format) -> Tensor:
-    return self if is_contiguous(self, memory_format) else aten.contiguous(self, memory_format=memory_format)
-
-
-@method
-def is_contiguous(self: Tensor, memory_format: Any = contiguous_format) -> bool:
-    if memory_format is contiguous_format:
-        return self._array.flags.c_contiguous
-    return np.moveaxis(self._array, 1, -1).flags.c_contiguous
-
-
-@method
-def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """to(dtype), to(device), to(device, dtype), to(other), each with non_blocking, copy, memory_format."""
-    kwargs = dict(kwargs)
-    for name, value in zip(("first", "second", "non_blocking", "copy"), args, strict=False):
-        if isinstance(value, Tensor):
-            kwargs.update(dtype=value.dtype, device=value.device)
-        elif isinstance(value, dt.dtype):
-            kwargs["dtype"] = value
-        elif isinstance(value, str | Device):
-            kwargs["device"] = Device(value) if isinstance(value, str) else value
-        elif isinstance(value, memory_format):
-            kwargs["memory_format"] = value
-        elif isinstance(value, bool):
-            kwargs["non_blocking" if name in ("first", "second", "non_blocking") else "copy"] = value
-        else:
-            raise TypeError(f"to() received an invalid combination of arguments - got ({type(value).__name__})")
-    return aten.to(self, **kwargs)
-
-
-def _converter(name: str, dtype: dt.dtype) -> None:
-    def convert(self: Tensor) -> Tensor:
-        return aten.to(self, dtype=dtype)
-
-    convert.__name__ = name
-    METHODS[name] = convert
-
-
-for _name, _dtype in (("float", dt.float32), ("double", dt.float64), ("half", dt.float16), ("bfloat16", dt.bfloat16),
-                      ("int", dt.int32), ("long", dt.int64), ("short", dt.int16), ("char", dt.int8), ("byte", dt.uint8),
-                      ("bool", dt.bool_)):
-    _converter(_name, _dtype)
-
-
-@method
-def item(self: Tensor) -> Any:
-    return aten.item(self)
-
-
-@method
-def tolist(self: Tensor) -> Any:
-    return self._array.tolist()
-
-
-@method
-def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
-    if self._keys & AUTOGRAD and not force:
-        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-    return self._array
-
-
-@method
-def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    return np.array(numpy(self), dtype=dtype, copy=copy)
-
-
-@method
-def type(self: Tensor, dtype: Any = None) -> Any:
-    if dtype is None:
-        return f"torch.{self.dtype.scalar_name}Tensor"
-    return aten.to(self, dtype=dtype)
-
-
-@method
-def __float__(self: Tensor) -> float:
-    return float(aten.item(self))
-
-
-@method
-def __int__(self: Tensor) -> int:
-    return int(aten.item(self))
-
-
-@method
-def __index__(self: Tensor) -> int:
-    if self._array.dtype.kind not in "iub" or self._array.size != 1:
-        raise TypeError("only integer tensors of a single element can be converted to an index")
-    return int(aten.item(self))
-
-
-@method
-def __bool__(self: Tensor) -> bool:
-    if self._array.size != 1:
-        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous" if self._array.size else
-                           "Boolean value of Tensor with no values is ambiguous")
-    return bool(aten.item(self))
-
-
-@method
-def __len__(self: Tensor) -> int:
-    if not self._array.ndim:
-        raise TypeError("len() of a 0-d tensor")
-    return self._array.shape[0]
-
-
-@method
-def __iter__(self: Tensor) -> Any:
-    if not self._array.ndim:
-        raise TypeError("iteration over a 0-d tensor")
-    return iter(aten.unbind(self, 0))
+# ---------------------------------------------------------------- text and shorthands
 
 
 @method

@@ -130,8 +130,8 @@ class Generator:
         if array.dtype != np.uint8:
             raise TypeError("RNG state must be a torch.ByteTensor")
         if array.size != _STATE_WORDS * 8:
-            raise RuntimeError("Expected either a CPUGeneratorImplStateLegacy of size 5048 or a CPUGeneratorImplState of "
-                               f"size {_STATE_WORDS * 8} but found the input RNG state size to be {array.size}")
+            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {_STATE_WORDS * 8} but found the input RNG "
+                               f"state size to be {array.size}")
         state = np.ascontiguousarray(array).reshape(-1).view(np.uint64)
         position = int(state[2])
         if position > _BLOCK or state.view(np.int32)[3] != 1:
@@ -263,10 +263,10 @@ def as_seed(seed: Any) -> int:
     if isinstance(seed, Tensor):
         seed = seed._array.item()
     if isinstance(seed, bool) or not hasattr(seed, "__index__"):
-        raise TypeError(f"manual_seed expected a long, but got {type(seed).__name__}")
+        raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
     number = int(seed)
     if not -(2**63) <= number < 2**64:
-        raise RuntimeError("Overflow when unpacking long long")
+        raise ValueError("Overflow when unpacking long long")
     return number % 2**64
 
 

@@ -324,7 +324,8 @@ def _on_register(spec: OpSpec) -> None:
     packet = spec.packet
     assert packet is not None
     packet.function = function if len(packet.overloads) == 1 else packet_function(packet)
-    setattr(aten, spec.schema.name, packet.function)
+    if "::" not in spec.schema.name:
+        setattr(aten, spec.schema.name, packet.function)
 
 
 registry.on_register.append(_on_register)

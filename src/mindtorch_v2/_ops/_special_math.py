@@ -223,8 +223,9 @@ def _lgamma_positive(x: np.ndarray) -> np.ndarray:
         product = np.where(above, product * reduced, product)
     below = reduced < 1
     logs = np.where(below, -np.log(reduced), np.log(product))
-    reduced = np.where(below, reduced + 1, reduced)
-    near = (reduced - 1) * (reduced - 2) * chebyshev(_LGAMMA, 2 * reduced - 3)
+    # (x - 1)(x - 2) at x + 1 is x (x - 1): adding 1 first would round away what the zeros at 1 and 2 are made of.
+    zeros = np.where(below, reduced * (reduced - 1), (reduced - 1) * (reduced - 2))
+    near = zeros * chebyshev(_LGAMMA, np.where(below, 2 * reduced - 1, 2 * reduced - 3))
     return np.where(small, near + logs, stirling)
 
 

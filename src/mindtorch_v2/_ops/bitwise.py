@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
 
 
@@ -11,38 +12,95 @@ def _integers(make):
     return [(make.ints(20, 3, 4), make.ints(5, 3, 4))]
 
 
-for _name, _ufunc in (("bitwise_and", np.bitwise_and), ("bitwise_or", np.bitwise_or), ("bitwise_xor", np.bitwise_xor)):
-    op(f"{_name}.Tensor(Tensor self, Tensor other) -> Tensor", _ufunc, promote="same", nondiff=True, inplace=True,
+def _with_number(make):
+    return [(make.ints(20, 3, 4), 3)]
+
+
+def _of_number(make):
+    return [(3, make.ints(5, 3, 4))]
+
+
+def _check(name, array):
+    if array.dtype.kind not in "iub":
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dt.from_numpy(array.dtype).scalar_name}'")
+
+
+def _bits(name, ufunc):
+    def kernel(self, other, out=None):
+        try:
+            return ufunc(self, other, out)
+        except TypeError:
+            _check(name, self)
+            raise
+
+    op(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", kernel, promote="same", nondiff=True, inplace=True,
        samples=_integers)
+    op(f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", lambda self, other: kernel(other, self),
+       promote="same", promoted=("self", "other"), nondiff=True, samples=_of_number)
+
+
+for _name, _ufunc in (("and", np.bitwise_and), ("or", np.bitwise_or), ("xor", np.bitwise_xor)):
+    _bits(f"bitwise_{_name}", _ufunc)
 
 op("bitwise_not(Tensor self) -> Tensor", np.invert, promote="same", nondiff=True, inplace=True,
    samples=lambda make: [(make.ints(20, 3, 4),)])
 
+# ---------------------------------------------------------------- shifts
 
-def _shift(name, ufunc, overload):
-    """A shift of more bits than there are gives 0 (or the sign) in torch and anything in C."""
+
+def _shifted(name, ufunc):
+    """A shift by more bits than there are gives 0 (or the sign) in torch and anything in C."""
     def kernel(self, other, out=None):
-        bits = self.dtype.itemsize * 8
+        _check(name, self)
         made = ufunc(self, other, out)
-        beyond = (np.asarray(other) < 0) | (np.asarray(other) >= bits)
-        if beyond.any():
-            flood = 0 if ufunc is np.left_shift else np.where(self < 0, -1, 0).astype(self.dtype)
-            if out is None:
-                return np.where(beyond, flood, made).astype(self.dtype)
-            np.copyto(out, flood, where=beyond, casting="unsafe")
-        return made
+        beyond = (np.asarray(other) < 0) | (np.asarray(other) >= self.dtype.itemsize * 8)
+        if not beyond.any():
+            return made
+        flood = 0 if ufunc is np.left_shift else np.where(self < 0, -1, 0)
+        if out is None:
+            return np.where(beyond, flood, made).astype(self.dtype)
+        np.copyto(out, flood, where=beyond, casting="unsafe")
+        return out
 
-    op(f"{name}{overload}(Tensor self, Tensor other) -> Tensor", kernel, promote="same", nondiff=True,
-       inplace=not name.startswith("__"), samples=_integers)
+    return kernel
 
 
-_shift("bitwise_left_shift", np.left_shift, ".Tensor")
-_shift("bitwise_right_shift", np.right_shift, ".Tensor")
-_shift("__lshift__", np.left_shift, ".Tensor")
-_shift("__rshift__", np.right_shift, ".Tensor")
+for _name, _ufunc in (("left", np.left_shift), ("right", np.right_shift)):
+    _kernel = _shifted(f"bitwise_{_name}_shift", _ufunc)
+    op(f"bitwise_{_name}_shift.Tensor(Tensor self, Tensor other) -> Tensor", _kernel, promote="same", nondiff=True,
+       inplace=True, samples=_integers)
+    op(f"bitwise_{_name}_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+       lambda self, other, kernel=_kernel: kernel(np.array(self, other.dtype), other), promote="same",
+       promoted=("self", "other"), nondiff=True, samples=_of_number)
+    op(f"__{_name[0]}shift__.Tensor(Tensor self, Tensor other) -> Tensor", _kernel, promote="same", nondiff=True,
+       samples=_integers)
+
+# ---------------------------------------------------------------- operators
+
+
+def _operator(symbol, name):
+    """`a & b` and `a &= b`: torch records the operator around the op."""
+    for overload, kind, samples in (("Tensor", "Tensor", _integers), ("Scalar", "Scalar", _with_number)):
+        composite(f"__{symbol}__.{overload}(Tensor self, {kind} other) -> Tensor",
+                  lambda self, other: getattr(aten, name)(self, other), samples=samples)
+        composite(f"__i{symbol}__.{overload}(Tensor(a!) self, {kind} other) -> Tensor(a!)",
+                  lambda self, other: getattr(aten, name + "_")(self, other), samples=samples)
+
 
 for _name in ("and", "or", "xor"):
-    composite(f"__{_name}__.Tensor(Tensor self, Tensor other) -> Tensor",
-              lambda self, other, name=f"bitwise_{_name}": getattr(aten, name)(self, other), samples=_integers)
-    composite(f"__i{_name}__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
-              lambda self, other, name=f"bitwise_{_name}_": getattr(aten, name)(self, other), samples=_integers)
+    _operator(_name, f"bitwise_{_name}")
+
+for _name, _long in (("lshift", "bitwise_left_shift"), ("rshift", "bitwise_right_shift")):
+    for _overload in ("Tensor", "Scalar"):
+        composite(f"__i{_name}__.{_overload}(Tensor(a!) self, {_overload} other) -> Tensor(a!)",
+                  lambda self, other, name=_long: getattr(aten, name + "_")(self, other),
+                  samples=_integers if _overload == "Tensor" else _with_number)
+
+
+def _reversed(name):
+    return lambda self, other: getattr(aten, name)(other, self)
+
+
+OPERATORS = {"__rlshift__": _reversed("bitwise_left_shift"), "__rrshift__": _reversed("bitwise_right_shift"),
+             "__rand__": _reversed("bitwise_and"), "__ror__": _reversed("bitwise_or"),
+             "__rxor__": _reversed("bitwise_xor")}

@@ -16,9 +16,22 @@ def truth_like(self, *_rest):
     return self._array.shape, _BOOL
 
 
-for _name, _ufunc in (("eq", np.equal), ("ne", np.not_equal), ("lt", np.less), ("le", np.less_equal),
-                      ("gt", np.greater), ("ge", np.greater_equal)):
-    op(f"{_name}.Tensor(Tensor self, Tensor other) -> Tensor", _ufunc, promote="compare", nondiff=True, inplace=True)
+op("eq.Tensor(Tensor self, Tensor other) -> Tensor", np.equal, promote="compare", nondiff=True, inplace=True)
+op("ne.Tensor(Tensor self, Tensor other) -> Tensor", np.not_equal, promote="compare", nondiff=True, inplace=True)
+
+
+def _ordered(name, ufunc):
+    """Which of two comes first; NumPy has an order of complex numbers, torch has none."""
+    def kernel(self, other, out=None):
+        if self.dtype.kind == "c":
+            raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dt.from_numpy(self.dtype).scalar_name}'")
+        return ufunc(self, other, out)
+
+    op(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", kernel, promote="compare", nondiff=True, inplace=True)
+
+
+for _name, _ufunc in (("lt", np.less), ("le", np.less_equal), ("gt", np.greater), ("ge", np.greater_equal)):
+    _ordered(_name, _ufunc)
 
 for _name, _ufunc in (("logical_and", np.logical_and), ("logical_or", np.logical_or), ("logical_xor", np.logical_xor)):
     op(f"{_name}(Tensor self, Tensor other) -> Tensor", _ufunc, promote="compare", nondiff=True, inplace=True)
@@ -79,9 +92,6 @@ composite("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-0
 
 @op("equal(Tensor self, Tensor other) -> bool", nondiff=True)
 def equal(self, other):
-    if self.dtype != other.dtype:
-        raise RuntimeError("Expected object of data type "
-                           f"{dt.from_numpy(self.dtype).name} but got {dt.from_numpy(other.dtype).name} for 'other'")
     return self.shape == other.shape and bool((self == other).all())
 
 
@@ -104,6 +114,7 @@ def where(condition, self, other):
 where.vjp(self=lambda g, condition: aten.where(condition, g, 0.0),
           other=lambda g, condition: aten.where(condition, 0.0, g))
 
+
 @op("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", inplace=True,
     shape=lambda self, mask, value: (np.broadcast_shapes(self._array.shape, mask._array.shape), self._array.dtype),
     samples=lambda make: [(make(3, 4), make.bools(3, 4), 0.5), (make(3, 4), make.bools(4), 0.5)])
@@ -111,8 +122,6 @@ def masked_fill(self, mask, value, out=None):
     if mask.dtype is not _BOOL:
         raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype "
                            f"{dt.from_numpy(mask.dtype).scalar_name}")
-    if self.dtype.kind in "iub" and isinstance(value, float) and not value.is_integer():
-        raise RuntimeError(f"value cannot be converted to type {dt.from_numpy(self.dtype).cpp_name} without overflow")
     if out is None:
         return np.where(mask, _array(value, self.dtype), self)
     np.copyto(out, _array(value, self.dtype), where=mask)

@@ -1,13 +1,21 @@
-"""Copies, conversions, and leaving the world of tensors."""
+"""Copies and conversions between dtypes, devices and memory formats."""
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
+from .._core.device import device as Device
+from .._core.keys import META
 from .._core.memory_format import contiguous_format, preserve_format
-from .._core.tensor import make_alias
+from .._core.tensor import make_alias, make_meta, make_tensor
+from .._dispatch.errors import broadcast_mismatch
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first, np_dtype
+from ._factory import check_options, laid_out, like
+
+_CPU = Device("cpu")
 
 
 def dense_copy(array):
@@ -15,24 +23,25 @@ def dense_copy(array):
     return array.copy("C" if array.flags.c_contiguous else "K")
 
 
+def in_format(array, memory_format):
+    """A copy in a memory format; None keeps the order of dims."""
+    if memory_format is None or memory_format is preserve_format:
+        return dense_copy(array)
+    if memory_format is contiguous_format:
+        return array.copy("C")
+    made = laid_out(array.shape, array.dtype, memory_format)
+    made[...] = array
+    return made
+
+
 @op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", shape=like_first)
 def clone(self, memory_format):
-    if memory_format is None or memory_format is preserve_format:
-        return dense_copy(self)
-    if memory_format is contiguous_format:
-        return self.copy("C")
-    return channels_last_copy(self)
+    if memory_format is None:
+        return self.copy("C" if self.flags.c_contiguous else "K")
+    return in_format(self, memory_format)
 
 
 clone.vjp(self=lambda g: g)
-
-
-def channels_last_copy(array):
-    """A copy whose dim 1 lies innermost in memory."""
-    if array.ndim not in (4, 5):
-        raise RuntimeError(f"required rank {4} tensor to use channels_last format")
-    moved = np.ascontiguousarray(np.moveaxis(array, 1, -1))
-    return np.moveaxis(moved, -1, 1)
 
 
 @composite("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
@@ -43,22 +52,85 @@ def contiguous(self, memory_format):
 @op("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)")
 def copy_(self, src, non_blocking):
     try:
+        if src.dtype.kind == "c" and self.dtype.kind != "c":
+            src = _real_part(src)
         np.copyto(self, src, "unsafe")
     except ValueError:
-        raise RuntimeError(f"The size of tensor a ({self.shape[-1] if self.ndim else 1}) must match the size of tensor b "
-                           f"({src.shape[-1] if src.ndim else 1}) at non-singleton dimension {max(self.ndim - 1, 0)}") \
-            from None
+        if broadcast_mismatch([self.shape, src.shape]) is None:
+            raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape "
+                               f"{list(np.broadcast_shapes(self.shape, src.shape))}") from None
+        raise RuntimeError(broadcast_mismatch([self.shape, src.shape])) from None
 
 
 copy_.vjp(self=lambda g: aten.zeros_like(g), src=lambda g: g)
 
 
+@op("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", shape=like_first)
+def copy(self, src, non_blocking):
+    made = like(self, self.dtype)
+    copy_.kernel(made, src, non_blocking)
+    return made
+
+
+copy.vjp(self=lambda g: aten.zeros_like(g), src=lambda g: g)
+
+
+# ---------------------------------------------------------------- filling
+
+
 @op("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)")
 def fill_(self, value):
-    self.fill(value if self.dtype.kind != "b" else bool(value))
+    try:
+        self.fill(value)
+    except (OverflowError, TypeError):
+        _fill_checked(self, value)
+
+
+def _fill_checked(array, value):
+    """Fill with a number that NumPy does not take for this dtype, under torch's rules."""
+    if isinstance(value, complex) and array.dtype.kind != "c":
+        raise RuntimeError("value cannot be converted to type float without overflow")
+    if array.dtype.kind in "iu":
+        number = int(value)
+        if array.dtype.kind == "i" or number > np.iinfo(array.dtype).max:
+            raise RuntimeError(f"value cannot be converted to type {array.dtype.name}_t without overflow")
+        array.fill(number % (1 << 8 * array.itemsize))
+    else:
+        array.fill(array.dtype.type(value))
 
 
 fill_.vjp(self=lambda g: aten.zeros_like(g))
+
+
+@op("fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)")
+def fill_tensor(self, value):
+    if value.ndim:
+        raise RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with "
+                           f"{value.ndim} dimensions.")
+    np.copyto(self, value, "unsafe")
+
+
+fill_tensor.vjp(self=lambda g: aten.zeros_like(g), value=lambda g: g.sum())
+
+
+def _filled_copy(self, value):
+    made = like(self, self.dtype)
+    fill_.kernel(made, value)
+    return made
+
+
+op("fill.Scalar(Tensor self, Scalar value) -> Tensor", _filled_copy, shape=like_first,
+   samples=lambda make: [(make(3, 4), 0.5)]).vjp(self=lambda g: aten.zeros_like(g))
+
+
+@op("fill.Tensor(Tensor self, Tensor value) -> Tensor", shape=like_first, samples=lambda make: [(make(3, 4), make())])
+def fill_with_tensor(self, value):
+    made = like(self, self.dtype)
+    fill_tensor.kernel(made, value)
+    return made
+
+
+fill_with_tensor.vjp(self=lambda g: aten.zeros_like(g), value=lambda g: g.sum())
 
 
 @op("zero_(Tensor(a!) self) -> Tensor(a!)")
@@ -69,23 +141,114 @@ def zero_(self):
 zero_.vjp(self=lambda g: aten.zeros_like(g))
 
 
-@op("_to_copy(Tensor self, *, ScalarType? dtype=None, Device? device=None, MemoryFormat? memory_format=None) -> Tensor",
-    node="ToCopyBackward0",
-    shape=lambda self, dtype, device, memory_format: (self._array.shape, np_dtype(dtype, self._array.dtype)))
-def to_copy(self, dtype, device, memory_format):
-    return self.astype(np_dtype(dtype, self.dtype), order="K", copy=True)
+# ---------------------------------------------------------------- conversion
+
+
+def _real_part(array):
+    warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=4)
+    return array.real
+
+
+def converted(array, target):
+    """A new array of another dtype; what does not fit is no error, as in C."""
+    kind = array.dtype.kind
+    if kind == "c" and target.kind not in "cb":
+        array = _real_part(array)
+        kind = "f"
+    if kind in "fV" and (target.kind in "iu" or target.itemsize < array.itemsize):
+        with np.errstate(all="ignore"):
+            return array.astype(target, order="K", copy=True)
+    return array.astype(target, order="K", copy=True)
+
+
+@composite("_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+           "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+           samples=lambda make: [(make(3, 4),)])
+def to_copy(self, dtype, layout, device, pin_memory, non_blocking, memory_format):
+    check_options(layout, pin_memory)
+    array = self._array
+    target = np_dtype(dtype, array.dtype)
+    if device is not None and device is not _CPU or self._keys > 1:
+        return _to_device(self, dtype, target, device, non_blocking, memory_format)
+    if target is array.dtype:
+        return make_tensor(in_format(array, memory_format))
+    made = converted(array, target)
+    if memory_format is not None and memory_format is not preserve_format:
+        made = in_format(made, memory_format)
+    return make_tensor(made)
 
 
 to_copy.vjp(self=lambda g, self_dtype: g.to(self_dtype))
 
 
-@composite("to(Tensor(a) self, *, ScalarType? dtype=None, Device? device=None, bool non_blocking=False, bool copy=False, "
-           "MemoryFormat? memory_format=None) -> Tensor(a)")
-def to(self, dtype, device, non_blocking, copy, memory_format):
-    same = (dtype is None or np_dtype(dtype) == self._array.dtype) and (device is None or device == self.device)
-    if same and not copy and memory_format is None:
+def _to_device(tensor, dtype, target, device, non_blocking, memory_format):
+    """To or from a device that is not the CPU: a backend registers how with `kernel_for`."""
+    wanted = tensor.device if device is None else Device(device)
+    for place in (wanted.type, tensor.device.type):
+        kernel = to_copy.kernels.get(place)
+        if kernel is not None:
+            return kernel(tensor, dtype, wanted, non_blocking, memory_format)
+    if wanted.type == "meta":
+        shape, item = tensor._array.shape, tensor._array.itemsize
+        strides = tuple(s // item * target.itemsize for s in tensor._array.strides)
+        return make_meta(shape, target, strides)
+    if tensor._keys & META:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    if wanted.type == "cpu":
+        return make_tensor(in_format(converted(tensor._array, target), memory_format))
+    raise AssertionError(f"Torch not compiled with {wanted.type.upper()} enabled")
+
+
+def _to(self, dtype, device, layout, pin_memory, non_blocking, copy, memory_format):
+    """What every form of `to` does: the tensor itself if it is so already, else a copy."""
+    array = self._array
+    if not copy and (dtype is None or np_dtype(dtype) is array.dtype) \
+            and (device is None or Device(device) is self.device) \
+            and (memory_format is None or in_memory_format(array, memory_format)):
         return self
-    return aten._to_copy(self, dtype=dtype, device=device, memory_format=memory_format)
+    return aten._to_copy(self, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory,
+                         non_blocking=non_blocking, memory_format=memory_format)
+
+
+def in_memory_format(array, memory_format):
+    """Whether an array lies in memory as a format demands."""
+    if memory_format is contiguous_format:
+        return array.flags.c_contiguous
+    if memory_format is preserve_format:
+        return True
+    return array.ndim > 2 and array.transpose(0, *range(2, array.ndim), 1).flags.c_contiguous
+
+
+_REST = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
+
+
+@composite(f"to.device(Tensor(a) self, Device device, ScalarType dtype, {_REST}", samples=lambda make: [])
+def to_device(self, device, dtype, non_blocking, copy, memory_format):
+    return _to(self, dtype, device, None, None, non_blocking, copy, memory_format)
+
+
+@composite(f"to.dtype(Tensor(a) self, ScalarType dtype, {_REST}", samples=lambda make: [])
+def to_dtype(self, dtype, non_blocking, copy, memory_format):
+    return _to(self, dtype, None, None, None, non_blocking, copy, memory_format)
+
+
+@composite(f"to.other(Tensor(a) self, Tensor other, {_REST}", samples=lambda make: [(make(3, 4), make(3, 4))])
+def to_other(self, other, non_blocking, copy, memory_format):
+    return _to(self, other.dtype, other.device, None, None, non_blocking, copy, memory_format)
+
+
+@composite("to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+           f"bool? pin_memory=None, {_REST}", samples=lambda make: [(make(3, 4),)])
+def to_dtype_layout(self, dtype, layout, device, pin_memory, non_blocking, copy, memory_format):
+    return _to(self, dtype, device, layout, pin_memory, non_blocking, copy, memory_format)
+
+
+@composite("type_as(Tensor self, Tensor other) -> Tensor")
+def type_as(self, other):
+    return to_dtype_layout(self, dtype=other.dtype, device=other.device)
+
+
+# ---------------------------------------------------------------- out of history, out of tensors
 
 
 @composite("detach(Tensor(a) self) -> Tensor(a)", nondiff=True)
@@ -93,9 +256,19 @@ def detach(self):
     return make_alias(self._array, self)
 
 
+@composite("lift_fresh(Tensor(a) self) -> Tensor(a)")
+def lift_fresh(self):
+    return self
+
+
 @op("_local_scalar_dense(Tensor self) -> Scalar", nondiff=True)
 def local_scalar_dense(self):
     return self.item()
+
+
+@local_scalar_dense.kernel_for("meta")
+def _local_scalar_of_meta(self):
+    raise RuntimeError("Tensor.item() cannot be called on meta tensors")
 
 
 @composite("item(Tensor self) -> Scalar")
@@ -103,3 +276,11 @@ def item(self):
     if self._array.size != 1:
         raise RuntimeError(f"a Tensor with {self._array.size} elements cannot be converted to Scalar")
     return aten._local_scalar_dense(self)
+
+
+@composite("is_nonzero(Tensor self) -> bool")
+def is_nonzero(self):
+    if self._array.size != 1:
+        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous" if self._array.size else
+                           "Boolean value of Tensor with no values is ambiguous")
+    return bool(aten.item(self))

@@ -185,8 +185,8 @@ def array_of(data: Any, dtype: dt.dtype | None) -> np.ndarray:
 
 def _from_anything(data: Any, dtype: dt.dtype | None) -> np.ndarray:
     """The long way, for data that NumPy would take apart in another manner."""
-    kind = dtype or _inferred(data) or dt.get_default_dtype()
     shape = _shape_of(data)
+    kind = dtype or _inferred(data) or dt.get_default_dtype()
     numbers: list[Any] = []
     _flatten(data, shape, 0, numbers)
     return _filled(numbers, kind).reshape(shape)
@@ -271,9 +271,9 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
         raise TypeError(f"expected np.ndarray (got {name})")
     if not ndarray.flags.writeable:
         warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This "
-                      "means writing to this tensor will result in undefined behavior. You may want to copy the array to "
-                      "protect its data or make it writable before converting it to a tensor. This type of warning will "
-                      "be suppressed for the rest of this program.", UserWarning, stacklevel=2)
+                      "means writing to this tensor will result in undefined behavior. You may want to copy the array "
+                      "to protect its data or make it writable before converting it to a tensor. This type of warning "
+                      "will be suppressed for the rest of this program.", UserWarning, stacklevel=2)
     return _external(ndarray)
 
 
@@ -301,8 +301,8 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     if view.readonly:
         warnings.warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. This means "
                       "you can write to the underlying (supposedly non-writable) buffer using the tensor. You may want "
-                      "to copy the buffer to protect its data or make it writable before converting it to a tensor. This "
-                      "type of warning will be suppressed for the rest of this program.", UserWarning, stacklevel=2)
+                      "to copy the buffer to protect its data or make it writable before converting it to a tensor. "
+                      "This type of warning will be suppressed for the rest of this program.", UserWarning, stacklevel=2)
     return _finish(make_external(np.frombuffer(buffer, kind.np, count, offset)), requires_grad)
 
 

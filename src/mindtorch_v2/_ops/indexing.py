@@ -11,16 +11,16 @@ from .._core import dtype as dt
 from .._core.tensor import Tensor, make_external, make_tensor
 from .._dispatch.registry import aten
 from .view import alias as _alias_op
-from .view import select as _select_op
-from .view import slice_ as _slice_op
 from .view import unsqueeze as _unsqueeze_op
+from .view_parts import END as _END
+from .view_parts import select as _select_op
+from .view_parts import slice_ as _slice_op
 
 _select = _select_op.call
 _slice = _slice_op.call
 _unsqueeze = _unsqueeze_op.call
 _alias = _alias_op.call
 
-_END = 9223372036854775807  # where a slice ends that names no end, as torch writes it
 _BOOL = np.dtype(np.bool_)
 _UINT8 = np.dtype(np.uint8)
 _FULL = slice(None)
@@ -106,23 +106,36 @@ def _truth(value: bool) -> Tensor:
     return make_tensor(np.zeros(1 if value else 0, np.int64))
 
 
-def _apply(self: Tensor, indices: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | None]]:
-    """Do all that views can do; what is left are tensors to index with, one per dim or mask."""
-    ndim = self._array.ndim
-    normal = [_normal(index) for index in indices]
+def _dims_used(indices: Sequence[Any]) -> int:
+    """How many dims of a tensor the indices stand for."""
     used = 0
-    for index in normal:
+    for index in indices:
         if isinstance(index, Tensor):
             used += index._array.ndim if _is_mask(index._array) else 1
         elif index.__class__ is int or index.__class__ is slice:
             used += 1
+    return used
+
+
+def _apply(self: Tensor, indices: Sequence[Any]) -> tuple[Tensor, list[Tensor | None]]:
+    """Do all that views can do; what is left are tensors to index with, one per dim or mask."""
+    ndim = self._array.ndim
+    used = 0
+    for index in indices:
+        kind = index.__class__
+        if kind is int or kind is slice:
+            used += 1
+        elif index is not None and index is not Ellipsis:
+            indices = [_normal(index) for index in indices]
+            used = _dims_used(indices)
+            break
     if used > ndim:
         raise IndexError(f"too many indices for tensor of dimension {ndim}")
     dim = 0
     left: list[Tensor | None] = []
     covered = 0  # dims that the entries of `left` stand for
     result = self
-    for position, index in enumerate(normal):
+    for position, index in enumerate(indices):
         kind = index.__class__
         if kind is slice:
             if index != _FULL:
@@ -136,17 +149,18 @@ def _apply(self: Tensor, indices: tuple[Any, ...]) -> tuple[Tensor, list[Tensor 
             result = _unsqueeze(result, dim)
             dim += 1
             continue
-        if isinstance(index, Tensor) and not index._array.ndim and index._array.dtype.kind in "iub":
-            # A 0-d tensor is read: an int selects, a bool is a bool.
-            if _is_mask(index._array):
+        if kind is not int:
+            if kind is bool:
                 result = _unsqueeze(result, dim)
-                index = _truth(bool(aten.item(index)))
-            else:
-                index = aten.item(index)
-                kind = int
-        elif kind is bool:
-            result = _unsqueeze(result, dim)
-            index = _truth(index)
+                index = _truth(index)
+            elif not index._array.ndim and index._array.dtype.kind in "iub":
+                # A 0-d tensor is read: an int selects, a bool is a bool.
+                if _is_mask(index._array):
+                    result = _unsqueeze(result, dim)
+                    index = _truth(bool(aten.item(index)))
+                else:
+                    index = aten.item(index)
+                    kind = int
         if kind is int:
             n = result._array.shape[dim]
             if not -n <= index < n:

@@ -1,167 +1,179 @@
-"""Losses."""
+"""Losses of the difference between input and target: squared, absolute, and what lies between."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from .._dispatch.registry import aten, composite, op
-from ._common import like_first, normal_dim
+from ._half import in_float32
 
 NONE, MEAN, SUM = range(3)
 
 
-def _reduced(values, reduction):
+def reduced(values: np.ndarray, reduction: int) -> np.ndarray:
+    """A kernel's losses, averaged or summed as `reduction` says."""
     if reduction == NONE:
         return values
-    return values.mean(dtype=values.dtype) if reduction == MEAN else values.sum(dtype=values.dtype)
+    total = np.add.reduce(values, None)
+    return total if reduction == SUM else np.divide(total, values.dtype.type(values.size))
 
 
-def _loss_shape(self, target, reduction, *_):
+def reduced_in_ops(values, reduction):
+    """The same for losses that are composed of ops."""
+    if reduction == NONE:
+        return values
+    return aten.mean(values) if reduction == MEAN else aten.sum(values)
+
+
+def mean_factor(count: int, reduction: int) -> float:
+    """What each element's slope is multiplied by on the way back through the reduction."""
+    return 1.0 / max(count, 1) if reduction == MEAN else 1.0
+
+
+def loss_shape(self, target, reduction, *_):
     shape = np.broadcast_shapes(self._array.shape, target._array.shape) if reduction == NONE else ()
     return shape, self._array.dtype
 
 
+def grad_shape(grad_output, self, target, *_):
+    return np.broadcast_shapes(self._array.shape, target._array.shape), self._array.dtype
+
+
+def _backward_samples(make, *extra):
+    return [(make(3, 4), make(3, 4), make(3, 4), NONE, *extra), (make(), make(3, 4), make(3, 4), MEAN, *extra)]
+
+
+def _one(like):
+    return aten.ones((), dtype=like.dtype)
+
+
+# ---------------------------------------------------------------- squared
+
+
 @op("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", promote="same", promoted=("self", "target"),
-    shape=_loss_shape)
+    shape=loss_shape)
+@in_float32
 def mse_loss(self, target, reduction):
-    difference = np.subtract(self, target)
-    return _reduced(np.multiply(difference, difference), reduction)
+    difference = np.asarray(np.subtract(self, target))
+    return reduced(np.multiply(difference, difference, difference), reduction)
 
 
 mse_loss.vjp(self=lambda g, self, target, reduction: aten.mse_loss_backward(g, self, target, reduction),
              target=lambda g, self, target, reduction: aten.mse_loss_backward(g, target, self, reduction))
 
 
-@op("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
-    shape=lambda grad_output, self, target, reduction: _loss_shape(self, target, NONE))
+@op("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor", shape=grad_shape,
+    samples=_backward_samples)
+@in_float32
 def mse_loss_backward(grad_output, self, target, reduction):
-    difference = np.subtract(self, target)
-    scale = 2.0 / max(difference.size, 1) if reduction == MEAN else 2.0
-    np.multiply(difference, scale, difference)
+    difference = np.asarray(np.subtract(self, target))
+    np.multiply(difference, 2 * mean_factor(difference.size, reduction), difference)
     return np.multiply(difference, grad_output, difference)
 
 
+def _mse_second(g, grad_output, reduction):
+    return g * grad_output * (2 * mean_factor(g.numel(), reduction))
+
+
 mse_loss_backward.vjp(
-    grad_output=lambda g, self, target, reduction: _double_mse(g, self, target, reduction),
-    self=lambda g, grad_output, reduction: g * grad_output * _mse_scale(g, reduction),
-    target=lambda g, grad_output, reduction: -(g * grad_output * _mse_scale(g, reduction)))
+    grad_output=lambda g, self, target, reduction: g * aten.mse_loss_backward(_one(g), self, target, reduction),
+    self=lambda g, grad_output, reduction: _mse_second(g, grad_output, reduction),
+    target=lambda g, grad_output, reduction: -_mse_second(g, grad_output, reduction))
+
+# ---------------------------------------------------------------- absolute
+
+composite("l1_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
+          lambda self, target, reduction: reduced_in_ops(aten.abs(aten.sub(self, target)), reduction))
+
+# ---------------------------------------------------------------- squared near 0, absolute elsewhere
 
 
-def _mse_scale(g, reduction):
-    return 2.0 / max(g.numel(), 1) if reduction == MEAN else 2.0
+@op("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.0) -> Tensor", promote="same",
+    promoted=("self", "target"), shape=loss_shape)
+@in_float32
+def smooth_l1_loss(self, target, reduction, beta):
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    distance = np.asarray(np.abs(np.subtract(self, target)))
+    if beta == 0:
+        return reduced(distance, reduction)
+    # With m the part of the distance below beta, m (d - m / 2) / beta is d² / 2 beta inside and d - beta / 2 outside.
+    inner = np.asarray(np.minimum(distance, beta))
+    np.subtract(distance, inner * 0.5, distance)
+    np.multiply(distance, inner, distance)
+    np.multiply(distance, 1 / beta, distance)
+    return reduced(distance, reduction)
 
 
-def _double_mse(g, self, target, reduction):
-    return g * (self - target) * _mse_scale(g, reduction)
+smooth_l1_loss.vjp(
+    self=lambda g, self, target, reduction, beta: aten.smooth_l1_loss_backward(g, self, target, reduction, beta),
+    target=lambda g, self, target, reduction, beta: aten.smooth_l1_loss_backward(g, target, self, reduction, beta))
 
 
-# ---------------------------------------------------------------- negative log likelihood
-
-
-def _picked(target, classes, ignore_index):
-    """Which targets count, and the class of each (0 where it does not)."""
-    counts = target != ignore_index
-    safe = np.where(counts, target, 0)
-    if safe.size and (safe.min() < 0 or safe.max() >= classes):
-        wrong = safe[(safe < 0) | (safe >= classes)][0]
-        raise IndexError(f"Target {wrong} is out of bounds.")
-    return counts, safe
-
-
-@op("nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) "
-    "-> (Tensor output, Tensor total_weight)", node="NllLossBackward0",
-    shape=lambda self, target, weight, reduction, ignore_index: [
-        (target._array.shape if reduction == NONE else (), self._array.dtype), ((), self._array.dtype)])
-def nll_loss_forward(self, target, weight, reduction, ignore_index):
-    if target.ndim > 1 or self.ndim > 2 or self.ndim == 2 and self.shape[0] != target.shape[0]:
-        raise ValueError(f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({target.shape[0]}).")
-    rows = self.reshape(-1, self.shape[-1])
-    flat = target.reshape(-1)
-    counts, safe = _picked(flat, rows.shape[1], ignore_index)
-    scale = counts.astype(self.dtype) if weight is None else np.where(counts, weight[safe], 0).astype(self.dtype)
-    losses = -rows[np.arange(len(flat)), safe] * scale
-    total = scale.sum(dtype=self.dtype)
-    if reduction == NONE:
-        return losses.reshape(target.shape), np.zeros((), self.dtype)
-    made = losses.sum(dtype=self.dtype)
-    return made / total if reduction == MEAN else made, total
-
-
-@nll_loss_forward.vjp
-def _(g, self, target, weight, reduction, ignore_index, result1):
-    return aten.nll_loss_backward(g, self, target, weight, reduction, ignore_index, result1), None, None
-
-
-@op("nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index, "
-    "Tensor total_weight) -> Tensor", shape=lambda grad_output, self, *_: like_first(self))
-def nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight):
-    made = np.zeros(self.shape, self.dtype)
-    rows = made.reshape(-1, self.shape[-1])
-    flat = target.reshape(-1)
-    counts, safe = _picked(flat, rows.shape[1], ignore_index)
-    scale = counts.astype(self.dtype) if weight is None else np.where(counts, weight[safe], 0).astype(self.dtype)
-    if reduction == MEAN:
-        scale = scale / total_weight
-    rows[np.arange(len(flat)), safe] = -scale * (grad_output.reshape(-1) if reduction == NONE else grad_output)
-    return made
-
-
-nll_loss_backward.vjp(grad_output=lambda g, target, weight, reduction, ignore_index:
-                      aten.nll_loss_forward(g, target, weight, reduction, ignore_index)[0])
-
-composite("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, int ignore_index=-100) -> Tensor",
-          lambda self, target, weight, reduction, ignore_index:
-          aten.nll_loss_forward(self, target, weight, reduction, ignore_index)[0])
-composite("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, int ignore_index=-100) "
-          "-> Tensor",
-          lambda self, target, weight, reduction, ignore_index:
-          aten.nll_loss(self, target, weight, reduction, ignore_index))
-
-
-@composite("cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, "
-           "int ignore_index=-100, float label_smoothing=0.0) -> Tensor")
-def cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoothing):
-    dim = 0 if self._array.ndim == 1 else 1
-    if self._array.shape == target._array.shape:
-        return _probability_loss(self, target, weight, reduction, label_smoothing, dim)
-    log_probabilities = aten.log_softmax(self, dim)
-    if label_smoothing > 0:
-        return _smoothed_loss(log_probabilities, target, weight, reduction, ignore_index, label_smoothing, dim)
-    return aten.nll_loss_nd(log_probabilities, target, weight, reduction, ignore_index)
-
-
-def _probability_loss(self, target, weight, reduction, label_smoothing, dim):
-    """Targets given as class probabilities."""
-    log_probabilities = aten.log_softmax(self, dim)
-    if label_smoothing > 0:
-        target = target * (1 - label_smoothing) + label_smoothing / self.shape[dim]
-    weighted = log_probabilities * target
-    if weight is not None:
-        shape = [1] * self.dim()
-        shape[normal_dim(dim, self.dim())] = -1
-        weighted = weighted * weight.view(shape)
-    if reduction == NONE:
-        return -weighted.sum(dim)
-    total = -weighted.sum()
-    return total / (self.numel() // self.shape[dim]) if reduction == MEAN else total
-
-
-def _smoothed_loss(log_probabilities, target, weight, reduction, ignore_index, label_smoothing, dim):
-    nll = aten.nll_loss_nd(log_probabilities, target, weight, reduction, ignore_index)
-    if weight is not None:
-        shape = [1] * log_probabilities.dim()
-        shape[dim] = -1
-        smooth = -(log_probabilities * weight.view(shape)).sum(dim)
+@op("smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
+    shape=grad_shape, samples=lambda make: _backward_samples(make, 0.3))
+@in_float32
+def smooth_l1_loss_backward(grad_output, self, target, reduction, beta):
+    difference = np.asarray(np.subtract(self, target))
+    factor = mean_factor(difference.size, reduction)
+    if beta == 0:
+        np.sign(difference, difference)
+        np.multiply(difference, factor, difference)
     else:
-        smooth = -log_probabilities.sum(dim)
-    ignored = target == ignore_index
-    smooth = smooth.masked_fill(ignored, 0.0)
-    if reduction == MEAN:
-        if weight is not None:
-            smooth = smooth.sum() / weight.gather(0, target.masked_fill(ignored, 0).flatten()).masked_fill(
-                ignored.flatten(), 0.0).sum()
-        else:
-            smooth = smooth.sum() / (target.numel() - ignored.sum())
-    elif reduction == SUM:
-        smooth = smooth.sum()
-    return nll * (1 - label_smoothing) + smooth * (label_smoothing / log_probabilities.shape[dim])
+        np.minimum(np.maximum(difference, -beta, difference), beta, difference)
+        np.multiply(difference, factor / beta, difference)
+    return np.multiply(difference, grad_output, difference)
+
+
+def _smooth_second(g, grad_output, self, target, reduction, beta):
+    near = aten.abs(self - target) < beta
+    factor = mean_factor(g.numel(), reduction) / beta if beta else 0.0
+    return aten.where(near, g * grad_output * factor, 0.0)
+
+
+smooth_l1_loss_backward.vjp(
+    grad_output=lambda g, self, target, reduction, beta:
+    g * aten.smooth_l1_loss_backward(_one(g), self, target, reduction, beta),
+    self=_smooth_second,
+    target=lambda g, grad_output, self, target, reduction, beta:
+    -_smooth_second(g, grad_output, self, target, reduction, beta))
+
+
+@op("huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.0) -> Tensor", promote="same",
+    promoted=("self", "target"), shape=loss_shape)
+@in_float32
+def huber_loss(self, target, reduction, delta):
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    distance = np.asarray(np.abs(np.subtract(self, target)))
+    inner = np.asarray(np.minimum(distance, delta))
+    np.subtract(distance, inner * 0.5, distance)
+    return reduced(np.multiply(distance, inner, distance), reduction)
+
+
+huber_loss.vjp(
+    self=lambda g, self, target, reduction, delta: aten.huber_loss_backward(g, self, target, reduction, delta),
+    target=lambda g, self, target, reduction, delta: aten.huber_loss_backward(g, target, self, reduction, delta))
+
+
+@op("huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
+    shape=grad_shape, samples=lambda make: _backward_samples(make, 0.3))
+@in_float32
+def huber_loss_backward(grad_output, self, target, reduction, delta):
+    difference = np.asarray(np.subtract(self, target))
+    np.minimum(np.maximum(difference, -delta, difference), delta, difference)
+    np.multiply(difference, mean_factor(difference.size, reduction), difference)
+    return np.multiply(difference, grad_output, difference)
+
+
+def _huber_second(g, grad_output, self, target, reduction, delta):
+    near = aten.abs(self - target) < delta
+    return aten.where(near, g * grad_output * mean_factor(g.numel(), reduction), 0.0)
+
+
+huber_loss_backward.vjp(
+    grad_output=lambda g, self, target, reduction, delta:
+    g * aten.huber_loss_backward(_one(g), self, target, reduction, delta),
+    self=_huber_second,
+    target=lambda g, grad_output, self, target, reduction, delta:
+    -_huber_second(g, grad_output, self, target, reduction, delta))

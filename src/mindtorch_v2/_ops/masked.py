@@ -1,4 +1,4 @@
-"""Masks and choices: masked_select, masked_scatter, and where with numbers."""
+"""Masks and choices: masked_fill with a tensor, masked_select, masked_scatter, and the forms of where."""
 
 from __future__ import annotations
 
@@ -30,6 +30,28 @@ def _check_mask(mask, name):
 
 
 # ---------------------------------------------------------------- masks
+
+
+@op("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", inplace=True, node="MaskedFillBackward1",
+    shape=lambda self, mask, value: (np.broadcast_shapes(self._array.shape, mask._array.shape), self._array.dtype),
+    samples=lambda make: [(make(3, 4), make.bools(3, 4), make())])
+def masked_fill_tensor(self, mask, value, out=None):
+    if mask.dtype != _BOOL:
+        raise RuntimeError(f"masked_fill only supports boolean masks, but got mask with dtype {_name(mask)}")
+    if value.ndim:
+        raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                           f"{value.ndim} dimension(s).")
+    kept = dt.from_numpy(self.dtype)
+    if not dt.can_cast(dt.from_numpy(value.dtype), kept):
+        raise RuntimeError(f"value cannot be converted to type {kept.cpp_name} without overflow")
+    if out is None:
+        return np.where(mask, value.astype(self.dtype), self)
+    np.copyto(out, value, where=mask, casting="unsafe")
+    return out
+
+
+masked_fill_tensor.vjp(self=lambda g, mask: aten.masked_fill(g, mask, 0),
+                       value=lambda g, mask: aten.sum(aten.masked_select(g, mask)))
 
 
 @op("masked_select(Tensor self, Tensor mask) -> Tensor", samples=lambda make: [(make(3, 4), make.bools(3, 4))])
@@ -107,6 +129,10 @@ composite("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tens
 def where_numbers(condition, self, other):
     wanted = dt.result_type(rank(self), rank(other)).np
     return aten.where(condition, make_tensor(np.asarray(self, wanted)), make_tensor(np.asarray(other, wanted)))
+
+
+composite("where(Tensor condition) -> Tensor[]", lambda condition: aten.nonzero_numpy(condition),
+          samples=lambda make: [(make.bools(3, 4),)])
 
 
 def where_method(self, condition, other):

@@ -257,8 +257,8 @@ def normal_float_tensor(mean, std, generator):
     return _standard(std.shape, std.dtype, generator) * std + std.dtype.type(mean)
 
 
-@op("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", nondiff=True, promote="same",
-    samples=lambda make: [])
+@op("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", nondiff=True,
+    promote="same", samples=lambda make: [])
 def normal_tensor_tensor(mean, std, generator):
     _checked_deviations(std)
     shape = np.broadcast_shapes(mean.shape, std.shape)

@@ -111,8 +111,8 @@ def _randint_like_ops(name, bounds):
     arguments = ", ".join(bounds)
     op(f"randint_like{name[0]}(Tensor self, {arguments}, {LIKE}) -> Tensor", plain, nondiff=True, shape=shape(count),
        samples=lambda make: [])
-    op(f"randint_like{name[1]}(Tensor self, {arguments}, {LIKE_WITH_GENERATOR}) -> Tensor", with_generator, nondiff=True,
-       shape=shape(count + 1), samples=lambda make: [])
+    op(f"randint_like{name[1]}(Tensor self, {arguments}, {LIKE_WITH_GENERATOR}) -> Tensor", with_generator,
+       nondiff=True, shape=shape(count + 1), samples=lambda make: [])
 
 
 _randint_like_ops((".low_dtype", ".low_generator_dtype"), ("int low", "int high"))
@@ -151,8 +151,8 @@ def random_(self, generator):
         span = np.uint64(2**63 if kind.kind == "i" else 2**53 + 1)
         store(self, source.words64(self.size) % span)
     else:
-        span = 2 if kind.kind == "b" else int(np.iinfo(kind).max) + 1 if kind.kind in "iu" else 2 ** _EXACT_BITS[kind] + 1
-        store(self, source.words(self.size) % np.uint32(span))
+        highest = 1 if kind.kind == "b" else np.iinfo(kind).max if kind.kind in "iu" else 2 ** _EXACT_BITS[kind]
+        store(self, source.words(self.size) % np.uint32(int(highest) + 1))
 
 
 def _permutation(n, kind, source):

@@ -20,7 +20,7 @@ def _no_bool(name, ufunc):
     """A kernel that torch does not define for bool, where NumPy does."""
     def kernel(self, out=None):
         if self.dtype.kind == "b":
-            raise RuntimeError(f"\"{name}\" not implemented for 'Bool'")
+            raise NotImplementedError(f"\"{name}_vml_cpu\" not implemented for 'Bool'")
         return ufunc(self, out)
 
     return kernel
@@ -36,9 +36,12 @@ composite("fix_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.trunc_(self))
 
 @op("round(Tensor self) -> Tensor", promote="same", inplace=True, flops=count)
 def round_(self, out=None):
-    if self.dtype.kind in "iu":
-        return np.positive(self, out)
-    return np.rint(self, out)
+    kind = self.dtype.kind
+    if kind == "f":
+        return np.rint(self, out)
+    if kind == "b":
+        raise NotImplementedError("\"round_vml_cpu\" not implemented for 'Bool'")
+    return np.positive(self, out) if kind in "iu" else np.rint(self, out)
 
 
 round_.vjp(self=zero_grad)
@@ -48,7 +51,7 @@ round_.vjp(self=zero_grad)
     samples=lambda make: [(make(3, 4), {"decimals": 1})])
 def round_decimals(self, decimals, out=None):
     if self.dtype.kind in "iub":
-        raise RuntimeError(f"\"round_cpu\" not implemented for '{dt.from_numpy(self.dtype).scalar_name}'")
+        raise NotImplementedError(f"\"round_cpu\" not implemented for '{dt.from_numpy(self.dtype).scalar_name}'")
     if decimals == 0:
         return np.rint(self, out)
     scale = _array(10.0 ** abs(decimals), self.dtype)
@@ -62,6 +65,8 @@ round_decimals.vjp(self=zero_grad)
 
 @op("frac(Tensor self) -> Tensor", promote="same", inplace=True)
 def frac(self, out=None):
+    if self.dtype.kind in "iub":
+        raise NotImplementedError(f"\"frac_cpu\" not implemented for '{dt.from_numpy(self.dtype).scalar_name}'")
     return np.subtract(self, np.trunc(self), out)
 
 
@@ -139,9 +144,15 @@ hypot = op("hypot(Tensor self, Tensor other) -> Tensor", np.hypot, promote="same
 hypot.vjp(self=lambda g, self, result: (g * self) / result, other=lambda g, other, result: (g * other) / result)
 
 
-def _integers(make):
-    return [(make.ints(20, 3, 4), make.ints(20, 3, 4))]
+def _of_integers(name, ufunc):
+    def kernel(self, other, out=None):
+        if self.dtype.kind not in "iu":
+            raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dt.from_numpy(self.dtype).scalar_name}'")
+        return ufunc(self, other, out)
+
+    op(f"{name}(Tensor self, Tensor other) -> Tensor", kernel, promote="same", inplace=True, nondiff=True,
+       samples=lambda make: [(make.ints(20, 3, 4), make.ints(20, 3, 4))])
 
 
-op("gcd(Tensor self, Tensor other) -> Tensor", np.gcd, promote="same", inplace=True, nondiff=True, samples=_integers)
-op("lcm(Tensor self, Tensor other) -> Tensor", np.lcm, promote="same", inplace=True, nondiff=True, samples=_integers)
+_of_integers("gcd", np.gcd)
+_of_integers("lcm", np.lcm)

@@ -19,7 +19,18 @@ def _name(array):
     return dt.from_numpy(array.dtype).scalar_name
 
 
+# Up to this many elements Python's own min and max beat NumPy's.
+_SMALL = 64
+
 # ---------------------------------------------------------------- positions
+
+
+def extremes(index):
+    """(lowest, highest) of an index that is not empty."""
+    if index.size <= _SMALL:
+        values = index.ravel().tolist()
+        return min(values), max(values)
+    return int(index.min()), int(index.max())
 
 
 @lru_cache(maxsize=256)
@@ -29,7 +40,14 @@ def _mesh(shape, dim):
                  for d, n in enumerate(shape))
 
 
-def _key(index, dim):
+@lru_cache(maxsize=256)
+def _row_starts(shape, width):
+    """Where in a flat matrix of this width the row of each element of an index begins."""
+    return np.repeat(np.arange(shape[0]) * width, shape[1]).reshape(shape)
+
+
+def positions(index, dim):
+    """The NumPy key that picks, for every element of an index, the element at that position along a dim."""
     mesh = _mesh(index.shape, dim)
     return mesh[:dim] + (index,) + mesh[dim + 1:]
 
@@ -48,9 +66,10 @@ def _checked(self, dim, index, name, source=None):
     if max(index.ndim, 1) != max(ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as "
                            f"{'input' if name == 'gather' else 'self'} tensor")
-    low = index.item(index.argmin())
-    if low < 0:
-        raise _out_of_bounds(low, dim, self)
+    low, high = extremes(index)
+    size = self.shape[dim] if ndim else 1
+    if low < 0 or high >= size:
+        raise RuntimeError(f"index {low if low < 0 else high} is out of bounds for dimension {dim} with size {size}")
     if source is not None and max(source.ndim, 1) != max(ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     for d in range(index.ndim):
@@ -64,16 +83,6 @@ def _checked(self, dim, index, name, source=None):
     return dim
 
 
-def _out_of_bounds(value, dim, self):
-    size = self.shape[dim] if self.ndim else 1
-    error = f"index {value} is out of bounds for dimension {dim} with size {size}"
-    return RuntimeError(error)
-
-
-def _highest(index, dim, self):
-    return _out_of_bounds(index.item(index.argmax()), dim, self)
-
-
 # ---------------------------------------------------------------- gather
 
 
@@ -84,12 +93,11 @@ def gather(self, dim, index, sparse_grad):
     dim = _checked(self, dim, index, "gather")
     if not index.size:
         return np.empty(index.shape, self.dtype)
-    try:
-        if index.ndim == 0 or self.ndim == 0:
-            return self.reshape(-1).take(index)
-        return self[_key(index, dim)]
-    except IndexError:
-        raise _highest(index, dim, self) from None
+    if index.ndim == 0 or self.ndim == 0:
+        return self.reshape(-1).take(index)
+    if dim == 1 and index.ndim == 2 and index.size <= _SMALL and self.flags.c_contiguous:
+        return self.take(index + _row_starts(index.shape, self.shape[1]))
+    return self[positions(index, dim)]
 
 
 gather.vjp(self=lambda g, self, dim, index, sparse_grad: aten.gather_backward(g, self, dim, index, sparse_grad))
@@ -157,27 +165,21 @@ def _scatter(self, dim, index, source, name, out, reducer=None):
         return out
     value = array if array is not None else np.asarray(source).astype(self.dtype)
     target, places, value = _pieces(out, index, value)
-    key = _key(places, dim)
-    try:
-        if reducer is None:
-            target[key] = value
-        elif reducer is np.add:
-            _add_at(target, key, dim, value)
-        else:
-            reducer.at(target, key, value)
-    except IndexError:
-        raise _highest(index, dim, self) from None
+    key = positions(places, dim)
+    if reducer is None:
+        target[key] = value
+    elif reducer is np.add:
+        _add_at(target, key, value)
+    else:
+        reducer.at(target, key, value)
     return out
 
 
-def _add_at(target, key, dim, value):
+def _add_at(target, key, value):
     if target.size <= 64 or not target.flags.c_contiguous or target.dtype.kind == "V":
         np.add.at(target, key, value)
         return
     # NumPy adds quickly at flat positions only.
-    index = key[dim]
-    if index.item(index.argmax()) >= target.shape[dim]:
-        raise IndexError
     places = 0
     for n, k in zip(target.shape, key, strict=True):
         places = places * n + k

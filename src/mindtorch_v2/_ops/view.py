@@ -1,59 +1,90 @@
-"""Views: the same memory in another shape. Kernels return NumPy views; the dispatcher ties storages together."""
+"""Views of all elements: the same memory in another shape or order of dims.
+
+Kernels return NumPy views; the dispatcher ties storages together.
+"""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided as np_as_strided
 
+from .._core import dtype as dt
 from .._core.memory_format import contiguous_format
 from .._core.storage import owner_of
 from .._core.tensor import make_view
 from .._dispatch.registry import aten, composite, op
 from ._common import infer_size, normal_dim, normal_dims
 
+_ndarray = np.ndarray
+
+# (:, :, None) and the like: where a new dim goes.
+_NEW_DIM = tuple((slice(None),) * d + (None,) for d in range(64))
+
+
+def memory_of(array):
+    """(an array that is all of the memory `array` looks at, in order; the offset of its first element in bytes)."""
+    owner = owner_of(array)
+    offset = 0 if owner is array else array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+    if not owner.flags.c_contiguous:
+        owner = owner.transpose(sorted(range(owner.ndim), key=lambda d: -owner.strides[d]))
+    return owner, offset
+
+
+def restride(array, shape, strides):
+    """A view of `array` from its first element on, with any shape and byte strides within its memory."""
+    if array.flags.c_contiguous:
+        return _ndarray(shape, array.dtype, array, 0, strides)
+    memory, offset = memory_of(array)
+    return _ndarray(shape, array.dtype, memory, offset, strides)
+
+
 # ---------------------------------------------------------------- reshaping
 
 
-def view_strides(array, shape):
-    """Byte strides of `array` seen in another shape without a copy, or None if there are none."""
-    if array.flags.c_contiguous:
-        return ()
-    try:
-        return np.reshape(array, shape, copy=False).strides
-    except ValueError:
-        return None
-
-
-@op("view(Tensor(a) self, int[] size) -> Tensor(a)")
+@op("view(Tensor(a) self, int[] size) -> Tensor(a)", samples=lambda make: [(make(3, 4), (2, 6)), (make(3, 4), (-1,))])
 def view(self, size):
     if self.flags.c_contiguous:
         try:
-            return self.reshape(size)
-        except ValueError:
-            pass
+            made = self.reshape(size)
+        except (ValueError, TypeError):
+            infer_size(size, self.size)
+            raise
+        # NumPy takes any negative number for "as many as are left"; torch only -1.
+        if made.shape != size and min(size, default=0) < -1:
+            infer_size(size, self.size)
+        return made
     shape = infer_size(size, self.size)
     try:
-        return np.reshape(self, shape, copy=False)
+        return self.reshape(shape, copy=False)
     except ValueError:
         raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension "
                            "spans across two contiguous subspaces). Use .reshape(...) instead.") from None
 
 
 view.vjp(self=lambda g, self_shape: aten.reshape(g, self_shape))
+_view = view.call
 
 
-@op("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", nondiff=True)
+@op("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", nondiff=True,
+    samples=lambda make: [(make(3, 4), dt.int64), (make(3, 4), dt.int32)])
 def view_dtype(self, dtype):
     wanted = dtype.np
-    if wanted.itemsize != self.itemsize and (self.ndim == 0 or self.strides[-1] != self.itemsize):
-        raise RuntimeError("self.stride(-1) must be 1 to view "
-                           f"{self.dtype} as {wanted} (different element sizes), but got another stride")
+    if wanted.itemsize != self.itemsize:
+        names = f"{dt.from_numpy(self.dtype).scalar_name} as {dtype.scalar_name} (different element sizes)"
+        if not self.ndim:
+            raise RuntimeError(f"self.dim() cannot be 0 to view {names}")
+        if self.strides[-1] != self.itemsize:
+            raise RuntimeError(f"self.stride(-1) must be 1 to view {names}, but got "
+                               f"{self.strides[-1] // self.itemsize}")
+        if self.shape[-1] * self.itemsize % wanted.itemsize:
+            raise RuntimeError(f"self.size(-1) must be divisible by {wanted.itemsize // self.itemsize} to view {names}, "
+                               f"but got {self.shape[-1]}")
     return self.view(wanted)
 
 
-@op("_unsafe_view(Tensor self, int[] size) -> Tensor")
+@op("_unsafe_view(Tensor self, int[] size) -> Tensor", samples=lambda make: [(make(3, 4), (2, 6))],
+    shape=lambda self, size: (infer_size(size, self._array.size), self._array.dtype))
 def unsafe_view(self, size):
     return self.reshape(infer_size(size, self.size))
 
@@ -61,9 +92,10 @@ def unsafe_view(self, size):
 unsafe_view.vjp(self=lambda g, self_shape: aten.reshape(g, self_shape))
 
 
-@op("_reshape_alias(Tensor(a) self, int[] size, int[] stride) -> Tensor(a)")
+@op("_reshape_alias(Tensor(a) self, int[] size, int[] stride) -> Tensor(a)",
+    samples=lambda make: [(make(3, 4), (2, 6), (6, 1))])
 def reshape_alias(self, size, stride):
-    return np.reshape(self, size, copy=False)
+    return restride(self, size, [s * self.itemsize for s in stride])
 
 
 reshape_alias.vjp(self=lambda g, self_shape: aten.reshape(g, self_shape))
@@ -73,29 +105,58 @@ def _reshaped(self, shape):
     """What reshape and flatten do: a view where one exists, else a copy."""
     array = self._array
     if array.flags.c_contiguous:
-        return aten.view(self, shape)
-    strides = view_strides(array, shape)
-    if strides is not None:
-        return aten._reshape_alias(self, shape, strides)
-    return aten._unsafe_view(aten.clone(self, memory_format=contiguous_format), shape)
+        return _view(self, shape)
+    shape = infer_size(shape, array.size)
+    try:
+        strides = array.reshape(shape, copy=False).strides
+    except ValueError:
+        return aten._unsafe_view(aten.clone(self, memory_format=contiguous_format), shape)
+    item = array.itemsize
+    return aten._reshape_alias(self, shape, tuple([s // item for s in strides]))
 
 
-@composite("reshape(Tensor(a) self, int[] shape) -> Tensor(a)")
-def reshape(self, shape):
-    return _reshaped(self, infer_size(shape, self._array.size))
+composite("reshape(Tensor(a) self, int[] shape) -> Tensor(a)", _reshaped,
+          samples=lambda make: [(make(3, 4), (2, 6)), (make(3, 4), (-1,))])
+composite("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+          lambda self, other: aten.reshape(self, other._array.shape), samples=lambda make: [(make(3, 4), make(2, 6))])
+composite("view_as(Tensor(a) self, Tensor other) -> Tensor(a)", lambda self, other: aten.view(self, other._array.shape),
+          samples=lambda make: [(make(3, 4), make(2, 6))])
+composite("ravel(Tensor(a) self) -> Tensor(a)", lambda self: _view(_contiguous(self), (-1,)))
+
+
+def _contiguous(self):
+    return self if self._array.flags.c_contiguous else aten.contiguous(self)
 
 
 @composite("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
 def flatten(self, start_dim, end_dim):
     shape = self._array.shape
-    start, end = normal_dim(start_dim, len(shape)), normal_dim(end_dim, len(shape))
+    ndim = len(shape)
+    start, end = normal_dim(start_dim, ndim), normal_dim(end_dim, ndim)
     if start > end:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
-    if not shape:
+    if not ndim:
         return _reshaped(self, (1,))
     if start == end:
         return self
     return _reshaped(self, (*shape[:start], math.prod(shape[start:end + 1]), *shape[end + 1:]))
+
+
+@composite("unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)",
+           samples=lambda make: [(make(3, 4), 1, (2, -1))])
+def unflatten(self, dim, sizes):
+    shape = self._array.shape
+    dim = normal_dim(dim, len(shape))
+    sizes = tuple(sizes)
+    if not sizes:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    known = math.prod(n for n in sizes if n != -1)
+    if sizes.count(-1) == 1 and known and shape[dim] % known == 0:
+        sizes = tuple(shape[dim] // known if n == -1 else n for n in sizes)
+    if -1 in sizes or math.prod(sizes) != shape[dim]:
+        raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} "
+                           f"({shape[dim]}) in the input tensor")
+    return _view(self, (*shape[:dim], *sizes, *shape[dim + 1:]))
 
 
 alias = op("alias(Tensor(a) self) -> Tensor(a)", lambda self: self.view())
@@ -104,23 +165,24 @@ alias.vjp(self=lambda g: g)
 # ---------------------------------------------------------------- moving dims
 
 
-@op("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)")
+@op("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+    samples=lambda make: [(make(3, 4), 0, 1), (make(2, 3, 4), -1, 0)])
 def transpose(self, dim0, dim1):
-    ndim = self.ndim
-    if not ndim:
+    if not self.ndim:
         normal_dim(dim0, 0), normal_dim(dim1, 0)
         return self.view()
     return self.swapaxes(dim0, dim1)
 
 
 transpose.vjp(self=lambda g, dim0, dim1: aten.transpose(g, dim0, dim1))
+_transpose = transpose.call
 
 
 @composite("t(Tensor(a) self) -> Tensor(a)")
 def t(self):
     ndim = self._array.ndim
     if ndim == 2:
-        return aten.transpose(self, 0, 1)
+        return _transpose(self, 0, 1)
     if ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
     return make_view(self._array.view(), self)
@@ -132,24 +194,31 @@ t.vjp(self=lambda g: aten.t(g))
 @composite("mT(Tensor(a) self) -> Tensor(a)")
 def mT(self):
     if self._array.ndim < 2:
-        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self._array.ndim}-D tensor.")
-    return aten.transpose(self, -2, -1)
+        raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got "
+                           f"{self._array.ndim}-D tensor.")
+    return _transpose(self, -2, -1)
 
 
 composite("numpy_T(Tensor(a) self) -> Tensor(a)",
           lambda self: aten.permute(self, tuple(range(self._array.ndim))[::-1]))
+composite("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
+          lambda self, axis0, axis1: _transpose(self, axis0, axis1), samples=lambda make: [(make(3, 4), 0, 1)])
+composite("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+          lambda self, dim0, dim1: _transpose(self, dim0, dim1), samples=lambda make: [(make(3, 4), 0, 1)])
 
 
-@op("permute(Tensor(a) self, int[] dims) -> Tensor(a)")
+@op("permute(Tensor(a) self, int[] dims) -> Tensor(a)", samples=lambda make: [(make(2, 3, 4), (2, 0, 1))])
 def permute(self, dims):
-    if len(dims) != self.ndim:
-        raise RuntimeError(f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of "
+    try:
+        return self.transpose(dims) if dims else self.view()
+    except ValueError:
+        if len(dims) == self.ndim:
+            for d in dims:
+                normal_dim(d, self.ndim)
+            raise RuntimeError("permute(): duplicate dims are not allowed.") from None
+        raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not match the length of "
                            f"the desired ordering of dimensions i.e. input.dim() = {self.ndim} is not equal to "
-                           f"len(dims) = {len(dims)}")
-    wanted = [normal_dim(d, self.ndim) for d in dims]
-    if len(set(wanted)) != len(wanted):
-        raise RuntimeError("permute(): duplicate dims are not allowed.")
-    return self.transpose(wanted)
+                           f"len(dims) = {len(dims)}") from None
 
 
 def _inverse_permutation(dims):
@@ -162,68 +231,133 @@ def _inverse_permutation(dims):
 permute.vjp(self=lambda g, dims: aten.permute(g, _inverse_permutation(dims)))
 
 
-@op("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)")
+def _moved(self, source, destination):
+    """permute(), such that dims `source` come to stand at `destination` and the others keep their order."""
+    ndim = self._array.ndim
+    if len(source) != len(destination):
+        raise RuntimeError("movedim: Invalid source or destination dims: source "
+                           f"({list(source)} dims) should contain the same number of dims as destination "
+                           f"({list(destination)} dims)")
+    from_, to = [normal_dim(d, ndim) for d in source], [normal_dim(d, ndim) for d in destination]
+    for name, given in (("source", from_), ("destination", to)):
+        if len(set(given)) != len(given):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({given})")
+    if not ndim:
+        return aten.alias(self)
+    rest = iter([d for d in range(ndim) if d not in from_])
+    placed = dict(zip(to, from_, strict=True))
+    return aten.permute(self, tuple([placed[d] if d in placed else next(rest) for d in range(ndim)]))
+
+
+composite("movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
+          lambda self, source, destination: _moved(self, (source,), (destination,)),
+          samples=lambda make: [(make(2, 3, 4), 0, 2)])
+composite("movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", _moved,
+          samples=lambda make: [(make(2, 3, 4), (0, 1), (1, 2))])
+composite("moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
+          lambda self, source, destination: aten.movedim(self, source, destination),
+          samples=lambda make: [(make(2, 3, 4), 0, 2)])
+composite("moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+          lambda self, source, destination: aten.movedim(self, source, destination),
+          samples=lambda make: [(make(2, 3, 4), (0, 1), (1, 2))])
+
+# ---------------------------------------------------------------- dims of size one
+
+
+@op("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", samples=lambda make: [(make(3, 4), 1), (make(3, 4), -1)])
 def unsqueeze(self, dim):
-    return np.expand_dims(self, normal_dim(dim, self.ndim + 1))
+    ndim = self.ndim
+    if not -ndim - 1 <= dim <= ndim:
+        normal_dim(dim, ndim + 1)
+    return self[_NEW_DIM[dim if dim >= 0 else dim + ndim + 1]]
 
 
-unsqueeze.vjp(self=lambda g, dim, self_shape: aten.squeeze(g, normal_dim(dim, len(self_shape) + 1)))
+unsqueeze.vjp(self=lambda g, dim: aten.squeeze(g, dim))
 
 
-@op("squeeze(Tensor(a) self) -> Tensor(a)")
+@op("squeeze(Tensor(a) self) -> Tensor(a)", samples=lambda make: [(make(3, 1, 4),)])
 def squeeze(self):
     return self.squeeze()
 
 
-squeeze.vjp(self=lambda g, self_shape: _unsqueeze_to(g, self_shape, range(len(self_shape))))
+squeeze.vjp(self=lambda g, self_shape: unsqueeze_to(g, self_shape, range(len(self_shape))))
 
 
-@op("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", node="SqueezeBackward1")
+@op("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", node="SqueezeBackward1",
+    samples=lambda make: [(make(3, 1, 4), 1), (make(3, 4), 0)])
 def squeeze_dim(self, dim):
-    dim = normal_dim(dim, self.ndim)
-    return self.squeeze(dim) if self.ndim and self.shape[dim] == 1 else self.view()
+    shape = self.shape
+    if not shape:
+        normal_dim(dim, 0)
+        return self.view()
+    if not -len(shape) <= dim < len(shape):
+        normal_dim(dim, len(shape))
+    return self.squeeze(dim) if shape[dim] == 1 else self.view()
 
 
-squeeze_dim.vjp(self=lambda g, self_shape, dim: _unsqueeze_to(g, self_shape, normal_dims((dim,), len(self_shape))))
+squeeze_dim.vjp(self=lambda g, self_shape, dim: unsqueeze_to(g, self_shape, normal_dims((dim,), len(self_shape))))
 
 
-@op("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", node="SqueezeBackward2")
+@op("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", node="SqueezeBackward2",
+    samples=lambda make: [(make(3, 1, 4, 1), (1, 0))])
 def squeeze_dims(self, dim):
-    return self.squeeze(tuple(d for d in normal_dims(dim, self.ndim) if self.shape[d] == 1))
+    return self.squeeze(tuple([d for d in _listed_dims(dim, self.ndim) if self.shape[d] == 1]))
 
 
-squeeze_dims.vjp(self=lambda g, self_shape, dim: _unsqueeze_to(g, self_shape, normal_dims(dim, len(self_shape))))
+def _listed_dims(dims, ndim):
+    """The dims of a list, in which an empty one means none."""
+    return normal_dims(dims, ndim) if len(dims) else ()
 
 
-def _unsqueeze_to(g, shape, dims):
+squeeze_dims.vjp(self=lambda g, self_shape, dim: unsqueeze_to(g, self_shape, _listed_dims(dim, len(self_shape))))
+
+
+def unsqueeze_to(g, shape, dims):
+    """A gradient with the dims of size one back that were squeezed."""
     for d in sorted(dims):
         if shape[d] == 1:
             g = aten.unsqueeze(g, d)
     return g
 
 
-@op("expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)")
+# ---------------------------------------------------------------- repeating without a copy
+
+
+@op("expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)",
+    samples=lambda make: [(make(3, 1), (3, 4)), (make(4), (2, 3, -1))])
 def expand(self, size, implicit):
-    size = tuple(int(n) for n in size)
-    lead = len(size) - self.ndim
-    if lead < 0:
-        raise RuntimeError(f"expand(torch.FloatTensor{{{list(self.shape)}}}, size={list(size)}): the number of sizes "
-                           f"provided ({len(size)}) must be greater or equal to the number of dimensions in the tensor "
-                           f"({self.ndim})")
-    if -1 in size:
-        size = tuple(self.shape[i - lead] if n == -1 and i >= lead else n for i, n in enumerate(size))
-    if size == self.shape:
+    shape = self.shape
+    if size == shape:
         return self.view()
-    strides = list(self.strides)
-    for i, (have, want) in enumerate(zip(self.shape, size[lead:], strict=True)):
-        if have != want:
-            if have != 1:
-                raise RuntimeError(f"The expanded size of the tensor ({want}) must match the existing size ({have}) at "
-                                   f"non-singleton dimension {i + lead}.  Target sizes: {list(size)}.  Tensor sizes: "
-                                   f"{list(self.shape)}")
-            strides[i] = 0
-    return np.ndarray(size, self.dtype, self, 0, (0,) * lead + tuple(strides)) if self.size else \
-        np_as_strided(self, size, (0,) * lead + tuple(strides))
+    lead = len(size) - len(shape)
+    if lead < 0:
+        raise RuntimeError(f"expand(torch.{dt.from_numpy(self.dtype).scalar_name}Tensor{{{list(shape)}}}, "
+                           f"size={list(size)}): the number of sizes provided ({len(size)}) must be greater or equal to "
+                           f"the number of dimensions in the tensor ({len(shape)})")
+    wanted = list(size)
+    strides = [0] * lead
+    for have, stride in zip(shape, self.strides, strict=True):
+        at = len(strides)
+        want = wanted[at]
+        if want == have:
+            strides.append(stride)
+        elif want == -1:
+            wanted[at] = have
+            strides.append(stride)
+        elif have == 1:
+            strides.append(0)
+        else:
+            raise RuntimeError(f"The expanded size of the tensor ({want}) must match the existing size ({have}) at "
+                               f"non-singleton dimension {at}.  Target sizes: {list(size)}.  Tensor sizes: "
+                               f"{list(shape)}")
+    for at in range(len(wanted)):
+        if wanted[at] < 0:
+            raise RuntimeError(f"The expanded size of the tensor ({wanted[at]}) isn't allowed in a leading, "
+                               f"non-existing dimension {at}")
+    made = restride(self, wanted, strides)
+    # Several elements are one place in memory, so that writing to them has no meaning.
+    made.flags.writeable = False
+    return made
 
 
 def _expand_grad(g, self_shape):
@@ -237,124 +371,7 @@ def _expand_grad(g, self_shape):
 
 expand.vjp(self=_expand_grad)
 
-composite("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", lambda self, other: aten.expand(self, other._array.shape))
-composite("view_as(Tensor(a) self, Tensor other) -> Tensor(a)", lambda self, other: aten.view(self, other._array.shape))
-
-# ---------------------------------------------------------------- parts
-
-
-@op("select.int(Tensor(a) self, int dim, int index) -> Tensor(a)")
-def select(self, dim, index):
-    if self.ndim == 0:
-        raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    dim = normal_dim(dim, self.ndim)
-    n = self.shape[dim]
-    if not -n <= index < n:
-        raise IndexError(f"select(): index {index} out of range for tensor of size {list(self.shape)} at dimension {dim}")
-    # The trailing Ellipsis keeps a single element an array.
-    return self[(slice(None),) * dim + (index, ...)]
-
-
-select.vjp(self=lambda g, self_shape, dim, index: aten.select_backward(g, self_shape, dim, index))
-
-
-@op("select_backward(Tensor grad_output, int[] input_sizes, int dim, int index) -> Tensor",
-    shape=lambda grad_output, input_sizes, dim, index: (input_sizes, grad_output._array.dtype))
-def select_backward(grad_output, input_sizes, dim, index):
-    made = np.zeros(input_sizes, grad_output.dtype)
-    made[(slice(None),) * normal_dim(dim, made.ndim) + (index,)] = grad_output
-    return made
-
-
-select_backward.vjp(grad_output=lambda g, dim, index: aten.select(g, dim, index))
-
-
-@op("slice.Tensor(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)")
-def slice_(self, dim, start, end, step):
-    if self.ndim == 0:
-        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
-    if step <= 0:
-        raise RuntimeError("slice step must be positive")
-    return self[(slice(None),) * normal_dim(dim, self.ndim) + (slice(start, end, step),)]
-
-
-slice_.vjp(self=lambda g, self_shape, dim, start, end, step:
-           aten.slice_backward(g, self_shape, dim, 0 if start is None else start,
-                               9223372036854775807 if end is None else end, step))
-
-
-@op("slice_backward(Tensor grad_output, int[] input_sizes, int dim, int start, int end, int step) -> Tensor",
-    shape=lambda grad_output, input_sizes, *_: (input_sizes, grad_output._array.dtype))
-def slice_backward(grad_output, input_sizes, dim, start, end, step):
-    made = np.zeros(input_sizes, grad_output.dtype)
-    made[(slice(None),) * normal_dim(dim, made.ndim) + (slice(start, end, step),)] = grad_output
-    return made
-
-
-slice_backward.vjp(grad_output=lambda g, dim, start, end, step: aten.slice(g, dim, start, end, step))
-
-
-@composite("narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)")
-def narrow(self, dim, start, length):
-    n = self._array.shape[normal_dim(dim, self._array.ndim)]
-    begin = start + n if start < 0 else start
-    if length < 0:
-        raise RuntimeError("narrow(): length must be non-negative.")
-    if begin + length > n:
-        raise RuntimeError(f"start ({begin}) + length ({length}) exceeds dimension size ({n}).")
-    return aten.slice(self, dim, begin, begin + length, 1)
-
-
-@composite("split.Tensor(Tensor(a) self, int split_size, int dim=0) -> Tensor(a)[]")
-def split(self, split_size, dim):
-    n = self._array.shape[normal_dim(dim, self._array.ndim)]
-    if split_size < 0:
-        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={split_size}")
-    if split_size == 0 and n:
-        raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
-    count = max(1, -(-n // split_size)) if split_size else 1
-    return tuple([aten.narrow(self, dim, i * split_size, min(split_size, n - i * split_size)) for i in range(count)])
-
-
-@composite("split_with_sizes(Tensor(a) self, int[] split_sizes, int dim=0) -> Tensor(a)[]")
-def split_with_sizes(self, split_sizes, dim):
-    n = self._array.shape[normal_dim(dim, self._array.ndim)]
-    if sum(split_sizes) != n:
-        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at dimension "
-                           f"{dim}), but got split_sizes={list(split_sizes)}")
-    pieces, start = [], 0
-    for size in split_sizes:
-        pieces.append(aten.narrow(self, dim, start, size))
-        start += size
-    return tuple(pieces)
-
-
-@composite("chunk(Tensor(a) self, int chunks, int dim=0) -> Tensor(a)[]")
-def chunk(self, chunks, dim):
-    if chunks <= 0:
-        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    n = self._array.shape[normal_dim(dim, self._array.ndim)]
-    return aten.split(self, max(1, -(-n // chunks)), dim)
-
-
-@composite("unbind.int(Tensor(a) self, int dim=0) -> Tensor(a)[]")
-def unbind(self, dim):
-    return tuple([aten.select(self, dim, i) for i in range(self._array.shape[normal_dim(dim, self._array.ndim)])])
-
-
-@op("as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)")
-def as_strided(self, size, stride, storage_offset):
-    owner = owner_of(self)
-    item = self.itemsize
-    offset = self.__array_interface__["data"][0] - owner.__array_interface__["data"][0] \
-        if storage_offset is None else storage_offset * item
-    reach = offset + sum((n - 1) * s * item for n, s in zip(size, stride, strict=True)) + item
-    if math.prod(size) and reach > owner.nbytes:
-        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset // item}, and "
-                           f"itemsize {item} requiring a storage size of {reach} are out of bounds for storage of size "
-                           f"{owner.nbytes}")
-    start = owner.view(np.uint8).reshape(-1)[offset:offset + item].view(self.dtype) if owner.flags.c_contiguous \
-        else owner.reshape(-1)[:1]
-    return np_as_strided(start, size, [s * item for s in stride])
-
-
+composite("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", lambda self, other: aten.expand(self, other._array.shape),
+          samples=lambda make: [(make(3, 1), make(3, 4))])
+composite("broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)", lambda self, size: aten.expand(self, size),
+          samples=lambda make: [(make(4), (3, 4))])

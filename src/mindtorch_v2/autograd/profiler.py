@@ -5,21 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ..profiler._autograd_profile import profile
-from ..profiler._kineto_config import (
-    ProfilerActivity,
-    ProfilerConfig,
-    ProfilerState,
-    _ExperimentalConfig,
-    supported_activities as _supported_activities,
-)
 from ..profiler._legacy import EnforceUnique, emit_itt, emit_nvtx, load_nvprof, parse_nvprof_trace
 from ..profiler._recorder import sites as _sites
 from ..profiler._step_tracker import KinetoStepTracker
-from ..profiler._store import MEMORY_EVENT_NAME
 from ..profiler.event_list import EventList
-from ..profiler.events import DeviceType, FunctionEvent, MemRecordsAcc
+from ..profiler.events import FunctionEvent, MemRecordsAcc
 from ..profiler.record_function import record_function
-from .profiler_util import OUT_OF_MEMORY_EVENT_NAME
 
 __all__ = [
     "EnforceUnique",

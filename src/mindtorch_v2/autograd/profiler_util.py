@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from ..profiler._store import MEMORY_EVENT_NAME
 from ..profiler.averages import FunctionEventAvg
 from ..profiler.event_list import EventList
 from ..profiler.event_metadata import EventMetadata
 from ..profiler.events import (
-    DeviceType,
     FormattedTimesMixin,
     FunctionEvent,
     Interval,

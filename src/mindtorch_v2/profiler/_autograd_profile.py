@@ -7,7 +7,6 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any
 
 from ._freeze import freeze
 from ._kineto_config import (
@@ -203,7 +202,7 @@ class profile:
         options["use_device"] = self.use_device
         options["capture_overload_names"] = self.experimental_config.capture_overload_names
         options["verbose"] = self.experimental_config.verbose
-        return freeze(recorder, options=options, trace_id=self.trace_id)
+        return freeze(recorder, release=self._finished, options=options, trace_id=self.trace_id)
 
     @property
     def function_events(self) -> EventList:

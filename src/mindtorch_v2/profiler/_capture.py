@@ -15,7 +15,7 @@ from ._store import InputInfo
 Key = tuple[Any, ...]
 
 # A note is a hashable value that keeps nothing alive but small tuples:
-#   int, str, None              as they are (bool is not an int here: 1 and True are equal, so they could not share a table)
+#   int, str, None              as they are (not bool: 1 and True are equal, so they could not share a table)
 #   (float, 0.5), (bool, True)  other numbers, with their type
 #   (_TENSOR, shape, strides, numpy dtype)
 #   (_LIST, note, ...)
@@ -96,7 +96,8 @@ def compile_capture(op: int) -> Callable[[tuple[Any, ...]], Key]:
         else:
             parts.append(f"{name} if {name} is None or {name}.__class__ is int else note({name})")
     unpack = f"    {', '.join(names)}, = args\n" if names else ""
-    guarded = f"    try:\n{''.join(arrays)}    except AttributeError:\n        return _notes({op}, args)\n" if arrays else ""
+    guard = f"    except AttributeError:\n        return _notes({op}, args)\n"
+    guarded = f"    try:\n{''.join(arrays)}{guard}" if arrays else ""
     source = f"def capture(args):\n{unpack}{guarded}    return ({', '.join([str(op), *parts])},)\n"
     space: dict[str, Any] = {"note": note, "_notes": _notes}
     exec(source, space)

@@ -1,4 +1,4 @@
-"""From what a Recorder holds to an EventStore: flat lists become columns, notes become tables. Runs once, after stop()."""
+"""From what a Recorder holds to an EventStore: flat lists become columns, notes become tables. Runs after stop()."""
 
 from __future__ import annotations
 
@@ -11,23 +11,31 @@ from .._dispatch import observer
 from . import _alloc, _modules, _tree
 from ._capture import TEXT_INPUT, decode
 from ._python_rows import PythonRows, python_rows
-from ._recorder import SPAN_BASE, Recorder, Tap
+from ._recorder import SPAN_BASE, Options, Recorder, Tap
 from ._store import EventStore, InputInfo, ThreadInfo
 from .flops import flops_of
 
-Columns = dict[str, NDArray[Any]]
+Columns = dict[str, Any]  # arrays, or one number for all rows
 
 
-def freeze(recorder: Recorder, **meta: Any) -> EventStore:
-    """Everything recorded so far as a store; `meta` goes to EventStore.freeze. A recorder that runs goes on."""
+def freeze(recorder: Recorder, *, release: bool = False, **meta: Any) -> EventStore:
+    """Everything recorded so far as a store; `meta` goes to EventStore.freeze. A recorder that runs goes on.
+
+    With `release` the recorder gives its rows away as they are read, so that they are not in memory twice.
+    """
     end = recorder.clock_end_ns if recorder.clock_end_ns is not None else recorder.clock()
     tables = _Tables()
-    parts = [_thread_columns(recorder, tap, number, tables, end) for number, tap in enumerate(recorder.taps)]
-    columns: Columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
-    if not columns:
+    parts = [_thread_columns(recorder.options, tap, tables, end, release) for tap in recorder.taps]
+    columns: Columns = {}
+    if len(parts) == 1:
+        columns = {**parts[0], "tid": np.int32(0)}
+    elif parts:
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        columns["tid"] = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part["start"]) for part in parts])
+    else:
         columns = {name: np.empty(0, np.int64) for name in ("name", "kind", "tid", "start", "end", "seq", "op")}
-    _number_steps(recorder, columns)
-    _find_forward_threads(columns)
+    columns["step"] = _steps(recorder, columns["start"])
+    columns["fwd_tid"] = _forward_threads(columns)
     if recorder.options.with_flops:
         columns["flops"] = tables.flops(columns["op"], columns["shapes"])
     threads = [ThreadInfo(tap.ident, tap.name) for tap in recorder.taps]
@@ -84,10 +92,9 @@ class _Tables:
         return found
 
 
-def _thread_columns(recorder: Recorder, tap: Tap, number: int, tables: _Tables, end: int) -> Columns:
+def _thread_columns(options: Options, tap: Tap, tables: _Tables, end: int, release: bool) -> Columns:
     """The rows of one thread in the order in which they ended: ops and spans, then modules, then Python calls."""
-    options = recorder.options
-    columns = _op_columns(tap, tables)
+    columns = _op_columns(tap, tables, release)
     python = python_rows(tap.stretches(end), end) if options.with_stack else None
     if options.captures_arguments:
         columns["shapes"] = _renumbered(columns["shapes"], [tables.info(key) for key in list(tap.keys)])
@@ -101,29 +108,30 @@ def _thread_columns(recorder: Recorder, tap: Tap, number: int, tables: _Tables, 
         _fit_scopes(columns, python)
         columns["stack"] = _renumbered(python.stack_at(columns["start"]), _added(tables.stacks, python.stacks))
         columns = _joined(columns, _python_columns(python, tables))
-    columns["tid"] = np.full(len(columns["start"]), number, np.int64)
     return columns
 
 
-def _op_columns(tap: Tap, tables: _Tables) -> Columns:
-    rows = tap.rows[:]
+def _op_columns(tap: Tap, tables: _Tables, release: bool) -> Columns:
+    rows = tap.rows if release else tap.rows[:]
     table = np.fromiter(rows, np.int64, len(rows)).reshape(-1, tap.width)
+    if release:
+        tap.rows = rows = []
     ident = table[:, 0]
     is_span = ident >= SPAN_BASE
     spans = list(tap.spans)
-    span_names = np.array([tables.name(name) for name, _ in spans] or [0], np.int64)
-    span_kinds = np.array([kind for _, kind in spans] or [0], np.int64)
-    name, kind = np.empty(len(ident), np.int64), np.zeros(len(ident), np.int64)
+    span_names = np.array([tables.name(name) for name, _ in spans] or [0], np.int32)
+    span_kinds = np.array([kind for _, kind in spans] or [0], np.int8)
+    name, kind = np.empty(len(ident), np.int32), np.zeros(len(ident), np.int8)
     if is_span.any():
         which = ident[is_span] - SPAN_BASE
         name[is_span], kind[is_span] = span_names[which], span_kinds[which]
     ops = ident[~is_span]
     present = np.flatnonzero(np.bincount(ops)) if len(ops) else ops
-    op_names = np.zeros(int(present[-1]) + 1 if len(present) else 1, np.int64)
+    op_names = np.zeros(int(present[-1]) + 1 if len(present) else 1, np.int32)
     op_names[present] = [tables.name(observer.op_names[op]) for op in present.tolist()]
     name[~is_span] = op_names[ops]
     columns = {"name": name, "kind": kind, "start": table[:, 1], "end": table[:, 2], "seq": table[:, 3],
-               "op": np.where(is_span, -1, ident)}
+               "op": np.where(is_span, -1, ident).astype(np.int32)}
     if tap.width > 4:
         columns["shapes"] = table[:, 4]
     return columns
@@ -131,7 +139,8 @@ def _op_columns(tap: Tap, tables: _Tables) -> Columns:
 
 def _renumbered(values: NDArray[Any], numbers: list[int]) -> NDArray[np.int64]:
     """Each value replaced by numbers[value]; -1 stays."""
-    return np.array([*numbers, -1], np.int64)[values]
+    found: NDArray[np.int64] = np.array([*numbers, -1], np.int64)[values]
+    return found
 
 
 def _added(table: list[Any], more: list[Any]) -> list[int]:
@@ -206,27 +215,33 @@ def _fit_scopes(columns: Columns, python: PythonRows) -> None:
     columns["start"][scopes], columns["end"][scopes] = begin, np.maximum(finish, begin)
 
 
-def _number_steps(recorder: Recorder, columns: Columns) -> None:
+def _steps(recorder: Recorder, start: NDArray[np.int64]) -> Any:
+    """The step that each row began in."""
     moments = np.array([moment for moment, _ in recorder.steps], np.int64)
-    numbers = np.array([number for _, number in recorder.steps] or [0], np.int64)
-    at = np.searchsorted(moments, columns["start"], side="right") - 1
-    columns["step"] = numbers[np.maximum(at, 0)]
+    numbers = np.array([number for _, number in recorder.steps] or [0], np.int32)
+    if len(numbers) == 1:
+        return numbers[0]
+    at = np.searchsorted(moments, start, side="right") - 1
+    return numbers[np.maximum(at, 0)]
 
 
-def _find_forward_threads(columns: Columns) -> None:
+def _forward_threads(columns: Columns) -> Any:
     """fwd_tid of backward rows: the thread that recorded the op with their number, their own if none did."""
     kind, tid, seq = columns["kind"], columns["tid"], columns["seq"]
-    forward_tid = np.full(len(kind), -1, np.int64)
     backward = np.flatnonzero(((kind == observer.BACKWARD) | (kind == observer.ENGINE)) & (seq >= 0))
+    if not len(backward):
+        return np.int32(-1)
+    forward_tid = np.full(len(kind), -1, np.int32)
+    tid = np.broadcast_to(tid, len(kind))
     forward_tid[backward] = tid[backward]
-    if len(backward) and tid.max() > 0:
+    if tid.max() > 0:
         ops = np.flatnonzero((kind == observer.OP) & (seq >= 0))
         own = set(zip(tid[ops].tolist(), seq[ops].tolist(), strict=True))
         elsewhere = dict(zip(seq[ops].tolist(), tid[ops].tolist(), strict=True))
         for row, thread, number in zip(backward.tolist(), tid[backward].tolist(), seq[backward].tolist(), strict=True):
             if (thread, number) not in own:
                 forward_tid[row] = elsewhere.get(number, thread)
-    columns["fwd_tid"] = forward_tid
+    return forward_tid
 
 
 def _memory_columns(rows: list[int], threads: list[ThreadInfo]) -> Columns:

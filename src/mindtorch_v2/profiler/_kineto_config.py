@@ -81,7 +81,7 @@ def as_strict_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def as_timeout(value: Any) -> float | None:
+def as_timeout(value: float | None) -> float | None:
     """Seconds, not negative, or None."""
     if value is not None and value < 0:
         raise ValueError("post_processing_timeout_s must be non-negative")
@@ -165,7 +165,9 @@ def supported_activities() -> set[ProfilerActivity]:
     return {ProfilerActivity.CPU}
 
 
-def parse_activities(activities: Iterable[Any] | None) -> tuple[set[ProfilerActivity], dict[ProfilerActivity, list[str]]]:
+def parse_activities(
+    activities: Iterable[Any] | None,
+) -> tuple[set[ProfilerActivity], dict[ProfilerActivity, list[str]]]:
     """The activities asked for, and the filters of those that were given as {activity: [filter, ...]}."""
     if activities is None:
         return supported_activities(), {}

@@ -1,4 +1,4 @@
-"""From a thread's stream of Python calls to rows: calls with start, end, parent and name, and the call stack at any moment.
+"""From a thread's stream of Python calls to rows with start, end and name, and the call stack at any moment.
 
 Frames of this runtime's insides are left out, and with them what they call in NumPy and the standard library: the
 rows show the user's functions, and the layers, optimizers and loaders that the user calls.
@@ -7,9 +7,7 @@ rows show the user's functions, and the layers, optimizers and loaders that the 
 from __future__ import annotations
 
 import os
-import re
 import sys
-import sysconfig
 from bisect import bisect_right
 from types import CodeType
 from typing import Any, NamedTuple
@@ -17,16 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ._insides import ENTRY, INSIDE, LIBRARY, belongs
 from ._stacks import OpenFrame, Stretch
-
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-# Rooms of this package that stand for what is compiled in torch, and the profiler itself.
-_INSIDE = re.compile(r"_\w+(/|\.py$)|profiler/|nn/(modules/)?module\.py$")
-_GENERATED = re.compile(r"<\w+::[^>]*>$")  # file names of generated op entries
-_LIBRARIES = tuple(
-    os.path.dirname(os.path.abspath(path)) + os.sep for path in (np.__file__, os.__file__)
-)
-_SITE_PACKAGES = tuple({sysconfig.get_path("purelib") + os.sep, sysconfig.get_path("platlib") + os.sep})
 
 _RETURN, _FRAME, _BUILTIN = 0, 1, 2
 _ROOT = -1  # the empty stack
@@ -62,7 +52,7 @@ class PythonRows(NamedTuple):
 
 
 def python_rows(stretches: list[Stretch], end: int) -> PythonRows:
-    """Make rows of what was heard on a thread; calls that have not returned end with their stretch, at `end` the last."""
+    """Make rows of what was heard on a thread. A call that did not return ends with its stretch, in the last at `end`."""
     objects, moments, spots = _one_stream(stretches, end)
     times = np.fromiter(moments, np.int64, len(objects))
     target_of, targets = _targets(objects)
@@ -132,21 +122,9 @@ def _target(what: Any, shorten: _Shortener) -> _Target:
     if isinstance(what, str):
         return _Target(_BUILTIN, what, None, False, True)
     code, line = what if isinstance(what, OpenFrame) else (what, what.co_firstlineno)
-    inside, library = _belongs(code.co_filename)
-    return _Target(_FRAME, f"{shorten(code.co_filename)}({line}): {code.co_name}", code, inside, library)
-
-
-def _belongs(filename: str) -> tuple[bool, bool]:
-    """(is it this runtime's inside, is it a library that the inside uses)"""
-    if filename.startswith(_PACKAGE):
-        return bool(_INSIDE.match(filename[len(_PACKAGE) :].replace(os.sep, "/"))), False
-    if _GENERATED.match(filename):
-        return True, False
-    if filename.startswith("<frozen "):
-        return False, True
-    return False, filename.startswith(_LIBRARIES[0]) or (
-        filename.startswith(_LIBRARIES[1]) and not filename.startswith(_SITE_PACKAGES)
-    )
+    owner = belongs(code.co_filename)
+    text = f"{shorten(code.co_filename)}({line}): {code.co_name}"
+    return _Target(_FRAME, text, code, owner in (INSIDE, ENTRY), owner == LIBRARY)
 
 
 class _Shortener:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from .._dispatch import namespace
@@ -33,18 +33,24 @@ class Listener:
         self._callback: ProfileFunction | None = None
         self._retire: Callable[[], None] = _nothing
         self._previous: Any = None
+        self.listen: Callable[[], None]
+        self.pause: Callable[[], None]
         self.after_row: Callable[[Callable[[tuple[int, ...]], None]], Callable[[tuple[int, ...]], None]] = _same
         self.after_detail: Callable[[Callable[..., None]], Callable[..., None]] = _same
 
-    def prepare(self) -> Callable[[], None]:
-        """Make ready to listen to the calling thread, together with whoever does already.
+    @staticmethod
+    def hears(code: CodeType) -> bool:
+        """Whether calls of this code are in the stream: all are, but for what happens inside ops."""
+        return True
 
-        What is returned begins it. It is no Python function, so that its own return is not heard.
-        """
+    def prepare(self) -> None:
+        """Make ready to listen to the calling thread, together with whoever does already."""
         self._previous = sys.getprofile()
         chained = self._previous if callable(self._previous) else None
         self._callback, self._retire, self.after_row, self.after_detail = _functions(*self._stream, chained)
-        return partial(sys.setprofile, self._callback)
+        # No Python functions, so that calling them is not heard.
+        self.listen = partial(sys.setprofile, self._callback)
+        self.pause = partial(sys.setprofile, None)
 
     def stop(self) -> None:
         """Listen no more; give the thread back. On another thread it takes effect with that thread's next call."""

@@ -47,11 +47,9 @@ class PythonWindow:
         self._kept: list[Stretch] | None = None
 
     def begin(self, now: int, frame: FrameType | None) -> None:
-        """Begin a stretch with the stack that `frame` is the top of; None: with the frame of this very call,
-        whose return will be heard because the stream flows already.
-        """
+        """Begin a stretch with the stack that `frame` is the top of."""
         log = self._log
-        opened, places = _open_frames(frame if frame is not None else sys._getframe())
+        opened, places = _open_frames(frame, log.listener.hears)
         self._begun.append((now, opened, places, len(log.objects), len(log.places)))
 
     def stretches(self, end: int | None = None) -> list[Stretch]:
@@ -72,14 +70,17 @@ class PythonWindow:
                           log.places[first_place:last_place])
 
 
-def _open_frames(frame: FrameType | None) -> tuple[list[OpenFrame], list[int]]:
-    """The frames of a stack, outermost first, and how far each one's caller had come."""
+def _open_frames(
+    frame: FrameType | None, hears: Callable[[CodeType], bool]
+) -> tuple[list[OpenFrame], list[int]]:
+    """The frames of a stack whose code the listener hears, outermost first, and how far each one's caller had come."""
     frames: list[FrameType] = []
     while frame is not None:
-        frames.append(frame)
+        if hears(frame.f_code):
+            frames.append(frame)
         frame = frame.f_back
     frames.reverse()
-    places = [-1, *(caller.f_lasti for caller in frames[:-1])]
+    places = [-1, *(caller.f_lasti for caller in frames[:-1])][: len(frames)]
     return [OpenFrame(frame.f_code, frame.f_lineno) for frame in frames], places
 
 
@@ -98,24 +99,28 @@ class PythonLog:
         """Begin a window with the calling thread's stack as it is."""
         window = PythonWindow(self)
         if self._windows:
-            self._windows.append(window)
-            window.begin(self._clock(), None)
-            return window
+            self.listener.pause()
+        else:
+            self.listener.prepare()
         self._windows.append(window)
-        listen = self.listener.prepare()
+        # From here to the end nothing is heard but the return of this function.
         window.begin(self._clock(), sys._getframe())
-        listen()
+        self.listener.listen()
         return window
 
     def close(self, window: PythonWindow, end: int) -> None:
         """End a window. May be called on another thread."""
-        if len(self._windows) == 1:
-            self.listener.stop()
+        if len(self._windows) > 1:
+            self.listener.pause()
+            window.close(end)
+            self._windows.remove(window)
+            self.listener.listen()
+            return
+        self.listener.stop()
         window.close(end)
-        self._windows.remove(window)
-        if not self._windows:
-            for stream in (self.objects, self.times, self.places):
-                stream.clear()
+        self._windows.clear()
+        for stream in (self.objects, self.times, self.places):
+            stream.clear()
 
     def _begin_again(self, frame: FrameType | None) -> None:
         """The listener missed something: what it knew of the stack no longer holds."""

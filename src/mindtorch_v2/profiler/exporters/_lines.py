@@ -1,7 +1,7 @@
 """Lines of text from columns of numbers: one template for all lines, filled in with NumPy instead of formatting.
 
-A template is a matrix of bytes, one row per line. Numbers are written right-aligned with NUL in front, and all NULs are
-taken out at the end, so that lines get the length they need.
+A template is a matrix of bytes, one row per line. Numbers are right-aligned in columns as wide as the largest needs, with
+blanks in front, which JSON allows; so all lines have one length and nothing has to be moved.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ Piece = bytes | Bytes
 _FOUR = np.frombuffer("".join(f"{i:04d}" for i in range(10_000)).encode(), np.uint8).reshape(-1, 4).copy()
 _WORDS = _FOUR.view(np.uint32).reshape(-1)
 _POWERS = 10 ** np.arange(1, 19, dtype=np.int64)
+_BLANK = ord(" ")
 
 
 def _digits(values: NDArray[np.int64], groups: int) -> Bytes:
@@ -33,25 +34,27 @@ def _digits(values: NDArray[np.int64], groups: int) -> Bytes:
     return words.view(np.uint8).reshape(len(values), 4 * groups)
 
 
-def _groups(values: NDArray[np.int64]) -> int:
-    largest = int(values.max()) if len(values) else 0
-    return max(1, -(-len(str(largest)) // 4))
-
-
 def number(values: NDArray[Any]) -> Bytes:
     """Whole numbers, not negative."""
     values = values.astype(np.int64)
-    made = _digits(values, _groups(values))
-    width = made.shape[1]
-    count = np.searchsorted(_POWERS[: width - 1], values, side="right") + 1
-    made[np.arange(width) < (width - count)[:, None]] = 0
+    width = len(str(int(values.max()))) if len(values) else 1
+    made = _digits(values, -(-width // 4))[:, -width:]
+    # Column by column from the left: a digit is blank where the number does not reach it.
+    for column in range(width - 1):
+        made[values < _POWERS[width - 2 - column], column] = _BLANK
     return made
 
 
 def signed(values: NDArray[Any]) -> Bytes:
     """Whole numbers with a minus sign where they are negative."""
-    sign = np.where(values < 0, np.uint8(ord("-")), np.uint8(0))
-    return np.hstack([sign[:, None], number(np.abs(values))])
+    made = number(np.abs(values))
+    if (values >= 0).all():
+        return made
+    made = np.hstack([np.full((len(values), 1), _BLANK, np.uint8), made])
+    below = np.flatnonzero(values < 0)
+    # Right before the first digit.
+    made[below, (made[below] != _BLANK).argmax(axis=1) - 1] = ord("-")
+    return made
 
 
 def thousandths(values: NDArray[np.int64]) -> Bytes:
@@ -65,9 +68,9 @@ def thousandths(values: NDArray[np.int64]) -> Bytes:
 def where(shown: NDArray[np.bool_], piece: Bytes, other: bytes = b"") -> Bytes:
     """A piece in the lines where it is shown, some constant text in the others."""
     width = max(piece.shape[1], len(other))
-    made = np.zeros((len(shown), width), np.uint8)
-    made[:, : piece.shape[1]] = piece
-    made[~shown] = np.frombuffer(other.ljust(width, b"\0"), np.uint8)
+    made = np.full((len(shown), width), _BLANK, np.uint8)
+    made[:, width - piece.shape[1] :] = piece
+    made[~shown] = np.frombuffer(other.rjust(width), np.uint8)
     return made
 
 
@@ -87,13 +90,23 @@ def together(pieces: Sequence[Piece], count: int) -> Bytes:
 
 
 def lines(pieces: Sequence[Piece], count: int) -> list[bytes]:
-    """One bytes object per line. No piece may contain a newline."""
+    """One bytes object per line."""
     if not count:
         return []
-    text = together([*pieces, b"\n"], count).tobytes().translate(None, b"\0")
-    made = text.split(b"\n")
-    made.pop()
+    table = together(pieces, count)
+    made: list[bytes] = table.view(f"S{table.shape[1]}").reshape(-1).tolist()
     return made
+
+
+def merged(chosen: NDArray[np.bool_], these: Sequence[bytes], others: Sequence[bytes]) -> list[bytes]:
+    """One list of two: the next of `these` where chosen, the next of `others` where not."""
+    if not len(others) or not len(these):
+        return list(these or others)
+    every = np.empty(len(chosen), object)
+    every[chosen] = these
+    every[~chosen] = others
+    found: list[bytes] = every.tolist()
+    return found
 
 
 def chosen(table: Sequence[bytes], which: NDArray[Any]) -> list[bytes]:

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from ..._dispatch import observer
 from .._store import EventStore, InputInfo
-from ._lines import Piece, chosen, lines, number, signed, thousandths, where, woven
+from ._lines import Piece, chosen, lines, merged, number, signed, thousandths, where, woven
 from .files import write_file
 
-_BLOCK = 1 << 16
+_BLOCK = 1 << 12  # rows; small enough that buffers are reused instead of newly mapped
 # Kineto counts from the last quarter of a year, so that a time has few enough digits for a double.
 _QUARTER_S = 7_889_238
 _CATEGORIES = ("cpu_op", "cpu_op", "cpu_op", "user_annotation", "user_annotation", "python_function", "python_function")
@@ -156,25 +156,29 @@ class _Trace:
 
     def _spans(self, rows: NDArray[np.intp], first: int, suffix: NDArray[np.int64]) -> bytes:
         """Ops and annotations."""
-        store, count = self.store, len(rows)
-        sequence = store.seq[rows]
+        linked = self.store.seq[rows] >= 0
+        index = np.arange(first, first + len(rows))
+        middles = merged(linked, self._span_lines(rows[linked], index[linked], True),
+                         self._span_lines(rows[~linked], index[~linked], False))
+        return woven(self._prefixes(rows), middles, chosen(self._suffixes, suffix[rows]))
+
+    def _span_lines(self, rows: NDArray[np.intp], index: NDArray[np.intp], linked: bool) -> list[bytes]:
+        """Everything between a row's prefix and suffix; autograd's numbers where it has any."""
+        store = self.store
         pieces: list[Piece] = [
             *self._times(rows),
             b', "args": {"External id": ',
             number(store.ids[rows]),
             b', "Record function id": 0',
         ]
-        linked = sequence >= 0
-        if linked.any():
-            shown: list[Piece] = [
+        if linked:
+            pieces += [
                 b', "Sequence number": ',
-                number(np.maximum(sequence, 0)),
+                number(store.seq[rows]),
                 b', "Fwd thread id": ',
                 number(store.fwd_tid[rows] + 1),
             ]
-            pieces += [where(linked, _as_bytes(piece, count)) for piece in shown]
-        pieces += [b', "Ev Idx": ', number(np.arange(first, first + count))]
-        return woven(self._prefixes(rows), lines(pieces, count), chosen(self._suffixes, suffix[rows]))
+        return lines([*pieces, b', "Ev Idx": ', number(index)], len(rows))
 
     def _row_suffixes(self) -> NDArray[np.int64]:
         """For each row of the store the number of what follows its event index: inputs, module and stack."""
@@ -231,8 +235,8 @@ class _Trace:
         rows, ends = rows[order], ends[order]
         idents = np.array([thread.ident for thread in store.threads], np.int64)
         pieces: list[Piece] = [
-            b'{"ph": "',
-            where(~ends, _as_bytes(b's", "id": ', 2 * count), b'f", "bp": "e", "id": '),
+            b'{"ph": ',
+            where(~ends, _as_bytes(b'"s", "id": ', 2 * count), b'"f", "bp": "e", "id": '),
             number(np.tile(np.arange(1, count + 1), 2)[order]),
             b', "pid": %d, "tid": ' % store.pid,
             number(idents[store.tid[rows]]),
@@ -273,9 +277,9 @@ def _blocks(rows: NDArray[Any]) -> Iterator[slice]:
         yield slice(start, min(start + _BLOCK, len(rows)))
 
 
-def _as_bytes(piece: Piece, count: int) -> NDArray[np.uint8]:
-    """A piece as a matrix with one line per row."""
-    return np.broadcast_to(np.frombuffer(piece, np.uint8), (count, len(piece))) if isinstance(piece, bytes) else piece
+def _as_bytes(text: bytes, count: int) -> NDArray[np.uint8]:
+    """Constant text as a piece with one line per row."""
+    return np.broadcast_to(np.frombuffer(text, np.uint8), (count, len(text)))
 
 
 def _inputs(info: InputInfo) -> bytes:

@@ -7,8 +7,8 @@ import tempfile
 import zlib
 from collections.abc import Iterable
 
-# Of the levels measured on traces, 1 takes a third of the time of 6 and writes a quarter more.
-_LEVEL = 1
+# Measured on traces: 3 takes 40 % of the time of 6 and writes 15 % more; 1 and 2 are hardly faster than 3.
+_LEVEL = 3
 _GZIP = 31  # zlib's window bits for a gzip header and trailer
 
 

@@ -16,7 +16,7 @@ _SEPARATORS = str.maketrans(" ;\t\n", "____")
 
 
 def export(store: EventStore, path: str | os.PathLike[str], *, metric: str = "self_cpu_time_total") -> None:
-    """Write one line per event that has a stack and at least a microsecond of the metric; ValueError if it is unknown."""
+    """Write a line for each event with a stack and a microsecond or more of the metric; ValueError if it is unknown."""
     if metric not in METRICS:
         raise ValueError(f"metric should be one of: {list(METRICS)}")
     write_file(path, _blocks(store.shown, metric))

@@ -1,0 +1,47 @@
+"""torch.compile: accepts code and runs it eagerly, which is what its results mean anyway."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .nn import Module
+
+
+class OptimizedModule(Module):
+    """A module handed through `torch.compile`: calls and attributes are the original's."""
+
+    def __init__(self, module: Module) -> None:
+        super().__init__()
+        self._orig_mod = module
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self._orig_mod(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("_orig_mod"), name)
+
+
+def compile(model: Any = None, *, fullgraph: bool = False, dynamic: bool | None = None, backend: Any = "inductor",
+            mode: str | None = None, options: dict[str, Any] | None = None, disable: bool = False) -> Any:
+    """The model or function itself, run eagerly; the options choose how torch would compile it and change no result."""
+    if mode is not None and options is not None:
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if model is None:
+        return lambda function: compile(function, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
+                                        options=options, disable=disable)
+    if isinstance(model, Module):
+        return model if disable else OptimizedModule(model)
+    if not callable(model):
+        raise RuntimeError(f"torch.compile expected a callable, got {type(model).__name__}")
+    function: Callable[..., Any] = model
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return function if disable else call

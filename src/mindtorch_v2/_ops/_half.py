@@ -1,0 +1,36 @@
+"""Half precision: kernels of several steps compute in float32 and round once, at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from .._core import dtype as dt
+
+_HALVES = (dt.float16.np, dt.bfloat16.np)
+_F32 = np.dtype(np.float32)
+
+
+def _widened(value: Any) -> Any:
+    return value.astype(_F32) if isinstance(value, np.ndarray) and value.dtype in _HALVES else value
+
+
+def in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel that meets half precision as float32: arrays are widened, results rounded to the first one's dtype.
+
+    The dtype of the first argument decides; kernels whose every step is a single rounding need none of this.
+    """
+    @wraps(kernel)
+    def run(first: Any, *rest: Any) -> Any:
+        if first.dtype.itemsize != 2 or first.dtype not in _HALVES:
+            return kernel(first, *rest)
+        kind = first.dtype
+        made = kernel(_widened(first), *map(_widened, rest))
+        if made.__class__ is tuple:
+            return tuple(part.astype(kind) if part.dtype == _F32 else part for part in made)
+        return made.astype(kind)
+
+    return run

@@ -1,0 +1,47 @@
+"""Second names: ops that torch lists under two names, each recorded under the one it was called by."""
+
+from __future__ import annotations
+
+from .._dispatch.registry import OpSpec, aten, composite, packets
+from . import activation, compare, pointwise, powers, rounding, special  # noqa: F401  the ops that get a second name
+
+# second name -> first name; in-place forms come along.
+_NAMES = {
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
+    "arctan2": "atan2", "arctanh": "atanh", "divide": "div", "multiply": "mul", "negative": "neg", "subtract": "sub",
+    "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "not_equal": "ne",
+    "special_digamma": "digamma", "special_erf": "erf", "special_erfc": "erfc", "special_erfinv": "erfinv",
+    "special_exp2": "exp2", "special_expit": "sigmoid", "special_expm1": "expm1", "special_gammainc": "igamma",
+    "special_gammaincc": "igammac", "special_gammaln": "lgamma", "special_i0": "i0", "special_log1p": "log1p",
+    "special_logit": "logit", "special_multigammaln": "mvlgamma", "special_polygamma": "polygamma",
+    "special_psi": "digamma", "special_round": "round", "special_sinc": "sinc", "special_xlogy": "xlogy",
+}
+
+
+def _declare(name: str, spec: OpSpec) -> None:
+    arguments = spec.schema.arguments
+    keywords = tuple(a.python_name for a in arguments if a.keyword_only)
+    positional = len(arguments) - len(keywords)
+
+    def body(*args):
+        return spec.call(*args[:positional], **dict(zip(keywords, args[positional:], strict=True)))
+
+    composite(name + spec.schema.text[len(spec.schema.name):], body, samples=spec.samples)
+
+
+def _declare_all(name: str, first: str) -> None:
+    for spec in list(packets[first]):
+        _declare(name, spec)
+
+
+for _second, _first in _NAMES.items():
+    _declare_all(_second, _first)
+    if _first + "_" in packets and not _second.startswith("special_"):
+        _declare_all(_second + "_", _first + "_")
+
+composite("special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+          lambda self, dim, dtype: aten.softmax(self, dim, dtype), samples=lambda make: [(make(3, 4), 1)])
+composite("special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+          lambda self, dim, dtype: aten.log_softmax(self, dim, dtype), samples=lambda make: [(make(3, 4), 1)])
+composite("special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+          lambda self, dim, keepdim: aten.logsumexp(self, dim, keepdim), samples=lambda make: [(make(3, 4), 1)])

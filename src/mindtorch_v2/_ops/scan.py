@@ -1,0 +1,250 @@
+"""Scans: running sums, products and extremes along a dim, differences and integrals."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._dispatch.registry import aten, composite, op
+from ._common import like_first, normal_dim, np_dtype
+
+_INT64 = np.dtype(np.int64)
+_FLOAT32 = np.dtype(np.float32)
+
+
+def _one_dim(make):
+    return [(make(3, 4), 1), (make(3, 4), -2)]
+
+
+def _running(ufunc, array, dim, wanted):
+    """ufunc.accumulate in the dtype asked for; what is narrow is carried in float32."""
+    dim = normal_dim(dim, array.ndim)
+    if not array.ndim or not array.size:
+        return array.astype(wanted)
+    carried = _FLOAT32 if wanted.kind == "V" or wanted == np.float16 else wanted
+    made = ufunc.accumulate(array.astype(carried, copy=False), dim)
+    return made if carried is wanted else made.astype(wanted, copy=False)
+
+
+def _sum_dtype(array, dtype):
+    return np_dtype(dtype, _INT64 if array.dtype.kind in "iub" else array.dtype)
+
+
+def _scan_shape(self, dim, dtype):
+    return self._array.shape, _sum_dtype(self._array, dtype)
+
+
+# ---------------------------------------------------------------- sums and products
+
+
+@op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", inplace=True, shape=_scan_shape, samples=_one_dim)
+def cumsum(self, dim, dtype):
+    return _running(np.add, self, dim, _sum_dtype(self, dtype))
+
+
+def reversed_cumsum(t, dim):
+    """Sums from the other end."""
+    return aten.flip(aten.cumsum(aten.flip(t, (dim,)), dim), (dim,))
+
+
+def _cumsum_grad(g, self_dtype, dim):
+    g = aten.to(g, dtype=self_dtype)
+    return g if g._array.size <= 1 or g._array.shape[dim] == 1 else reversed_cumsum(g, dim)
+
+
+cumsum.vjp(self=_cumsum_grad)
+
+
+@op("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", inplace=True, shape=_scan_shape,
+    samples=_one_dim)
+def cumprod(self, dim, dtype):
+    return _running(np.multiply, self, dim, _sum_dtype(self, dtype))
+
+
+cumprod.vjp(self=lambda g, self, dim, result, self_dtype:
+            aten.cumprod_backward(aten.to(g, dtype=self_dtype), self, dim, result))
+
+
+@composite("cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor",
+           samples=lambda make: [(make(3, 4), make(3, 4), 1, make(3, 4))])
+def cumprod_backward(grad, input, dim, output):
+    if input._array.size <= 1:
+        return grad
+    dim = normal_dim(dim, input._array.ndim)
+    size = input._array.shape[dim]
+    if size == 1:
+        return grad
+    weighted = output * grad
+    if not aten.item(aten.any(input == 0)):
+        return aten.div(reversed_cumsum(weighted, dim), input)
+    # With zeros nothing may be divided by: the product of what lies before times that of what comes after.
+    shape = list(input._array.shape)
+    shape[dim] = 1
+    one = aten.ones(shape, dtype=input.dtype)
+    before = aten.cumprod(aten.cat([one, aten.narrow(input, dim, 0, size - 1)], dim), dim)
+    pieces = []
+    for k in range(size):
+        after = one if k == size - 1 else \
+            aten.cumprod(aten.cat([one, aten.narrow(input, dim, k + 1, size - k - 1)], dim), dim)
+        total = aten.sum(aten.narrow(grad, dim, k, size - k) * after, (dim,), True)
+        pieces.append(aten.narrow(before, dim, k, 1) * total)
+    return aten.cat(pieces, dim)
+
+
+# ---------------------------------------------------------------- extremes
+
+
+def _extreme(name, ufunc):
+    @op(f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)", samples=_one_dim,
+        shape=lambda self, dim: [(self._array.shape, self._array.dtype), (self._array.shape, _INT64)])
+    def kernel(self, dim):
+        dim = normal_dim(dim, self.ndim)
+        if not self.ndim or not self.size:
+            return self.copy(), np.zeros(self.shape, np.int64)
+        values = ufunc.accumulate(self, dim)
+        # The latest place where the running extreme was met; nan, once there, is met by every nan.
+        met = self == values
+        if self.dtype.kind in "fV":
+            met |= np.isnan(self)
+        places = np.arange(self.shape[dim]).reshape([-1 if d == dim else 1 for d in range(self.ndim)])
+        return values, np.maximum.accumulate(np.where(met, places, 0), dim)
+
+    kernel.vjp(self=lambda g, self, dim, result1: aten.cummaxmin_backward(g, self, result1, dim))
+
+
+_extreme("cummax", np.maximum)
+_extreme("cummin", np.minimum)
+
+
+@composite("cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) -> Tensor",
+           samples=lambda make: [(make(3, 4), make(3, 4), make.ints(4, 3, 4), 1)])
+def cummaxmin_backward(grad, input, indices, dim):
+    if not input._array.size or not input._array.ndim:
+        return grad
+    zeros = aten.zeros(input._array.shape, dtype=input.dtype)
+    return aten.scatter_add_(zeros, dim, indices, grad)
+
+
+# ---------------------------------------------------------------- logarithm of running sums of exponentials
+
+
+@op("logcumsumexp(Tensor self, int dim) -> Tensor", shape=like_first, samples=_one_dim)
+def logcumsumexp(self, dim):
+    if self.dtype.kind not in "fV":
+        raise NotImplementedError("logcumsumexp is not implemented for "
+                                  f"{'complex' if self.dtype.kind == 'c' else 'integer'} tensors")
+    return _running(np.logaddexp, self, dim, self.dtype)
+
+
+def _logcumsumexp_grad(g, self, dim, result):
+    """Each sign on its own, as logarithms, so that nothing overflows."""
+    if not self._array.size or not self._array.ndim:
+        return g
+    lowest = aten.scalar_tensor(float(np.finfo(np.float64 if g._array.dtype == np.float64 else np.float32).min),
+                                dtype=g.dtype)
+    logs = g.abs().log()
+    positive = aten.where(g > 0, logs, lowest)
+    negative = aten.where(g < 0, logs, lowest)
+
+    def part(log_grad):
+        turned = aten.flip(log_grad - result, (dim,))
+        return (aten.flip(aten.logcumsumexp(turned, dim), (dim,)) + self).exp()
+
+    return part(positive) - part(negative)
+
+
+logcumsumexp.vjp(self=_logcumsumexp_grad)
+
+# ---------------------------------------------------------------- differences
+
+
+@composite("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+           samples=lambda make: [(make(3, 4),), (make(3, 4), 2, 0), (make(3, 4), 1, 1, make(3, 1), make(3, 2))])
+def diff(self, n, dim, prepend, append):
+    if not self._array.ndim:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    ends = [t for t in (prepend, self, append) if t is not None]
+    if len(ends) > 1:
+        self = aten.cat(ends, dim)
+    dim = normal_dim(dim, self._array.ndim)
+    for _ in range(min(n, self._array.shape[dim])):
+        size = self._array.shape[dim] - 1
+        later, earlier = aten.narrow(self, dim, 1, size), aten.narrow(self, dim, 0, size)
+        self = aten.logical_xor(later, earlier) if self._array.dtype.kind == "b" else aten.sub(later, earlier)
+    return self
+
+
+# ---------------------------------------------------------------- integrals by the trapezoid rule
+
+
+def _neighbours(t, dim):
+    return aten.slice(t, dim, 0, -1), aten.slice(t, dim, 1)
+
+
+def _steps(x, y, dim):
+    """The distances between sample points, shaped to meet y."""
+    if x._array.ndim == 1:
+        if x._array.shape[0] != y._array.shape[dim]:
+            raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
+        shape = [1] * y._array.ndim
+        shape[dim] = -1
+        x = aten.view(x, shape)
+    elif x._array.ndim < y._array.ndim:
+        x = aten.view(x, (1,) * (y._array.ndim - x._array.ndim) + x._array.shape)
+    left, right = _neighbours(x, dim)
+    return right - left
+
+
+def _xy(make):
+    return [(make(3, 4), make(4)), (make(3, 4), make(3, 4), {"dim": 0})]
+
+
+def _dx(make):
+    return [(make(3, 4),), (make(3, 4), {"dx": 0.5, "dim": 0})]
+
+
+def _empty_result(y, dim):
+    shape = list(y._array.shape)
+    del shape[dim]
+    return aten.zeros(shape, dtype=y.dtype)
+
+
+@composite("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", samples=_xy)
+def trapezoid_x(y, x, dim):
+    dim = normal_dim(dim, y._array.ndim)
+    if y._array.shape[dim] == 0:
+        return _empty_result(y, dim)
+    steps = _steps(x, y, dim)
+    left, right = _neighbours(y, dim)
+    return aten.sum(steps * (left + right), (dim,)) / 2
+
+
+@composite("trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", samples=_dx)
+def trapezoid_dx(y, dx, dim):
+    dim = normal_dim(dim, y._array.ndim)
+    if y._array.shape[dim] == 0:
+        return _empty_result(y, dim)
+    total = aten.sum(y, (dim,))
+    ends = aten.select(y, dim, 0) + aten.select(y, dim, -1)
+    return (total - ends * 0.5) * dx
+
+
+composite("trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", lambda y, x, dim: aten.trapezoid(y, x, dim=dim),
+          samples=_xy)
+composite("trapz.dx(Tensor y, *, float dx=1, int dim=-1) -> Tensor", lambda y, dx, dim: aten.trapezoid(y, dx=dx, dim=dim),
+          samples=_dx)
+
+
+@composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", samples=_xy)
+def cumulative_trapezoid_x(y, x, dim):
+    dim = normal_dim(dim, y._array.ndim)
+    steps = _steps(x, y, dim)
+    left, right = _neighbours(y, dim)
+    return aten.cumsum(steps * (left + right), dim) / 2
+
+
+@composite("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", samples=_dx)
+def cumulative_trapezoid_dx(y, dx, dim):
+    left, right = _neighbours(y, normal_dim(dim, y._array.ndim))
+    return aten.cumsum((left + right) * (dx / 2), dim)

@@ -1,0 +1,1 @@
+"""Reading and writing torch's own checkpoint files."""

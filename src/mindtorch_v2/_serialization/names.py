@@ -1,0 +1,90 @@
+"""What checkpoint files call things, and what those are here."""
+
+from __future__ import annotations
+
+import collections
+import importlib
+from typing import Any
+
+from .._core import dtype as dt
+from .._core.device import device as Device
+from .._core.size import Size
+from .rebuild import REBUILDERS
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+class GlobalName:
+    """A name that a pickle refers to, e.g. `torch._utils _rebuild_tensor_v2`. Callable, since pickle insists."""
+
+    __slots__ = ("module", "name")
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module = module
+        self.name = name
+
+    def __call__(self, *args: Any) -> Any:
+        raise TypeError(f"{self.module}.{self.name} is a name, not a function")
+
+
+class StorageType:
+    """`torch.FloatStorage` in a checkpoint: the dtype of what is stored."""
+
+    __slots__ = ("dtype", "name")
+
+    def __init__(self, name: str, dtype: dt.dtype | None) -> None:
+        self.name = name
+        self.dtype = dtype
+
+
+# FloatStorage, LongStorage, ...; newer dtypes are stored as untyped bytes and rebuilt with their dtype.
+_TYPED = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64",
+          "complex128")
+STORAGE_TYPES: dict[str, StorageType] = {
+    f"{d.scalar_name}Storage": StorageType(f"{d.scalar_name}Storage", d) for d in map(dt.by_name, _TYPED)}
+STORAGE_TYPES["UntypedStorage"] = StorageType("UntypedStorage", None)
+STORAGE_NAMES: dict[dt.dtype, GlobalName] = {
+    t.dtype: GlobalName("torch", name) for name, t in STORAGE_TYPES.items() if t.dtype is not None}
+UNTYPED = GlobalName("torch.storage", "UntypedStorage")
+
+# Everything a checkpoint of weights may mention.
+SAFE: dict[tuple[str, str], Any] = {
+    ("collections", "OrderedDict"): collections.OrderedDict,
+    ("collections", "Counter"): collections.Counter,
+    ("collections", "defaultdict"): collections.defaultdict,
+    ("builtins", "set"): set, ("builtins", "frozenset"): frozenset, ("builtins", "bytearray"): bytearray,
+    ("builtins", "complex"): complex, ("builtins", "slice"): slice,
+    ("__builtin__", "set"): set, ("__builtin__", "bytearray"): bytearray, ("__builtin__", "complex"): complex,
+    ("torch", "Size"): Size, ("torch", "device"): Device,
+    ("torch.storage", "UntypedStorage"): STORAGE_TYPES["UntypedStorage"],
+}
+SAFE |= {("torch", name): kind for name, kind in STORAGE_TYPES.items()}
+SAFE |= {("torch", name): value for name, value in dt.DTYPES.items()}
+SAFE |= {("torch._utils", name): function for name, function in REBUILDERS.items()}
+SAFE |= {("torch.nn.parameter", "Parameter"): REBUILDERS["_parameter"], ("torch", "_parameter"): REBUILDERS["_parameter"]}
+
+
+def name_of(obj: Any) -> GlobalName | None:
+    """What a checkpoint calls one of the package's own objects; None for everything else."""
+    module = getattr(obj, "__module__", None) or ""
+    if isinstance(obj, dt.dtype):
+        return GlobalName("torch", obj.name)
+    if module == _PACKAGE or module.startswith(_PACKAGE + "."):
+        name = getattr(obj, "__qualname__", None)
+        if obj in (Size, Device):
+            return GlobalName("torch", obj.__name__)
+        return None if name is None else GlobalName("torch" + module[len(_PACKAGE):], name)
+    return None
+
+
+def find(module: str, name: str) -> Any:
+    """The object that a checkpoint means, wherever it is: torch's names are this package's."""
+    known = SAFE.get((module, name))
+    if known is not None:
+        return known
+    if module == "torch" or module.startswith("torch."):
+        module = _PACKAGE + module[len("torch"):]
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found

@@ -1,0 +1,192 @@
+"""Writing checkpoints: a zip archive with one pickle and one member per storage, as torch writes it."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import sys
+import zipfile
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from .._core import dtype as dt
+from .._core.device import device as Device
+from .._core.keys import AUTOGRAD
+from .._core.size import Size
+from .._core.storage import owner_of
+from .._core.tensor import Tensor
+from ..nn.parameter import Parameter
+from .names import STORAGE_NAMES, UNTYPED, GlobalName, name_of
+
+# Storages start at multiples of this, so that a reader can map them into memory.
+_ALIGNMENT = 64
+_REBUILD_TENSOR = GlobalName("torch._utils", "_rebuild_tensor_v2")
+_REBUILD_TENSOR_V3 = GlobalName("torch._utils", "_rebuild_tensor_v3")
+_REBUILD_PARAMETER = GlobalName("torch._utils", "_rebuild_parameter")
+
+
+class StorageReference:
+    """Stands for a storage inside the pickle."""
+
+    __slots__ = ("key", "kind", "numel")
+
+    def __init__(self, kind: GlobalName, key: str, numel: int) -> None:
+        self.kind = kind
+        self.key = key
+        self.numel = numel
+
+
+class CheckpointPickler(pickle._Pickler):  # type: ignore[name-defined, misc]
+    """Writes the package's own objects under torch's names and sets storages aside.
+
+    The C pickler looks every global up in its module, and there is no module called torch; so this one, in Python.
+    """
+
+    def __init__(self, file: BinaryIO, protocol: int) -> None:
+        super().__init__(file, protocol)
+        self.storages: dict[int, tuple[str, np.ndarray]] = {}
+
+    def save(self, obj: Any, save_persistent_id: bool = True) -> None:
+        if isinstance(obj, GlobalName):
+            self._write_global(obj, obj)
+        else:
+            super().save(obj, save_persistent_id)
+
+    def save_global(self, obj: Any, name: str | None = None) -> None:
+        known = name_of(obj)
+        if known is None:
+            super().save_global(obj, name)
+        else:
+            self._write_global(obj, known)
+
+    def _write_global(self, obj: Any, name: GlobalName) -> None:
+        memo = self.memo.get(id(obj))
+        if memo is not None:
+            self.write(self.get(memo[0]))
+            return
+        self.write(pickle.GLOBAL + f"{name.module}\n{name.name}\n".encode())
+        self.memoize(obj)
+
+    def persistent_id(self, obj: Any) -> Any:
+        if isinstance(obj, StorageReference):
+            return "storage", obj.kind, obj.key, "cpu", obj.numel
+        return None
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, Parameter):
+            data = obj.detach()  # type: ignore[attr-defined]
+            return _REBUILD_PARAMETER, (data, obj.requires_grad, OrderedDict())
+        if isinstance(obj, Tensor):
+            return self._reduce_tensor(obj)
+        if isinstance(obj, dt.dtype):
+            return obj.name  # written as the global it is
+        if isinstance(obj, Size):
+            return Size, (tuple(obj),)
+        if isinstance(obj, Device):
+            return Device, ((obj.type,) if obj.index is None else (obj.type, obj.index))
+        return NotImplemented
+
+    def _reduce_tensor(self, tensor: Tensor) -> Any:
+        if tensor._keys & ~AUTOGRAD:
+            raise NotImplementedError(f"torch.save: tensors on {tensor.device}")
+        array = tensor._array
+        owner = owner_of(array)
+        dtype = tensor.dtype
+        key = self.storages.setdefault(id(owner), (str(len(self.storages)), owner))[0]
+        typed = STORAGE_NAMES.get(dtype)
+        numel = owner.nbytes // (array.itemsize if typed is not None else 1)
+        place = (tensor.storage_offset(), array.shape, tensor.stride(), tensor.requires_grad, OrderedDict())
+        if typed is not None:
+            return _REBUILD_TENSOR, (StorageReference(typed, key, numel), *place)
+        return _REBUILD_TENSOR_V3, (StorageReference(UNTYPED, key, numel), *place, dtype)
+
+
+def raw_bytes(owner: np.ndarray) -> bytes:
+    """An array's memory as it lies there, whatever the order of its dims."""
+    return owner.ravel("K").tobytes() if not owner.flags.c_contiguous else owner.tobytes()
+
+
+class _Archive:
+    """A zip file whose members are stored as they are, aligned."""
+
+    def __init__(self, file: BinaryIO, folder: str) -> None:
+        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
+        self._folder = folder
+
+    def add(self, name: str, data: bytes) -> None:
+        info = zipfile.ZipInfo(f"{self._folder}/{name}", (1980, 1, 1, 0, 0, 0))
+        assert self._zip.fp is not None
+        start = self._zip.fp.tell() + 30 + len(info.filename.encode())
+        pad = -(start + 4) % _ALIGNMENT
+        info.extra = b"FB" + pad.to_bytes(2, "little") + b"Z" * pad
+        self._zip.writestr(info, data)
+
+    def close(self) -> None:
+        self._zip.close()
+
+
+def write_zip(obj: Any, file: BinaryIO, folder: str, protocol: int) -> None:
+    """Write a checkpoint in the present format."""
+    pickled = io.BytesIO()
+    pickler = CheckpointPickler(pickled, protocol)
+    pickler.dump(obj)
+    archive = _Archive(file, folder)
+    archive.add("data.pkl", pickled.getvalue())
+    archive.add(".format_version", b"1")
+    archive.add(".storage_alignment", str(_ALIGNMENT).encode())
+    archive.add("byteorder", sys.byteorder.encode())
+    for key, owner in pickler.storages.values():
+        archive.add(f"data/{key}", raw_bytes(owner))
+    archive.add("version", b"3\n")
+    archive.add(".data/serialization_id", _identity(pickled.getvalue()))
+    archive.close()
+
+
+def _identity(data: bytes) -> bytes:
+    """Forty digits that tell checkpoints apart."""
+    return str(int.from_bytes(data[-16:], "little") ^ (len(data) << 64)).rjust(40, "0")[:40].encode()
+
+
+MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
+PROTOCOL_VERSION = 1001
+
+
+def write_legacy(obj: Any, file: BinaryIO, protocol: int) -> None:
+    """Write a checkpoint in the format before zip files: a row of pickles, then the storages."""
+    system = {"protocol_version": PROTOCOL_VERSION, "little_endian": sys.byteorder == "little",
+              "type_sizes": {"short": 2, "int": 4, "long": 4}}
+    for header in (MAGIC_NUMBER, PROTOCOL_VERSION, system):
+        pickle.dump(header, file, protocol=protocol)
+    pickler = _LegacyPickler(file, protocol)
+    pickler.dump(obj)
+    keys = sorted(key for key, _ in pickler.storages.values())
+    pickle.dump(keys, file, protocol=protocol)
+    by_key = {key: owner for key, owner in pickler.storages.values()}
+    for key in keys:
+        owner = by_key[key]
+        file.write((owner.nbytes // pickler.itemsizes.get(key, owner.itemsize)).to_bytes(8, "little"))
+        file.write(raw_bytes(owner))
+
+
+class _LegacyPickler(CheckpointPickler):
+    def __init__(self, file: BinaryIO, protocol: int) -> None:
+        super().__init__(file, protocol)
+        self.itemsizes: dict[str, int] = {}
+
+    def persistent_id(self, obj: Any) -> Any:
+        made = super().persistent_id(obj)
+        return None if made is None else (*made, None)
+
+    def _reduce_tensor(self, tensor: Tensor) -> Any:
+        made = super()._reduce_tensor(tensor)
+        self.itemsizes.setdefault(made[1][0].key, tensor.itemsize)
+        return made
+
+
+def folder_name(target: Any) -> str:
+    """The folder inside the archive: the file's name without its ending, or `archive`."""
+    return Path(os.fspath(target)).stem if isinstance(target, str | os.PathLike) else "archive"

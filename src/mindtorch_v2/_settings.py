@@ -1,0 +1,156 @@
+"""Process-wide switches that scripts set before their first op, and small questions about values."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ._core import dtype as dt
+from ._core.blas import get_num_threads, set_num_threads
+from ._core.size import Size
+from ._core.storage import Storage
+from ._core.tensor import Tensor
+from ._dispatch.promotion import rank
+
+__all__ = ["are_deterministic_algorithms_enabled", "broadcast_shapes", "get_deterministic_debug_mode",
+           "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads", "is_complex",
+           "is_deterministic_algorithms_warn_only_enabled", "is_floating_point", "is_storage", "is_tensor",
+           "is_warn_always_enabled", "numel", "result_type", "set_deterministic_debug_mode", "set_flush_denormal",
+           "set_float32_matmul_precision", "set_num_interop_threads", "set_num_threads", "set_warn_always", "typename",
+           "use_deterministic_algorithms"]
+
+_PRECISIONS = ("highest", "high", "medium")
+_DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
+
+
+class _Switches:
+    deterministic = 0
+    matmul_precision = "highest"
+    interop_threads = os.cpu_count() or 1
+    warn_always = False
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Every kernel here is deterministic; the switch is kept for scripts that read it back."""
+    _Switches.deterministic = (1 if warn_only else 2) if mode else 0
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Whether `use_deterministic_algorithms` is on."""
+    return _Switches.deterministic > 0
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Whether it is on with warn_only."""
+    return _Switches.deterministic == 1
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """0 or "default", 1 or "warn", 2 or "error"."""
+    value = _DEBUG_MODES.get(debug_mode) if isinstance(debug_mode, str) else debug_mode
+    if value not in (0, 1, 2):
+        raise RuntimeError(f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got {debug_mode}")
+    _Switches.deterministic = value
+
+
+def get_deterministic_debug_mode() -> int:
+    """The mode set before."""
+    return _Switches.deterministic
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Matrix products are always computed in full float32 here; the setting is kept."""
+    if precision not in _PRECISIONS:
+        raise RuntimeError(f"Invalid float32 matmul precision: {precision!r}, expected one of {', '.join(_PRECISIONS)}")
+    _Switches.matmul_precision = precision
+
+
+def get_float32_matmul_precision() -> str:
+    """The precision set before."""
+    return _Switches.matmul_precision
+
+
+def get_num_interop_threads() -> int:
+    """How many ops torch would run side by side."""
+    return _Switches.interop_threads
+
+
+def set_num_interop_threads(threads: int) -> None:
+    """Ops run one after the other here; the figure is kept."""
+    if threads <= 0:
+        raise RuntimeError("set_num_interop_threads expects a positive integer")
+    _Switches.interop_threads = threads
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Flush denormal numbers to zero: not supported, as the answer False says."""
+    return False
+
+
+def set_warn_always(enabled: bool) -> None:
+    """Whether warnings that torch gives once are given every time."""
+    _Switches.warn_always = bool(enabled)
+
+
+def is_warn_always_enabled() -> bool:
+    """The setting made before."""
+    return _Switches.warn_always
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether `obj` is a tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_storage(obj: Any) -> bool:
+    """Whether `obj` is a storage."""
+    return isinstance(obj, Storage)
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether a tensor's dtype is a floating point type."""
+    return input.is_floating_point()
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether a tensor's dtype is complex."""
+    return input.is_complex()
+
+
+def numel(input: Tensor) -> int:
+    """How many elements a tensor has."""
+    return input.numel()
+
+
+def typename(obj: Any) -> str:
+    """The name of a value's type, with its module; a tensor's says its dtype."""
+    if isinstance(obj, Tensor):
+        return obj.type()  # type: ignore[attr-defined, no-any-return]
+    module = getattr(obj, "__module__", "") or ""
+    name = getattr(obj, "__qualname__", None) or type(obj).__qualname__
+    if not hasattr(obj, "__qualname__"):
+        module = type(obj).__module__
+    return name if module in ("", "builtins") else f"{module}.{name}"
+
+
+def result_type(tensor1: Any, tensor2: Any) -> dt.dtype:
+    """The dtype of an arithmetic result of two tensors or numbers."""
+    return dt.result_type(rank(tensor1), rank(tensor2))
+
+
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that tensors of the given shapes broadcast to."""
+    result: list[int] = []
+    for shape in shapes:
+        sizes = [shape] if isinstance(shape, int) else list(shape)
+        width = max(len(result), len(sizes))
+        a, b = [1] * (width - len(result)) + result, [1] * (width - len(sizes)) + sizes
+        for dim, (m, n) in enumerate(zip(a, b, strict=True)):
+            if n < 0:
+                raise RuntimeError(f"Trying to create tensor with negative dimension ({n}): ({n})")
+            if m != n and 1 not in (m, n):
+                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape: "
+                                   f"dimension {dim} is {m} and {n}")
+            a[dim] = n if m == 1 else m
+        result = a
+    return Size(result)

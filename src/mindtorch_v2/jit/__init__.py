@@ -1,0 +1,159 @@
+"""torch.jit: accepts code and runs it eagerly. Scripted and traced objects behave like the originals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from ..nn import Module
+
+__all__ = ["Final", "ScriptFunction", "ScriptModule", "annotate", "export", "freeze", "ignore", "interface",
+           "is_scripting", "is_tracing", "optimized_execution", "script", "trace", "trace_module", "unused"]
+
+
+class ScriptFunction:
+    """A scripted or traced function: calls go to the original."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self.name = self.__name__ = getattr(function, "__name__", "function")
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError("torch.jit: saving scripted functions")
+
+
+class ScriptModule(Module):
+    """A scripted or traced module: calls, attributes, parameters and state are the original's."""
+
+    def __init__(self, original: Module | None = None) -> None:
+        super().__init__()
+        if original is not None:
+            object.__setattr__(self, "_original", original)
+            self.__dict__["training"] = original.training
+            for name in ("_parameters", "_buffers", "_modules"):
+                self.__dict__[name] = original.__dict__[name]
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self._original(*args, **kwargs)
+
+    @property
+    def original_name(self) -> str:
+        return type(self._original).__name__
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            original = self.__dict__.get("_original")
+            if original is None:
+                raise
+            return getattr(original, name)
+
+    def train(self, mode: bool = True) -> ScriptModule:
+        super().train(mode)
+        if "_original" in self.__dict__:
+            self._original.train(mode)
+        return self
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError("torch.jit: saving scripted modules")
+
+
+RecursiveScriptModule = TopLevelTracedModule = ScriptModule
+
+
+def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
+    """The object itself, run eagerly: a module becomes a ScriptModule, a function a ScriptFunction."""
+    if isinstance(obj, ScriptModule | ScriptFunction):
+        return obj
+    if isinstance(obj, Module):
+        return ScriptModule(obj)
+    if isinstance(obj, type):
+        return obj
+    if not callable(obj):
+        raise RuntimeError(f"torch.jit.script expected a module, a class or a function, got {type(obj).__name__}")
+    return ScriptFunction(obj)
+
+
+def trace(func: Any, example_inputs: Any = None, optimize: Any = None, check_trace: bool = True, check_inputs: Any = None,
+          check_tolerance: float = 1e-5, strict: bool = True, _force_outplace: bool = False, _module_class: Any = None,
+          _compilation_unit: Any = None, example_kwarg_inputs: Any = None, _store_inputs: bool = True) -> Any:
+    """Run the example once, as tracing does, and hand the function back to run eagerly."""
+    if example_inputs is not None:
+        func(*(example_inputs if isinstance(example_inputs, tuple | list) else (example_inputs,)))
+    elif example_kwarg_inputs is not None:
+        func(**example_kwarg_inputs)
+    else:
+        raise RuntimeError("example_inputs or example_kwarg_inputs is required to trace")
+    return script(func)
+
+
+def trace_module(mod: Module, inputs: dict[str, Any], **options: Any) -> Any:
+    """Run each method's example once and hand the module back to run eagerly."""
+    for name, example in inputs.items():
+        getattr(mod, name)(*(example if isinstance(example, tuple | list) else (example,)))
+    return script(mod)
+
+
+def freeze(mod: Any, preserved_attrs: Any = None, optimize_numerics: bool = True) -> Any:
+    """The module itself; there is nothing to fold."""
+    if mod.training:
+        raise RuntimeError("Freezing is currently only implemented for modules in eval mode. Please call .eval() on your "
+                           "module before freezing.")
+    return mod
+
+
+def export(fn: Any) -> Any:
+    """Mark a method to be compiled."""
+    return fn
+
+
+def ignore(drop: Any = False, **kwargs: Any) -> Any:
+    """Mark a function to be left to Python."""
+    return drop if callable(drop) else (lambda fn: fn)
+
+
+def unused(fn: Any) -> Any:
+    """Mark a function that scripts never call."""
+    return fn
+
+
+def interface(obj: Any) -> Any:
+    """Mark a class as an interface."""
+    return obj
+
+
+def annotate(the_type: Any, the_value: Any) -> Any:
+    """The value; the type is for a compiler."""
+    return the_value
+
+
+def is_scripting() -> bool:
+    """Whether this runs inside a script: never."""
+    return False
+
+
+def is_tracing() -> bool:
+    """Whether this runs inside a trace: never."""
+    return False
+
+
+@contextmanager
+def optimized_execution(should_optimize: bool) -> Iterator[None]:
+    """Choose whether scripts are optimised: they are not."""
+    yield
+
+
+def save(m: Any, f: Any, _extra_files: Any = None) -> None:
+    """Write a script to a file: not supported."""
+    raise NotImplementedError("torch.jit.save")
+
+
+def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_shapes: bool = False) -> Any:
+    """Read a script from a file: not supported."""
+    raise NotImplementedError("torch.jit.load: TorchScript archives cannot be read")

@@ -1,0 +1,429 @@
+"""Optimizer: parameter groups, per-parameter state, hooks, saving and loading; what all optimizers share."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from copy import deepcopy
+from itertools import chain
+from typing import Any, TypeVar
+
+from .._autograd.grad_mode import enable_grad, no_grad, set_grad_enabled
+from .._autograd.node import Handle
+from .._core.dtype import dtype as DType
+from .._core.dtype import float32, float64, get_default_dtype
+from .._core.tensor import Tensor
+from .._dispatch import observer
+from .._ops.from_data import tensor
+
+Params = Iterable[Any]
+Step = TypeVar("Step", bound=Callable[..., Any])
+
+_global_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_global_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+
+
+class _Required:
+    """Stands for a group option that has no default."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _Required()
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> Handle:
+    """Call `hook(optimizer, args, kwargs)` before the step of every optimizer."""
+    return Handle(_global_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
+    """Call `hook(optimizer, args, kwargs)` after the step of every optimizer."""
+    return Handle(_global_post_hooks, hook)
+
+
+# ---------------------------------------------------------------- for the optimizers
+
+
+def value_of(number: Any) -> Any:
+    """A number that may be a tensor of one element, as a Python number."""
+    return number.item() if isinstance(number, Tensor) else number
+
+
+def check_rate(lr: Any, foreach: bool | None = False, capturable: bool = False) -> None:
+    """ValueError for a learning rate that cannot be one."""
+    if isinstance(lr, Tensor):
+        if foreach and not capturable:
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+        if lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+    if not lr >= 0:
+        raise ValueError(f"Invalid learning rate: {lr}")
+
+
+def check_not_negative(**options: float) -> None:
+    """ValueError for an option below zero: `check_not_negative(momentum=momentum)`."""
+    for name, value in options.items():
+        if not value >= 0:
+            raise ValueError(f"Invalid {'epsilon' if name == 'eps' else name} value: {value}")
+
+
+def check_betas(betas: Any) -> None:
+    """ValueError for a decay rate outside of [0, 1)."""
+    for index, beta in enumerate(betas):
+        if not 0 <= beta < 1:
+            raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+
+
+def check_fused(fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
+    """RuntimeError for options that exclude a fused step."""
+    if fused:
+        if differentiable:
+            raise RuntimeError("`fused` does not support `differentiable`")
+        if foreach:
+            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+def check_capturable(capturable: bool) -> None:
+    """A step that is captured in a device graph needs such a device."""
+    if capturable:
+        raise AssertionError("If capturable=True, params and state_steps must be on supported devices: "
+                             "['cuda', 'xpu', 'hpu', 'privateuseone', 'xla'].")
+
+
+def step_dtype(is_fused: bool = False) -> DType:
+    """The dtype in which steps are counted."""
+    if is_fused:
+        return float32
+    return float64 if get_default_dtype() is float64 else float32
+
+
+def new_step_count(start: float = 0.0) -> Tensor:
+    """A step counter: a 0-d tensor on the CPU."""
+    return tensor(start, dtype=step_dtype())
+
+
+def one_step() -> Tensor:
+    """The 1 that a list of step counters is raised by: as a tensor it need not be wrapped once per counter."""
+    return tensor(1.0, device="cpu")
+
+
+def with_grad_mode(step: Step) -> Step:
+    """Run a step without history, unless the optimizer is differentiable."""
+    @functools.wraps(step)
+    def run(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        mode = set_grad_enabled(bool(self.defaults.get("differentiable", False)))
+        with mode:
+            return step(self, *args, **kwargs)
+
+    return run  # type: ignore[return-value]
+
+
+def evaluate(closure: Callable[[], Any] | None) -> Any:
+    """The loss that a step's closure computes, or None without one."""
+    if closure is None:
+        return None
+    with enable_grad():
+        return closure()
+
+
+def view_as_real(*lists: list[Any]) -> None:
+    """Replace complex tensors in the lists by real views of them, so that formulas need to know real numbers only."""
+    for tensors in lists:
+        for i, each in enumerate(tensors):
+            if isinstance(each, Tensor) and each.is_complex():
+                tensors[i] = each.view_as_real()  # type: ignore[attr-defined]
+
+
+def by_dtype(first: list[Tensor], *others: list[Any]) -> list[tuple[list[Any], ...]]:
+    """The lists cut into groups in which the first one's tensors have one device and dtype, for foreach ops."""
+    groups: dict[Any, list[int]] = {}
+    for i, each in enumerate(first):
+        groups.setdefault((each.device, each.dtype), []).append(i)
+    if len(groups) == 1:
+        return [tuple(list(each) for each in (first, *others))]
+    return [tuple([each[i] for i in chosen] if each else [] for each in (first, *others)) for chosen in groups.values()]
+
+
+# ---------------------------------------------------------------- the class
+
+
+class Optimizer:
+    """Base of all optimizers. `params` are tensors, (name, tensor) pairs, or dicts with "params" and own options."""
+
+    param_groups: list[dict[str, Any]]
+    state: defaultdict[Any, Any]
+
+    def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self._make_hooks()
+        self._watch_step()
+        if isinstance(params, Tensor):
+            raise TypeError("params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                            + params.type())  # type: ignore[attr-defined]
+        self.state = defaultdict(dict)
+        self.param_groups = []
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+        # Set by schedulers once they count this optimizer's steps.
+        self._opt_called = False
+
+    def _make_hooks(self) -> None:
+        self._optimizer_step_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._optimizer_step_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._optimizer_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._optimizer_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._optimizer_load_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._optimizer_load_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+
+    def _watch_step(self) -> None:
+        """Give the class's step its span and its hooks, once per class, so that subclasses need not do so."""
+        cls = type(self)
+        if not getattr(cls.step, "hooked", False):
+            cls.step = _watched(cls.step)  # type: ignore[method-assign]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for name in ("_optimizer_step_pre_hooks", "_optimizer_state_dict_pre_hooks"):
+            if name not in self.__dict__:
+                self._make_hooks()
+        self._watch_step()
+        self.defaults.setdefault("differentiable", False)
+
+    def __repr__(self) -> str:
+        lines = [type(self).__name__ + " ("]
+        for index, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {index}")
+            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+        return "\n".join([*lines, ")"])
+
+    # ------------------------------------------------------------------ stepping
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change the parameters; `closure` computes the loss again and returns it."""
+        raise NotImplementedError
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget all gradients, or with `set_to_none=False` set them to zero."""
+        with observer.span(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"):
+            for group in self.param_groups:
+                for param in group["params"]:
+                    grad = param.grad
+                    if grad is None:
+                        continue
+                    if set_to_none:
+                        param.grad = None
+                        continue
+                    if grad.grad_fn is not None:
+                        grad.detach_()
+                    else:
+                        grad.requires_grad_(False)
+                    grad.zero_()
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(optimizer, args, kwargs)` before each step; it may return other (args, kwargs)."""
+        return Handle(self._optimizer_step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(optimizer, args, kwargs)` after each step."""
+        return Handle(self._optimizer_step_post_hooks, hook)
+
+    def _new_state(self, param: Any, group: dict[str, Any]) -> dict[str, Any]:
+        """The state that a parameter starts with; called at its first step."""
+        return {}
+
+    def _collect(self, group: dict[str, Any], sparse: str | None = None) -> tuple[list[Any], list[Any], list[Any]]:
+        """A group's parameters that have gradients, the gradients, and the state of each.
+
+        `sparse` is what to say about sparse gradients where an optimizer cannot deal with them.
+        """
+        params = [p for p in group["params"] if p.grad is not None]
+        grads = [p.grad for p in params]
+        if sparse is not None and any(g.is_sparse for g in grads):
+            raise RuntimeError(sparse)
+        states = []
+        for param in params:
+            state = self.state[param]
+            if not state:
+                state.update(self._new_state(param, group))
+            states.append(state)
+        return params, grads, states
+
+    # ------------------------------------------------------------------ groups
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Optimize more parameters, with options of their own where the group gives them."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        params = param_group["params"]
+        if isinstance(params, Tensor):
+            params = [params]
+        elif isinstance(params, set):
+            raise TypeError("optimizer parameters need to be organized in ordered collections, but the ordering of "
+                            "tensors in sets will change between runs. Please use a list instead.")
+        params = _take_names(list(params), param_group)
+        for param in params:
+            if not isinstance(param, Tensor):
+                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}")
+            settled = param.is_leaf or getattr(param, "retains_grad", False)
+            if not settled and not self.defaults.get("differentiable"):
+                raise ValueError("can't optimize a non-leaf Tensor")
+        param_group["params"] = params
+        for name, default in self.defaults.items():
+            if default is required and name not in param_group:
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
+            param_group.setdefault(name, default)
+        if len({id(p) for p in params}) != len(params):
+            warnings.warn("optimizer contains a parameter group with duplicate parameters; in future, this will cause "
+                          "an error; see github.com/pytorch/pytorch/issues/40967 for more information", stacklevel=3)
+        known = {id(p) for group in self.param_groups for p in group["params"]}
+        if not known.isdisjoint(id(p) for p in params):
+            raise ValueError("some parameters appear in more than one parameter group")
+        if self.param_groups:
+            named = "param_names" in param_group
+            if named != ("param_names" in self.param_groups[0]):
+                raise ValueError("all optimizer param groups should be with/without names. cannot add param group "
+                                 f"{'with' if named else 'without'} names to the optimizer")
+        self.param_groups.append(param_group)
+
+    # ------------------------------------------------------------------ saving and loading
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        """Call `hook(optimizer)` before state_dict()."""
+        return _registered(self._optimizer_state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        """Call `hook(optimizer, state_dict)` after state_dict(); what it returns takes the result's place."""
+        return _registered(self._optimizer_state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        """Call `hook(optimizer, state_dict)` before loading; what it returns is loaded instead."""
+        return _registered(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        """Call `hook(optimizer)` after loading."""
+        return _registered(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+
+    def state_dict(self) -> dict[str, Any]:
+        """State and groups, with parameters replaced by their numbers."""
+        for hook in self._optimizer_state_dict_pre_hooks.values():
+            hook(self)
+        numbers: dict[int, int] = {}
+        groups = []
+        for group in self.param_groups:
+            for param in group["params"]:
+                numbers.setdefault(id(param), len(numbers))
+            packed = {key: value for key, value in group.items() if key != "params"}
+            packed["params"] = [numbers[id(p)] for p in group["params"]]
+            groups.append(packed)
+        state = {numbers[id(key)] if isinstance(key, Tensor) else key: value for key, value in self.state.items()}
+        result: dict[str, Any] = {"state": state, "param_groups": groups}
+        for hook in self._optimizer_state_dict_post_hooks.values():
+            changed = hook(self, result)
+            if changed is not None:
+                result = changed
+        return result
+
+    @no_grad()
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over state and group options that state_dict() gave; the parameters stay."""
+        state_dict = state_dict.copy()
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
+            changed = hook(self, state_dict)
+            if changed is not None:
+                state_dict = changed
+        groups, saved_groups = self.param_groups, deepcopy(state_dict["param_groups"])
+        if len(groups) != len(saved_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        if any(len(a["params"]) != len(b["params"]) for a, b in zip(groups, saved_groups, strict=True)):
+            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's "
+                             "group")
+        own = chain.from_iterable(group["params"] for group in groups)
+        saved = chain.from_iterable(group["params"] for group in saved_groups)
+        params = dict(zip(saved, own, strict=True))
+        state: defaultdict[Any, Any] = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in params:
+                state[params[key]] = _fitted(params[key], value, saved_groups, key)
+            else:
+                state[key] = value
+        updated = [_updated_group(group, new) for group, new in zip(groups, saved_groups, strict=True)]
+        self.__setstate__({"state": state, "param_groups": updated})
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
+            hook(self)
+
+
+def _watched(step: Step) -> Step:
+    """A step inside its span, with hooks before and after it."""
+    @functools.wraps(step)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        self = args[0]
+        with observer.span(f"Optimizer.step#{type(self).__name__}.step"):
+            for hook in chain(_global_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
+                changed = hook(self, args, kwargs)
+                if changed is None:
+                    continue
+                if not isinstance(changed, tuple) or len(changed) != 2:
+                    raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got "
+                                       f"{changed}.")
+                args, kwargs = changed
+            result = step(*args, **kwargs)
+            for hook in chain(self._optimizer_step_post_hooks.values(), _global_post_hooks.values()):
+                hook(self, args, kwargs)
+            return result
+
+    run.hooked = True  # type: ignore[attr-defined]
+    return run  # type: ignore[return-value]
+
+
+def _registered(hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], prepend: bool) -> Handle:
+    handle = Handle(hooks, hook)
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+def _take_names(params: list[Any], group: dict[str, Any]) -> list[Any]:
+    """The tensors of (name, tensor) pairs; the names go to the group."""
+    if not any(isinstance(param, tuple) for param in params):
+        return params
+    if not all(isinstance(param, tuple) for param in params):
+        raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+    group["param_names"] = [name for name, _ in params]
+    return [param for _, param in params]
+
+
+def _updated_group(group: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    new["params"] = group["params"]
+    if "param_names" in group and "param_names" not in new:
+        new["param_names"] = group["param_names"]
+    return new
+
+
+def _fitted(param: Tensor, value: Any, groups: list[dict[str, Any]], number: Any, key: Hashable = None) -> Any:
+    """Loaded state in the dtype and on the device of its parameter; step counters keep their own."""
+    if isinstance(value, Tensor):
+        if key == "step":
+            group = next(g for g in groups if number in g["params"])
+            if group.get("capturable") or group.get("fused"):
+                return value.to(dtype=float32, device=param.device)  # type: ignore[attr-defined]
+            return value
+        if param.is_floating_point():
+            return value.to(dtype=param.dtype, device=param.device)  # type: ignore[attr-defined]
+        return value.to(device=param.device)  # type: ignore[attr-defined]
+    if isinstance(value, dict):
+        return {k: _fitted(param, v, groups, number, k) for k, v in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        return type(value)(_fitted(param, v, groups, number) for v in value)  # type: ignore[call-arg]
+    return value

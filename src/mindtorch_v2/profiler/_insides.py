@@ -1,0 +1,32 @@
+"""Which Python code is this runtime's inside: not shown in stacks and traces, as torch's C++ is not shown either."""
+
+from __future__ import annotations
+
+import os
+import re
+import sysconfig
+
+import numpy as np
+
+USER, INSIDE, ENTRY, LIBRARY = range(4)
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# Rooms of this package that stand for what is compiled in torch, and the profiler itself.
+_INSIDE = re.compile(r"_\w+(/|\.py$)|profiler/|nn/(modules/)?module\.py$")
+_GENERATED = re.compile(r"<\w+::[^>]*>$")  # file names of generated op entries
+_NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
+_STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_SITE_PACKAGES = tuple({sysconfig.get_path("purelib") + os.sep, sysconfig.get_path("platlib") + os.sep})
+
+
+def belongs(filename: str) -> int:
+    """INSIDE: this runtime's own. ENTRY: the generated entry of an op. LIBRARY: NumPy or the standard library, which
+    are left out where the inside uses them. USER: everything else.
+    """
+    if filename.startswith(_PACKAGE):
+        return INSIDE if _INSIDE.match(filename[len(_PACKAGE) :].replace(os.sep, "/")) else USER
+    if _GENERATED.match(filename):
+        return ENTRY
+    if filename.startswith(("<frozen ", "<string>", _NUMPY)):  # <string>: what namedtuple and dataclass generate
+        return LIBRARY
+    return LIBRARY if filename.startswith(_STANDARD) and not filename.startswith(_SITE_PACKAGES) else USER
