@@ -29,7 +29,7 @@ test: $(DEV)
 	$(BIN)/python -m pytest -q -n 2 $(PYTEST_ARGS)
 
 lint: $(DEV)
-	$(BIN)/ruff check .
+	$(BIN)/ruff check --output-format concise .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -7,12 +7,11 @@ from typing import Any
 
 from ._core import dtype as dt
 from ._core.blas import get_num_threads, set_num_threads
-from ._core.size import Size
 from ._core.storage import Storage
 from ._core.tensor import Tensor
 from ._dispatch.promotion import rank
 
-__all__ = ["are_deterministic_algorithms_enabled", "broadcast_shapes", "get_deterministic_debug_mode",
+__all__ = ["are_deterministic_algorithms_enabled", "get_deterministic_debug_mode",
            "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads", "is_complex",
            "is_deterministic_algorithms_warn_only_enabled", "is_floating_point", "is_storage", "is_tensor",
            "is_warn_always_enabled", "numel", "result_type", "set_deterministic_debug_mode", "set_flush_denormal",
@@ -137,20 +136,3 @@ def result_type(tensor1: Any, tensor2: Any) -> dt.dtype:
     """The dtype of an arithmetic result of two tensors or numbers."""
     return dt.result_type(rank(tensor1), rank(tensor2))
 
-
-def broadcast_shapes(*shapes: Any) -> Size:
-    """The shape that tensors of the given shapes broadcast to."""
-    result: list[int] = []
-    for shape in shapes:
-        sizes = [shape] if isinstance(shape, int) else list(shape)
-        width = max(len(result), len(sizes))
-        a, b = [1] * (width - len(result)) + result, [1] * (width - len(sizes)) + sizes
-        for dim, (m, n) in enumerate(zip(a, b, strict=True)):
-            if n < 0:
-                raise RuntimeError(f"Trying to create tensor with negative dimension ({n}): ({n})")
-            if m != n and 1 not in (m, n):
-                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape: "
-                                   f"dimension {dim} is {m} and {n}")
-            a[dim] = n if m == 1 else m
-        result = a
-    return Size(result)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from . import _ops, _tensor_methods
-from ._autograd import graph  # noqa: F401  gives ops their history
+from ._autograd import graph, inplace, methods  # noqa: F401  give ops their history
+from ._core import dtype
+from ._core.blas import get_num_threads, set_num_threads  # noqa: F401
 from ._core.tensor import Tensor
 from ._dispatch import interception, registry  # noqa: F401
 
@@ -25,7 +27,7 @@ def _install() -> None:
         first = [spec.schema.arguments[0] for spec in packet if spec.schema.arguments]
         if any(a.name in ("self", "input") and a.is_tensor for a in first) and name not in vars(Tensor):
             setattr(Tensor, name, packet.function)
-    for family in (*_families(), _tensor_methods):
+    for family in (*_families(), _tensor_methods, methods):
         for table in ("OPERATORS", "METHODS", "PROPERTIES"):
             for name, value in getattr(family, table, {}).items():
                 setattr(Tensor, name, value)
@@ -37,13 +39,11 @@ _install()
 def functions() -> dict[str, Any]:
     """torch.<name>: every op, and what the families wrote by hand."""
     made = {name: packet.function for name, packet in registry.packets.items() if "::" not in name}
-    for family in (*_families(), _tensor_methods):
+    for family in (*_families(), _tensor_methods, methods):
         made.update(getattr(family, "FUNCTIONS", {}))
     return made
 
 
-def __getattr__(name: str) -> Any:
-    packet = registry.packets.get(name)
-    if packet is None:
-        raise AttributeError(f"module 'torch' has no attribute '{name}'")
-    return packet.function
+# nn, optim and the rest write `torch.add(...)` with this module as their torch. Names of builtins (sum, any, float) are
+# torch's from here on, so nothing of this module may run below.
+globals().update(functions() | dtype.DTYPES | dtype.ALIASES)

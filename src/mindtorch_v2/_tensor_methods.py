@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ._autograd import backward as _backward
-from ._autograd import graph
-from ._autograd.node import Handle
 from ._core import dtype as dt
-from ._core.keys import AUTOGRAD
 from ._core.printing import tensor_repr
 from ._core.tensor import Tensor
+from ._core.untyped_storage import UntypedStorage
+from ._core.untyped_storage import untyped_storage as _untyped_storage
 from ._dispatch import interception
 from ._dispatch.registry import aten
 
@@ -56,97 +54,23 @@ OPERATORS: dict[str, Any] = {
 }
 
 
-# ---------------------------------------------------------------- autograd
-
-
-@method
-def backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-             inputs: Any = None) -> None:
-    _backward.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
-
-
-@method
-def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
-    graph.require_grad(self, requires_grad)
-    return self
-
-
-@method
-def retain_grad(self: Tensor) -> None:
-    """Keep the gradient of a tensor that is no leaf."""
-    if not self._keys & AUTOGRAD:
-        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-    if not self._node.is_accumulator:
-        import weakref
-
-        self._node._hooks().retain[self._output_nr] = weakref.ref(self)
-
-
-@method
-def register_hook(self: Tensor, hook: Callable[..., Any]) -> Handle:
-    """Call `hook(grad)` when the gradient of this tensor is computed; it may return another one."""
-    if not self._keys & AUTOGRAD:
-        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    return Handle(self._node._hooks().tensor.setdefault(self._output_nr, {}), hook)
-
-
-@method
-def detach(self: Tensor) -> Tensor:
-    return aten.detach(self)
-
-
-@method
-def detach_(self: Tensor) -> Tensor:
-    """Forget how this tensor came to be."""
-    if self._base is not None and self._keys & AUTOGRAD:
-        raise RuntimeError("Can't detach views in-place. Use detach() instead.")
-    self._keys &= ~AUTOGRAD
-    return self
-
-
-def _get_grad(self: Tensor) -> Tensor | None:
-    try:
-        return self._grad
-    except AttributeError:
-        return None
-
-
-def _set_grad(self: Tensor, value: Tensor | None) -> None:
-    if value is not None:
-        if not isinstance(value, Tensor):
-            raise TypeError(f"expected Tensor or None (got {type(value).__name__})")
-        if value is self:
-            raise RuntimeError("can't assign Variable as its own grad")
-        if value._array.shape != self._array.shape:
-            raise RuntimeError(f"assigned grad has data of a different size: expected {list(self.shape)}, got "
-                               f"{list(value.shape)}")
-        if value._array.dtype != self._array.dtype:
-            raise RuntimeError("assigned grad has data of a different type")
-    self._grad = value
-
-
-def _set_requires_grad(self: Tensor, value: bool) -> None:
-    graph.require_grad(self, value)
-
-
-def _set_data(self: Tensor, value: Tensor) -> None:
-    """Point this tensor at another one's memory, history aside."""
-    if not isinstance(value, Tensor):
-        raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-    self._array = value._array
-    self._storage = value._storage
-    if value._storage is None:
-        from ._core.tensor import storage_of
-
-        self._storage = storage_of(value)
-
-
-PROPERTIES["grad"] = property(_get_grad, _set_grad, lambda self: _set_grad(self, None))
-PROPERTIES["requires_grad"] = property(lambda self: self._keys & AUTOGRAD != 0, _set_requires_grad)
-PROPERTIES["data"] = property(lambda self: aten.detach(self), _set_data)
-
-
 # ---------------------------------------------------------------- text and shorthands
+
+
+@method
+def untyped_storage(self: Tensor) -> UntypedStorage:
+    """The memory behind this tensor."""
+    return _untyped_storage(self)
+
+
+@method
+def is_shared(self: Tensor) -> bool:
+    return False
+
+
+@method
+def is_pinned(self: Tensor, device: Any = None) -> bool:
+    return False
 
 
 @method

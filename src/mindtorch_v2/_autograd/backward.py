@@ -2,109 +2,209 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+import weakref
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .._core import dtype as dt
 from .._core.keys import AUTOGRAD
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten
-from .engine import GraphTask
-from .node import Node
+from .edges import GradientEdge, edge_of
+from .engine import GraphRoot, GraphTask, Root
+from .evaluation import walk_for
+from .node import Edge
 
-_NO_GRAD_FN = "element {} of tensors does not require grad and does not have a grad_fn"
+_warned = False
 
 
 def _sequence(value: Any) -> list[Any]:
-    return [value] if isinstance(value, Tensor) or value is None else list(value)
-
-
-def _seeds(outputs: list[Tensor], grads: list[Any]) -> list[tuple[Node, int, Tensor]]:
-    """The engine's starting points: each output's node with the gradient to start from."""
-    if len(grads) != len(outputs):
-        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
-    roots = []
-    for index, (output, grad) in enumerate(zip(outputs, grads, strict=True)):
-        if not output._keys & AUTOGRAD:
-            raise RuntimeError(_NO_GRAD_FN.format(index))
-        if grad is None:
-            if output._array.size != 1:
-                raise RuntimeError("grad can be implicitly created only for scalar outputs")
-            if output._array.dtype.kind == "c":
-                raise RuntimeError("grad can be implicitly created only for real scalar outputs but got "
-                                   f"{output.dtype}")
-            grad = aten.ones_like(output)
-        elif not isinstance(grad, Tensor):
-            raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
-        elif grad._array.shape != output._array.shape:
-            raise RuntimeError(f"Mismatch in shape: grad_output[{index}] has a shape of {grad.shape} and output[{index}] "
-                               f"has a shape of {output.shape}.")
-        roots.append((output._node, output._output_nr, grad))
-    return roots
+    if value is None or isinstance(value, Tensor | GradientEdge):
+        return [value]
+    return list(value.values()) if isinstance(value, Mapping) else list(value)
 
 
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
              grad_variables: Any = None, inputs: Any = None) -> None:
-    """Compute the gradients of `tensors` with respect to the leaves and add them to their `.grad`."""
+    """Compute the gradients of `tensors` with respect to the leaves and add them to their `.grad`.
+
+    With `inputs`, only those tensors (leaves or not) get a gradient.
+    """
     if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
             raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. "
                                "Please only use `grad_tensors`.")
         grad_tensors = grad_variables
     outputs = _sequence(tensors)
-    if not outputs:
-        raise RuntimeError("`tensors` argument to `backward()` cannot be empty.")
-    grads = [None] * len(outputs) if grad_tensors is None else _sequence(grad_tensors)
-    retain = create_graph if retain_graph is None else retain_graph
-    if inputs is None:
-        GraphTask(retain, create_graph, None).run(_seeds(outputs, grads))
-        return
-    wanted = _sequence(inputs)
-    if not wanted:
-        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-    task = GraphTask(retain, create_graph, _targets(wanted))
-    task.run(_seeds(outputs, grads))
-    for tensor, grad in zip(wanted, _captured(task, wanted), strict=True):
-        if grad is not None:
-            held = tensor._grad
-            tensor._grad = grad if held is None else held + grad
+    targets: list[Edge] | None = None
+    if inputs is not None:
+        wanted = _sequence(inputs)
+        if not wanted:
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+        targets = _edges(wanted)
+        for tensor in wanted:
+            if isinstance(tensor, Tensor):
+                retain_grad(tensor)
+    if create_graph:
+        _warn_of_cycle()
+    task = GraphTask(create_graph if retain_graph is None else bool(retain_graph), create_graph, targets)
+    _run(task, outputs, _gradients(outputs, grad_tensors))
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
          create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
-         is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple[Any, ...]:
-    """The gradients of `outputs` with respect to `inputs`; no `.grad` changes."""
-    if is_grads_batched:
-        raise NotImplementedError("autograd.grad(is_grads_batched=True)")
+         is_grads_batched: bool = False, materialize_grads: bool = False) -> Any:
+    """The gradients of `outputs` with respect to `inputs`, as a tuple (a dict if `inputs` is one); no `.grad` changes."""
     if not only_inputs:
-        raise NotImplementedError("autograd.grad(only_inputs=False)")
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
+                      "other parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
     if materialize_grads:
         if allow_unused is False:
             raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
                              "allow_unused=False.")
         allow_unused = True
     results, wanted = _sequence(outputs), _sequence(inputs)
-    grads = [None] * len(results) if grad_outputs is None else _sequence(grad_outputs)
-    retain = create_graph if retain_graph is None else retain_graph
-    task = GraphTask(retain, create_graph, _targets(wanted))
-    task.run(_seeds(results, grads))
-    captured = _captured(task, wanted)
+    if not wanted:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    retain = create_graph if retain_graph is None else bool(retain_graph)
+    if is_grads_batched:
+        captured = _grad_of_batch(results, wanted, grad_outputs, retain, create_graph, bool(allow_unused))
+    else:
+        captured = _grad(results, wanted, _gradients(results, grad_outputs), retain, create_graph, bool(allow_unused))
     if materialize_grads:
+        if any(isinstance(t, GradientEdge) and g is None for t, g in zip(wanted, captured, strict=True)):
+            raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
         captured = [aten.zeros_like(t) if g is None else g for t, g in zip(wanted, captured, strict=True)]
-    if not allow_unused and any(g is None for g in captured):
-        raise RuntimeError("One of the differentiated Tensors appears to not have been used in the graph. Set "
-                           "allow_unused=True if this is the desired behavior.")
-    return tuple(captured)
+    return dict(zip(inputs, captured, strict=True)) if isinstance(inputs, Mapping) else tuple(captured)
 
 
-def _targets(inputs: Sequence[Tensor]) -> dict[tuple[Node, int], int]:
-    targets: dict[tuple[Node, int], int] = {}
-    for index, tensor in enumerate(inputs):
-        if not isinstance(tensor, Tensor) or not tensor._keys & AUTOGRAD:
+def _grad(outputs: list[Any], inputs: list[Any], grads: list[Any], retain: bool, create_graph: bool,
+          allow_unused: bool) -> list[Tensor | None]:
+    targets = _edges(inputs)
+    task = GraphTask(retain, create_graph, targets, capture=True)
+    _run(task, outputs, grads)
+    captured = [task.captured.get(edge) for edge in targets]
+    if not allow_unused:
+        for index, each in enumerate(captured):
+            if each is None:
+                raise RuntimeError(f"The differentiated Tensor at index {index} appears to not have been used in the graph. "
+                                   "Set allow_unused=True if this is the desired behavior.")
+    return captured
+
+
+def _grad_of_batch(outputs: list[Any], inputs: list[Any], grad_outputs: Any, retain: bool, create_graph: bool,
+                   allow_unused: bool) -> list[Tensor | None]:
+    """One pass per row of the given gradients; the results are stacked."""
+    batches = _sequence(grad_outputs)
+    for index, (output, batch) in enumerate(zip(outputs, batches, strict=False)):
+        if isinstance(batch, Tensor) and batch._array.shape[1:] != _form(output)[0]:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The "
+                "sizes of the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was "
+                f"detected: grad_output[{index}] has a shape of {batch.shape} and output[{index}] has a shape of "
+                f"torch.Size({list(_form(output)[0])}). If you only want some tensors in `grad_output` to be considered "
+                "batched, consider using vmap.")
+    sizes = {batch._array.shape[0] for batch in batches if isinstance(batch, Tensor)}
+    if len(sizes) != 1:
+        raise ValueError("vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+                         f"{sorted(sizes)} for the mapped dimension" if sizes else
+                         "vmap(wrapped_fn, in_dims, ...)(<inputs>): got no inputs.")
+    count = sizes.pop()
+    rows = []
+    for row in range(count):
+        grads = [batch if batch is None else aten.select(batch, 0, row) for batch in batches]
+        rows.append(_grad(outputs, inputs, _gradients(outputs, grads), retain or row + 1 < count, create_graph,
+                          allow_unused))
+    return [None if column[0] is None else aten.stack(list(column)) for column in zip(*rows, strict=True)]
+
+
+def retain_grad(tensor: Tensor) -> None:
+    """Keep the gradient of a tensor that is no leaf."""
+    node = tensor._node
+    if not node.is_accumulator:
+        node.own_hooks().retain[tensor._output_nr] = weakref.ref(tensor)
+
+
+def _warn_of_cycle() -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn("Using backward() with create_graph=True will create a reference cycle between the parameter and its "
+                      "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to "
+                      "avoid this. If you have to use this function, make sure to reset the .grad fields of your parameters "
+                      "to None after use to break the cycle and avoid the leak.", stacklevel=4)
+
+
+def _form(output: Any) -> tuple[tuple[int, ...], Any]:
+    """Shape and NumPy dtype of a root."""
+    if isinstance(output, GradientEdge):
+        form: Any = output.node.inputs
+        form = form[output.output_nr] if form.__class__ is list else form
+        return form  # type: ignore[no-any-return]
+    return output._array.shape, output._array.dtype
+
+
+def _gradients(outputs: Sequence[Any], given: Any) -> list[Tensor | None]:
+    """The gradients to start from: those given, ones where a scalar has none."""
+    grads = [None] * len(outputs) if given is None else _sequence(given)
+    made: list[Tensor | None] = []
+    for index, (output, grad) in enumerate(zip(outputs, grads, strict=False)):
+        if grad is None:
+            made.append(_implicit(output))
+        elif isinstance(grad, Tensor):
+            _check_given(index, output, grad)
+            made.append(grad)
+        else:
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
+    return made
+
+
+def _implicit(output: Any) -> Tensor | None:
+    is_edge = isinstance(output, GradientEdge)
+    if not is_edge and not output._keys & AUTOGRAD:
+        return None
+    shape, np_dtype = _form(output)
+    if any(n != 1 for n in shape):
+        raise RuntimeError("grad can be implicitly created only for scalar outputs")
+    if np_dtype.kind == "c":
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dt.from_numpy(np_dtype)}")
+    made: Tensor = aten.ones(shape, dtype=dt.from_numpy(np_dtype)) if is_edge else aten.ones_like(output)
+    return made
+
+
+def _check_given(index: int, output: Any, grad: Tensor) -> None:
+    shape, np_dtype = _form(output)
+    if grad._array.shape != shape:
+        raise RuntimeError(f"Mismatch in shape: grad_output[{index}] has a shape of {grad.shape} and output[{index}] has a "
+                           f"shape of torch.Size({list(shape)}).")
+    if (grad._array.dtype.kind == "c") != (np_dtype.kind == "c"):
+        raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in "
+                           f"dtype: grad_output[{index}] has a dtype of {grad.dtype} and output[{index}] has a dtype of "
+                           f"{dt.from_numpy(np_dtype)}.")
+
+
+def _run(task: GraphTask, outputs: Sequence[Any], grads: Sequence[Tensor | None]) -> None:
+    roots: list[Root] = []
+    for index, (output, grad) in enumerate(zip(outputs, grads, strict=False)):
+        if isinstance(output, Tensor) and not output._keys & AUTOGRAD:
+            raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
+        node, number = edge_of(output)
+        roots.append((node, number, grad))
+    if not roots:
+        return
+    if len(roots) > 1:
+        task.run(GraphRoot(roots), 0, None, walk_for(task))
+        return
+    node, number, grad = roots[0]
+    task.run(node, number, grad, walk_for(task))
+
+
+def _edges(inputs: Sequence[Any]) -> list[Edge]:
+    edges: list[Edge] = []
+    for tensor in inputs:
+        if not isinstance(tensor, GradientEdge) and not tensor._keys & AUTOGRAD:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
-        targets.setdefault((tensor._node, tensor._output_nr), index)
-    return targets
-
-
-def _captured(task: GraphTask, inputs: Sequence[Tensor]) -> list[Tensor | None]:
-    assert task.targets is not None
-    return [task.captured.get(task.targets[t._node, t._output_nr]) for t in inputs]
+        edges.append(edge_of(tensor))
+    return edges

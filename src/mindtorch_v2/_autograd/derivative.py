@@ -12,22 +12,44 @@ from .._dispatch.registry import OpSpec, functional_form
 _RESULT = re.compile(r"result(\d*)$")
 ARG, SHAPE, STRIDES, DTYPE, RESULT, NEEDS = range(6)
 
+# One formula: the position of its input among the derivative's, the function, the slots of `saved` it takes.
+Formula = tuple[int, Callable[..., Any], tuple[int, ...]]
+
 
 class Plan:
-    """For one set of inputs that need a gradient: what to save, and the formulas with the saved values they take."""
+    """For one set of inputs that need a gradient: what to save, and the formulas with the saved values they take.
 
-    __slots__ = ("formulas", "saved", "saves_result")
+    `make` and `run` are compiled from that: `run(node, gradients, retain_graph)` gives the inputs' gradients.
+    """
 
-    def __init__(self, saved: list[tuple[int, int]], formulas: list[tuple[int, Callable[..., Any], tuple[int, ...]]]) -> None:
+    __slots__ = ("derivative", "formulas", "make", "mask", "parts", "record", "run", "saved")
+
+    def __init__(self, derivative: Derivative, mask: int, saved: list[tuple[int, int]], formulas: list[Formula]) -> None:
+        self.derivative = derivative
+        # Bit i: the derivative's i-th input needs a gradient.
+        self.mask = mask
         self.saved = tuple(saved)
         self.formulas = formulas
-        self.saves_result = any(kind == RESULT for kind, _ in saved)
+        self.record: Callable[..., None]
+        self.make: Callable[..., Any]
+        self.run: Callable[..., Any]
+        # Runs that compute only some of the gradients, for passes that want only some; by mask.
+        self.parts: dict[int, Callable[..., Any]] = {}
+
+    @property
+    def needs(self) -> tuple[bool, ...]:
+        return needs_of(self.mask, len(self.derivative.arguments))
+
+
+def needs_of(mask: int, count: int) -> tuple[bool, ...]:
+    """A mask as a tuple of truths."""
+    return tuple(bool(mask >> i & 1) for i in range(count))
 
 
 class Derivative:
     """The derivative of one op."""
 
-    __slots__ = ("arguments", "formulas", "joint", "lists", "node_type", "op", "plans")
+    __slots__ = ("arguments", "formulas", "joint", "lists", "node_type", "op", "plans", "record", "takes_all")
 
     def __init__(self, op: OpSpec, source: Any, node_type: type) -> None:
         self.op = op
@@ -46,15 +68,15 @@ class Derivative:
         # Positions of the arguments that may take a gradient, and which of them are lists of tensors.
         self.arguments = tuple(index[name] for name in names)
         self.lists = tuple(op.schema.arguments[i].is_tensor_list for i in self.arguments)
-        self.plans: dict[tuple[bool, ...], Plan] = {}
+        # Whether the formulas take the gradients of all outputs, or that of the first one.
+        self.takes_all = "all_grads" in op.tags
+        # By mask of the inputs that need a gradient.
+        self.plans: dict[int, Plan] = {}
+        # record(args, result, thread state): leaves the node of one call, if an input needs a gradient.
+        self.record: Callable[..., None]
 
-    def plan(self, needs: tuple[bool, ...]) -> Plan:
-        made = self.plans.get(needs)
-        if made is None:
-            made = self.plans[needs] = self._make_plan(needs)
-        return made
-
-    def _make_plan(self, needs: tuple[bool, ...]) -> Plan:
+    def lay_out(self, mask: int) -> Plan:
+        """The plan for the inputs in `mask`, not compiled yet."""
         saved: list[tuple[int, int]] = []
         index = {a.name: i for i, a in enumerate(self.op.schema.arguments)}
 
@@ -68,9 +90,9 @@ class Derivative:
             return tuple(slot(name) for name in list(inspect.signature(function).parameters)[1:])
 
         if self.joint is not None:
-            return Plan(saved, [(-1, self.joint, slots(self.joint))])
-        chosen = [(position, self.formulas[i]) for position, i in enumerate(self.arguments) if needs[position]]
-        return Plan(saved, [(position, function, slots(function)) for position, function in chosen])
+            return Plan(self, mask, saved, [(-1, self.joint, slots(self.joint))])
+        chosen = [(position, self.formulas[i]) for position, i in enumerate(self.arguments) if mask >> position & 1]
+        return Plan(self, mask, saved, [(position, function, slots(function)) for position, function in chosen])
 
     def _meaning(self, name: str, index: dict[str, int]) -> tuple[int, int]:
         if name in index:
@@ -97,15 +119,22 @@ def node_name(op: OpSpec) -> str:
     return op.node_name or camel(op.schema.name.rstrip("_").rpartition("::")[2]) + "Backward0"
 
 
-def derivative_of(op: OpSpec, base: type) -> Derivative | None:
-    """An op's derivative, or None if it has none. In-place forms take their functional form's."""
-    made = op.derivative
+_node_types: dict[str, type] = {}
+
+
+def node_type_of(name: str, base: type) -> type:
+    """The class of the nodes with a name. Hand-written nodes of torch's carry a namespace in their names."""
+    made = _node_types.get(name)
     if made is None:
-        source = getattr(op, "_derivative_source", None)
-        if source is None:
-            functional = functional_form(op)
-            source = getattr(functional, "_derivative_source", None) if functional is not None else None
-        if source is None:
-            return None
-        made = op.derivative = Derivative(op, source, type(node_name(op), (base,), {"__slots__": ()}))
+        title = None if re.search(r"Backward\d+$", name) else f"torch::autograd::{name}"
+        made = _node_types[name] = type(name, (base,), {"__slots__": (), "title": title})
     return made
+
+
+def declared_derivative(op: OpSpec, base: type) -> Derivative | None:
+    """An op's derivative, or None if it has none. In-place forms take their functional form's."""
+    source = getattr(op, "_derivative_source", None)
+    if source is None:
+        functional = functional_form(op)
+        source = getattr(functional, "_derivative_source", None) if functional is not None else None
+    return None if source is None else Derivative(op, source, node_type_of(node_name(op), base))

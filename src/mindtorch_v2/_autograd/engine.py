@@ -1,211 +1,243 @@
-"""The engine: walks the graph from the roots, newest node first, and hands gradients on.
-
-Each node shows in a profile as `autograd::engine::evaluate_function: X` around `X`; what the engine does
-to a gradient after the node (summing it to the input's shape, adding several up) lies between the two.
-"""
+"""The engine: walks the graph from the roots, newest node first, and hands gradients on."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
+import itertools
+import threading
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from sys import getrefcount
 from typing import Any
 
 from .._core.tensor import Tensor
-from .._core.threads import ThreadState, threads
-from .._dispatch import namespace, observer
+from .._core.threads import threads
 from .._dispatch.registry import aten
-from .node import Node
-from .reduction import to_input
+from .accumulate import AccumulateGrad
+from .hooks import run_after_hooks, run_before_hooks, run_hooked, run_tensor_hooks
+from .node import Edge, Gradients, Node
+from .reduction import to_form
 
-_EVALUATE = "autograd::engine::evaluate_function: "
+# What a node waits with: how many edges have yet to deliver, and its gradient, or list of gradients.
+Waiting = list[Any]
+Root = tuple[Node, int, Tensor | None]
 
-
-def _dependencies(roots: Iterable[Node]) -> dict[Node, int]:
-    """How many edges lead to each node that can be reached; iterative, since graphs may be deep."""
-    counts: dict[Node, int] = dict.fromkeys(roots, 0)
-    stack = list(counts)
-    while stack:
-        for edge in stack.pop().edges:
-            if edge is not None:
-                node = edge[0]
-                if node in counts:
-                    counts[node] += 1
-                else:
-                    counts[node] = 1
-                    stack.append(node)
-    return counts
+_task_ids = itertools.count()
 
 
-def _leading_to(targets: set[Node], counts: dict[Node, int]) -> set[Node]:
-    """The nodes from which a target can be reached, targets included."""
-    parents: dict[Node, list[Node]] = {}
-    for node in counts:
-        for edge in node.edges:
-            if edge is not None:
-                parents.setdefault(edge[0], []).append(node)
-    found = {node for node in targets if node in counts}
-    stack = list(found)
-    while stack:
-        for node in parents.get(stack.pop(), ()):
-            if node not in found:
-                found.add(node)
-                stack.append(node)
-    return found
+class _Running(threading.local):
+    """The passes that are under way on this thread, innermost last."""
+
+    def __init__(self) -> None:
+        self.tasks: list[GraphTask] = []
+
+
+running = _Running()
 
 
 class GraphTask:
-    """One backward pass."""
+    """One backward pass. With `targets` only the nodes that lead to them are run."""
 
-    def __init__(self, retain_graph: bool, create_graph: bool, targets: dict[tuple[Node, int], int] | None) -> None:
+    def __init__(self, retain_graph: bool, create_graph: bool, targets: Sequence[Edge] | None = None,
+                 capture: bool = False) -> None:
+        self.id = next(_task_ids)
         self.retain_graph = retain_graph
         self.create_graph = create_graph
-        # With targets, gradients are captured there and accumulated nowhere.
         self.targets = targets
-        self.captured: dict[int, Tensor] = {}
+        # Whether gradients are caught at the targets (autograd.grad), or the targets are run like other nodes.
+        self.capture = capture
+        self.captured: dict[Edge, Tensor] = {}
+        # The nodes from which a target can be reached; None: all nodes.
+        self.needed: set[Node] | None = None
+        self.callbacks: list[Callable[[], None]] = []
+        self.pending: dict[Node, Waiting] = {}
+        self.ready: list[tuple[int, int, Node]] = []
+        self.leaves: list[Node] = []
+        self._order = itertools.count()
 
-    def run(self, roots: list[tuple[Node, int, Tensor]]) -> None:
+    def run(self, root: Node, number: int, grad: Tensor | None,
+            walk: Callable[[GraphTask, Node, Waiting], None] | None = None) -> None:
+        """Walk the graph below a root, whose output `number` has the gradient `grad`."""
         state = threads.state
-        counts = _dependencies(node for node, _, _ in roots)
-        needed: set[Node] | None = None
-        target_nodes: dict[Node, list[tuple[int, int]]] = {}
-        if self.targets is not None:
-            for (node, number), index in self.targets.items():
-                target_nodes.setdefault(node, []).append((number, index))
-            needed = _leading_to(set(target_nodes), counts)
-        buffers: dict[Node, list[Tensor | None]] = {}
-        ready: list[tuple[int, int, Node]] = []
-        leaves: deque[Node] = deque()
-        order = 0
-        for node, number, grad in roots:
-            _deliver(buffers, node, number, grad)
-        for node in list(buffers):
-            if counts[node] == 0:
-                heappush(ready, (-node.sequence, order, node))
-                order += 1
+        self._count_edges(root)
+        waiting = self.pending.pop(root)
+        if grad is not None:
+            if waiting[1] is None:
+                waiting[1] = grad
+            else:
+                waiting[1][number] = grad
+        del grad  # from here on only buffers hold gradients, which tells whether they may be changed in place
         enabled = state.grad_enabled
         state.grad_enabled = self.create_graph
+        running.tasks.append(self)
         try:
-            while True:
-                if leaves:
-                    node = leaves.popleft()
-                elif ready:
-                    node = heappop(ready)[2]
-                else:
-                    return
-                grads = buffers.pop(node, None)
-                if grads is None:
-                    grads = [None] * node.outputs
-                for following in self._evaluate(node, grads, buffers, counts, needed, target_nodes, state):
-                    if following.is_accumulator:
-                        leaves.append(following)
-                    else:
-                        heappush(ready, (-following.sequence, order, following))
-                        order += 1
+            (walk or _walk)(self, root, waiting)
+            for callback in self.callbacks:
+                callback()
         finally:
+            running.tasks.pop()
             state.grad_enabled = enabled
 
-    def _evaluate(self, node: Node, grads: list[Tensor | None], buffers: dict[Node, list[Tensor | None]],
-                  counts: dict[Node, int], needed: set[Node] | None, targets: dict[Node, list[tuple[int, int]]],
-                  state: ThreadState) -> list[Node]:
-        """Run one node and hand its results on; returns the nodes that became ready."""
-        watched = namespace.watch and state.span is not None
-        start = observer.clock() if watched else 0
-        sequence = -1 if node.is_accumulator else node.sequence
-        following: list[Node] = []
-        try:
-            if node.hooks is not None:
-                _run_tensor_hooks(node, grads)
-            skip = False
-            if needed is not None:
-                for number, index in targets.get(node, ()):
-                    grad = grads[number]
-                    if grad is not None:
-                        self.captured[index] = grad
-                # A target is evaluated only if it lies on the way to another one.
-                skip = node.is_accumulator or node not in needed or not any(
-                    edge is not None and edge[0] in needed for edge in node.edges)
-            results: Any = ()
-            if not skip and any(grad is not None for grad in grads):
-                results = self._apply(node, grads, watched, sequence, state)
-            grads.clear()
-            for position, edge in enumerate(node.edges):
-                if edge is None:
-                    continue
-                target, number = edge
-                if needed is None or target in needed:
-                    grad = results[position] if position < len(results) else None
-                    if grad is not None:
-                        grad = to_input(node, position, grad)
-                        if results.__class__ is list:
-                            results[position] = None  # so that the buffer is its only holder
-                        _deliver(buffers, target, number, grad)
-                left = counts[target] - 1
-                counts[target] = left
-                if left == 0 and (needed is None or target in needed):
-                    following.append(target)
-        finally:
-            if watched and state.span is not None:
-                state.span(_EVALUATE + node.name(), observer.ENGINE, start, observer.clock(), sequence)
+    def _count_edges(self, root: Node) -> None:
+        """How many edges lead to each node that can be reached; iterative, since graphs may be deep."""
+        pending = self.pending
+        inputs = root.inputs
+        pending[root] = [0, [None] * len(inputs) if inputs.__class__ is list else None]
+        stack = [root]
+        while stack:
+            for edge in stack.pop().edges:
+                if edge is not None:
+                    node = edge[0]
+                    if node in pending:
+                        pending[node][0] += 1
+                    else:
+                        inputs = node.inputs
+                        pending[node] = [1, [None] * len(inputs) if inputs.__class__ is list else None]
+                        stack.append(node)
+
+    def hand_on(self, node: Node, results: Gradients) -> Node | None:
+        """Deliver a node's results to the nodes that take them.
+
+        Returns one of the nodes that became ready by it; others are put with `ready`, leaves with `leaves`.
+        """
+        pending, needed = self.pending, self.needed
+        following: Node | None = None
+        position = -1
+        for edge in node.edges:
+            position += 1
+            if edge is None:
+                continue
+            target, number = edge
+            waiting = pending[target]
+            left = waiting[0] = waiting[0] - 1
+            if needed is not None and target not in needed:
+                continue
+            grad = results[position]
+            if grad is not None:
+                results[position] = None  # so that the buffer is its only holder
+                form = target.inputs
+                held = waiting[1]
+                if form.__class__ is list:
+                    form = form[number]
+                    buffer, place, held = held, number, held[number]
+                else:
+                    buffer, place = waiting, 1
+                array = grad._array
+                if form is not None and (array.shape != form[0] or array.dtype is not form[1]):
+                    grad = to_form(node, position, grad, form)
+                if held is None:
+                    buffer[place] = grad
+                else:
+                    # Every gradient takes its final form before the first addition.
+                    _validate(node, results, position + 1)
+                    # 3: the buffer, `held`, and the argument of getrefcount.
+                    if getrefcount(held) > 3 or self.create_graph or not _is_plain(held) or grad._keys:
+                        buffer[place] = aten.add(held, grad)
+                    else:
+                        aten.add_(held, grad)
+            if not left:
+                if target.__class__ is AccumulateGrad:
+                    self.leaves.append(target)
+                elif following is None:
+                    following = target
+                else:
+                    heappush(self.ready, (-target.sequence, next(self._order), target))
         return following
 
-    def _apply(self, node: Node, grads: list[Tensor | None], watched: bool, sequence: int, state: ThreadState) -> Any:
-        hooks = node.hooks
-        if hooks is not None:
-            for hook in list(hooks.before.values()):
-                changed = hook(tuple(grads))
-                if changed is not None:
-                    grads[:] = changed if isinstance(changed, tuple | list) else [changed]
-        start = observer.clock() if watched else 0
-        try:
-            results = node.apply(grads)
-        finally:
-            if watched and state.span is not None:
-                state.span(node.name(), observer.BACKWARD, start, observer.clock(), sequence)
-        if len(results) < len(node.edges):
-            results = [*results, *[None] * (len(node.edges) - len(results))]
-        if hooks is not None and hooks.after:
-            for hook in list(hooks.after.values()):
-                changed = hook(tuple(results), tuple(grads))
-                if changed is not None:
-                    results = list(changed) if isinstance(changed, tuple | list) else [changed]
-        if not self.retain_graph:
-            node.release()
-        return results
+    def next_ready(self, following: Node | None) -> Node | None:
+        """The newest node that is ready, among `following` and those that were ready before."""
+        ready = self.ready
+        if following is None:
+            return heappop(ready)[2] if ready else None
+        if ready and -ready[0][0] > following.sequence:
+            heappush(ready, (-following.sequence, next(self._order), following))
+            return heappop(ready)[2]
+        return following
 
 
-def _run_tensor_hooks(node: Node, grads: list[Tensor | None]) -> None:
-    """Hooks on the tensors whose gradients arrived, and gradients to keep on them."""
-    hooks = node.hooks
-    for number, registered in hooks.tensor.items():
-        for hook in list(registered.values()):
-            grad = grads[number]
-            if grad is not None:
-                changed = hook(grad)
-                if changed is not None:
-                    grads[number] = changed
-    for number, reference in hooks.retain.items():
-        tensor, grad = reference(), grads[number]
-        if tensor is not None and grad is not None:
-            tensor._grad = grad if tensor._grad is None else tensor._grad + grad
+def _walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
+    """The walk when nobody looks and every gradient is wanted."""
+    pending, leaves, ready = task.pending, task.leaves, task.ready
+    retain, create = task.retain_graph, task.create_graph
+    hand_on = task.hand_on
+    if node.__class__ is AccumulateGrad:
+        run_leaf(node, waiting, create)
+        return
+    while True:
+        if node.hooks is None:
+            following = hand_on(node, node.plan.run(node, waiting.pop(), retain))
+        else:
+            following = hand_on(node, run_hooked(node, waiting, node.plan.run, retain))
+        if leaves:
+            for leaf in leaves:
+                run_leaf(leaf, pending.pop(leaf), create)
+            leaves.clear()
+        if following is None or ready:
+            following = task.next_ready(following)
+            if following is None:
+                return
+        node = following
+        waiting = pending.pop(node)
 
 
-def _deliver(buffers: dict[Node, list[Tensor | None]], node: Node, number: int, grad: Tensor) -> None:
-    """Add a gradient to what has arrived for a node's output."""
-    buffer = buffers.get(node)
-    if buffer is None:
-        buffer = buffers[node] = [None] * node.outputs
-    held = buffer[number]
-    if held is None:
-        buffer[number] = grad
-    # 3: the buffer, `held`, and the argument of getrefcount.
-    elif (not threads.state.grad_enabled and getrefcount(held) <= 3 and held._base is None
-          and (held._storage is None or getrefcount(held._storage) <= 2) and _same_form(held, grad)):
-        aten.add_(held, grad)
-    else:
-        buffer[number] = aten.add(held, grad)
+def _is_plain(held: Tensor) -> bool:
+    """Whether a gradient that nobody else holds can be added to in place: dense memory that is its own."""
+    storage = held._storage
+    return held._base is None and not held._keys and held._array.base is None and (
+        storage is None or getrefcount(storage) <= 3)
 
 
-def _same_form(held: Tensor, grad: Tensor) -> bool:
-    return held._array.shape == grad._array.shape and held._array.dtype == grad._array.dtype
+def _validate(node: Node, results: Gradients, start: int) -> None:
+    """Bring the results from `start` on to the form that their receivers take."""
+    for position in range(start, len(node.edges)):
+        edge, grad = node.edges[position], results[position]
+        if edge is not None and grad is not None:
+            form = edge[0].inputs
+            results[position] = to_form(node, position, grad, form[edge[1]] if form.__class__ is list else form)
+
+
+def run_leaf(leaf: Node, waiting: Waiting, create_graph: bool) -> None:
+    """Run a leaf's hooks and add its gradient."""
+    hooks = leaf.hooks
+    if hooks is None:
+        leaf.accumulate(waiting, create_graph)  # type: ignore[attr-defined]
+        return
+    grads: Gradients = [waiting.pop()]
+    run_tensor_hooks(leaf, grads)
+    run_before_hooks(leaf, grads)
+    taken = list(grads) if hooks.after else []
+    leaf.accumulate(grads, create_graph)  # type: ignore[attr-defined]
+    if hooks.after:
+        run_after_hooks(leaf, [], taken)
+
+
+class GraphRoot(Node):
+    """Stands above several roots, so that the walk starts at one node."""
+
+    __slots__ = ("grads",)
+
+    title = "torch::autograd::GraphRoot"
+
+    def __init__(self, roots: Sequence[Root]) -> None:
+        state = threads.state
+        self.edges = tuple((node, number) for node, number, _ in roots)
+        self.grads = [grad for _, _, grad in roots]
+        self.inputs = []
+        self.hooks = None
+        self.sequence = state.sequence
+        state.sequence += 1
+
+    def apply(self, grads: Gradients) -> Gradients:
+        handed, self.grads = self.grads, []
+        return handed
+
+
+def queue_callback(callback: Callable[[], None]) -> None:
+    """Call `callback` when the backward pass that is under way ends."""
+    if not running.tasks:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    running.tasks[-1].callbacks.append(callback)
+
+
+def current_task_id() -> int:
+    """The number of the backward pass that is under way on this thread, or -1."""
+    return running.tasks[-1].id if running.tasks else -1

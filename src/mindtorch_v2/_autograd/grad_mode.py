@@ -145,3 +145,33 @@ def is_grad_enabled() -> bool:
 def is_inference_mode_enabled() -> bool:
     """Whether this thread is inside inference_mode."""
     return threads.state.inference
+
+
+def is_multithreading_enabled() -> bool:
+    """Whether backward may use other threads. It never does: each pass runs on the thread that calls it."""
+    return _multithreading.enabled
+
+
+class _Multithreading:
+    enabled = True
+
+
+_multithreading = _Multithreading()
+
+
+class set_multithreading_enabled:
+    """Remembers the setting; passes run on the calling thread either way."""
+
+    def __init__(self, mode: bool) -> None:
+        self.prev = _multithreading.enabled
+        self.mode = mode
+        _multithreading.enabled = mode
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: Any) -> None:
+        _multithreading.enabled = self.prev
+
+    def clone(self) -> set_multithreading_enabled:
+        return set_multithreading_enabled(self.mode)

@@ -1,37 +1,53 @@
-"""Nodes of the autograd graph: what was done, what it needs to be undone, and where gradients go next."""
+"""Nodes of the autograd graph: what was done, and where gradients go next."""
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Callable, Sequence
-from sys import getrefcount
 from typing import Any
 
 from .._core.tensor import Tensor
-from .._core.threads import threads
-from .._dispatch.registry import aten
 
 Edge = tuple["Node", int]
-# Runs as soon as it is ready: larger than any forward op's number.
-ACCUMULATE_SEQUENCE = 1 << 62
+Gradients = list[Tensor | None]
+# Hooks in order of registration, each under its handle's id.
+HookTable = dict[int, Callable[..., Any]]
+
+
+class GeneralPlan:
+    """How the engine runs a node that has an `apply` of its own."""
+
+    @staticmethod
+    def run(node: Node, grads: Any, retain: bool) -> Gradients:
+        results = list(node.apply(grads if node.inputs.__class__ is list else [grads]))
+        if not retain:
+            node.release()
+        results += [None] * (len(node.edges) - len(results))
+        return results
 
 
 class Node:
-    """One step of the graph. `edges[i]` says where the gradient of input i goes (None: nowhere)."""
+    """One step of the graph. `edges[i]` says where the gradient of input i goes (None: nowhere).
 
-    __slots__ = ("__dict__", "__weakref__", "edges", "hooks", "inputs", "outputs", "sequence")
+    `inputs` describes the gradients that the node takes, one per output of the forward op: (shape, NumPy
+    dtype) if there is one output, else a list of those. Gradients are brought to that form on their way in.
+    """
 
-    is_accumulator = False
+    __slots__ = ("__dict__", "__weakref__", "edges", "hooks", "inputs", "sequence")
+
+    # What the engine calls: plan.run(node, gradient or list of gradients, retain_graph).
+    plan: Any = GeneralPlan
     title: str | None = None
 
-    edges: list[Edge | None]
-    # (shape, NumPy dtype) of each input that takes a gradient; gradients are brought to it.
-    inputs: list[Any]
-    outputs: int
-    sequence: int
-    hooks: Any
+    is_accumulator = False
 
-    def apply(self, grads: list[Tensor | None]) -> Sequence[Tensor | None]:
+    edges: Sequence[Edge | None]
+    inputs: Any
+    sequence: int
+    hooks: Hooks | None
+
+    def apply(self, grads: Gradients) -> Sequence[Tensor | None]:
         """Gradients of the inputs, given those of the outputs."""
         raise NotImplementedError
 
@@ -47,51 +63,55 @@ class Node:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        return self.__dict__.setdefault("_metadata", {})
+        made: dict[str, Any] = self.__dict__.setdefault("_metadata", {})
+        return made
 
     def _sequence_nr(self) -> int:
         return self.sequence
 
-    def _hooks(self) -> Hooks:
+    def _set_sequence_nr(self, number: int) -> None:
+        self.sequence = number
+
+    def own_hooks(self) -> Hooks:
+        """This node's hooks, made at the first one."""
         if self.hooks is None:
             self.hooks = Hooks()
         return self.hooks
 
-    def register_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call `hook(grad_inputs, grad_outputs)` after this node ran; it may return other grad_inputs."""
-        return Handle(self._hooks().after, hook)
+    def register_hook(self, fn: Callable[..., Any]) -> Handle:
+        """Call `fn(grad_inputs, grad_outputs)` after this node ran; it may return other grad_inputs."""
+        return Handle(self.own_hooks().after, fn)
 
-    def register_prehook(self, hook: Callable[..., Any]) -> Handle:
-        """Call `hook(grad_outputs)` before this node runs; it may return other grad_outputs."""
-        return Handle(self._hooks().before, hook)
+    def register_prehook(self, fn: Callable[..., Any]) -> Handle:
+        """Call `fn(grad_outputs)` before this node runs; it may return other grad_outputs."""
+        return Handle(self.own_hooks().before, fn)
 
     def __repr__(self) -> str:
-        return f"<{self.name()} object at 0x{id(self):x}>"
+        return f"<{type(self).__name__} object at 0x{id(self):x}>"
 
 
 class Hooks:
-    """Hooks of one node, in order of registration. Most nodes have none, so they are kept apart."""
+    """Hooks of one node. Most nodes have none, so they are kept apart."""
 
     __slots__ = ("after", "before", "post_accumulate", "retain", "tensor")
 
     def __init__(self) -> None:
-        self.before: dict[int, Callable[..., Any]] = {}
-        self.after: dict[int, Callable[..., Any]] = {}
+        self.before: HookTable = {}
+        self.after: HookTable = {}
         # output number -> hooks on that output's tensor
-        self.tensor: dict[int, dict[int, Callable[..., Any]]] = {}
+        self.tensor: dict[int, HookTable] = {}
         # output number -> tensor whose gradient is kept
         self.retain: dict[int, weakref.ref[Tensor]] = {}
-        self.post_accumulate: dict[int, Callable[..., Any]] = {}
+        self.post_accumulate: HookTable = {}
 
 
 class Handle:
-    """Removes a hook again."""
+    """Removes a hook again: `remove()`, or the end of a `with` block."""
 
-    _next = 0
+    _ids = itertools.count()
 
     def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
-        self.id = Handle._next
-        Handle._next += 1
+        self.id = next(Handle._ids)
         self._hooks = hooks
         hooks[self.id] = hook
 
@@ -103,63 +123,3 @@ class Handle:
 
     def __exit__(self, *exc: Any) -> None:
         self.remove()
-
-
-class AccumulateGrad(Node):
-    """The end of a path: adds what arrives to a leaf's `.grad`. The leaf owns it, so it holds the leaf weakly."""
-
-    __slots__ = ("_variable",)
-
-    is_accumulator = True
-    title = "torch::autograd::AccumulateGrad"
-
-    def __init__(self, variable: Tensor) -> None:
-        self._variable = weakref.ref(variable)
-        self.edges = []
-        self.inputs = []
-        self.outputs = 1
-        self.sequence = ACCUMULATE_SEQUENCE
-        self.hooks = None
-
-    @property
-    def variable(self) -> Tensor | None:
-        return self._variable()
-
-    def apply(self, grads: list[Tensor | None]) -> Sequence[Tensor | None]:
-        variable = self._variable()
-        grad = grads[0]
-        if variable is None or grad is None:
-            return ()
-        held = variable._grad
-        if held is None:
-            if threads.state.grad_enabled:
-                variable._grad = grad
-            elif _may_steal(grads, variable):
-                variable._grad = aten.detach(grad)
-            else:
-                variable._grad = aten.clone(grad)
-        elif threads.state.grad_enabled:
-            variable._grad = held + grad  # type: ignore[operator]
-        else:
-            held.add_(grad)  # type: ignore[attr-defined]
-        if self.hooks is not None:
-            for hook in list(self.hooks.post_accumulate.values()):
-                hook(variable)
-        return ()
-
-    def name(self) -> str:
-        return self.title
-
-
-def _may_steal(grads: list[Tensor | None], variable: Tensor) -> bool:
-    """Whether a gradient can become `.grad` as it is: nobody else holds it and it is laid out like the leaf."""
-    grad = grads[0]
-    assert grad is not None
-    return unshared(grad, 3) and grad._array.strides == variable._array.strides and not grad._keys
-
-
-def unshared(grad: Tensor, held: int) -> bool:
-    """Whether only `held` known references to a gradient exist, and nobody shares its memory."""
-    return getrefcount(grad) <= held + 2 and grad._base is None and (
-        grad._storage is None or getrefcount(grad._storage) <= 2)
-

@@ -1,6 +1,8 @@
-"""Bringing a gradient to its input's shape and dtype, so that no formula needs to mention broadcasting."""
+"""Bringing a gradient to the form its node takes, so that no formula needs to mention broadcasting."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from .._core import dtype as dt
 from .._core.tensor import Tensor
@@ -18,12 +20,11 @@ def sum_to_shape(grad: Tensor, shape: tuple[int, ...]) -> Tensor:
     return aten.view(grad, shape) if lead > 0 else grad
 
 
-def to_input(node: Node, position: int, grad: Tensor) -> Tensor:
-    """The gradient as the input at `position` takes it."""
-    expected = node.inputs[position]
-    if expected is None:
+def to_form(node: Node, position: int, grad: Tensor, form: tuple[tuple[int, ...], Any] | None) -> Tensor:
+    """The gradient that `node` returned at `position` in the shape and dtype that its receiver takes."""
+    if form is None:
         return grad
-    shape, np_dtype = expected
+    shape, np_dtype = form
     array = grad._array
     if array.shape != shape:
         if not _broadcasts(shape, array.shape):

@@ -118,14 +118,15 @@ def entry_source(op: OpSpec) -> str:
     text.add(*binding)
     text.begin("if watch:")
     text.add("_state = threads.state",
-             f"if _state.modes: return run_modes({ident}, {packed})",
+             "_modes = _state.modes",
              "_extend = _state.extend",
              "_detail = _state.detail",
              "_sequence = _state.sequence if _state.grad_enabled else -1",
              "_start = clock()")
     text.end()
-    text.add("else: _extend = _detail = None")
+    text.add("else: _modes = _extend = _detail = None")
     text.begin("try:")
+    text.add(f"if _modes: return run_modes({ident}, {packed})")
     if has_out:
         text.add(f"if out is not None: return run_out({ident}, {packed}, out)")
     if op.composite:

@@ -16,12 +16,10 @@ from .overload_api import overload_of
 from .registry import OpSpec
 
 
-class TorchFunctionMode:
-    """Inside `with mode:` every op calls `mode.__torch_function__(func, types, args, kwargs)`."""
+class Mode:
+    """Something that takes over ops inside a `with` block: `run(op, args)` is called instead of each."""
 
-    kind = "function"
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def run(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
         raise NotImplementedError
 
     def __enter__(self) -> Any:
@@ -34,13 +32,33 @@ class TorchFunctionMode:
         observer.watch(-1)
 
 
-class TorchDispatchMode(TorchFunctionMode):
-    """Inside `with mode:` every op below autograd calls `mode.__torch_dispatch__(func, types, args, kwargs)`."""
+class TorchFunctionMode(Mode):
+    """Inside `with mode:` every op calls `mode.__torch_function__(func, types, args, kwargs)`."""
 
-    kind = "dispatch"
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise NotImplementedError
+
+    def run(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
+        positional, keywords = _arguments(op, args)
+        assert op.packet is not None
+        return self.__torch_function__(op.packet.function, subclass_types(args), positional, keywords)
+
+
+class TorchDispatchMode(Mode):
+    """Inside `with mode:` every op below autograd calls `mode.__torch_dispatch__(func, types, args, kwargs)`."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise NotImplementedError
+
+    def run(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
+        if op.composite and not op.below_autograd:
+            return run_composed(self, op, args)
+        positional, keywords = _arguments(op, args)
+        result = namespace.below_autograd(  # type: ignore[attr-defined]
+            self.__torch_dispatch__, overload_of(op), subclass_types(args), positional, keywords)
+        if dispatcher.keys_of(args) & AUTOGRAD and not op.schema.mutates:
+            namespace.attach(op, args, result)  # type: ignore[attr-defined]
+        return result
 
 
 def subclass_types(args: Any) -> list[type]:
@@ -84,32 +102,23 @@ def _is_default(value: Any, default: Any) -> bool:
 
 
 def run_modes(op: OpSpec, args: tuple[Any, ...]) -> Any:
-    """An op under one or more active modes: the innermost one decides; inside it, it is off."""
-    state = threads.state
-    mode = state.modes.pop()
+    """An op under one or more active modes: the innermost one decides, and is off while it does."""
+    modes = threads.state.modes
+    mode = modes.pop()
     try:
-        positional, keywords = _arguments(op, args)
-        if mode.kind == "function":
-            function = op.packet.function  # type: ignore[union-attr]
-            return mode.__torch_function__(function, subclass_types(args), positional, keywords)
-        if op.composite and not op.below_autograd:
-            state.modes.append(mode)
-            try:
-                return _without_observation(op, args)
-            finally:
-                state.modes.pop()
-        result = namespace.below_autograd(  # type: ignore[attr-defined]
-            mode.__torch_dispatch__, overload_of(op), subclass_types(args), positional, keywords)
-        if dispatcher.keys_of(args) & AUTOGRAD and not op.schema.mutates:
-            namespace.attach(op, args, result)  # type: ignore[attr-defined]
-        return result
+        return mode.run(op, args)
     finally:
-        state.modes.append(mode)
+        modes.append(mode)
 
 
-def _without_observation(op: OpSpec, args: tuple[Any, ...]) -> Any:
-    """A composite runs as it is, so that the mode sees the ops it is made of."""
-    return op.kernel(*args)
+def run_composed(mode: Any, op: OpSpec, args: tuple[Any, ...]) -> Any:
+    """A composite under a mode that wants to see the ops it is made of."""
+    modes = threads.state.modes
+    modes.append(mode)
+    try:
+        return op.kernel(*args)
+    finally:
+        modes.remove(mode)
 
 
 def call_subclass(op: OpSpec, args: tuple[Any, ...]) -> Any:

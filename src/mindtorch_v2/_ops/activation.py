@@ -35,7 +35,7 @@ _SCALAR_NAMES = {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Cha
 def relu(self, out=None):
     if self.dtype.kind == "b":
         raise RuntimeError("Boolean inputs not supported for relu")
-    return np.maximum(self, _zero(self), out)
+    return np.maximum(self, _zero(self), out=out)
 
 
 relu.vjp(self=lambda g, result: aten.threshold_backward(g, result, 0))

@@ -1,149 +1,257 @@
-"""Factories: tensors from sizes, numbers and ranges."""
+"""Factories: tensors from sizes and numbers."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 
 from .._core import dtype as dt
+from .._core.tensor import make_meta
 from .._dispatch.registry import op
 from ._common import np_dtype
+from ._factory import LIKE, OPTIONS, check_options, checked_size, laid_out, like, sized
+from .copy import fill_
 
-_OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
-_LIKE = _OPTIONS + ", MemoryFormat? memory_format=None"
+_fill = fill_.kernel
 
 
-def _size(size):
+def _filled(shape, kind, value):
+    made = np.empty(shape, kind)
+    _fill(made, value)
+    return made
+
+
+@op(f"empty.memory_format(int[] size, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", nondiff=True,
+    shape=sized)
+def empty(size, dtype, layout, device, pin_memory, memory_format):
+    if layout is not None or pin_memory:
+        check_options(layout, pin_memory)
+    if memory_format is not None:
+        return laid_out(checked_size(size), np_dtype(dtype), memory_format)
+    return np.empty(checked_size(size), np_dtype(dtype))
+
+
+@op(f"zeros(int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=sized)
+def zeros(size, dtype, layout, device, pin_memory):
+    if layout is not None or pin_memory:
+        check_options(layout, pin_memory)
+    return np.zeros(_zeros_size(size), np_dtype(dtype))
+
+
+def _zeros_size(size):
     for n in size:
         if n < 0:
-            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(size)}")
-    return tuple(size)
+            raise RuntimeError("zeros: Dimension size must be non-negative.")
+    return size
 
 
-def _sized(size, dtype, *_):
-    return _size(size), np_dtype(dtype)
-
-
-@op(f"empty(int[] size, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", nondiff=True, shape=_sized)
-def empty(size, dtype, layout, device, pin_memory, memory_format):
-    return np.empty(_size(size), np_dtype(dtype))
-
-
-@op(f"zeros(int[] size, {_OPTIONS}) -> Tensor", nondiff=True, shape=_sized)
-def zeros(size, dtype, layout, device, pin_memory):
-    return np.zeros(_size(size), np_dtype(dtype))
-
-
-@op(f"ones(int[] size, {_OPTIONS}) -> Tensor", nondiff=True, shape=_sized)
+@op(f"ones(int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=sized)
 def ones(size, dtype, layout, device, pin_memory):
-    return np.ones(_size(size), np_dtype(dtype))
+    if layout is not None or pin_memory:
+        check_options(layout, pin_memory)
+    made = np.empty(checked_size(size), np_dtype(dtype))
+    made.fill(1)
+    return made
 
 
 def _fill_dtype(value, dtype):
     return np_dtype(dt.number_dtype(value) if dtype is None else dtype)
 
 
-@op(f"full(int[1] size, Scalar fill_value, {_OPTIONS}) -> Tensor", nondiff=True,
-    shape=lambda size, fill_value, dtype, *_: (_size(size), _fill_dtype(fill_value, dtype)))
+@op(f"full(int[] size, Scalar fill_value, {OPTIONS}) -> Tensor", nondiff=True,
+    shape=lambda size, fill_value, dtype, *_: (checked_size(size), _fill_dtype(fill_value, dtype)),
+    samples=lambda make: [((3, 4), 2.5)])
 def full(size, fill_value, dtype, layout, device, pin_memory):
-    made = np.empty(_size(size), _fill_dtype(fill_value, dtype))
-    made.fill(fill_value)
+    if layout is not None or pin_memory:
+        check_options(layout, pin_memory)
+    if hasattr(fill_value, "_array"):
+        fill_value = fill_value._array.item()
+    return _filled(checked_size(size), _fill_dtype(fill_value, dtype), fill_value)
+
+
+@op(f"empty_strided(int[] size, int[] stride, {OPTIONS}) -> Tensor", nondiff=True, samples=lambda make: [])
+def empty_strided(size, stride, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory)
+    return _strided(checked_size(size), stride, np_dtype(dtype))
+
+
+def _strided(size, stride, kind):
+    if len(stride) != len(size):
+        raise RuntimeError(f"mismatch in length of strides and shape: {len(stride)} and {len(size)}")
+    extent = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+    return np.ndarray(size, kind, np.empty(extent, kind), 0, [s * kind.itemsize for s in stride])
+
+
+@empty_strided.kernel_for("meta")
+def _empty_strided_meta(size, stride, dtype, layout, device, pin_memory):
+    kind = np_dtype(dtype)
+    return make_meta(checked_size(size), kind, tuple(s * kind.itemsize for s in stride))
+
+
+@op(f"empty_permuted(int[] size, int[] physical_layout, {OPTIONS}) -> Tensor", nondiff=True, samples=lambda make: [],
+    shape=lambda size, physical_layout, dtype, *_: sized(size, dtype))
+def empty_permuted(size, physical_layout, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory)
+    size = checked_size(size)
+    if len(size) != len(physical_layout):
+        raise RuntimeError("Number of dimensions in size does not match the length of the physical_layout; i.e. "
+                           f"len(size) = {len(size)} is not equal to len(physical_layout) = {len(physical_layout)}")
+    if sorted(physical_layout) != list(range(len(size))):
+        raise RuntimeError("Duplicate dim not allowed" if len(set(physical_layout)) != len(size) else
+                           f"Dimension out of range (expected to be between 0 and {len(size) - 1})")
+    made = np.empty([size[d] for d in physical_layout], np_dtype(dtype))
+    return made.transpose(np.argsort(physical_layout))
+
+
+@op(f"scalar_tensor(Scalar s, {OPTIONS}) -> Tensor", nondiff=True, shape=lambda s, dtype, *_: ((), np_dtype(dtype)))
+def scalar_tensor(s, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory)
+    return _filled((), np_dtype(dtype), s)
+
+
+@op(f"eye(int n, {OPTIONS}) -> Tensor", nondiff=True, shape=lambda n, dtype, *_: ((n, n), np_dtype(dtype)))
+def eye(n, dtype, layout, device, pin_memory):
+    return eye_m.kernel(n, n, dtype, layout, device, pin_memory)
+
+
+@op(f"eye.m(int n, int m, {OPTIONS}) -> Tensor", nondiff=True, shape=lambda n, m, dtype, *_: ((n, m), np_dtype(dtype)))
+def eye_m(n, m, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory)
+    for name, value in (("n", n), ("m", m)):
+        if value < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
+    made = np.zeros((n, m), np_dtype(dtype))
+    made.reshape(-1)[: n * m : m + 1][: min(n, m)] = 1
     return made
 
 
-def _like(self, dtype, *_):
+# ---------------------------------------------------------------- like a tensor
+
+
+def _like_shape(self, dtype, *_):
     return self._array.shape, np_dtype(dtype, self._array.dtype)
 
 
-@op(f"empty_like(Tensor self, {_LIKE}) -> Tensor", nondiff=True, shape=_like)
+@op(f"empty_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape)
 def empty_like(self, dtype, layout, device, pin_memory, memory_format):
-    return np.empty_like(self, np_dtype(dtype, self.dtype))
+    if layout is not None or pin_memory:
+        check_options(layout, pin_memory)
+    return like(self, np_dtype(dtype, self.dtype), memory_format)
 
 
-@op(f"zeros_like(Tensor self, {_LIKE}) -> Tensor", nondiff=True, shape=_like)
+@op(f"zeros_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape)
 def zeros_like(self, dtype, layout, device, pin_memory, memory_format):
-    return np.zeros(self.shape, np_dtype(dtype, self.dtype)) if self.flags.c_contiguous else \
-        np.zeros_like(self, np_dtype(dtype, self.dtype))
-
-
-@op(f"ones_like(Tensor self, {_LIKE}) -> Tensor", nondiff=True, shape=_like)
-def ones_like(self, dtype, layout, device, pin_memory, memory_format):
-    return np.ones_like(self, np_dtype(dtype, self.dtype))
-
-
-@op(f"full_like(Tensor self, Scalar fill_value, {_LIKE}) -> Tensor", nondiff=True,
-    shape=lambda self, fill_value, dtype, *_: _like(self, dtype))
-def full_like(self, fill_value, dtype, layout, device, pin_memory, memory_format):
-    made = np.empty_like(self, np_dtype(dtype, self.dtype))
-    made.fill(fill_value)
+    if layout is not None or pin_memory:
+        check_options(layout, pin_memory)
+    if memory_format is None and self.flags.c_contiguous:
+        return np.zeros(self.shape, np_dtype(dtype, self.dtype))
+    made = like(self, np_dtype(dtype, self.dtype), memory_format)
+    made.fill(0)
     return made
 
 
-def _range_dtype(dtype, *numbers):
-    if dtype is not None:
-        return np_dtype(dtype)
-    return np_dtype(None) if any(isinstance(n, float) for n in numbers) else np.dtype(np.int64)
+@op(f"ones_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape)
+def ones_like(self, dtype, layout, device, pin_memory, memory_format):
+    if layout is not None or pin_memory:
+        check_options(layout, pin_memory)
+    made = like(self, np_dtype(dtype, self.dtype), memory_format)
+    made.fill(1)
+    return made
 
 
-def _range_length(start, end, step):
-    if step == 0:
-        raise RuntimeError("step must be nonzero")
-    if (end - start) / step < 0:
-        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    return math.ceil((end - start) / step)
+@op(f"full_like(Tensor self, Scalar fill_value, {LIKE}) -> Tensor", nondiff=True,
+    shape=lambda self, fill_value, dtype, *_: _like_shape(self, dtype))
+def full_like(self, fill_value, dtype, layout, device, pin_memory, memory_format):
+    if layout is not None or pin_memory:
+        check_options(layout, pin_memory)
+    made = like(self, np_dtype(dtype, self.dtype), memory_format)
+    _fill(made, fill_value)
+    return made
 
 
-def _arange(start, end, step, dtype):
-    wanted = _range_dtype(dtype, start, end, step)
-    count = _range_length(start, end, step)
-    if all(isinstance(n, int) for n in (start, end, step)):
-        return np.arange(start, end, step, wanted)
-    return (np.arange(count) * step + start).astype(wanted)
+# ---------------------------------------------------------------- of a tensor's type
 
 
-def _arange_shape(start, end, step, dtype):
-    return (_range_length(start, end, step),), _range_dtype(dtype, start, end, step)
+def _new_shape(self, size, dtype, *_):
+    return checked_size(size), np_dtype(dtype, self._array.dtype)
 
 
-op(f"arange(Scalar end, {_OPTIONS}) -> Tensor", lambda end, dtype, *_: _arange(0, end, 1, dtype), nondiff=True,
-   shape=lambda end, dtype, *_: _arange_shape(0, end, 1, dtype))
-op(f"arange.start(Scalar start, Scalar end, {_OPTIONS}) -> Tensor",
-   lambda start, end, dtype, *_: _arange(start, end, 1, dtype), nondiff=True,
-   shape=lambda start, end, dtype, *_: _arange_shape(start, end, 1, dtype))
-op(f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {_OPTIONS}) -> Tensor",
-   lambda start, end, step, dtype, *_: _arange(start, end, step, dtype), nondiff=True,
-   shape=lambda start, end, step, dtype, *_: _arange_shape(start, end, step, dtype))
+def _sizes(make):
+    return [(make(3, 4), (2, 2))]
 
 
-@op(f"linspace(Scalar start, Scalar end, int steps, {_OPTIONS}) -> Tensor", nondiff=True,
-    shape=lambda start, end, steps, dtype, *_: ((steps,), np_dtype(dtype)))
-def linspace(start, end, steps, dtype, layout, device, pin_memory):
-    if steps < 0:
-        raise RuntimeError("number of steps must be non-negative")
-    wanted = np_dtype(dtype)
-    if wanted.kind in "iu":
-        return np.linspace(start, end, steps).astype(wanted)
-    # Both halves are counted from their own end, as torch does, so that the ends are exact.
-    count = np.arange(steps)
-    step = (end - start) / (steps - 1) if steps > 1 else 0.0
-    work = wanted if wanted.itemsize >= 4 else np.dtype(np.float32)
-    step = work.type(step)
-    made = np.where(count < steps // 2, work.type(start) + step * count.astype(work),
-                    work.type(end) - step * (steps - count - 1).astype(work)) if steps > 1 else np.full(steps, start, work)
-    return made.astype(wanted, copy=False)
+@op(f"new_empty(Tensor self, int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=_new_shape, samples=_sizes)
+def new_empty(self, size, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory)
+    return np.empty(checked_size(size), np_dtype(dtype, self.dtype))
 
 
-@op(f"eye(int n, {_OPTIONS}) -> Tensor", nondiff=True, shape=lambda n, dtype, *_: ((n, n), np_dtype(dtype)))
-def eye(n, dtype, layout, device, pin_memory):
-    return np.eye(n, dtype=np_dtype(dtype))
+@op(f"new_zeros(Tensor self, int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=_new_shape, samples=_sizes)
+def new_zeros(self, size, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory)
+    return np.zeros(_zeros_size(size), np_dtype(dtype, self.dtype))
 
 
-@op(f"eye.m(int n, int m, {_OPTIONS}) -> Tensor", nondiff=True, shape=lambda n, m, dtype, *_: ((n, m), np_dtype(dtype)))
-def eye_m(n, m, dtype, layout, device, pin_memory):
-    return np.eye(n, m, dtype=np_dtype(dtype))
+@op(f"new_ones(Tensor self, int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=_new_shape, samples=_sizes)
+def new_ones(self, size, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory)
+    return _filled(checked_size(size), np_dtype(dtype, self.dtype), 1)
 
 
-@op(f"scalar_tensor(Scalar s, {_OPTIONS}) -> Tensor", nondiff=True, shape=lambda s, dtype, *_: ((), np_dtype(dtype)))
-def scalar_tensor(s, dtype, layout, device, pin_memory):
-    return np.asarray(s, np_dtype(dtype))
+@op(f"new_full(Tensor self, int[] size, Scalar fill_value, {OPTIONS}) -> Tensor", nondiff=True,
+    shape=lambda self, size, fill_value, dtype, *_: _new_shape(self, size, dtype),
+    samples=lambda make: [(make(3, 4), (2, 2), 2.5)])
+def new_full(self, size, fill_value, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory)
+    return _filled(checked_size(size), np_dtype(dtype, self.dtype), fill_value)
+
+
+@op(f"new_empty_strided(Tensor self, int[] size, int[] stride, {OPTIONS}) -> Tensor", nondiff=True,
+    shape=lambda self, size, stride, dtype, *_: _new_shape(self, size, dtype), samples=lambda make: [])
+def new_empty_strided(self, size, stride, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory)
+    return _strided(checked_size(size), stride, np_dtype(dtype, self.dtype))
+
+
+# ---------------------------------------------------------------- complex numbers
+
+
+def _check_parts(first, second):
+    names = [dt.from_numpy(a.dtype).scalar_name for a in (first, second)]
+    if any(a.dtype.kind != "f" for a in (first, second)):
+        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {names[0]} and "
+                           f"{names[1]}")
+    if first.dtype is not second.dtype:
+        raise RuntimeError(f"Expected object of scalar type {names[0]} but got scalar type {names[1]} for second "
+                           "argument")
+
+
+def _complex_shape(first, second):
+    shape = np.broadcast_shapes(first._array.shape, second._array.shape)
+    return shape, dt.from_numpy(first._array.dtype).to_complex().np
+
+
+@op("complex(Tensor real, Tensor imag) -> Tensor", shape=_complex_shape)
+def complex_(real, imag):
+    _check_parts(real, imag)
+    made = np.empty(np.broadcast_shapes(real.shape, imag.shape), dt.from_numpy(real.dtype).to_complex().np)
+    made.real = real
+    made.imag = imag
+    return made
+
+
+complex_.vjp(real=lambda g: g.real, imag=lambda g: g.imag)
+
+
+@op("polar(Tensor abs, Tensor angle) -> Tensor", shape=_complex_shape)
+def polar(abs, angle):
+    _check_parts(abs, angle)
+    made = np.empty(np.broadcast_shapes(abs.shape, angle.shape), dt.from_numpy(abs.dtype).to_complex().np)
+    np.multiply(abs, np.cos(angle), out=made.real)
+    np.multiply(abs, np.sin(angle), out=made.imag)
+    return made
+
+
+@polar.vjp
+def _polar_grad(g, abs, angle, result):
+    turned = g.conj() * result
+    return (g.conj() * result.sgn()).real, -turned.imag

@@ -241,9 +241,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     dtype = as_dtype(dtype, "as_tensor")
     device = None if device is None else Device(device)
     if isinstance(data, Tensor):
-        if (dtype is None or dtype is data.dtype) and (device is None or device is data.device):
-            return data
-        return aten.to(data, dtype=dtype, device=device)
+        return data if dtype is None and device is None else aten.to(data, dtype=dtype, device=device)
     if isinstance(data, np.ndarray):
         return aten.to(_external(data), dtype=dtype, device=device)
     return _from_python(data, dtype, device)

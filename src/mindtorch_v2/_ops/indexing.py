@@ -120,7 +120,7 @@ def _dims_used(indices: Sequence[Any]) -> int:
 def _apply(self: Tensor, indices: Sequence[Any]) -> tuple[Tensor, list[Tensor | None]]:
     """Do all that views can do; what is left are tensors to index with, one per dim or mask."""
     ndim = self._array.ndim
-    used = 0
+    used = 0  # dims that the indices stand for
     for index in indices:
         kind = index.__class__
         if kind is int or kind is slice:
@@ -162,10 +162,11 @@ def _apply(self: Tensor, indices: Sequence[Any]) -> tuple[Tensor, list[Tensor | 
                     index = aten.item(index)
                     kind = int
         if kind is int:
-            n = result._array.shape[dim]
-            if not -n <= index < n:
-                raise IndexError(f"index {index} is out of bounds for dimension {position} with size {n}")
-            result = _select(result, dim, index)
+            try:
+                result = _select(result, dim, index)
+            except IndexError:
+                raise IndexError(f"index {index} is out of bounds for dimension {position} with size "
+                                 f"{result._array.shape[dim]}") from None
             continue
         while covered < dim:
             left.append(None)
@@ -187,10 +188,10 @@ def getitem(self: Tensor, index: Any) -> Tensor:
         if not shape:
             raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in "
                              "C++ to convert a 0-dim tensor to a number")
-        n = shape[0]
-        if not -n <= index < n:
-            raise IndexError(f"index {index} is out of bounds for dimension 0 with size {n}")
-        return _select(self, 0, index)
+        try:
+            return _select(self, 0, index)
+        except IndexError:
+            raise IndexError(f"index {index} is out of bounds for dimension 0 with size {shape[0]}") from None
     if kind is slice:
         if not self._array.ndim:
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
@@ -203,7 +204,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
         return _unsqueeze(self, 0)
     if index is Ellipsis:
         return _alias(self)
-    result, left = _apply(self, _as_tuple(index))
+    result, left = _apply(self, index if kind is tuple else _as_tuple(index))
     if left:
         return aten.index(result, left)
     return _alias(self) if result is self else result

@@ -216,10 +216,9 @@ def normal_(self, mean, std, generator):
     _check_std(std)
     if self.dtype.kind == "c":
         parts = np.dtype(f"f{self.itemsize // 2}")
-        made = _normal(2 * self.size, parts, source_of(generator), 0.0, std * math.sqrt(0.5), self.flags.c_contiguous)
+        made = _normal(2 * self.size, parts, source_of(generator), mean, std * math.sqrt(0.5),
+                       self.flags.c_contiguous)
         store(self, made.view(self.dtype))
-        if mean != 0:
-            self += mean
         return
     float_only(self.dtype, "normal_kernel_cpu")
     store(self, _normal(self.size, self.dtype, source_of(generator), mean, std, self.flags.c_contiguous))

@@ -22,13 +22,12 @@ _EXACT_BITS = {np.dtype(np.float64): 53, np.dtype(np.float32): 24, np.dtype(np.f
 
 def _integers(count, source, low, span):
     """`count` whole numbers of [low, low + span), as int64."""
+    if span == 2**64:
+        return source.words64(count).view(np.int64)
     if span < 2**28:
         made = (source.words(count) % np.uint32(span)).astype(np.int64)
     else:
-        made = source.words64(count)
-        if span < 2**64:
-            made = made % np.uint64(span)
-        made = made.view(np.int64)
+        made = (source.words64(count) % np.uint64(span)).view(np.int64)
     with np.errstate(over="ignore"):
         return made + np.int64(low) if low else made
 

@@ -13,6 +13,7 @@ from ._common import like_first, normal_dim
 from .copy import dense_copy
 
 _INT64 = np.dtype(np.int64)
+_UINT64 = np.dtype(np.uint64)
 
 
 def _name(array):
@@ -90,13 +91,17 @@ def _checked(self, dim, index, name, source=None):
     shape=lambda self, dim, index, sparse_grad: (index._array.shape, self._array.dtype),
     samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2)), (make(3, 4), 0, make.ints(3, 5, 4))])
 def gather(self, dim, index, sparse_grad):
+    shape, wanted = self.shape, index.shape
+    if (dim == 1 or dim == -1) and len(shape) == 2 == len(wanted) and wanted[0] <= shape[0] \
+            and index.dtype is _INT64 and 0 < index.size <= _SMALL and self.flags.c_contiguous:
+        # A few elements of a matrix: one look at the index as unsigned numbers finds those too low and too high.
+        if 0 <= index.item(index.view(_UINT64).argmax()) < shape[1]:
+            return self.ravel()[np.add(index, _row_starts(wanted, shape[1]))]
     dim = _checked(self, dim, index, "gather")
     if not index.size:
         return np.empty(index.shape, self.dtype)
     if index.ndim == 0 or self.ndim == 0:
         return self.reshape(-1).take(index)
-    if dim == 1 and index.ndim == 2 and index.size <= _SMALL and self.flags.c_contiguous:
-        return self.take(index + _row_starts(index.shape, self.shape[1]))
     return self[positions(index, dim)]
 
 

@@ -6,6 +6,7 @@ Kernels return NumPy views; the dispatcher ties storages together.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -105,7 +106,7 @@ def _reshaped(self, shape):
     """What reshape and flatten do: a view where one exists, else a copy."""
     array = self._array
     if array.flags.c_contiguous:
-        return _view(self, shape)
+        return _view(self, size=shape)
     shape = infer_size(shape, array.size)
     try:
         strides = array.reshape(shape, copy=False).strides
@@ -132,11 +133,13 @@ def _contiguous(self):
 def flatten(self, start_dim, end_dim):
     shape = self._array.shape
     ndim = len(shape)
-    start, end = normal_dim(start_dim, ndim), normal_dim(end_dim, ndim)
-    if start > end:
-        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
-    if not ndim:
-        return _reshaped(self, (1,))
+    start = start_dim if start_dim >= 0 else start_dim + ndim
+    end = end_dim if end_dim >= 0 else end_dim + ndim
+    if not 0 <= start <= end < ndim:
+        start, end = normal_dim(start_dim, ndim), normal_dim(end_dim, ndim)
+        if start > end:
+            raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+        return _reshaped(self, (1,))  # what is left is a tensor without dims
     if start == end:
         return self
     return _reshaped(self, (*shape[:start], math.prod(shape[start:end + 1]), *shape[end + 1:]))
@@ -323,40 +326,39 @@ def unsqueeze_to(g, shape, dims):
 # ---------------------------------------------------------------- repeating without a copy
 
 
+@lru_cache(maxsize=4096)
+def _expansion(shape, strides, size):
+    """(shape, byte strides) of an array expanded to a size."""
+    lead = len(size) - len(shape)
+    wanted, steps = list(size), [0] * len(size)
+    for i, (have, step) in enumerate(zip(shape, strides, strict=True)):
+        want = size[lead + i]
+        if want == have or want == -1:
+            wanted[lead + i], steps[lead + i] = have, step
+        elif have != 1:
+            raise RuntimeError(f"The expanded size of the tensor ({want}) must match the existing size ({have}) at "
+                               f"non-singleton dimension {lead + i}.  Target sizes: {list(size)}.  Tensor sizes: "
+                               f"{list(shape)}")
+    for i, n in enumerate(wanted):
+        if n < 0:
+            raise RuntimeError(f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing "
+                               f"dimension {i}")
+    return tuple(wanted), tuple(steps)
+
+
 @op("expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)",
     samples=lambda make: [(make(3, 1), (3, 4)), (make(4), (2, 3, -1))])
 def expand(self, size, implicit):
     shape = self.shape
     if size == shape:
         return self.view()
-    lead = len(size) - len(shape)
-    if lead < 0:
+    if len(size) < len(shape):
         raise RuntimeError(f"expand(torch.{dt.from_numpy(self.dtype).scalar_name}Tensor{{{list(shape)}}}, "
                            f"size={list(size)}): the number of sizes provided ({len(size)}) must be greater or equal to "
                            f"the number of dimensions in the tensor ({len(shape)})")
-    wanted = list(size)
-    strides = [0] * lead
-    for have, stride in zip(shape, self.strides, strict=True):
-        at = len(strides)
-        want = wanted[at]
-        if want == have:
-            strides.append(stride)
-        elif want == -1:
-            wanted[at] = have
-            strides.append(stride)
-        elif have == 1:
-            strides.append(0)
-        else:
-            raise RuntimeError(f"The expanded size of the tensor ({want}) must match the existing size ({have}) at "
-                               f"non-singleton dimension {at}.  Target sizes: {list(size)}.  Tensor sizes: "
-                               f"{list(shape)}")
-    for at in range(len(wanted)):
-        if wanted[at] < 0:
-            raise RuntimeError(f"The expanded size of the tensor ({wanted[at]}) isn't allowed in a leading, "
-                               f"non-existing dimension {at}")
-    made = restride(self, wanted, strides)
+    made = restride(self, *_expansion(shape, self.strides, tuple(size)))
     # Several elements are one place in memory, so that writing to them has no meaning.
-    made.flags.writeable = False
+    made.setflags(False)
     return made
 
 

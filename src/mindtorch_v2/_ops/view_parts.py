@@ -6,7 +6,10 @@ import math
 
 import numpy as np
 
-from .._core.tensor import Tensor
+from .._core.keys import AUTOGRAD
+from .._core.storage import Storage, owner_of
+from .._core.tensor import Tensor, make_view
+from .._dispatch import namespace
 from .._dispatch.registry import aten, composite, op
 from ._common import normal_dim
 from .view import memory_of, restride
@@ -27,12 +30,11 @@ def _part(array):
 
 
 
-def _size_at(self, dim):
+def _size_at(self, dim, name):
     """The size of a tensor's dim, counted from either end."""
     shape = self._array.shape
     if not shape:
-        normal_dim(dim, 0)
-        raise RuntimeError("a 0-dim tensor has no dim to take parts of")
+        raise RuntimeError(f"{name} expects at least a 1-dimensional tensor")
     if not -len(shape) <= dim < len(shape):
         normal_dim(dim, len(shape))
     return shape[dim]
@@ -111,15 +113,16 @@ slice_backward.vjp(grad_output=lambda g, dim, start, end, step: aten.slice(g, di
 @composite("narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)",
            samples=lambda make: [(make(3, 4), 1, 1, 2)])
 def narrow(self, dim, start, length):
-    if not self._array.ndim:
+    shape = self._array.shape
+    if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    n = _size_at(self, dim)
+    n = shape[dim] if -len(shape) <= dim < len(shape) else normal_dim(dim, len(shape))
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
-    if not -n <= start <= n:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n}], but got {start})")
     if start < 0:
         start += n
+        if start < 0:
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n}], but got {start - n})")
     if start + length > n:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({n}).")
     return _slice(self, dim, start, start + length, 1)
@@ -151,16 +154,18 @@ def _joined(grads, shape, sizes, dim):
 
 
 def _part_sizes(n, split_size):
-    count = max(1, -(-n // split_size)) if split_size else 1
-    return [min(split_size, n - i * split_size) for i in range(count)]
+    if not n:
+        return [0]
+    sizes = [split_size] * (n // split_size)
+    if n % split_size:
+        sizes.append(n % split_size)
+    return sizes
 
 
-def _checked_sizes(self, split_size, dim, name="split"):
-    if not self._array.ndim:
-        raise RuntimeError(f"{name} expects at least a 1-dimensional tensor")
-    n = _size_at(self, dim)
+def _checked_sizes(self, split_size, dim):
+    n = _size_at(self, dim, "split")
     if split_size < 0:
-        raise RuntimeError(f"{name} expects split_size be non-negative, but got split_size={split_size}")
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={split_size}")
     if split_size == 0 and n:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
     return _part_sizes(n, split_size)
@@ -169,8 +174,19 @@ def _checked_sizes(self, split_size, dim, name="split"):
 @composite("split.Tensor(Tensor(a) self, int split_size, int dim=0) -> Tensor(a)[]", tags=("all_grads",),
            samples=lambda make: [(make(5, 4), 2), (make(3, 4), 2, 1)])
 def split(self, split_size, dim):
-    return tuple([_narrow(self, dim, i * split_size, size)
-                  for i, size in enumerate(_checked_sizes(self, split_size, dim))])
+    sizes = _checked_sizes(self, split_size, dim)
+    if self._keys > AUTOGRAD or namespace.watch:
+        return tuple([_narrow(self, dim, i * split_size, size) for i, size in enumerate(sizes)])
+    # Nobody looks: the same views without asking for each of them.
+    array = self._array
+    if dim < 0:
+        dim += array.ndim
+    parts, start = [], 0
+    for size in sizes:
+        end = start + size
+        parts.append(make_view(array[start:end] if dim == 0 else array[(*_ALL[dim], slice(start, end))], self))
+        start = end
+    return tuple(parts)
 
 
 split.vjp(self=lambda grads, self_shape, split_size, dim:
@@ -216,11 +232,9 @@ def split_method(input: Tensor, split_size_or_sections, dim=0, *, split_size=Non
 
 @composite("chunk(Tensor(a) self, int chunks, int dim=0) -> Tensor(a)[]", samples=lambda make: [(make(5, 4), 2)])
 def chunk(self, chunks, dim):
-    if not self._array.ndim:
-        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    n = _size_at(self, dim, "chunk")
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    n = _size_at(self, dim)
     if not n:
         return aten.split_with_sizes(self, [0] * chunks, dim)
     return _split(self, -(-n // chunks), dim)
@@ -232,6 +246,7 @@ def _detached_parts(self, sizes, dim):
     for size in sizes:
         part = _narrow(self, dim, start, size)
         part._base = None
+        part._storage = Storage(owner_of(part._array), external=True)  # versions of its own, too
         parts.append(part)
         start += size
     return tuple(parts)
@@ -257,7 +272,7 @@ unsafe_split_with_sizes.vjp(self=lambda grads, self_shape, split_sizes, dim:
                             _joined(grads, self_shape, split_sizes, dim))
 
 composite("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
-          lambda self, chunks, dim: aten.unsafe_split(self, max(1, -(-_size_at(self, dim) // chunks)), dim),
+          lambda self, chunks, dim: aten.unsafe_split(self, max(1, -(-_size_at(self, dim, "unsafe_chunk") // chunks)), dim),
           samples=lambda make: [(make(5, 4), 2)])
 
 
@@ -265,7 +280,7 @@ composite("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
     samples=lambda make: [(make(3, 4),), (make(3, 4), 1)])
 def unbind(self, dim):
     if not self.ndim:
-        raise RuntimeError("unbind() cannot be applied to a 0-dim tensor")
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     lead = _ALL[normal_dim(dim, self.ndim)]
     return [self[(*lead, i, ...)] for i in range(self.shape[dim])]
 
@@ -283,15 +298,13 @@ def _cut(self, bounds, dim):
     """Slices between the bounds, from the start to the end of a dim."""
     starts = [0, *bounds]
     return tuple([_slice(self, dim, start, end, 1)
-                  for start, end in zip(starts, [*bounds, _size_at(self, dim)], strict=True)])
+                  for start, end in zip(starts, [*bounds, _size_at(self, dim, "tensor_split")], strict=True)])
 
 
 @composite("tensor_split.sections(Tensor(a) self, int sections, int dim=0) -> Tensor(a)[]",
            samples=lambda make: [(make(5, 4), 3)])
 def tensor_split(self, sections, dim):
-    if not self._array.ndim:
-        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
-    n = _size_at(self, dim)
+    n = _size_at(self, dim, "tensor_split")
     if sections <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
     low, extra = divmod(n, sections)
@@ -301,8 +314,6 @@ def tensor_split(self, sections, dim):
 @composite("tensor_split.indices(Tensor(a) self, int[] indices, int dim=0) -> Tensor(a)[]",
            samples=lambda make: [(make(5, 4), (1, 3))])
 def tensor_split_indices(self, indices, dim):
-    if not self._array.ndim:
-        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     return _cut(self, list(indices), dim)
 
 

@@ -5,12 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from ..profiler._autograd_profile import profile
+from ..profiler._kineto_config import ProfilerActivity as ProfilerActivity
+from ..profiler._kineto_config import ProfilerConfig as ProfilerConfig
+from ..profiler._kineto_config import ProfilerState as ProfilerState
+from ..profiler._kineto_config import _ExperimentalConfig as _ExperimentalConfig
+from ..profiler._kineto_config import kineto_available as kineto_available
+from ..profiler._kineto_config import supported_activities as _supported_activities  # noqa: F401
 from ..profiler._legacy import EnforceUnique, emit_itt, emit_nvtx, load_nvprof, parse_nvprof_trace
 from ..profiler._recorder import sites as _sites
 from ..profiler._step_tracker import KinetoStepTracker
 from ..profiler.event_list import EventList
+from ..profiler.events import DeviceType as DeviceType
 from ..profiler.events import FunctionEvent, MemRecordsAcc
 from ..profiler.record_function import record_function
+from .profiler_util import MEMORY_EVENT_NAME as MEMORY_EVENT_NAME
+from .profiler_util import OUT_OF_MEMORY_EVENT_NAME as OUT_OF_MEMORY_EVENT_NAME
 
 __all__ = [
     "EnforceUnique",
@@ -25,11 +34,6 @@ __all__ = [
     "profile",
     "record_function",
 ]
-
-
-def kineto_available() -> bool:
-    """Whether profiles have the form of Kineto's: they do."""
-    return True
 
 
 def __getattr__(name: str) -> Any:

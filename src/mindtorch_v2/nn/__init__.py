@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import functional, init, modules, parameter
+from . import functional, init, modules, parameter, utils
 from .modules import *  # noqa: F403
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter

@@ -19,6 +19,7 @@ from .optimizer import (
     step_dtype,
     value_of,
     view_as_real,
+    with_decay,
     with_grad_mode,
 )
 
@@ -107,11 +108,7 @@ def _foreach(params: list[Any], grads: list[Any], square_avgs: list[Any], acc_de
         torch._foreach_add_(steps_, one_step(), alpha=1.0)
         if maximize:
             grads_ = torch._foreach_neg(grads_)
-        if weight_decay != 0:
-            if maximize:
-                torch._foreach_add_(grads_, params_, alpha=weight_decay)
-            else:
-                grads_ = torch._foreach_add(grads_, params_, alpha=weight_decay)
+        grads_ = with_decay(grads_, params_, weight_decay, own=maximize)
         torch._foreach_mul_(squares, rho)
         torch._foreach_addcmul_(squares, grads_, grads_, value=1 - rho)
         deviations = torch._foreach_add(squares, eps)

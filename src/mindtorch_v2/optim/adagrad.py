@@ -19,6 +19,7 @@ from .optimizer import (
     one_step,
     value_of,
     view_as_real,
+    with_decay,
     with_grad_mode,
 )
 
@@ -133,11 +134,7 @@ def _foreach(params: list[Any], grads: list[Any], sums: list[Any], steps: list[A
         if maximize:
             grads_ = torch._foreach_neg(grads_)
         torch._foreach_add_(steps_, one_step(), alpha=1.0)
-        if weight_decay != 0:
-            if maximize:
-                torch._foreach_add_(grads_, params_, alpha=weight_decay)
-            else:
-                grads_ = torch._foreach_add(grads_, params_, alpha=weight_decay)
+        grads_ = with_decay(grads_, params_, weight_decay, own=maximize)
         rates = [-lr / (1 + (step.item() - 1) * lr_decay) for step in steps_]
         torch._foreach_addcmul_(sums_, grads_, grads_, value=1)
         deviations = torch._foreach_sqrt(sums_)

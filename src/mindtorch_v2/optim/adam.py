@@ -22,6 +22,7 @@ from .optimizer import (
     step_dtype,
     value_of,
     view_as_real,
+    with_decay,
     with_grad_mode,
 )
 
@@ -167,13 +168,10 @@ def _foreach(params: list[Any], grads: list[Any], exp_avgs: list[Any], exp_avg_s
         if maximize:
             grads_ = torch._foreach_neg(grads_)
         torch._foreach_add_(steps_, one_step(), alpha=1.0)
-        if weight_decay != 0:
-            if decoupled:
-                torch._foreach_mul_(params_, 1 - lr * weight_decay)
-            elif maximize:
-                torch._foreach_add_(grads_, params_, alpha=weight_decay)
-            else:
-                grads_ = torch._foreach_add(grads_, params_, alpha=weight_decay)
+        if decoupled and weight_decay != 0:
+            torch._foreach_mul_(params_, 1 - lr * weight_decay)
+        else:
+            grads_ = with_decay(grads_, params_, weight_decay, own=maximize)
         torch._foreach_lerp_(means, grads_, 1 - beta1)
         torch._foreach_mul_(squares, beta2)
         torch._foreach_addcmul_(squares, grads_, grads_, 1 - beta2)

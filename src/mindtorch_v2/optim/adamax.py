@@ -20,6 +20,7 @@ from .optimizer import (
     one_step,
     value_of,
     view_as_real,
+    with_decay,
     with_grad_mode,
 )
 
@@ -106,11 +107,7 @@ def _foreach(params: list[Any], grads: list[Any], exp_avgs: list[Any], exp_infs:
         if maximize:
             grads_ = torch._foreach_neg(grads_)
         torch._foreach_add_(steps_, one_step(), alpha=1.0)
-        if weight_decay != 0:
-            if maximize:
-                torch._foreach_add_(grads_, params_, alpha=weight_decay)
-            else:
-                grads_ = torch._foreach_add(grads_, params_, alpha=weight_decay)
+        grads_ = with_decay(grads_, params_, weight_decay, own=maximize)
         torch._foreach_lerp_(means, grads_, 1 - beta1)
         torch._foreach_mul_(largest, beta2)
         if maximize or weight_decay != 0:

@@ -10,6 +10,7 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any, TypeVar
 
+from .. import _surface as torch
 from .._autograd.grad_mode import enable_grad, no_grad, set_grad_enabled
 from .._autograd.node import Handle
 from .._core.dtype import dtype as DType
@@ -146,6 +147,16 @@ def by_dtype(first: list[Tensor], *others: list[Any]) -> list[tuple[list[Any], .
     if len(groups) == 1:
         return [tuple(list(each) for each in (first, *others))]
     return [tuple([each[i] for i in chosen] if each else [] for each in (first, *others)) for chosen in groups.values()]
+
+
+def with_decay(grads: list[Any], params: list[Any], weight_decay: float, own: bool) -> list[Any]:
+    """Gradients with weight decay added: in place if the list is the step's own, since callers keep theirs."""
+    if weight_decay == 0:
+        return grads
+    if own:
+        torch._foreach_add_(grads, params, alpha=weight_decay)
+        return grads
+    return torch._foreach_add(grads, params, alpha=weight_decay)
 
 
 # ---------------------------------------------------------------- the class

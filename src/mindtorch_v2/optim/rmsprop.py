@@ -19,6 +19,7 @@ from .optimizer import (
     step_dtype,
     value_of,
     view_as_real,
+    with_decay,
     with_grad_mode,
 )
 
@@ -90,9 +91,9 @@ def _one_by_one(params: list[Any], grads: list[Any], square_avgs: list[Any], gra
                 steps: list[Any], differentiable: bool, *, lr: Any, alpha: float, eps: float, weight_decay: float,
                 momentum: float, centered: bool, maximize: bool) -> None:
     for i, param in enumerate(params):
-        steps[i] += 1
         grad = -grads[i] if maximize else grads[i]
         square = square_avgs[i]
+        steps[i] += 1
         if weight_decay != 0:
             grad = grad.add(param, alpha=weight_decay)
         is_complex = param.is_complex()
@@ -124,11 +125,7 @@ def _foreach(params: list[Any], grads: list[Any], square_avgs: list[Any], grad_a
         if maximize:
             grads_ = torch._foreach_neg(grads_)
         torch._foreach_add_(steps_, one_step(), alpha=1.0)
-        if weight_decay != 0:
-            if maximize:
-                torch._foreach_add_(grads_, params_, alpha=weight_decay)
-            else:
-                grads_ = torch._foreach_add(grads_, params_, alpha=weight_decay)
+        grads_ = with_decay(grads_, params_, weight_decay, own=maximize)
         torch._foreach_mul_(squares, alpha)
         torch._foreach_addcmul_(squares, grads_, grads_, value=1 - alpha)
         if centered:

@@ -16,6 +16,7 @@ from .optimizer import (
     check_rate,
     evaluate,
     value_of,
+    with_decay,
     with_grad_mode,
 )
 
@@ -112,12 +113,7 @@ def _foreach(params: list[Any], grads: list[Any], buffers: list[Any], *, weight_
     for params_, grads_, buffers_, indices in by_dtype(params, grads, buffers, places):
         if maximize:
             grads_ = torch._foreach_neg(grads_)
-        if weight_decay != 0:
-            # A list of new gradients may be changed in place, the caller's may not.
-            if maximize:
-                torch._foreach_add_(grads_, params_, alpha=weight_decay)
-            else:
-                grads_ = torch._foreach_add(grads_, params_, alpha=weight_decay)
+        grads_ = with_decay(grads_, params_, weight_decay, own=maximize)
         if momentum != 0:
             if all(b is not None for b in buffers_):
                 torch._foreach_mul_(buffers_, momentum)

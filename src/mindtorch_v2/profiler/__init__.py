@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from . import itt, profiler
-from ._kineto_config import ProfilerActivity, RecordScope, _ExperimentalConfig, supported_activities
+from ._kineto_config import (
+    ProfilerActivity,
+    RecordScope,
+    _ExperimentalConfig,
+    kineto_available,
+    supported_activities,
+)
 from ._schedule import ProfilerAction, schedule
 from ._step_tracker import KinetoStepTracker
 from .events import DeviceType
@@ -29,8 +35,3 @@ __all__ = [
     "supported_activities",
     "tensorboard_trace_handler",
 ]
-
-
-def kineto_available() -> bool:
-    """Whether profiles have the form of Kineto's: they do."""
-    return True

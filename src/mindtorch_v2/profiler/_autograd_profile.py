@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from types import TracebackType
 
-from ._freeze import freeze
+from ._freeze import freeze, storage_notes
 from ._kineto_config import (
     ProfilerActivity,
     ProfilerConfig,
@@ -18,6 +18,7 @@ from ._kineto_config import (
     as_strict_flag,
     as_timeout,
 )
+from ._memory_profiler import StorageNotes
 from ._recorder import Options, Recorder
 from ._store import EventStore
 from .averages import FunctionEventAvg
@@ -203,6 +204,10 @@ class profile:
         options["capture_overload_names"] = self.experimental_config.capture_overload_names
         options["verbose"] = self.experimental_config.verbose
         return freeze(recorder, release=self._finished, options=options, trace_id=self.trace_id)
+
+    def storage_notes(self) -> StorageNotes:
+        """What the last recording noted of storages; needs record_shapes, profile_memory and with_stack."""
+        return storage_notes(self._recorder if self._recorder is not None else Recorder(self._options))
 
     @property
     def function_events(self) -> EventList:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from .._dispatch import observer
 from ._store import InputInfo
 
 Key = tuple[Any, ...]
+Capture = Callable[[tuple[Any, ...]], int]
 
 # A note is a hashable value that keeps nothing alive but small tuples:
 #   int, str, None              as they are (not bool: 1 and True are equal, so they could not share a table)
@@ -78,42 +79,70 @@ def _notes(op: int, args: tuple[Any, ...]) -> Key:
     return (~op, *map(note, args))
 
 
-def compile_capture(op: int) -> Callable[[tuple[Any, ...]], Key]:
-    """A function from an op's arguments to the key that stands for everything worth knowing of them.
+def _source(op: int, type_texts: list[str]) -> str:
+    """The text of a function that makes an op's capture.
 
     The usual case, a tensor wherever the schema says Tensor, is written out: (op, shape, strides, dtype, ...).
-    Everything else gives a key that starts with ~op and has one note per argument.
+    Everything else gives a key that starts with ~op and has one note per argument. A call is mostly like the last
+    one of its op, and comparing two keys costs less than looking one up.
     """
-    schema = observer.op_schemas[op]
-    if schema is None:
-        return lambda args: _notes(op, args)
-    names = [f"a{i}" for i in range(len(schema.arguments))]
+    names = [f"a{i}" for i in range(len(type_texts))]
     arrays, parts = [], []
-    for name, argument in zip(names, schema.arguments, strict=True):
-        if argument.type_text == "Tensor":
-            arrays.append(f"        {name} = {name}._array\n")
+    for name, type_text in zip(names, type_texts, strict=True):
+        if type_text == "Tensor":
+            arrays.append(f"            {name} = {name}._array\n")
             parts.append(f"{name}.shape, {name}.strides, {name}.dtype")
         else:
             parts.append(f"{name} if {name} is None or {name}.__class__ is int else note({name})")
-    unpack = f"    {', '.join(names)}, = args\n" if names else ""
-    guard = f"    except AttributeError:\n        return _notes({op}, args)\n"
-    guarded = f"    try:\n{''.join(arrays)}{guard}" if arrays else ""
-    source = f"def capture(args):\n{unpack}{guarded}    return ({', '.join([str(op), *parts])},)\n"
-    space: dict[str, Any] = {"note": note, "_notes": _notes}
-    exec(source, space)
-    made: Callable[[tuple[Any, ...]], Key] = space["capture"]
-    return made
+    unpack = f"        {', '.join(names)}, = args\n" if names else ""
+    guard = f"        except AttributeError:\n            return numbers[notes({op}, args)]\n"
+    return (
+        "def make(numbers, note, notes):\n"
+        "    last = number = None\n"
+        "    def capture(args):\n"
+        "        nonlocal last, number\n"
+        f"{unpack}"
+        + (f"        try:\n{''.join(arrays)}{guard}" if arrays else "")
+        + f"        key = ({', '.join([str(op), *parts])},)\n"
+        "        if key != last:\n"
+        "            number = numbers[key]\n"
+        "            last = key\n"
+        "        return number\n"
+        "    return capture\n"
+    )
 
 
-class Captures(dict[int, Callable[[tuple[Any, ...]], Key]]):
-    """The compiled capture of every op that was seen, by op id."""
+_makers: dict[int, Callable[..., Capture]] = {}
 
-    def __missing__(self, op: int) -> Callable[[tuple[Any, ...]], Key]:
-        made = self[op] = compile_capture(op)
+
+class Captures(dict[int, Capture]):
+    """For each op the function from its arguments to the number of their key; made when the op is first seen."""
+
+    def __init__(self, numbers: Mapping[Key, int]) -> None:
+        """`numbers` gives every key a number, also one that it has not seen yet."""
+        self._numbers = numbers
+
+    def __missing__(self, op: int) -> Capture:
+        schema = observer.op_schemas[op]
+        if schema is None:
+            made = self[op] = self._general(op)
+            return made
+        make = _makers.get(op)
+        if make is None:
+            space: dict[str, Any] = {}
+            exec(_source(op, [argument.type_text for argument in schema.arguments]), space)
+            make = _makers[op] = space["make"]
+        made = self[op] = make(self._numbers, note, _notes)
         return made
 
+    def _general(self, op: int) -> Capture:
+        """For an op that has no schema."""
+        numbers = self._numbers
 
-captures = Captures()
+        def capture(args: tuple[Any, ...]) -> int:
+            return numbers[_notes(op, args)]
+
+        return capture
 
 
 def decode(key: Key) -> InputInfo:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from .._dispatch import observer
 from . import _alloc, _modules, _tree
 from ._capture import TEXT_INPUT, decode
+from ._memory_profiler import StorageNotes
 from ._python_rows import PythonRows, python_rows
 from ._recorder import SPAN_BASE, Options, Recorder, Tap
 from ._store import EventStore, InputInfo, ThreadInfo
@@ -57,6 +58,20 @@ def freeze(recorder: Recorder, *, release: bool = False, **meta: Any) -> EventSt
     if recorder.options.with_modules:
         _inherit(store, "module")
     return store
+
+
+def storage_notes(recorder: Recorder) -> StorageNotes:
+    """What ops did to which storage, and which storages are parameters."""
+    rows = [value for tap in recorder.taps for value in tap.touched]
+    table = np.fromiter(rows, np.int64, len(rows)).reshape(-1, _alloc.TOUCH_WIDTH)
+    # The last column holds the op and the argument's position: was it written to?
+    written = np.zeros(len(table), np.int64)
+    for number, one in enumerate(table[:, 3].tolist()):
+        op, position = divmod(one, _alloc.MOST_ARGUMENTS)
+        arguments = observer.op_schemas[op].arguments
+        written[number] = position < len(arguments) and arguments[position].written
+    parameters = frozenset().union(*(tap.modules.parameters for tap in recorder.taps if tap.modules is not None))
+    return StorageNotes(np.column_stack([table[:, :3], written]), parameters)
 
 
 class _Tables:

@@ -165,6 +165,11 @@ def supported_activities() -> set[ProfilerActivity]:
     return {ProfilerActivity.CPU}
 
 
+def kineto_available() -> bool:
+    """Whether profiles have the form of Kineto's: they do."""
+    return True
+
+
 def parse_activities(
     activities: Iterable[Any] | None,
 ) -> tuple[set[ProfilerActivity], dict[ProfilerActivity, list[str]]]:

@@ -6,6 +6,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from .._core.storage import owner_of
+
 WIDTH = 4  # module number, path number, start, end
 
 
@@ -20,10 +22,13 @@ class ModuleInfo(NamedTuple):
 class ModuleLog:
     """The module calls of one thread."""
 
-    def __init__(self, clock: Callable[[], int]) -> None:
+    def __init__(self, clock: Callable[[], int], note_parameters: bool = False) -> None:
+        """`note_parameters`: also note where the modules' parameters are in memory."""
         self.rows: list[int] = []
         self.infos: list[ModuleInfo] = []
         self.paths: list[str] = []
+        self.parameters: set[int] = set()
+        self._note_parameters = note_parameters
         self._clock = clock
         self._known: dict[int, ModuleInfo] = {}
         self._of_class: dict[str, int] = {}
@@ -69,6 +74,9 @@ class ModuleLog:
         info = ModuleInfo(len(self.infos), weakref.ref(module), f"{name}_{count}")
         self.infos.append(info)
         self._known[id(module)] = info
+        if self._note_parameters:
+            held = getattr(module, "_parameters", {}).values()
+            self.parameters.update(id(owner_of(one._array)) for one in held if one is not None)
         return info
 
     def _path(self, module: Any, above: tuple[int, int, int] | None) -> str:

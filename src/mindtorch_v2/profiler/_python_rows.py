@@ -52,7 +52,7 @@ class PythonRows(NamedTuple):
 
 
 def python_rows(stretches: list[Stretch], end: int) -> PythonRows:
-    """Make rows of what was heard on a thread. A call that did not return ends with its stretch, in the last at `end`."""
+    """Make rows of what was heard on a thread. A call that did not return ends with its stretch, or at `end`."""
     objects, moments, spots = _one_stream(stretches, end)
     times = np.fromiter(moments, np.int64, len(objects))
     target_of, targets = _targets(objects)

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from .._core import threads as all_threads
 from .._core.threads import ThreadState, threads
 from .._dispatch import observer
-from ._alloc import MemoryLog
-from ._capture import TEXT_INPUT, captures
+from ._alloc import MemoryLog, noting_storages
+from ._capture import TEXT_INPUT, Captures
 from ._modules import ModuleLog
 from ._stacks import PythonLog, PythonWindow, Stretch
 
@@ -44,6 +44,11 @@ class Options(NamedTuple):
     def captures_arguments(self) -> bool:
         return self.record_shapes or self.with_flops
 
+    @property
+    def follows_storages(self) -> bool:
+        """Whether there is enough to tell what memory was used for."""
+        return self.record_shapes and self.profile_memory and self.with_stack
+
 
 class Numbered(dict[Any, int]):
     """Numbers its keys in order of appearance, starting at `first`."""
@@ -66,16 +71,20 @@ class Tap:
         self.rows: list[int] = []
         self.spans = Numbered(SPAN_BASE)
         self.keys = Numbered()
+        self.touched: list[int] = []
         self.width = SHAPES_WIDTH if options.captures_arguments else PLAIN_WIDTH
         self.since = 0
         self.extend: Extend | None = None
         self.detail: Detail | None = None
         self.span: Span
         if options.captures_arguments:
-            self.detail = _detail(self.rows.extend, self.keys)
+            self.detail = _detail(self.rows.extend, Captures(self.keys))
+            if options.follows_storages:
+                self.detail = noting_storages(self.detail, self.touched)
         else:
             self.extend = self.rows.extend
-        self.modules = ModuleLog(clock) if options.with_modules or options.with_stack else None
+        wants_modules = options.with_modules or options.with_stack
+        self.modules = ModuleLog(clock, options.follows_storages) if wants_modules else None
         # Python calls: the window that is open now, and those that pauses have closed.
         self.with_stack = options.with_stack
         self.window: PythonWindow | None = None
@@ -139,9 +148,9 @@ def _arrive_with_first_row(tap: Tap, site: Site) -> None:
     tap.span = then(span)
 
 
-def _detail(extend: Extend, keys: Numbered) -> Detail:
+def _detail(extend: Extend, captures: Captures) -> Detail:
     def detail(op: int, start: int, end: int, sequence: int, args: tuple[Any, ...]) -> None:
-        extend((op, start, end, sequence, keys[captures[op](args)]))
+        extend((op, start, end, sequence, captures[op](args)))
 
     return detail
 
@@ -276,7 +285,7 @@ class Recorder:
         self.clock_end_ns: int | None = None
         # (time, step number) of the start and of every step since
         self.steps: list[tuple[int, int]] = []
-        self.memory = MemoryLog(options.all_threads, clock) if options.profile_memory else None
+        self.memory = MemoryLog(options.all_threads, clock, options.with_stack) if options.profile_memory else None
         self._by_state: dict[int, Tap] = {}
 
     def start(self, step: int = 0) -> None:

@@ -150,7 +150,8 @@ class _IdentityRecorder(Recorder):
 def _identity(value: Any) -> Any:
     """[tensor, storage, offset, elements, bytes per element, device] of a tensor; of other values, themselves."""
     if isinstance(value, Tensor):
-        array = value._array
+        tensor: Any = value
+        array = tensor._array
         return [id(value), id(owner_of(array)), value.storage_offset(), array.size, array.itemsize, str(value.device)]
     if isinstance(value, list | tuple):
         return [_identity(one) for one in value]

@@ -19,12 +19,13 @@ from ._kineto_config import (
     parse_activities,
     supported_activities,
 )
+from ._memory_profiler import MemoryProfile
 from ._schedule import TRANSITIONS, ProfilerAction, Schedule, record_always, schedule
 from ._step_tracker import KinetoStepTracker
 from .event_list import EventList
 from .execution_trace import ExecutionTraceObserver
 from .exporters import get as exporter
-from .memory_timeline import MemoryProfile, export_memory_timeline
+from .exporters import memory
 from .record_function import step_function
 
 __all__ = [
@@ -169,14 +170,15 @@ class _KinetoProfile:
         warnings.warn("`export_memory_timeline` is deprecated and will be removed in a future version.",
                       FutureWarning, stacklevel=2)
         self.mem_tl = self._memory_profile()
-        export_memory_timeline(self.mem_tl, path, device if device is not None else "cpu")
+        memory.export(self.mem_tl, path, device="cpu" if device is None else device)
 
     def _memory_profile(self) -> MemoryProfile:
         """Every allocation and free with its category."""
         missing = [flag for flag in ("record_shapes", "profile_memory", "with_stack") if not getattr(self, flag)]
         if missing:
             raise ValueError(f"{', '.join(f'{flag}=True' for flag in missing)} required for memory profiling.")
-        return MemoryProfile(self._ready("getting the memory profile").store)
+        profiler = self._ready("getting the memory profile")
+        return MemoryProfile(profiler.store, profiler.storage_notes())
 
     # ------------------------------------------------------------------ what is said about a trace
 

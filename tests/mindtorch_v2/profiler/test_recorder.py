@@ -43,7 +43,7 @@ def ops():
     yield first, first + 1
     for table in (observer.op_names, observer.op_overloads, observer.op_schemas):
         del table[first:]
-    _capture.captures.clear()
+    _capture._makers.clear()
 
 
 class Holder:

@@ -1,7 +1,7 @@
 """Lines of text from columns of numbers: one template for all lines, filled in with NumPy instead of formatting.
 
-A template is a matrix of bytes, one row per line. Numbers are right-aligned in columns as wide as the largest needs, with
-blanks in front, which JSON allows; so all lines have one length and nothing has to be moved.
+A template is a matrix of bytes, one row per line. Numbers are right-aligned in columns as wide as the largest needs,
+with blanks in front, which JSON allows; so all lines have one length and nothing has to be moved.
 """
 
 from __future__ import annotations

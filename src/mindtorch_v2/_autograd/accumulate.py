@@ -1,0 +1,132 @@
+"""AccumulateGrad: where a path of the graph ends in a leaf, and when a gradient may be taken over or added to."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Sequence
+from sys import getrefcount
+from typing import Any
+
+from .._core.keys import AUTOGRAD
+from .._core.memory_format import contiguous_format
+from .._core.tensor import Tensor
+from .._dispatch.registry import aten
+from .node import Gradients, Node
+
+# Runs as soon as it is ready: larger than any forward op's number.
+ACCUMULATE_SEQUENCE = 1 << 62
+
+# Two threads may bring gradients to one leaf at a time. Hooks and subclasses may start another backward inside.
+_lock = threading.RLock()
+
+
+class AccumulateGrad(Node):
+    """Adds what arrives to a leaf's `.grad`. The leaf owns it, so it holds the leaf weakly."""
+
+    __slots__ = ("_variable",)
+
+    is_accumulator = True
+    title = "torch::autograd::AccumulateGrad"
+
+    def __init__(self, variable: Tensor) -> None:
+        array = variable._array
+        self._variable = weakref.ref(variable)
+        self.edges = ()
+        self.inputs = (array.shape, array.dtype)
+        self.sequence = ACCUMULATE_SEQUENCE
+        self.hooks = None
+
+    @property
+    def variable(self) -> Tensor | None:
+        return self._variable()
+
+    def fits(self, variable: Tensor) -> bool:
+        """Whether the leaf still looks as it did; it may have been given other data since."""
+        array = variable._array
+        shape, dtype = self.inputs
+        return bool(array.shape == shape and array.dtype == dtype)
+
+    def apply(self, grads: Gradients) -> Sequence[Tensor | None]:
+        self.accumulate(grads, False)
+        return ()
+
+    def accumulate(self, waiting: list[Any], create_graph: bool) -> None:
+        """Add the gradient that `waiting` ends with, and holds alone if nobody else has it."""
+        variable = self._variable()
+        grad = waiting.pop()
+        if variable is None or grad is None:
+            return
+        with _lock:
+            held = variable._grad
+            if held is None:
+                # 2: the variable `grad`, and the argument of getrefcount.
+                if not create_graph and getrefcount(grad) <= 2 and may_steal(grad, variable):
+                    variable._grad = aten.detach(grad)
+                else:
+                    variable._grad = copy_like(grad, variable)
+            elif create_graph or held._keys or grad._keys:
+                variable._grad = aten.add(held, grad)
+            else:
+                aten.add_(held, grad)
+        if self.hooks is not None:
+            for hook in list(self.hooks.post_accumulate.values()):
+                if hook(variable) is not None:
+                    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+
+    def _sequence_nr(self) -> int:
+        return (1 << 64) - 1
+
+
+def may_steal(grad: Tensor, variable: Tensor) -> bool:
+    """Whether a gradient that nobody else holds can become `.grad` as it is: laid out like the leaf, memory of its own."""
+    return grad._array.strides == variable._array.strides and not grad._keys and owns_memory(grad)
+
+
+def owns_memory(tensor: Tensor) -> bool:
+    """Whether no other tensor looks at this one's memory: it has its own, or its base is known to it alone."""
+    base = tensor._base
+    storage = tensor._storage
+    if base is None:
+        return storage is None or getrefcount(storage) <= 3
+    # The base is held by `tensor._base`, by the variable and by the argument; the storage by both tensors as well.
+    return getrefcount(base) <= 3 and getrefcount(storage) <= 4
+
+
+def copy_like(grad: Tensor, variable: Tensor) -> Tensor:
+    """A copy of a gradient, laid out like its leaf if the leaf is dense."""
+    array = variable._array
+    if grad._keys & ~AUTOGRAD or not is_dense(array):
+        copied: Tensor = aten.clone(grad, memory_format=contiguous_format)
+        return copied
+    return copied_into(empty_strided(grad, array.shape, [s // array.itemsize for s in array.strides]), grad)
+
+
+def copied_into(target: Tensor, grad: Tensor) -> Tensor:
+    aten.copy_(target, grad)
+    return target
+
+
+def is_dense(array: Any) -> bool:
+    """Whether an array fills its memory without gaps or overlaps, in some order of dims."""
+    if array.flags.forc:
+        return True
+    step = array.itemsize
+    for stride, size in sorted((s, n) for s, n in zip(array.strides, array.shape, strict=True) if n != 1):
+        if stride != step:
+            return False
+        step *= size
+    return True
+
+
+def empty_strided(like: Tensor, shape: Any, strides: Any, dtype: Any = None) -> Tensor:
+    """An uninitialised tensor with these sizes and strides."""
+    if not hasattr(aten, "new_empty_strided"):  # INTERIM
+        import numpy as np
+        from .._core.tensor import make_tensor
+        d = like._array.dtype if dtype is None else dtype.np
+        n = sum((a - 1) * b for a, b in zip(shape, strides)) + 1 if all(shape) else 0
+        flat = np.empty(n, d)
+        return make_tensor(np.lib.stride_tricks.as_strided(flat, shape, [b * d.itemsize for b in strides]))
+    made: Tensor = aten.new_empty_strided(like, shape, strides, dtype=dtype)
+    return made

@@ -1,0 +1,141 @@
+"""Anomaly mode: nodes remember where the forward call was made, and NaN in a gradient is an error."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from .._core.tensor import Tensor
+from .._dispatch.registry import aten
+from . import saved
+from .graph import watch_nodes, without_history
+from .node import Node
+
+_TRACEBACK = "traceback_"
+_PARENT = "parent_"
+
+
+class _State:
+    enabled = False
+    check_nan = True
+
+
+state = _State()
+
+
+class _Current(threading.local):
+    """The node that is being run on this thread, which made the nodes that are made meanwhile."""
+
+    node: Node | None = None
+
+
+_current = _Current()
+
+
+def remember(node: Node) -> None:
+    """Note where a node is made, and by which node's backward."""
+    node.metadata[_TRACEBACK] = traceback.format_stack()[:-3]
+    if _current.node is not None:
+        node.metadata[_PARENT] = _current.node
+
+
+class parent:
+    """Inside, nodes are made by the backward of `node`."""
+
+    __slots__ = ("before", "node")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    def __enter__(self) -> None:
+        self.before = _current.node
+        _current.node = self.node
+
+    def __exit__(self, *exc: Any) -> None:
+        _current.node = self.before
+
+
+def check(node: Node, results: Sequence[Tensor | None]) -> None:
+    """RuntimeError if a node returned NaN."""
+    if not state.check_nan:
+        return
+    for position, grad in enumerate(results):
+        if grad is not None and without_history(_has_nan, (grad,), {}):
+            raise RuntimeError(f"Function '{node.name()}' returned nan values in its {position}th output.")
+
+
+def _has_nan(grad: Tensor) -> bool:
+    return bool(aten.any(aten.isnan(grad)))
+
+
+def report(node: Node) -> None:
+    """Warn with the traceback of the forward call whose backward failed."""
+    if "_metadata" not in node.__dict__ or _TRACEBACK not in node.metadata:
+        warnings.warn(f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly "
+                      "during forward pass for more information.", stacklevel=2)
+        return
+    warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
+                  + "".join(node.metadata[_TRACEBACK]), stacklevel=2)
+    seen = node
+    while (maker := seen.metadata.get(_PARENT)) is not None:
+        text = maker.metadata.get(_TRACEBACK)
+        if text is None:
+            warnings.warn(f"\n\nPrevious calculation was induced by {maker.name()}. No forward pass information available. "
+                          "Enable detect anomaly during forward pass for more information.", stacklevel=2)
+        else:
+            warnings.warn(f"\n\nPrevious calculation was induced by {maker.name()}. Traceback of forward call that induced "
+                          "the previous calculation:\n" + "".join(text), stacklevel=2)
+        seen = maker
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether anomaly mode is on."""
+    return state.enabled
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether anomaly mode looks out for NaN."""
+    return state.check_nan
+
+
+class set_detect_anomaly:
+    """Turns anomaly mode on or off at once; as a context manager, puts it back at the end."""
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self.prev = state.enabled
+        self.prev_check_nan = state.check_nan
+        _set(mode, check_nan)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: Any) -> None:
+        _set(self.prev, self.prev_check_nan)
+
+
+class detect_anomaly:
+    """Inside, anomaly mode is on."""
+
+    def __init__(self, check_nan: bool = True) -> None:
+        self.prev = state.enabled
+        self.check_nan = check_nan
+        self.prev_check_nan = state.check_nan
+        warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled "
+                      "for debugging.", stacklevel=2)
+
+    def __enter__(self) -> None:
+        self.prev, self.prev_check_nan = state.enabled, state.check_nan
+        _set(True, self.check_nan)
+
+    def __exit__(self, *exc: Any) -> None:
+        _set(self.prev, self.prev_check_nan)
+
+
+def _set(mode: bool, check_nan: bool) -> None:
+    if bool(mode) != state.enabled:
+        watch_nodes(remember, bool(mode))
+    state.enabled, state.check_nan = bool(mode), bool(check_nan)
+    saved.state.anomaly = state.enabled

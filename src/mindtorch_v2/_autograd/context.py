@@ -1,0 +1,182 @@
+"""The context of a custom Function: what forward notes there and backward reads, and the node that runs backward."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._core import dtype as dt
+from .._core.tensor import Tensor
+from .._dispatch.registry import aten
+from .node import Gradients, Node, Handle
+from .saved import freed, result_parts, unpack_one, unpack_result
+
+
+class FunctionCtx:
+    """What `forward` and `backward` of a Function are given as `ctx`. Any attribute may be set on it."""
+
+    to_save: tuple[Any, ...] | None = None
+    saved_for_forward: tuple[Any, ...] | None = None
+    dirty_tensors: tuple[Any, ...] | None = None
+    non_differentiable: tuple[Any, ...] | None = None
+    materialize_grads = True
+    needs_input_grad: tuple[bool, ...] = ()
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep tensors (or None) for backward, where `saved_tensors` gives them."""
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keep tensors for jvp, where `saved_tensors` gives them."""
+        for tensor in tensors:
+            if not (isinstance(tensor, Tensor) or tensor is None):
+                raise AssertionError("save_for_forward expects all arguments to be tensors; you should save non-tensors as "
+                                     "attributes on ctx.")
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *args: Tensor) -> None:
+        """Say which inputs forward changed in place; they have to be returned."""
+        self.dirty_tensors = args
+
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        """Does nothing: storages are tracked without it."""
+        warnings.warn("mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked. Note that "
+                      "calls to `set_()` are not tracked", FutureWarning, stacklevel=2)
+
+    def mark_non_differentiable(self, *args: Tensor) -> None:
+        """Say which outputs have no gradient."""
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether backward gets zeros (the default) or None for outputs that were not used."""
+        self.materialize_grads = value
+
+
+class BackwardCFunction(FunctionCtx):
+    """The context of one call of a Function; each Function has a subclass."""
+
+    _forward_cls: Any
+    _node: Callable[[], FunctionNode | None] = staticmethod(lambda: None)
+
+    def apply(self, *args: Any) -> Any:
+        """Run the Function's backward on gradients."""
+        return self._forward_cls._derivative()(self, *args)
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What `save_for_backward` kept."""
+        node = self._node()
+        if node is None:
+            return self.to_save or ()
+        return node.unpacked()
+
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
+
+    def _keep_saved(self, node: FunctionNode) -> None:
+        """Hand the tensors to the node, which watches over their versions."""
+        kept: list[Any] = []
+        for position, value in enumerate(self.to_save or ()):
+            if value is None:
+                kept.append((None, None))
+            elif not isinstance(value, Tensor):
+                raise TypeError(f"save_for_backward can only save variables, but argument {position} is of type "
+                                f"{type(value).__name__}")
+            elif value._keys & 1 and value._node is node:
+                kept.append((value._output_nr, *result_parts(value)))
+            else:
+                kept.append((value, value._version))
+        node.saved = tuple(kept)
+        self.to_save = None
+
+    def _own_node(self) -> FunctionNode:
+        node = self._node()
+        if node is None:
+            raise RuntimeError("Attribute is invalid for this instance of _C._FunctionBase: the Function was run without "
+                               "history")
+        return node
+
+    def name(self) -> str:
+        return type(self).__name__
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        return self._own_node().next_functions
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return self._own_node().metadata
+
+    def _sequence_nr(self) -> int:
+        return self._own_node().sequence
+
+    def register_hook(self, fn: Callable[..., Any]) -> Handle:
+        return self._own_node().register_hook(fn)
+
+    def register_prehook(self, fn: Callable[..., Any]) -> Handle:
+        return self._own_node().register_prehook(fn)
+
+
+class FunctionNode(Node):
+    """The node of a custom Function. What it does not know itself, its context does."""
+
+    __slots__ = ("ctx", "devices", "is_tensor", "saved")
+
+    ctx: BackwardCFunction
+    # Device of each output, and which arguments of forward were tensors; edges are those of the tensors.
+    devices: Sequence[Any]
+    is_tensor: tuple[bool, ...]
+    # (tensor, version), or (output number, array, storage, version, keys) of a tensor that is an output of its own.
+    saved: tuple[Any, ...] | None
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("ctx", "devices", "inputs", "is_tensor", "saved"):
+            raise AttributeError(name)
+        return getattr(self.ctx, name)
+
+    def __repr__(self) -> str:
+        return f"<torch.autograd.function.{type(self).__name__} object at 0x{id(self):x}>"
+
+    def unpacked(self) -> tuple[Any, ...]:
+        if self.saved is None:
+            raise freed()
+        return tuple(unpack_one(self, *kept) if len(kept) == 2 else unpack_result(self, *kept) for kept in self.saved)
+
+    def release(self) -> None:
+        if self.saved:
+            self.saved = None
+
+    def apply(self, grads: Gradients) -> Sequence[Tensor | None]:
+        ctx = self.ctx
+        if ctx.materialize_grads:
+            grads = [self._zeros(number) if grad is None else grad for number, grad in enumerate(grads)]
+        made = ctx.apply(*grads)
+        results = list(made) if isinstance(made, tuple) else [made]
+        expected = len(self.is_tensor)
+        if len(results) > expected and all(extra is None for extra in results[expected:]):
+            del results[expected:]
+        if len(results) != expected:
+            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {expected}, got "
+                               f"{len(results)})")
+        gradients: list[Tensor | None] = []
+        for position, (is_tensor, result) in enumerate(zip(self.is_tensor, results, strict=True)):
+            if is_tensor:
+                if not isinstance(result, Tensor) and result is not None:
+                    raise RuntimeError(f"expected Variable or None (got {type(result).__name__})")
+                gradients.append(result)
+            elif result is not None:
+                raise RuntimeError(f"function {self.name()} returned a gradient different than None at position "
+                                   f"{position + 1}, but the corresponding forward input was not a Variable")
+        return gradients
+
+    def _zeros(self, number: int) -> Tensor | None:
+        """The gradient of an output that was not used."""
+        form = self.inputs[number]
+        if form is None:
+            return None
+        shape, np_dtype = form
+        made: Tensor = aten.zeros(shape, dtype=dt.from_numpy(np_dtype), device=self.devices[number])
+        return made

@@ -1,0 +1,94 @@
+"""Running hooks, in torch's order: those of tensors, then a node's own before and after it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._core.memory_format import contiguous_format
+from .._core.tensor import Tensor
+from .._dispatch.registry import aten
+from .node import Gradients, Node
+
+
+def run_tensor_hooks(node: Node, grads: Gradients) -> None:
+    """Hooks on the tensors whose gradients arrived, then gradients to keep on them."""
+    hooks = node.hooks
+    assert hooks is not None
+    for number, registered in hooks.tensor.items():
+        for hook in list(registered.values()):
+            grad = grads[number]
+            if grad is not None:
+                changed = hook(grad)
+                if changed is not None:
+                    grads[number] = _checked(hook, grad, changed)
+    for number, reference in hooks.retain.items():
+        tensor, grad = reference(), grads[number]
+        if tensor is not None and grad is not None:
+            held = getattr(tensor, "_grad", None)
+            tensor._grad = aten.clone(grad, memory_format=contiguous_format) if held is None else aten.add(held, grad)
+
+
+def run_before_hooks(node: Node, grads: Gradients) -> None:
+    """A node's hooks on the gradients it is about to take."""
+    assert node.hooks is not None
+    for hook in list(node.hooks.before.values()):
+        changed = hook(tuple(grads))
+        if changed is not None:
+            grads[:] = _checked_tuple(hook, grads, changed)
+
+
+def run_after_hooks(node: Node, results: Sequence[Tensor | None], grads: Gradients) -> Gradients:
+    """A node's hooks on what it made of the gradients it took; gives what they left of it."""
+    assert node.hooks is not None
+    made = list(results)
+    for hook in list(node.hooks.after.values()):
+        changed = hook(tuple(made), tuple(grads))
+        if changed is not None:
+            made = _checked_tuple(hook, made, changed)
+    return made
+
+
+def run_hooked(node: Node, waiting: list[Any], run: Callable[..., Any], retain: bool,
+               with_tensor_hooks: bool = True) -> Gradients:
+    """Run a node that has hooks on the gradients that `waiting` ends with."""
+    hooks = node.hooks
+    assert hooks is not None
+    single = node.inputs.__class__ is not list
+    grads: Gradients = [waiting.pop()] if single else waiting.pop()
+    if with_tensor_hooks:
+        run_tensor_hooks(node, grads)
+    run_before_hooks(node, grads)
+    results: Gradients = run(node, grads[0] if single else grads, retain)
+    return run_after_hooks(node, results, grads) if hooks.after else results
+
+
+def _name(hook: Any) -> str:
+    return getattr(hook, "__name__", None) or type(hook).__name__
+
+
+def _type_name(tensor: Tensor) -> str:
+    return str(tensor.type())  # type: ignore[attr-defined]
+
+
+def _checked(hook: Any, before: Tensor | None, after: Any) -> Tensor | None:
+    """What a hook returned for one gradient; it may not change its kind."""
+    if after is None or before is None:
+        return after
+    if not isinstance(after, Tensor):
+        raise TypeError(f"expected Variable, but hook returned '{type(after).__name__}'")
+    if before._array.dtype != after._array.dtype:
+        raise RuntimeError(f"hook '{_name(hook)}' has changed the type of value (was {_type_name(before)} got "
+                           f"{_type_name(after)})")
+    if before._array.shape != after._array.shape:
+        raise RuntimeError(f"hook '{_name(hook)}' has changed the size of value")
+    return after
+
+
+def _checked_tuple(hook: Any, before: Gradients, after: Any) -> Gradients:
+    if isinstance(after, Tensor) or not isinstance(after, tuple | list):
+        raise TypeError(f"expected tuple, but hook returned '{type(after).__name__}'")
+    if len(after) != len(before):
+        raise RuntimeError(f"hook '{_name(hook)}' has returned an incorrect number of values (got {len(after)}, but "
+                           f"expected {len(before)})")
+    return [_checked(hook, old, new) for old, new in zip(before, after, strict=True)]

@@ -1,0 +1,149 @@
+"""What Tensor gets from autograd: gradients, hooks, and where it came from."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .._core import dtype as dt
+from .._core.keys import AUTOGRAD
+from .._core.tensor import Tensor, storage_of
+from .._dispatch.registry import aten
+from . import anomaly, graph
+from . import backward as _backward
+from .node import Handle
+
+
+def backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+             inputs: Any = None) -> None:
+    """Compute the gradients of this tensor with respect to the leaves and add them to their `.grad`."""
+    _backward.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Have ops on this tensor recorded, or not."""
+    graph.require_grad(self, requires_grad)
+    return self
+
+
+def retain_grad(self: Tensor) -> None:
+    """Keep the gradient of a tensor that is no leaf."""
+    if not self._keys & AUTOGRAD:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    _backward.retain_grad(self)
+
+
+def register_hook(self: Tensor, hook: Callable[..., Any]) -> Handle:
+    """Call `hook(grad)` when the gradient of this tensor is computed; it may return another one."""
+    if not self._keys & AUTOGRAD:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    hooks = self._node.own_hooks().tensor
+    return Handle(hooks.setdefault(self._output_nr, {}), hook)
+
+
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[..., Any]) -> Handle:
+    """Call `hook(tensor)` after a gradient was added to this leaf's `.grad`."""
+    if not self._keys & AUTOGRAD:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if not self._node.is_accumulator:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    return Handle(self._node.own_hooks().post_accumulate, hook)
+
+
+def detach(self: Tensor) -> Tensor:
+    """The same memory without history."""
+    detached: Tensor = aten.detach(self)
+    return detached
+
+
+def detach_(self: Tensor) -> Tensor:
+    """Forget how this tensor came to be."""
+    if self._base is not None:
+        raise RuntimeError(
+            "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, "
+            "and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be "
+            "called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
+            "torch/optim/optimizer.py as the solution.")
+    if self._keys & AUTOGRAD:
+        self._keys &= ~AUTOGRAD
+        del self._node
+    return self
+
+
+def _get_grad(self: Tensor) -> Tensor | None:
+    try:
+        grad = self._grad
+    except AttributeError:
+        grad = None
+    if grad is None and self._keys & AUTOGRAD and not self._node.is_accumulator and not _retains_grad(self):
+        warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't "
+                      "be populated during autograd.backward(). If you indeed want the .grad field to be populated for a "
+                      "non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by "
+                      "mistake, make sure you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for "
+                      "more informations.", stacklevel=2)
+    return grad
+
+
+def _set_grad(self: Tensor, value: Tensor | None) -> None:
+    if value is not None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+        if value is self:
+            raise RuntimeError("can't assign Variable as its own grad")
+        if value._array.dtype != self._array.dtype:
+            raise RuntimeError(
+                f"attempting to assign a gradient with dtype '{_word(value)}' to a tensor with grad_dtype "
+                f"'{self.dtype.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
+                "dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set "
+                "grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break downstream systems that "
+                "assume they match.")
+        if value._array.shape != self._array.shape:
+            raise RuntimeError(f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
+                               f"'{list(self.shape)}'. Please ensure that the gradient and the tensor are the same size")
+    self._grad = value
+
+
+def _word(tensor: Tensor) -> str:
+    return {"Float": "float", "Double": "double", "Int": "int", "Long": "long int"}.get(
+        tensor.dtype.scalar_name, tensor.dtype.scalar_name)
+
+
+def _retains_grad(self: Tensor) -> bool:
+    if not self._keys & AUTOGRAD or self._node.hooks is None:
+        return False
+    reference = self._node.hooks.retain.get(self._output_nr)
+    return reference is not None and reference() is self
+
+
+def _set_data(self: Tensor, value: Tensor) -> None:
+    """Point this tensor at another one's memory, history aside."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    if self._keys & AUTOGRAD and value._array.dtype.kind not in graph.FLOATING:
+        raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+    self._array = value._array
+    self._storage = storage_of(value)
+    self._base = None
+    self._keys = value._keys & ~AUTOGRAD | self._keys & AUTOGRAD
+    if self._keys & AUTOGRAD:
+        graph.refresh_accumulator(self)
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    function.__name__: function
+    for function in (backward, requires_grad_, retain_grad, register_hook, register_post_accumulate_grad_hook, detach,
+                     detach_)
+}
+
+PROPERTIES: dict[str, property] = {
+    "data": property(lambda self: aten.detach(self), _set_data),
+    "grad": property(_get_grad, _set_grad, lambda self: _set_grad(self, None)),
+    "requires_grad": property(lambda self: self._keys & AUTOGRAD != 0, graph.require_grad),
+    "retains_grad": property(_retains_grad),
+}
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "is_anomaly_check_nan_enabled": anomaly.is_anomaly_check_nan_enabled,
+    "is_anomaly_enabled": anomaly.is_anomaly_enabled,
+}

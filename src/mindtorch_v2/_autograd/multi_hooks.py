@@ -1,0 +1,93 @@
+"""register_multi_grad_hook: one hook on the gradients of several tensors."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from .._core.keys import AUTOGRAD
+from .._core.tensor import Tensor
+from .engine import running
+from .node import Handle
+
+
+class MultiHandle:
+    """Removes the hooks on all the tensors."""
+
+    def __init__(self, handles: Sequence[Handle]) -> None:
+        self.handles = tuple(handles)
+
+    def remove(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> MultiHandle:
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.remove()
+
+
+def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], *,
+                             mode: Literal["all", "any"] = "all") -> MultiHandle:
+    """Call `fn` once per backward pass: with the list of all gradients (None where there is none), or with the first."""
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of {('all', 'any')} but got {mode}")
+    make = _when_all if mode == "all" else _when_any
+    hooks = make(tensors, fn)
+    handles = [Handle(t._node.own_hooks().tensor.setdefault(t._output_nr, {}), hook)
+               for t, hook in zip(tensors, hooks, strict=True) if t._keys & AUTOGRAD]
+    return MultiHandle(handles)
+
+
+def _will_run(tensor: Tensor, current: Tensor) -> bool:
+    """Whether the pass that is under way will come to a tensor's node."""
+    if tensor is current:
+        return True
+    if not tensor._keys & AUTOGRAD:
+        return False
+    task = running.tasks[-1]
+    node = tensor._node
+    return node is current._node or node in task.pending and (task.needed is None or node in task.needed)
+
+
+def _when_all(tensors: Sequence[Tensor], fn: Callable[..., Any]) -> list[Callable[[Tensor], None]]:
+    # Per pass: how many gradients are still to come, and those that came.
+    waiting: dict[int, tuple[list[int], list[Tensor | None]]] = {}
+    lock = threading.Lock()
+
+    def hook_of(index: int) -> Callable[[Tensor], None]:
+        def hook(grad: Tensor) -> None:
+            task = running.tasks[-1].id
+            with lock:
+                if task not in waiting:
+                    waiting[task] = [sum(_will_run(t, tensors[index]) for t in tensors)], [None] * len(tensors)
+                left, grads = waiting[task]
+                grads[index] = grad
+                left[0] -= 1
+                done = not left[0]
+                if done:
+                    del waiting[task]
+            if done:
+                fn(grads)
+
+        return hook
+
+    return [hook_of(index) for index in range(len(tensors))]
+
+
+def _when_any(tensors: Sequence[Tensor], fn: Callable[..., Any]) -> list[Callable[[Tensor], None]]:
+    ran: set[int] = set()
+    lock = threading.Lock()
+
+    def hook(grad: Tensor) -> None:
+        task = running.tasks[-1]
+        with lock:
+            if task.id in ran:
+                return
+            ran.add(task.id)
+            task.callbacks.append(lambda: ran.discard(task.id))
+        fn(grad)
+
+    return [hook] * len(tensors)

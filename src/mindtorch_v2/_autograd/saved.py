@@ -1,0 +1,155 @@
+"""Tensors kept for backward: with the version they had, or packed by a hook.
+
+A node keeps plain values in one tuple, `saved`. A tensor takes two places there, itself and its version; a
+result of the node's own op takes four (array, storage, version, keys), so that the node does not hold the tensor
+that holds the node.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._core.keys import AUTOGRAD
+from .._core.storage import Storage
+from .._core.tensor import Tensor, make_alias, storage_of
+from .._core.threads import threads
+from .node import Edge, Node
+
+# The version of a value that a hook has packed.
+PACKED = -1
+
+_new = object.__new__
+
+
+class Packed:
+    """What a saved_tensors_hooks pair made of a tensor, and the tensor's place in the graph."""
+
+    __slots__ = ("edge", "unpack", "value")
+
+    # Looks like a tensor that nobody shares, so that the version test sends it on to `unpack_saved`.
+    _storage = None
+
+    def __init__(self, tensor: Tensor, hooks: tuple[Callable[..., Any], Callable[..., Any]], edge: Edge | None) -> None:
+        pack, self.unpack = hooks
+        self.edge = edge
+        version = tensor._version
+        self.value = pack(tensor)
+        if tensor._version != version:
+            raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to "
+                               "pack hook can not be modified by in-place operations as this can lead to unexpected "
+                               "side-effects. Please open an issue if you need to perform in-place operations on the "
+                               "input to a pack hook.")
+
+    def get(self) -> Tensor:
+        """The tensor again, without history."""
+        tensor = self.unpack(self.value)
+        if not isinstance(tensor, Tensor):
+            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                            f"{type(tensor)}")
+        return make_alias(tensor._array, tensor)
+
+
+def unpack_saved(node: Node, value: Any, version: int) -> Tensor:
+    """A saved argument whose version is not what it was: unpack it, or say that it was modified."""
+    if version == PACKED and value.__class__ is Packed:
+        tensor: Tensor = value.get()
+        if value.edge is not None:
+            _tie(tensor, *value.edge)
+        return tensor
+    raise RuntimeError(modified_message(value, version, value.grad_fn, value.output_nr))
+
+
+def unpack_result(node: Node, number: int, array: Any, storage: Storage | None, version: int, keys: int) -> Tensor:
+    """The node's own result number `number` as a tensor again, tied to the node while a graph is being made."""
+    if array.__class__ is Packed:
+        tensor: Tensor = array.get()
+    else:
+        assert storage is not None
+        tensor = as_result(array, storage, keys)
+        if storage.version != version:
+            raise RuntimeError(modified_message(tensor, version, node, number))
+    if threads.state.grad_enabled:
+        _tie(tensor, node, number)
+    return tensor
+
+
+def as_result(array: Any, storage: Storage, keys: int) -> Tensor:
+    """A tensor of the parts that a node keeps of a result."""
+    tensor = _new(Tensor)
+    tensor._array = array
+    tensor._keys = keys
+    tensor._storage = storage
+    tensor._base = None
+    return tensor
+
+
+def _tie(tensor: Tensor, node: Node, number: int) -> None:
+    tensor._keys |= AUTOGRAD
+    tensor._node = node
+    tensor._output_nr = number
+
+
+def save_list(values: Sequence[Any] | None) -> list[Any] | None:
+    """A list of tensors (and None) with their versions."""
+    if values is None:
+        return None
+    return [(value, value._version) if isinstance(value, Tensor) else (value, None) for value in values]
+
+
+def unpack_list(node: Node, saved: list[Any] | None) -> list[Any] | None:
+    if saved is None:
+        return None
+    return [value if version is None or value._storage is None and version == 0 else unpack_one(node, value, version)
+            for value, version in saved]
+
+
+def unpack_one(node: Node, value: Any, version: int | None) -> Any:
+    """A saved argument, which may be a number or None as well."""
+    if version is None:
+        return value
+    storage = value._storage
+    return value if version == (0 if storage is None else storage.version) else unpack_saved(node, value, version)
+
+
+def result_parts(tensor: Tensor) -> tuple[Any, Storage, int, int]:
+    """How a node keeps a result of its own op."""
+    storage = storage_of(tensor)
+    return tensor._array, storage, storage.version, tensor._keys & ~AUTOGRAD
+
+
+def modified_message(tensor: Tensor, version: int, maker: Node | None, output_nr: int) -> str:
+    source = "" if maker is None else f", which is output {output_nr} of {short_name(maker)},"
+    return ("one of the variables needed for gradient computation has been modified by an inplace operation: "
+            f"[{tensor.type()} {list(tensor.shape)}]{source} is at version {tensor._version}; "  # type: ignore[attr-defined]
+            f"expected version {version} instead. {_ADVICE[state.anomaly]}")
+
+
+def short_name(node: Node) -> str:
+    """How messages name a node: without `Backward0`."""
+    return re.sub(r"Backward\d*$", "", node.name())
+
+
+class _Advice:
+    """Whether anomaly mode is on, which changes what messages advise."""
+
+    anomaly = False
+
+
+state = _Advice()
+_ADVICE = {
+    True: "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
+          "question was changed in there or anywhere later. Good luck!",
+    False: "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+           "torch.autograd.set_detect_anomaly(True, check_nan=False).",
+}
+
+
+def freed() -> RuntimeError:
+    """The error of walking a graph whose saved values are gone."""
+    return RuntimeError(
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+        "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+        "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+        "saved tensors after calling backward.")

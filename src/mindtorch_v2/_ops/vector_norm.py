@@ -1,0 +1,144 @@
+"""Vector norms, under all the names they have."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .._core import dtype as dt
+from .._core.tensor import Tensor
+from .._dispatch.registry import aten, composite, op
+from ._common import normal_dims, np_dtype, reduced_shape
+from .reduce import by_dims, unsqueezed
+from .statistics import is_narrow
+
+_FLOAT32 = np.dtype(np.float32)
+
+
+def _real(dtype):
+    return dt.from_numpy(dtype).to_real().np
+
+
+def _norm(self, order, dim, keepdim, dtype, name="linalg.vector_norm"):
+    if dtype is not None:
+        self = self.astype(np_dtype(dtype))
+    if self.dtype.kind not in "fcV":
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got "
+                           f"{dt.from_numpy(self.dtype).scalar_name}")
+    wanted = _real(self.dtype)
+    axes = normal_dims(dim, self.ndim)
+    if order == 2 and not keepdim and len(axes) == self.ndim and self.flags.c_contiguous and self.dtype.kind == "f" \
+            and self.itemsize >= 4:
+        flat = self.reshape(-1)
+        return np.sqrt(flat.dot(flat))
+    size = np.abs(self)
+    if is_narrow(wanted):
+        size = size.astype(_FLOAT32)
+    if not self.size and (order < 0 or math.isinf(order)) and any(self.shape[d] == 0 for d in axes):
+        raise RuntimeError(f"{name} cannot compute the {order} norm on an empty tensor because the operation does not have "
+                           "an identity")
+    if math.isinf(order):
+        made = (np.maximum if order > 0 else np.minimum).reduce(size, axes, None, None, keepdim)
+    elif order == 0:
+        made = np.add.reduce(size != 0, axes, size.dtype, None, keepdim)
+    elif order == 1:
+        made = np.add.reduce(size, axes, None, None, keepdim)
+    elif order == 2:
+        made = np.sqrt(np.add.reduce(np.multiply(size, size), axes, None, None, keepdim))
+    else:
+        made = np.power(np.add.reduce(np.power(size, order), axes, None, None, keepdim), 1.0 / order)
+    return np.asarray(made).astype(wanted, copy=False)
+
+
+def norm_grad(g, self, p, result, dim, keepdim):
+    """The gradient of a p-norm; 0 where the norm is 0."""
+    if p == 0:
+        return None
+    if dim is not None and len(dim):
+        shape = self._array.shape
+        g, result = unsqueezed(g, shape, dim, keepdim), unsqueezed(result, shape, dim, keepdim)
+    if p == 1:
+        return self.sgn() * g
+    if p == 2:
+        direction = aten.masked_fill_(self / result, result == 0, 0)
+        return direction * g
+    if math.isinf(p):
+        largest = aten.logical_or(self.abs() == result, self.isnan())
+        count = aten.sum(largest, normal_dims(dim, self._array.ndim), True)
+        share = (g / count) * largest
+        return self.sgn() * share
+    if p < 1:
+        scaled = self.sgn() * self.abs().pow_(p - 1).masked_fill_(self == 0, 0)
+        return (scaled * g) * result.pow(1 - p)
+    scaled = self.sgn() * self.abs().pow_(p - 1) if p < 2 else self * self.abs().pow_(p - 2)
+    slope = g / result.pow(p - 1)
+    return scaled * aten.masked_fill_(slope, result == 0, 0)
+
+
+def _norm_shape(self, p, dim=None, keepdim=False, dtype=None):
+    return reduced_shape(self._array.shape, dim, keepdim), _real(np_dtype(dtype, self._array.dtype))
+
+
+@op("linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
+    "-> Tensor", shape=_norm_shape,
+    samples=lambda make: [(make(3, 4),), (make(3, 4), 1, 1), (make(3, 4), 3, (0, 1), True), (make(3, 4), 1.5, 0),
+                          (make(3, 4), math.inf, 1), (make(3, 4), 0.5)])
+def linalg_vector_norm(self, ord, dim, keepdim, dtype):
+    return _norm(self, ord, dim, keepdim, dtype)
+
+
+linalg_vector_norm.vjp(self=lambda g, self, ord, dim, keepdim, result: norm_grad(g, self, ord, result, dim, keepdim))
+
+
+def _p(p):
+    return 2 if p is None else p
+
+
+norm = op("norm.Scalar(Tensor self, Scalar p=2) -> Tensor", lambda self, p: _norm(self, p, None, False, None),
+          shape=_norm_shape)
+norm.vjp(self=lambda g, self, p, result: norm_grad(g, self, p, result, None, False))
+
+norm_dims = op("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
+               lambda self, p, dim, keepdim: _norm(self, _p(p), dim, keepdim, None), node="NormBackward1",
+               shape=_norm_shape, samples=lambda make: [(make(3, 4), 2, 1), (make(3, 4), 3, (0, 1), True)])
+norm_dims.vjp(self=lambda g, self, p, dim, keepdim, result: norm_grad(g, self, _p(p), result, dim, keepdim))
+
+norm_dtype = op("norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor",
+                lambda self, p, dtype: _norm(self, _p(p), None, False, dtype), node="NormBackward2",
+                shape=lambda self, p, dtype: _norm_shape(self, p, None, False, dtype),
+                samples=lambda make: [(make(3, 4), 2, {"dtype": dt.float64})])
+norm_dtype.vjp(self=lambda g, self, p, result: norm_grad(g, aten.to(self, dtype=g.dtype), _p(p), result, None, False))
+
+norm_dims_dtype = op("norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) "
+                     "-> Tensor", lambda self, p, dim, keepdim, dtype: _norm(self, _p(p), dim, keepdim, dtype),
+                     node="NormBackward3", shape=_norm_shape,
+                     samples=lambda make: [(make(3, 4), 2, 1, False, {"dtype": dt.float64})])
+norm_dims_dtype.vjp(self=lambda g, self, p, dim, keepdim, result:
+                    norm_grad(g, aten.to(self, dtype=g.dtype), _p(p), result, dim, keepdim))
+
+composite("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+          lambda self, dim, keepdim: aten.norm(self, 2, dim, keepdim), samples=by_dims)
+composite("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor",
+          lambda self, keepdim: aten.linalg_matrix_norm(self, "nuc", (-2, -1), keepdim))
+
+
+def norm_function(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None,
+                  dtype: Any = None) -> Tensor:
+    """torch.norm and Tensor.norm: a vector norm, unless p="nuc"."""
+    if isinstance(dim, int):
+        dim = (dim,)
+    if p == "nuc":
+        return aten.linalg_matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
+    order = 2 if p in ("fro", None) else p
+    if out is None:
+        return aten.linalg_vector_norm(input, order, dim, keepdim, dtype=dtype)
+    return aten.linalg_vector_norm(input, order, dim, keepdim, dtype=dtype, out=out)
+
+
+METHODS = {"norm": lambda self, p="fro", dim=None, keepdim=False, dtype=None:
+           norm_function(self, p, dim, keepdim, dtype=dtype)}
+FUNCTIONS = {"norm": norm_function}

@@ -1,0 +1,7 @@
+"""torch.autograd.functional: Jacobians, Hessians and their products with vectors."""
+
+from __future__ import annotations
+
+from .._autograd.functional import hessian, hvp, jacobian, jvp, vhp, vjp
+
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]

@@ -1,0 +1,26 @@
+"""torch.autograd.graph: looking at the graph, and at what it saves."""
+
+from __future__ import annotations
+
+from .._autograd.edges import GradientEdge, get_gradient_edge
+from .._autograd.multi_hooks import register_multi_grad_hook
+from .._autograd.node import Node
+from .._autograd.saved_hooks import (
+    allow_mutation_on_saved_tensors,
+    disable_saved_tensors_hooks,
+    increment_version,
+    save_on_cpu,
+    saved_tensors_hooks,
+)
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]

@@ -1,0 +1,35 @@
+"""torch.autograd.variable: Variable, the name that Tensor had before it had history itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._autograd.engine import queue_callback
+from .._autograd.graph import require_grad
+from .._core.tensor import Tensor
+from .._dispatch.registry import aten
+
+__all__ = ["Variable"]
+
+
+class _ExecutionEngine:
+    """What is left of the engine's own interface: callbacks for the end of a backward pass."""
+
+    queue_callback = staticmethod(queue_callback)
+
+
+class _VariableMeta(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor)
+
+
+class Variable(metaclass=_VariableMeta):
+    """`Variable(tensor, requires_grad=...)` is a tensor; every tensor is a Variable."""
+
+    _execution_engine = _ExecutionEngine()
+
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = False) -> Any:
+        made: Tensor = aten.empty((0,)) if data is None else aten.detach(data)
+        if requires_grad:
+            require_grad(made)
+        return made

@@ -1,0 +1,111 @@
+"""Memory by category over time: JSON, the single events, or a chart in an HTML page."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+
+from .._memory_profiler import BEFORE, Action, Category, MemoryProfile
+from .files import write_file
+
+# The columns after the first, which is always 0.
+COLUMNS: tuple[Category | None, ...] = (
+    Category.PARAMETER,
+    Category.OPTIMIZER_STATE,
+    Category.INPUT,
+    Category.TEMPORARY,
+    Category.ACTIVATION,
+    Category.GRADIENT,
+    Category.AUTOGRAD_DETAIL,
+    None,
+)
+_COLOURS = ("#2e7d32", "#f9a825", "#212121", "#8e24aa", "#c62828", "#1565c0", "#6a1b9a", "#9e9e9e")
+_WIDTH, _HEIGHT = 1200, 500
+
+
+def export(profile: MemoryProfile, path: str | os.PathLike[str], *, device: str = "cpu") -> None:
+    """Write what a device's memory was used for.
+
+    *.html: a chart. *raw.json.gz: rows of (time in ns, action, bytes, category). Anything else: [times in us, rows of
+    bytes per category], gzipped if it ends in .gz.
+    """
+    name = os.fspath(path)
+    if name.endswith(".html"):
+        text = _page(*_totals(profile, device), device)
+    elif name.endswith("raw.json.gz"):
+        text = json.dumps(_raw(profile, device))
+    else:
+        text = json.dumps(_totals(profile, device))
+    write_file(path, [text.encode()])
+
+
+def _changes(profile: MemoryProfile, device: str) -> list[tuple[int, Action, int, int]]:
+    """(time, action, signed bytes, column); a new version is an end of the old one and a beginning of the next."""
+    found: list[tuple[int, Action, int, int]] = []
+    for time, action, size, category in profile.on_device(device):
+        column = COLUMNS.index(category)
+        if action in (Action.INCREMENT_VERSION, Action.DESTROY):
+            found.append((time, action, -size, column))
+        if action is not Action.DESTROY:
+            found.append((time, action, size, column))
+    return found
+
+
+def _raw(profile: MemoryProfile, device: str) -> list[list[int]]:
+    return [[time, action.value, size, column] for time, action, size, column in _changes(profile, device)]
+
+
+def _totals(profile: MemoryProfile, device: str) -> tuple[list[int], list[list[int]]]:
+    """Moments in microseconds, and the bytes in use from each of them on: a zero, then one number per category."""
+    changes = _changes(profile, device)
+    first = next((time for time, *_ in changes if time != BEFORE), 0)
+    times: list[int] = []
+    rows: list[list[int]] = []
+    now = [0] * (len(COLUMNS) + 1)
+    for at, (time, _, size, column) in enumerate(changes):
+        now[column + 1] += size
+        following = changes[at + 1][0] if at + 1 < len(changes) else None
+        if time != following:
+            times.append((first if time == BEFORE else time) // 1000)
+            rows.append(now.copy())
+    return times, rows
+
+
+def _page(times: list[int], rows: list[list[int]], device: str) -> str:
+    """A stacked area chart without any outside help."""
+    most = max((sum(row) for row in rows), default=0) or 1
+    begin, span = (times[0], max(times[-1] - times[0], 1)) if times else (0, 1)
+    areas, legend = [], []
+    for column, (category, colour) in enumerate(zip(COLUMNS, _COLOURS, strict=True), 1):
+        lower = [(t, sum(row[1:column])) for t, row in zip(times, rows, strict=True)]
+        upper = [(t, sum(row[1 : column + 1])) for t, row in zip(times, rows, strict=True)]
+        points = " ".join(
+            f"{(t - begin) / span * _WIDTH:.1f},{_HEIGHT - size / most * _HEIGHT:.1f}"
+            for t, size in [*_steps(lower), *reversed(_steps(upper))]
+        )
+        title = category.name.replace("_", " ").capitalize() if category else "Unknown"
+        areas.append(f'<polygon points="{points}" fill="{colour}"><title>{title}</title></polygon>')
+        peak = max((row[column] for row in rows), default=0)
+        legend.append(f'<li><span style="background:{colour}"></span>{title}: at most {peak:,} bytes</li>')
+    return f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>Memory of {html.escape(device)}</title>
+<style>body {{ font-family: sans-serif; margin: 2em }} li {{ list-style: none }}
+span {{ display: inline-block; width: 1em; height: 1em; margin-right: .5em }}</style></head>
+<body><h1>Memory of {html.escape(device)}</h1>
+<p>At most {most:,} bytes at a time, over {span / 1000:,.3f} ms.</p>
+<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="100%" role="img" aria-label="bytes in use by category over time">
+{"".join(areas)}
+</svg>
+<ul>{"".join(legend)}</ul></body></html>
+"""
+
+
+def _steps(line: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """A line that keeps its height until the next point."""
+    found: list[tuple[int, int]] = []
+    for at, (time, size) in enumerate(line):
+        if at:
+            found.append((time, line[at - 1][1]))
+        found.append((time, size))
+    return found

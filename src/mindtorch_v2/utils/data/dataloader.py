@@ -1,0 +1,275 @@
+"""DataLoader: batches of a dataset, fetched here or by worker processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import queue
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from ... import _surface as torch
+from ..._core.dtype import int64
+from ..._dispatch.observer import span
+from . import worker
+from .collate import default_collate, default_convert
+from .dataset import Dataset, IterableDataset
+from .fetch import make_fetcher
+from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+
+
+class _InfiniteConstantSampler(Sampler[Any]):
+    """Stands in for indices of a stream, which has none."""
+
+    def __iter__(self) -> Iterator[None]:
+        while True:
+            yield None
+
+
+_FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
+
+
+class DataLoader:
+    """Iterate over a dataset in batches.
+
+    With `num_workers`, that many processes fetch ahead; batches still come in the sampler's order.
+    """
+
+    _ready = False
+
+    def __init__(self, dataset: Dataset[Any], batch_size: int | None = 1, shuffle: bool | None = None,
+                 sampler: Iterable[Any] | None = None, batch_sampler: Iterable[Any] | None = None, num_workers: int = 0,
+                 collate_fn: Callable[[Any], Any] | None = None, pin_memory: bool = False, drop_last: bool = False,
+                 timeout: float = 0, worker_init_fn: Callable[[int], None] | None = None, multiprocessing_context: Any = None,
+                 generator: Any = None, *, prefetch_factor: int | None = None, persistent_workers: bool = False,
+                 pin_memory_device: str = "", in_order: bool = True) -> None:
+        _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
+        self.dataset, self.num_workers = dataset, num_workers
+        self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
+        # Memory is not pinned: there is no device that would copy from it. torch does the same without one.
+        self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
+        self.timeout, self.worker_init_fn, self.in_order = timeout, worker_init_fn, in_order
+        self.multiprocessing_context = multiprocessing_context
+        self.generator, self.persistent_workers = generator, persistent_workers
+        streams = isinstance(dataset, IterableDataset)
+        if streams:
+            if shuffle not in (False, None):
+                raise ValueError(f"DataLoader with IterableDataset: expected unspecified shuffle option, but got "
+                                 f"shuffle={shuffle}")
+            if sampler is not None or batch_sampler is not None:
+                raise ValueError("DataLoader with IterableDataset: expected unspecified sampler and batch_sampler options")
+        if sampler is not None and shuffle:
+            raise ValueError("sampler option is mutually exclusive with shuffle")
+        if batch_sampler is not None:
+            if batch_size != 1 or shuffle or sampler is not None or drop_last:
+                raise ValueError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last")
+            batch_size, drop_last = None, False
+        elif batch_size is None and drop_last:
+            raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
+        if sampler is None:
+            if streams:
+                sampler = _InfiniteConstantSampler()
+            else:
+                sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)  # type: ignore[arg-type]
+        if batch_size is not None and batch_sampler is None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.batch_size, self.drop_last = batch_size, drop_last
+        self.sampler, self.batch_sampler = sampler, batch_sampler
+        self.collate_fn = collate_fn or (default_collate if batch_sampler is not None else default_convert)
+        self._persistent: _MultiProcessingDataLoaderIter | None = None
+        self._ready = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._ready and name in _FIXED:
+            raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
+        super().__setattr__(name, value)
+
+    @property
+    def _auto_collation(self) -> bool:
+        return self.batch_sampler is not None
+
+    @property
+    def _index_sampler(self) -> Iterable[Any]:
+        return self.batch_sampler if self.batch_sampler is not None else self.sampler
+
+    def __iter__(self) -> _BaseDataLoaderIter:
+        if not self.num_workers:
+            return _SingleProcessDataLoaderIter(self)
+        if not self.persistent_workers:
+            return _MultiProcessingDataLoaderIter(self)
+        if self._persistent is None:
+            self._persistent = _MultiProcessingDataLoaderIter(self)
+        else:
+            self._persistent.restart(self)
+        return self._persistent
+
+    def __len__(self) -> int:
+        if isinstance(self.dataset, IterableDataset):
+            length = len(self.dataset)  # type: ignore[arg-type]
+            if self.batch_size is None:
+                return length
+            return length // self.batch_size if self.drop_last else -(-length // self.batch_size)
+        return len(self._index_sampler)  # type: ignore[arg-type]
+
+
+def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool) -> None:
+    if num_workers < 0:
+        raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
+    if timeout < 0:
+        raise ValueError("timeout option should be non-negative")
+    if num_workers == 0 and prefetch_factor is not None:
+        raise ValueError("prefetch_factor option could only be specified in multiprocessing. let num_workers > 0 to enable "
+                         "multiprocessing, otherwise set prefetch_factor to None.")
+    if prefetch_factor is not None and prefetch_factor < 0:
+        raise ValueError("prefetch_factor option should be non-negative")
+    if persistent_workers and num_workers == 0:
+        raise ValueError("persistent_workers option needs num_workers > 0")
+
+
+class _BaseDataLoaderIter:
+    """One pass over a loader's batches; each `next` is a span in profiles."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        self._indices = iter(loader._index_sampler)
+        self._base_seed = int(torch.empty((), dtype=int64).random_(generator=loader.generator).item())
+        self._profile_name = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
+        self._yielded = 0
+
+    def __iter__(self) -> _BaseDataLoaderIter:
+        return self
+
+    def __next__(self) -> Any:
+        with span(self._profile_name):
+            batch = self._next()
+            self._yielded += 1
+            return batch
+
+    def _next(self) -> Any:
+        raise NotImplementedError
+
+
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
+    def __init__(self, loader: DataLoader) -> None:
+        super().__init__(loader)
+        self._fetch = make_fetcher(loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last)
+
+    def _next(self) -> Any:
+        return self._fetch(next(self._indices))
+
+
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
+    """Tasks go to the workers in turn, numbered; results are handed out by number."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        super().__init__(loader)
+        context = loader.multiprocessing_context
+        if context is None:
+            # Datasets are often classes inside functions, which only fork can hand over.
+            context = multiprocessing.get_context("fork" if hasattr(os, "fork") else None)
+        elif isinstance(context, str):
+            context = multiprocessing.get_context(context)
+        self._timeout = loader.timeout or None
+        self._ahead = max(1, loader.prefetch_factor or 1) * loader.num_workers
+        self._persistent = loader.persistent_workers
+        self._results = context.Queue()
+        self._tasks = []
+        self._workers = []
+        for i in range(loader.num_workers):
+            tasks = context.Queue()
+            process = context.Process(
+                target=worker.run, daemon=True,
+                args=(i, loader.num_workers, self._base_seed + i, loader.dataset, loader.collate_fn, loader._auto_collation,
+                      loader.drop_last, loader.worker_init_fn, tasks, self._results))
+            process.start()
+            self._tasks.append(tasks)
+            self._workers.append(process)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._sent = self._received = self._turn = 0
+        self._arrived: dict[int, Any] = {}
+        self._sent_to: dict[int, int] = {}
+        self._active = [True] * len(self._workers)
+        for _ in range(self._ahead):
+            self._send()
+
+    def restart(self, loader: DataLoader) -> None:
+        """Another epoch with the same workers."""
+        while self._received < self._sent:  # results of an epoch that was left early
+            self._wait_for(self._received)
+            self._received += 1
+        self._indices = iter(loader._index_sampler)
+        for tasks in self._tasks:
+            tasks.put((-1, "resume"))
+        self._begin()
+
+    def _send(self) -> None:
+        if not any(self._active):
+            return
+        try:
+            indices = next(self._indices)
+        except StopIteration:
+            return
+        while not self._active[self._turn]:
+            self._turn = (self._turn + 1) % len(self._workers)
+        self._tasks[self._turn].put((self._sent, indices))
+        self._sent_to[self._sent] = self._turn
+        self._turn = (self._turn + 1) % len(self._workers)
+        self._sent += 1
+
+    def _wait_for(self, number: int) -> Any:
+        while number not in self._arrived:
+            self._collect()
+        return self._arrived.pop(number)
+
+    def _collect(self) -> None:
+        """Take one result; notice a worker that died instead of waiting for ever."""
+        waited = 0.0
+        while True:
+            try:
+                number, result = self._results.get(timeout=1.0 if self._timeout is None else min(1.0, self._timeout))
+            except queue.Empty:
+                waited += 1.0
+                dead = [p.pid for p in self._workers if not p.is_alive()]
+                if dead:
+                    self.close()
+                    raise RuntimeError(f"DataLoader worker (pid(s) {', '.join(map(str, dead))}) exited unexpectedly") from None
+                if self._timeout is not None and waited >= self._timeout:
+                    raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds") from None
+                continue
+            self._arrived[number] = result
+            return
+
+    def _next(self) -> Any:
+        while self._received < self._sent:
+            number = self._received
+            result = self._wait_for(number)
+            self._received += 1
+            if isinstance(result, worker.StreamEnd):
+                self._active[self._sent_to[number]] = False
+                self._send()
+                continue
+            self._send()
+            if isinstance(result, worker.Failure):
+                if not self._persistent:
+                    self.close()
+                result.raise_again()
+            return result
+        if not self._persistent:
+            self.close()
+        raise StopIteration
+
+    def close(self) -> None:
+        """End the workers."""
+        for tasks in self._tasks:
+            tasks.put(None)
+        for process in self._workers:
+            process.join(timeout=5)
+            if process.is_alive():
+                process.terminate()
+        self._tasks, self._workers = [], []
+        self._sent = self._received
+
+    def __del__(self) -> None:
+        if getattr(self, "_workers", None):
+            self.close()

@@ -1,0 +1,86 @@
+"""A worker process: fetches batches by index, sends them back, and reports errors as they were."""
+
+from __future__ import annotations
+
+import random
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ... import _surface as torch
+from .fetch import make_fetcher
+
+
+class WorkerInfo:
+    """What `get_worker_info()` tells inside a worker."""
+
+    def __init__(self, id: int, num_workers: int, seed: int, dataset: Any) -> None:
+        self.id, self.num_workers, self.seed, self.dataset = id, num_workers, seed, dataset
+
+    def __repr__(self) -> str:
+        return f"WorkerInfo(id={self.id}, num_workers={self.num_workers}, seed={self.seed}, dataset={self.dataset})"
+
+
+class Failure:
+    """An exception on its way from a worker: its type and the worker's traceback."""
+
+    def __init__(self, error: BaseException, where: str) -> None:
+        self.kind = type(error)
+        self.text = f"Caught {self.kind.__name__} {where}.\nOriginal {traceback.format_exc()}"
+
+    def raise_again(self) -> None:
+        """Raise the same type here; where that cannot be built from a message, a RuntimeError."""
+        try:
+            error = self.kind(self.text)
+        except Exception:
+            raise RuntimeError(self.text) from None
+        raise error
+
+
+class StreamEnd:
+    """A worker's share of an iterable dataset has run out."""
+
+
+_info: WorkerInfo | None = None
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """In a worker process: which one this is. Elsewhere None."""
+    return _info
+
+
+def run(worker: int, count: int, seed: int, dataset: Any, collate: Callable[..., Any], batched: bool, drop_last: bool,
+        init: Callable[[int], None] | None, tasks: Any, results: Any) -> None:
+    """The worker's loop: take (number, indices), put (number, batch); None ends it."""
+    global _info
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % (1 << 32))
+    _info = WorkerInfo(worker, count, seed, dataset)
+    failure = None
+    try:
+        if init is not None:
+            init(worker)
+        fetch = make_fetcher(dataset, batched, collate, drop_last)
+    except Exception as error:
+        failure = Failure(error, f"in DataLoader worker process {worker}")
+    while True:
+        task = tasks.get()
+        if task is None:
+            return
+        number, indices = task
+        if failure is not None:
+            results.put((number, failure))
+            continue
+        if indices == "resume":  # a new epoch of a persistent worker
+            fetch = make_fetcher(dataset, batched, collate, drop_last)
+            continue
+        try:
+            results.put((number, fetch(indices)))
+        except StopIteration:
+            results.put((number, StreamEnd()))
+        except Exception as error:
+            results.put((number, Failure(error, f"in DataLoader worker process {worker}")))
