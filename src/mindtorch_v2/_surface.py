@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _ops, _tensor_methods
 from ._autograd import graph, inplace, methods  # noqa: F401  give ops their history
@@ -47,3 +47,7 @@ def functions() -> dict[str, Any]:
 # nn, optim and the rest write `torch.add(...)` with this module as their torch. Names of builtins (sum, any, float) are
 # torch's from here on, so nothing of this module may run below.
 globals().update(functions() | dtype.DTYPES | dtype.ALIASES)
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...

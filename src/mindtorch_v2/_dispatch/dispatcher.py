@@ -50,13 +50,13 @@ def _run_kernel(op: OpSpec, args: tuple[Any, ...]) -> Any:
     """Run an op on any arguments: subclasses, other devices, numbers for tensors. The entry has begun its record."""
     keys = keys_of(args)
     if keys & PYTHON:
-        return namespace.call_subclass(op, args)  # type: ignore[attr-defined]
+        return namespace.call_subclass(op, args)
     if keys & AUTOGRAD and not op.composite or op.below_autograd:
         if op.schema.mutates:
-            return namespace.run_in_place(op, args)  # type: ignore[attr-defined]
-        result = namespace.below_autograd(execute, op, args)  # type: ignore[attr-defined]
+            return namespace.run_in_place(op, args)
+        result = namespace.below_autograd(execute, op, args)
         if keys & AUTOGRAD:
-            namespace.attach(op, args, result)  # type: ignore[attr-defined]
+            namespace.attach(op, args, result)
         return result
     return execute(op, args)
 
@@ -225,7 +225,7 @@ def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
     results = execute(op, args)
     for target, result in zip(targets, results if isinstance(results, list | tuple) else (results,), strict=True):
         if target._array.shape != result._array.shape:
-            target.resize_(result._array.shape)  # type: ignore[attr-defined]
+            target.resize_(result._array.shape)
         write_result(op, target, result._array)
         storage_of(target).version += 1
     return out
@@ -244,7 +244,7 @@ def dispatch_with_keyset(keyset: int, name: str, *args: Any, **kwargs: Any) -> A
     assert function is not None
     if keyset & AUTOGRAD:
         return function(*args, **kwargs)
-    return namespace.without_history(function, args, kwargs)  # type: ignore[attr-defined]
+    return namespace.without_history(function, args, kwargs)
 
 
 def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:

@@ -54,10 +54,10 @@ class TorchDispatchMode(Mode):
         if op.composite and not op.below_autograd:
             return run_composed(self, op, args)
         positional, keywords = _arguments(op, args)
-        result = namespace.below_autograd(  # type: ignore[attr-defined]
+        result = namespace.below_autograd(
             self.__torch_dispatch__, overload_of(op), subclass_types(args), positional, keywords)
         if dispatcher.keys_of(args) & AUTOGRAD and not op.schema.mutates:
-            namespace.attach(op, args, result)  # type: ignore[attr-defined]
+            namespace.attach(op, args, result)
         return result
 
 
@@ -125,7 +125,7 @@ def call_subclass(op: OpSpec, args: tuple[Any, ...]) -> Any:
     """Ask the subclasses among the arguments, in torch's order, to handle the call."""
     types = subclass_types(args)
     positional, keywords = _arguments(op, args)
-    handlers = [kind.__torch_function__ for kind in types]  # type: ignore[attr-defined]
+    handlers = [kind.__torch_function__ for kind in types]
     own = [handler for handler in handlers if getattr(handler, "__func__", handler) is not _plain_torch_function]
     if not own and any(hasattr(kind, "__torch_dispatch__") for kind in types):
         return _call_dispatch(op, args, types, positional, keywords)
@@ -143,11 +143,11 @@ def _call_dispatch(op: OpSpec, args: tuple[Any, ...], types: list[type], positio
     for kind in types:
         handler = getattr(kind, "__torch_dispatch__", None)
         if handler is not None:
-            result = namespace.below_autograd(  # type: ignore[attr-defined]
+            result = namespace.below_autograd(
                 handler, overload_of(op), tuple(types), positional, keywords)
             if result is not NotImplemented:
                 if dispatcher.keys_of(args) & AUTOGRAD and not op.schema.mutates:
-                    namespace.attach(op, args, result)  # type: ignore[attr-defined]
+                    namespace.attach(op, args, result)
                 return result
     raise TypeError(f"no implementation found for '{op.name}' on types that implement __torch_dispatch__: {types}")
 
@@ -188,7 +188,7 @@ def _plain_torch_function(cls: type, func: Any, types: Any, args: Any = (), kwar
     return wrap_subclass(cls, result)
 
 
-Tensor.__torch_function__ = classmethod(_plain_torch_function)  # type: ignore[attr-defined]
+Tensor.__torch_function__ = classmethod(_plain_torch_function)
 
 
 def wrap_subclass(cls: type, value: Any) -> Any:
@@ -224,5 +224,5 @@ def python_key(cls: type) -> int:
     return PYTHON
 
 
-namespace.run_modes = run_modes  # type: ignore[attr-defined]
-namespace.call_subclass = call_subclass  # type: ignore[attr-defined]
+namespace.run_modes = run_modes
+namespace.call_subclass = call_subclass

@@ -6,5 +6,11 @@ one variable, `watch`, is the whole cost of profiling while nobody profiles. The
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 # How many recordings and modes are active in the process; entries look further only when it is not zero.
 watch: int = 0
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...

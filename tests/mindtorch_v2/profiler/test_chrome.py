@@ -14,7 +14,7 @@ import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import profile, record_function
 from mindtorch_v2.profiler._store import EventStore, InputInfo
-from mindtorch_v2.profiler.exporters import _lines, chrome
+from mindtorch_v2.profiler.exporters import _lines, chrome, event_list
 from mindtorch_v2.profiler.exporters.files import write_file
 
 QUARTER_NS = 7_889_238 * 10**9
@@ -242,6 +242,16 @@ def test_spans_nest_strictly(tmp_path, with_stack):
     data = json.loads((tmp_path / "t.json").read_text())
     assert overlapping(data) == []
     assert {"outer", "opened by a helper"} == {e["name"] for e in spans(data, "user_annotation")}
+
+
+def test_the_short_trace_of_a_list_of_events(tmp_path):
+    with profile() as prof, record_function("label"):
+        torch.ones(3)
+    event_list.export(prof.events(), tmp_path / "t.json")
+    first, *_ = json.loads((tmp_path / "t.json").read_text())
+    assert (first["name"], first["ph"], first["pid"], first["args"]) == ("label", "X", "CPU functions", {})
+    with pytest.raises(AttributeError):
+        event_list.export(prof.key_averages(), tmp_path / "t.json")
 
 
 def test_exporting_twice(tmp_path):

@@ -42,7 +42,8 @@ def test_actions_in_order():
 
 
 def test_categories():
-    rows = [("backward", 100, 200, ENGINE), (ACCUMULATE, 150, 170, ENGINE), ("Optimizer.step#SGD.step", 300, 400, SCOPE)]
+    rows = [("backward", 100, 200, ENGINE), (ACCUMULATE, 150, 170, ENGINE),
+            ("Optimizer.step#SGD.step", 300, 400, SCOPE)]
     allocations = [(10, 8, 1), (110, 8, 2), (120, -8, 2), (130, 8, 3), (155, 8, 4), (160, 8, 5), (165, -8, 5),
                    (310, 8, 6), (320, 8, 7), (330, -8, 7), (500, 8, 8)]
     touched = [(20, 11, 8, 0), (20, 12, 8, 0), (340, 13, 8, 1), (340, 14, 8, 0)]

@@ -69,7 +69,8 @@ def rows(*stretches, end=1000):
 def test_calls_and_returns_are_paired():
     f, g = function("f"), function("g", line=20)
     found, _ = rows(Stretch(0, None, [], [], [f, g, None, g, None, None], [10, 20, 30, 40, 50, 60], [-1, 0, 0]))
-    assert found == [("/user/code.py(20): g", 20, 30), ("/user/code.py(20): g", 40, 50), ("/user/code.py(10): f", 10, 60)]
+    inner = "/user/code.py(20): g"
+    assert found == [(inner, 20, 30), (inner, 40, 50), ("/user/code.py(10): f", 10, 60)]
 
 
 def test_calls_that_do_not_return_end_with_the_recording():
@@ -266,6 +267,11 @@ def test_lines_are_root_first_with_whole_microseconds(tmp_path):
         row("a", 0, 100_900, ("m.py(3): f g;h", "t.py(9): main")), row("b", 200_000, 200_500, ("m.py(4): k",)),
         row("c", 300_000, 350_000)])
     assert exported(store, tmp_path) == "t.py(9):_main;m.py(3):_f_g_h 100\n"
+
+
+def test_lines_of_averages(tmp_path):
+    stacks.export_rows([(["m.py(3): f", "t.py(9): main"], 100.9), (["m.py(4): k"], 0.5), ([], 50)], tmp_path / "s.txt")
+    assert (tmp_path / "s.txt").read_text() == "t.py(9):_main;m.py(3):_f 100\n"
 
 
 def test_devices_have_metrics_of_their_own(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,19 +19,23 @@ def export(store: EventStore, path: str | os.PathLike[str], *, metric: str = "se
     """Write a line for each event with a stack and a microsecond or more of the metric; ValueError if it is unknown."""
     if metric not in METRICS:
         raise ValueError(f"metric should be one of: {list(METRICS)}")
-    write_file(path, _blocks(store.shown, metric))
+    shown = store.shown
+    microseconds, stacks = _metric(shown, metric), shown.call_stack
+    rows = np.flatnonzero((stacks >= 0) & (microseconds > 0))
+    texts = {at: collapsed(shown.stacks[at]) for at in np.unique(stacks[rows]).tolist()}
+    pairs = zip(stacks[rows].tolist(), microseconds[rows].tolist(), strict=True)
+    write_file(path, (f"{texts[at]} {value}\n".encode() for at, value in pairs if texts[at]))
 
 
-def _blocks(store: EventStore, metric: str) -> Iterator[bytes]:
-    microseconds = _metric(store, metric)
-    stacks = store.call_stack
-    shown = np.flatnonzero((stacks >= 0) & (microseconds > 0))
-    texts: dict[int, str] = {}
-    for stack in np.unique(stacks[shown]).tolist():
-        texts[stack] = ";".join(frame.translate(_SEPARATORS) for frame in reversed(store.stacks[stack]))
-    for stack, value in zip(stacks[shown].tolist(), microseconds[shown].tolist(), strict=True):
-        if texts[stack]:
-            yield f"{texts[stack]} {value}\n".encode()
+def export_rows(rows: Iterable[tuple[Sequence[str], float]], path: str | os.PathLike[str]) -> None:
+    """Write a line for each (stack, innermost frame first; microseconds) that has both."""
+    found = ((collapsed(stack), int(value)) for stack, value in rows)
+    write_file(path, (f"{text} {value}\n".encode() for text, value in found if text and value > 0))
+
+
+def collapsed(stack: Sequence[str]) -> str:
+    """A stack, innermost frame first, as one word: root first, joined by semicolons."""
+    return ";".join(frame.translate(_SEPARATORS) for frame in reversed(stack))
 
 
 def _metric(store: EventStore, metric: str) -> NDArray[np.int64]:
