@@ -90,7 +90,8 @@ class Tensor:
         keys = self._keys
         if not keys & (META | NPU):
             return _CPU
-        return _META if keys & META else self._array.device
+        elsewhere: Any = self._array  # an array of the other device says where it is
+        return _META if keys & META else elsewhere.device
 
     @property
     def itemsize(self) -> int:

@@ -157,9 +157,8 @@ def result_type_of(op: OpSpec) -> Any:
     key = f"_results_{op.schema.name}_{op.schema.overload}"
     made = _space.get(key)
     if made is None:
-        made = _space[key] = namedtuple(op.schema.name, names)  # type: ignore[misc]
-        made.__module__ = "torch.return_types"
-        made.__repr__ = _results_repr
+        made = _space[key] = type(op.schema.name, (namedtuple(op.schema.name, names),), {
+            "__module__": "torch.return_types", "__repr__": _results_repr, "__slots__": ()})
     return made
 
 

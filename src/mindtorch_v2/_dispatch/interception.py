@@ -125,7 +125,7 @@ def call_subclass(op: OpSpec, args: tuple[Any, ...]) -> Any:
     """Ask the subclasses among the arguments, in torch's order, to handle the call."""
     types = subclass_types(args)
     positional, keywords = _arguments(op, args)
-    handlers = [kind.__torch_function__ for kind in types]
+    handlers = [kind.__torch_function__ for kind in types]  # type: ignore[attr-defined]
     own = [handler for handler in handlers if getattr(handler, "__func__", handler) is not _plain_torch_function]
     if not own and any(hasattr(kind, "__torch_dispatch__") for kind in types):
         return _call_dispatch(op, args, types, positional, keywords)
@@ -188,7 +188,7 @@ def _plain_torch_function(cls: type, func: Any, types: Any, args: Any = (), kwar
     return wrap_subclass(cls, result)
 
 
-Tensor.__torch_function__ = classmethod(_plain_torch_function)
+Tensor.__torch_function__ = classmethod(_plain_torch_function)  # type: ignore[attr-defined]
 
 
 def wrap_subclass(cls: type, value: Any) -> Any:
@@ -206,7 +206,7 @@ def wrap_subclass(cls: type, value: Any) -> Any:
 
 def as_subclass(tensor: Tensor, cls: type) -> Any:
     """The same tensor, history included, as an instance of a subclass."""
-    made = object.__new__(cls)
+    made: Any = object.__new__(cls)
     made._array, made._storage, made._base = tensor._array, tensor._storage, tensor._base
     made._keys = tensor._keys | python_key(cls)
     if tensor._keys & AUTOGRAD:

@@ -132,4 +132,5 @@ def overload_of(spec: OpSpec) -> OpOverload:
     """The `torch.ops` object of an op."""
     namespace, _, name = spec.name.partition("::")
     packet = getattr(getattr(ops, namespace), name)
-    return getattr(packet, spec.schema.overload or "default")
+    overload: OpOverload = getattr(packet, spec.schema.overload or "default")
+    return overload

@@ -148,7 +148,7 @@ def packet_function(packet: Packet) -> Any:
         key: Any = (*map(type, args), *[part for name, value in kwargs.items() for part in (name, type(value))])
         if len(args) == 1 and not kwargs:
             key = type(args[0])
-        entry = find(key)
+        entry: Any = find(key)
         if entry is None:
             entry = chosen[key] = resolve(packet, args, kwargs).call
         return entry(*args, **kwargs)

@@ -20,7 +20,8 @@ def pad_spatial(array: np.ndarray, padding: Ints, value: float = 0, extra: Ints 
     lead = array.ndim - len(padding)
     shape = array.shape[:lead] + tuple(n + 2 * p + e for n, p, e in zip(array.shape[lead:], padding, extra, strict=True))
     padded = np.zeros(shape, array.dtype) if value == 0 else np.full(shape, value, array.dtype)
-    padded[(..., *[slice(p, p + n) for n, p in zip(array.shape[lead:], padding, strict=True)])] = array
+    inside: Any = (..., *[slice(p, p + n) for n, p in zip(array.shape[lead:], padding, strict=True)])
+    padded[inside] = array
     return padded
 
 
@@ -62,7 +63,9 @@ def scatter_columns(made: np.ndarray, shape: Ints, kernel: Ints, out: Ints, stri
     padded = np.zeros(padded_shape, made.dtype)
     parts = made.reshape(batch, channels, *kernel, *out)
     for position, index in offsets(kernel, out, stride, dilation):
-        padded[index] += parts[(slice(None), slice(None), *position)]
+        part: Any = (slice(None), slice(None), *position)
+        padded[index] += parts[part]
     if not any(padding):
         return padded
-    return np.ascontiguousarray(padded[(..., *[slice(p, p + n) for n, p in zip(shape[2:], padding, strict=True)])])
+    inside: Any = (..., *[slice(p, p + n) for n, p in zip(shape[2:], padding, strict=True)])
+    return np.ascontiguousarray(padded[inside])

@@ -39,8 +39,8 @@ def _construct(dtype: dt.dtype, args: tuple[Any, ...], device: Any) -> Tensor:
     for each in args:
         if isinstance(each, float) or not hasattr(each, "__index__"):
             kinds = ", ".join(type(a).__name__ for a in args)
-            raise TypeError(f"new() received an invalid combination of arguments - got ({kinds}), but expected one of:\n"
-                            " * (*, torch.device device = None)\n * (Tensor other)\n * (tuple of ints size, *, "
+            raise TypeError(f"new() received an invalid combination of arguments - got ({kinds}), but expected one "
+                            "of:\n * (*, torch.device device = None)\n * (Tensor other)\n * (tuple of ints size, *, "
                             "torch.device device = None)\n * (object data, *, torch.device device = None)\n")
     return aten.empty(tuple(int(n) for n in args), dtype=dtype)
 
@@ -80,13 +80,7 @@ def set_default_tensor_type(t: Any, /) -> None:
     dt.set_default_dtype(type_dtype(t))
 
 
-def is_tensor(obj: Any, /) -> bool:
-    """Whether an object is a tensor."""
-    return isinstance(obj, Tensor)
-
-
 FUNCTIONS: dict[str, Any] = {name: _LegacyType(name, (), {"dtype": dtype, "__module__": "torch"})
                              for name, dtype in _LEGACY.items()}
-FUNCTIONS["is_tensor"] = is_tensor
 FUNCTIONS["set_default_tensor_type"] = set_default_tensor_type
 METHODS = {"__new__": staticmethod(_new_tensor), "new": new}

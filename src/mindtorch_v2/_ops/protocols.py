@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from .._autograd.graph import require_grad
-from .._core.keys import AUTOGRAD, META, PYTHON
+from .._core.keys import AUTOGRAD, META
 from .._core.storage import Storage, owner_of
 from .._core.tensor import Tensor, make_meta, storage_of
+from .._dispatch.interception import python_key
 from ._factory import memory_order
 
 
@@ -34,16 +35,12 @@ def _looking_at(storage: Storage, like: np.ndarray, offset: int) -> np.ndarray:
 def _on_storage(cls: type, array: np.ndarray, storage: Storage, requires_grad: bool) -> Any:
     made = object.__new__(cls)
     made._array = array
-    made._keys = PYTHON if cls is not Tensor and _wants_calls(cls) else 0
+    made._keys = python_key(cls)
     made._storage = storage
     made._base = None
     if requires_grad:
         require_grad(made)
     return made
-
-
-def _wants_calls(cls: type) -> bool:
-    return getattr(cls, "_intercepts", False)
 
 
 def _copied_storage(storage: Storage, memo: dict[int, Any]) -> Storage:
@@ -60,8 +57,8 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if known is not None:
         return known
     if not self.is_leaf:
-        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at "
-                           "the moment.  If you were attempting to deepcopy a module, this may be because of a "
+        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
+                           "at the moment.  If you were attempting to deepcopy a module, this may be because of a "
                            "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
     array = self._array
     if self._keys & META:

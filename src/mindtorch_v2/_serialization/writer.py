@@ -29,6 +29,10 @@ _REBUILD_TENSOR_V3 = GlobalName("torch._utils", "_rebuild_tensor_v3")
 _REBUILD_PARAMETER = GlobalName("torch._utils", "_rebuild_parameter")
 
 
+# The pickler that is written in Python: its steps can be overridden.
+_PythonPickler: Any = pickle._Pickler  # type: ignore[attr-defined]
+
+
 class StorageReference:
     """Stands for a storage inside the pickle."""
 
@@ -40,7 +44,7 @@ class StorageReference:
         self.numel = numel
 
 
-class CheckpointPickler(pickle._Pickler):  # type: ignore[name-defined, misc]
+class CheckpointPickler(_PythonPickler):
     """Writes the package's own objects under torch's names and sets storages aside.
 
     The C pickler looks every global up in its module, and there is no module called torch; so this one, in Python.
@@ -99,7 +103,7 @@ class CheckpointPickler(pickle._Pickler):  # type: ignore[name-defined, misc]
         key = self.storages.setdefault(id(owner), (str(len(self.storages)), owner))[0]
         typed = STORAGE_NAMES.get(dtype)
         numel = owner.nbytes // (array.itemsize if typed is not None else 1)
-        place = (tensor.storage_offset(), array.shape, tensor.stride(), tensor.requires_grad, OrderedDict())
+        place: tuple[Any, ...] = (tensor.storage_offset(), array.shape, tensor.stride(), tensor.requires_grad, OrderedDict())
         if typed is not None:
             return _REBUILD_TENSOR, (StorageReference(typed, key, numel), *place)
         return _REBUILD_TENSOR_V3, (StorageReference(UNTYPED, key, numel), *place, dtype)

@@ -371,6 +371,41 @@ def test_profiles_of_two_threads_do_not_meet():
     assert seen == ["aten::add"] and names(prof) == ["aten::mul"]
 
 
+@pytest.mark.parametrize("with_stack", [False, True])
+def test_all_threads(with_stack):
+    begun, go, done = threading.Event(), threading.Event(), threading.Event()
+
+    def earlier():
+        x + x
+        begun.set()
+        go.wait(10)
+        with record_function("earlier"):
+            x * x
+        done.wait(10)
+
+    def later():
+        with record_function("later"):
+            x - x
+
+    old = threading.Thread(target=earlier)
+    old.start()
+    begun.wait(10)
+    with profile(experimental_config=_ExperimentalConfig(profile_all_threads=True), with_stack=with_stack) as prof:
+        go.set()
+        x / x
+        new = threading.Thread(target=later)
+        new.start()
+        new.join()
+        while not [event for event in prof.events() if event.name == "earlier"]:
+            pass
+    done.set()
+    old.join()
+    shown = {event.name: event for event in prof.events()}
+    assert len({shown[op].thread for op in ("aten::mul", "aten::sub", "aten::div")}) == 3
+    ancestors = {op: [shown[op].cpu_parent and shown[op].cpu_parent.name] for op in ("aten::mul", "aten::sub")}
+    assert ancestors == {"aten::mul": ["earlier"], "aten::sub": ["later"]}
+
+
 # ------------------------------------------------------------------------------ record_function
 
 def tree(prof):

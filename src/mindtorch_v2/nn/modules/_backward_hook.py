@@ -6,56 +6,23 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..._autograd.node import Node
+from ..._autograd.function import Function
 from ..._core.keys import AUTOGRAD
 from ..._core.tensor import Tensor
 from ..._core.threads import threads
-from ..._dispatch import observer
-from ..._dispatch.registry import aten
-
-_FORWARD = "BackwardHookFunction"
 
 
-class BackwardHookFunctionBackward(Node):
+class BackwardHookFunction(Function):
     """Stands at one border of a module and hands every gradient on as it is."""
 
-    __slots__ = ("templates",)
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Any:
+        ctx.mark_non_differentiable(*(arg for arg in args if not arg.requires_grad))
+        return args
 
-    title = "BackwardHookFunctionBackward"
-
-    # Inputs whose gradient is zeros where none arrived.
-    templates: list[Tensor]
-
-    def apply(self, grads: list[Tensor | None]) -> Sequence[Tensor | None]:
-        return [aten.zeros_like(like) if grad is None else grad
-                for grad, like in zip(grads, self.templates, strict=True)]
-
-
-def _border(tensors: list[Tensor]) -> tuple[list[Tensor], BackwardHookFunctionBackward | None]:
-    """The same tensors seen from the other side of a border, and the node of that border."""
-    state = threads.state
-    with observer.span(_FORWARD, observer.OP, sequence=state.sequence if state.grad_enabled else -1):
-        node = object.__new__(BackwardHookFunctionBackward)
-        node.edges = [(t._node, t._output_nr) if t._keys & AUTOGRAD else None for t in tensors]
-        if not state.grad_enabled or not any(node.edges):
-            return tensors, None
-        node.inputs = [(t._array.shape, t._array.dtype) if t._keys & AUTOGRAD else None for t in tensors]
-        node.hooks = None
-        node.outputs = len(tensors)
-        node.sequence = state.sequence
-        state.sequence += 1
-        state.grad_enabled = False
-        try:
-            seen = [aten.view_as(t, t) for t in tensors]
-        finally:
-            state.grad_enabled = True
-        node.templates = [aten.detach(t) for t in seen]
-        for number, (before, after) in enumerate(zip(tensors, seen, strict=True)):
-            after._base = None
-            if before._keys & AUTOGRAD:
-                after._keys |= AUTOGRAD
-                after._node, after._output_nr, after._grad = node, number, None
-        return seen, node
+    @staticmethod
+    def backward(ctx: Any, *args: Any) -> Any:
+        return args
 
 
 class BackwardHook:
@@ -81,14 +48,13 @@ class BackwardHook:
             spread[index] = value
         return tuple(spread)
 
-    def _seen(self, args: tuple[Any, ...], on_node: Callable[[Node], None]) -> tuple[tuple[Any, ...], list[int] | None]:
+    def _seen(self, args: tuple[Any, ...], on_node: Callable[[Any], Any]) -> tuple[tuple[Any, ...], list[int] | None]:
         """The arguments with their tensors taken across a border; None for the indices if none requires grad."""
         indices = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
         if not any(args[i]._keys & AUTOGRAD for i in indices) or not threads.state.grad_enabled:
             return args, None
-        seen, node = _border([args[i] for i in indices])
-        assert node is not None
-        on_node(node)
+        seen = BackwardHookFunction.apply(*[args[i] for i in indices])
+        on_node(next(tensor.grad_fn for tensor in seen if tensor.grad_fn is not None))
         changed = list(args)
         for index, tensor in zip(indices, seen, strict=True):
             changed[index] = tensor

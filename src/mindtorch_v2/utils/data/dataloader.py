@@ -70,9 +70,10 @@ class DataLoader:
             if streams:
                 sampler = _InfiniteConstantSampler()
             else:
-                sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)  # type: ignore[arg-type]
+                items: Any = dataset
+                sampler = RandomSampler(items, generator=generator) if shuffle else SequentialSampler(items)
         if batch_size is not None and batch_sampler is None:
-            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)  # type: ignore[arg-type]
         self.batch_size, self.drop_last = batch_size, drop_last
         self.sampler, self.batch_sampler = sampler, batch_sampler
         self.collate_fn = collate_fn or (default_collate if batch_sampler is not None else default_convert)

@@ -115,7 +115,10 @@ class ChainDataset(IterableDataset[Any]):
             yield from dataset
 
     def __len__(self) -> int:
-        return sum(len(dataset) for dataset in self.datasets)  # type: ignore[arg-type]
+        total = 0
+        for dataset in self.datasets:
+            total += len(dataset)  # type: ignore[arg-type]
+        return total
 
 
 class Subset(Dataset[T_co]):
