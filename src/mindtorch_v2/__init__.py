@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import importlib as _importlib
+
 from . import (
     _C,
     _surface,
@@ -60,3 +62,26 @@ globals().update(_dtype.DTYPES)
 globals().update(_dtype.ALIASES)
 globals().update(_surface.functions())
 globals().update({_name: getattr(_switches, _name) for _name in _switches.__all__})
+
+# Modules that few scripts use, and names that live in them: imported when they are first asked for.
+_LATER_MODULES = ("__future__", "_utils", "amp", "cpu", "distributed", "distributions", "func", "futures", "hub",
+                  "multiprocessing", "return_types", "sparse", "storage", "testing", "types")
+_LATER_NAMES = {
+    "func": ("vmap",),
+    "sparse": ("sparse_coo_tensor",),
+    "amp.autocast_mode": (
+        "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
+        "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "is_autocast_cache_enabled",
+        "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_cache_enabled", "set_autocast_cpu_dtype",
+        "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype"),
+}
+_LATER = {_name: _home for _home, _names in _LATER_NAMES.items() for _name in _names}
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATER_MODULES:
+        return _importlib.import_module(f".{name}", __name__)
+    if name not in _LATER:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    found = globals()[name] = getattr(_importlib.import_module(f".{_LATER[name]}", __name__), name)
+    return found

@@ -60,8 +60,7 @@ class AccumulateGrad(Node):
         with _lock:
             held = variable._grad
             if held is None:
-                # 2: the variable `grad`, and the argument of getrefcount.
-                if not create_graph and getrefcount(grad) <= 2 and may_steal(grad, variable):
+                if not create_graph and getrefcount(grad) <= HELD_ALONE and may_steal(grad, variable):
                     variable._grad = aten.detach(grad)
                 else:
                     variable._grad = copy_like(grad, variable)
@@ -78,6 +77,20 @@ class AccumulateGrad(Node):
         return (1 << 64) - 1
 
 
+def _known() -> tuple[int, int]:
+    """What getrefcount says of an object that one variable holds, and of one that something else holds as well.
+
+    Interpreters differ in whether the call itself counts.
+    """
+    alone = object()
+    holder = [object()]
+    shared = holder[0]
+    return getrefcount(alone), getrefcount(shared)
+
+
+HELD_ALONE, HELD_ONCE_MORE = _known()
+
+
 def may_steal(grad: Tensor, variable: Tensor) -> bool:
     """Whether a gradient that nobody else holds can become `.grad` as it is: laid out like the leaf, memory of its own."""
     return grad._array.strides == variable._array.strides and not grad._keys and owns_memory(grad)
@@ -85,12 +98,11 @@ def may_steal(grad: Tensor, variable: Tensor) -> bool:
 
 def owns_memory(tensor: Tensor) -> bool:
     """Whether no other tensor looks at this one's memory: it has its own, or its base is known to it alone."""
-    base = tensor._base
-    storage = tensor._storage
+    base, storage = tensor._base, tensor._storage
     if base is None:
-        return storage is None or getrefcount(storage) <= 3
-    # The base is held by `tensor._base`, by the variable and by the argument; the storage by both tensors as well.
-    return getrefcount(base) <= 3 and getrefcount(storage) <= 4
+        return storage is None or getrefcount(storage) <= HELD_ONCE_MORE
+    # The storage is held by the base as well.
+    return getrefcount(base) <= HELD_ONCE_MORE and getrefcount(storage) <= HELD_ONCE_MORE + 1
 
 
 def copy_like(grad: Tensor, variable: Tensor) -> Tensor:
@@ -121,12 +133,5 @@ def is_dense(array: Any) -> bool:
 
 def empty_strided(like: Tensor, shape: Any, strides: Any, dtype: Any = None) -> Tensor:
     """An uninitialised tensor with these sizes and strides."""
-    if not hasattr(aten, "new_empty_strided"):  # INTERIM
-        import numpy as np
-        from .._core.tensor import make_tensor
-        d = like._array.dtype if dtype is None else dtype.np
-        n = sum((a - 1) * b for a, b in zip(shape, strides)) + 1 if all(shape) else 0
-        flat = np.empty(n, d)
-        return make_tensor(np.lib.stride_tricks.as_strided(flat, shape, [b * d.itemsize for b in strides]))
     made: Tensor = aten.new_empty_strided(like, shape, strides, dtype=dtype)
     return made

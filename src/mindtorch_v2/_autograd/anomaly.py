@@ -73,7 +73,7 @@ def _has_nan(grad: Tensor) -> bool:
 
 def report(node: Node) -> None:
     """Warn with the traceback of the forward call whose backward failed."""
-    if "_metadata" not in node.__dict__ or _TRACEBACK not in node.metadata:
+    if _TRACEBACK not in node.metadata:
         warnings.warn(f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly "
                       "during forward pass for more information.", stacklevel=2)
         return

@@ -9,14 +9,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._core import dtype as dt
-from .._core.tensor import Tensor, storage_of
+from .._core.tensor import Tensor
 from .._dispatch.registry import aten
 from .._dispatch.schema import Argument
 from .derivative import ARG, DTYPE, NEEDS, RESULT, SHAPE, STRIDES, Derivative, Plan, needs_of
 from .node import Node
-from .saved import freed, save_list, unpack_list, unpack_one, unpack_result, unpack_saved
+from .saved import freed, fresh_storage, save_list, unpack_list, unpack_one, unpack_result, unpack_saved
 
-_RESULT_WIDTH = 4
+# Up to this many inputs every set of them that may require grad gets its own lines in one `record`; beyond it, each
+# set gets a function when it first occurs.
+_WRITTEN_OUT = 2
+
+_F32 = dt.float32.np
 
 
 # ---------------------------------------------------------------- what compiled functions call
@@ -47,12 +51,21 @@ def _spread(values: Any, count: int) -> Sequence[Any]:
 
 def _link(node: Node, outputs: Sequence[Any]) -> None:
     """Make a node the maker of several outputs; those that are not floating point take no part."""
-    node.inputs = [(o._array.shape, o._array.dtype) if isinstance(o, Tensor) else None for o in outputs]
-    for number, output in enumerate(outputs):
-        if isinstance(output, Tensor) and output._array.dtype.kind in "fcV":
-            output._keys |= 1
-            output._node = node
-            output._output_nr = number
+    forms: list[Any] = []
+    number = 0
+    for output in outputs:
+        if output is None:
+            forms.append(None)
+        else:
+            array = output._array
+            dtype = array.dtype
+            forms.append((array.shape, dtype))
+            if dtype is _F32 or dtype.kind in "fcV":
+                output._keys |= 1
+                output._node = node
+                output._output_nr = number
+        number += 1
+    node.inputs = forms
 
 
 def _original(target: Tensor) -> Tensor:
@@ -62,11 +75,11 @@ def _original(target: Tensor) -> Tensor:
 
 
 _NAMES: dict[str, Any] = {
-    "new": object.__new__, "Tensor": Tensor, "isinstance": isinstance, "storage_of": storage_of,
+    "Tensor": Tensor, "isinstance": isinstance, "fresh_storage": fresh_storage,
     "requires_any": _requires_any, "edges_of": _edges_of, "shape_of": _shape_of, "spread": _spread, "link": _link,
     "original": _original, "freed": freed, "save_list": save_list, "unpack_list": unpack_list,
     "unpack_one": unpack_one, "unpack_result": unpack_result, "unpack_saved": unpack_saved,
-    "dtype_of": dt.from_numpy, "list": list, "tuple": tuple, "enumerate": enumerate, "len": len, "any": any,
+    "dtype_of": dt.from_numpy, "f32": _F32, "list": list, "tuple": tuple, "enumerate": enumerate, "len": len, "any": any,
 }
 
 
@@ -83,7 +96,7 @@ class _Writer:
         self.lines: list[str] = []
 
     def add(self, *lines: str) -> None:
-        self.lines += ["    " + line for line in lines]
+        self.lines += lines
 
     def needs(self, index: int) -> bool:
         """Whether the argument at `index` of the schema is known to be a tensor that requires grad."""
@@ -117,7 +130,10 @@ class _Writer:
             elif kind == ARG:
                 parts.append(self._saved_argument(index, "o" if in_place and index == 0 else f"a{index}"))
             elif kind == SHAPE:
-                parts.append(f"a{index}._array.shape" if self.surely_tensor(index) else f"shape_of(a{index})")
+                if self.arguments[index].type_text == "Tensor[]":
+                    parts.append(f"[t._array.shape for t in a{index}]")
+                else:
+                    parts.append(f"a{index}._array.shape" if self.surely_tensor(index) else f"shape_of(a{index})")
             elif kind == STRIDES:
                 parts.append(f"a{index}._array.strides")
             elif kind == DTYPE:
@@ -176,59 +192,81 @@ def keeps_tensors(plan: Plan) -> bool:
                for kind, i in plan.saved)
 
 
-def _head(writer: _Writer, args: str) -> None:
-    used = range(len(writer.arguments))
-    writer.add(f"{', '.join(f'a{i}' for i in used)}, = {args}")
+def _unpacked(derivative: Derivative) -> str:
+    """The line that gives every argument its name `a<i>`."""
+    return f"{', '.join(f'a{i}' for i in range(len(derivative.op.schema.arguments)))}, = args"
 
 
-def _record_source(plan: Plan) -> str:
-    """record(args, result, state): the node of a call that gave `result`."""
-    writer = _Writer(plan)
-    schema = plan.derivative.op.schema
-    single = len(schema.returns) == 1 and not schema.returns_list
-    _head(writer, "args")
+def _single(derivative: Derivative) -> bool:
+    """Whether the op has one output, a tensor."""
+    schema = derivative.op.schema
+    return len(schema.returns) == 1 and not schema.returns_list
+
+
+def _record_source(derivative: Derivative, masks: list[int], known: bool) -> str:
+    """record(args, result, state): leaves the node of a call that gave `result`, if an input requires grad.
+
+    What differs between the sets of inputs that require grad is written out for each of `masks`. `known` says that the
+    caller has found out which set it is.
+    """
+    lines = [_unpacked(derivative)]
+    if len(masks) > 1:
+        lines += [f"mask = {_mask_source(derivative)}", "if not mask: return"]
+    elif not known:
+        lines.append(f"if not {_mask_source(derivative)}: return")
+    single = _single(derivative)
     if single:
-        writer.add("array = result._array")
-        if plan.derivative.op.promote not in ("same", "float"):
-            writer.add("if array.dtype.kind not in 'fcV': return")
-    writer.add("node = new(NodeType)", "node.plan = plan", "node.hooks = None", f"node.edges = {writer.edges()}",
-               "node.sequence = state.sequence", "state.sequence += 1")
-    results = sorted({index for kind, index in plan.saved if kind == RESULT})
-    for index in results:
-        writer.add(f"r{index} = result" if single else f"r{index} = result[{index}]",
-                   f"s{index} = r{index}._storage", f"if s{index} is None: s{index} = storage_of(r{index})")
-    saved = writer.saved(False)
-    if saved:
-        writer.add(f"node.saved = {saved}")
-    if single:
-        writer.add("node.inputs = (array.shape, array.dtype)", "result._keys |= 1", "result._node = node",
-                   "result._output_nr = 0")
+        lines += ["array = result._array", "dtype = array.dtype"]
+        if derivative.op.promote not in ("same", "float"):
+            lines.append("if dtype is not f32 and dtype.kind not in 'fcV': return")
+    lines += ["node = NodeType()", "node.hooks = None", "n = state.sequence", "node.sequence = n", "state.sequence = n + 1"]
+    if len(masks) == 1:
+        lines += _body(plan_for(derivative, masks[0]), single)
     else:
-        writer.add("link(node, result)")
-    return "def record(args, result, state):\n" + "\n".join(writer.lines) + "\n"
+        for mask in masks:
+            test = "if" if mask == masks[0] else "elif"
+            lines.append("else:" if mask == masks[-1] else f"{test} mask == {mask}:")
+            lines += ["    " + line for line in _body(plan_for(derivative, mask), single)]
+    if single:
+        lines += ["node.inputs = (array.shape, dtype)", "result._keys |= 1", "result._node = node", "result._output_nr = 0"]
+    else:
+        lines.append("link(node, result)")
+    return _function("record(args, result, state)", lines)
+
+
+def _body(plan: Plan, single: bool) -> list[str]:
+    """What a node takes from a call: edges, and values to save."""
+    writer = _Writer(plan)
+    lines = [f"node.plan = plan_{plan.mask}", f"node.edges = {writer.edges()}"]
+    for index in sorted({index for kind, index in plan.saved if kind == RESULT}):
+        r = "result" if single else f"result[{index}]"
+        lines += [f"r{index} = {r}", f"s{index} = r{index}._storage or fresh_storage(r{index})"]
+    saved = writer.saved(False)
+    return [*lines, f"node.saved = {saved}"] if saved else lines
 
 
 def _make_source(plan: Plan) -> str:
     """make(args, state): the node of an in-place call that is about to happen; its results come later."""
     writer = _Writer(plan)
-    _head(writer, "args")
-    writer.add("node = new(NodeType)", "node.plan = plan", "node.hooks = None", f"node.edges = {writer.edges()}",
-               "node.sequence = state.sequence", "state.sequence += 1")
+    lines = [_unpacked(plan.derivative), "node = NodeType()", f"node.plan = plan_{plan.mask}", "node.hooks = None",
+             f"node.edges = {writer.edges()}", "node.sequence = state.sequence", "state.sequence += 1"]
     if (ARG, 0) in plan.saved:
-        writer.add("o = original(a0)")
+        lines.append("o = original(a0)")
     saved = writer.saved(True)
     if saved:
-        writer.add(f"node.saved = {saved}")
-    writer.add("return node")
-    return "def make(args, state):\n" + "\n".join(writer.lines) + "\n"
+        lines.append(f"node.saved = {saved}")
+    return _function("make(args, state)", [*lines, "return node"])
+
+
+def _function(signature: str, lines: list[str]) -> str:
+    return f"def {signature}:\n" + "\n".join("    " + line for line in lines) + "\n"
 
 
 def _run_source(plan: Plan, wanted: int) -> str:
     """run(node, gradients, retain_graph): the gradients of the inputs in `wanted`, None for the others."""
     writer = _Writer(plan)
     derivative = plan.derivative
-    schema = derivative.op.schema
-    single = len(schema.returns) == 1 and not schema.returns_list
+    single = _single(derivative)
     frees = keeps_tensors(plan)
     unpacking = writer.unpacking()
     if unpacking:
@@ -272,14 +310,14 @@ def _run_source(plan: Plan, wanted: int) -> str:
     if frees:
         writer.add("if not retain: node.saved = None")
     writer.add("return made")
-    return "def run(node, g, retain):\n" + "\n".join(writer.lines) + "\n"
+    return _function("run(node, g, retain)", writer.lines)
 
 
-def _compile(plan: Plan, what: str, source: str, extra: dict[str, Any]) -> Callable[..., Any]:
-    op = plan.derivative.op
-    filename = f"<{what} {op.name}{'.' + op.schema.overload if op.schema.overload else ''} {plan.mask:b}>"
+def _compile(derivative: Derivative, what: str, tag: str, source: str, names: dict[str, Any]) -> Callable[..., Any]:
+    op = derivative.op
+    filename = f"<{what} {op.name}{'.' + op.schema.overload if op.schema.overload else ''}{tag}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    space = {**_NAMES, "plan": plan, "NodeType": plan.derivative.node_type, **extra}
+    space = {**_NAMES, "NodeType": derivative.node_type, **names}
     exec(compile(source, filename, "exec"), space)
     made: Callable[..., Any] = space[what]
     return made
@@ -288,20 +326,21 @@ def _compile(plan: Plan, what: str, source: str, extra: dict[str, Any]) -> Calla
 def _compile_run(plan: Plan, wanted: int) -> Callable[..., Any]:
     names: dict[str, Any] = {f"f{position}": function for position, function, _ in plan.formulas}
     names.update(joint=plan.derivative.joint, NEEDS=needs_of(wanted, len(plan.derivative.arguments)))
-    return _compile(plan, "run", _run_source(plan, wanted), names)
+    return _compile(plan.derivative, "run", f" {wanted:b}", _run_source(plan, wanted), names)
 
 
 def plan_for(derivative: Derivative, mask: int) -> Plan:
-    """The compiled plan of a derivative for the inputs in `mask`."""
+    """The plan of a derivative for the inputs in `mask`; what it runs is compiled when it is first run."""
     plan = derivative.plans.get(mask)
     if plan is None:
-        plan = derivative.lay_out(mask)
-        plan.run = _compile_run(plan, mask)
-        if derivative.op.schema.mutates:
-            plan.make = _compile(plan, "make", _make_source(plan), {})
-        else:
-            plan.record = _compile(plan, "record", _record_source(plan), {})
-        derivative.plans[mask] = plan
+        plan = derivative.plans[mask] = derivative.lay_out(mask)
+        made = plan
+
+        def first_run(node: Node, grads: Any, retain: bool) -> Any:
+            made.run = _compile_run(made, mask)
+            return made.run(node, grads, retain)
+
+        plan.run = first_run
     return plan
 
 
@@ -316,7 +355,38 @@ def partial_run(plan: Plan, wanted: int) -> Callable[..., Any]:
     return run
 
 
-def mask_source(derivative: Derivative) -> str:
+def maker(derivative: Derivative, mask: int) -> Callable[..., Any]:
+    """make(args, state) of an in-place op, for the inputs in `mask`."""
+    plan = plan_for(derivative, mask)
+    if plan.make is None:
+        plan.make = _compile(derivative, "make", f" {mask:b}", _make_source(plan), {f"plan_{mask}": plan})
+    return plan.make
+
+
+def compile_record(derivative: Derivative) -> Callable[..., None]:
+    """record(args, result, state) of an op."""
+    count = len(derivative.arguments)
+    if count <= _WRITTEN_OUT and not any(derivative.lists):
+        return _compile_record(derivative, [1, *range((1 << count) - 1, 1, -1)], False)
+    recorders: dict[int, Callable[..., None]] = {}
+
+    def first(mask: int) -> Callable[..., None]:
+        recorders[mask] = _compile_record(derivative, [mask], True)
+        return recorders[mask]
+
+    lines = [_unpacked(derivative), f"mask = {_mask_source(derivative)}",
+             "if mask: (recorders.get(mask) or first(mask))(args, result, state)"]
+    return _compile(derivative, "record", "", _function("record(args, result, state)", lines),
+                    {"recorders": recorders, "first": first})
+
+
+def _compile_record(derivative: Derivative, masks: list[int], known: bool) -> Callable[..., None]:
+    source = _record_source(derivative, masks, known)
+    return _compile(derivative, "record", f" {masks[0]:b}" if known else "", source,
+                    {f"plan_{mask}": derivative.plans[mask] for mask in masks})
+
+
+def _mask_source(derivative: Derivative) -> str:
     """The expression of which inputs among `a0, a1, ...` require grad, one bit each."""
     arguments = derivative.op.schema.arguments
     parts = []
@@ -342,17 +412,3 @@ def mask_of(derivative: Derivative, args: tuple[Any, ...]) -> int:
         elif isinstance(value, Tensor):
             mask |= (value._keys & 1) << position
     return mask
-
-
-def compile_record(derivative: Derivative) -> Callable[..., None]:
-    """record(args, result, state) of an op: finds the plan for the inputs that require grad."""
-    op = derivative.op
-    used = [f"a{i}" if i in derivative.arguments else "_" for i in range(len(op.schema.arguments))]
-    source = (f"def record(args, result, state):\n"
-              f"    {', '.join(used)}, = args\n"
-              f"    mask = {mask_source(derivative)}\n"
-              f"    if mask: (plans.get(mask) or plan_for(derivative, mask)).record(args, result, state)\n")
-    space = {**_NAMES, "plans": derivative.plans, "plan_for": plan_for, "derivative": derivative}
-    exec(compile(source, f"<record {op.name}>", "exec"), space)
-    made: Callable[..., None] = space["record"]
-    return made

@@ -123,7 +123,7 @@ class BackwardCFunction(FunctionCtx):
 class FunctionNode(Node):
     """The node of a custom Function. What it does not know itself, its context does."""
 
-    __slots__ = ("ctx", "devices", "is_tensor", "saved")
+    __slots__ = ("__weakref__", "ctx", "devices", "is_tensor", "saved")
 
     ctx: BackwardCFunction
     # Device of each output, and which arguments of forward were tensors; edges are those of the tensors.

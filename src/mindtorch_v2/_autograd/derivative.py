@@ -19,10 +19,10 @@ Formula = tuple[int, Callable[..., Any], tuple[int, ...]]
 class Plan:
     """For one set of inputs that need a gradient: what to save, and the formulas with the saved values they take.
 
-    `make` and `run` are compiled from that: `run(node, gradients, retain_graph)` gives the inputs' gradients.
+    `run(node, gradients, retain_graph)`, compiled from that, gives the inputs' gradients.
     """
 
-    __slots__ = ("derivative", "formulas", "make", "mask", "parts", "record", "run", "saved")
+    __slots__ = ("derivative", "formulas", "make", "mask", "parts", "run", "saved")
 
     def __init__(self, derivative: Derivative, mask: int, saved: list[tuple[int, int]], formulas: list[Formula]) -> None:
         self.derivative = derivative
@@ -30,9 +30,9 @@ class Plan:
         self.mask = mask
         self.saved = tuple(saved)
         self.formulas = formulas
-        self.record: Callable[..., None]
-        self.make: Callable[..., Any]
         self.run: Callable[..., Any]
+        # Compiled for in-place ops.
+        self.make: Callable[..., Any] | None = None
         # Runs that compute only some of the gradients, for passes that want only some; by mask.
         self.parts: dict[int, Callable[..., Any]] = {}
 
@@ -87,7 +87,7 @@ class Derivative:
             return saved.index(kind)
 
         def slots(function: Callable[..., Any]) -> tuple[int, ...]:
-            return tuple(slot(name) for name in list(inspect.signature(function).parameters)[1:])
+            return tuple(slot(name) for name in _parameters(function)[1:])
 
         if self.joint is not None:
             return Plan(self, mask, saved, [(-1, self.joint, slots(self.joint))])
@@ -106,6 +106,13 @@ class Derivative:
             if name.endswith(suffix) and name[: -len(suffix)] in index:
                 return kind, index[name[: -len(suffix)]]
         raise ValueError(f"{self.op.schema.full_name}: vjp asks for {name!r}, which is neither an argument nor a result")
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    code = getattr(function, "__code__", None)
+    if code is None or code.co_flags & inspect.CO_VARARGS or code.co_kwonlyargcount:
+        return list(inspect.signature(function).parameters)
+    return list(code.co_varnames[: code.co_argcount])
 
 
 def camel(name: str) -> str:

@@ -9,10 +9,13 @@ from heapq import heappop, heappush
 from sys import getrefcount
 from typing import Any
 
+import numpy as np
+
 from .._core.tensor import Tensor
 from .._core.threads import threads
+from .._dispatch import namespace
 from .._dispatch.registry import aten
-from .accumulate import AccumulateGrad
+from .accumulate import HELD_ONCE_MORE, AccumulateGrad, owns_memory
 from .hooks import run_after_hooks, run_before_hooks, run_hooked, run_tensor_hooks
 from .node import Edge, Gradients, Node
 from .reduction import to_form
@@ -115,25 +118,30 @@ class GraphTask:
             if grad is not None:
                 results[position] = None  # so that the buffer is its only holder
                 form = target.inputs
-                held = waiting[1]
-                if form.__class__ is list:
-                    form = form[number]
-                    buffer, place, held = held, number, held[number]
-                else:
+                if form.__class__ is tuple:
                     buffer, place = waiting, 1
+                else:
+                    form, buffer, place = form[number], waiting[1], number
                 array = grad._array
                 if form is not None and (array.shape != form[0] or array.dtype is not form[1]):
                     grad = to_form(node, position, grad, form)
+                held = buffer[place]
                 if held is None:
                     buffer[place] = grad
                 else:
-                    # Every gradient takes its final form before the first addition.
-                    _validate(node, results, position + 1)
-                    # 3: the buffer, `held`, and the argument of getrefcount.
-                    if getrefcount(held) > 3 or self.create_graph or not _is_plain(held) or grad._keys:
-                        buffer[place] = aten.add(held, grad)
+                    if position + 1 < len(results):
+                        _validate(node, results, position + 1)
+                    if getrefcount(held) <= HELD_ONCE_MORE and not self.create_graph and not held._keys \
+                            and held._base is None and held._array.base is None and not grad._keys \
+                            and (held._storage is None or owns_memory(held)):
+                        if namespace.watch:
+                            aten.add_(held, grad)
+                        else:
+                            # Nobody but the buffer has seen this gradient, so nothing but its values need change.
+                            array = held._array
+                            np.add(array, grad._array, array)
                     else:
-                        aten.add_(held, grad)
+                        buffer[place] = aten.add(held, grad)
             if not left:
                 if target.__class__ is AccumulateGrad:
                     self.leaves.append(target)
@@ -164,9 +172,27 @@ def _walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
         return
     while True:
         if node.hooks is None:
-            following = hand_on(node, node.plan.run(node, waiting.pop(), retain))
+            results = node.plan.run(node, waiting.pop(), retain)
         else:
-            following = hand_on(node, run_hooked(node, waiting, node.plan.run, retain))
+            results = run_hooked(node, waiting, node.plan.run, retain)
+        edges = node.edges
+        if len(edges) == 1 and not ready and edges[0] is not None:
+            # The most common step: one gradient for one node that waits for nothing else. `hand_on` would do the same.
+            target = edges[0][0]
+            form = target.inputs
+            waiting = pending[target]
+            if waiting[0] == 1 and waiting[1] is None and target.__class__ is not AccumulateGrad \
+                    and form.__class__ is tuple:
+                grad = results.pop()
+                if grad is not None and (grad._array.shape != form[0] or grad._array.dtype is not form[1]):
+                    grad = to_form(node, 0, grad, form)
+                waiting[1] = grad
+                grad = None
+                node = target
+                del pending[node]
+                continue
+        following = hand_on(node, results)
+        results = None
         if leaves:
             for leaf in leaves:
                 run_leaf(leaf, pending.pop(leaf), create)
@@ -179,15 +205,8 @@ def _walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
         waiting = pending.pop(node)
 
 
-def _is_plain(held: Tensor) -> bool:
-    """Whether a gradient that nobody else holds can be added to in place: dense memory that is its own."""
-    storage = held._storage
-    return held._base is None and not held._keys and held._array.base is None and (
-        storage is None or getrefcount(storage) <= 3)
-
-
 def _validate(node: Node, results: Gradients, start: int) -> None:
-    """Bring the results from `start` on to the form that their receivers take."""
+    """Bring the results from `start` on to the form that their receivers take: all do before the first addition."""
     for position in range(start, len(node.edges)):
         edge, grad = node.edges[position], results[position]
         if edge is not None and grad is not None:

@@ -14,7 +14,7 @@ from .._dispatch import dispatcher, namespace, observer
 from .._dispatch.registry import OpSpec, aten
 from . import graph
 from .accumulate import empty_strided
-from .compiled import mask_of, plan_for
+from .compiled import maker, mask_of
 from .context import FunctionNode
 from .graph import NoDerivative, become_output, derivative_of, fill_results, without_history
 from .node import Edge, Gradients, Node
@@ -71,7 +71,7 @@ def run_in_place(op: OpSpec, args: tuple[Any, ...]) -> Any:
         without_history(dispatcher.execute, (op, args), {})
         derivative.record(args, target, state)
         return target
-    node = plan_for(derivative, mask).make(args, state)
+    node = maker(derivative, mask)(args, state)
     without_history(dispatcher.execute, (op, args), {})
     array = target._array
     node.inputs = (array.shape, array.dtype)

@@ -34,7 +34,7 @@ class Node:
     dtype) if there is one output, else a list of those. Gradients are brought to that form on their way in.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "edges", "hooks", "inputs", "sequence")
+    __slots__ = ("edges", "hooks", "inputs", "sequence")
 
     # What the engine calls: plan.run(node, gradient or list of gradients, retain_graph).
     plan: Any = GeneralPlan
@@ -63,8 +63,8 @@ class Node:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        made: dict[str, Any] = self.__dict__.setdefault("_metadata", {})
-        return made
+        """Whatever anybody wants to keep with a node."""
+        return self.own_hooks().metadata
 
     def _sequence_nr(self) -> int:
         return self.sequence
@@ -91,9 +91,9 @@ class Node:
 
 
 class Hooks:
-    """Hooks of one node. Most nodes have none, so they are kept apart."""
+    """Hooks of one node, and notes about it. Most nodes have none, so they are kept apart."""
 
-    __slots__ = ("after", "before", "post_accumulate", "retain", "tensor")
+    __slots__ = ("after", "before", "metadata", "post_accumulate", "retain", "tensor")
 
     def __init__(self) -> None:
         self.before: HookTable = {}
@@ -103,6 +103,7 @@ class Hooks:
         # output number -> tensor whose gradient is kept
         self.retain: dict[int, weakref.ref[Tensor]] = {}
         self.post_accumulate: HookTable = {}
+        self.metadata: dict[str, Any] = {}
 
 
 class Handle:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._core.keys import AUTOGRAD
-from .._core.storage import Storage
+from .._core.storage import Storage, owner_of
 from .._core.tensor import Tensor, make_alias, storage_of
 from .._core.threads import threads
 from .node import Edge, Node
@@ -63,25 +63,18 @@ def unpack_saved(node: Node, value: Any, version: int) -> Tensor:
 
 def unpack_result(node: Node, number: int, array: Any, storage: Storage | None, version: int, keys: int) -> Tensor:
     """The node's own result number `number` as a tensor again, tied to the node while a graph is being made."""
-    if array.__class__ is Packed:
-        tensor: Tensor = array.get()
+    if storage is None:
+        tensor: Tensor = array.get()  # a Packed
     else:
-        assert storage is not None
-        tensor = as_result(array, storage, keys)
+        tensor = _new(Tensor)
+        tensor._array = array
+        tensor._keys = keys
+        tensor._storage = storage
+        tensor._base = None
         if storage.version != version:
             raise RuntimeError(modified_message(tensor, version, node, number))
     if threads.state.grad_enabled:
         _tie(tensor, node, number)
-    return tensor
-
-
-def as_result(array: Any, storage: Storage, keys: int) -> Tensor:
-    """A tensor of the parts that a node keeps of a result."""
-    tensor = _new(Tensor)
-    tensor._array = array
-    tensor._keys = keys
-    tensor._storage = storage
-    tensor._base = None
     return tensor
 
 
@@ -117,6 +110,18 @@ def result_parts(tensor: Tensor) -> tuple[Any, Storage, int, int]:
     """How a node keeps a result of its own op."""
     storage = storage_of(tensor)
     return tensor._array, storage, storage.version, tensor._keys & ~AUTOGRAD
+
+
+def fresh_storage(tensor: Tensor) -> Storage:
+    """As storage_of, for a tensor known to have no storage yet. Every node that saves its result makes one, so it is short."""
+    array = tensor._array
+    storage = _new(Storage)
+    storage.owner = array if array.base is None else owner_of(array)
+    storage.version = 0
+    storage.external = False
+    storage.device = "cpu"
+    tensor._storage = storage
+    return storage
 
 
 def modified_message(tensor: Tensor, version: int, maker: Node | None, output_nr: int) -> str:

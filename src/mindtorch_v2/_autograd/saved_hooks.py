@@ -12,9 +12,9 @@ from .._core.threads import threads
 from .._dispatch.registry import aten
 from .context import FunctionNode
 from .derivative import ARG, RESULT
-from .graph import OpNode, watch_nodes
+from .graph import OpNode, watch_nodes, without_history
 from .node import Node
-from .saved import PACKED, Packed, as_result
+from .saved import PACKED, Packed, unpack_result
 
 # Messages of the disable_saved_tensors_hooks blocks that are open, by thread.
 _disabled: dict[int, list[str]] = {}
@@ -118,7 +118,7 @@ def pack_saved(node: Node) -> None:
         if node.plan.saved:
             node.saved = _packed_slots(node, pair)
     elif isinstance(node, FunctionNode):
-        node.saved = tuple(_packed_result(kept, pair) if len(kept) == 5 else _packed_pair(kept, pair)
+        node.saved = tuple(_packed_result(node, kept, pair) if len(kept) == 5 else _packed_pair(kept, pair)
                            for kept in node.saved or ())
 
 
@@ -127,7 +127,7 @@ def _packed_slots(node: OpNode, pair: Any) -> tuple[Any, ...]:
     values: list[Any] = []
     for kind, index, held in node.slots():
         if kind == RESULT:
-            values += _packed_result((index, *held), pair)[1:]
+            values += _packed_result(node, (index, *held), pair)[1:]
         elif kind == ARG and arguments[index].is_tensor:
             values += _packed_pair(held, pair)
         elif kind == ARG and arguments[index].is_tensor_list and held[0] is not None:
@@ -145,6 +145,7 @@ def _packed_pair(kept: tuple[Any, Any], pair: Any) -> tuple[Any, Any]:
     return Packed(make_alias(value._array, value), pair, edge), PACKED
 
 
-def _packed_result(kept: tuple[Any, ...], pair: Any) -> tuple[Any, ...]:
-    number, array, storage, _, keys = kept
-    return number, Packed(as_result(array, storage, keys), pair, None), None, PACKED, 0
+def _packed_result(node: Node, kept: tuple[Any, ...], pair: Any) -> tuple[Any, ...]:
+    number, array, storage, version, keys = kept
+    alias = without_history(unpack_result, (node, number, array, storage, version, keys), {})
+    return number, Packed(alias, pair, None), None, PACKED, 0

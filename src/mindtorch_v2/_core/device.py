@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable
 from operator import index as as_int
 from typing import Any, NoReturn
 
@@ -100,12 +101,14 @@ class device:
     def __enter__(self) -> device:
         _default.outer.append(_default.device)
         _default.device = self
+        _tell()
         return self
 
     def __exit__(self, *exc: object) -> None:
         if not _default.outer:
             raise RuntimeError("trying to pop from empty mode stack")
         _default.device = _default.outer.pop()
+        _tell()
 
 
 def _intern(type: str, index: int | None) -> device:
@@ -186,6 +189,21 @@ class _Default(threading.local):
 _default = _Default()
 _CPU = device("cpu")
 
+# Called when this thread's default changes, with the device if it is not the CPU, else None.
+on_default_change: list[Callable[[device | None], None]] = []
+
+
+def _tell() -> None:
+    other = default_elsewhere()
+    for told in on_default_change:
+        told(other)
+
+
+def default_elsewhere() -> device | None:
+    """The default device of this thread, or None if that is the CPU."""
+    default = _default.device
+    return None if default is None or default.type == "cpu" else default
+
 
 def get_default_device() -> device:
     """Where tensors go that are made without `device=`."""
@@ -198,3 +216,4 @@ _as_device = device
 def set_default_device(device: Any) -> None:
     """Send tensors made without `device=` to `device` in this thread; None means the CPU again."""
     _default.device = None if device is None else _as_device(device)
+    _tell()

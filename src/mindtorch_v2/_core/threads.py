@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ class ThreadState:
     """The state of one thread. Ops read it only when something unusual is going on, so it stays plain."""
 
     __slots__ = (
+        "__weakref__",
         "autocast",
         "detail",
         "extend",
@@ -41,11 +43,24 @@ class ThreadState:
         self.saved_tensor_hooks: list[Any] = []
 
 
+# Called with the new state, on its own thread, whenever a thread gets one.
+started: list[Callable[[ThreadState], None]] = []
+_alive: weakref.WeakSet[ThreadState] = weakref.WeakSet()
+
+
+def states() -> list[ThreadState]:
+    """The states of all threads that have one and still run."""
+    return list(_alive)
+
+
 class _Threads(threading.local):
     """`threads.state` is the calling thread's ThreadState; threading.local runs __init__ once per thread."""
 
     def __init__(self) -> None:
         self.state = ThreadState()
+        _alive.add(self.state)
+        for begin in list(started):
+            begin(self.state)
 
 
 threads = _Threads()

@@ -249,6 +249,9 @@ def dispatch_with_keyset(keyset: int, name: str, *args: Any, **kwargs: Any) -> A
 def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
     """What an entry does when its short path failed: a tensor argument was no tensor, or NumPy complained."""
     if isinstance(error, AttributeError):
+        handled = namespace.call_overloaded(op, args)  # type: ignore[attr-defined]
+        if handled is not NotImplemented:
+            return handled
         if op.composite:
             check_tensor_arguments(op, args)
             raise error

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._core.keys import AUTOGRAD, PYTHON
+from .._core.device import default_elsewhere, on_default_change
+from .._core.device import device as Device
+from .._core.keys import AUTOGRAD, BATCHED, PYTHON
 from .._core.tensor import Tensor, storage_of
 from .._core.threads import threads
 from . import dispatcher, namespace, observer
@@ -39,7 +41,7 @@ class TorchFunctionMode(Mode):
         raise NotImplementedError
 
     def run(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
-        positional, keywords = _arguments(op, args)
+        positional, keywords = call_arguments(op, args)
         assert op.packet is not None
         return self.__torch_function__(op.packet.function, subclass_types(args), positional, keywords)
 
@@ -53,12 +55,38 @@ class TorchDispatchMode(Mode):
     def run(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
         if op.composite and not op.below_autograd:
             return run_composed(self, op, args)
-        positional, keywords = _arguments(op, args)
+        positional, keywords = call_arguments(op, args)
         result = namespace.below_autograd(
             self.__torch_dispatch__, overload_of(op), subclass_types(args), positional, keywords)
         if dispatcher.keys_of(args) & AUTOGRAD and not op.schema.mutates:
             namespace.attach(op, args, result)
         return result
+
+
+class _DefaultDevice(Mode):
+    """While a thread's default device is not the CPU: factories that were told no device get that one."""
+
+    def run(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
+        default = default_elsewhere()
+        if default is not None:
+            arguments = op.schema.arguments
+            made = [i for i, a in enumerate(arguments) if a.type_text == "Device?" and args[i] is None]
+            if made and not any(a.is_tensor or a.is_tensor_list for a in arguments):
+                args = (*args[:made[0]], default, *args[made[0] + 1:])
+        if op.composite and not op.below_autograd:
+            return run_composed(self, op, args)
+        return proceed(op, args)
+
+    def follow(self, default: Device | None) -> None:
+        """Take part in this thread's ops exactly while there is something to fill in."""
+        modes = threads.state.modes
+        if default is None and self in modes:
+            self.__exit__()
+        elif default is not None and self not in modes:
+            self.__enter__()
+
+
+on_default_change.append(_DefaultDevice().follow)
 
 
 def subclass_types(args: Any) -> list[type]:
@@ -79,7 +107,7 @@ def subclass_types(args: Any) -> list[type]:
     return found
 
 
-def _arguments(op: OpSpec, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def call_arguments(op: OpSpec, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Positional and keyword arguments of a call, defaults left out."""
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
@@ -121,10 +149,43 @@ def run_composed(mode: Any, op: OpSpec, args: tuple[Any, ...]) -> Any:
         modes.remove(mode)
 
 
+def proceed(op: OpSpec, args: tuple[Any, ...]) -> Any:
+    """What happens to an op that a mode lets pass: the next mode, or the kernel. The op's record has begun already."""
+    if threads.state.modes:
+        return run_modes(op, args)
+    return namespace.run_kernel(op, args)  # type: ignore[attr-defined]
+
+
+def call_overloaded(op: OpSpec, args: tuple[Any, ...]) -> Any:
+    """Ask arguments that are no tensors but have `__torch_function__` to handle the call; NotImplemented if there are none."""
+    kinds = list(dict.fromkeys(type(a) for a in _flat(args)
+                               if not isinstance(a, Tensor) and hasattr(type(a), "__torch_function__")))
+    if not kinds:
+        return NotImplemented
+    positional, keywords = call_arguments(op, args)
+    for kind in kinds:
+        assert op.packet is not None
+        result = kind.__torch_function__(op.packet.function, tuple(kinds), positional, keywords)  # type: ignore[attr-defined]
+        if result is not NotImplemented:
+            return result
+    raise TypeError(f"Multiple dispatch failed for 'torch.{op.schema.name}'; all __torch_function__ handlers returned "
+                    f"NotImplemented:\n\n  - {kinds}")
+
+
+def _flat(values: Any) -> Any:
+    for value in values:
+        if type(value) in (list, tuple):
+            yield from _flat(value)
+        else:
+            yield value
+
+
 def call_subclass(op: OpSpec, args: tuple[Any, ...]) -> Any:
     """Ask the subclasses among the arguments, in torch's order, to handle the call."""
+    if dispatcher.keys_of(args) & BATCHED:
+        return namespace.run_batched(op, args)  # type: ignore[attr-defined]
     types = subclass_types(args)
-    positional, keywords = _arguments(op, args)
+    positional, keywords = call_arguments(op, args)
     handlers = [kind.__torch_function__ for kind in types]  # type: ignore[attr-defined]
     own = [handler for handler in handlers if getattr(handler, "__func__", handler) is not _plain_torch_function]
     if not own and any(hasattr(kind, "__torch_dispatch__") for kind in types):
@@ -225,4 +286,5 @@ def python_key(cls: type) -> int:
 
 
 namespace.run_modes = run_modes
+namespace.call_overloaded = call_overloaded  # type: ignore[attr-defined]
 namespace.call_subclass = call_subclass

@@ -33,9 +33,13 @@ def _is_list_of(value: Any, check: Callable[[Any], bool]) -> bool:
     return isinstance(value, list | tuple) and all(map(check, value))
 
 
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor) or hasattr(type(value), "__torch_function__")
+
+
 _CHECKS: dict[str, Callable[[Any], bool]] = {
-    "Tensor": lambda v: isinstance(v, Tensor),
-    "Tensor[]": lambda v: _is_list_of(v, lambda i: isinstance(i, Tensor)),
+    "Tensor": _is_tensor,
+    "Tensor[]": lambda v: _is_list_of(v, _is_tensor),
     "Tensor?[]": lambda v: _is_list_of(v, lambda i: i is None or isinstance(i, Tensor)),
     "int": _is_integer,
     "float": lambda v: isinstance(v, (int, float, np.number)) and not isinstance(v, bool),
@@ -56,7 +60,7 @@ def accepts(spec: OpSpec, argument: Argument, value: Any) -> bool:
         return argument.optional
     kind = argument.type_text.removesuffix("?")
     if argument.is_tensor and argument.name in spec.promoted and argument.name != "self":
-        return isinstance(value, (Tensor, *_NUMBERS))
+        return isinstance(value, _NUMBERS) or _is_tensor(value)
     if kind.startswith("int["):
         return _is_list_of(value, _is_integer) or kind != "int[]" and _is_integer(value)
     if kind.startswith(("float[", "Scalar[", "bool[")):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from .._dispatch.registry import OpSpec, aten, composite, packets
 from . import activation, compare, pointwise, powers, rounding, special  # noqa: F401  the ops that get a second name
 
@@ -18,20 +21,37 @@ _NAMES = {
 }
 
 
+def _forward(spec: OpSpec) -> Callable[..., Any]:
+    """Tensor code that calls an op with the same arguments."""
+    keywords = tuple(a.python_name for a in spec.schema.arguments if a.keyword_only)
+    positional = len(spec.schema.arguments) - len(keywords)
+
+    def body(*args: Any) -> Any:
+        return spec(*args[:positional], **dict(zip(keywords, args[positional:], strict=True)))
+
+    return body
+
+
 def _declare(name: str, spec: OpSpec) -> None:
-    arguments = spec.schema.arguments
-    keywords = tuple(a.python_name for a in arguments if a.keyword_only)
-    positional = len(arguments) - len(keywords)
-
-    def body(*args):
-        return spec.call(*args[:positional], **dict(zip(keywords, args[positional:], strict=True)))
-
-    composite(name + spec.schema.text[len(spec.schema.name):], body, samples=spec.samples)
+    composite(name + spec.schema.text[len(spec.schema.name):], _forward(spec), samples=spec.samples)
 
 
 def _declare_all(name: str, first: str) -> None:
     for spec in list(packets[first]):
+        if spec.schema.overload == "Scalar":
+            continue
         _declare(name, spec)
+        if len(spec.promoted) == 2 and all(a.is_tensor for a in spec.schema.arguments[:2]):
+            _declare_with_number(name, spec)
+
+
+def _declare_with_number(name: str, spec: OpSpec) -> None:
+    """The same for a number in place of the second tensor, which only kernels take under one declaration."""
+    head, _, rest = spec.schema.text.partition("(")
+    overload = head.partition(".")[2].replace("Tensor", "Scalar") or "Scalar"
+    arguments = rest.replace(f"Tensor {spec.schema.arguments[1].name}", f"Scalar {spec.schema.arguments[1].name}", 1)
+    composite(f"{name}.{overload}({arguments}", _forward(spec), samples=lambda make: [(make(3, 4), 0.5)]
+              if not any(a.keyword_only for a in spec.schema.arguments) else [])
 
 
 for _second, _first in _NAMES.items():

@@ -49,7 +49,8 @@ def contiguous(self, memory_format):
     return aten.clone(self, memory_format=memory_format or contiguous_format)
 
 
-@op("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)")
+@op("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
+    node="torch::autograd::CopyBackwards")
 def copy_(self, src, non_blocking):
     try:
         if src.dtype.kind == "c" and self.dtype.kind != "c":
@@ -78,7 +79,7 @@ copy.vjp(self=lambda g: aten.zeros_like(g), src=lambda g: g)
 # ---------------------------------------------------------------- filling
 
 
-@op("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)")
+@op("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", node="FillBackward2")
 def fill_(self, value):
     try:
         self.fill(value)
@@ -102,7 +103,7 @@ def _fill_checked(array, value):
 fill_.vjp(self=lambda g: aten.zeros_like(g))
 
 
-@op("fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)")
+@op("fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", node="FillBackward3")
 def fill_tensor(self, value):
     if value.ndim:
         raise RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with "
@@ -123,7 +124,8 @@ op("fill.Scalar(Tensor self, Scalar value) -> Tensor", _filled_copy, shape=like_
    samples=lambda make: [(make(3, 4), 0.5)]).vjp(self=lambda g: aten.zeros_like(g))
 
 
-@op("fill.Tensor(Tensor self, Tensor value) -> Tensor", shape=like_first, samples=lambda make: [(make(3, 4), make())])
+@op("fill.Tensor(Tensor self, Tensor value) -> Tensor", shape=like_first, node="FillBackward1",
+    samples=lambda make: [(make(3, 4), make())])
 def fill_with_tensor(self, value):
     made = like(self, self.dtype)
     fill_tensor.kernel(made, value)

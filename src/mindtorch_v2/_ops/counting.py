@@ -30,7 +30,9 @@ op("count_nonzero.dim_IntList(Tensor self, int[1] dim) -> Tensor",
 def bincount(self, weights, minlength):
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
-    if self.ndim != 1 or self.dtype.kind not in "iu" or self.size and self.min() < 0:
+    if self.dtype.kind not in "iu":
+        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{dt.from_numpy(self.dtype).scalar_name}'")
+    if self.ndim != 1 or self.size and self.min() < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights.shape != self.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")

@@ -66,14 +66,14 @@ def _col2im_sizes(shape, output_size_, kernel_size, dilation, padding, stride):
                            f"dimensions for input, but got: {list(shape)}")
     area = math.prod(kernel_size)
     if shape[-2] % area:
-        raise RuntimeError("Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
-                           f"input.size(1)={shape[-2]} and kernel_size={tuple(kernel_size)}.")
+        raise RuntimeError("Expected size of input's dimension 1 to be divisible by the product of kernel_size, but "
+                           f"got input.size(1)={shape[-2]} and kernel_size={tuple(kernel_size)}.")
     out = output_size(tuple(output_size_), tuple(kernel_size), tuple(stride), tuple(padding), tuple(dilation))
     if math.prod(out) != shape[-1]:
         raise RuntimeError(f"Given output_size={tuple(output_size_)}, kernel_size={tuple(kernel_size)}, "
-                           f"dilation={tuple(dilation)}, padding={tuple(padding)}, stride={tuple(stride)}, expected size "
-                           f"of input's dimension 2 to match the calculated number of sliding blocks {out[0]} * {out[1]} "
-                           f"= {math.prod(out)}, but got input.size(2)={shape[-1]}.")
+                           f"dilation={tuple(dilation)}, padding={tuple(padding)}, stride={tuple(stride)}, expected "
+                           "size of input's dimension 2 to match the calculated number of sliding blocks "
+                           f"{out[0]} * {out[1]} = {math.prod(out)}, but got input.size(2)={shape[-1]}.")
     return (shape[0] if len(shape) == 3 else 1), shape[-2] // area, out
 
 
@@ -160,7 +160,8 @@ def _channel_shuffled(self, groups):
     if groups <= 0:
         raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
     if channels % groups:
-        raise RuntimeError(f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups.")
+        raise RuntimeError(f"Number of channels must be divisible by groups. Got {channels} channels and {groups} "
+                           "groups.")
     split = self.reshape(self.shape[0], groups, channels // groups, *self.shape[2:])
     return split.swapaxes(1, 2).copy("C").reshape(self.shape)
 

@@ -10,9 +10,11 @@ import numpy as np
 
 from .._autograd.graph import require_grad
 from .._core import dtype as dt
+from .._core.device import default_elsewhere
 from .._core.device import device as Device
 from .._core.keys import AUTOGRAD
 from .._core.tensor import Tensor, make_external
+from .._dispatch import namespace
 from .._dispatch.registry import aten
 
 _PLAIN = frozenset((bool, int, float, complex))
@@ -210,9 +212,16 @@ def _check_pinned(pin_memory: bool) -> None:
 
 def _from_python(data: Any, dtype: dt.dtype | None, device: Any) -> Tensor:
     array = array_of(data, dtype)
-    made = aten.empty(array.shape, dtype=dt.from_numpy(array.dtype))
+    made = aten.empty(array.shape, dtype=dt.from_numpy(array.dtype), device="cpu")
     made._array[...] = array
     return aten.to(made, dtype=dtype, device=device)
+
+
+def _device(device: Any) -> Any:
+    """Where a new tensor goes: None means the CPU. A default device is a reason to watch, so most calls never ask for it."""
+    if device is not None:
+        return Device(device)
+    return default_elsewhere() if namespace.watch else None
 
 
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
@@ -220,8 +229,8 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     """A new tensor with a copy of `data`: a number, nested sequences, an array or a tensor."""
     if dtype.__class__ is not dt.dtype:
         dtype = as_dtype(dtype, "tensor")
-    if device is not None:
-        device = Device(device)
+    if device is not None or namespace.watch:
+        device = _device(device)
     if pin_memory:
         _check_pinned(pin_memory)
     if isinstance(data, Tensor):
@@ -239,7 +248,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """`data` as a tensor that shares its memory where that is possible."""
     dtype = as_dtype(dtype, "as_tensor")
-    device = None if device is None else Device(device)
+    device = _device(device)
     if isinstance(data, Tensor):
         return data if dtype is None and device is None else aten.to(data, dtype=dtype, device=device)
     if isinstance(data, np.ndarray):
@@ -308,7 +317,7 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
             requires_grad: bool = False) -> Tensor:
     """`obj` as a tensor; `copy=True` always copies, `copy=False` never."""
     kind = as_dtype(dtype, "asarray")
-    where = None if device is None else Device(device)
+    where = _device(device)
     if isinstance(obj, Tensor):
         source = obj
     elif isinstance(obj, np.ndarray | np.generic):

@@ -1,4 +1,4 @@
-"""Reading and writing at integer or boolean positions: index, index_put, index_select, index_add, take, nonzero."""
+"""Reading and writing at integer or boolean positions: index, index_put, index_select, index_add, take, put."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first, normal_dim
 from .copy import dense_copy
+from .scatter import extremes
 
 _INT64 = np.dtype(np.int64)
 _INT32 = np.dtype(np.int32)
@@ -74,8 +75,7 @@ def _c_order(array):
 @op("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
     samples=lambda make: [(make(3, 4), [make.ints(3, 5)]), (make(3, 4), [None, make.ints(4, 2, 2)]),
                           (make(3, 4), [make.ints(3, 2), make.ints(4, 2)]), (make(3, 4), [make.bools(3, 4)])],
-    shape=lambda self, indices: (_indexed_shape(self._array, [None if i is None else i._array for i in indices]),
-                                 self._array.dtype))
+    shape=lambda self, indices: (_indexed_shape(self._array, [_any_index(i) for i in indices]), self._array.dtype))
 def index(self, indices):
     try:
         if len(indices) == 1:
@@ -96,9 +96,16 @@ def index(self, indices):
 
 def _indexed_shape(array, indices):
     """The shape of array[indices], worked out without touching the data."""
-    key = _as_key(array.shape, indices)
-    probe = np.lib.stride_tricks.as_strided(np.zeros((), np.bool_), array.shape, (0,) * array.ndim)
-    return probe[key].shape
+    probe = np.ndarray(array.shape, np.bool_, np.zeros(1, np.bool_), 0, (0,) * array.ndim)
+    return probe[_as_key(array.shape, indices)].shape
+
+
+def _any_index(index):
+    """An index of the same shape as one whose values are not known."""
+    if index is not None and index._array.dtype in (_BOOL, _UINT8):
+        raise NotImplementedError("the shape of a tensor indexed with a mask depends on the mask's values, which meta "
+                                  "tensors do not have")
+    return None if index is None else np.zeros(index._array.shape, _INT64)
 
 
 index.vjp(self=lambda g, self_shape, indices:
@@ -193,13 +200,13 @@ index_put_impl_.vjp(self=_index_put_self_grad, values=lambda g, indices: aten.in
 # ---------------------------------------------------------------- along one dim
 
 
-def check_index(index, name, index_name="index"):
+def check_index(index, name):
     """A 1-d (or 0-d) int index for one dim, as the index_* ops want it."""
     if index.ndim > 1:
-        raise RuntimeError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
-                           f"{_name(index)} and size: {list(index.shape)}")
-    if index.dtype is not _INT64 and index.dtype != _INT64 and index.dtype != _INT32:
-        raise RuntimeError(f"{name}(): Expected dtype int32 or int64 for {index_name}, but got: {_name(index)}")
+        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
+                         f"{_name(index)} and size: {list(index.shape)}")
+    if index.dtype is not _INT64 and index.dtype not in (_INT64, _INT32):
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: {_name(index)}")
 
 
 def _index_select_shape(self, dim, index):
@@ -247,21 +254,13 @@ def at_dim(dim, index):
     return (slice(None),) * dim + (index,)
 
 
-def _check_source(self, dim, index, source, name):
-    if self.dtype != source.dtype:
-        raise RuntimeError(f"{name}(): self and source expected to have the same dtype, but got (self) "
-                           f"{_name(self)} and (source) {_name(source)}")
-    count = index.size
-    have = source.shape[dim] if source.ndim else 1
-    if have != count:
-        raise IndexError(f"{name}(): Number of indices ({count}) should be equal to source.size(dim) ({have})")
-    expected = list(self.shape)
-    if expected:
-        expected[dim] = count
-    if list(source.shape) != expected and (source.ndim or expected not in ([], [1])):
-        raise RuntimeError(f"{name}(): Source/destination tensor must have same slice shapes. Destination slice shape: "
-                           f"{[n for i, n in enumerate(self.shape) if i != dim]} at dimension {dim} and source slice "
-                           f"shape: {[n for i, n in enumerate(source.shape) if i != dim]} at dimension {dim}.")
+def _others(array, dim):
+    """The sizes of all dims but one."""
+    return [n for d, n in enumerate(array.shape) if d != dim]
+
+
+def _size(array, dim):
+    return array.shape[dim] if array.ndim else 1
 
 
 @op("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", inplace=True,
@@ -270,36 +269,42 @@ def _check_source(self, dim, index, source, name):
 def index_add(self, dim, index, source, alpha, out=None):
     check_index(index, "index_add")
     dim = normal_dim(dim, self.ndim)
-    _check_source(self, dim, index, source, "index_add")
+    if self.dtype != source.dtype:
+        raise RuntimeError(f"index_add_(): self ({_name(self)}) and source ({_name(source)}) must have the same scalar "
+                           "type")
+    if _size(source, dim) != index.size:
+        raise RuntimeError(f"index_add_(): Number of indices ({index.size}) should be equal to source.size(dim): "
+                           f"({_size(source, dim)}), for dim: {dim}")
+    if _others(self, dim) != _others(source, dim):
+        raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+                           f"self.shape = {list(self.shape)} source.shape = {list(source.shape)}")
     if out is None:
         out = self.copy("C")
-    if index.size and index.item(index.argmin()) < 0:
-        raise IndexError("index out of range in self")
+    low, high = extremes(index) if index.size else (0, -1)
+    if low < 0 or high >= _size(self, dim):
+        raise RuntimeError(f"index {low if low < 0 else high} is out of bounds for dimension {dim} with size "
+                           f"{_size(self, dim)}")
     target, places = out.reshape(1) if not out.ndim else out, index.reshape(-1)
     added = source.reshape(1) if not source.ndim else source
     if alpha != 1:
         added = np.multiply(added, alpha, dtype=added.dtype, casting="unsafe")
     # The dim comes first, so that whole rows are added.
-    try:
-        _add_at(target.swapaxes(0, dim), (places,), added.swapaxes(0, dim))
-    except IndexError:
-        raise IndexError("index out of range in self") from None
+    _add_at(target.swapaxes(0, dim), (places,), added.swapaxes(0, dim))
     return out
 
 
-def _like_source(g, dim, index, source_shape):
-    made = aten.index_select(g, dim, index)
-    return aten.expand(made, source_shape) if len(source_shape) == made._array.ndim else aten.view(made, source_shape)
+def _source_grad(g, dim, index, source):
+    if source._array.ndim:
+        return aten.expand_as(aten.index_select(g, dim, index), source)
+    return aten.squeeze(aten.index_select(g, dim, index))
 
 
-@index_add.vjp
-def _(g, dim, index, source_shape, alpha, needs):
-    source = None
-    if needs[2]:
-        source = _like_source(g, dim, index, source_shape)
-        if alpha != 1:
-            source = source * alpha
-    return g, None, source
+def _added_grad(g, dim, index, source, alpha):
+    made = _source_grad(g, dim, index, source)
+    return made if alpha == 1 else made * alpha
+
+
+index_add.vjp(self=lambda g: g, source=_added_grad)
 
 
 @op("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", inplace=True, shape=like_first,
@@ -307,19 +312,28 @@ def _(g, dim, index, source_shape, alpha, needs):
 def index_copy(self, dim, index, source, out=None):
     check_index(index, "index_copy_")
     dim = normal_dim(dim, self.ndim)
-    _check_source(self, dim, index, source, "index_copy_")
+    if self.dtype != source.dtype:
+        raise RuntimeError("index_copy_(): self and source expected to have the same dtype, but got (self) "
+                           f"{_name(self)} and (source) {_name(source)}")
+    if _size(source, dim) != index.size:
+        raise IndexError(f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) "
+                         f"({_size(source, dim)})")
+    if _others(self, dim) != _others(source, dim):
+        raise RuntimeError("index_copy_(): Source/destination tensor must have same slice shapes. Destination slice "
+                           f"shape: {' '.join(map(str, _others(self, dim)))} at dimension {dim} and source slice "
+                           f"shape: {' '.join(map(str, _others(source, dim)))} at dimension {dim}.")
     if out is None:
         out = self.copy("C")
     target = out if out.ndim else out.reshape(1)
     try:
         target[at_dim(dim, index.reshape(-1))] = source
     except IndexError as error:
-        raise index_error(error, out, [index]) from None
+        raise IndexError(f"index_copy_(): {str(error).replace('for axis', 'for dimension')}") from None
     return out
 
 
 index_copy.vjp(self=lambda g, dim, index: aten.index_fill(g, dim, index, 0),
-               source=lambda g, dim, index, source_shape: _like_source(g, dim, index, source_shape))
+               source=_source_grad)
 
 
 def _fill_index(self, dim, index, value, out):
@@ -347,7 +361,7 @@ def index_fill_tensor(self, dim, index, value, out=None):
 
 
 index_fill_tensor.vjp(self=lambda g, dim, index: aten.index_fill(g, dim, index, 0),
-                      value=lambda g, dim, index: aten.sum(aten.index_select(g, dim, index)))
+                      value=lambda g, dim, index: aten.sum(aten.index_select(g, dim, aten._unique(index)[0])))
 
 
 @op("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", inplace=True, shape=like_first,
@@ -367,6 +381,11 @@ def _check_long(index, name):
         raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {_name(index)}")
 
 
+def _take_error(error, array):
+    return IndexError(f"out of range: tried to access index {str(error).split()[1]} on a tensor of {array.size} "
+                      "elements.")
+
+
 @op("take(Tensor self, Tensor index) -> Tensor", shape=lambda self, index: (index._array.shape, self._array.dtype),
     samples=lambda make: [(make(3, 4), make.ints(12, 2, 3))])
 def take(self, index):
@@ -376,8 +395,7 @@ def take(self, index):
     try:
         return self.take(index)
     except IndexError as error:
-        raise IndexError(f"out of range: tried to access {str(error).split()[1]} on a tensor of "
-                         f"{self.size} elements.") from None
+        raise _take_error(error, self) from None
 
 
 take.vjp(self=lambda g, self, index: aten.put_(aten.zeros_like(self), index, g, True))
@@ -392,7 +410,7 @@ def put(self, index, source, accumulate, out=None):
         raise RuntimeError(f"put_(): self and source expected to have the same dtype, but got self.dtype = "
                            f"{_name(self)} and source.dtype = {_name(source)}")
     if index.size != source.size:
-        raise RuntimeError(f"put_(): Expected source and index to have the same number of elements, but got "
+        raise IndexError(f"put_(): Expected source and index to have the same number of elements, but got "
                            f"source.numel() = {source.size}, index.numel() = {index.size}")
     if out is None:
         out = dense_copy(self)
@@ -404,8 +422,7 @@ def put(self, index, source, accumulate, out=None):
         else:
             flat[places] = values
     except IndexError as error:
-        raise IndexError(f"out of range: tried to access {str(error).split()[1]} on a tensor of {out.size} elements."
-                         ) from None
+        raise _take_error(error, out) from None
     if not out.flags.c_contiguous:
         out[...] = flat.reshape(out.shape)
     return out
@@ -414,30 +431,3 @@ def put(self, index, source, accumulate, out=None):
 put.vjp(self=lambda g, index, source, accumulate:
         g if accumulate else aten.put(g, index, aten.zeros_like(source), False),
         source=lambda g, index, source_shape: aten.reshape(aten.take(g, index), source_shape))
-
-
-# ---------------------------------------------------------------- where something is true
-
-
-@op("nonzero(Tensor self) -> Tensor", nondiff=True, samples=lambda make: [(make.bools(3, 4),)])
-def nonzero(self):
-    if not self.ndim:
-        return np.zeros((int(bool(self)), 0), _INT64)
-    # One row of positions per dim, seen the other way round: columns are contiguous, as torch has them.
-    return np.array(self.nonzero()).T
-
-
-composite("nonzero_numpy(Tensor self) -> Tensor[]",
-          lambda self: aten.unbind(aten.nonzero(self if self._array.ndim else aten.unsqueeze(self, 0)), 1))
-composite("argwhere(Tensor self) -> Tensor", lambda self: aten.nonzero(self))
-
-
-@op("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", nondiff=True,
-    samples=lambda make: [(make.bools(3, 4), {"size": 3})])
-def nonzero_static(self, size, fill_value):
-    if size < 0:
-        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
-    found = nonzero.kernel(self)[:size]
-    made = np.full((size, self.ndim), fill_value, _INT64)
-    made[:len(found)] = found
-    return made

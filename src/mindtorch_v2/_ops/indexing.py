@@ -47,7 +47,11 @@ def _sequence_tensor(index: Any) -> Tensor:
     made = np.asarray([item._array if isinstance(item, Tensor) else item for item in index])
     if made.dtype == object:
         raise TypeError(f"new(): invalid data type '{type(index[0]).__name__}'")
-    return make_tensor(made if made.size else made.astype(np.int64))
+    if not made.size:
+        made = made.astype(np.int64)
+    new = aten.empty(made.shape, dtype=dt.from_numpy(made.dtype))
+    new._array[...] = made
+    return aten.lift_fresh(aten.to(new, dtype=new.dtype))
 
 
 def _is_mask(array: np.ndarray) -> bool:

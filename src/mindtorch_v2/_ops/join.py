@@ -42,10 +42,10 @@ def _cat_error(arrays, dim):
         if array.ndim != first.ndim:
             return RuntimeError(f"Tensors must have same number of dimensions: got {first.ndim} and {array.ndim}")
         for d in range(first.ndim):
-            if d != dim % first.ndim and array.shape[d] != first.shape[d]:
-                return RuntimeError(f"Sizes of tensors must match except in dimension {dim % first.ndim}. Expected size "
-                                    f"{first.shape[d]} but got size {array.shape[d]} for tensor number {position} in the "
-                                    "list.")
+            if d != dim and array.shape[d] != first.shape[d]:
+                return RuntimeError(f"Sizes of tensors must match except in dimension {dim}. Expected size "
+                                    f"{first.shape[d]} but got size {array.shape[d]} for tensor number {position} in "
+                                    "the list.")
     return None
 
 
@@ -256,7 +256,7 @@ def _meshgrid(tensors, indexing):
             raise RuntimeError("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got a tensor with "
                                f"{t._array.ndim} dimensions")
         if t._array.dtype != tensors[0]._array.dtype:
-            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     # The dim along which each tensor varies; "xy" has the first two the other way round.
     order = list(range(len(tensors)))
     if indexing == "xy" and len(order) > 1:
@@ -365,7 +365,8 @@ block_diag.vjp(tensors=lambda g, tensors_shape: _block_grads(g, tensors_shape))
 _variadic("block_diag", lambda tensors: aten.block_diag(tensors))
 
 
-@composite("kron(Tensor self, Tensor other) -> Tensor", samples=lambda make: [(make(2, 3), make(2, 2)), (make(3), make(2, 2))])
+@composite("kron(Tensor self, Tensor other) -> Tensor",
+           samples=lambda make: [(make(2, 3), make(2, 2)), (make(3), make(2, 2))])
 def kron(self, other):
     ndim = max(self._array.ndim, other._array.ndim)
     own, its = ((1,) * (ndim - t._array.ndim) + t._array.shape for t in (self, other))

@@ -26,16 +26,15 @@ def _construct(dtype: dt.dtype, args: tuple[Any, ...], device: Any) -> Tensor:
     if len(args) == 1 and not isinstance(first, int | np.integer):
         if isinstance(first, Size):
             return aten.empty(first, dtype=dtype)
-        if isinstance(first, Tensor) and first.ndim:
-            if first.dtype is not dtype:
+        if isinstance(first, Tensor):
+            if first.dtype is not dtype and first.ndim:
                 raise TypeError(f"expected {dtype} (got {first.dtype})")
-            return aten.detach(first)
+            return aten.to(aten.detach(first), dtype=dtype)
         if isinstance(first, str | bytes):
             raise TypeError(f"new(): invalid data type '{type(first).__name__}'")
         if isinstance(first, float | complex):
             raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
-        if not isinstance(first, Tensor):
-            return tensor(first, dtype=dtype)
+        return tensor(first, dtype=dtype)
     for each in args:
         if isinstance(each, float) or not hasattr(each, "__index__"):
             kinds = ", ".join(type(a).__name__ for a in args)

@@ -1,4 +1,4 @@
-"""Masks and choices: masked_fill with a tensor, masked_select, masked_scatter, and the forms of where."""
+"""Masks and choices: masked_fill with a tensor, masked_select, masked_scatter, nonzero, and the forms of where."""
 
 from __future__ import annotations
 
@@ -6,27 +6,29 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._core.tensor import make_tensor
+from .._dispatch.errors import broadcast_mismatch
 from .._dispatch.promotion import rank
 from .._dispatch.registry import aten, composite, op
 
 _BOOL = np.dtype(np.bool_)
+_INT64 = np.dtype(np.int64)
 
 
 def _name(array):
     return dt.from_numpy(array.dtype).scalar_name
 
 
-def _broadcast(name, *arrays):
+def _broadcast(*arrays):
     """Arrays seen in their common shape."""
     try:
         return np.broadcast_arrays(*arrays)
     except ValueError:
-        raise RuntimeError(f"{name}: shapes {', '.join(str(list(a.shape)) for a in arrays)} do not broadcast") from None
+        raise RuntimeError(broadcast_mismatch([a.shape for a in arrays])) from None
 
 
 def _check_mask(mask, name):
     if mask.dtype != _BOOL:
-        raise RuntimeError(f"{name}: expected BoolTensor for mask, but got {_name(mask)}")
+        raise RuntimeError(f"{name}: expected BoolTensor for mask")
 
 
 # ---------------------------------------------------------------- masks
@@ -58,14 +60,15 @@ masked_fill_tensor.vjp(self=lambda g, mask: aten.masked_fill(g, mask, 0),
 def masked_select(self, mask):
     _check_mask(mask, "masked_select")
     if self.shape != mask.shape:
-        self, mask = _broadcast("masked_select", self, mask)
+        self, mask = _broadcast(self, mask)
     return self[mask].reshape(-1)
 
 
 masked_select.vjp(self=lambda g, self, mask: aten.masked_select_backward(g, self, mask))
 
 
-@composite("masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor")
+@composite("masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor",
+           samples=lambda make: [(make(12), make(3, 4), make.bools(3, 4))])
 def masked_select_backward(grad, input, mask):
     shape = np.broadcast_shapes(input._array.shape, mask._array.shape)
     zeros = aten.zeros_like(aten.expand(input, shape))
@@ -81,14 +84,13 @@ def masked_scatter(self, mask, source, out=None):
         raise RuntimeError("masked_scatter_: expected self and source to have same dtypes but got "
                            f"{_name(self)} and {_name(source)}")
     if out is None:
-        self, mask = _broadcast("masked_scatter", self, mask)
+        self, mask = _broadcast(self, mask)
         out = self.copy("C")
     else:
         mask = np.broadcast_to(mask, out.shape)
     count = int(np.count_nonzero(mask))
     if source.size < count:
-        raise RuntimeError(f"masked_scatter: expected `source` to have number of elements at least {count}, but got "
-                           f"{source.size}")
+        raise RuntimeError("Number of elements of source < number of ones in mask")
     out[mask] = source.reshape(-1)[:count]
     return out
 
@@ -109,6 +111,33 @@ def masked_scatter_backward(grad_output, mask, sizes):
 
 masked_scatter_backward.vjp(grad_output=lambda g, mask, grad_output_shape: aten.masked_scatter(
     aten.new_zeros(g, grad_output_shape), mask, g))
+
+
+# ---------------------------------------------------------------- where something is true
+
+
+@op("nonzero(Tensor self) -> Tensor", nondiff=True, samples=lambda make: [(make.bools(3, 4),)])
+def nonzero_rows(self):
+    if not self.ndim:
+        return np.zeros((int(bool(self)), 0), _INT64)
+    # One row of positions per dim, seen the other way round: columns are contiguous, as torch has them.
+    return np.array(self.nonzero()).T
+
+
+composite("nonzero_numpy(Tensor self) -> Tensor[]",
+          lambda self: aten.unbind(aten.nonzero(self if self._array.ndim else aten.unsqueeze(self, 0)), 1))
+composite("argwhere(Tensor self) -> Tensor", lambda self: aten.nonzero(self))
+
+
+@op("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", nondiff=True,
+    samples=lambda make: [(make.bools(3, 4), {"size": 3})])
+def nonzero_static(self, size, fill_value):
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    found = nonzero_rows.kernel(self)[:size]
+    made = np.full((size, self.ndim), fill_value, _INT64)
+    made[:len(found)] = found
+    return made
 
 
 # ---------------------------------------------------------------- where

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from .._dispatch.registry import aten, composite, op
-from ._common import normal_dim
 
 # ---------------------------------------------------------------- constant
 
@@ -13,10 +12,10 @@ from ._common import normal_dim
 def _padded_shape(shape, pad):
     """The shape after padding; `pad` lists (before, after) from the last dim on."""
     if len(pad) % 2:
-        raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
+        raise RuntimeError("Padding length must be divisible by 2")
     if len(pad) > 2 * len(shape):
-        raise RuntimeError("Length of pad should be no more than twice the number of dimensions of the input. Pad length "
-                           f"is {len(pad)} while the input has {len(shape)} dimensions.")
+        raise RuntimeError("Padding length should be less than or equal to two times the input dimension but got "
+                           f"padding length {len(pad)} and input of dimension {len(shape)}")
     made = list(shape)
     for i in range(len(pad) // 2):
         dim = len(shape) - 1 - i
@@ -56,9 +55,6 @@ constant_pad_nd.vjp(self=lambda g, pad: aten.constant_pad_nd(g, [-n for n in pad
 
 def _reflected(n, before, after):
     """For each element of a padded dim, where it comes from: the border is a mirror."""
-    if before >= n or after >= n:
-        raise RuntimeError("Argument #4: Padding size should be less than the corresponding input dimension, but got: "
-                           f"padding ({before}, {after}) at a dimension of size {n}")
     places = np.abs(np.arange(-before, n + after))
     return np.where(places >= n, 2 * (n - 1) - places, places)
 
@@ -73,6 +69,9 @@ def _pad_by(self, padding, sources):
     for i in range(len(padding) // 2):
         dim = self.ndim - 1 - i
         before, after = padding[2 * i], padding[2 * i + 1]
+        if sources is _reflected and max(before, after) >= self.shape[dim]:
+            raise RuntimeError("Argument #4: Padding size should be less than the corresponding input dimension, but "
+                               f"got: padding ({before}, {after}) at dimension {dim} of input {list(self.shape)}")
         if self.shape[dim] + before + after < 1:
             raise RuntimeError(f"input (size {self.shape[dim]} at dimension {dim}) is too small for padding "
                                f"({before}, {after})")
@@ -104,8 +103,7 @@ def _check_rank(array, dims, name):
 
 def _declare_border_pad(kind, sources, dims):
     name, count = f"{kind}_pad{dims}d", 2 * dims
-    sample = ([1, 2, 1, 0, 1, 1][:count])
-    spatial = (3, 4, 3)[:dims] if dims < 3 else (3, 4, 3)
+    sample, spatial = (1, 2, 1, 0, 1, 1)[:count], (3, 4, 3)[:dims]
 
     def shape(self, padding):
         return _padded_shape(self._array.shape, padding), self._array.dtype
@@ -133,14 +131,6 @@ for _dims in (1, 2, 3):
 # ---------------------------------------------------------------- circular
 
 
-def _circular_places(n, before, after, dim):
-    if before > n or after > n:
-        raise RuntimeError("Padding value causes wrapping around more than once.")
-    if n + before + after < 0:
-        raise RuntimeError(f"Negative padding value is resulting in an empty dimension {dim}.")
-    return np.arange(-before, n + after) % n
-
-
 @composite("_pad_circular(Tensor self, int[] pad) -> Tensor", samples=lambda make: [(make(1, 2, 4), (1, 2))])
 def pad_circular(self, pad):
     made = self
@@ -148,7 +138,10 @@ def pad_circular(self, pad):
     for i in range(len(pad) // 2):
         dim = len(shape) - 1 - i
         n, before, after = shape[dim], pad[2 * i], pad[2 * i + 1]
-        _circular_places(n, before, after, dim)
+        if before > n or after > n:
+            raise RuntimeError("Padding value causes wrapping around more than once.")
+        if n + before + after < 0:
+            raise RuntimeError(f"Negative padding value is resulting in an empty dimension {dim}.")
         # What is missing on one side is taken from the other; negative pads only cut.
         inner = aten.slice(made, dim, max(-before, 0), n - max(-after, 0))
         parts = [aten.slice(made, dim, n - before, n)] if before > 0 else []
@@ -162,9 +155,11 @@ def pad_circular(self, pad):
 # ---------------------------------------------------------------- pad
 
 _BORDER_OPS = {"reflect": "reflection_pad", "replicate": "replication_pad"}
-_NOT_CONSTANT = ("Padding size {} is not supported for {}D input tensor.\nSupported combinations for non-constant "
-                 "padding:\n  - 2D or 3D input: padding size = 2 (pads last dimension)\n  - 3D or 4D input: padding size "
-                 "= 4 (pads last 2 dimensions)\n  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)")
+_NOT_CONSTANT = ("Padding size {} is not supported for {}D input tensor.\n"
+                 "Supported combinations for non-constant padding:\n"
+                 "  - 2D or 3D input: padding size = 2 (pads last dimension)\n"
+                 "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
+                 "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)")
 
 
 @composite('pad(Tensor self, int[] pad, str mode="constant", float? value=None) -> Tensor',

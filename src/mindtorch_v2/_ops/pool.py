@@ -6,7 +6,10 @@ import math
 
 import numpy as np
 
+from .._core.keys import AUTOGRAD
+from .._core.tensor import make_tensor
 from .._dispatch.registry import aten, composite, op
+from ._half import in_float32
 from ._windows import offsets, output_size, pad_spatial
 
 _INT64 = np.dtype(np.int64)
@@ -34,18 +37,22 @@ def _settings(dims, kernel, stride, padding, dilation=(1,)):
     return kernel, stride, _each(padding, dims), _each(dilation, dims)
 
 
-def _check(name, shape, dims, kernel, stride, padding, out):
+def _check(name, shape, dims, kernel, stride, padding, dilation, out):
     if len(shape) not in (dims + 1, dims + 2):
         raise RuntimeError(f"{name}: Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size "
                            f"for input, but got: {list(shape)}")
-    if any(k <= 0 for k in kernel) or any(s <= 0 for s in stride):
-        raise RuntimeError("kernel size and stride should be greater than zero")
-    if any(p < 0 for p in padding):
-        raise RuntimeError("padding must be non-negative")
-    if any(2 * p > k for p, k in zip(padding, kernel, strict=True)):
+    if min(kernel) <= 0:
+        raise RuntimeError(f"kernel size should be greater than zero, but got {list(kernel)}")
+    if min(stride) <= 0:
+        raise RuntimeError(f"stride should not be zero, but got {list(stride)}")
+    if min(dilation) <= 0:
+        raise RuntimeError(f"dilation should be greater than zero, but got {list(dilation)}")
+    if min(padding) < 0:
+        raise RuntimeError(f"pad must be non-negative, but got pad: {min(padding)}")
+    if any(2 * p > d * (k - 1) + 1 for p, k, d in zip(padding, kernel, dilation, strict=True)):
         raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={padding[0]}, "
-                           f"kernel_size={kernel[0]} and dilation=1")
-    if any(n < 1 for n in out):
+                           f"kernel_size={kernel[0]} and dilation={dilation[0]}")
+    if min(out) < 1:
         given = "x".join(map(str, shape[-dims - 1:]))
         raise RuntimeError(f"Given input size: ({given}). Calculated output size: ({shape[-dims - 1]}x"
                            f"{'x'.join(map(str, out))}). Output size is too small")
@@ -60,39 +67,68 @@ def _overhang(size, kernel, stride, padding, dilation, out):
 # ---------------------------------------------------------------- maximum
 
 
-def _max_pool(name, input, kernel, stride, padding, dilation, ceil_mode):
-    """The maxima, and the flat position in the input plane of each."""
+def _max_views(name, input, kernel, stride, padding, dilation, ceil_mode):
+    """For each position in the kernel, the elements it meets in every window; and the number of windows."""
     dims = len(kernel)
     size = input.shape[-dims:]
     out = _pooled_size(size, kernel, stride, padding, dilation, ceil_mode)
-    _check(name, input.shape, dims, kernel, stride, padding, out)
+    _check(name, input.shape, dims, kernel, stride, padding, dilation, out)
     low = -np.inf if input.dtype.kind in "fV" else np.iinfo(input.dtype).min
     padded = pad_spatial(input, padding, low, _overhang(size, kernel, stride, padding, dilation, out))
-    best = indices = None
-    for position, index in offsets(kernel, out, stride, dilation):
-        values = padded[index]
-        flat = np.zeros((1,) * dims, np.int64)
-        for axis, (p, s, d, n) in enumerate(zip(position, stride, dilation, out, strict=True)):
-            along = np.arange(n) * s + p * d - padding[axis]
-            flat = flat * size[axis] + along.reshape(-1, *(1,) * (dims - 1 - axis))
-        if best is None:
-            best = np.array(values)
-            indices = np.empty(best.shape, np.int64)
-            indices[...] = flat
-        else:
-            larger = (values > best) | (values != values)
-            np.copyto(best, values, where=larger)
-            np.copyto(indices, np.broadcast_to(flat, best.shape), where=larger)
+    return [padded[index] for _, index in offsets(kernel, out, stride, dilation)], out
+
+
+def _maxima(views):
+    if len(views) == 1:
+        return np.array(views[0])
+    best = np.maximum(views[0], views[1])
+    for view in views[2:]:
+        np.maximum(best, view, best)
+    return best
+
+
+def max_pool(name, input, kernel, stride, padding, dilation, ceil_mode):
+    """The maxima, and the flat position in the input plane of each."""
+    views, out = _max_views(name, input, kernel, stride, padding, dilation, ceil_mode)
+    best = _maxima(views)
+    # Which position holds the maximum: count the positions before the first that equals it. None equals nan, which
+    # is then taken to be the last.
+    rank = np.zeros(best.shape, np.uint8 if len(views) < 256 else np.int32)
+    if len(views) > 1:
+        missed = np.not_equal(views[0], best)
+        differs = np.empty(best.shape, bool)
+        rank += missed
+        for view in views[1:-1]:
+            np.not_equal(view, best, differs)
+            np.logical_and(missed, differs, missed)
+            rank += missed
+    dims = len(kernel)
+    size = input.shape[-dims:]
+    steps, corner = np.zeros((1,) * dims, _INT64), np.zeros((1,) * dims, _INT64)
+    for axis in range(dims):
+        tail = (1,) * (dims - 1 - axis)
+        steps = steps * size[axis] + (np.arange(kernel[axis]) * dilation[axis]).reshape(-1, *tail)
+        corner = corner * size[axis] + (np.arange(out[axis]) * stride[axis] - padding[axis]).reshape(-1, *tail)
+    indices = steps.reshape(-1).take(rank)
+    indices += corner
     return best, indices
 
 
-def _spread_max(grad, indices, shape, dims):
-    """Gradients put back where the maxima were."""
+def spread_max(grad, indices, shape, dims, overlapping=True):
+    """Gradients put back where the maxima were; windows that overlap may share one."""
     planes = math.prod(shape[:-dims])
     area = math.prod(shape[-dims:])
     where = (indices.reshape(planes, -1) + (np.arange(planes) * area)[:, None]).reshape(-1)
-    made = np.bincount(where, grad.reshape(-1), planes * area)
-    return made.astype(grad.dtype, copy=False).reshape(shape)
+    if overlapping:
+        return np.bincount(where, grad.reshape(-1), planes * area).astype(grad.dtype, copy=False).reshape(shape)
+    made = np.zeros(planes * area, grad.dtype)
+    made[where] = grad.reshape(-1)
+    return made.reshape(shape)
+
+
+def gathered(g, indices, dims):
+    """The elements at the maxima: the transpose of `spread_max`, in ops."""
+    return g.flatten(-dims).gather(-1, indices.flatten(-dims)).view(indices.shape)
 
 
 def _declare_max(dims):
@@ -108,12 +144,12 @@ def _declare_max(dims):
         return [(made, self._array.dtype), (made, _INT64)]
 
     def samples(make):
-        return [(make(2, 3, *(4,) * dims), (2,) * dims)]
+        return [(make(2, 3, *(4,) * dims), (2,) * dims), (make(1, 2, *(5,) * dims), (3,) * dims, (1,) * dims, (1,) * dims)]
 
     @op(f"{name}(Tensor self, {arguments}) -> (Tensor, Tensor)", shape=shape, node=node, samples=samples)
     def forward(self, kernel_size, stride, padding, dilation, ceil_mode):
         kernel, stride, padding, dilation = _settings(dims, kernel_size, stride, padding, dilation)
-        return _max_pool(f"max_pool{dims}d", self, kernel, stride, padding, dilation, ceil_mode)
+        return max_pool(f"max_pool{dims}d", self, kernel, stride, padding, dilation, ceil_mode)
 
     backward = getattr_later(f"{name}_backward")
     forward.vjp(self=lambda g, self, kernel_size, stride, padding, dilation, ceil_mode, result1:
@@ -123,19 +159,17 @@ def _declare_max(dims):
         f"{ints} dilation, bool ceil_mode, Tensor indices) -> Tensor", samples=lambda make: [],
         shape=lambda grad_output, self, *_: (self._array.shape, self._array.dtype))
     def spread(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
-        return _spread_max(grad_output, indices, self.shape, dims)
+        kernel, stride, padding, dilation = _settings(dims, kernel_size, stride, padding, dilation)
+        overlapping = any(s < d * (k - 1) + 1 for k, s, d in zip(kernel, stride, dilation, strict=True))
+        return spread_max(grad_output, indices, self.shape, dims, overlapping)
 
-    def gathered(g, indices):
-        flat = g.flatten(-dims).gather(-1, indices.flatten(-dims))
-        return flat.view(indices.shape)
-
-    spread.vjp(grad_output=lambda g, indices: gathered(g, indices))
+    spread.vjp(grad_output=lambda g, indices: gathered(g, indices, dims))
 
     if dims > 1:
         pool = getattr_later(name)
         composite(f"max_pool{dims}d(Tensor self, {arguments}) -> Tensor",
                   lambda self, kernel_size, stride, padding, dilation, ceil_mode:
-                  pool(self, kernel_size, stride, padding, dilation, ceil_mode)[0])
+                  pool(self, kernel_size, stride, padding, dilation, ceil_mode)[0], samples=samples)
 
 
 def getattr_later(name):
@@ -146,29 +180,36 @@ def getattr_later(name):
 _declare_max(2)
 _declare_max(3)
 
+_ARGUMENTS_1D = ("int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False")
 
-@composite("max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, "
-           "int[1] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)")
+
+@composite(f"max_pool1d_with_indices(Tensor self, {_ARGUMENTS_1D}) -> (Tensor, Tensor)",
+           samples=lambda make: [(make(2, 3, 6), (2,))])
 def max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode):
     kernel, stride, padding, dilation = _settings(1, kernel_size, stride, padding, dilation)
-    made, indices = aten.max_pool2d_with_indices(self.unsqueeze(-2), (1, *kernel), (1, *stride), (0, *padding),
+    made, indices = aten.max_pool2d_with_indices(aten.unsqueeze(self, -2), (1, *kernel), (1, *stride), (0, *padding),
                                                  (1, *dilation), ceil_mode)
-    return made.squeeze(-2), indices.squeeze(-2)
+    return aten.squeeze(made, -2), aten.squeeze(indices, -2)
 
 
-@composite("max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, "
-           "bool ceil_mode=False) -> Tensor")
+@composite(f"max_pool1d(Tensor self, {_ARGUMENTS_1D}) -> Tensor", samples=lambda make: [(make(2, 3, 6), (2,))])
 def max_pool1d(self, kernel_size, stride, padding, dilation, ceil_mode):
-    return aten.max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
+    """With history, composed of the pooling in two dims; without, a kernel that skips the indices."""
+    if self._keys & AUTOGRAD or self._keys > 1:
+        return aten.max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
+    views, _ = _max_views("max_pool1d", self._array, *_settings(1, kernel_size, stride, padding, dilation), ceil_mode)
+    return make_tensor(_maxima(views))
 
 
 # ---------------------------------------------------------------- mean
 
 
-def _divisors(size, kernel, stride, padding, out, count_include_pad, divisor_override):
-    """What each window's sum is divided by."""
+def _divisors(size, kernel, stride, padding, out, ceil_mode, count_include_pad, divisor_override):
+    """What each window's sum is divided by: a number, or an array where windows reach beyond what counts."""
     if divisor_override is not None:
         return divisor_override
+    if not ceil_mode and (count_include_pad or not any(padding)):
+        return math.prod(kernel)
     total = np.ones((1,) * len(size))
     for axis, (n, k, s, p, o) in enumerate(zip(size, kernel, stride, padding, out, strict=True)):
         start = np.arange(o) * s - p
@@ -179,18 +220,25 @@ def _divisors(size, kernel, stride, padding, out, count_include_pad, divisor_ove
     return total
 
 
+def _shares(total, divisors, out=None):
+    """A window's sum divided by its number of elements."""
+    if isinstance(divisors, np.ndarray):
+        return np.divide(total, divisors.astype(total.dtype), out)
+    return np.divide(total, np.array(divisors, total.dtype), out)
+
+
 def _avg_pool(name, input, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override):
     dims = len(kernel)
     size = input.shape[-dims:]
     one = (1,) * dims
     out = _pooled_size(size, kernel, stride, padding, one, ceil_mode)
-    _check(name, input.shape, dims, kernel, stride, padding, out)
+    _check(name, input.shape, dims, kernel, stride, padding, one, out)
     padded = pad_spatial(input, padding, 0, _overhang(size, kernel, stride, padding, one, out))
     total = None
     for _, index in offsets(kernel, out, stride, one):
         total = np.array(padded[index]) if total is None else np.add(total, padded[index], total)
-    return total / np.asarray(_divisors(size, kernel, stride, padding, out, count_include_pad, divisor_override)).astype(
-        input.dtype)
+    return _shares(total, _divisors(size, kernel, stride, padding, out, ceil_mode, count_include_pad, divisor_override),
+                   total)
 
 
 def _avg_pool_grad(grad, shape, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override):
@@ -198,10 +246,11 @@ def _avg_pool_grad(grad, shape, kernel, stride, padding, ceil_mode, count_includ
     size, out, one = shape[-dims:], grad.shape[-dims:], (1,) * dims
     over = _overhang(size, kernel, stride, padding, one, out)
     made = np.zeros((*shape[:-dims], *[n + 2 * p + e for n, p, e in zip(size, padding, over, strict=True)]), grad.dtype)
-    shares = grad / np.asarray(_divisors(size, kernel, stride, padding, out, count_include_pad, divisor_override)).astype(
-        grad.dtype)
+    shares = _shares(grad, _divisors(size, kernel, stride, padding, out, ceil_mode, count_include_pad, divisor_override))
     for _, index in offsets(kernel, out, stride, one):
         made[index] += shares
+    if not any(padding) and not any(over):
+        return made
     return np.ascontiguousarray(made[(..., *[slice(p, p + n) for n, p in zip(size, padding, strict=True)])])
 
 
@@ -217,6 +266,7 @@ def _declare_avg(dims):
     @op(f"{name}(Tensor self, {ints} kernel_size, {ints} stride=[], {ints} padding=0, bool ceil_mode=False, "
         "bool count_include_pad=True, int? divisor_override=None) -> Tensor", shape=shape,
         node=f"AvgPool{dims}DBackward0", samples=lambda make: [(make(2, 3, *(4,) * dims), (2,) * dims)])
+    @in_float32
     def forward(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
         kernel, stride, padding, _ = _settings(dims, kernel_size, stride, padding)
         if divisor_override == 0:
@@ -230,6 +280,7 @@ def _declare_avg(dims):
     @op(f"{name}_backward(Tensor grad_output, Tensor self, {ints} kernel_size, {ints} stride, {ints} padding, "
         "bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor", samples=lambda make: [],
         shape=lambda grad_output, self, *_: (self._array.shape, self._array.dtype))
+    @in_float32
     def spread(grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
         kernel, stride, padding, _ = _settings(dims, kernel_size, stride, padding)
         return _avg_pool_grad(grad_output, self.shape, kernel, stride, padding, ceil_mode, count_include_pad,
@@ -244,108 +295,8 @@ _declare_avg(3)
 
 
 @composite("avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, "
-           "bool count_include_pad=True) -> Tensor")
+           "bool count_include_pad=True) -> Tensor", samples=lambda make: [(make(2, 3, 6), (2,))])
 def avg_pool1d(self, kernel_size, stride, padding, ceil_mode, count_include_pad):
     kernel, stride, padding, _ = _settings(1, kernel_size, stride, padding)
-    return aten.avg_pool2d(self.unsqueeze(-2), (1, *kernel), (1, *stride), (0, *padding), ceil_mode,
-                           count_include_pad).squeeze(-2)
-
-
-# ---------------------------------------------------------------- adaptive
-
-
-def _bins(n, out):
-    """Start and end of each adaptive window."""
-    steps = np.arange(out)
-    return steps * n // out, -(-(steps + 1) * n // out)
-
-
-def _bin_matrix(n, out, dtype):
-    """(out, n): each row averages one window."""
-    start, end = _bins(n, out)
-    at = np.arange(n)
-    inside = (at >= start[:, None]) & (at < end[:, None])
-    return (inside / (end - start)[:, None]).astype(dtype)
-
-
-def _adaptive_shape(self, output_size):
-    given = self._array.shape
-    dims = len(output_size)
-    wanted = tuple(g if o is None or o < 0 else o for g, o in zip(given[-dims:], output_size, strict=True))
-    return (*given[:-dims], *wanted)
-
-
-@op("_adaptive_avg_pool2d(Tensor self, int[2] output_size) -> Tensor", node="AdaptiveAvgPool2DBackward0",
-    shape=lambda self, output_size: (_adaptive_shape(self, output_size), self._array.dtype),
-    samples=lambda make: [(make(2, 3, 5, 4), (2, 3))])
-def adaptive_avg_pool2d_kernel(self, output_size):
-    rows = _bin_matrix(self.shape[-2], output_size[0], self.dtype)
-    cols = _bin_matrix(self.shape[-1], output_size[1], self.dtype)
-    return np.matmul(np.matmul(rows, self), cols.T)
-
-
-adaptive_avg_pool2d_kernel.vjp(self=lambda g, self: aten._adaptive_avg_pool2d_backward(g, self))
-
-
-@op("_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor", samples=lambda make: [],
-    shape=lambda grad_output, self: (self._array.shape, self._array.dtype))
-def adaptive_avg_pool2d_backward(grad_output, self):
-    rows = _bin_matrix(self.shape[-2], grad_output.shape[-2], self.dtype)
-    cols = _bin_matrix(self.shape[-1], grad_output.shape[-1], self.dtype)
-    return np.matmul(np.matmul(rows.T, grad_output), cols)
-
-
-adaptive_avg_pool2d_backward.vjp(grad_output=lambda g, grad_output_shape:
-                                 aten._adaptive_avg_pool2d(g, grad_output_shape[-2:]))
-
-
-@composite("adaptive_avg_pool2d(Tensor self, int[2] output_size) -> Tensor")
-def adaptive_avg_pool2d(self, output_size):
-    wanted = _adaptive_shape(self, _each(output_size, 2))[-2:]
-    if self._array.ndim not in (3, 4):
-        raise RuntimeError(f"adaptive_avg_pool2d(): Expected 3D or 4D tensor, but got {list(self.shape)}")
-    if wanted == (1, 1):
-        return aten.mean(self, (-1, -2), True)
-    return aten._adaptive_avg_pool2d(self, wanted)
-
-
-@composite("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor")
-def adaptive_avg_pool1d(self, output_size):
-    return aten.adaptive_avg_pool2d(self.unsqueeze(-2), (1, *_each(output_size, 1))).squeeze(-2)
-
-
-@op("adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", node="AdaptiveMaxPool2DBackward0",
-    shape=lambda self, output_size: [(_adaptive_shape(self, output_size), self._array.dtype),
-                                     (_adaptive_shape(self, output_size), _INT64)],
-    samples=lambda make: [(make(2, 3, 5, 4), (2, 3))])
-def adaptive_max_pool2d(self, output_size):
-    height, width = self.shape[-2:]
-    rows, cols = (list(zip(*_bins(n, o), strict=True)) for n, o in ((height, output_size[0]), (width, output_size[1])))
-    made = np.empty((*self.shape[:-2], len(rows), len(cols)), self.dtype)
-    indices = np.empty(made.shape, np.int64)
-    for i, (top, bottom) in enumerate(rows):
-        for j, (left, right) in enumerate(cols):
-            window = self[..., top:bottom, left:right].reshape(*self.shape[:-2], -1)
-            best = window.argmax(-1)
-            indices[..., i, j] = (top + best // (right - left)) * width + left + best % (right - left)
-            made[..., i, j] = window.max(-1)
-    return made, indices
-
-
-adaptive_max_pool2d.vjp(self=lambda g, self, result1: aten.adaptive_max_pool2d_backward(g, self, result1))
-
-
-@op("adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", samples=lambda make: [],
-    shape=lambda grad_output, self, indices: (self._array.shape, self._array.dtype))
-def adaptive_max_pool2d_backward(grad_output, self, indices):
-    return _spread_max(grad_output, indices, self.shape, 2)
-
-
-adaptive_max_pool2d_backward.vjp(grad_output=lambda g, indices:
-                                 g.flatten(-2).gather(-1, indices.flatten(-2)).view(indices.shape))
-
-
-@composite("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)")
-def adaptive_max_pool1d(self, output_size):
-    made, indices = aten.adaptive_max_pool2d(self.unsqueeze(-2), (1, *_each(output_size, 1)))
-    return made.squeeze(-2), indices.squeeze(-2)
+    return aten.squeeze(aten.avg_pool2d(aten.unsqueeze(self, -2), (1, *kernel), (1, *stride), (0, *padding), ceil_mode,
+                                        count_include_pad), -2)

@@ -241,27 +241,37 @@ def _standard(shape, kind, generator):
     return _normal(math.prod(shape), kind, source_of(generator), 0.0, 1.0).reshape(shape)
 
 
-@op("normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor", nondiff=True,
-    shape=like_first)
+@op("normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor", node="NormalBackward1",
+    shape=like_first, samples=lambda make: [])
 def normal_tensor_float(mean, std, generator):
     _check_std(std)
     float_only(mean.dtype, "normal_kernel_cpu")
     return _normal(mean.size, mean.dtype, source_of(generator), 0.0, std).reshape(mean.shape) + mean
 
 
-@op("normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor", nondiff=True,
-    shape=lambda mean, std, generator: (std._array.shape, std._array.dtype))
+normal_tensor_float.vjp(mean=lambda g: aten.zeros_like(g))
+
+
+@op("normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor", node="NormalBackward2",
+    samples=lambda make: [], shape=lambda mean, std, generator: (std._array.shape, std._array.dtype))
 def normal_float_tensor(mean, std, generator):
     _checked_deviations(std)
     return _standard(std.shape, std.dtype, generator) * std + std.dtype.type(mean)
 
 
-@op("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", nondiff=True,
+normal_float_tensor.vjp(std=lambda g: aten.zeros_like(g))
+
+
+@op("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", node="NormalBackward3",
     promote="same", samples=lambda make: [])
 def normal_tensor_tensor(mean, std, generator):
     _checked_deviations(std)
     shape = np.broadcast_shapes(mean.shape, std.shape)
     return _standard(shape, mean.dtype, generator) * std + mean
+
+
+normal_tensor_tensor.vjp(mean=lambda g, mean_shape: g.new_zeros(mean_shape),
+                         std=lambda g, std_shape: g.new_zeros(std_shape))
 
 
 @op("normal.float_float(float mean, float std, int[] size, *, Generator? generator=None, ScalarType? dtype=None, "

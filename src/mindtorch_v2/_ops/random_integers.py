@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._core.rng import default_generator
-from .._dispatch.registry import op
+from .._dispatch.registry import aten, op
 from ._common import np_dtype
 from ._factory import LIKE, OPTIONS, check_options, checked_size, like
 from .random import LIKE_WITH_GENERATOR, WITH_GENERATOR, source_of, store, with_or_without
@@ -118,7 +118,8 @@ _randint_like_ops((".low_dtype", ".low_generator_dtype"), ("int low", "int high"
 _randint_like_ops(("", ".generator"), ("int high",))
 
 
-@op("random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)", nondiff=True,
+@op("random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)",
+    node="RandomBackward0",
     samples=lambda make: [])
 def random_from(self, from_, to, generator):
     kind = self.dtype
@@ -134,13 +135,19 @@ def random_from(self, from_, to, generator):
     store(self, _integers(self.size, source_of(generator), from_, span))
 
 
-@op("random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)", nondiff=True,
+random_from.vjp(self=lambda g: aten.zeros_like(g))
+
+
+@op("random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)", node="RandomBackward1",
     samples=lambda make: [])
 def random_to(self, to, generator):
     random_from.kernel(self, 0, to, generator)
 
 
-@op("random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)", nondiff=True)
+random_to.vjp(self=lambda g: aten.zeros_like(g))
+
+
+@op("random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)", node="RandomBackward2")
 def random_(self, generator):
     """Every value that the dtype has, from 0 on: for floating point types as far as they have every whole number."""
     kind, source = self.dtype, source_of(generator)
@@ -152,6 +159,9 @@ def random_(self, generator):
     else:
         highest = 1 if kind.kind == "b" else np.iinfo(kind).max if kind.kind in "iu" else 2 ** _EXACT_BITS[kind]
         store(self, source.words(self.size) % np.uint32(int(highest) + 1))
+
+
+random_.vjp(self=lambda g: aten.zeros_like(g))
 
 
 def _permutation(n, kind, source):

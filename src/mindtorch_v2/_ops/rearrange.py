@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._core import dtype as dt
 from .._core.memory_format import contiguous_format
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first, normal_dim, normal_dims, np_dtype
 from .copy import dense_copy
-from .view import restride
+from .view import contiguous, restride
 from .view_parts import diagonal_view
 
 _INT64 = np.dtype(np.int64)
@@ -20,10 +21,11 @@ def _repeated_shape(shape, repeats):
     lead = len(repeats) - len(shape)
     if lead < 0:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
-    for n in repeats:
+    whole = [n * r for n, r in zip((1,) * lead + tuple(shape), repeats, strict=True)]
+    for n in whole:
         if n < 0:
-            raise RuntimeError(f"Trying to create tensor with negative dimension {n}")
-    return [n * r for n, r in zip((1,) * lead + tuple(shape), repeats, strict=True)]
+            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {whole}")
+    return whole
 
 
 @op("repeat(Tensor self, int[] repeats) -> Tensor",
@@ -81,8 +83,8 @@ def repeat_interleave_indices(repeats, output_size):
     return made
 
 
-@composite("repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None) -> Tensor",
-           samples=lambda make: [(make(3, 4), make.ints(3, 3), 0)])
+@composite("repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None) "
+           "-> Tensor", samples=lambda make: [(make(3, 4), make.ints(3, 3), 0)])
 def repeat_interleave_tensor(self, repeats, dim, output_size):
     if dim is None:
         self, dim = aten.flatten(self), 0
@@ -93,8 +95,8 @@ def repeat_interleave_tensor(self, repeats, dim, output_size):
     elif given.ndim != 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
     elif given.size != n:
-        raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {given.size} "
-                           f"and input.size({dim}) = {n}")
+        raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
+                           f"{given.size} and input.size({dim}) = {n}")
     return aten.index_select(self, dim, aten.repeat_interleave(repeats, output_size=output_size))
 
 
@@ -108,7 +110,8 @@ def repeat_interleave(self, repeats, dim, output_size):
     shape = self._array.shape
     dim = normal_dim(dim, len(shape))
     if output_size is not None and output_size != shape[dim] * repeats:
-        raise RuntimeError(f"repeat_interleave: Invalid output_size, expected {shape[dim] * repeats}, got {output_size}")
+        raise RuntimeError(f"repeat_interleave: Invalid output_size, expected {shape[dim] * repeats}, got "
+                           f"{output_size}")
     spread = aten.expand(aten.unsqueeze(self, dim + 1), (*shape[:dim + 1], repeats, *shape[dim + 1:]))
     return aten.flatten(aten.clone(spread, memory_format=contiguous_format), dim, dim + 1)
 
@@ -231,7 +234,7 @@ def _triangle(name, lower):
         "Device? device=None, bool? pin_memory=None) -> Tensor", nondiff=True, samples=lambda make: [(3, 4), (3, 4, 1)])
     def indices(row, col, offset, dtype, layout, device, pin_memory):
         if row < 0 or col < 0:
-            raise RuntimeError(f"{'row' if row < 0 else 'col'} must be non-negative, got {row if row < 0 else col}")
+            raise RuntimeError(f"{'row' if row < 0 else 'col'} must be non-negative, got{row if row < 0 else col}")
         below = np.tri(row, col, offset if lower else offset - 1, np.bool_)
         made = np.array((below if lower else ~below).nonzero())
         return made.astype(np_dtype(None if dtype == "int64" else dtype, _INT64), copy=False)
@@ -254,8 +257,7 @@ def diag(self, diagonal):
 
 
 composite("diagflat(Tensor self, int offset=0) -> Tensor",
-          lambda self, offset: aten.diag(aten.view(aten.contiguous(self) if not self._array.flags.c_contiguous else self,
-                                                   (-1,)), offset))
+          lambda self, offset: aten.diag(aten.view(contiguous(self), (-1,)), offset))
 
 
 def _embedded(shape, offset, dim1, dim2):
@@ -284,10 +286,12 @@ def diag_embed(self, offset, dim1, dim2):
 diag_embed.vjp(self=lambda g, offset, dim1, dim2: aten.diagonal(g, offset, dim1, dim2))
 
 
-@op("trace(Tensor self) -> Tensor", shape=lambda self: ((), _trace_dtype(self._array)), samples=lambda make: [(make(3, 4),)])
+@op("trace(Tensor self) -> Tensor", shape=lambda self: ((), _trace_dtype(self._array)))
 def trace(self):
     if self.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
+    if self.dtype.kind == "b":
+        raise NotImplementedError("\"trace\" not implemented for 'Bool'")
     return np.add.reduce(self.diagonal(), dtype=_trace_dtype(self))
 
 
@@ -307,3 +311,22 @@ def trace_backward(grad, sizes):
 
 
 trace_backward.vjp(grad=lambda g: aten.trace(g))
+
+
+@composite("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
+           samples=lambda make: [(make(3),), (make(3), 2, True)])
+def vander(x, N, increasing):
+    """The powers of each element, from the highest down (or from 0 up)."""
+    if x._array.ndim != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    count = x._array.size if N is None else N
+    if count < 0:
+        raise RuntimeError("N must be non-negative.")
+    rows = x._array.shape[0]
+    kind = dt.promote_types(x.dtype, dt.int64)
+    parts = [aten.ones((rows, min(count, 1)), dtype=kind)]
+    if count > 1:
+        spread = aten.expand(aten.unsqueeze(x, 1), (rows, count - 1))
+        parts.append(aten.cumprod(spread, 1, dtype=kind))
+    powers = aten.cat(parts, 1)
+    return powers if increasing else aten.flip(powers, (1,))

@@ -45,17 +45,23 @@ def _draw_with(self, chances, source):
     store(self, drawn < chances.reshape(-1))
 
 
-@op("bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)", nondiff=True,
-    samples=lambda make: [])
+@op("bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)",
+    node="BernoulliBackward1", samples=lambda make: [])
 def bernoulli_tensor_(self, p, generator):
     _draw_with(self, p, source_of(generator))
 
 
-@op("bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)", nondiff=True,
-    samples=lambda make: [])
+bernoulli_tensor_.vjp(self=_zero_grad, p=lambda g, p_shape: g.new_zeros(p_shape))
+
+
+@op("bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)",
+    node="BernoulliBackward2", samples=lambda make: [])
 def bernoulli_(self, p, generator):
     _check_chance(p)
     store(self, source_of(generator).uniforms64(self.size) < p)
+
+
+bernoulli_.vjp(self=_zero_grad)
 
 
 @op("bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", nondiff=True, shape=like_first,
@@ -154,7 +160,7 @@ def _exponential(count, rate, source):
     return np.log1p(-source.uniforms64(count)) * (-1.0 / rate)
 
 
-@op("exponential_(Tensor(a!) self, float lambd=1., *, Generator? generator=None) -> Tensor(a!)", nondiff=True,
+@op("exponential_(Tensor(a!) self, float lambd=1., *, Generator? generator=None) -> Tensor(a!)",
     samples=lambda make: [])
 def exponential_(self, lambd, generator):
     if self.dtype.kind not in "fV":
@@ -165,8 +171,11 @@ def exponential_(self, lambd, generator):
     store(self, _exponential(self.size, lambd, source_of(generator)))
 
 
+exponential_.vjp(self=_zero_grad)
+
+
 @op("cauchy_(Tensor(a!) self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor(a!)",
-    nondiff=True, samples=lambda make: [])
+    samples=lambda make: [])
 def cauchy_(self, median, sigma, generator):
     if self.dtype.kind not in "fV":
         raise RuntimeError("Cauchy distribution is a continuous probability distribution. dtype must be a floating "
@@ -177,8 +186,11 @@ def cauchy_(self, median, sigma, generator):
     store(self, scaled(np.tan(angle), float(sigma), float(median)))
 
 
+cauchy_.vjp(self=_zero_grad)
+
+
 @op("log_normal_(Tensor(a!) self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor(a!)",
-    nondiff=True, samples=lambda make: [])
+    samples=lambda make: [])
 def log_normal_(self, mean, std, generator):
     if std <= 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
@@ -186,11 +198,16 @@ def log_normal_(self, mean, std, generator):
     store(self, np.exp(scaled(source_of(generator).normal_pairs(self.size), float(std), float(mean))))
 
 
-@op("geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!)", nondiff=True,
-    samples=lambda make: [])
+log_normal_.vjp(self=_zero_grad)
+
+
+@op("geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!)", samples=lambda make: [])
 def geometric_(self, p, generator):
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     drawn = source_of(generator).uniforms64(self.size)
     with np.errstate(divide="ignore"):
         store(self, np.ceil(np.log(drawn) / math.log1p(-p)))
+
+
+geometric_.vjp(self=_zero_grad)

@@ -10,7 +10,6 @@ from .._core import dtype as dt
 from .._core.tensor import make_tensor
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first, normal_dim
-from .copy import dense_copy
 
 _INT64 = np.dtype(np.int64)
 _UINT64 = np.dtype(np.uint64)
@@ -73,12 +72,13 @@ def _checked(self, dim, index, name, source=None):
         raise RuntimeError(f"index {low if low < 0 else high} is out of bounds for dimension {dim} with size {size}")
     if source is not None and max(source.ndim, 1) != max(ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
-    for d in range(index.ndim):
-        if index.shape[d] > self.shape[d] and d != dim or source is not None and index.shape[d] > source.shape[d]:
-            where = "input" if name == "gather" else "self"
-            if source is None:
+    limits = self.shape or (1,)
+    given = None if source is None else source.shape or (1,)
+    for d, n in enumerate(index.shape):
+        if n > limits[d] and d != dim or given is not None and n > given[d]:
+            if given is None:
                 raise RuntimeError(f"Size does not match at dimension {d} expected index {list(index.shape)} to be no "
-                                   f"larger than {where} {list(self.shape)} apart from dimension {dim}")
+                                   f"larger than self {list(self.shape)} apart from dimension {dim}")
             raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(self.shape)} apart "
                                f"from dimension {dim} and to be no larger size than src {list(source.shape)}")
     return dim
@@ -115,7 +115,8 @@ def gather_backward(grad, self, dim, index, sparse_grad):
     return aten.scatter_add_(aten.new_zeros(grad, self._array.shape), dim, index, grad)
 
 
-@composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor")
+@composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
+           samples=lambda make: [(make(3, 4), make.ints(4, 3, 1), 1), (make(3, 4), make.ints(12, 2))])
 def take_along_dim(self, indices, dim):
     if indices._array.dtype != _INT64:
         raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {_name(indices._array)}")
@@ -124,8 +125,8 @@ def take_along_dim(self, indices, dim):
         return aten.gather(flat, 0, aten.view(indices, (-1,)))
     ndim = self._array.ndim
     if ndim != indices._array.ndim:
-        raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
-                           f"{ndim} dimensions for input, and {indices._array.ndim} dimensions for indices")
+        raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but "
+                           f"got {ndim} dimensions for input, and {indices._array.ndim} dimensions for indices")
     dim = normal_dim(dim, ndim)
     own, wanted = list(self._array.shape), list(indices._array.shape)
     size = own[dim]
@@ -191,27 +192,28 @@ def _add_at(target, key, value):
     np.add.at(target.reshape(-1), places.reshape(-1), np.broadcast_to(value, places.shape).reshape(-1))
 
 
-@op("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", inplace=True, nondiff=True,
+@op("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", inplace=True,
     shape=like_first, samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), make(3, 2), {"reduce": "add"})])
 def scatter_reduced(self, dim, index, src, reduce, out=None):
-    return _scatter(self, dim, index, src, "scatter", out, _reduction(reduce, "scatter", ("add", "multiply")))
+    return _scatter(self, dim, index, src, "scatter", out, _reduction(reduce, ("add", "multiply")))
 
 
 @op("scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", inplace=True,
-    nondiff=True, shape=like_first, samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), 2.0, {"reduce": "add"})])
+    shape=like_first, samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), 2.0, {"reduce": "add"})])
 def scatter_value_reduced(self, dim, index, value, reduce, out=None):
-    return _scatter(self, dim, index, value, "scatter", out, _reduction(reduce, "scatter", ("add", "multiply")))
+    return _scatter(self, dim, index, value, "scatter", out, _reduction(reduce, ("add", "multiply")))
 
 
-def _reduction(reduce, name, known):
+def _reduction(reduce, known):
     if reduce not in known:
-        listed = ", ".join(known)
-        raise RuntimeError(f"{name}: reduce argument must be one of {listed}, got {reduce!r}")
+        listed = " or ".join((", ".join(known[:-1]), known[-1]))
+        raise RuntimeError(f"reduce argument must be either {listed}" + (f", got {reduce}" if len(known) > 2 else "."))
     return _REDUCERS.get(reduce)
 
 
 @op("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", inplace=True, shape=like_first,
-    samples=lambda make: [(make(3, 4), 0, make.ints(1, 1, 4), make(1, 4)), (make(3, 4), 1, make.ints(1, 2, 1), make(3, 1))])
+    samples=lambda make: [(make(3, 4), 0, make.ints(1, 1, 4), make(1, 4)),
+                          (make(3, 4), 1, make.ints(1, 2, 1), make(3, 1))])
 def scatter(self, dim, index, src, out=None):
     return _scatter(self, dim, index, src, "scatter", out)
 
@@ -263,12 +265,12 @@ def _lowest(dtype, reduce):
     return -np.inf if reduce == "amax" else np.inf
 
 
-@op("scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
-    inplace=True, shape=like_first,
+@op("scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) "
+    "-> Tensor", inplace=True, shape=like_first,
     samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), make(3, 2), r, {"include_self": s})
                           for r in ("sum", "mean", "prod") for s in (True, False)])
 def scatter_reduce(self, dim, index, src, reduce, include_self, out=None):
-    reducer = _reduction(reduce, "scatter_reduce", _REDUCTIONS)
+    reducer = _reduction(reduce, _REDUCTIONS)
     out = _start(self, out)
     if not index.size:
         return out
@@ -333,7 +335,7 @@ def _prod_grads(g, self, dim, index, src, include_self, result):
     inplace=True, shape=like_first,
     samples=lambda make: [(make(3, 4), 0, make.ints(3, 5), make(5, 4), "prod")])
 def index_reduce(self, dim, index, source, reduce, include_self, out=None):
-    _reduction(reduce, "index_reduce", ("prod", "mean", "amax", "amin"))
+    _reduction(reduce, ("prod", "mean", "amax", "amin"))
     dim = normal_dim(dim, self.ndim)
     spread = np.broadcast_to(index.reshape((-1,) + (1,) * (self.ndim - dim - 1)), source.shape)
     return scatter_reduce.kernel(self, dim, spread, source, reduce, include_self, _start(self, out))
@@ -345,3 +347,29 @@ def _(g, self, dim, index, source, reduce, include_self, result):
     dim = normal_dim(dim, ndim)
     spread = make_tensor(np.broadcast_to(index._array.reshape((-1,) + (1,) * (ndim - dim - 1)), source._array.shape))
     return _reduce_grads(g, self, dim, spread, source, reduce, include_self, result)
+
+
+# ---------------------------------------------------------------- one_hot
+
+
+@op("one_hot(Tensor self, int num_classes=-1) -> Tensor", nondiff=True, samples=lambda make: [(make.ints(4, 3), 4)])
+def one_hot(self, num_classes):
+    """One row of zeros per element, with a one at the element's own position."""
+    if self.dtype != _INT64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if not self.size:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return np.empty((*self.shape, num_classes), _INT64)
+    low, high = extremes(self)
+    if low < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if num_classes == -1:
+        num_classes = high + 1
+    elif num_classes < 1:
+        raise RuntimeError("num_classes should be positive")
+    elif high >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    made = np.zeros((self.size, num_classes), _INT64)
+    made[np.arange(self.size), self.reshape(-1)] = 1
+    return made.reshape(*self.shape, num_classes)

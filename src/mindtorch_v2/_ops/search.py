@@ -41,10 +41,22 @@ def unique_plain(self, sorted, return_inverse):
     return _unique_flat(self, return_inverse, False)[:2]
 
 
+def _no_derivative(name):
+    def formula(g):
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+    return formula
+
+
+unique2.vjp(self=_no_derivative("_unique2"))
+unique_plain.vjp(self=_no_derivative("_unique"))
+
+
 def _check_slices(self, dim, name):
     dim = normal_dim(dim, self.ndim)
     if self.size == 0 and self.ndim and self.shape[dim]:
-        raise RuntimeError(f"{name}: There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+        raise RuntimeError(f"{name}: There are 0 sized dimensions, and they aren't selected, so unique cannot be "
+                           "applied")
     return dim
 
 
@@ -66,6 +78,9 @@ def unique_dim(self, dim, sorted, return_inverse, return_counts):
         np.diff(np.append(starts, len(rows))) if return_counts else _none()
 
 
+unique_dim.vjp(self=_no_derivative("unique_dim"))
+
+
 @op("unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) "
     "-> (Tensor, Tensor, Tensor)", samples=lambda make: [(make.ints(2, 8),), (make.ints(2, 4, 2), True, True, 0)])
 def unique_consecutive(self, return_inverse, return_counts, dim):
@@ -80,6 +95,9 @@ def unique_consecutive(self, return_inverse, return_counts, dim):
     values = self.reshape(-1)[starts] if dim is None else np.ascontiguousarray(self.take(starts, dim))
     return values, (new.cumsum() - 1).reshape(shape) if return_inverse else _none(), \
         np.diff(np.append(starts, len(lines))) if return_counts else _none()
+
+
+unique_consecutive.vjp(self=_no_derivative("unique_consecutive"))
 
 
 def _asked_for(results, return_inverse, return_counts):
@@ -159,8 +177,8 @@ def searchsorted(sorted_sequence, self, out_int32, right, side, sorter):
     "str? side=None, Tensor? sorter=None) -> Tensor", nondiff=True, samples=lambda make: [(make(4), 0.5)])
 def searchsorted_number(sorted_sequence, self, out_int32, right, side, sorter):
     if sorted_sequence.ndim != 1:
-        raise RuntimeError("torch.searchsorted(): input value can be a scalar only when boundary tensor dimension is 1, "
-                           f"but we got boundary tensor dim({sorted_sequence.ndim})")
+        raise RuntimeError("torch.searchsorted(): input value can be a scalar only when boundary tensor dimension is "
+                           f"1, but we got boundary tensor dim({sorted_sequence.ndim})")
     return _look_up(sorted_sequence, np.asarray(self, sorted_sequence.dtype if isinstance(self, float) else None),
                     _side(right, side, "torch.searchsorted"), out_int32, sorter, "torch.searchsorted")
 
@@ -170,16 +188,16 @@ def _check_boundaries(boundaries):
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
 
 
-@op("bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", nondiff=True,
-    shape=lambda self, boundaries, out_int32, right: _looked_up_shape(self._array, out_int32),
+@op("bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+    nondiff=True, shape=lambda self, boundaries, out_int32, right: _looked_up_shape(self._array, out_int32),
     samples=lambda make: [(make(3, 4), make(5))])
 def bucketize(self, boundaries, out_int32, right):
     _check_boundaries(boundaries)
     return _look_up(boundaries, self, "right" if right else "left", out_int32, None, "torch.bucketize")
 
 
-@op("bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", nondiff=True,
-    samples=lambda make: [(0.5, make(5))])
+@op("bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+    nondiff=True, samples=lambda make: [(0.5, make(5))])
 def bucketize_number(self, boundaries, out_int32, right):
     _check_boundaries(boundaries)
     return _look_up(boundaries, np.asarray(self), "right" if right else "left", out_int32, None, "torch.bucketize")
@@ -193,21 +211,21 @@ def _is_in(elements, tests, invert):
     return np.isin(elements, tests, invert=invert)
 
 
-@op("isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
-    nondiff=True, shape=lambda elements, *_: (elements._array.shape, np.dtype(np.bool_)))
+@op("isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) "
+    "-> Tensor", nondiff=True, shape=lambda elements, *_: (elements._array.shape, np.dtype(np.bool_)))
 def isin(elements, test_elements, assume_unique, invert):
     return _is_in(elements, test_elements, invert)
 
 
-@op("isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor",
-    nondiff=True, shape=lambda elements, *_: (elements._array.shape, np.dtype(np.bool_)),
+@op("isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) "
+    "-> Tensor", nondiff=True, shape=lambda elements, *_: (elements._array.shape, np.dtype(np.bool_)),
     samples=lambda make: [(make.ints(3, 4), 1)])
 def isin_number(elements, test_element, assume_unique, invert):
     return np.not_equal(elements, test_element) if invert else np.equal(elements, test_element)
 
 
-@op("isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
-    nondiff=True, shape=lambda *_: ((), np.dtype(np.bool_)), samples=lambda make: [(1, make.ints(3, 4))])
+@op("isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) "
+    "-> Tensor", nondiff=True, shape=lambda *_: ((), np.dtype(np.bool_)), samples=lambda make: [(1, make.ints(3, 4))])
 def isin_of_number(element, test_elements, assume_unique, invert):
     return np.asarray(bool((test_elements == element).any()) != invert)
 

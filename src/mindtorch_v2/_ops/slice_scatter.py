@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first
 from .copy import dense_copy

@@ -152,7 +152,7 @@ def kthvalue(self, k, dim, keepdim):
     if not self.ndim:
         return self.copy(), np.zeros((), _INT64)
     places = _order(self, dim, False)[(slice(None),) * dim + (slice(k - 1, k),)]
-    return _pick(self, places, dim, keepdim)
+    return _pick(self, np.ascontiguousarray(places), dim, keepdim)
 
 
 kthvalue.vjp(self=_reduced_grad)

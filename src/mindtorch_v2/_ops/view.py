@@ -19,9 +19,6 @@ from ._common import infer_size, normal_dim, normal_dims
 
 _ndarray = np.ndarray
 
-# (:, :, None) and the like: where a new dim goes.
-_NEW_DIM = tuple((slice(None),) * d + (None,) for d in range(64))
-
 
 def memory_of(array):
     """(an array that is all of the memory `array` looks at, in order; the offset of its first element in bytes)."""
@@ -79,8 +76,8 @@ def view_dtype(self, dtype):
             raise RuntimeError(f"self.stride(-1) must be 1 to view {names}, but got "
                                f"{self.strides[-1] // self.itemsize}")
         if self.shape[-1] * self.itemsize % wanted.itemsize:
-            raise RuntimeError(f"self.size(-1) must be divisible by {wanted.itemsize // self.itemsize} to view {names}, "
-                               f"but got {self.shape[-1]}")
+            raise RuntimeError(f"self.size(-1) must be divisible by {wanted.itemsize // self.itemsize} to view {names},"
+                               f" but got {self.shape[-1]}")
     return self.view(wanted)
 
 
@@ -122,10 +119,11 @@ composite("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
           lambda self, other: aten.reshape(self, other._array.shape), samples=lambda make: [(make(3, 4), make(2, 6))])
 composite("view_as(Tensor(a) self, Tensor other) -> Tensor(a)", lambda self, other: aten.view(self, other._array.shape),
           samples=lambda make: [(make(3, 4), make(2, 6))])
-composite("ravel(Tensor(a) self) -> Tensor(a)", lambda self: _view(_contiguous(self), (-1,)))
+composite("ravel(Tensor(a) self) -> Tensor(a)", lambda self: _view(contiguous(self), (-1,)))
 
 
-def _contiguous(self):
+def contiguous(self):
+    """The tensor itself where its elements lie in order, else a copy in which they do."""
     return self if self._array.flags.c_contiguous else aten.contiguous(self)
 
 
@@ -272,7 +270,15 @@ def unsqueeze(self, dim):
     ndim = self.ndim
     if not -ndim - 1 <= dim <= ndim:
         normal_dim(dim, ndim + 1)
-    return self[_NEW_DIM[dim if dim >= 0 else dim + ndim + 1]]
+    if dim < 0:
+        dim += ndim + 1
+    shape = self.shape
+    if self.flags.c_contiguous:
+        return self.reshape((*shape[:dim], 1, *shape[dim:]))
+    # The stride of a dim of size one is never taken; torch has that of the dim it stands before.
+    strides = self.strides
+    step = shape[dim] * strides[dim] if dim < ndim else self.itemsize
+    return restride(self, (*shape[:dim], 1, *shape[dim:]), (*strides[:dim], step, *strides[dim:]))
 
 
 unsqueeze.vjp(self=lambda g, dim: aten.squeeze(g, dim))
@@ -354,8 +360,8 @@ def expand(self, size, implicit):
         return self.view()
     if len(size) < len(shape):
         raise RuntimeError(f"expand(torch.{dt.from_numpy(self.dtype).scalar_name}Tensor{{{list(shape)}}}, "
-                           f"size={list(size)}): the number of sizes provided ({len(size)}) must be greater or equal to "
-                           f"the number of dimensions in the tensor ({len(shape)})")
+                           f"size={list(size)}): the number of sizes provided ({len(size)}) must be greater or equal "
+                           f"to the number of dimensions in the tensor ({len(shape)})")
     made = restride(self, *_expansion(shape, self.strides, tuple(size)))
     # Several elements are one place in memory, so that writing to them has no meaning.
     made.setflags(False)
@@ -373,7 +379,7 @@ def _expand_grad(g, self_shape):
 
 expand.vjp(self=_expand_grad)
 
-composite("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", lambda self, other: aten.expand(self, other._array.shape),
-          samples=lambda make: [(make(3, 1), make(3, 4))])
+composite("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+          lambda self, other: aten.expand(self, other._array.shape), samples=lambda make: [(make(3, 1), make(3, 4))])
 composite("broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)", lambda self, size: aten.expand(self, size),
           samples=lambda make: [(make(4), (3, 4))])

@@ -69,8 +69,8 @@ def _conjugated(self):
 def matrix_H(self):
     ndim = self._array.ndim
     if ndim not in (0, 2):
-        raise RuntimeError("tensor.H is only supported on matrices (2-D tensors). Got "
-                           f"{ndim}-D tensor." + (" For batches of matrices, consider using tensor.mH" if ndim > 2 else ""))
+        hint = " For batches of matrices, consider using tensor.mH" if ndim > 2 else ""
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor.{hint}")
     return _conjugated(aten.transpose(self, 0, 1) if ndim else self)
 
 

@@ -12,13 +12,12 @@ from .._core.storage import Storage, owner_of
 from .._core.tensor import storage_of
 from .._dispatch.registry import aten, composite
 from ._common import normal_dim, normal_dims
-from .view import memory_of
+from .view import memory_of, unsqueeze_to
 from .view import squeeze as _squeeze
 from .view import squeeze_dim as _squeeze_dim
 from .view import squeeze_dims as _squeeze_dims
 from .view import transpose as _transpose
 from .view import unsqueeze as _unsqueeze
-from .view import unsqueeze_to
 from .view_parts import as_strided as _as_strided
 
 
@@ -133,6 +132,10 @@ composite("resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? mem
           samples=lambda make: [])
 
 
+def _row_major(size):
+    return tuple([math.prod(size[i + 1:]) for i in range(len(size))])
+
+
 def _take_memory(self, array, storage):
     """Leave the own memory for another's."""
     _check_resizable(self, "set_")
@@ -154,9 +157,34 @@ def set_source(self, source):
 @composite("set_.source_Tensor_storage_offset(Tensor(a!) self, Tensor source, int storage_offset, int[] size, "
            "int[] stride=[]) -> Tensor(a!)", nondiff=True, samples=lambda make: [])
 def set_part(self, source, storage_offset, size, stride):
-    if not stride:
-        stride = tuple(math.prod(size[i + 1:]) for i in range(len(size)))
-    return _take_memory(self, _as_strided.kernel(source._array, size, stride, storage_offset), storage_of(source))
+    array = _as_strided.kernel(source._array, size, stride or _row_major(size), storage_offset)
+    return _take_memory(self, array, storage_of(source))
+
+
+def _in_storage(self, source, storage_offset, size, stride):
+    """An array of this dtype over the bytes of an UntypedStorage."""
+    memory, _ = memory_of(source._storage.owner)
+    item = self._array.itemsize
+    steps = [s * item for s in stride]
+    reach = item * storage_offset + sum((n - 1) * s for n, s in zip(size, steps, strict=True)) + item
+    if math.prod(size) and reach > memory.nbytes:
+        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {storage_offset}, "
+                           f"and itemsize {item} requiring a storage size of {reach} are out of bounds for storage of "
+                           f"size {memory.nbytes}")
+    return np.ndarray(tuple(size), self._array.dtype, memory, storage_offset * item, steps)
+
+
+@composite("set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, int storage_offset, int[] size, "
+           "int[] stride=[]) -> Tensor(a!)", nondiff=True, samples=lambda make: [])
+def set_storage_part(self, source, storage_offset, size, stride):
+    array = _in_storage(self, source, storage_offset, size, stride or _row_major(size))
+    return _take_memory(self, array, source._storage)
+
+
+@composite("set_.source_Storage(Tensor(a!) self, Storage source) -> Tensor(a!)", nondiff=True, samples=lambda make: [])
+def set_storage(self, source):
+    count = source.nbytes() // self._array.itemsize
+    return _take_memory(self, _in_storage(self, source, 0, (count,), (1,)), source._storage)
 
 
 @composite("set_(Tensor(a!) self) -> Tensor(a!)", nondiff=True, samples=lambda make: [])

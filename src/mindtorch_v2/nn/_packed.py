@@ -30,8 +30,8 @@ class PackedSequence(PackedSequence_):
             unsorted_indices = invert_permutation(sorted_indices)
         if batch_sizes is not None:
             if batch_sizes.device.type != "cpu":
-                raise ValueError("batch_sizes should always be on CPU. Instances of PackedSequence should never be created "
-                                 "manually. They should be instantiated by functions like pack_sequence and "
+                raise ValueError("batch_sizes should always be on CPU. Instances of PackedSequence should never be "
+                                 "created manually. They should be instantiated by functions like pack_sequence and "
                                  "pack_padded_sequences in nn.utils.rnn.")
             return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
         if not isinstance(data, list | tuple) or len(data) != 2:
@@ -117,8 +117,8 @@ def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, pad
     length = sequence.batch_sizes.size(0)
     if total_length is not None:
         if total_length < length:
-            raise ValueError("Expected total_length to be at least the length of the longest sequence in input, but got "
-                             f"total_length={total_length} and max sequence length being {length}")
+            raise ValueError("Expected total_length to be at least the length of the longest sequence in input, but "
+                             f"got total_length={total_length} and max sequence length being {length}")
         length = total_length
     padded, lengths = aten._pad_packed_sequence(sequence.data, sequence.batch_sizes, batch_first, padding_value, length)
     order = sequence.unsorted_indices

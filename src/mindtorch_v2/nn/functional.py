@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._dispatch.registry import aten
 from ._functional.activation import *  # noqa: F403
 from ._functional.attention import *  # noqa: F403
+from ._functional.linear_cross_entropy import *  # noqa: F403
 from ._functional.loss import *  # noqa: F403
 from ._functional.normalization import *  # noqa: F403
 from ._functional.pad import *  # noqa: F403

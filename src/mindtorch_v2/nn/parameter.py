@@ -18,7 +18,7 @@ __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter
 def _share(cls: type, data: Tensor) -> Any:
     """A leaf of class `cls` that looks at the memory of `data`."""
     alias = aten.detach(data)
-    made = object.__new__(cls)
+    made: Any = object.__new__(cls)
     made._array, made._keys, made._storage, made._base = alias._array, alias._keys, alias._storage, None
     return made
 
@@ -47,6 +47,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if data is None:
             data = aten.empty((0,))
         if type(data) is Tensor or type(data) is Parameter:
+            if requires_grad and not (data.is_floating_point() or data.is_complex()):
+                raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
             made = _share(cls, data)
             if requires_grad:
                 graph.require_grad(made)
@@ -54,9 +56,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         marked = data.detach().requires_grad_(requires_grad)  # type: ignore[attr-defined]
         if type(marked) is not type(data):
             raise RuntimeError(
-                f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns an "
-                f"instance of the same type, but return type {type(marked).__name__} was found instead. To use the type "
-                "as a Parameter, please correct the detach() semantics defined by its __torch_dispatch__() "
+                f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns "
+                f"an instance of the same type, but return type {type(marked).__name__} was found instead. To use the "
+                "type as a Parameter, please correct the detach() semantics defined by its __torch_dispatch__() "
                 "implementation.")
         marked._is_param = True
         return marked
@@ -126,10 +128,10 @@ class UninitializedTensorMixin:
 
     cls_to_become: type
 
-    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+    def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Become a tensor of this shape, with undefined values; device and dtype as before unless given."""
-        made = aten.empty(tuple(shape), device=self.device if device is None else device,  # type: ignore[attr-defined]
-                          dtype=self.dtype if dtype is None else dtype)  # type: ignore[attr-defined]
+        made = aten.empty(tuple(shape), device=self.device if device is None else device,
+                          dtype=self.dtype if dtype is None else dtype)
         self._keys &= ~PYTHON
         self.data = made
         self._keys = made._keys | self._keys & AUTOGRAD
@@ -143,10 +145,10 @@ class UninitializedTensorMixin:
             "to initialize the parameters before accessing their attributes.")
 
     def share_memory_(self) -> Any:
-        raise RuntimeError("Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the "
-                           "parameters before calling `module.share_memory()`.")
+        raise RuntimeError("Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize "
+                           "the parameters before calling `module.share_memory()`.")
 
-    def __repr__(self, **_: Any) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"<{type(self).__name__}>"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -164,7 +166,7 @@ def is_lazy(param: Any) -> bool:
     return isinstance(param, UninitializedTensorMixin)
 
 
-class UninitializedParameter(UninitializedTensorMixin, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
     """A parameter whose shape is found out later, as lazy modules do at their first call."""
 
     __slots__ = ()

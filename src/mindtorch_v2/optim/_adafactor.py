@@ -129,9 +129,9 @@ def _foreach_of_a_kind(params: list[Any], grads: list[Any], rows: list[Any], col
     if maximize:
         grads = torch._foreach_neg(grads)
     torch._foreach_add_(steps, one_step(), alpha=1.0)
-    counts = [(step.item(), step.item(), step.item()) for step in steps]
-    weights = [count**beta2_decay for count, _, _ in counts]
-    rates = [max(eps2, _size(param)) * min(lr, 1 / count**0.5) for param, (_, _, count) in zip(params, counts, strict=True)]
+    counts = [step.item() for step in steps]
+    weights = [count**beta2_decay for count in counts]
+    rates = [max(eps2, _size(param)) * min(lr, 1 / count**0.5) for param, count in zip(params, counts, strict=True)]
     if weight_decay != 0:
         torch._foreach_mul_(params, 1 - lr * weight_decay)
     if is_matrix:

@@ -118,7 +118,8 @@ def _thread_columns(options: Options, tap: Tap, tables: _Tables, end: int, relea
         if options.with_modules:
             columns["module"] = _modules_at(columns["start"], modules)
         if options.with_stack:
-            columns = _joined(columns, {name: values for name, values in modules.items() if name != "path"})
+            # Outer calls last: of equal times the row that comes later is the outer one.
+            columns = _joined(columns, {name: modules[name][::-1] for name in ("name", "kind", "start", "end")})
     if python is not None:
         _fit_scopes(columns, python)
         columns["stack"] = _renumbered(python.stack_at(columns["start"]), _added(tables.stacks, python.stacks))
@@ -172,27 +173,37 @@ def _joined(columns: Columns, more: Columns) -> Columns:
 
 
 def _module_columns(tap: Tap, tables: _Tables, end: int) -> Columns | None:
+    """Module calls in order of start, with the path of each as a column of its own."""
     log = tap.modules
     if log is None:
         return None
-    rows = log.rows[:]
-    for opened in reversed(log.open_calls()):  # still running while somebody looks
-        rows.extend((*opened, end))
+    rows = log.rows_until(end)
     table = np.fromiter(rows, np.int64, len(rows)).reshape(-1, _modules.WIDTH)
+    table = table[_tree.row_order(table[:, 1], table[:, 2])]
+    module, start, finish = table[:, 0], table[:, 1], table[:, 2]
+    parent = _tree.parents(np.zeros(len(table), np.int32), start, finish)
+    paths: list[int] = []
+    known: dict[tuple[int, int, int], int] = {}
+    texts = list(tables.modules)
+    for number, above in zip(module.tolist(), parent.tolist(), strict=True):
+        caller, outer = (int(module[above]), paths[above]) if above >= 0 else (-1, -1)
+        path = known.get((number, caller, outer))
+        if path is None:
+            text = log.path(number, caller, texts[outer] if above >= 0 else "")
+            path = known[number, caller, outer] = tables.modules.setdefault(text, len(tables.modules))
+            texts = list(tables.modules)
+        paths.append(path)
     names = [tables.name(f"nn.Module: {info.label}") for info in log.infos]
-    paths = [tables.modules.setdefault(path, len(tables.modules)) for path in log.paths]
-    return {"name": _renumbered(table[:, 0], names), "kind": np.full(len(table), observer.MODULE, np.int64),
-            "start": table[:, 2], "end": table[:, 3], "path": _renumbered(table[:, 1], paths)}
+    return {"name": _renumbered(module, names), "kind": np.full(len(table), observer.MODULE, np.int64),
+            "start": start, "end": finish, "parent": parent, "path": np.array(paths, np.int64)}
 
 
 def _modules_at(moments: NDArray[np.int64], modules: Columns) -> NDArray[np.int64]:
     """For each moment the path of the innermost module that was running, -1 if none was."""
-    order = _tree.row_order(modules["start"], modules["end"])
-    start, end = modules["start"][order], modules["end"][order]
-    one = np.zeros(len(start), np.int32)
-    parent = _tree.parents(one, start, end)
-    found = _tree.enclosing(one, start, end, parent, np.zeros(len(moments), np.int32), moments)
-    return _renumbered(found, modules["path"][order].tolist())
+    one = np.zeros(len(modules["start"]), np.int32)
+    found = _tree.enclosing(one, modules["start"], modules["end"], modules["parent"],
+                            np.zeros(len(moments), np.int32), moments)
+    return np.append(modules["path"], -1)[found]
 
 
 def _python_columns(python: PythonRows, tables: _Tables) -> Columns:

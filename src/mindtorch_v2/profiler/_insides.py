@@ -12,7 +12,7 @@ USER, INSIDE, ENTRY, LIBRARY = range(4)
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # Rooms of this package that stand for what is compiled in torch, and the profiler itself.
-_INSIDE = re.compile(r"_\w+(/|\.py$)|profiler/|nn/(modules/)?module\.py$")
+_INSIDE = re.compile(r"(.*/)?_(?!_init__\.py)\w*(/|\.py$)|profiler/|nn/modules/module\.py$")
 _GENERATED = re.compile(r"<\w+::[^>]*>$")  # file names of generated op entries
 _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep

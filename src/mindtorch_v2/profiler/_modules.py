@@ -1,40 +1,51 @@
-"""nn.Module calls while recording: which module, where it sits in its parents, from when to when."""
+"""nn.Module calls while recording: which module, from when to when. Where it sits in its parents is told by nesting."""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from .._core.storage import owner_of
 
-WIDTH = 4  # module number, path number, start, end
+WIDTH = 3  # module number, start, end
 
 
 class ModuleInfo(NamedTuple):
-    """A module that was called. Only a weak reference is held."""
+    """A module that was called; it is not kept alive."""
 
-    number: int
-    reference: weakref.ref[Any]
-    label: str  # "Linear_0": the class, and how many of that class were called before it
+    ident: int
+    class_name: str
+    order: int  # how many modules of its class were called before it
+    children: dict[int, str]  # by id(): the names under which it holds others
+
+    @property
+    def label(self) -> str:
+        """`Linear_0`, as traces show it."""
+        return f"{self.class_name}_{self.order}"
 
 
 class ModuleLog:
     """The module calls of one thread."""
 
-    def __init__(self, clock: Callable[[], int], note_parameters: bool = False) -> None:
-        """`note_parameters`: also note where the modules' parameters are in memory."""
+    def __init__(self, clock: Callable[[], int], *, note_parameters: bool = False, unheard: bool = False) -> None:
+        """`note_parameters`: also note where the modules' parameters are in memory.
+
+        `unheard`: somebody listens to every call of a builtin, so call them in a way that is not heard.
+        """
         self.rows: list[int] = []
         self.infos: list[ModuleInfo] = []
-        self.paths: list[str] = []
         self.parameters: set[int] = set()
         self._note_parameters = note_parameters
-        self._clock = clock
-        self._known: dict[int, ModuleInfo] = {}
+        self._known: dict[int, int] = {}
+        self._references: list[weakref.ref[Any]] = []
         self._of_class: dict[str, int] = {}
-        self._path_numbers: dict[tuple[int, int], int] = {}
-        # (module number, path number, start) of the calls that have not ended, innermost last
-        self._open: list[tuple[int, int, int]] = []
+        # (module number, start) of the calls that have not ended, innermost last
+        self._open: list[tuple[int, int]] = []
+        self.enter, self.leave = _functions(
+            self.rows, self._open, self._known, self._register, partial(clock) if unheard else clock,
+            partial(id) if unheard else id)
 
     def start(self) -> None:
         """Begin with nothing open: calls that are under way already are not ours."""
@@ -45,45 +56,63 @@ class ModuleLog:
         while self._open:
             self.rows.extend((*self._open.pop(), end))
 
-    def open_calls(self) -> list[tuple[int, int, int]]:
-        """(module number, path number, start) of the calls under way, outermost first."""
-        return self._open[:]
+    def rows_until(self, end: int) -> list[int]:
+        """The rows so far, those of calls under way as if they ended now."""
+        rows = self.rows[:]
+        for opened in reversed(self._open):
+            rows.extend((*opened, end))
+        return rows
 
-    def enter(self, module: Any) -> None:
-        """A module begins to run."""
-        info = self._known.get(id(module))
-        if info is None or info.reference() is not module:
-            info = self._register(module)
-        above = self._open[-1] if self._open else None
-        key = (above[1] if above else -1, info.number)
-        path = self._path_numbers.get(key)
-        if path is None:
-            path = self._path_numbers[key] = len(self.paths)
-            self.paths.append(self._path(module, above))
-        self._open.append((info.number, path, self._clock()))
+    def path(self, module: int, above: int, above_path: str) -> str:
+        """`Sequential.0.1`: the outermost module's class, then the names under which each holds the next.
 
-    def leave(self, module: Any) -> None:
-        """The module that entered last has ended."""
-        if self._open:
-            self.rows.extend((*self._open.pop(), self._clock()))
+        `above` is the number of the module that called this one, -1 if none did.
+        """
+        info = self.infos[module]
+        if above < 0:
+            return info.class_name
+        return f"{above_path}.{self.infos[above].children.get(info.ident, info.class_name)}"
 
-    def _register(self, module: Any) -> ModuleInfo:
-        name = type(module).__name__
-        count = self._of_class.get(name, 0)
-        self._of_class[name] = count + 1
-        info = ModuleInfo(len(self.infos), weakref.ref(module), f"{name}_{count}")
-        self.infos.append(info)
-        self._known[id(module)] = info
+    def _register(self, module: Any) -> int:
+        """Number a module that is called for the first time."""
+        ident, class_name = id(module), type(module).__name__
+        order = self._of_class.get(class_name, 0)
+        self._of_class[class_name] = order + 1
+        children = {id(child): name for name, child in getattr(module, "_modules", {}).items()}
+        number = self._known[ident] = len(self.infos)
+        self.infos.append(ModuleInfo(ident, class_name, order, children))
+        # Another module may get the same id() once this one is gone.
+        known = self._known
+        self._references.append(weakref.ref(module, lambda _: known.pop(ident, None)))
         if self._note_parameters:
             held = getattr(module, "_parameters", {}).values()
             self.parameters.update(id(owner_of(one._array)) for one in held if one is not None)
-        return info
+        return number
 
-    def _path(self, module: Any, above: tuple[int, int, int] | None) -> str:
-        """`Sequential.0.1`: the outermost module's class, then the names under which each holds the next."""
-        if above is None:
-            return type(module).__name__
-        holder = self.infos[above[0]].reference()
-        children = getattr(holder, "_modules", {})
-        held_as = next((name for name, child in children.items() if child is module), type(module).__name__)
-        return f"{self.paths[above[1]]}.{held_as}"
+
+def _functions(
+    rows: list[int],
+    opened: list[tuple[int, int]],
+    known: dict[int, int],
+    register: Callable[[Any], int],
+    clock: Callable[[], int],
+    ident: Callable[[Any], int],
+) -> tuple[Callable[[Any], None], Callable[[Any], None]]:
+    """What to call when a module begins and ends. Lists grow by `+=`, which unlike a method call nobody hears."""
+
+    def enter(module: Any) -> None:
+        nonlocal opened
+        try:
+            number = known[ident(module)]
+        except KeyError:
+            number = register(module)
+        opened += ((number, clock()),)
+
+    def leave(module: Any) -> None:
+        nonlocal rows
+        if opened:
+            number, start = opened[-1]
+            del opened[-1]
+            rows += (number, start, clock())
+
+    return enter, leave

@@ -84,7 +84,9 @@ class Tap:
         else:
             self.extend = self.rows.extend
         wants_modules = options.with_modules or options.with_stack
-        self.modules = ModuleLog(clock, options.follows_storages) if wants_modules else None
+        self.modules = ModuleLog(
+            clock, note_parameters=options.follows_storages, unheard=options.with_stack
+        ) if wants_modules else None
         # Python calls: the window that is open now, and those that pauses have closed.
         self.with_stack = options.with_stack
         self.window: PythonWindow | None = None

@@ -24,10 +24,9 @@ class KinetoStepTracker:
     @classmethod
     def increment_step(cls, requester: str) -> int:
         """Count one more step of a requester and return the global step."""
-        if requester not in cls._counts:
-            cls.init_step_count(requester)
-        cls._counts[requester] += 1
-        cls._current_step = max(cls._current_step, *cls._counts.values())
+        count = cls._counts[requester] = cls._counts.get(requester, cls._current_step) + 1
+        if count > cls._current_step:
+            cls._current_step = count
         return cls._current_step
 
     @classmethod

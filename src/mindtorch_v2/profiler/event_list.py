@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from . import _tree, averages, exporters
-from ._rows import KINDS, EventRows, flat_shapes
-from ._store import EventStore, InputInfo
+from ._rows import EventRows, flat_shapes
+from ._store import EventStore
 from .averages import FunctionEventAvg
 from .events import DeviceType, FunctionEvent
+from .exporters.stacks import export_rows
 from .exporters.table import Summary, build_table
 
 _METRICS = ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
@@ -207,7 +208,7 @@ class EventList(list):  # type: ignore[type-arg]
 
     def export_chrome_trace(self, path: str | PathLike[str]) -> None:
         """Write the events as a trace for Perfetto, TensorBoard or chrome://tracing."""
-        exporters.get("chrome")(self._store(), path)
+        exporters.get("event_list")(self, path)
 
     def supported_export_stacks_metrics(self) -> list[str]:
         """The metrics that export_stacks knows."""
@@ -217,11 +218,12 @@ class EventList(list):  # type: ignore[type-arg]
         """Write one line per stack, root first, with the metric's sum: input of flame graph tools."""
         if metric not in _METRICS:
             raise ValueError(f"metric should be one of: {_METRICS}")
-        exporters.get("stacks")(self._store(), path, metric=metric)
-
-    def _store(self) -> EventStore:
         rows = self._columns
-        return rows.whole if rows is not None else EventStore.from_rows(map(_as_row, self))
+        if rows is not None:
+            exporters.get("stacks")(rows.whole, path, metric=metric)
+            return
+        attribute = metric.replace("cuda", "device").replace("xpu", "device").replace("privateuse1", "device")
+        export_rows(((event.stack or [], getattr(event, attribute)) for event in self), path)
 
 
 def _after_filling(method: Callable[..., Any], changes: bool) -> Callable[..., Any]:
@@ -276,35 +278,3 @@ def _summary(rows: EventRows) -> Summary:
 
 def _shapes(store: EventStore, at: int) -> list[list[int]]:
     return flat_shapes(store.input_infos[at].dims)
-
-
-def _as_row(event: FunctionEvent) -> dict[str, Any]:
-    """An event as a row for EventStore.from_rows."""
-    shapes = event.structured_input_shapes or event.input_shapes
-
-    def frozen(value: Any) -> Any:
-        return tuple(map(frozen, value)) if isinstance(value, (list, tuple)) else value
-
-    inputs = InputInfo(
-        frozen(shapes),
-        frozen(event.input_dtypes or [""] * len(shapes)),
-        frozen(event.structured_input_strides or [[]] * len(shapes)),
-        frozen(event.concrete_inputs or [None] * len(shapes)),
-    ) if shapes else None
-    return {
-        "name": event.trace_name or event.name,
-        "kind": KINDS.index(event["kind"]),
-        "thread": event.thread,
-        "start": event["start_ns"],
-        "end": event["end_ns"],
-        "seq": event.sequence_nr,
-        "step": event["step"],
-        "fwd_thread": event.fwd_thread,
-        "stack": tuple(event.stack) if event.stack else None,
-        "flops": event.flops or 0,
-        "inputs": inputs,
-        "overload": event.overload_name,
-        "module": event["module"],
-        "device_type": int(event.device_type),
-        "device_index": event.device_index,
-    }

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any
 
+from .._dispatch import observer
 from . import _autograd_profile
 from ._kineto_config import (
     ProfilerActivity,
@@ -322,7 +323,7 @@ class profile(_KinetoProfile):
         return action
 
     def _open_step(self) -> None:
-        if self.record_steps:
+        if self.record_steps and observer.watching():
             self.step_rec_fn = step_function(f"{PROFILER_STEP_NAME}#{self.step_num}")
             self.step_rec_fn.__enter__()
 

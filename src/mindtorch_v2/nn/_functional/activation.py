@@ -8,6 +8,11 @@ from typing import Any
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
 
+__all__ = ["alpha_dropout", "celu", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "feature_alpha_dropout",
+           "glu", "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_softmax", "mish",
+           "relu", "relu6", "rrelu", "selu", "sigmoid", "silu", "softmax", "softmin", "softsign", "tanh",
+           "tanhshrink", "threshold"]
+
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0)."""
@@ -173,9 +178,9 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     _check_probability(p)
     ndim = input._array.ndim
     if ndim not in (2, 3):
-        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {ndim}D input. Note that dropout1d exists "
-                           "to provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and "
-                           "an optional batch dimension (i.e. 2D or 3D inputs).")
+        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {ndim}D input. Note that dropout1d "
+                           "exists to provide channel-wise dropout on inputs with 1 spatial dimension, a channel "
+                           "dimension, and an optional batch dimension (i.e. 2D or 3D inputs).")
     return _channel_dropout(input, p, training, inplace, batched=ndim == 3)
 
 
@@ -184,15 +189,17 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     _check_probability(p)
     ndim = input._array.ndim
     if ndim not in (3, 4):
-        warnings.warn(f"dropout2d: Received a {ndim}-D input to dropout2d, which is deprecated and will result in an error "
-                      "in a future release. To retain the behavior and silence this warning, please use dropout instead. "
-                      "Note that dropout2d exists to provide channel-wise dropout on inputs with 2 spatial dimensions, a "
-                      "channel dimension, and an optional batch dimension (i.e. 3D or 4D inputs).", stacklevel=2)
+        warnings.warn(f"dropout2d: Received a {ndim}-D input to dropout2d, which is deprecated and will result in an "
+                      "error in a future release. To retain the behavior and silence this warning, please use dropout "
+                      "instead. Note that dropout2d exists to provide channel-wise dropout on inputs with 2 spatial "
+                      "dimensions, a channel dimension, and an optional batch dimension (i.e. 3D or 4D "
+                      "inputs).", stacklevel=2)
     if ndim == 3:
-        warnings.warn("dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is "
-                      "desired - input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will "
-                      "change in a future release to interpret the input as one without a batch dimension, i.e. shape (C, "
-                      "H, W). To maintain the 1D channel-wise dropout behavior, please switch to using dropout1d instead.",
+        warnings.warn("dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior "
+                      "is desired - input is interpreted as shape (N, C, L), where C is the channel dim. This behavior "
+                      "will change in a future release to interpret the input as one without a batch dimension, i.e. "
+                      "shape (C, H, W). To maintain the 1D channel-wise dropout behavior, please switch to using "
+                      "dropout1d instead.",
                       stacklevel=2)
     return _channel_dropout(input, p, training, inplace, batched=True)
 
@@ -202,10 +209,11 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     _check_probability(p)
     ndim = input._array.ndim
     if ndim not in (4, 5):
-        warnings.warn(f"dropout3d: Received a {ndim}-D input to dropout3d, which is deprecated and will result in an error "
-                      "in a future release. To retain the behavior and silence this warning, please use dropout instead. "
-                      "Note that dropout3d exists to provide channel-wise dropout on inputs with 3 spatial dimensions, a "
-                      "channel dimension, and an optional batch dimension (i.e. 4D or 5D inputs).", stacklevel=2)
+        warnings.warn(f"dropout3d: Received a {ndim}-D input to dropout3d, which is deprecated and will result in an "
+                      "error in a future release. To retain the behavior and silence this warning, please use dropout "
+                      "instead. Note that dropout3d exists to provide channel-wise dropout on inputs with 3 spatial "
+                      "dimensions, a channel dimension, and an optional batch dimension (i.e. 4D or 5D "
+                      "inputs).", stacklevel=2)
     return _channel_dropout(input, p, training, inplace, batched=ndim == 5 or ndim not in (4, 5))
 
 

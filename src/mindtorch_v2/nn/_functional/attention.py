@@ -11,6 +11,8 @@ from ..._dispatch.registry import aten
 from .activation import dropout, softmax
 from .pad import pad
 
+__all__ = ["multi_head_attention_forward"]
+
 
 def _canonical_mask(mask: Any, mask_name: str, other_type: Any, other_name: str, target_type: Any,
                     check_other: bool = True) -> Any:
@@ -20,7 +22,8 @@ def _canonical_mask(mask: Any, mask_name: str, other_type: Any, other_name: str,
     if mask.dtype != dt.bool_ and not mask.is_floating_point():
         raise AssertionError(f"only bool and floating types of {mask_name} are supported")
     if check_other and other_type is not None and mask.dtype != other_type:
-        warnings.warn(f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead.",
+        warnings.warn(f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both "
+                      "instead.",
                       stacklevel=3)
     if not mask.is_floating_point():
         mask = aten.masked_fill_(aten.zeros_like(mask, dtype=target_type), mask, float("-inf"))
@@ -69,13 +72,14 @@ def _in_projection(q: Any, k: Any, v: Any, w_q: Any, w_k: Any, w_v: Any, b_q: An
 def _mha_shape_check(query: Any, key: Any, value: Any, key_padding_mask: Any, attn_mask: Any, num_heads: int) -> bool:
     """Whether the inputs are batched; AssertionError if they do not fit each other."""
     if query.dim() not in (2, 3):
-        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor")
+        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query "
+                             "tensor")
     batched = query.dim() == 3
     word = "batched (3-D)" if batched else "unbatched (2-D)"
     dims = 3 if batched else 2
     if key.dim() != dims or value.dim() != dims:
-        raise AssertionError(f"For {word} `query`, expected `key` and `value` to be {dims}-D but found {key.dim()}-D and "
-                             f"{value.dim()}-D tensors respectively")
+        raise AssertionError(f"For {word} `query`, expected `key` and `value` to be {dims}-D but found {key.dim()}-D "
+                             f"and {value.dim()}-D tensors respectively")
     if key_padding_mask is not None and key_padding_mask.dim() != dims - 1:
         raise AssertionError(f"For {word} `query`, expected `key_padding_mask` to be `None` or {dims - 1}-D but found "
                              f"{key_padding_mask.dim()}-D tensor instead")
@@ -95,7 +99,8 @@ def _checked_attn_mask(attn_mask: Any, tgt_len: int, src_len: int, bsz: int, num
         return None
     if attn_mask.dim() == 2:
         if tuple(attn_mask.shape) != (tgt_len, src_len):
-            raise RuntimeError(f"The shape of the 2D attn_mask is {attn_mask.shape}, but should be {(tgt_len, src_len)}.")
+            raise RuntimeError(f"The shape of the 2D attn_mask is {attn_mask.shape}, but should be "
+                               f"{(tgt_len, src_len)}.")
         return aten.unsqueeze(attn_mask, 0)
     if attn_mask.dim() == 3:
         wanted = (bsz * num_heads, tgt_len, src_len)
@@ -123,7 +128,7 @@ def multi_head_attention_forward(
         attn_mask: Any = None, use_separate_proj_weight: bool = False, q_proj_weight: Any = None,
         k_proj_weight: Any = None, v_proj_weight: Any = None, static_k: Any = None, static_v: Any = None,
         average_attn_weights: bool = True, is_causal: bool = False) -> tuple[Any, Any]:
-    """Attention of `query` to `key` and `value`, all (length, batch, width) or (length, width); see MultiheadAttention."""
+    """Attention of `query` to `key` and `value`, (length, batch, width) or (length, width); see MultiheadAttention."""
     batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         shared_kv, shared_q = value is key, key is query
@@ -152,7 +157,8 @@ def multi_head_attention_forward(
         raise AssertionError(f"embed_dim {embed_dim} not divisible by num_heads {num_heads}")
     if use_separate_proj_weight:
         if tuple(key.shape[:2]) != tuple(value.shape[:2]):
-            raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}")
+            raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's "
+                                 f"{value.shape[:2]}")
         for weight, name in ((q_proj_weight, "q"), (k_proj_weight, "k"), (v_proj_weight, "v")):
             if weight is None:
                 raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
@@ -184,7 +190,8 @@ def multi_head_attention_forward(
     src_len = k.size(1)
     if key_padding_mask is not None:
         if tuple(key_padding_mask.shape) != (bsz, src_len):
-            raise AssertionError(f"expecting key_padding_mask shape of {(bsz, src_len)}, but got {key_padding_mask.shape}")
+            raise AssertionError(f"expecting key_padding_mask shape of {(bsz, src_len)}, but got "
+                                 f"{key_padding_mask.shape}")
         spread = aten.expand(aten.view(key_padding_mask, (bsz, 1, 1, src_len)), (-1, num_heads, -1, -1))
         spread = aten.reshape(spread, (bsz * num_heads, 1, src_len))
         attn_mask = spread if attn_mask is None else aten.add(attn_mask, spread)

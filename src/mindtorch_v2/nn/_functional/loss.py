@@ -12,12 +12,18 @@ from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
 from .._reduction import chosen, get_enum
 
+__all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",
+           "ctc_loss", "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss",
+           "margin_ranking_loss", "mse_loss", "multi_margin_loss", "multilabel_margin_loss",
+           "multilabel_soft_margin_loss", "nll_loss", "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss",
+           "triplet_margin_loss", "triplet_margin_with_distance_loss"]
+
 Flag = bool | None
 
 
 def _warn_of_broadcast(input: Tensor, target: Tensor, stacklevel: int = 3) -> None:
-    warnings.warn(f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will "
-                  "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+    warnings.warn(f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This "
+                  "will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
                   stacklevel=stacklevel)
 
 
@@ -107,8 +113,8 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Any = None, size
     """Cross entropy between probabilities and targets in [0, 1]."""
     number = chosen(reduction, size_average, reduce)
     if target._array.shape != input._array.shape:
-        raise ValueError(f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is "
-                         "deprecated. Please ensure they have the same size.")
+        raise ValueError(f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) "
+                         "is deprecated. Please ensure they have the same size.")
     if weight is not None:
         weight = aten.expand(weight, _broadcast_shape(target.shape, weight.shape))
     return aten.binary_cross_entropy(input, target, weight, number)
@@ -177,8 +183,9 @@ def kl_div(input: Tensor, target: Tensor, size_average: Flag = None, reduce: Fla
     else:
         if reduction == "mean":
             warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size. "
-                          "'batchmean' divides only by the batch size, and aligns with the KL div math definition. 'mean' "
-                          "will be changed to behave the same as 'batchmean' in the next major release.", stacklevel=2)
+                          "'batchmean' divides only by the batch size, and aligns with the KL div math definition. "
+                          "'mean' will be changed to behave the same as 'batchmean' in the next major "
+                          "release.", stacklevel=2)
         number = 2 if reduction == "batchmean" else get_enum(reduction)
     reduced = aten.kl_div(input, target, number, log_target=log_target)
     if reduction == "batchmean" and input.dim() != 0:
@@ -206,7 +213,8 @@ def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps
         if input.size()[:-1] == var.size():
             var = aten.unsqueeze(var, -1)  # one variance per row
         elif not (input.size()[:-1] == var.size()[:-1] and var.size(-1) == 1):
-            if not (input.ndim == var.ndim and sum(y for x, y in zip(input.size(), var.size(), strict=True) if x != y) == 1):
+            differing = [y for x, y in zip(input.size(), var.size(), strict=False) if x != y]
+            if not (input.ndim == var.ndim and sum(differing) == 1):
                 raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
@@ -271,7 +279,8 @@ def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative
     dims = anchor.dim(), positive.dim(), negative.dim()
     if len(set(dims)) != 1:
         raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of "
-                           f"dimensions, but got: anchor {dims[0]}D, positive {dims[1]}D, and negative {dims[2]}D inputs")
+                           f"dimensions, but got: anchor {dims[0]}D, positive {dims[1]}D, and negative {dims[2]}D "
+                           "inputs")
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = aten.minimum(far, distance(positive, negative))

@@ -10,6 +10,8 @@ from ..._dispatch.registry import aten
 from .pad import pad
 from .pooling import avg_pool2d, avg_pool3d
 
+__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize", "rms_norm"]
+
 # Passed where torch passes torch.backends.cudnn.enabled; kernels on the CPU do not look at it.
 _CUDNN = True
 

@@ -9,6 +9,8 @@ from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
 from .._sizes import _pair
 
+__all__ = ["fold", "pad", "unfold"]
+
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Add to both ends of the last dims: `pad` is (left, right, top, bottom, ...), the last dim first."""

@@ -8,6 +8,14 @@ from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
 from .._sizes import _list_with_default, _pair, _single, _triple
 
+__all__ = ["adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+           "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices",
+           "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "avg_pool1d", "avg_pool2d", "avg_pool3d",
+           "fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
+           "fractional_max_pool3d_with_indices", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d",
+           "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices", "max_pool3d",
+           "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d"]
+
 # ---------------------------------------------------------------- maximum
 
 

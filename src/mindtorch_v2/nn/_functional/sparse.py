@@ -9,6 +9,8 @@ from ..._core import dtype as dt
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
 
+__all__ = ["embedding", "embedding_bag"]
+
 
 def _renorm(weight: Any, input: Any, max_norm: float, norm_type: float) -> None:
     """Shorten, in place, the rows that are looked up and longer than `max_norm`."""
@@ -51,8 +53,8 @@ def embedding_bag(input: Any, weight: Any, offsets: Any = None, max_norm: float 
         raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
     if input.dim() == 2:
         if offsets is not None:
-            raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed "
-                             f"length sequences. However, found offsets of type {type(offsets)}")
+            raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of "
+                             f"fixed length sequences. However, found offsets of type {type(offsets)}")
         offsets = aten.arange(0, input.numel(), input.size(1), dtype=input.dtype, device=input.device)
         input = aten.reshape(input, (-1,))
         if per_sample_weights is not None:
@@ -74,7 +76,8 @@ def embedding_bag(input: Any, weight: Any, offsets: Any = None, max_norm: float 
     if max_norm is not None:
         _renorm(weight, input, max_norm, norm_type)
     if per_sample_weights is not None and mode != "sum":
-        raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "
-                                  f"for mode='sum' (got mode='{mode}'). Please open a feature request on GitHub.")
+        raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only "
+                                  f"supported for mode='sum' (got mode='{mode}'). Please open a feature request on "
+                                  "GitHub.")
     return aten.embedding_bag(weight, input, offsets, scale_grad_by_freq, _BAG_MODES[mode], sparse, per_sample_weights,
                               include_last_offset, padding_idx)[0]

@@ -15,6 +15,7 @@ from .fold import *  # noqa: F403
 from .instancenorm import *  # noqa: F403
 from .lazy_conv import *  # noqa: F403
 from .linear import *  # noqa: F403
+from .linear_cross_entropy import *  # noqa: F403
 from .loss import *  # noqa: F403
 from .module import Module
 from .multihead_attention import *  # noqa: F403
@@ -26,3 +27,5 @@ from .rnn import *  # noqa: F403
 from .sparse import *  # noqa: F403
 from .transformer import *  # noqa: F403
 from .upsampling import *  # noqa: F403
+
+__all__ = [name for name, value in globals().items() if isinstance(value, type) and not name.startswith("_")]

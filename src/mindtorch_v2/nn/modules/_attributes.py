@@ -89,8 +89,8 @@ class AttributeMixin:
         known = buffers is not None and name in buffers
         marked = isinstance(value, Tensor) and isinstance(value, Buffer)
         if known and value is not None and not isinstance(value, Tensor):
-            raise TypeError(f"cannot assign '{typename(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None "
-                            "expected)")
+            raise TypeError(f"cannot assign '{typename(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or "
+                            "None expected)")
         if marked and buffers is not None:
             if not known:
                 self._drop(name)
@@ -140,12 +140,12 @@ class AttributeMixin:
         _check_name("parameter", name, self, self._parameters)
         if param is not None:
             if not isinstance(param, Parameter):
-                raise TypeError(f"cannot assign '{typename(param)}' object to parameter '{name}' (torch.nn.Parameter or "
-                                "None required)")
+                raise TypeError(f"cannot assign '{typename(param)}' object to parameter '{name}' (torch.nn.Parameter "
+                                "or None required)")
             if param.grad_fn is not None:
-                raise ValueError(f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created "
-                                 f"explicitly. To express '{name}' as a function of another Tensor, compute the value in "
-                                 "the forward() method.")
+                raise ValueError(f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be "
+                                 f"created explicitly. To express '{name}' as a function of another Tensor, compute "
+                                 "the value in the forward() method.")
             for hook in global_parameter_registration_hooks.values():
                 replaced = hook(self, name, param)
                 param = param if replaced is None else replaced
@@ -157,7 +157,8 @@ class AttributeMixin:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         _check_name("buffer", name, self, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)")
+            raise TypeError(f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None "
+                            "required)")
         self._put_buffer(name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)

@@ -85,12 +85,12 @@ class BackwardHook:
 
     def setup_output_hook(self, args: Any) -> Any:
         """The module's outputs, arranged so that their gradients are noted (or reported, if no input needs one)."""
-        single = not isinstance(args, tuple)
         if not isinstance(args, tuple | Tensor):
             warnings.warn("For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but "
                           f"received {type(args)}", stacklevel=5)
             return args
-        outputs, indices = self._seen((args,) if single else args,
+        single = isinstance(args, Tensor)
+        outputs, indices = self._seen((args,) if isinstance(args, Tensor) else args,
                                       lambda node: node.register_prehook(self._on_output_gradients))
         self.n_outputs = len(outputs)
         self.output_tensors_index = indices or []
@@ -113,15 +113,16 @@ class BackwardHook:
 
     def _report_outputs_only(self) -> None:
         if self.user_hooks:
-            warnings.warn("Full backward hook is firing when gradients are computed with respect to module outputs since "
-                          "no inputs require gradients. See torch.nn.Module.register_full_backward_hook for more details.",
+            warnings.warn("Full backward hook is firing when gradients are computed with respect to module outputs "
+                          "since no inputs require gradients. See torch.nn.Module.register_full_backward_hook for more "
+                          "details.",
                           stacklevel=5)
         inputs = (None,) * self.n_inputs
         for hook in self.user_hooks:
             changed = hook(self.module, inputs, self.grad_outputs)
             if changed is not None and not (isinstance(changed, tuple) and all(grad is None for grad in changed)):
-                raise RuntimeError("Backward hook for Modules where no input requires gradient should always return None "
-                                   "or None for all gradients.")
+                raise RuntimeError("Backward hook for Modules where no input requires gradient should always return "
+                                   "None or None for all gradients.")
         self.grad_outputs = None
 
 

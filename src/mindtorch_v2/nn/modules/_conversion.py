@@ -36,8 +36,8 @@ def _parse_to(args: tuple[Any, ...], device: Any, dtype: Any, non_blocking: bool
                             f"({', '.join(type(a).__name__ for a in loose)}), but expected one of:\n"
                             " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, "
                             "bool copy = False, *, torch.memory_format memory_format = None)\n"
-                            " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format "
-                            "memory_format = None)\n"
+                            " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, "
+                            "torch.memory_format memory_format = None)\n"
                             " * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format "
                             "memory_format = None)\n")
     return None if device is None else Device(device), dtype, non_blocking, memory_format
@@ -64,11 +64,12 @@ class ConversionMixin(AttributeMixin):
             else:
                 param.data = changed
                 kept = param
-            if param.grad is not None:
+            held = param.grad
+            if held is not None:
                 with no_grad():
-                    grad = fn(param.grad)
-                kept.grad = None
-                kept.grad = grad.requires_grad_(param.grad.requires_grad)
+                    grad = fn(held)
+                kept.grad = None  # first, since a gradient of the old dtype or device would not fit
+                kept.grad = grad.requires_grad_(held.requires_grad)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = self.__dict__[name] = fn(buffer)
@@ -79,7 +80,8 @@ class ConversionMixin(AttributeMixin):
         """Move parameters and buffers to a device, and those of floating point to a dtype; in place."""
         device, dtype, non_blocking, memory_format = _parse_to(args, device, dtype, non_blocking, memory_format, tensor)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+            raise TypeError("nn.Module.to only accepts floating point or complex dtypes, but got desired "
+                            f"dtype={dtype}")
 
         def convert(t: Any) -> Any:
             options: dict[str, Any] = {"non_blocking": non_blocking}

@@ -46,13 +46,19 @@ def _register(hooks: Any, hook: Any, *, prepend: bool = False, marks: tuple[Any,
 class HookMixin(AttributeMixin):
     """The part of Module that keeps hooks."""
 
+    # None: no backward hook yet; the full and the old kind cannot be mixed.
+    _is_full_backward_hook: bool | None
+
     def _has_hooks(self) -> bool:
         return bool(self._forward_pre_hooks or self._forward_hooks or self._backward_hooks or self._backward_pre_hooks
                     or has_global_hooks())
 
     def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False,
                                   with_kwargs: bool = False) -> RemovableHandle:
-        """Call `hook(module, args)` (with kwargs: `hook(module, args, kwargs)`) before forward; it may return new ones."""
+        """Call `hook(module, args)` before forward; it may return new arguments.
+
+        With `with_kwargs` it is `hook(module, args, kwargs)`, and it may return a pair of both.
+        """
         self.__dict__["_hooked"] = True
         marks = (self._forward_pre_hooks_with_kwargs,)
         return _register(self._forward_pre_hooks, hook, prepend=prepend, marks=marks if with_kwargs else (), of=marks)
@@ -61,7 +67,7 @@ class HookMixin(AttributeMixin):
                               always_call: bool = False) -> RemovableHandle:
         """Call `hook(module, args, output)` after forward; it may return another output.
 
-        With `with_kwargs` it is `hook(module, args, kwargs, output)`; with `always_call` it also runs if forward raises.
+        With `with_kwargs` it is `hook(module, args, kwargs, output)`; with `always_call` it runs though forward raised.
         """
         self.__dict__["_hooked"] = True
         kwargs, always = self._forward_hooks_with_kwargs, self._forward_hooks_always_called
@@ -76,8 +82,8 @@ class HookMixin(AttributeMixin):
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` once the inputs' gradients are known; it may return others."""
         if self._is_full_backward_hook is False:
-            raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single Module. Please "
-                               "use only one of them.")
+            raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single Module. "
+                               "Please use only one of them.")
         self._is_full_backward_hook = True
         self.__dict__["_hooked"] = True
         return _register(self._backward_hooks, hook, prepend=prepend)
@@ -85,8 +91,8 @@ class HookMixin(AttributeMixin):
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """The old kind of backward hook, which sees only the last op's gradients."""
         if self._is_full_backward_hook is True:
-            raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single Module. Please "
-                               "use only one of them.")
+            raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single Module. "
+                               "Please use only one of them.")
         self._is_full_backward_hook = False
         self.__dict__["_hooked"] = True
         return _register(self._backward_hooks, hook)
@@ -114,13 +120,15 @@ class HookMixin(AttributeMixin):
             following = {node for node, _ in grad_fn.next_functions if node is not None}
             if following <= sources | {a._node for a in inputs if a.requires_grad}:
                 return
-            warnings.warn("Using a non-full backward hook when the forward contains multiple autograd Nodes is deprecated "
-                          "and will be removed in future versions. This hook will be missing some grad_input. Please use "
-                          "register_full_backward_hook to get the documented behavior.", FutureWarning, stacklevel=5)
+            warnings.warn("Using a non-full backward hook when the forward contains multiple autograd Nodes is "
+                          "deprecated and will be removed in future versions. This hook will be missing some "
+                          "grad_input. Please use register_full_backward_hook to get the documented behavior.",
+                          FutureWarning, stacklevel=5)
             return
-        warnings.warn(f"Using a non-full backward hook on a Module {problem} is deprecated and will be removed in future "
-                      "versions. This hook will be missing some of the grad_output. Please use register_full_backward_hook "
-                      "to get the documented behavior.", FutureWarning, stacklevel=5)
+        warnings.warn(f"Using a non-full backward hook on a Module {problem} is deprecated and will be removed in "
+                      "future versions. This hook will be missing some of the grad_output. Please use "
+                      "register_full_backward_hook to get the documented behavior.",
+                          FutureWarning, stacklevel=5)
 
 
 # ---------------------------------------------------------------- hooks of all modules

@@ -61,7 +61,7 @@ class Members(dict[str, Any]):
         for name, value in (*pairs, *named.items()):
             self[name] = value
 
-    def __ior__(self, items: Any) -> Any:
+    def __ior__(self, items: Any) -> Any:  # type: ignore[misc]
         self.update(items)
         return self
 

@@ -16,7 +16,7 @@ from ._handles import RemovableHandle
 EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
 
-class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
     """What `load_state_dict` did not find, and what it found too much."""
 
     __slots__ = ()
@@ -77,7 +77,8 @@ class StateDictMixin(AttributeMixin):
         """Parameters and persistent buffers of the whole tree by their dotted names, detached unless `keep_vars`."""
         if args:
             warnings.warn("Positional args are being deprecated, use kwargs instead. Refer to "
-                          "torch.nn.Module.state_dict for details.", FutureWarning, stacklevel=2)
+                          "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for "
+                          "details.", FutureWarning, stacklevel=2)
             destination, prefix, keep_vars = (*args, *(destination, prefix, keep_vars)[len(args):])[:3]
         if destination is None:
             destination = OrderedDict()
@@ -125,7 +126,7 @@ class StateDictMixin(AttributeMixin):
         if errors:
             text = "\n\t".join(errors)
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{text}")
-        return IncompatibleKeys(missing, unexpected)
+        return _IncompatibleKeys(missing, unexpected)
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool,
                               missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str]) -> None:
@@ -172,7 +173,8 @@ class StateDictMixin(AttributeMixin):
         if param.is_meta and not given.is_meta and not assign:
             warnings.warn(f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the "
                           "current model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the "
-                          "state dictionary to their corresponding key in the module instead of copying them in place?)",
+                          "state dictionary to their corresponding key in the module instead of copying them in "
+                          "place?)",
                           stacklevel=2)
         try:
             with no_grad():
@@ -195,7 +197,7 @@ class StateDictMixin(AttributeMixin):
     # ------------------------------------------------------------------ hooks
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, state_dict, prefix, local_metadata)` at the end of `state_dict()`; it changes it in place."""
+        """Call `hook(module, state_dict, prefix, local_metadata)` when `state_dict()` is done; it may change it."""
         hook._from_public_api = True  # type: ignore[attr-defined]
         return _registered(self._state_dict_hooks, hook)
 
@@ -211,10 +213,11 @@ class StateDictMixin(AttributeMixin):
         return _registered(self._state_dict_pre_hooks, hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)` before loading."""
+        """Call `hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)` first."""
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
-    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> RemovableHandle:
+    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any],
+                                           with_module: bool = False) -> RemovableHandle:
         return _registered(self._load_state_dict_pre_hooks, WrappedHook(hook, self if with_module else None))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -244,7 +247,8 @@ def _load(module: Any, state: Any, prefix: str, metadata: Any, assign: bool, rep
             below = prefix + name + "."
             _load(child, {k: v for k, v in state.items() if k.startswith(below)}, below, metadata, assign, report)
     for hook in module._load_state_dict_post_hooks.values():
-        if hook(module, IncompatibleKeys(missing, unexpected)) is not None:
-            raise AssertionError("Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return "
-                                 "new values, if incompatible_keys need to be modified, it should be done inplace.")
+        if hook(module, _IncompatibleKeys(missing, unexpected)) is not None:
+            raise AssertionError("Hooks registered with ``register_load_state_dict_post_hook`` are not expected to "
+                                 "return new values, if incompatible_keys need to be modified, it should be done "
+                                 "inplace.")
 

@@ -29,8 +29,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             raise ValueError("cutoffs should be a sequence of length larger than 0")
         if (cutoffs != sorted(cutoffs) or min(cutoffs) <= 0 or max(cutoffs) > n_classes - 1
                 or len(set(cutoffs)) != len(cutoffs) or any(int(c) != c for c in cutoffs)):
-            raise ValueError("cutoffs should be a sequence of unique, positive integers sorted in an increasing order, where "
-                             "each value is between 1 and n_classes-1")
+            raise ValueError("cutoffs should be a sequence of unique, positive integers sorted in an increasing order, "
+                             "where each value is between 1 and n_classes-1")
         self.in_features = in_features
         self.n_classes = n_classes
         self.cutoffs = [*cutoffs, n_classes]
@@ -40,7 +40,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self.n_clusters = len(self.cutoffs) - 1
         self.head_size = self.shortlist_size + self.n_clusters
         self.head = Linear(in_features, self.head_size, bias=head_bias, device=device, dtype=dtype)
-        self.tail = ModuleList()
+        self.tail: Any = ModuleList()
         for i in range(self.n_clusters):
             hidden = int(in_features // div_value ** (i + 1))
             size = self.cutoffs[i + 1] - self.cutoffs[i]

@@ -264,5 +264,6 @@ class ModuleDict(Module):
                                 f"{type(pair).__name__}")
             pair = tuple(pair)
             if len(pair) != 2:
-                raise ValueError(f"ModuleDict update sequence element #{position} has length {len(pair)}; 2 is required")
+                raise ValueError(f"ModuleDict update sequence element #{position} has length {len(pair)}; 2 is "
+                                 "required")
             self[pair[0]] = pair[1]

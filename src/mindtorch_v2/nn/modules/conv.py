@@ -9,9 +9,9 @@ from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
 from .. import init
 from .._functional import pad as F
+from .._sizes import _pair, _reverse_repeat_tuple, _single, _triple
 from ..parameter import Parameter
 from .module import Module
-from .._sizes import _pair, _reverse_repeat_tuple, _single, _triple
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
@@ -37,8 +37,8 @@ class _ConvNd(Module):
     _op: str
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: tuple[int, ...], stride: tuple[int, ...],
-                 padding: Any, dilation: tuple[int, ...], transposed: bool, output_padding: tuple[int, ...], groups: int,
-                 bias: bool, padding_mode: str, device: Any = None, dtype: Any = None) -> None:
+                 padding: Any, dilation: tuple[int, ...], transposed: bool, output_padding: tuple[int, ...],
+                 groups: int, bias: bool, padding_mode: str, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
         _check_channels(in_channels, out_channels, groups)
         if isinstance(padding, str):
@@ -47,7 +47,8 @@ class _ConvNd(Module):
             if padding == "same" and any(s != 1 for s in stride):
                 raise ValueError("padding='same' is not supported for strided convolutions")
         if padding_mode not in _PADDING_MODES:
-            raise ValueError(f"padding_mode must be one of {set(_PADDING_MODES)}, but got padding_mode='{padding_mode}'")
+            raise ValueError(f"padding_mode must be one of {set(_PADDING_MODES)}, but got "
+                             f"padding_mode='{padding_mode}'")
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.kernel_size = kernel_size
@@ -138,8 +139,8 @@ class Conv1d(_ConvNd):
                  dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None,
                  dtype: Any = None) -> None:
         super().__init__(in_channels, out_channels, _single(kernel_size), _single(stride),
-                         padding if isinstance(padding, str) else _single(padding), _single(dilation), False, _single(0),
-                         groups, bias, padding_mode, device, dtype)
+                         padding if isinstance(padding, str) else _single(padding), _single(dilation), False,
+                         _single(0), groups, bias, padding_mode, device, dtype)
 
 
 class Conv2d(_ConvNd):
@@ -164,8 +165,8 @@ class Conv3d(_ConvNd):
                  dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None,
                  dtype: Any = None) -> None:
         super().__init__(in_channels, out_channels, _triple(kernel_size), _triple(stride),
-                         padding if isinstance(padding, str) else _triple(padding), _triple(dilation), False, _triple(0),
-                         groups, bias, padding_mode, device, dtype)
+                         padding if isinstance(padding, str) else _triple(padding), _triple(dilation), False,
+                         _triple(0), groups, bias, padding_mode, device, dtype)
 
 
 class _ConvTransposeNd(_ConvNd):
@@ -193,19 +194,19 @@ class _ConvTransposeNd(_ConvNd):
             sizes = sizes[len(sizes) - num_spatial_dims:]
         if len(sizes) != num_spatial_dims:
             raise ValueError(f"ConvTranspose{num_spatial_dims}D: for {input.dim()}D input, output_size must have "
-                             f"{num_spatial_dims} or {without_batch if input.dim() == without_batch else batched} elements "
-                             f"(got {len(sizes)})")
+                             f"{num_spatial_dims} or {without_batch if input.dim() == without_batch else batched} "
+                             f"elements (got {len(sizes)})")
         least = [(input.size(d + input.dim() - num_spatial_dims) - 1) * stride[d] - 2 * padding[d]
                  + (1 if dilation is None else dilation[d]) * (kernel_size[d] - 1) + 1 for d in range(num_spatial_dims)]
         most = [low + s - 1 for low, s in zip(least, stride, strict=True)]
         if any(not low <= size <= high for size, low, high in zip(sizes, least, most, strict=True)):
-            raise ValueError(f"requested an output size of {sizes}, but valid sizes range from {least} to {most} (for an "
-                             f"input of {input.size()[2:]})")
+            raise ValueError(f"requested an output size of {sizes}, but valid sizes range from {least} to {most} (for "
+                             f"an input of {input.size()[2:]})")
         return [size - low for size, low in zip(sizes, least, strict=True)]
 
     def _transposed(self, op: Any, input: Tensor, output_size: Any) -> Tensor:
-        extra = self._output_padding(input, output_size, self.stride, self.padding, self.kernel_size, self._spatial_dims,
-                                     self.dilation)
+        extra = self._output_padding(input, output_size, self.stride, self.padding, self.kernel_size,
+                                     self._spatial_dims, self.dilation)
         return op(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
 
 

@@ -39,7 +39,8 @@ class Unflatten(Module):
             raise TypeError("invalid argument type for dim parameter" if not isinstance(dim, str) else
                             "named dims are not supported")
         if not isinstance(unflattened_size, tuple | list):
-            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}")
+            raise TypeError("unflattened_size must be a tuple of ints, but found type "
+                            f"{type(unflattened_size).__name__}")
         for position, size in enumerate(unflattened_size):
             if not isinstance(size, int):
                 raise TypeError("unflattened_size must be tuple of ints, but found element of type "

@@ -21,7 +21,8 @@ class _InstanceNorm(_NormBase):
     _sample_dims: int
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
-                 track_running_stats: bool = False, device: Any = None, dtype: Any = None, *, bias: bool = True) -> None:
+                 track_running_stats: bool = False, device: Any = None, dtype: Any = None, *,
+                 bias: bool = True) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def _check_input_dim(self, input: Tensor) -> None:
@@ -42,10 +43,11 @@ class _InstanceNorm(_NormBase):
         feature_dim = input.dim() - self._get_no_batch_dim()
         if input.size(feature_dim) != self.num_features:
             if self.affine:
-                raise ValueError(f"expected input's size at dim={feature_dim} to match num_features ({self.num_features}), "
-                                 f"but got: {input.size(feature_dim)}.")
-            warnings.warn(f"input's size at dim={feature_dim} does not match num_features. You can silence this warning by "
-                          "not passing in num_features, which is not used because affine=False", stacklevel=2)
+                raise ValueError(f"expected input's size at dim={feature_dim} to match num_features "
+                                 f"({self.num_features}), but got: {input.size(feature_dim)}.")
+            warnings.warn(f"input's size at dim={feature_dim} does not match num_features. You can silence this "
+                          "warning by not passing in num_features, which is not used because "
+                          "affine=False", stacklevel=2)
         if input.dim() == self._get_no_batch_dim():
             return aten.squeeze(self._apply_instance_norm(aten.unsqueeze(input, 0)), 0)
         return self._apply_instance_norm(input)
@@ -60,9 +62,9 @@ class _InstanceNorm(_NormBase):
                 error_msgs.append(
                     f"Unexpected running stats buffer(s) {' and '.join(map(repr, found))} for {klass} with "
                     "track_running_stats=False. If state_dict is a checkpoint saved before 0.4.0, this may be expected "
-                    f"because {klass} does not track running stats by default since 0.4.0. Please remove these keys from "
-                    "state_dict. If the running stats are actually needed, instead set track_running_stats=True in "
-                    f"{klass} to enable them. See the documentation of {klass} for details.")
+                    f"because {klass} does not track running stats by default since 0.4.0. Please remove these keys "
+                    "from state_dict. If the running stats are actually needed, instead set track_running_stats=True "
+                    f"in {klass} to enable them. See the documentation of {klass} for details.")
                 for name in found:
                     state_dict.pop(prefix + name)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from ..parameter import is_lazy
@@ -24,8 +23,6 @@ class LazyModuleMixin:
         me: Any = self
         self._load_hook = me._register_load_state_dict_pre_hook(self._lazy_load_hook)
         self._initialize_hook = me.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
-        warnings.warn("Lazy modules are a new feature under heavy development so changes to the API or functionality can "
-                      "happen at any moment.", stacklevel=2)
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         me: Any = self
@@ -69,5 +66,5 @@ class LazyModuleMixin:
             module.__class__ = module.cls_to_become
 
     def _replicate_for_data_parallel(self) -> Any:
-        raise RuntimeError("Modules with uninitialized parameters can't be used with `DataParallel`. Run a dummy forward "
-                           "pass to correctly initialize the modules")
+        raise RuntimeError("Modules with uninitialized parameters can't be used with `DataParallel`. Run a dummy "
+                           "forward pass to correctly initialize the modules")

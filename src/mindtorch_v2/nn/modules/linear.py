@@ -95,8 +95,8 @@ class Bilinear(Module):
         return aten.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        return (f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
-                f"bias={self.bias is not None}")
+        return (f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+                f"out_features={self.out_features}, bias={self.bias is not None}")
 
 
 class LazyLinear(LazyModuleMixin, Linear):
@@ -126,6 +126,6 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.reset_parameters()
         if self.in_features == 0:
             if input.shape[-1] != self.weight.shape[-1]:
-                raise AssertionError(f"The in_features inferred from input: {input.shape[-1]} is not equal to in_features "
-                                     f"from self.weight: {self.weight.shape[-1]}")
+                raise AssertionError(f"The in_features inferred from input: {input.shape[-1]} is not equal to "
+                                     f"in_features from self.weight: {self.weight.shape[-1]}")
             self.in_features = input.shape[-1]

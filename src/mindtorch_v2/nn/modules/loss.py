@@ -306,7 +306,8 @@ class TripletMarginWithDistanceLoss(_Loss):
                  swap: bool = False, reduction: str = "mean") -> None:
         super().__init__(None, None, reduction)
         if margin <= 0:
-            raise ValueError(f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} instead")
+            raise ValueError(f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} "
+                             "instead")
         self.distance_function: Any = F.aten.pairwise_distance if distance_function is None else distance_function
         self.margin = margin
         self.swap = swap

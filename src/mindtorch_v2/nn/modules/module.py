@@ -12,21 +12,18 @@ from ..._core.tensor import Tensor
 from ..._core.threads import threads
 from ..._dispatch import namespace
 from . import _hooks
-from ._attributes import AttributeMixin, typename
+from ._attributes import AttributeMixin
 from ._backward_hook import BackwardHook
 from ._conversion import ConversionMixin
 from ._hooks import HookMixin, WrappedHook
 from ._members import Members
-from ._state_dict import EXTRA_STATE_KEY_SUFFIX, IncompatibleKeys, StateDictMixin
+from ._state_dict import StateDictMixin
 from ._traversal import TraversalMixin
 
 __all__ = ["Module", "register_module_backward_hook", "register_module_buffer_registration_hook",
            "register_module_forward_hook", "register_module_forward_pre_hook", "register_module_full_backward_hook",
            "register_module_full_backward_pre_hook", "register_module_module_registration_hook",
            "register_module_parameter_registration_hook"]
-
-_EXTRA_STATE_KEY_SUFFIX = EXTRA_STATE_KEY_SUFFIX
-_IncompatibleKeys = IncompatibleKeys
 
 
 def _forward_unimplemented(self: Any, *input: Any) -> None:
@@ -57,8 +54,8 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
                 raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument "
                                 f"'{next(iter(kwargs))}'")
             if args:
-                raise TypeError(f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were "
-                                "given")
+                raise TypeError(f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} "
+                                "were given")
         self.__dict__.update(
             training=True, _parameters=Members(self), _buffers=Members(self), _non_persistent_buffers_set=set(),
             _backward_pre_hooks=OrderedDict(), _backward_hooks=OrderedDict(), _is_full_backward_hook=None,
@@ -97,8 +94,8 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
                 changed = hook(self, args, kwargs)
                 if changed is not None:
                     if not (isinstance(changed, tuple) and len(changed) == 2):
-                        raise RuntimeError("forward pre-hook must return None or a tuple of (new_args, new_kwargs), but "
-                                           f"got {changed}.")
+                        raise RuntimeError("forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
+                                           f"but got {changed}.")
                     args, kwargs = changed
             else:
                 changed = hook(self, args)

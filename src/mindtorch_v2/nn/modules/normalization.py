@@ -17,6 +17,10 @@ from .module import Module
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
+def _as_shape(sizes: Any) -> tuple[int, ...]:
+    return (int(sizes),) if isinstance(sizes, numbers.Integral) else tuple(sizes)
+
+
 class LocalResponseNorm(Module):
     """Divides by the energy of the neighbouring channels."""
 
@@ -70,8 +74,7 @@ class LayerNorm(Module):
     def __init__(self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
                  device: Any = None, dtype: Any = None) -> None:
         super().__init__()
-        shape = (normalized_shape,) if isinstance(normalized_shape, numbers.Integral) else normalized_shape
-        self.normalized_shape = tuple(shape)
+        self.normalized_shape = _as_shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         if elementwise_affine:
@@ -148,8 +151,7 @@ class RMSNorm(Module):
     def __init__(self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True,
                  device: Any = None, dtype: Any = None) -> None:
         super().__init__()
-        shape = (normalized_shape,) if isinstance(normalized_shape, numbers.Integral) else normalized_shape
-        self.normalized_shape = tuple(shape)
+        self.normalized_shape = _as_shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         if elementwise_affine:

@@ -32,8 +32,8 @@ class _MaxPoolNd(Module):
         self.ceil_mode = ceil_mode
 
     def extra_repr(self) -> str:
-        return (f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
-                f"ceil_mode={self.ceil_mode}")
+        return (f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+                f"dilation={self.dilation}, ceil_mode={self.ceil_mode}")
 
 
 class MaxPool1d(_MaxPoolNd):
@@ -190,8 +190,8 @@ class FractionalMaxPool2d(_FractionalMaxPool):
                      _random_samples)
 
     def forward(self, input: Tensor) -> Any:
-        return F.fractional_max_pool2d(input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
-                                       _random_samples=self._random_samples)
+        return F.fractional_max_pool2d(input, self.kernel_size, self.output_size, self.output_ratio,
+                                       self.return_indices, _random_samples=self._random_samples)
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
@@ -204,8 +204,8 @@ class FractionalMaxPool3d(_FractionalMaxPool):
                      _random_samples)
 
     def forward(self, input: Tensor) -> Any:
-        return F.fractional_max_pool3d(input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
-                                       _random_samples=self._random_samples)
+        return F.fractional_max_pool3d(input, self.kernel_size, self.output_size, self.output_ratio,
+                                       self.return_indices, _random_samples=self._random_samples)
 
 
 class _LPPoolNd(Module):

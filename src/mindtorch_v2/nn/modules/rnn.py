@@ -96,8 +96,8 @@ class RNNBase(Module):
     def check_input(self, input: Any, batch_sizes: Any) -> None:
         if input.dtype != self._flat_weights[0].dtype:
             raise ValueError(f"RNN input dtype ({input.dtype}) does not match weight dtype "
-                             f"({self._flat_weights[0].dtype}). Convert input: input.to({self._flat_weights[0].dtype}), or "
-                             f"convert model: model.to({input.dtype})")
+                             f"({self._flat_weights[0].dtype}). Convert input: "
+                             f"input.to({self._flat_weights[0].dtype}), or convert model: model.to({input.dtype})")
         dims = 3 if batch_sizes is None else 2
         if input.dim() != dims:
             raise RuntimeError(f"input must have {dims} dimensions, got {input.dim()}")

@@ -59,9 +59,10 @@ class TransformerEncoder(Module):
         self.use_nested_tensor = False
         self.mask_check = mask_check
 
-    def forward(self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool | None = None) -> Any:
-        src_key_padding_mask = _canonical_mask(src_key_padding_mask, "src_key_padding_mask", _none_or_dtype(mask), "mask",
-                                               src.dtype)
+    def forward(self, src: Any, mask: Any = None, src_key_padding_mask: Any = None,
+                is_causal: bool | None = None) -> Any:
+        src_key_padding_mask = _canonical_mask(src_key_padding_mask, "src_key_padding_mask", _none_or_dtype(mask),
+                                               "mask", src.dtype)
         mask = _canonical_mask(mask, "mask", None, "", src.dtype, False)
         first = self.layers[0]
         is_causal = _detect_is_causal_mask(mask, is_causal, _get_seq_len(src, first.self_attn.batch_first))

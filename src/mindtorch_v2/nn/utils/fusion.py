@@ -11,16 +11,16 @@ from ..parameter import Parameter
 __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"]
 
 
-def _check_eval(kind: str, layer: Any, bn: Any) -> None:
+def _check_eval(layer: Any, bn: Any) -> None:
     if layer.training or bn.training:
-        raise AssertionError(f"Fusion only for eval! ({kind}.training={layer.training}, bn.training={bn.training})")
+        raise AssertionError("Fusion only for eval!")
     if bn.running_mean is None or bn.running_var is None:
         raise AssertionError("bn.running_mean and bn.running_var must not be None")
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
     """A copy of a convolution that does what it and the BatchNorm after it did."""
-    _check_eval("conv", conv, bn)
+    _check_eval(conv, bn)
     fused = copy.deepcopy(conv)
     fused.weight, fused.bias = fuse_conv_bn_weights(fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps,
                                                     bn.weight, bn.bias, transpose)
@@ -37,7 +37,7 @@ def fuse_conv_bn_weights(conv_w: Any, conv_b: Any, bn_rm: Any, bn_rv: Any, bn_ep
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     """A copy of a Linear that does what it and the BatchNorm after it did."""
-    _check_eval("linear", linear, bn)
+    _check_eval(linear, bn)
     if linear.out_features != bn.num_features and bn.num_features != 1:
         raise AssertionError("To fuse, linear.out_features == bn.num_features or bn.num_features == 1")
     fused = copy.deepcopy(linear)

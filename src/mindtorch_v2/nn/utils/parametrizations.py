@@ -52,6 +52,9 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> An
 class _SpectralNorm(Module):
     """The weight divided by its largest singular value, which power iterations follow."""
 
+    _u: Any
+    _v: Any
+
     def __init__(self, weight: Any, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
         super().__init__()
         ndim = weight.ndim
@@ -172,7 +175,7 @@ class _Orthogonal(Module):
         return Q if rows == cols else Q[..., :cols]
 
     def _by_reflections(self, X: Any) -> Any:
-        """The columns below the diagonal are reflections, whose scale follows from their length; the diagonal is signs."""
+        """Columns below the diagonal are reflections, scaled according to their length; the diagonal is signs."""
         A = aten.tril(X, diagonal=-1)
         tau = 2.0 / (1.0 + (A * A).sum(dim=-2))
         Q = aten.linalg_householder_product(A, tau)
@@ -220,6 +223,7 @@ def orthogonal(module: Module, name: str = "weight", orthogonal_map: str | None 
         orthogonal_map = "matrix_exp" if weight.size(-2) == weight.size(-1) or weight.is_complex() else "householder"
     kind = getattr(_OrthMaps, orthogonal_map, None)
     if kind is None:
-        raise ValueError(f'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: {orthogonal_map}')
+        raise ValueError('orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: '
+                         f"{orthogonal_map}")
     made = _Orthogonal(weight, kind, use_trivialization=use_trivialization)
     return parametrize.register_parametrization(module, name, made, unsafe=True)

@@ -80,8 +80,8 @@ class ParametrizationList(ModuleList):
         else:
             for i, part in enumerate(new):
                 if not isinstance(part, Tensor):
-                    raise ValueError("'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got "
-                                     f"element {i} of the sequence with type {type(part).__name__}.")
+                    raise ValueError("'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
+                                     f"Got element {i} of the sequence with type {type(part).__name__}.")
                 if isinstance(original, Parameter):
                     part = Parameter(part, original.requires_grad)
                 part.requires_grad_(original.requires_grad)  # type: ignore[attr-defined]
@@ -91,11 +91,13 @@ class ParametrizationList(ModuleList):
             if not isinstance(made, Tensor):
                 raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
             if made.dtype != dtype:
-                raise ValueError("Registering a parametrization may not change the dtype of the tensor, unless `unsafe` "
-                                 f"flag is enabled.\nunparametrized dtype: {dtype}\nparametrized dtype: {made.dtype}")
+                raise ValueError("Registering a parametrization may not change the dtype of the tensor, unless "
+                                 f"`unsafe` flag is enabled.\nunparametrized dtype: {dtype}\nparametrized dtype: "
+                                 f"{made.dtype}")
             if made.shape != shape:
-                raise ValueError("Registering a parametrization may not change the shape of the tensor, unless `unsafe` "
-                                 f"flag is enabled.\nunparametrized shape: {shape}\nparametrized shape: {made.shape}")
+                raise ValueError("Registering a parametrization may not change the shape of the tensor, unless "
+                                 f"`unsafe` flag is enabled.\nunparametrized shape: {shape}\nparametrized shape: "
+                                 f"{made.shape}")
 
     def _originals(self) -> list[Any]:
         return [self.original] if self.is_tensor else [getattr(self, f"original{i}") for i in range(self.ntensors)]
@@ -126,8 +128,8 @@ class ParametrizationList(ModuleList):
                     raise ValueError(f"`right_inverse` must return a sequence of tensors. Got element {i} of type "
                                      f"{type(part).__name__}")
                 if original.dtype != part.dtype:
-                    raise ValueError(f"Tensor {i} returned by `right_inverse` has dtype {part.dtype} while `original{i}` "
-                                     f"has dtype {original.dtype}")
+                    raise ValueError(f"Tensor {i} returned by `right_inverse` has dtype {part.dtype} while "
+                                     f"`original{i}` has dtype {original.dtype}")
                 _take_over(original, part)
 
     def forward(self) -> Any:
@@ -178,7 +180,7 @@ def _inject_property(module: Module, tensor_name: str) -> None:
 
 
 def register_parametrization(module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Any:
-    """From now on `module.<tensor_name>` is `parametrization(original)`; assigning to it goes through `right_inverse`."""
+    """From now on `module.<tensor_name>` is `parametrization(original)`; assigning uses its `right_inverse`."""
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
         if not unsafe:
@@ -208,13 +210,13 @@ def _check_added(module: Module, tensor_name: str, parametrization: Any) -> None
     if not isinstance(after, Tensor):
         raise ValueError(f"A parametrization must return a tensor. Got {type(after).__name__}.")
     if after.dtype != before.dtype:
-        raise ValueError("Registering a parametrization may not change the dtype of the tensor, unless the `unsafe` flag "
-                         f"is enabled.\nmodule.{tensor_name}.dtype: {before.dtype}\nparametrization(module.{tensor_name})"
-                         f".dtype: {after.dtype}")
+        raise ValueError("Registering a parametrization may not change the dtype of the tensor, unless the `unsafe` "
+                         f"flag is enabled.\nmodule.{tensor_name}.dtype: "
+                         f"{before.dtype}\nparametrization(module.{tensor_name}).dtype: {after.dtype}")
     if after.shape != before.shape:
-        raise ValueError("Registering a parametrization may not change the shape of the tensor, unless the `unsafe` flag "
-                         f"is enabled.\nmodule.{tensor_name}.shape: {before.shape}\nparametrization(module.{tensor_name})"
-                         f".shape: {after.shape}")
+        raise ValueError("Registering a parametrization may not change the shape of the tensor, unless the `unsafe` "
+                         f"flag is enabled.\nmodule.{tensor_name}.shape: "
+                         f"{before.shape}\nparametrization(module.{tensor_name}).shape: {after.shape}")
     if hasattr(parametrization, "right_inverse"):
         try:
             back = parametrization.right_inverse(after)
@@ -255,8 +257,8 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
         value = getattr(module, tensor_name)
         original = Parameter(value) if value.requires_grad else value
     else:
-        raise ValueError("Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms "
-                         "of a sequence of tensors.")
+        raise ValueError("Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in "
+                         "terms of a sequence of tensors.")
     delattr(type(module), tensor_name)
     del module.parametrizations[tensor_name]
     _register_parameter_or_buffer(module, tensor_name, original)

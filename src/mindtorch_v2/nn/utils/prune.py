@@ -15,7 +15,7 @@ __all__ = ["BasePruningMethod", "CustomFromMask", "Identity", "L1Unstructured", 
 
 
 class BasePruningMethod(ABC):
-    """A way to choose what is pruned; as a forward pre-hook it computes `weight` from `weight_orig` and `weight_mask`."""
+    """A way to choose what is pruned, and the hook that computes `weight` from `weight_orig` and `weight_mask`."""
 
     _tensor_name: str
     # "unstructured", "structured" or "global": which elements a further pruning may choose from.
@@ -138,7 +138,8 @@ class PruningContainer(BasePruningMethod):
             rest: Any = mask == 1
         elif method.PRUNING_TYPE == "structured":
             if not hasattr(method, "dim"):
-                raise AttributeError('Pruning methods of PRUNING_TYPE "structured" need to have the attribute `dim` defined.')
+                raise AttributeError('Pruning methods of PRUNING_TYPE "structured" need to have the attribute `dim` '
+                                     "defined.")
             dims = t.dim()
             dim = method.dim + dims if method.dim < 0 else method.dim
             if dim >= dims:
@@ -382,13 +383,12 @@ def is_pruned(module: Any) -> bool:
 def _validate_pruning_amount_init(amount: Any) -> None:
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
-    if (isinstance(amount, numbers.Integral) and amount < 0) or (
-            not isinstance(amount, numbers.Integral) and (float(amount) > 1.0 or float(amount) < 0.0)):
+    if float(amount) < 0 or not isinstance(amount, numbers.Integral) and float(amount) > 1.0:
         raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
 
 
 def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
-    if isinstance(amount, numbers.Integral) and amount > tensor_size:
+    if isinstance(amount, int) and amount > tensor_size:
         raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}")
 
 

@@ -146,17 +146,22 @@ def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int 
 
 def remove_spectral_norm(module: Module, name: str = "weight") -> Any:
     """Make the weight a plain parameter again."""
-    for hooks, kind in ((module._forward_pre_hooks, SpectralNorm), (module._state_dict_hooks, SpectralNormStateDictHook),
-                        (module._load_state_dict_pre_hooks, SpectralNormLoadStateDictPreHook)):
-        found = False
-        for number, hook in list(hooks.items()):
-            hook = getattr(hook, "hook", hook)
-            if isinstance(hook, kind) and (hook if kind is SpectralNorm else hook.fn).name == name:
-                if kind is SpectralNorm:
-                    hook.remove(module)
-                del hooks[number]
-                found = True
-                break
-        if kind is SpectralNorm and not found:
-            raise ValueError(f"spectral_norm of '{name}' not found in {module}")
+    for number, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, SpectralNorm) and hook.name == name:
+            hook.remove(module)
+            del module._forward_pre_hooks[number]
+            break
+    else:
+        raise ValueError(f"spectral_norm of '{name}' not found in {module}")
+    _forget(module._state_dict_hooks, SpectralNormStateDictHook, name)
+    _forget(module._load_state_dict_pre_hooks, SpectralNormLoadStateDictPreHook, name)
     return module
+
+
+def _forget(hooks: dict[int, Any], kind: type, name: str) -> None:
+    """Remove the hook of a kind that belongs to a parameter."""
+    for number, hook in hooks.items():
+        inner = getattr(hook, "hook", hook)
+        if isinstance(inner, kind) and inner.fn.name == name:  # type: ignore[attr-defined]
+            del hooks[number]
+            return

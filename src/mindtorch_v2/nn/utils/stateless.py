@@ -92,7 +92,7 @@ def _functional_call(module: Any, parameters_and_buffers: dict[str, Any], args: 
 
 def functional_call(module: Any, parameters_and_buffers: dict[str, Tensor], args: Any = None, kwargs: Any = None, *,
                     tie_weights: bool = True, strict: bool = False) -> Any:
-    """Call a module as if its parameters and buffers were the given ones. torch.func.functional_call is its new home."""
+    """Call a module as if its parameters and buffers were the given ones; now torch.func.functional_call."""
     warnings.warn("`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a "
                   "future version of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in "
                   "replacement.", FutureWarning, stacklevel=2)

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 # name -> module of this package whose `export(store, path, **options)` writes the file
-_MODULES: dict[str, str] = {"chrome": "chrome", "stacks": "stacks"}
+_MODULES: dict[str, str] = {"chrome": "chrome", "event_list": "event_list", "stacks": "stacks"}
 _loaded: dict[str, Callable[..., Any]] = {}
 
 

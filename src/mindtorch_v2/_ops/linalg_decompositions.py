@@ -1,0 +1,493 @@
+"""Decompositions: Cholesky, QR, singular values, eigenvalues; pseudo-inverses and least squares."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._core import dtype as dt
+from .._dispatch.registry import aten, composite, op
+from . import _linalg_math as la
+from .linalg import check_info, check_matrices, spd
+
+_INT32 = np.dtype(np.int32)
+_INT64 = np.dtype(np.int64)
+
+
+def _real(array):
+    return dt.from_numpy(array.dtype).to_real().np
+
+
+def _complex(array):
+    return dt.from_numpy(array.dtype).to_complex().np
+
+
+def _is_complex(t):
+    return t._array.dtype.kind == "c"
+
+
+# ---------------------------------------------------------------- Cholesky
+
+
+def _cholesky(array, upper, name):
+    check_matrices(array, name, square=True)
+    made, info = la.cholesky(la.adjoint(array) if upper else array)
+    return la.adjoint(made) if upper else made, info
+
+
+@op("linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
+    shape=lambda self, upper, check_errors: [(self._array.shape, self._array.dtype), (self._array.shape[:-2], _INT32)],
+    samples=lambda make: [(spd(make),), (spd(make), {"upper": True})])
+def linalg_cholesky_ex(self, upper, check_errors):
+    made = _cholesky(self, upper, "linalg.cholesky")
+    if check_errors and made[1].any():
+        raise la.LinAlgError("linalg.cholesky_ex: The factorization could not be completed because the input is not "
+                             "positive-definite.")
+    return made
+
+
+def _cholesky_grad(g, factor, upper):
+    if upper:
+        factor, g = aten.mH(factor), aten.mH(g)
+    phi = aten.matmul(aten.mH(factor), g)
+    lower = aten.tril(phi)
+    symmetric = (lower + aten.mH(aten.tril(phi, -1))) * 0.5
+    half = aten.linalg_solve_triangular(aten.mH(factor), symmetric, upper=True)
+    return aten.linalg_solve_triangular(factor, half, upper=False, left=False)
+
+
+linalg_cholesky_ex.vjp(self=lambda g, upper, result0: _cholesky_grad(g, result0, upper))
+
+
+@composite("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", samples=lambda make: [(spd(make),)])
+def linalg_cholesky(self, upper):
+    made = aten.linalg_cholesky_ex(self, upper=upper)
+    check_info(made[1], "linalg.cholesky", self)
+    return made[0]
+
+
+@op("cholesky(Tensor self, bool upper=False) -> Tensor", shape=lambda self, upper: (self._array.shape, self._array.dtype),
+    samples=lambda make: [(spd(make),)])
+def cholesky(self, upper):
+    made, info = _cholesky(self, upper, "cholesky")
+    if info.any():
+        raise la.LinAlgError("cholesky: The factorization could not be completed because the input is not "
+                             "positive-definite.")
+    return made
+
+
+cholesky.vjp(self=lambda g, upper, result: _cholesky_grad(g, result, upper))
+
+
+@op("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
+    shape=lambda self, input2, upper: ((*np.broadcast_shapes(self._array.shape[:-2], input2._array.shape[:-2]),
+                                        *self._array.shape[-2:]), self._array.dtype),
+    samples=lambda make: [(make(3, 2), spd(make)), (make(3, 2), spd(make), True)])
+def cholesky_solve(self, input2, upper):
+    check_matrices(input2, "cholesky_solve", square=True)
+    lower = la.adjoint(input2) if upper else input2
+    return la.solve_triangular(la.adjoint(lower), la.solve_triangular(lower, self, False), True)
+
+
+def _cholesky_solve_factor_grad(g, self, input2, upper, result):
+    through = aten.cholesky_solve(g, input2, upper)
+    product = aten.matmul(through, aten.mH(result))
+    both = product + aten.mH(product)
+    made = -aten.matmul(input2, both) if upper else -aten.matmul(both, input2)
+    return aten.triu(made) if upper else aten.tril(made)
+
+
+cholesky_solve.vjp(self=lambda g, input2, upper: aten.cholesky_solve(g, input2, upper),
+                   input2=_cholesky_solve_factor_grad)
+
+
+@composite("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", samples=lambda make: [(spd(make),)])
+def cholesky_inverse(self, upper):
+    check_matrices(self._array, "cholesky_inverse", square=True)
+    return aten.cholesky_solve(aten.eye(self._array.shape[-1], dtype=self.dtype), self, upper)
+
+
+# ---------------------------------------------------------------- QR
+
+
+def _qr_shapes(A, mode="reduced"):
+    *batch, m, n = A._array.shape
+    rank = min(m, n)
+    q = (0,) if mode == "r" else (*batch, m, rank if mode == "reduced" else m)
+    return [(q, A._array.dtype), ((*batch, m if mode == "complete" else rank, n), A._array.dtype)]
+
+
+@op("linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", shape=_qr_shapes, tags=("all_grads",),
+    samples=lambda make: [(make(4, 3),), (make(3, 3),), (make(2, 3, 4),)])
+def linalg_qr(A, mode):
+    check_matrices(A, "linalg.qr")
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or "
+                           "'complete'")
+    if mode == "r":
+        return np.empty(0, A.dtype), np.linalg.qr(A, "r")
+    return tuple(np.linalg.qr(A, mode))
+
+
+@linalg_qr.vjp
+def _(grads, mode, result0, result1):
+    q, r = result0, result1
+    grad_q, grad_r = grads
+    if mode == "r":
+        raise RuntimeError("The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
+                           "linalg.qr(A, mode='reduced') if you are going to require gradients.")
+    m, n = q._array.shape[-2], r._array.shape[-1]
+    if mode == "complete" and m > n:
+        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
+    if m >= n:
+        return (_qr_grad(grad_q, grad_r, q, r),)
+    # A wide matrix is a square one and the columns beyond it, which Q turns into R's.
+    square, beyond = aten.narrow(r, -1, 0, m), aten.narrow(r, -1, m, n - m)
+    if grad_r is None:
+        return (aten.cat([_qr_grad(grad_q, None, q, square), aten.zeros_like(beyond)], -1),)
+    grad_beyond = aten.narrow(grad_r, -1, m, n - m)
+    through = aten.matmul(aten.matmul(q, beyond), aten.mH(grad_beyond))
+    grad_q = through if grad_q is None else grad_q + through
+    first = _qr_grad(grad_q, aten.narrow(grad_r, -1, 0, m), q, square)
+    return (aten.cat([first, aten.matmul(q, grad_beyond)], -1),)
+
+
+def _qr_grad(grad_q, grad_r, q, r):
+    inner = None
+    if grad_r is not None:
+        inner = aten.matmul(grad_r, aten.mH(r))
+    if grad_q is not None:
+        part = aten.matmul(aten.mH(q), grad_q)
+        inner = -part if inner is None else inner - part
+    upper = aten.triu(inner, 1)
+    symmetric = upper + aten.mH(upper)
+    diagonal = aten.diagonal(inner, 0, -2, -1)
+    symmetric = symmetric + aten.diag_embed(aten.to(aten.real(diagonal), dtype=inner.dtype) if _is_complex(q) else diagonal)
+    made = aten.matmul(q, symmetric)
+    if grad_q is not None:
+        made = grad_q + made
+    return aten.linalg_solve_triangular(aten.mH(r), made, upper=False, left=False)
+
+
+composite("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
+          lambda self, some: aten.linalg_qr(self, "reduced" if some else "complete"), samples=lambda make: [(make(4, 3),)])
+
+# ---------------------------------------------------------------- singular values
+
+
+def _svd_shapes(A, full_matrices, compute_uv, driver):
+    *batch, m, n = A._array.shape
+    rank = min(m, n)
+    u, vh = ((*batch, m, m if full_matrices else rank), (*batch, n if full_matrices else rank, n)) if compute_uv else \
+        ((0,), (0,))
+    return [(u, A._array.dtype), ((*batch, rank), _real(A._array)), (vh, A._array.dtype)]
+
+
+@op("_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) "
+    "-> (Tensor U, Tensor S, Tensor Vh)", shape=_svd_shapes, node="LinalgSvdBackward0", tags=("all_grads",),
+    samples=lambda make: [(make(4, 3),), (make(2, 3, 4),)])
+def linalg_svd_kernel(A, full_matrices, compute_uv, driver):
+    check_matrices(A, "linalg.svd")
+    try:
+        if compute_uv:
+            return tuple(np.linalg.svd(A, full_matrices))
+        return np.empty(0, A.dtype), np.linalg.svd(A, compute_uv=False), np.empty(0, A.dtype)
+    except np.linalg.LinAlgError:
+        raise la.LinAlgError("linalg.svd: The algorithm failed to converge because the input matrix is ill-conditioned or "
+                             "has too many repeated singular values.") from None
+
+
+@linalg_svd_kernel.vjp
+def _(grads, A, full_matrices, compute_uv, result0, result1, result2):
+    u, s, vh = result0, result1, result2
+    if not compute_uv:  # only now are the vectors needed
+        u, s, vh = aten._linalg_svd(A, False, True)
+        full_matrices = False
+    grad_u, grad_s, grad_vh = grads
+    rank = s._array.shape[-1]
+    if full_matrices:
+        u, vh = aten.narrow(u, -1, 0, rank), aten.narrow(vh, -2, 0, rank)
+        grad_u = None if grad_u is None else aten.narrow(grad_u, -1, 0, rank)
+        grad_vh = None if grad_vh is None else aten.narrow(grad_vh, -2, 0, rank)
+    return (_svd_grad(grad_u, grad_s, grad_vh, u, s, vh),)
+
+
+def _skew(t):
+    return t - aten.mH(t)
+
+
+def _svd_grad(grad_u, grad_s, grad_vh, u, s, vh):
+    m, n, rank = u._array.shape[-2], vh._array.shape[-1], s._array.shape[-1]
+    if grad_u is None and grad_vh is None:
+        if grad_s is None:
+            return None
+        if m >= n:
+            return aten.matmul(u, aten.unsqueeze(grad_s, -1) * vh)
+        return aten.matmul(u * aten.unsqueeze(grad_s, -2), vh)
+    turned_u = None if grad_u is None else _skew(aten.matmul(aten.mH(u), grad_u))
+    turned_v = None if grad_vh is None else _skew(aten.matmul(vh, aten.mH(grad_vh)))
+    squares = s * s
+    gap = aten.unsqueeze(squares, -2) - aten.unsqueeze(squares, -1)
+    aten.fill_(aten.diagonal(gap, 0, -2, -1), 1)
+    inner = None
+    if turned_u is not None:
+        inner = (turned_u / gap) * aten.unsqueeze(s, -2)
+    if turned_v is not None:
+        part = aten.unsqueeze(s, -1) * (turned_v / gap)
+        inner = part if inner is None else inner + part
+    if _is_complex(u) and turned_u is not None:
+        # The phase of each pair of vectors is free; what is left of it shows on the diagonal.
+        inner = inner + aten.diag_embed(aten.diagonal(turned_u, 0, -2, -1) / (2 * s))
+    if grad_s is not None:
+        inner = inner + aten.to(aten.diag_embed(grad_s), dtype=inner.dtype)
+    made = aten.matmul(aten.matmul(u, inner), vh)
+    # The parts of the gradients outside of the space that the vectors span.
+    if m > rank and grad_u is not None:
+        scaled = grad_u / aten.unsqueeze(s, -2)
+        made = made + aten.matmul(scaled - aten.matmul(u, aten.matmul(aten.mH(u), scaled)), vh)
+    if n > rank and grad_vh is not None:
+        scaled = grad_vh / aten.unsqueeze(s, -1)
+        made = made + aten.matmul(u, scaled - aten.matmul(aten.matmul(scaled, aten.mH(vh)), vh))
+    return made
+
+
+def _driver(driver):
+    if driver is not None:
+        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER "
+                           "backend.")
+
+
+@composite("linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
+           samples=lambda make: [(make(4, 3), False), (make(3, 3),)])
+def linalg_svd(A, full_matrices, driver):
+    _driver(driver)
+    return aten._linalg_svd(A, full_matrices, True)
+
+
+@composite("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", samples=lambda make: [(make(4, 3),)])
+def linalg_svdvals(A, driver):
+    _driver(driver)
+    return aten._linalg_svd(A, False, bool(A._keys & 1))[1]
+
+
+@composite("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
+           samples=lambda make: [(make(4, 3),)])
+def svd(self, some, compute_uv):
+    check_matrices(self._array, "linalg.svd")
+    if compute_uv:
+        u, s, vh = aten.linalg_svd(self, not some)
+        return u, s, aten.mH(vh)
+    *batch, m, n = self._array.shape
+    return (aten.new_zeros(self, (*batch, m, m)), aten.linalg_svdvals(self), aten.new_zeros(self, (*batch, n, n)))
+
+
+# ---------------------------------------------------------------- eigenvalues of symmetric matrices
+
+
+def _symmetric(make):
+    a = make(3, 3)
+    return [(a + aten.mT(a),)]
+
+
+@op("_linalg_eigh(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    node="LinalgEighBackward0", tags=("all_grads",), samples=_symmetric,
+    shape=lambda A, UPLO, compute_v: [(A._array.shape[:-1], _real(A._array)),
+                                      (A._array.shape if compute_v else (0,), A._array.dtype)])
+def linalg_eigh_kernel(A, UPLO, compute_v):
+    check_matrices(A, "linalg.eigh", square=True)
+    if UPLO.upper() not in ("L", "U"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    try:
+        if compute_v:
+            return tuple(np.linalg.eigh(A, UPLO.upper()))
+        return np.linalg.eigvalsh(A, UPLO.upper()), np.empty(0, A.dtype)
+    except np.linalg.LinAlgError:
+        raise la.LinAlgError("linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned or "
+                             "has too many repeated eigenvalues.") from None
+
+
+@linalg_eigh_kernel.vjp
+def _(grads, A, UPLO, compute_v, result0, result1):
+    values, vectors = (result0, result1) if compute_v else aten._linalg_eigh(A, UPLO, True)
+    grad_values, grad_vectors = grads
+    adjoint = aten.mH(vectors)
+    if grad_vectors is None:
+        if grad_values is None:
+            return (None,)
+        return (aten.matmul(vectors, aten.unsqueeze(grad_values, -1) * adjoint),)
+    gap = aten.unsqueeze(values, -2) - aten.unsqueeze(values, -1)
+    aten.fill_(aten.diagonal(gap, 0, -2, -1), math.inf)
+    inner = aten.matmul(adjoint, grad_vectors) / gap
+    if grad_values is not None:
+        inner = inner + aten.to(aten.diag_embed(grad_values), dtype=inner.dtype)
+    return (aten.matmul(aten.matmul(vectors, inner), adjoint),)
+
+
+composite("linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
+          lambda self, UPLO: aten._linalg_eigh(self, UPLO, True), samples=_symmetric)
+composite("linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor",
+          lambda self, UPLO: aten._linalg_eigh(self, UPLO, bool(self._keys & 1))[0], samples=_symmetric)
+
+# ---------------------------------------------------------------- eigenvalues of any matrix
+
+
+def _check_finite(A, name):
+    check_matrices(A, name, square=True)
+    if not np.isfinite(A).all():
+        raise RuntimeError(f"torch.{name}: input tensor should not contain infs or NaNs.")
+
+
+@op("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", tags=("all_grads", "first_result_only"),
+    shape=lambda self: [(self._array.shape[:-1], _complex(self._array)), (self._array.shape, _complex(self._array))],
+    samples=lambda make: [(make(3, 3),)])
+def linalg_eig(self):
+    _check_finite(self, "linalg.eig")
+    values, vectors = np.linalg.eig(self)
+    wanted = _complex(self)
+    return values.astype(wanted, copy=False), vectors.astype(wanted, copy=False)
+
+
+@linalg_eig.vjp
+def _(grads, self, result0, result1):
+    values, vectors = result0, result1
+    grad_values, grad_vectors = grads
+    adjoint = aten.mH(vectors)
+    if grad_vectors is None:
+        inner = aten.unsqueeze(grad_values, -1) * adjoint
+    else:
+        gap = aten._conj(aten.unsqueeze(values, -2) - aten.unsqueeze(values, -1))
+        aten.fill_(aten.diagonal(gap, 0, -2, -1), 1)
+        turned = aten.matmul(adjoint, grad_vectors)
+        # Vectors have length 1: what would lengthen them is taken out.
+        along = aten.to(aten.unsqueeze(aten.real(aten.diagonal(turned, 0, -2, -1)), -2), dtype=turned.dtype)
+        part = (turned - aten.matmul(adjoint, vectors * along)) / gap
+        identity = aten.eye(values._array.shape[-1], dtype=turned.dtype)
+        part = part * (1 - identity)
+        if grad_values is not None:
+            part = part + aten.diag_embed(grad_values)
+        inner = aten.matmul(part, adjoint)
+    made = aten.linalg_solve(aten.mH(vectors), inner)
+    return (made if _is_complex(self) else aten.real(made),)
+
+
+@op("_linalg_eigvals(Tensor self) -> Tensor", nondiff=True,
+    shape=lambda self: (self._array.shape[:-1], _complex(self._array)), samples=lambda make: [(make(3, 3),)])
+def linalg_eigvals_kernel(self):
+    _check_finite(self, "linalg.eigvals")
+    return np.linalg.eigvals(self).astype(_complex(self), copy=False)
+
+
+composite("linalg_eigvals(Tensor self) -> Tensor",
+          lambda self: aten.linalg_eig(self)[0] if self._keys & 1 else aten._linalg_eigvals(self),
+          samples=lambda make: [(make(3, 3),)])
+
+# ---------------------------------------------------------------- pseudo-inverses and least squares
+
+
+def _pinv(array, atol, rtol, hermitian):
+    check_matrices(array, "linalg.pinv", square=hermitian)
+    if not array.size:
+        return np.zeros((*array.shape[:-2], array.shape[-1], array.shape[-2]), array.dtype)
+    if hermitian:
+        values, vectors = np.linalg.eigh(array)
+        size = np.abs(values)
+        left, right = vectors, vectors
+    else:
+        left, values, right = np.linalg.svd(array, False)
+        size = values
+        right = la.adjoint(right)
+    limit = np.maximum(atol, rtol * size.max(-1))[..., None]
+    inverse = np.divide(1, values, out=np.zeros_like(values), where=size > limit)
+    return np.matmul(right * inverse[..., None, :], la.adjoint(left)).astype(array.dtype, copy=False)
+
+
+def _tolerances(array, atol, rtol):
+    """torch's defaults: relative to the largest side, unless an absolute tolerance is given."""
+    if rtol is None:
+        rtol = 0.0 if atol is not None and np.any(np.asarray(atol) > 0) else \
+            float(np.finfo(array.dtype).eps) * max(array.shape[-2:])
+    return 0.0 if atol is None else atol, rtol
+
+
+def pinv_grad(g, inverse, a):
+    """Through the pseudo-inverse P of A, in terms of both."""
+    inverse_h, grad_h = aten.mH(inverse), aten.mH(g)
+    left = aten.matmul(grad_h, aten.matmul(inverse, inverse_h))
+    right = aten.matmul(aten.matmul(inverse_h, inverse), grad_h)
+    made = aten.matmul(aten.matmul(inverse_h, g), inverse_h)
+    outer = left - aten.matmul(aten.matmul(a, inverse), left)
+    inner = right - aten.matmul(aten.matmul(right, inverse), a)
+    return outer + inner - made
+
+
+def _pinv_shape(self, *_rest):
+    *batch, m, n = self._array.shape
+    return (*batch, n, m), self._array.dtype
+
+
+def _declare_pinv(overload, arguments, tolerances, samples):
+    made = op(f"linalg_pinv{overload}(Tensor self, {arguments}) -> Tensor",
+              lambda self, first, second=None, hermitian=None:
+              _pinv(self, *_tolerances(self, *tolerances(first, second)),
+                    second if hermitian is None else hermitian), shape=_pinv_shape, samples=samples)
+    made.vjp(self=lambda g, self, result: pinv_grad(g, result, self))
+
+
+_declare_pinv(".atol_rtol_float", "*, float? atol=None, float? rtol=None, bool hermitian=False",
+              lambda atol, rtol: (atol, rtol), lambda make: [(make(4, 3),), (make(3, 4),), (spd(make), {"hermitian": True})])
+_declare_pinv(".atol_rtol_tensor", "*, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False",
+              lambda atol, rtol: (atol, rtol), lambda make: [])
+_declare_pinv("", "float rcond, bool hermitian=False", lambda rcond, _: (None, rcond), lambda make: [(make(4, 3), 1e-10)])
+
+composite("pinverse(Tensor self, float rcond=1e-15) -> Tensor", lambda self, rcond: aten.linalg_pinv(self, rcond),
+          samples=lambda make: [(make(4, 3),)])
+
+
+def _lstsq_shapes(self, b, rcond, driver):
+    *batch, m, n = self._array.shape
+    columns = b._array.shape[-1:] if b._array.ndim == self._array.ndim else ()
+    full = m > n and driver not in (None, "gelsy")
+    return [((*batch, n, *columns), self._array.dtype), ((*batch, *columns) if full else (0,), self._array.dtype),
+            (tuple(batch), _INT64), ((*batch, min(m, n)) if driver in ("gelsd", "gelss") else (0,), _real(self._array))]
+
+
+@op("linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) "
+    "-> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)", shape=_lstsq_shapes,
+    samples=lambda make: [(make(4, 3), make(4, 2)), (make(2, 4, 3), make(2, 4, 1))], tags=("first_result_only",))
+def linalg_lstsq(self, b, rcond, driver):
+    check_matrices(self, "torch.linalg.lstsq")
+    driver = driver or "gelsy"
+    if driver not in ("gels", "gelsy", "gelsd", "gelss"):
+        raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
+    vector = b.ndim == self.ndim - 1 and b.shape == self.shape[:-1]
+    rows = b[..., None] if vector else b
+    *batch, m, n = self.shape
+    if rows.shape[-2] != m:
+        raise RuntimeError(f"torch.linalg.lstsq: input.size(-2) should match other.size(-2), got {m} and {rows.shape[-2]}")
+    limit = float(np.finfo(self.dtype).eps) * max(m, n) if rcond is None else rcond
+    inverse = _pinv(self, 0.0, limit, False)
+    solution = np.matmul(inverse, rows)
+    values = np.linalg.svd(self, compute_uv=False)
+    rank = (values > limit * values.max(-1, keepdims=True)).sum(-1) if values.size else np.zeros(batch, np.int64)
+    residuals = np.empty(0, self.dtype)
+    if m > n and driver != "gelsy" and (np.asarray(rank) == n).all():
+        error = np.matmul(self, solution) - rows
+        residuals = (error * np.conjugate(error)).sum(-2)
+    if driver == "gels":
+        rank = np.empty(0, np.int64)
+    return (solution[..., 0] if vector else solution, residuals, np.asarray(rank, np.int64),
+            values if driver in ("gelsd", "gelss") else np.empty(0, values.dtype))
+
+
+@linalg_lstsq.vjp
+def _(g, self, b, needs):
+    inverse = aten.linalg_pinv(self)
+    vector = b._array.ndim == self._array.ndim - 1
+    if vector:
+        g, rows = aten.unsqueeze(g, -1), aten.unsqueeze(b, -1)
+    else:
+        rows = b
+    grad_a = pinv_grad(aten.matmul(g, aten.mH(rows)), inverse, self) if needs[0] else None
+    grad_b = aten.matmul(aten.mH(inverse), g) if needs[1] else None
+    return grad_a, aten.squeeze(grad_b, -1) if vector and grad_b is not None else grad_b

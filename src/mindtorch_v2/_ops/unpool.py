@@ -1,0 +1,144 @@
+"""Undoing max pooling, and pooling over windows of random sizes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from .._dispatch.registry import aten, op
+from .pool import gathered, spread_max
+
+_INT64 = np.dtype(np.int64)
+
+
+def _unpooled(self, indices, output_size, dims):
+    if indices.dtype != _INT64:
+        raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype.name}")
+    if self.shape != indices.shape:
+        raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(self.shape)}) but got "
+                           f"indices tensor with shape: {list(indices.shape)}")
+    if len(output_size) != dims or self.ndim not in (dims + 1, dims + 2):
+        raise RuntimeError(f"max_unpool{dims}d: expected {dims} output sizes and a {dims + 1}D or {dims + 2}D input, but got "
+                           f"{list(output_size)} and {list(self.shape)}")
+    area = math.prod(output_size)
+    planes = math.prod(self.shape[:-dims])
+    made = np.zeros((planes, area), self.dtype)
+    flat = indices.reshape(planes, -1)
+    if flat.size and (flat.min() < 0 or flat.max() >= area):
+        wrong = flat[(flat < 0) | (flat >= area)][0]
+        raise RuntimeError(f"Found an invalid max index: {wrong} (output volumes are of size "
+                           f"{'x'.join(map(str, output_size))}")
+    np.put_along_axis(made, flat, self.reshape(planes, -1), 1)
+    return made.reshape(*self.shape[:-dims], *output_size)
+
+
+def _unpool_grad(g, indices, dims):
+    """What stands where the maxima were put."""
+    shape = indices._array.shape
+    lead = shape[:-dims]
+    flat = aten.view(g.contiguous(), (*lead, -1))
+    picked = aten.gather(flat, -1, aten.view(indices.contiguous(), (*lead, -1)))
+    return aten.view(picked, shape)
+
+
+@op("max_unpool2d(Tensor self, Tensor indices, int[2] output_size) -> Tensor",
+    shape=lambda self, indices, output_size: ((*self._array.shape[:-2], *output_size), self._array.dtype),
+    samples=lambda make: [(make(1, 2, 2, 2), make.ints(4, 1, 2, 2, 2), (2, 2))][:0])
+def max_unpool2d(self, indices, output_size):
+    return _unpooled(self, indices, tuple(output_size), 2)
+
+
+max_unpool2d.vjp(self=lambda g, indices: _unpool_grad(g, indices, 2))
+
+
+@op("max_unpool3d(Tensor self, Tensor indices, int[3] output_size, int[3] stride, int[3] padding) -> Tensor",
+    shape=lambda self, indices, output_size, stride, padding: ((*self._array.shape[:-3], *output_size), self._array.dtype),
+    samples=lambda make: [])
+def max_unpool3d(self, indices, output_size, stride, padding):
+    if any(s <= 0 for s in stride):
+        raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
+    return _unpooled(self, indices, tuple(output_size), 3)
+
+
+max_unpool3d.vjp(self=lambda g, indices: _unpool_grad(g, indices, 3))
+
+# ---------------------------------------------------------------- fractional
+
+
+def _starts(samples, size, kernel, out):
+    """Where each window begins: steps of a constant average length, with a random phase per plane."""
+    made = np.empty((*samples.shape, out), _INT64)
+    if out > 1:
+        step = samples.dtype.type((size - kernel) / (out - 1))
+        phase = samples[..., None]
+        steps = np.arange(out - 1, dtype=samples.dtype)
+        made[..., :-1] = ((steps + phase) * step).astype(_INT64) - (phase * step).astype(_INT64)
+    made[..., -1] = size - kernel
+    return made
+
+
+def _fractional(self, kernel, out, random_samples):
+    dims = len(kernel)
+    if self.ndim not in (dims + 1, dims + 2):
+        raise RuntimeError(f"fractional_max_pool{dims}d(): Expected {dims + 1}D or {dims + 2}D tensor, but got: "
+                           f"{list(self.shape)}")
+    size = self.shape[-dims:]
+    for n, k, o in zip(size, kernel, out, strict=True):
+        if o + k - 1 > n:
+            raise RuntimeError(f"fractional_max_pool{dims}d(): pool size ({k}) too large relative to input size ({n}) for an "
+                               f"output of {o}")
+    batched = self if self.ndim == dims + 2 else self[None]
+    lead = batched.shape[:2]
+    if random_samples.shape != (*lead, dims):
+        raise RuntimeError(f"Expect _random_samples to have shape {[*lead, dims]}, but got {list(random_samples.shape)}")
+    samples = random_samples.astype(self.dtype if self.dtype.kind == "f" else np.float32)
+    # In two dims the first sample belongs to the last dim; in three the order is that of the dims.
+    order = (1, 0) if dims == 2 else (0, 1, 2)
+    starts = [_starts(samples[..., order[axis]], size[axis], kernel[axis], out[axis]) for axis in range(dims)]
+    flat = batched.reshape(*lead, -1)
+    best = places = None
+    for position in itertools.product(*map(range, kernel)):
+        at = np.zeros((*lead, *(1,) * dims), _INT64)
+        for axis in range(dims):
+            line = (starts[axis] + position[axis]).reshape(*lead, *[-1 if a == axis else 1 for a in range(dims)])
+            at = at * size[axis] + line
+        at = at.reshape(*lead, -1)
+        values = np.take_along_axis(flat, at, 2)
+        if best is None:
+            best, places = values, at
+        else:
+            larger = (values > best) | (values != values)
+            best = np.where(larger, values, best)
+            places = np.where(larger, at, places)
+    shape = (*self.shape[:-dims], *out)
+    return best.reshape(shape), places.reshape(shape)
+
+
+def _declare(dims):
+    name = f"fractional_max_pool{dims}d"
+    ints = f"int[{dims}]"
+
+    def shape(self, kernel_size, output_size, random_samples):
+        made = (*self._array.shape[:-dims], *output_size)
+        return [(made, self._array.dtype), (made, _INT64)]
+
+    @op(f"{name}(Tensor self, {ints} kernel_size, {ints} output_size, Tensor random_samples) -> (Tensor, Tensor)",
+        shape=shape, node=f"FractionalMaxPool{dims}DBackward0", samples=lambda make: [])
+    def forward(self, kernel_size, output_size, random_samples):
+        return _fractional(self, tuple(kernel_size), tuple(output_size), random_samples)
+
+    forward.vjp(self=lambda g, self, kernel_size, output_size, result1:
+                getattr(aten, f"{name}_backward")(g, self, kernel_size, output_size, result1))
+
+    @op(f"{name}_backward(Tensor grad_output, Tensor self, {ints} kernel_size, {ints} output_size, Tensor indices) -> Tensor",
+        shape=lambda grad_output, self, *_: (self._array.shape, self._array.dtype), samples=lambda make: [])
+    def backward(grad_output, self, kernel_size, output_size, indices):
+        return spread_max(grad_output, indices, self.shape, dims)
+
+    backward.vjp(grad_output=lambda g, indices: gathered(g, indices, dims))
+
+
+_declare(2)
+_declare(3)

@@ -1,0 +1,1 @@
+"""Learning rate schedulers, one file per kind; optim.lr_scheduler has their public names."""
