@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core.threads import threads
+from . import inference
 
 
 class _GradMode:
@@ -127,10 +128,13 @@ class inference_mode(_GradMode):
         self._before.append(state.inference)
         if self._on:
             state.grad_enabled = False
+            inference.enter()
         state.inference = self._on
 
     def __exit__(self, *exc: Any) -> None:
         super().__exit__(*exc)
+        if self._on:
+            inference.leave()
         threads.state.inference = self._before.pop()
 
     def clone(self) -> _GradMode:

@@ -201,6 +201,8 @@ def require_grad(tensor: Tensor, on: bool = True) -> None:
         if tensor._array.dtype.kind not in FLOATING:
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         if not tensor._keys & AUTOGRAD:
+            if tensor._inference and not threads.state.inference:  # type: ignore[attr-defined]
+                raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
             _give_accumulator(tensor)
             tensor._keys |= AUTOGRAD
     elif tensor._keys & AUTOGRAD:

@@ -12,6 +12,7 @@ from .._core.tensor import Tensor, storage_of
 from .._dispatch.registry import aten
 from . import anomaly, graph
 from . import backward as _backward
+from .inference import is_inference
 from .node import Handle
 
 
@@ -130,11 +131,13 @@ def _set_data(self: Tensor, value: Tensor) -> None:
         graph.refresh_accumulator(self)
 
 
-METHODS: dict[str, Callable[..., Any]] = {
+METHODS: dict[str, Any] = {
     function.__name__: function
     for function in (backward, requires_grad_, retain_grad, register_hook, register_post_accumulate_grad_hook, detach,
-                     detach_)
+                     detach_, is_inference)
 }
+# What ops make inside inference_mode says otherwise.
+METHODS["_inference"] = False
 
 PROPERTIES: dict[str, property] = {
     "data": property(lambda self: aten.detach(self), _set_data),

@@ -37,7 +37,8 @@ def _settings(dims, kernel, stride, padding, dilation=(1,)):
     return kernel, stride, _each(padding, dims), _each(dilation, dims)
 
 
-def _check(name, shape, dims, kernel, stride, padding, dilation, out):
+def _check(name, shape, dims, kernel, stride, padding, dilation, ceil_mode):
+    """The number of windows per dim; RuntimeError where there is no such pooling."""
     if len(shape) not in (dims + 1, dims + 2):
         raise RuntimeError(f"{name}: Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size "
                            f"for input, but got: {list(shape)}")
@@ -52,10 +53,12 @@ def _check(name, shape, dims, kernel, stride, padding, dilation, out):
     if any(2 * p > d * (k - 1) + 1 for p, k, d in zip(padding, kernel, dilation, strict=True)):
         raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={padding[0]}, "
                            f"kernel_size={kernel[0]} and dilation={dilation[0]}")
+    out = _pooled_size(shape[-dims:], kernel, stride, padding, dilation, ceil_mode)
     if min(out) < 1:
         given = "x".join(map(str, shape[-dims - 1:]))
         raise RuntimeError(f"Given input size: ({given}). Calculated output size: ({shape[-dims - 1]}x"
                            f"{'x'.join(map(str, out))}). Output size is too small")
+    return out
 
 
 def _overhang(size, kernel, stride, padding, dilation, out):
@@ -71,8 +74,7 @@ def _max_views(name, input, kernel, stride, padding, dilation, ceil_mode):
     """For each position in the kernel, the elements it meets in every window; and the number of windows."""
     dims = len(kernel)
     size = input.shape[-dims:]
-    out = _pooled_size(size, kernel, stride, padding, dilation, ceil_mode)
-    _check(name, input.shape, dims, kernel, stride, padding, dilation, out)
+    out = _check(name, input.shape, dims, kernel, stride, padding, dilation, ceil_mode)
     low = -np.inf if input.dtype.kind in "fV" else np.iinfo(input.dtype).min
     padded = pad_spatial(input, padding, low, _overhang(size, kernel, stride, padding, dilation, out))
     return [padded[index] for _, index in offsets(kernel, out, stride, dilation)], out
@@ -231,8 +233,7 @@ def _avg_pool(name, input, kernel, stride, padding, ceil_mode, count_include_pad
     dims = len(kernel)
     size = input.shape[-dims:]
     one = (1,) * dims
-    out = _pooled_size(size, kernel, stride, padding, one, ceil_mode)
-    _check(name, input.shape, dims, kernel, stride, padding, one, out)
+    out = _check(name, input.shape, dims, kernel, stride, padding, one, ceil_mode)
     padded = pad_spatial(input, padding, 0, _overhang(size, kernel, stride, padding, one, out))
     total = None
     for _, index in offsets(kernel, out, stride, one):

@@ -14,7 +14,7 @@ def test_like_torch(compare, section, expression):
 
 
 def recorded(call):
-    """The names of the ops that a call runs, those of inner calls in brackets after it."""
+    """The names of the ops that a call runs, without those they run themselves."""
     with torch.profiler.profile() as prof:
         call()
     return [event.name.removeprefix("aten::") for event in prof.events() if event.cpu_parent is None]
@@ -41,7 +41,7 @@ def assign(x, index, value):
     (lambda x, k: assign(x, ..., torch.ones(4)), ["ones", "view", "expand", "copy_"]),
 ])
 def test_an_index_is_taken_apart_as_torch_does(call, names):
-    assert recorded(lambda: call(torch.zeros(3, 4), torch.tensor([0, 2]))) [-len(names):] == names
+    assert recorded(lambda: call(torch.zeros(3, 4), torch.tensor([0, 2])))[-len(names):] == names
 
 
 def test_indexing_with_tensors_copies_and_with_slices_does_not():
@@ -81,8 +81,9 @@ def test_large_gather_and_mask():
 
 
 @pytest.mark.parametrize("write", [
-    lambda x, k: x.scatter_(0, k, 1.0), lambda x, k: x.index_fill_(0, k[0], 1.0), lambda x, k: x.masked_fill_(x > 0, 2.0),
-    lambda x, k: x.index_put_((k[0],), torch.tensor(3.0)), lambda x, k: x.put_(k, torch.ones(2, 2)),
+    lambda x, k: x.scatter_(0, k, 1.0), lambda x, k: x.index_fill_(0, k[0], 1.0),
+    lambda x, k: x.masked_fill_(x > 0, 2.0), lambda x, k: x.index_put_((k[0],), torch.tensor(3.0)),
+    lambda x, k: x.put_(k, torch.ones(2, 2)),
     lambda x, k: x.index_add_(1, k[0], torch.ones(4, 2)), lambda x, k: x.index_copy_(1, k[0], torch.ones(4, 2)),
 ])
 def test_in_place_forms_write_through_a_transposed_view(write):

@@ -26,12 +26,14 @@ def test_meshgrid_asks_for_the_indexing():
     assert columns.tolist() == [[0, 1, 2], [0, 1, 2]]
 
 
-@pytest.mark.parametrize("kernel, stride, padding, dilation", [(2, 1, 0, 1), (3, 2, 1, 1), ((1, 2), (2, 1), (0, 1), (1, 2))])
+@pytest.mark.parametrize("kernel, stride, padding, dilation", [
+    (2, 1, 0, 1), (3, 2, 1, 1), ((1, 2), (2, 1), (0, 1), (1, 2)),
+])
 def test_fold_adds_up_what_unfold_took_apart(kernel, stride, padding, dilation):
     options = {"kernel_size": kernel, "stride": stride, "padding": padding, "dilation": dilation}
+    f = torch.nn.functional
     image = torch.from_numpy(np.random.default_rng(0).random((2, 3, 6, 5)))
-    count = torch.nn.functional.fold(torch.nn.functional.unfold(torch.ones(2, 3, 6, 5).double(), **options), (6, 5), **options)
-    folded = torch.nn.functional.fold(torch.nn.functional.unfold(image, **options), (6, 5), **options)
+    folded, count = (f.fold(f.unfold(x, **options), (6, 5), **options) for x in (image, torch.ones_like(image)))
     np.testing.assert_allclose(folded.numpy(), (image * count).numpy())
 
 

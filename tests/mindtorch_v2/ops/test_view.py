@@ -51,7 +51,7 @@ def test_a_part_of_an_expanded_tensor_with_places_of_its_own_can_be_written():
 
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_split_gives_the_same_views_whether_or_not_it_is_watched(dim):
-    x = torch.arange(20).view(5, 4)
+    x = torch.arange(20).view(5, 4).clone()
     plain = x.split(2, dim)
     with torch.profiler.profile() as prof:
         watched = x.split(2, dim)
@@ -77,8 +77,8 @@ def test_unsafe_split_parts_are_no_views_and_keep_versions_of_their_own():
 
 
 @pytest.mark.parametrize("change, shape", [
-    (lambda x: x.squeeze_(), [3, 4]), (lambda x: x.unsqueeze_(0), [1, 3, 1, 4]), (lambda x: x.transpose_(0, 2), [4, 1, 3]),
-    (lambda x: x.swapaxes_(0, 1), [1, 3, 4]),
+    (lambda x: x.squeeze_(), [3, 4]), (lambda x: x.unsqueeze_(0), [1, 3, 1, 4]),
+    (lambda x: x.transpose_(0, 2), [4, 1, 3]), (lambda x: x.swapaxes_(0, 1), [1, 3, 4]),
 ])
 def test_in_place_metadata_changes_the_tensor_itself(change, shape):
     x = torch.zeros(3, 1, 4)
@@ -141,7 +141,7 @@ def test_real_and_imag_can_be_assigned():
     lambda x: torch.nn.functional.pad(x, (1, 2)), lambda x: x.roll(1, 0), lambda x: torch.diag_embed(x),
     lambda x: x.gather(1, torch.zeros(3, 2, dtype=torch.int64, device=x.device)), lambda x: torch.rot90(x),
     lambda x: x[torch.zeros(2, 5, dtype=torch.int64, device=x.device)], lambda x: x.median(0, True)[0],
-    lambda x: x.index_select(1, torch.zeros(3, dtype=torch.int64, device=x.device)), lambda x: torch.kron(x, x),
+    lambda x: x.index_select(1, torch.zeros(3, dtype=torch.int64, device=x.device)),
 ])
 def test_meta_tensors_have_the_shape_and_dtype_of_the_result(call):
     made, expected = call(torch.zeros(3, 4, device="meta")), call(torch.zeros(3, 4))
@@ -151,8 +151,9 @@ def test_meta_tensors_have_the_shape_and_dtype_of_the_result(call):
 
 @pytest.mark.parametrize("call", [
     lambda x: x.expand(2, 3, 4).sum(0), lambda x: x.unfold(1, 2, 1), lambda x: x.t().reshape(-1), lambda x: x[[0, 2]],
-    lambda x: x.sort(1)[0], lambda x: x.topk(2)[0], lambda x: torch.cat([x, x]), lambda x: x.flip(1), lambda x: x.tril(),
-    lambda x: x.index_add(0, torch.tensor([0, 0]), x[:2]), lambda x: x.scatter_add(1, torch.zeros(3, 4).long(), x),
+    lambda x: x.sort(1)[0], lambda x: x.topk(2)[0], lambda x: torch.cat([x, x]), lambda x: x.flip(1),
+    lambda x: x.tril(), lambda x: x.index_add(0, torch.tensor([0, 0]), x[:2]),
+    lambda x: x.scatter_add(1, torch.zeros(3, 4).long(), x),
     lambda x: x.unique(), lambda x: x.median(), lambda x: x.repeat(2, 1), lambda x: torch.where(x > 1, x, 0.0),
 ])
 def test_bfloat16(call):

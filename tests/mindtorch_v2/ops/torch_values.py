@@ -27,8 +27,9 @@ def inputs() -> dict[str, np.ndarray]:
     return {
         "a": spread(3, 4).astype(np.float32), "b": spread(2, 3, 4), "c": spread(2, 3, 4, 5).astype(np.float32),
         "v": spread(4).astype(np.float32), "s": np.array(1.5, np.float32), "q": spread(3, 3, step=5),
-        "w": spread(2, 4, step=5).astype(np.float32), "l": spread(8, step=5), "u": spread(3, 1, 4, 1).astype(np.float32),
-        "e": np.zeros((0, 3), np.float32), "x5": spread(5, 7, step=3).astype(np.float32),
+        "w": spread(2, 4, step=5).astype(np.float32), "l": spread(8, step=5),
+        "u": spread(3, 1, 4, 1).astype(np.float32), "e": np.zeros((0, 3), np.float32),
+        "x5": spread(5, 7, step=3).astype(np.float32),
         "im": spread(1, 4, 6, 6, step=11).astype(np.float32), "h16": spread(3, 4).astype(np.float16),
         "n": np.array([[3, -5, 8, 2], [0, 7, -2, 4], [3, 1, -4, 6]]),
         "z": (spread(3, 4) + 1j * spread(3, 4, step=5)).astype(np.complex64),
@@ -92,7 +93,8 @@ def record() -> None:
     sections = json.loads(VALUES.read_text())
     lines = []
     for name, expressions in sections.items():
-        body = ",\n".join(f"{json.dumps(e)}: {json.dumps(answer(torch, torch.from_numpy, name, e))}" for e in expressions)
+        answers = {e: json.dumps(answer(torch, torch.from_numpy, name, e)) for e in expressions}
+        body = ",\n".join(f"{json.dumps(e)}: {text}" for e, text in answers.items())
         lines.append(f"{json.dumps(name)}: {{\n{body}\n}}")
     VALUES.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 

@@ -1,0 +1,255 @@
+"""Batching rules for ops with dims: shapes, reductions, scans, joins and indexing. The samples are dim 0, dims shift by one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .._core.tensor import Tensor
+from .._dispatch.registry import OpSpec, aten
+from ._batched import Level, level_of, spread, value_at
+from ._rules import call, rule
+
+_DIM_NAMES = ("dim", "dims", "dim0", "dim1", "dim2", "dimension")
+
+
+def only_first(args: list[Any], level: Level) -> Any:
+    """The first argument's samples if no other argument is batched, else None."""
+    return None if level_of(args[1:]) >= level.number else value_at(args[0], level.number)
+
+
+def shifted(dim: int, ndim: int) -> int:
+    """A sample's dim as the batch's."""
+    limit = max(ndim, 1)
+    if not -limit <= dim < limit:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
+    return dim % limit + 1
+
+
+def _dims(op: OpSpec, args: list[Any], ndim: int) -> list[Any]:
+    made = list(args)
+    for i, argument in enumerate(op.schema.arguments):
+        if argument.name in _DIM_NAMES and made[i] is not None and not isinstance(made[i], Tensor):
+            dims = made[i]
+            made[i] = shifted(dims, ndim) if isinstance(dims, int) else [shifted(d, ndim) for d in dims]
+    return made
+
+
+@rule("prod", "cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "_softmax", "_log_softmax", "glu",
+      "sort", "topk", "kthvalue", "mode", "transpose", "select", "slice", "split_with_sizes", "split", "unsafe_split",
+      "unsafe_split_with_sizes", "unbind", "diagonal", "unfold", "index_select", "index_fill", "flip", "roll", "index_add",
+      "index_copy", "renorm", "median", "nanmedian", "max", "min", "argmax", "argmin", "aminmax", "argsort",
+      "squeeze", "_fft_r2c", "_fft_c2c", "_fft_c2r")
+def along_dim(op: OpSpec, args: list[Any], level: Level) -> Any:
+    value = only_first(args, level)
+    if value is None:
+        return NotImplemented
+    arguments = op.schema.arguments
+    at = next((i for i, a in enumerate(arguments) if a.name in _DIM_NAMES), None)
+    ndim = value._array.ndim - 1
+    if op.schema.name == "squeeze":
+        return _squeeze(value, args)
+    if at is None or args[at] is None or (args[at] == [] or args[at] == ()):
+        return _whole(op, value, args, level)
+    if not ndim:
+        return NotImplemented
+    return call(op, [value, *_dims(op, args, ndim)[1:]])
+
+
+def _squeeze(value: Tensor, args: list[Any]) -> Tensor:
+    shape = value._array.shape[1:]
+    dims = range(len(shape)) if len(args) == 1 else [args[1]] if isinstance(args[1], int) else args[1]
+    wanted = sorted({shifted(d, len(shape)) for d in dims})
+    return aten.squeeze(value, tuple(d for d in wanted if len(shape) and shape[d - 1] == 1))
+
+
+_WHOLE = {"max": "amax", "min": "amin"}
+
+
+def _whole(op: OpSpec, value: Tensor, args: list[Any], level: Level) -> Any:
+    """A reduction of all elements of each sample."""
+    name = op.schema.name
+    flat = aten.reshape(value, (level.size, -1)) if level.size else aten.reshape(value, (0, math.prod(value.shape[1:])))
+    if name in _WHOLE:
+        return getattr(aten, _WHOLE[name])(flat, (1,))
+    if name in ("median", "nanmedian"):
+        return getattr(aten, name)(flat, 1)[0]
+    if name == "prod":
+        return aten.prod(flat, 1, dtype=args[1])
+    if name in ("argmax", "argmin") and not args[2]:
+        return getattr(aten, name)(flat, 1)
+    return NotImplemented
+
+
+@rule("sum", "mean", "nansum", "any", "all", "amax", "amin", "var", "std", "var_mean", "std_mean", "logsumexp",
+      "linalg_vector_norm", "count_nonzero")
+def reduction(op: OpSpec, args: list[Any], level: Level) -> Any:
+    if op.composite and not op.below_autograd:
+        return NotImplemented
+    value = only_first(args, level)
+    if value is None:
+        return NotImplemented
+    arguments = op.schema.arguments
+    at = next((i for i, a in enumerate(arguments) if a.name == "dim"), None)
+    ndim = value._array.ndim - 1
+    keep = any(a.name == "keepdim" and args[i] for i, a in enumerate(arguments))
+    if at is None:
+        dims = list(range(1, ndim + 1)) or [1]
+        wide = value if ndim else aten.unsqueeze(value, 1)
+        keywords = {a.name: args[i] for i, a in enumerate(arguments) if a.name == "dtype"}
+        return getattr(aten, op.schema.name)(wide, dims, **keywords)
+    if not ndim and (keep or op.schema.name == "count_nonzero"):
+        return NotImplemented
+    given = args[at]
+    dims = [given] if isinstance(given, int) else list(given or ())
+    dims = [shifted(d, ndim) for d in dims] or list(range(1, ndim + 1)) or [1]
+    made = [value if ndim else aten.unsqueeze(value, 1), *args[1:]]
+    if op.schema.name == "count_nonzero":
+        return aten.count_nonzero(made[0], dims)
+    made[at] = dims
+    return call(op, made)
+
+
+# ---------------------------------------------------------------- shapes
+
+
+@rule("view", "_unsafe_view", "reshape", "_reshape_alias")
+def reshaped(op: OpSpec, args: list[Any], level: Level) -> Any:
+    value, size = value_at(args[0], level.number), args[1]
+    if not isinstance(size, list | tuple):
+        return NotImplemented  # view(dtype)
+    count = math.prod(value._array.shape[1:])
+    if -1 in size:
+        known = math.prod(n for n in size if n != -1)
+        if not known or count % known:
+            raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {count}")
+        size = [count // known if n == -1 else n for n in size]
+    if math.prod(size) != count:
+        raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {count}")
+    return (aten.view if op.schema.name == "view" else aten.reshape)(value, (level.size, *size))
+
+
+@rule("expand")
+def expanded(op: OpSpec, args: list[Any], level: Level) -> Any:
+    value, size = value_at(args[0], level.number), args[1]
+    shape = value._array.shape
+    lead = len(size) - (len(shape) - 1)
+    if lead > 0:
+        value = aten.reshape(value, (shape[0], *(1,) * lead, *shape[1:]))
+    return aten.expand(value, (shape[0], *size))
+
+
+@rule("permute")
+def permuted(op: OpSpec, args: list[Any], level: Level) -> Any:
+    value = value_at(args[0], level.number)
+    return aten.permute(value, (0, *[shifted(d, value._array.ndim - 1) for d in args[1]]))
+
+
+@rule("t")
+def turned(op: OpSpec, args: list[Any], level: Level) -> Any:
+    value = value_at(args[0], level.number)
+    return aten.transpose(value, 1, 2) if value._array.ndim > 2 else aten.alias(value)
+
+
+@rule("unsqueeze")
+def unsqueezed(op: OpSpec, args: list[Any], level: Level) -> Any:
+    value = value_at(args[0], level.number)
+    return aten.unsqueeze(value, shifted(args[1], value._array.ndim))
+
+
+@rule("detach")
+def detached(op: OpSpec, args: list[Any], level: Level) -> Any:
+    return aten.detach(value_at(args[0], level.number))
+
+
+@rule("contiguous")
+def contiguous(op: OpSpec, args: list[Any], level: Level) -> Any:
+    return aten.contiguous(value_at(args[0], level.number))
+
+
+@rule("new_zeros", "new_ones", "new_empty", "new_full")
+def sized(op: OpSpec, args: list[Any], level: Level) -> Any:
+    return call(op, [value_at(args[0], level.number), (level.size, *args[1]), *args[2:]])
+
+
+@rule("repeat")
+def repeated(op: OpSpec, args: list[Any], level: Level) -> Any:
+    value, times = value_at(args[0], level.number), args[1]
+    shape = value._array.shape
+    lead = len(times) - (len(shape) - 1)
+    if lead > 0:
+        value = aten.reshape(value, (shape[0], *(1,) * lead, *shape[1:]))
+    return aten.repeat(value, (1, *times))
+
+
+@rule("tril", "triu", "constant_pad_nd", "linalg_inv_ex", "linalg_cholesky_ex", "_linalg_det", "_linalg_slogdet", "_linalg_svd",
+      "_linalg_eigh", "linalg_qr", "one_hot")
+def as_is(op: OpSpec, args: list[Any], level: Level) -> Any:
+    """Ops that work on the last dims and let any dims be before them."""
+    value = only_first(args, level)
+    if value is None or op.schema.name == "one_hot" and args[1] < 0:
+        return NotImplemented
+    return call(op, [value, *args[1:]])
+
+
+# ---------------------------------------------------------------- joins and indexing
+
+
+def _all_batched(tensors: Any, level: Level) -> list[Tensor]:
+    held = [(t, value_at(t, level.number)) for t in tensors]
+    return [spread(t, level.size) if value is None else value for t, value in held]
+
+
+@rule("cat")
+def joined(op: OpSpec, args: list[Any], level: Level) -> Any:
+    ndim = max(t._array.ndim for t in args[0])
+    kept = [t for t in args[0] if t._array.shape != (0,) or ndim == 1]
+    return aten.cat(_all_batched(kept, level), shifted(args[1], ndim))
+
+
+@rule("stack")
+def stacked(op: OpSpec, args: list[Any], level: Level) -> Any:
+    return aten.stack(_all_batched(args[0], level), shifted(args[1], args[0][0]._array.ndim + 1))
+
+
+@rule("gather", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_")
+def gathered(op: OpSpec, args: list[Any], level: Level) -> Any:
+    ndim = args[0]._array.ndim
+    if not ndim or args[2]._array.ndim != ndim:
+        return NotImplemented
+    made = [a if not isinstance(a, Tensor) else _all_batched([a], level)[0] for a in args]
+    made[1] = shifted(args[1], ndim)
+    return call(op, made)
+
+
+@rule("embedding")
+def looked_up(op: OpSpec, args: list[Any], level: Level) -> Any:
+    if value_at(args[0], level.number) is not None:
+        return NotImplemented
+    return call(op, [args[0], value_at(args[1], level.number), *args[2:]])
+
+
+@rule("index")
+def indexed(op: OpSpec, args: list[Any], level: Level) -> Any:
+    """`x[indices]` where the indices lie side by side; others go sample by sample."""
+    self, indices = args[0], list(args[1])
+    places = [i for i, index in enumerate(indices) if index is not None]
+    if places != list(range(places[0], places[-1] + 1)) or any(indices[i]._array.dtype.kind == "b" for i in places):
+        return NotImplemented
+    value = value_at(self, level.number)
+    if level_of([indices[i] for i in places]) < level.number:
+        return aten.index(value, [None, *indices])
+    if places[0]:
+        return NotImplemented
+    width = max(indices[i]._array.ndim for i in places)
+    aligned = []
+    for index in indices:
+        held = value_at(index, level.number)
+        if held is not None:
+            shape = held._array.shape
+            held = aten.reshape(held, (shape[0], *(1,) * (width + 1 - len(shape)), *shape[1:]))
+        aligned.append(index if held is None else held)
+    if value is None:
+        return aten.index(self, aligned)
+    rows = aten.reshape(aten.arange(level.size), (level.size, *(1,) * width))
+    return aten.index(value, [rows, *aligned])

@@ -1,0 +1,203 @@
+"""How ops run on batched tensors: as one op over all samples where there is a rule, else sample by sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._core.rng import default_generator
+from .._core.tensor import Tensor
+from .._dispatch import interception, namespace
+from .._dispatch.registry import OpSpec, aten
+from ._batched import BatchedTensor, Level, batched, data_dependent, find_level, level_of, samples, value_at
+
+Rule = Callable[[OpSpec, list[Any], Level], Any]
+# By the op's name; a rule may return NotImplemented, and the op runs sample by sample.
+RULES: dict[str, Rule] = {}
+
+_RANDOM = frozenset("""
+rand randn randint rand_like randn_like randint_like randperm normal bernoulli multinomial poisson binomial
+uniform_ normal_ bernoulli_ random_ exponential_ geometric_ cauchy_ log_normal_ native_dropout rrelu_with_noise
+_standard_gamma _sample_dirichlet
+""".split())
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Register a rule for some ops."""
+    def register(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def call(op: OpSpec, args: Any) -> Any:
+    """Run an op on arguments in schema order."""
+    positional, keywords = interception.call_arguments(op, tuple(args))
+    return op(*positional, **keywords)
+
+
+def run_batched(op: OpSpec, args: tuple[Any, ...]) -> Any:
+    """An op of which at least one argument is batched."""
+    level = find_level(level_of(args))
+    if op.schema.mutates:
+        _check_written(op, args, level)
+    if op.schema.name in _RANDOM:
+        return _run_random(op, list(args), level)
+    found = RULES.get(op.schema.name)
+    if found is None and _is_pointwise(op):
+        found = pointwise
+    if found is not None:
+        result = found(op, list(args), level)
+        if result is not NotImplemented:
+            return args[0] if op.schema.mutates else _wrapped(result, level.number)
+    if op.composite and not op.below_autograd:
+        return op.kernel(*args)
+    return by_sample(op, list(args), level)
+
+
+def _wrapped(result: Any, number: int) -> Any:
+    if isinstance(result, tuple) and hasattr(result, "_fields"):
+        return type(result)(*[_wrapped(item, number) for item in result])
+    if isinstance(result, list | tuple):
+        return type(result)(_wrapped(item, number) for item in result)
+    return batched(result, number)
+
+
+def _check_written(op: OpSpec, args: tuple[Any, ...], level: Level) -> None:
+    for argument, value in zip(op.schema.arguments, args, strict=True):
+        if "!" in argument.type_text or argument is op.schema.arguments[0]:
+            written = value if type(value) in (list, tuple) else [value]
+            if any(isinstance(t, Tensor) and value_at(t, level.number) is None for t in written):
+                raise RuntimeError(f"vmap: {op.name}(self, *extra_args) is not possible because there exists a Tensor in "
+                                   "extra_args that has more elements than `self`. This happened due to a tensor being vmapped "
+                                   "over in extra_args and not in `self`. Please try to use out-of-place operators instead.")
+            return
+
+
+def by_sample(op: OpSpec, args: list[Any], level: Level) -> Any:
+    """The op once for each sample; the results are stacked."""
+    returned = op.schema.returns
+    if returned and not returned[0].startswith("Tensor"):
+        data_dependent(op.schema.name)
+    if not level.size:
+        raise NotImplementedError(f"vmap: {op.name} over a dimension of size 0")
+    results = [call(op, each) for each in samples(args, level)]
+    if op.schema.mutates:
+        return args[0]
+    return _stacked(results, level.number)
+
+
+def _stacked(results: list[Any], number: int) -> Any:
+    first = results[0]
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return type(first)(*[_stacked(list(column), number) for column in zip(*results, strict=True)])
+    if isinstance(first, list | tuple):
+        return type(first)(_stacked(list(column), number) for column in zip(*results, strict=True))
+    if any(r._array.shape != first._array.shape for r in results):
+        raise RuntimeError("vmap: the samples' results have different shapes, which depend on their data")
+    return batched(aten.stack(results), number)
+
+
+# ---------------------------------------------------------------- random numbers
+
+
+class Randomness(interception.Mode):
+    """On while a vmap runs: ops that draw random numbers do what its `randomness` says."""
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+
+    def run(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
+        level = self.level
+        if op.schema.name in _RANDOM and level_of(args) < level.number:
+            if level.randomness == "error":
+                refuse_random()
+            if level.randomness == "different":
+                return _wrapped(self._drawn(op, args), level.number)
+        if op.composite and not op.below_autograd and op.schema.name not in RULES:
+            return interception.run_composed(self, op, args)
+        return interception.proceed(op, args)
+
+    def _drawn(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
+        """Numbers of their own for each sample, from an op that sees nothing batched."""
+        if op.schema.mutates:
+            raise RuntimeError(f"vmap: cannot call {op.name} with randomness='different' on a tensor that is not batched; "
+                               "use an out-of-place random operation")
+        size = next((i for i, a in enumerate(op.schema.arguments) if a.name == "size"), None)
+        if size is not None:
+            sizes = args[size] if isinstance(args[size], list | tuple) else (args[size],)
+            return interception.proceed(op, (*args[:size], (self.level.size, *sizes), *args[size + 1:]))
+        draws = [interception.proceed(op, args) for _ in range(self.level.size)]
+        if isinstance(draws[0], tuple):
+            return tuple(aten.stack(list(column)) for column in zip(*draws, strict=True))
+        return aten.stack(draws)
+
+
+def refuse_random() -> None:
+    raise RuntimeError("vmap: called random operation while in randomness error mode. Please either use the 'same' or "
+                       "'different' randomness flags on vmap or perform the randomness operation out of vmap")
+
+
+def _run_random(op: OpSpec, args: list[Any], level: Level) -> Any:
+    if level.randomness == "error":
+        refuse_random()
+    if level.randomness == "different":
+        if op.schema.name not in ("multinomial", "randperm", "_sample_dirichlet"):
+            result = pointwise(op, args, level)
+            if result is not NotImplemented:
+                return args[0] if op.schema.mutates else _wrapped(result, level.number)
+        return by_sample(op, args, level)
+    state = default_generator.get_state()
+    results = []
+    for each in samples(args, level):
+        default_generator.set_state(state)
+        results.append(call(op, each))
+    return args[0] if op.schema.mutates else _stacked(results, level.number)
+
+
+# ---------------------------------------------------------------- element by element
+
+# Ops without promotion that still work element by element.
+_POINTWISE = frozenset("""
+relu threshold gelu silu mish softplus log_sigmoid_forward hardtanh hardsigmoid hardshrink softshrink leaky_relu hardswish
+elu celu _prelu_kernel isnan isinf isposinf isneginf masked_fill signbit heaviside frexp clamp clamp_min clamp_max copy_
+clone zero_ fill_ empty_like zeros_like ones_like full_like complex polar _to_copy view_as_real view_as_complex copy fill alias
+tanh_backward sigmoid_backward threshold_backward real imag
+""".split())
+_NOT_POINTWISE = frozenset("mse_loss smooth_l1_loss huber_loss soft_margin_loss dist linalg_cross".split())
+
+
+def _is_pointwise(op: OpSpec) -> bool:
+    name = op.schema.name
+    if op.composite and not op.below_autograd:
+        return False
+    plain = name.rstrip("_") if not name.startswith("__") else name
+    return (op.promote is not None or name in _POINTWISE or plain in _POINTWISE) and plain not in _NOT_POINTWISE
+
+
+def pointwise(op: OpSpec, args: list[Any], level: Level) -> Any:
+    """Align the samples' dims to the right, and let the op broadcast."""
+    if any(type(a) in (list, tuple) and level_of(a) >= 0 for a in args):
+        return NotImplemented
+    tensors = [a for a in args if isinstance(a, Tensor)]
+    ndim = max(t._array.ndim for t in tensors)
+    if len({t._array.dtype for t in tensors}) > 1 and op.promote is not None and ndim:
+        # A 0-d sample takes part in promotion as a number does, which its batch would not.
+        if any(value_at(t, level.number) is not None and not t._array.ndim for t in tensors):
+            return NotImplemented
+    if op.schema.name in ("fill_", "fill") and len(args) > 1 and isinstance(args[1], BatchedTensor):
+        return NotImplemented
+    return call(op, [_aligned(a, ndim, level) for a in args])
+
+
+def _aligned(value: Any, ndim: int, level: Level) -> Any:
+    held = value_at(value, level.number)
+    if held is None:
+        return value
+    shape = held._array.shape
+    missing = ndim + 1 - len(shape)
+    return held if missing <= 0 else aten.reshape(held, (shape[0], *(1,) * missing, *shape[1:]))
+
+
+namespace.run_batched = run_batched  # type: ignore[attr-defined]

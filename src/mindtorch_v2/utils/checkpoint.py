@@ -1,0 +1,324 @@
+"""torch.utils.checkpoint: saving memory by computing the inside of a function again during backward."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from .._autograd.backward import backward
+from .._autograd.engine import running
+from .._autograd.function import Function
+from .._autograd.grad_mode import enable_grad, no_grad
+from .._autograd.saved_hooks import saved_tensors_hooks
+from .._core.tensor import Tensor
+from .._core.threads import threads
+from .._ops.random import get_rng_state, set_rng_state
+from ._selective_checkpoint import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
+
+__all__ = [
+    "CheckpointError",
+    "CheckpointFunction",
+    "CheckpointPolicy",
+    "SelectiveCheckpointContext",
+    "check_backward_validity",
+    "checkpoint",
+    "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
+    "detach_variable",
+    "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+]
+
+Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
+
+_EXPLICIT = (
+    "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, calling "
+    "checkpoint without use_reentrant will raise an exception. use_reentrant=False is recommended, but if you need to "
+    "preserve the current default behavior, you can pass use_reentrant=True. Refer to docs for more details on the "
+    "differences between the two variants.")
+
+
+class CheckpointError(RuntimeError):
+    """Raised where the second computation does not save what the first one saved."""
+
+
+class _Settings:
+    early_stop = True
+    debug: bool | None = None
+
+
+_settings = _Settings()
+
+
+@contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Inside, whether recomputation ends as soon as everything that backward needs is there; overrides the argument."""
+    before, _settings.early_stop = _settings.early_stop, enable
+    try:
+        yield
+    finally:
+        _settings.early_stop = before
+
+
+@contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Inside, whether errors list the ops of both computations; overrides the argument."""
+    if enabled:
+        raise NotImplementedError("set_checkpoint_debug_enabled(True): logs of the ops of both computations")
+    before, _settings.debug = _settings.debug, enabled
+    try:
+        yield
+    finally:
+        _settings.debug = before
+
+
+def noop_context_fn() -> Contexts:
+    """The default `context_fn`: nothing around either computation."""
+    return nullcontext(), nullcontext()
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The tensors among some arguments as leaves of their own that require grad if those did."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type:  {type(inputs).__name__}")
+    return tuple(value.detach().requires_grad_(value.requires_grad)  # type: ignore[attr-defined]
+                 if isinstance(value, Tensor) else value for value in inputs)
+
+
+def check_backward_validity(inputs: Sequence[Any]) -> None:
+    """Warn if nothing that goes in requires grad."""
+    if not any(value.requires_grad for value in inputs if isinstance(value, Tensor)):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=3)
+
+
+class _Surroundings:
+    """What a computation depends on besides its arguments: random numbers and autocast."""
+
+    def __init__(self, preserve_rng_state: bool) -> None:
+        self.rng = get_rng_state() if preserve_rng_state else None
+        self.autocast = threads.state.autocast
+
+    @contextmanager
+    def again(self) -> Iterator[None]:
+        """Inside, they are what they were."""
+        state = threads.state
+        autocast, state.autocast = state.autocast, self.autocast
+        rng = None if self.rng is None else get_rng_state()
+        if self.rng is not None:
+            set_rng_state(self.rng)
+        try:
+            yield
+        finally:
+            state.autocast = autocast
+            if rng is not None:
+                set_rng_state(rng)
+
+
+class CheckpointFunction(Function):
+    """The reentrant form: forward without history; backward computes again and runs a backward pass of its own."""
+
+    @staticmethod
+    def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
+        check_backward_validity(args)
+        ctx.run_function = run_function
+        ctx.surroundings = _Surroundings(preserve_rng_state)
+        ctx.save_for_backward(*[a for a in args if isinstance(a, Tensor)])
+        ctx.arguments = [None if isinstance(a, Tensor) else a for a in args]
+        ctx.places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+        with no_grad():
+            return run_function(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *args: Any) -> Any:
+        if running.tasks[-1].targets is not None:
+            raise RuntimeError("When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an "
+                               "`inputs` parameter to .backward(). To resolve this error, you can either set "
+                               "use_reentrant=False, or call .backward() without passing the `inputs` argument.")
+        inputs = list(ctx.arguments)
+        for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
+            inputs[place] = tensor
+        detached = detach_variable(tuple(inputs))
+        with ctx.surroundings.again(), enable_grad():
+            outputs = ctx.run_function(*detached)
+        if isinstance(outputs, Tensor):
+            outputs = (outputs,)
+        roots = [(o, g) for o, g in zip(outputs, args, strict=True) if isinstance(o, Tensor) and o.requires_grad]
+        if not roots:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        backward([output for output, _ in roots], [grad for _, grad in roots])
+        return None, None, *[value.grad if isinstance(value, Tensor) else None  # type: ignore[attr-defined]
+                             for value in detached]
+
+
+def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None,
+               context_fn: Callable[[], Contexts] = noop_context_fn, determinism_check: str = "default",
+               debug: bool = False, early_stop: bool = True, **kwargs: Any) -> Any:
+    """`function(*args)`, whose inside is not kept for backward but computed again there.
+
+    With `use_reentrant=False` (recommended) the function may take keyword arguments and works with autograd.grad.
+    `preserve_rng_state=False` spares putting the random number generator back.
+    """
+    if use_reentrant is None:
+        warnings.warn(_EXPLICIT, stacklevel=2)
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not noop_context_fn or debug is not False:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        return CheckpointFunction.apply(function, preserve, *args)
+    if debug and _settings.debug is not False:
+        raise NotImplementedError("checkpoint(debug=True): logs of the ops of both computations")
+    if determinism_check not in _CHECKS:
+        raise ValueError(f"determinism_check should be one of {list(_CHECKS)}, but got {determinism_check}")
+    return _without_reentrancy(function, preserve, context_fn, _CHECKS[determinism_check],
+                               early_stop and _settings.early_stop, args, kwargs)
+
+
+def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None,
+                          **kwargs: Any) -> Any:
+    """A sequence of functions in `segments` checkpointed parts; the last part runs as it is."""
+    if use_reentrant is None:
+        warnings.warn("torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. "
+                      "In version 2.9 we will raise an exception if use_reentrant is not passed. use_reentrant=False is "
+                      "recommended, but if you need to preserve the current default behavior, you can pass "
+                      "use_reentrant=True. Refer to docs for more details on the differences between the two variants.",
+                      stacklevel=2)
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    stages = list(functions.children()) if hasattr(functions, "children") else list(functions)
+
+    def part(first: int, last: int) -> Callable[[Any], Any]:
+        def run(value: Any) -> Any:
+            for stage in stages[first:last]:
+                value = stage(value)
+            return value
+
+        return run
+
+    size = len(stages) // segments
+    for first in range(0, size * (segments - 1), size) if size else ():
+        input = checkpoint(part(first, first + size), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
+    return part(size * (segments - 1), len(stages))(input)
+
+
+# ---------------------------------------------------------------- without a second backward pass
+
+
+def _metadata(tensor: Tensor) -> dict[str, Any]:
+    return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
+
+
+def _no_metadata(tensor: Tensor) -> None:
+    return None
+
+
+_CHECKS: dict[str, Callable[[Tensor], Any]] = {"default": _metadata, "none": _no_metadata}
+
+
+class _Holder:
+    """Stands in the graph for a tensor that was not kept."""
+
+    __slots__ = ("__weakref__",)
+
+
+class _Enough(Exception):
+    """Everything that backward needs has been computed again."""
+
+
+class _Frame:
+    """One checkpointed call: what it saved, as placeholders, and what each backward pass computed again."""
+
+    def __init__(self, recompute: Callable[[], Any], describe: Callable[[Tensor], Any], early_stop: bool) -> None:
+        self.recompute = recompute
+        self.describe = describe
+        self.early_stop = early_stop
+        self.holders: list[weakref.ref[_Holder]] = []
+        self.described: list[Any] = []
+        # By pass: what was computed again. It goes with the placeholders.
+        self.recomputed: dict[int, weakref.WeakKeyDictionary[_Holder, Tensor]] = {}
+
+    def pack(self, tensor: Tensor) -> _Holder:
+        holder = _Holder()
+        self.holders.append(weakref.ref(holder))
+        self.described.append(self.describe(tensor))
+        return holder
+
+    def unpack(self, holder: _Holder) -> Tensor:
+        task = running.tasks[-1].id if running.tasks else -1
+        if task == -1 or task not in self.recomputed:
+            self._recompute(task)
+        found = self.recomputed[task]
+        if holder not in found:
+            raise CheckpointError("torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked "
+                                  "once. If you are calling ctx.saved_tensors in backward, make sure to do so only once. "
+                                  "Otherwise please open an issue with details on your use case.")
+        tensor = found[holder]
+        if task == -1:
+            del self.recomputed[task]
+        return tensor
+
+    def _recompute(self, task: int) -> None:
+        made: weakref.WeakKeyDictionary[_Holder, Tensor] = weakref.WeakKeyDictionary()
+        described: list[Any] = []
+
+        def pack(tensor: Tensor) -> Tensor:
+            index = len(described)
+            described.append(self.describe(tensor))
+            if index >= len(self.holders):
+                raise CheckpointError("torch.utils.checkpoint: trying to save more tensors during recomputation than during "
+                                      f"the original forward pass.{_TIP}")
+            kept: Tensor = tensor.detach()  # type: ignore[attr-defined]
+            holder = self.holders[index]()
+            if holder is not None:
+                made[holder] = kept
+            if self.early_stop and len(described) == len(self.holders):
+                raise _Enough
+            return kept
+
+        self.recomputed[task] = made
+        with saved_tensors_hooks(pack, lambda tensor: tensor), contextlib.suppress(_Enough):
+            self.recompute()
+        self._compare(described)
+
+    def _compare(self, described: list[Any]) -> None:
+        if len(described) != len(self.described):
+            raise CheckpointError(
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
+                f"recomputation.\nNumber of tensors saved during forward: {len(self.described)}\nNumber of tensors saved during "
+                f"recomputation: {len(described)}.{_TIP}")
+        differing = [f"tensor at position {i}:\nsaved metadata: {a}\nrecomputed metadata: {b}\n"
+                     for i, (a, b) in enumerate(zip(self.described, described, strict=True)) if a != b]
+        if differing:
+            raise CheckpointError("torch.utils.checkpoint: Recomputed values for the following tensors have different metadata "
+                                  "than during the forward pass.\n" + "".join(differing) + _TIP)
+
+
+_TIP = ("\n\nTip: the function has to do the same when it is called again: look for random numbers outside of torch, state that "
+        "changes, and branches on either.")
+
+
+def _without_reentrancy(function: Callable[..., Any], preserve: bool, context_fn: Callable[[], Contexts],
+                        describe: Callable[[Tensor], Any], early_stop: bool, args: tuple[Any, ...],
+                        kwargs: dict[str, Any]) -> Any:
+    if not threads.state.grad_enabled:
+        with context_fn()[0]:
+            return function(*args, **kwargs)
+    around, around_again = context_fn()
+    surroundings = _Surroundings(preserve)
+
+    def recompute() -> None:
+        with surroundings.again(), enable_grad(), around_again:
+            function(*args, **kwargs)
+
+    frame = _Frame(recompute, describe, early_stop)
+    with saved_tensors_hooks(frame.pack, frame.unpack), around:
+        return function(*args, **kwargs)
