@@ -15,7 +15,7 @@ DEV  := $(VENV)/.installed-dev
 .NOTPARALLEL:
 
 help:
-	@echo "make demo    train a small network under the profiler; table, trace and stacks in build/demo"
+	@echo "make demo    train a small GPT under the profiler; table, trace, stacks and memory timeline in build/demo"
 	@echo "make test    run the tests (PYTEST_ARGS='-k name' to choose)"
 	@echo "make lint    ruff, mypy, import-linter"
 	@echo "make bench   time dispatch and profiler (TORCH_PYTHON=/path/to/python adds ratios to that torch)"
@@ -23,7 +23,7 @@ help:
 	@echo "PYTHON=python3.12 chooses the interpreter"
 
 demo: $(RUN)
-	$(BIN)/python examples/train_mlp.py --out build/demo
+	$(BIN)/python examples/train_gpt.py --out build/demo
 
 test: $(DEV)
 	$(BIN)/python -m pytest -q -n 2 $(PYTEST_ARGS)

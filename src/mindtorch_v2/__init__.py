@@ -64,11 +64,10 @@ globals().update(_surface.functions())
 globals().update({_name: getattr(_switches, _name) for _name in _switches.__all__})
 
 # Modules that few scripts use, and names that live in them: imported when they are first asked for.
-_LATER_MODULES = ("__future__", "_utils", "amp", "cpu", "distributed", "distributions", "func", "futures", "hub",
+_LATER_MODULES = ("__future__", "_utils", "amp", "cpu", "distributed", "distributions", "func", "hub",
                   "multiprocessing", "return_types", "sparse", "storage", "testing", "types")
 _LATER_NAMES = {
     "func": ("vmap",),
-    "sparse": ("sparse_coo_tensor",),
     "amp.autocast_mode": (
         "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
         "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "is_autocast_cache_enabled",

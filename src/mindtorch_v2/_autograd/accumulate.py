@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sys import getrefcount
 from typing import Any
 
-from .._core.keys import AUTOGRAD
+from .._core.keys import AUTOGRAD, SPARSE
 from .._core.memory_format import contiguous_format
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten
@@ -64,14 +64,13 @@ class AccumulateGrad(Node):
                     variable._grad = aten.detach(grad)
                 else:
                     variable._grad = copy_like(grad, variable)
-            elif create_graph or held._keys or grad._keys:
+            elif create_graph or (held._keys | grad._keys) & SPARSE:
                 variable._grad = aten.add(held, grad)
             else:
                 aten.add_(held, grad)
         if self.hooks is not None:
             for hook in list(self.hooks.post_accumulate.values()):
-                if hook(variable) is not None:
-                    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+                hook(variable)
 
     def _sequence_nr(self) -> int:
         return (1 << 64) - 1
@@ -92,7 +91,7 @@ HELD_ALONE, HELD_ONCE_MORE = _known()
 
 
 def may_steal(grad: Tensor, variable: Tensor) -> bool:
-    """Whether a gradient that nobody else holds can become `.grad` as it is: laid out like the leaf, memory of its own."""
+    """Whether a gradient that nobody else holds can become `.grad` as it is: laid out like the leaf, its own memory."""
     return grad._array.strides == variable._array.strides and not grad._keys and owns_memory(grad)
 
 

@@ -34,8 +34,8 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
-            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. "
-                               "Please only use `grad_tensors`.")
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
+                               "`backward()`. Please only use `grad_tensors`.")
         grad_tensors = grad_variables
     outputs = _sequence(tensors)
     targets: list[Edge] | None = None
@@ -56,10 +56,11 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
          create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
          is_grads_batched: bool = False, materialize_grads: bool = False) -> Any:
-    """The gradients of `outputs` with respect to `inputs`, as a tuple (a dict if `inputs` is one); no `.grad` changes."""
+    """The gradients of `outputs` with respect to `inputs`, as a tuple, or a dict if that is one; no `.grad` changes."""
     if not only_inputs:
-        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
-                      "other parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate "
+                      "gradient for other parts of the graph, please use "
+                      "torch.autograd.backward.", FutureWarning, stacklevel=2)
     if materialize_grads:
         if allow_unused is False:
             raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
@@ -89,8 +90,8 @@ def _grad(outputs: list[Any], inputs: list[Any], grads: list[Any], retain: bool,
     if not allow_unused:
         for index, each in enumerate(captured):
             if each is None:
-                raise RuntimeError(f"The differentiated Tensor at index {index} appears to not have been used in the graph. "
-                                   "Set allow_unused=True if this is the desired behavior.")
+                raise RuntimeError(f"The differentiated Tensor at index {index} appears to not have been used in the "
+                                   "graph. Set allow_unused=True if this is the desired behavior.")
     return captured
 
 
@@ -101,11 +102,11 @@ def _grad_of_batch(outputs: list[Any], inputs: list[Any], grad_outputs: Any, ret
     for index, (output, batch) in enumerate(zip(outputs, batches, strict=False)):
         if isinstance(batch, Tensor) and batch._array.shape[1:] != _form(output)[0]:
             raise RuntimeError(
-                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The "
-                "sizes of the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was "
-                f"detected: grad_output[{index}] has a shape of {batch.shape} and output[{index}] has a shape of "
-                f"torch.Size({list(_form(output)[0])}). If you only want some tensors in `grad_output` to be considered "
-                "batched, consider using vmap.")
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+                "dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding "
+                f"output, but a mismatch was detected: grad_output[{index}] has a shape of {batch.shape} and "
+                f"output[{index}] has a shape of torch.Size({list(_form(output)[0])}). If you only want some tensors "
+                "in `grad_output` to be considered batched, consider using vmap.")
     sizes = {batch._array.shape[0] for batch in batches if isinstance(batch, Tensor)}
     if len(sizes) != 1:
         raise ValueError("vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
@@ -131,10 +132,10 @@ def _warn_of_cycle() -> None:
     global _warned
     if not _warned:
         _warned = True
-        warnings.warn("Using backward() with create_graph=True will create a reference cycle between the parameter and its "
-                      "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to "
-                      "avoid this. If you have to use this function, make sure to reset the .grad fields of your parameters "
-                      "to None after use to break the cycle and avoid the leak.", stacklevel=4)
+        warnings.warn("Using backward() with create_graph=True will create a reference cycle between the parameter and "
+                      "its gradient which can cause a memory leak. We recommend using autograd.grad when creating the "
+                      "graph to avoid this. If you have to use this function, make sure to reset the .grad fields of "
+                      "your parameters to None after use to break the cycle and avoid the leak.", stacklevel=4)
 
 
 def _form(output: Any) -> tuple[tuple[int, ...], Any]:
@@ -169,7 +170,8 @@ def _implicit(output: Any) -> Tensor | None:
     if any(n != 1 for n in shape):
         raise RuntimeError("grad can be implicitly created only for scalar outputs")
     if np_dtype.kind == "c":
-        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dt.from_numpy(np_dtype)}")
+        raise RuntimeError("grad can be implicitly created only for real scalar outputs but got "
+                           f"{dt.from_numpy(np_dtype)}")
     made: Tensor = aten.ones(shape, dtype=dt.from_numpy(np_dtype)) if is_edge else aten.ones_like(output)
     return made
 
@@ -177,12 +179,12 @@ def _implicit(output: Any) -> Tensor | None:
 def _check_given(index: int, output: Any, grad: Tensor) -> None:
     shape, np_dtype = _form(output)
     if grad._array.shape != shape:
-        raise RuntimeError(f"Mismatch in shape: grad_output[{index}] has a shape of {grad.shape} and output[{index}] has a "
-                           f"shape of torch.Size({list(shape)}).")
+        raise RuntimeError(f"Mismatch in shape: grad_output[{index}] has a shape of {grad.shape} and output[{index}] "
+                           f"has a shape of torch.Size({list(shape)}).")
     if (grad._array.dtype.kind == "c") != (np_dtype.kind == "c"):
-        raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in "
-                           f"dtype: grad_output[{index}] has a dtype of {grad.dtype} and output[{index}] has a dtype of "
-                           f"{dt.from_numpy(np_dtype)}.")
+        raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. "
+                           f"Mismatch in dtype: grad_output[{index}] has a dtype of {grad.dtype} and output[{index}] "
+                           f"has a dtype of {dt.from_numpy(np_dtype)}.")
 
 
 def _run(task: GraphTask, outputs: Sequence[Any], grads: Sequence[Tensor | None]) -> None:

@@ -79,7 +79,7 @@ _NAMES: dict[str, Any] = {
     "requires_any": _requires_any, "edges_of": _edges_of, "shape_of": _shape_of, "spread": _spread, "link": _link,
     "original": _original, "freed": freed, "save_list": save_list, "unpack_list": unpack_list,
     "unpack_one": unpack_one, "unpack_result": unpack_result, "unpack_saved": unpack_saved,
-    "dtype_of": dt.from_numpy, "f32": _F32, "list": list, "tuple": tuple, "enumerate": enumerate, "len": len, "any": any,
+    "dtype_of": dt.from_numpy, "f32": _F32, "list": list, "tuple": tuple, "len": len, "any": any,
 }
 
 
@@ -219,7 +219,8 @@ def _record_source(derivative: Derivative, masks: list[int], known: bool) -> str
         lines += ["array = result._array", "dtype = array.dtype"]
         if derivative.op.promote not in ("same", "float"):
             lines.append("if dtype is not f32 and dtype.kind not in 'fcV': return")
-    lines += ["node = NodeType()", "node.hooks = None", "n = state.sequence", "node.sequence = n", "state.sequence = n + 1"]
+    lines += ["node = NodeType()", "node.hooks = None", "n = state.sequence", "node.sequence = n", "state.sequence = n "
+                                                                                                   "+ 1"]
     if len(masks) == 1:
         lines += _body(plan_for(derivative, masks[0]), single)
     else:
@@ -228,7 +229,8 @@ def _record_source(derivative: Derivative, masks: list[int], known: bool) -> str
             lines.append("else:" if mask == masks[-1] else f"{test} mask == {mask}:")
             lines += ["    " + line for line in _body(plan_for(derivative, mask), single)]
     if single:
-        lines += ["node.inputs = (array.shape, dtype)", "result._keys |= 1", "result._node = node", "result._output_nr = 0"]
+        lines += ["node.inputs = (array.shape, dtype)", "result._keys |= 1", "result._node = node", "result._output_nr "
+                                                                                                    "= 0"]
     else:
         lines.append("link(node, result)")
     return _function("record(args, result, state)", lines)

@@ -9,8 +9,8 @@ from typing import Any
 from .._core import dtype as dt
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten
-from .node import Gradients, Node, Handle
-from .saved import freed, result_parts, unpack_one, unpack_result
+from .node import Gradients, Handle, Node
+from .saved import freed, result_parts, tie, unpack_one, unpack_result
 
 
 class FunctionCtx:
@@ -31,8 +31,8 @@ class FunctionCtx:
         """Keep tensors for jvp, where `saved_tensors` gives them."""
         for tensor in tensors:
             if not (isinstance(tensor, Tensor) or tensor is None):
-                raise AssertionError("save_for_forward expects all arguments to be tensors; you should save non-tensors as "
-                                     "attributes on ctx.")
+                raise AssertionError("save_for_forward expects all arguments to be tensors; you should save "
+                                     "non-tensors as attributes on ctx.")
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Tensor) -> None:
@@ -41,8 +41,8 @@ class FunctionCtx:
 
     def mark_shared_storage(self, *pairs: Any) -> None:
         """Does nothing: storages are tracked without it."""
-        warnings.warn("mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked. Note that "
-                      "calls to `set_()` are not tracked", FutureWarning, stacklevel=2)
+        warnings.warn("mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked. Note "
+                      "that calls to `set_()` are not tracked", FutureWarning, stacklevel=2)
 
     def mark_non_differentiable(self, *args: Tensor) -> None:
         """Say which outputs have no gradient."""
@@ -95,8 +95,8 @@ class BackwardCFunction(FunctionCtx):
     def _own_node(self) -> FunctionNode:
         node = self._node()
         if node is None:
-            raise RuntimeError("Attribute is invalid for this instance of _C._FunctionBase: the Function was run without "
-                               "history")
+            raise RuntimeError("Attribute is invalid for this instance of _C._FunctionBase: the Function was run "
+                               "without history")
         return node
 
     def name(self) -> str:
@@ -143,7 +143,14 @@ class FunctionNode(Node):
     def unpacked(self) -> tuple[Any, ...]:
         if self.saved is None:
             raise freed()
-        return tuple(unpack_one(self, *kept) if len(kept) == 2 else unpack_result(self, *kept) for kept in self.saved)
+        values = []
+        for kept in self.saved:
+            if len(kept) == 2:
+                values.append(unpack_one(self, *kept))
+            else:
+                values.append(unpack_result(self, *kept))
+                tie(values[-1], self, kept[0])
+        return tuple(values)
 
     def release(self) -> None:
         if self.saved:
@@ -159,8 +166,8 @@ class FunctionNode(Node):
         if len(results) > expected and all(extra is None for extra in results[expected:]):
             del results[expected:]
         if len(results) != expected:
-            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {expected}, got "
-                               f"{len(results)})")
+            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected "
+                               f"{expected}, got {len(results)})")
         gradients: list[Tensor | None] = []
         for position, (is_tensor, result) in enumerate(zip(self.is_tensor, results, strict=True)):
             if is_tensor:

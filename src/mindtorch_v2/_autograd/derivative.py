@@ -24,7 +24,8 @@ class Plan:
 
     __slots__ = ("derivative", "formulas", "make", "mask", "parts", "run", "saved")
 
-    def __init__(self, derivative: Derivative, mask: int, saved: list[tuple[int, int]], formulas: list[Formula]) -> None:
+    def __init__(self, derivative: Derivative, mask: int, saved: list[tuple[int, int]],
+                 formulas: list[Formula]) -> None:
         self.derivative = derivative
         # Bit i: the derivative's i-th input needs a gradient.
         self.mask = mask
@@ -105,7 +106,8 @@ class Derivative:
         for suffix, kind in (("_shape", SHAPE), ("_strides", STRIDES), ("_dtype", DTYPE)):
             if name.endswith(suffix) and name[: -len(suffix)] in index:
                 return kind, index[name[: -len(suffix)]]
-        raise ValueError(f"{self.op.schema.full_name}: vjp asks for {name!r}, which is neither an argument nor a result")
+        raise ValueError(f"{self.op.schema.full_name}: vjp asks for {name!r}, which is neither an argument nor a "
+                         "result")
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:

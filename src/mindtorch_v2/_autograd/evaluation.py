@@ -95,7 +95,8 @@ class _Evaluation:
         if not goes_on:
             return None
         if node.__class__ is AccumulateGrad:
-            return self._run_leaf(node, waiting)
+            self._run_leaf(node, waiting)
+            return None
         run = self._runner(node)
         if node.hooks is None:
             return run(node, waiting.pop(), self.task.retain_graph)

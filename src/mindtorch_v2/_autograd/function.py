@@ -10,15 +10,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._core.keys import AUTOGRAD
-from .._core.tensor import Tensor
+from .._core.tensor import Tensor, storage_of
 from .._core.threads import ThreadState, threads
 from .._dispatch import namespace, observer
 from .._dispatch.registry import aten
 from . import graph
 from .context import BackwardCFunction, FunctionCtx, FunctionNode
-from .graph import FLOATING, become_output
+from .graph import FLOATING
 from .inplace import check_view_in_place, rebase_history
 from .node import Gradients, Node
+from .saved import tie
 
 _new = object.__new__
 
@@ -45,13 +46,13 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     generate_vmap_rule = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        warnings.warn(f"{self.__class__} should not be instantiated. Methods on autograd functions are all static, so you "
-                      "should invoke them on the class itself. Instantiating an autograd function will raise an error in a "
-                      "future version of PyTorch.", DeprecationWarning, stacklevel=2)
+        warnings.warn(f"{self.__class__} should not be instantiated. Methods on autograd functions are all static, so "
+                      "you should invoke them on the class itself. Instantiating an autograd function will raise an "
+                      "error in a future version of PyTorch.", DeprecationWarning, stacklevel=2)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please use new-style "
-                           "autograd function with static forward method. (Example: "
+        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please use "
+                           "new-style autograd function with static forward method. (Example: "
                            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)")
 
     @staticmethod
@@ -67,29 +68,29 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """The gradients of forward's arguments, given those of its outputs."""
-        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to "
-                                  "use it with backward mode AD.")
+        raise NotImplementedError("You must implement either the backward or vjp method for your custom "
+                                  "autograd.Function to use it with backward mode AD.")
 
     vjp = backward
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """Forward-mode derivative."""
-        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward "
-                                  "mode AD.")
+        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with "
+                                  "forward mode AD.")
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
         """The op on a batch."""
-        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
-                                  "generate_vmap_rule=True.")
+        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod "
+                                  "or set generate_vmap_rule=True.")
 
     @classmethod
     def _derivative(cls) -> Callable[..., Any]:
         """The `backward` or `vjp` that the subclass wrote."""
         if cls.backward is not Function.backward and cls.vjp is not Function.vjp:
-            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
-                               "implement one of them.")
+            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
+                               "should only implement one of them.")
         return cls.vjp if cls.vjp is not Function.vjp else cls.backward
 
     @classmethod
@@ -122,7 +123,8 @@ def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], state: Threa
         node = _new(cls._node_cls)
         node.ctx = ctx
         node.is_tensor = tuple(isinstance(a, Tensor) for a in args)
-        node.edges = tuple((a._node, a._output_nr) if a._keys & AUTOGRAD else None for a in args if isinstance(a, Tensor))
+        node.edges = tuple((a._node, a._output_nr) if a._keys & AUTOGRAD else None
+                           for a in args if isinstance(a, Tensor))
         node.sequence = number
         node.hooks = None
         node.saved = ()
@@ -151,8 +153,8 @@ def _tie(outputs: tuple[Any, ...], args: tuple[Any, ...], ctx: Any, node: Functi
     plain = _among(ctx.non_differentiable)
     inputs = _among(args)
     if any(id(t) not in _among(outputs) for t in ctx.dirty_tensors or ()):
-        raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. The inputs "
-                           "that are modified inplace must all be outputs of the Function.")
+        raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. The "
+                           "inputs that are modified inplace must all be outputs of the Function.")
     tied: list[Any] = []
     forms: list[Any] = []
     written: list[tuple[Tensor, int]] = []
@@ -161,6 +163,7 @@ def _tie(outputs: tuple[Any, ...], args: tuple[Any, ...], ctx: Any, node: Functi
             modified = id(output) in dirty
             if modified:
                 _check_written(output, id(output) in inputs, len(outputs))
+                storage_of(output).version += 1
             elif id(output) in inputs:
                 output = aten.view_as(output, output)
             differentiable = node is not None and id(outputs[number]) not in plain \
@@ -169,7 +172,7 @@ def _tie(outputs: tuple[Any, ...], args: tuple[Any, ...], ctx: Any, node: Functi
                 written.append((output, number))
             elif differentiable:
                 assert node is not None
-                become_output(output, node, number)
+                tie(output, node, number)
             elif output._keys & AUTOGRAD and not modified:
                 output = aten.detach(output)
             forms.append((output._array.shape, output._array.dtype))
@@ -192,18 +195,18 @@ def _check_written(output: Tensor, is_input: bool, count: int) -> None:
     if output._keys & AUTOGRAD and output._node.is_accumulator:
         raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
     if not is_input:
-        warnings.warn("ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated "
-                      "should be passed to ctx.mark_dirty().", stacklevel=5)
+        warnings.warn("ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been "
+                      "mutated should be passed to ctx.mark_dirty().", stacklevel=5)
     if output._base is not None:
         check_view_in_place(output)
         if count > 1:
             raise RuntimeError(
-                "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "
-                "than one Tensor. This is not supported by the current autograd engine. You should either make sure the input "
-                "is not a view (using .clone() for example) or make your Function only return one Tensor (potentially "
-                "splitting it into two Functions: one doing the inplace that returns a single Tensor and a second one that "
-                "does the other operations). You can ask on the forum https://discuss.pytorch.org/ if you need help to do "
-                "this change.")
+                "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot "
+                "return more than one Tensor. This is not supported by the current autograd engine. You should either "
+                "make sure the input is not a view (using .clone() for example) or make your Function only return one "
+                "Tensor (potentially splitting it into two Functions: one doing the inplace that returns a single "
+                "Tensor and a second one that does the other operations). You can ask on the forum "
+                "https://discuss.pytorch.org/ if you need help to do this change.")
 
 
 # ---------------------------------------------------------------- helpers for subclasses
@@ -222,7 +225,7 @@ class ErrorNode(Node):
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates a `backward` that is not differentiable itself: it runs without history, and using its result so is an error."""
+    """Decorates a `backward` that is not differentiable: it runs without history; a second derivative is an error."""
 
     @functools.wraps(fn)
     def wrapper(ctx: Any, *args: Any) -> Any:
@@ -246,7 +249,7 @@ def _poisoned(output: Tensor) -> Tensor:
     node.sequence = state.sequence
     state.sequence += 1
     alias: Tensor = aten.detach(output)
-    become_output(alias, node, 0)
+    tie(alias, node, 0)
     return alias
 
 

@@ -13,6 +13,7 @@ from .grad_mode import enable_grad, set_grad_enabled
 from .graph import require_grad
 
 Tensors = tuple[Tensor, ...]
+_STRATEGY = 'Expected strategy to be either "forward-mode" or "reverse-mode".'
 _OUTPUTS = "outputs of the user-provided function"
 
 
@@ -26,8 +27,8 @@ def _as_tuple(value: Any, what: str, where: str) -> tuple[bool, Tensors]:
     for index, each in enumerate(values):
         if not isinstance(each, Tensor):
             which = f"the value at index {index}" if given else f"the given {what}"
-            raise TypeError(f"The {what} given to {where} must be either a Tensor or a tuple of Tensors but {which} has type "
-                            f"{type(each)}.")
+            raise TypeError(f"The {what} given to {where} must be either a Tensor or a tuple of Tensors but {which} "
+                            f"has type {type(each)}.")
     return given, values
 
 
@@ -104,18 +105,19 @@ def _filled(grads: Sequence[Tensor | None], like: Tensors, strict: bool, create_
 
 _UNUSED = {
     "back": "The output of the user-provided function is independent of input {}. This is not allowed in strict mode.",
-    "back_trick": "The gradient with respect to the input is independent of entry {} in the grad_outputs when using the double "
-                  "backward trick to compute forward mode gradients. This is not allowed in strict mode.",
-    "double_back": "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode.",
-    "double_back_trick": "The hessian of the user-provided function is independent of entry {} in the grad_jacobian. This is "
-                         "not allowed in strict mode as it prevents from using the double backward trick to replace forward "
-                         "mode AD.",
+    "back_trick": "The gradient with respect to the input is independent of entry {} in the grad_outputs when using "
+                  "the double backward trick to compute forward mode gradients. This is not allowed in strict mode.",
+    "double_back": "The jacobian of the user-provided function is independent of input {}. This is not allowed in "
+                   "strict mode.",
+    "double_back_trick": "The hessian of the user-provided function is independent of entry {} in the grad_jacobian. "
+                         "This is not allowed in strict mode as it prevents from using the double backward trick to "
+                         "replace forward mode AD.",
 }
 _INDEPENDENT = {
-    "back": "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode when "
-            "create_graph=True.",
-    "back_trick": "The gradient with respect to the input is independent of entry {} in the grad_outputs when using the double "
-                  "backward trick to compute forward mode gradients. This is not allowed in strict mode.",
+    "back": "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode "
+            "when create_graph=True.",
+    "back_trick": "The gradient with respect to the input is independent of entry {} in the grad_outputs when using "
+                  "the double backward trick to compute forward mode gradients. This is not allowed in strict mode.",
 }
 
 
@@ -131,14 +133,14 @@ def _require(values: Tensors, strict: bool, what: str) -> None:
 _NO_HISTORY = {
     "outputs": "Output {} of the user-provided function does not require gradients. The outputs must be computed in a "
                "differentiable manner from the input when running in strict mode.",
-    "grad_inputs": "The gradient with respect to input {} is independent of the inputs of the user-provided function. This is "
-                   "not allowed in strict mode.",
-    "jacobian": "While computing the hessian, found that the jacobian of the user-provided function with respect to input {} is "
-                "independent of the input. This is not allowed in strict mode. You should ensure that your function is twice "
-                "differentiable and that the jacobian depends on the inputs (this would be violated by a linear function for "
-                "example).",
-    "hessian": "While computing the hessian, found that the hessian of the user-provided function with respect to input {} is "
-               "independent of the input.",
+    "grad_inputs": "The gradient with respect to input {} is independent of the inputs of the user-provided function. "
+                   "This is not allowed in strict mode.",
+    "jacobian": "While computing the hessian, found that the jacobian of the user-provided function with respect to "
+                "input {} is independent of the input. This is not allowed in strict mode. You should ensure that your "
+                "function is twice differentiable and that the jacobian depends on the inputs (this would be violated "
+                "by a linear function for example).",
+    "hessian": "While computing the hessian, found that the hessian of the user-provided function with respect to "
+               "input {} is independent of the input.",
 }
 
 
@@ -150,8 +152,8 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         is_outputs_tuple, outputs = _as_tuple(func(*inner), _OUTPUTS, "vjp")
         _require(outputs, strict, "outputs")
         if v is None and not _single(outputs):
-            raise RuntimeError("The vector v can only be None if the user-provided function returns a single Tensor with a "
-                               "single element.")
+            raise RuntimeError("The vector v can only be None if the user-provided function returns a single Tensor "
+                               "with a single element.")
         vector = None if v is None else _vector(v, outputs, is_outputs_tuple, "vjp")
     with set_grad_enabled(create_graph):
         grads = _gradients(outputs, inner, vector, create_graph)
@@ -165,8 +167,8 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         is_inputs_tuple, given = _as_tuple(inputs, "inputs", "jvp")
         inner = _fresh(given, create_graph)
         if v is None and not _single(given):
-            raise RuntimeError("The vector v can only be None if the input to the user-provided function is a single Tensor "
-                               "with a single element.")
+            raise RuntimeError("The vector v can only be None if the input to the user-provided function is a single "
+                               "Tensor with a single element.")
         vector = None if v is None else _vector(v, given, is_inputs_tuple, "jvp")
         is_outputs_tuple, outputs = _as_tuple(func(*inner), _OUTPUTS, "jvp")
         _require(outputs, strict, "outputs")
@@ -176,27 +178,28 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         _require(gradients, strict, "grad_inputs")
     with set_grad_enabled(create_graph):
         ones = tuple(aten.ones_like(g) for g in gradients) if vector is None else vector
-        product = _filled(_gradients(gradients, probes, ones, create_graph), outputs, strict, create_graph, "back_trick")
-    return _like(is_outputs_tuple, _plain(outputs, create_graph)), _like(is_outputs_tuple, _plain(product, create_graph))
+        found = _gradients(gradients, probes, ones, create_graph)
+        product = _filled(found, outputs, strict, create_graph, "back_trick")
+    return (_like(is_outputs_tuple, _plain(outputs, create_graph)),
+            _like(is_outputs_tuple, _plain(product, create_graph)))
 
 
 def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False,
              vectorize: bool = False, strategy: str = "reverse-mode") -> Any:
     """The Jacobian of `func` at `inputs`: for each output and input a tensor of their sizes, one after the other."""
     if strategy not in ("forward-mode", "reverse-mode"):
-        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more '
-                             'outputs than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use '
-                             '"reverse-mode".')
+        raise AssertionError(_STRATEGY + ' Hint: If your function has more outputs than inputs, "forward-mode" tends to '
+                             'be more performant. Otherwise, prefer to use "reverse-mode".')
     if strategy == "forward-mode" and create_graph:
-        raise NotImplementedError("torch.autograd.functional.jacobian: `create_graph=True` and `strategy=\"forward-mode\"` are "
-                                  "not supported together (yet). Please either set `create_graph=False` or "
-                                  "`strategy=\"reverse-mode\"`.")
+        raise NotImplementedError("torch.autograd.functional.jacobian: `create_graph=True` and "
+                                  "`strategy=\"forward-mode\"` are not supported together (yet). Please either set "
+                                  "`create_graph=False` or `strategy=\"reverse-mode\"`.")
     if strategy == "forward-mode" and not vectorize:
-        raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for "
-                                  "`vectorize=True`.")
+        raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly "
+                                  "implemented for `vectorize=True`.")
     if strict and vectorize:
-        raise RuntimeError("torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
-                           "Please either set `strict=False` or `vectorize=False`.")
+        raise RuntimeError("torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported "
+                           "together. Please either set `strict=False` or `vectorize=False`.")
     with enable_grad():
         is_inputs_tuple, given = _as_tuple(inputs, "inputs", "jacobian")
         inner = _fresh(given, create_graph)
@@ -218,7 +221,8 @@ def _jacobian_of(output: Tensor, inputs: Tensors, create_graph: bool, strict: bo
             column.append(each)
     shape = output._array.shape
     return tuple(aten.view(aten.stack(column), (*shape, *t._array.shape)) if column else
-                 aten.zeros((*shape, *t._array.shape), dtype=t.dtype) for column, t in zip(columns, inputs, strict=True))
+                 aten.zeros((*shape, *t._array.shape), dtype=t.dtype)
+                 for column, t in zip(columns, inputs, strict=True))
 
 
 def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False,
@@ -226,7 +230,7 @@ def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, s
     """The Hessian of a function with one element: for each pair of inputs a tensor of their sizes."""
     is_inputs_tuple, given = _as_tuple(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
-        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
+        raise AssertionError(_STRATEGY)
 
     def scalar(*args: Tensor) -> Tensor:
         is_tuple, outputs = _as_tuple(func(*args), _OUTPUTS, "hessian")
@@ -268,8 +272,8 @@ def _scalar_gradient(func: Callable[..., Any], given: Tensors, create_graph: boo
 def _hessian_vector(v: Any, given: Tensors, is_tuple: bool, where: str) -> Tensors | None:
     if v is None:
         if not _single(given):
-            raise RuntimeError("The vector v can only be None if the input to the user-provided function is a single Tensor "
-                               "with a single element.")
+            raise RuntimeError("The vector v can only be None if the input to the user-provided function is a single "
+                               "Tensor with a single element.")
         return None
     return _vector(v, given, is_tuple, where)
 
@@ -296,5 +300,6 @@ def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         _require(double, strict, "hessian")
     with set_grad_enabled(create_graph):
         ones = tuple(aten.ones_like(g) for g in double) if vector is None else vector
-        product = _filled(_gradients(double, probes, ones, create_graph), given, strict, create_graph, "double_back_trick")
+        found = _gradients(double, probes, ones, create_graph)
+        product = _filled(found, given, strict, create_graph, "double_back_trick")
     return _plain(value, create_graph), _like(is_tuple, _plain(product, create_graph))

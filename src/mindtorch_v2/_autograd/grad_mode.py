@@ -61,10 +61,10 @@ class _GradMode:
 
 
 def _decorator_form(cls: type, function: Any) -> Any:
-    made = object.__new__(cls)
+    made: Any = object.__new__(cls)
     if function is None:
         return made
-    made.__init__()  # type: ignore[misc]
+    made.__init__()
     return made(function)
 
 

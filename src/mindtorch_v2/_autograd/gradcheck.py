@@ -81,7 +81,8 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
         return tuple(g for g in grads if g is not None)
 
     return gradcheck(gradients, given + weights, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
-                     nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes,
+                     nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
+                     check_grad_dtypes=check_grad_dtypes,
                      check_batched_grad=check_batched_grad, fast_mode=fast_mode, masked=masked)
 
 
@@ -120,13 +121,14 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
         found = True
         array = value._array
         if array.dtype.str[1:] not in ("f8", "c16"):
-            warnings.warn(f"Input #{index} requires gradient and is not a double precision floating point or complex. This "
-                          "check will likely fail if all the inputs are not of double precision floating point or complex. ",
+            warnings.warn(f"Input #{index} requires gradient and is not a double precision floating point or complex. "
+                          "This check will likely fail if all the inputs are not of double precision floating point or "
+                          "complex. ",
                           stacklevel=3)
         if any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True)):
-            raise RuntimeError(f"The {index}th input has a dimension with stride 0. gradcheck only supports inputs that are "
-                               "non-overlapping to be able to compute the numerical gradients correctly. You should call "
-                               ".contiguous on the input before passing it to gradcheck.")
+            raise RuntimeError(f"The {index}th input has a dimension with stride 0. gradcheck only supports inputs "
+                               "that are non-overlapping to be able to compute the numerical gradients correctly. You "
+                               "should call .contiguous on the input before passing it to gradcheck.")
     if not found:
         raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them have "
                          "requires_grad=True.")
@@ -151,9 +153,10 @@ class _Check:
         for number, output in enumerate(self.outputs):
             first = self._analytical(number)
             if self._distance(first, self._analytical(number)) > self.nondet_tol:
-                raise GradcheckError("Backward is not reentrant, i.e., running backward with same input and grad_output "
-                                     "multiple times gives different values, although analytical gradient matches numerical "
-                                     f"gradient.The tolerance for nondeterminism was {self.nondet_tol}.")
+                raise GradcheckError("Backward is not reentrant, i.e., running backward with same input and "
+                                     "grad_output multiple times gives different values, although analytical gradient "
+                                     "matches numerical gradient.The tolerance for nondeterminism was "
+                                     f"{self.nondet_tol}.")
             for position in range(len(self.wanted)):
                 self._compare(number, position, numerical[position][number], first[position])
             assert output is not None
@@ -226,7 +229,8 @@ class _Check:
                 write(-self.eps)
                 below = self._values()
                 write(0.0)
-                if any(np.abs(a - b).max(initial=0) / (2 * self.eps) > self.atol for a, b in zip(above, below, strict=True)):
+                if any(np.abs(a - b).max(initial=0) / (2 * self.eps) > self.atol
+                       for a, b in zip(above, below, strict=True)):
                     raise GradcheckError("Numerical gradient for function expected to be zero")
 
     def undefined_gradients(self) -> None:
@@ -239,9 +243,9 @@ class _Check:
             seeds = [aten.zeros_like(o) for o in kept]
             for grad in _grad(kept, self.wanted, seeds, allow_unused=True):
                 if grad is not None and bool(np.any(grad._array != 0)):
-                    raise GradcheckError("Expected all input grads to be undefined or zero when all output grads are undefined "
-                                         "or zero. Please look at \"Notes about undefined output gradients\" in "
-                                         "\"tools/autograd/derivatives.yaml\"")
+                    raise GradcheckError("Expected all input grads to be undefined or zero when all output grads are "
+                                         "undefined or zero. Please look at \"Notes about undefined output gradients\" "
+                                         "in \"tools/autograd/derivatives.yaml\"")
 
     def dtypes(self) -> None:
         for output in self.outputs:
@@ -259,8 +263,8 @@ class _Check:
                 alone = _grad(output, self.wanted, aten.select(seeds, 0, row), retain_graph=True, allow_unused=True)
                 for a, b in zip(together, alone, strict=True):
                     if (a is None) != (b is None) or a is not None and not np.allclose(a._array[row], b._array):
-                        raise GradcheckError("While testing batched gradients, found that they differ from those computed one "
-                                             "by one.")
+                        raise GradcheckError("While testing batched gradients, found that they differ from those "
+                                             "computed one by one.")
 
 
 def _flat(array: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from .accumulate import AccumulateGrad
 from .compiled import compile_record, keeps_tensors
 from .derivative import ARG, NEEDS, RESULT, Derivative, Plan, declared_derivative
 from .node import Gradients, Node
-from .saved import freed, result_parts, unpack_list, unpack_one, unpack_result
+from .saved import freed, result_parts, tie, unpack_list, unpack_one, unpack_result
 
 FLOATING = "fcV"
 """The kinds of NumPy dtypes that may require grad: real, complex, and the narrow floats, which NumPy calls void."""
@@ -46,24 +46,44 @@ class OpNode(Node):
         arguments = self.plan.derivative.op.schema.arguments
         found, start = [], 0
         for kind, index in self.plan.saved:
-            width = 4 if kind == RESULT else 0 if kind == NEEDS else 2 if kind == ARG and arguments[index].is_tensor else 1
+            is_tensor = kind == ARG and arguments[index].is_tensor
+            width = 4 if kind == RESULT else 0 if kind == NEEDS else 2 if is_tensor else 1
             found.append((kind, index, self.saved[start:start + width]))
             start += width
         return found
 
+    def _kept(self) -> dict[str, int | None]:
+        """torch's names of what nodes of this kind keep, and the slots they mean; None where this node does not."""
+        derivative = self.plan.derivative
+        arguments = derivative.op.schema.arguments
+        names: dict[str, int | None] = {}
+        for kind, index in derivative.lay_out((1 << len(derivative.arguments)) - 1).saved:
+            slot = self.plan.saved.index((kind, index)) if (kind, index) in self.plan.saved else None
+            if kind == RESULT:
+                names["_saved_result" if index == 0 else f"_saved_result{index}"] = slot
+            elif kind == ARG:
+                names[f"_saved_{arguments[index].name}"] = slot
+        return names
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._kept()]
+
     def __getattr__(self, name: str) -> Any:
         """`_saved_self`, `_saved_result`: what the node keeps, as torch names it."""
         if name.startswith("_saved_"):
-            wanted = name[len("_saved_"):]
-            arguments = self.plan.derivative.op.schema.arguments
-            for kind, index, values in self.slots() if self.plan.saved else ():
-                if kind == RESULT and wanted in ("result", f"result{index}"):
-                    return unpack_result(self, index, *values)
-                if kind == ARG and wanted == arguments[index].name:
-                    if arguments[index].is_tensor_list:
-                        return unpack_list(self, values[0])
-                    return unpack_one(self, *values) if len(values) == 2 else values[0]
+            kept = self._kept()
+            if name in kept:
+                slot = kept[name]
+                return None if slot is None else self._unpacked(slot)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def _unpacked(self, slot: int) -> Any:
+        kind, index, values = self.slots()[slot]
+        if kind == RESULT:
+            return unpack_result(self, index, *values)
+        if self.plan.derivative.op.schema.arguments[index].is_tensor_list:
+            return unpack_list(self, values[0])
+        return unpack_one(self, *values) if len(values) == 2 else values[0]
 
 
 class NotImplementedNode(Node):
@@ -99,7 +119,7 @@ class NoDerivative:
             node.inputs = [(o._array.shape, o._array.dtype) if isinstance(o, Tensor) else None for o in outputs]
             for number, output in enumerate(outputs):
                 if any(output is o for o in floating):
-                    become_output(output, node, number)
+                    tie(output, node, number)
 
 
 def derivative_of(op: OpSpec) -> Derivative | NoDerivative:
@@ -115,13 +135,6 @@ def derivative_of(op: OpSpec) -> Derivative | NoDerivative:
             made = declared
         op.derivative = made
     return made
-
-
-def become_output(tensor: Tensor, node: Node, number: int) -> None:
-    """Make `node` the maker of a tensor."""
-    tensor._keys |= AUTOGRAD
-    tensor._node = node
-    tensor._output_nr = number
 
 
 def attach(op: OpSpec, args: tuple[Any, ...], result: Any) -> None:
@@ -141,7 +154,7 @@ def watch_nodes(function: Callable[[Node], None], on: bool) -> None:
         _on_node.append(function)
     else:
         _on_node.remove(function)
-    namespace.attach = _attach_watched if _on_node else attach  # type: ignore[attr-defined]
+    namespace.attach = _attach_watched if _on_node else attach
 
 
 def watched() -> bool:
@@ -201,14 +214,16 @@ def require_grad(tensor: Tensor, on: bool = True) -> None:
         if tensor._array.dtype.kind not in FLOATING:
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         if not tensor._keys & AUTOGRAD:
-            if tensor._inference and not threads.state.inference:  # type: ignore[attr-defined]
-                raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+            if tensor._inference and not threads.state.inference:
+                raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not "
+                                   "allowed.")
             _give_accumulator(tensor)
             tensor._keys |= AUTOGRAD
     elif tensor._keys & AUTOGRAD:
         if not tensor._node.is_accumulator:
-            raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed "
-                               "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().")
+            raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a "
+                               "computed variable in a subgraph that doesn't require differentiation use var_no_grad = "
+                               "var.detach().")
         tensor._keys &= ~AUTOGRAD
 
 
@@ -226,13 +241,11 @@ def refresh_accumulator(tensor: Tensor) -> None:
 
 def _give_accumulator(tensor: Tensor) -> None:
     refresh_accumulator(tensor)
-    try:
-        tensor._grad
-    except AttributeError:
+    if not hasattr(tensor, "_grad"):
         tensor._grad = None
 
 
-namespace.attach = attach  # type: ignore[attr-defined]
-namespace.below_autograd = below_autograd  # type: ignore[attr-defined]
-namespace.without_history = without_history  # type: ignore[attr-defined]
-namespace.require_grad = require_grad  # type: ignore[attr-defined]
+namespace.attach = attach
+namespace.below_autograd = below_autograd
+namespace.without_history = without_history
+namespace.require_grad = require_grad

@@ -68,15 +68,17 @@ def _name(hook: Any) -> str:
 
 
 def _type_name(tensor: Tensor) -> str:
-    return str(tensor.type())  # type: ignore[attr-defined]
+    return str(tensor.type())
 
 
 def _checked(hook: Any, before: Tensor | None, after: Any) -> Tensor | None:
     """What a hook returned for one gradient; it may not change its kind."""
-    if after is None or before is None:
-        return after
+    if after is None:
+        return None
     if not isinstance(after, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(after).__name__}'")
+    if before is None:
+        return after
     if before._array.dtype != after._array.dtype:
         raise RuntimeError(f"hook '{_name(hook)}' has changed the type of value (was {_type_name(before)} got "
                            f"{_type_name(after)})")

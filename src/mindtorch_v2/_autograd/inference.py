@@ -33,8 +33,8 @@ def enter() -> None:
     """A thread goes into inference mode."""
     with _lock:
         _count.inside += 1
-        namespace.new = _new_marked  # type: ignore[attr-defined]
-        namespace.make_tensor = _make_marked  # type: ignore[attr-defined]
+        namespace.new = _new_marked
+        namespace.make_tensor = _make_marked
 
 
 def leave() -> None:
@@ -42,18 +42,18 @@ def leave() -> None:
     with _lock:
         _count.inside -= 1
         if not _count.inside:
-            namespace.new = _plain_new  # type: ignore[attr-defined]
-            namespace.make_tensor = make_tensor  # type: ignore[attr-defined]
+            namespace.new = _plain_new
+            namespace.make_tensor = make_tensor
 
 
 def is_inference(tensor: Tensor) -> bool:
     """Whether a tensor was made inside inference_mode, or is a view of one that was."""
     base = tensor._base
-    return bool((tensor if base is None else base)._inference)  # type: ignore[attr-defined]
+    return bool((tensor if base is None else base)._inference)
 
 
 def _new_marked(cls: type) -> Any:
-    made = _plain_new(cls)
+    made: Any = _plain_new(cls)
     if threads.state.inference:
         _mark(made)
     return made
@@ -90,6 +90,7 @@ def _check(node: Node) -> None:
     elif isinstance(node, FunctionNode):
         values += [kept[0] for kept in node.saved or ()]
     if any(isinstance(value, Tensor) and is_inference(value) for value in values):
-        raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode "
-                           "in computation tracked by autograd. To work around this, you can make a clone to get a normal "
-                           "tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.")
+        raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+                           "inference mode in computation tracked by autograd. To work around this, you can make a "
+                           "clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
+                           "`torch.inference_mode()`.")

@@ -1,7 +1,8 @@
-"""In-place ops on tensors with history, also through views: who made a tensor changes, and its base and views learn of it."""
+"""In-place ops on tensors with history, also through views: the tensor, its base and its views get new makers."""
 
 from __future__ import annotations
 
+import copy
 import gc
 from collections.abc import Sequence
 from sys import getrefcount
@@ -16,16 +17,17 @@ from . import graph
 from .accumulate import empty_strided
 from .compiled import maker, mask_of
 from .context import FunctionNode
-from .graph import NoDerivative, become_output, derivative_of, fill_results, without_history
+from .graph import NoDerivative, derivative_of, fill_results, without_history
 from .node import Edge, Gradients, Node
-from .saved import freed, short_name
+from .saved import freed, short_name, tie
 
-_MANY = ("This view is the output of a function that returns multiple views. Such functions do not allow the output views "
-         "to be modified inplace. You should replace the inplace operation by an out-of-place one.")
+_MANY = ("This view is the output of a function that returns multiple views. Such functions do not allow the output "
+         "views to be modified inplace. You should replace the inplace operation by an out-of-place one.")
 
-_CUSTOM = ("This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to "
-           "handle view+inplace would override the custom backward associated with the custom Function, leading to incorrect "
-           "gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function.")
+_CUSTOM = ("This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
+           "logic to handle view+inplace would override the custom backward associated with the custom Function, "
+           "leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the "
+           "custom Function.")
 
 
 def check_in_place(target: Tensor) -> None:
@@ -43,34 +45,51 @@ def check_view_in_place(view: Tensor) -> None:
     if not view._keys & AUTOGRAD:
         if base._keys & AUTOGRAD:
             raise RuntimeError(
-                "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this "
-                "use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view "
-                "and the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both "
-                "outside (if you want the inplace to be tracked).")
+                "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that "
+                "this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both "
+                "the view and the inplace either both inside the no_grad block (if you don't want the inplace to be "
+                "tracked) or both outside (if you want the inplace to be tracked).")
         return
-    node = view._node
-    if isinstance(node, FunctionNode):
-        raise RuntimeError(f"Output {view._output_nr} of {short_name(node)} is a view and is being modified inplace. {_CUSTOM}")
-    if node.inputs.__class__ is list:
-        raise RuntimeError(f"Output {view._output_nr} of {short_name(node)} is a view and is being modified inplace. {_MANY}")
+    reason = _why_not(view)
+    if reason:
+        raise RuntimeError(f"Output {view._output_nr} of {short_name(view._node)} is a view and is being modified "
+                           f"inplace. {reason}")
     if base.is_leaf:
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+
+
+def _why_not(view: Tensor) -> str:
+    """Why a view with history must not be written into: what one of the views it was made through came from."""
+    base = view._base
+    assert base is not None
+    end = base._node if base._keys & AUTOGRAD else None
+    node: Node | None = view._node
+    while node is not None and node is not end:
+        if isinstance(node, FunctionNode):
+            return _CUSTOM
+        if node.inputs.__class__ is list:
+            return _MANY
+        edge = node.edges[0] if node.edges else None
+        node = None if edge is None else edge[0]
+    return ""
 
 
 def run_in_place(op: OpSpec, args: tuple[Any, ...]) -> Any:
     """An in-place op on tensors with history: the target becomes the result of the op's node."""
     state = threads.state
     target = args[0]
-    derivative = op.derivative or derivative_of(op)
-    unknown = derivative.__class__ is NoDerivative
-    mask = 0 if unknown else mask_of(derivative, args)
-    if not state.grad_enabled or not mask and not unknown or unknown and not dispatcher.keys_of(args) & AUTOGRAD:
+    derivative = derivative_of(op)
+    if isinstance(derivative, NoDerivative):
+        if state.grad_enabled and dispatcher.keys_of(args) & AUTOGRAD:
+            check_in_place(target)
+            without_history(dispatcher.execute, (op, args), {})
+            derivative.record(args, target, state)
+            return target
+        return without_history(dispatcher.execute, (op, args), {})
+    mask = mask_of(derivative, args)
+    if not state.grad_enabled or not mask:
         return without_history(dispatcher.execute, (op, args), {})
     check_in_place(target)
-    if unknown:
-        without_history(dispatcher.execute, (op, args), {})
-        derivative.record(args, target, state)
-        return target
     node = maker(derivative, mask)(args, state)
     without_history(dispatcher.execute, (op, args), {})
     array = target._array
@@ -86,7 +105,7 @@ def run_in_place(op: OpSpec, args: tuple[Any, ...]) -> Any:
 
 
 def rebase_history(target: Tensor, node: Node, number: int = 0) -> None:
-    """Make `node` the maker of a tensor that was written in place; a view's base and its other views learn of it, too."""
+    """Make `node` the maker of a tensor that was written in place; a view's base and its other views learn of it."""
     base = target._base
     if base is None:
         _move(target, node, number)
@@ -111,7 +130,7 @@ def _move(tensor: Tensor, node: Node, number: int = 0) -> None:
             if reference is not None and reference() is tensor:
                 del hooks.retain[tensor._output_nr]
                 node.own_hooks().retain[number] = reference
-    become_output(tensor, node, number)
+    tie(tensor, node, number)
 
 
 def _live_views(base: Tensor) -> list[Tensor]:
@@ -121,12 +140,8 @@ def _live_views(base: Tensor) -> list[Tensor]:
 
 def _renew_view(view: Tensor, base: Tensor) -> None:
     """Make a view of a base that was written into a view of its new value."""
-    old = view._node if view._keys & AUTOGRAD else None
-    if old is not None and old.inputs.__class__ is list:
-        node: Node = StaleView(view, old)
-    else:
-        node = AsStridedBackward0(view, base)
-    become_output(view, node, 0)
+    reason = _why_not(view) if view._keys & AUTOGRAD else ""
+    tie(view, StaleView(view, base, reason) if reason else AsStridedBackward0(view, base), 0)
 
 
 class Geometry:
@@ -142,6 +157,21 @@ class Geometry:
         self.offset = (array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]) // item
         # A part of complex numbers, seen as real ones.
         self.as_real = whole.dtype.kind == "c" and array.dtype.kind != "c"
+
+    def narrowed(self, dims: list[int]) -> Geometry:
+        """The same without repetition along some dims."""
+        made = copy.copy(self)
+        made.shape = tuple(1 if d in dims else n for d, n in enumerate(self.shape))
+        return made
+
+    def overlaps(self) -> bool:
+        """Whether two elements may lie at one place, apart from dims of one element."""
+        reach = 0
+        for stride, size in sorted((s, n) for s, n in zip(self.strides, self.shape, strict=True) if n > 1):
+            if stride <= reach:
+                return True
+            reach += stride * (size - 1)
+        return False
 
     def of(self, tensor: Tensor) -> Tensor:
         """The same part of another tensor that is laid out like the base."""
@@ -218,7 +248,7 @@ class CopySlices(Node):
         self.node = None
 
 
-class AsStridedBackward0(Node):
+class _ViewNode(Node):
     """A view whose base was written after the view was made."""
 
     __slots__ = ("base", "view")
@@ -234,33 +264,43 @@ class AsStridedBackward0(Node):
         self.sequence = state.sequence
         state.sequence += 1
 
+
+class AsStridedBackward0(_ViewNode):
+    """Puts the view's gradient where the view lies in the base."""
+
+    __slots__ = ()
+
     def apply(self, grads: Gradients) -> Sequence[Tensor | None]:
         grad = grads[0]
         if grad is None:
             return [None]
         whole = aten.zero_(self.base.empty(grad))
-        aten.copy_(self.view.of(whole), grad)
+        view = self.view
+        # Dims along which the view repeats its elements: their gradients add up.
+        sizes = zip(view.shape, view.strides, strict=True)
+        repeated = [d for d, (size, stride) in enumerate(sizes) if size > 1 and not stride]
+        if repeated:
+            grad = aten.sum(grad, repeated, True)
+            view = view.narrowed(repeated)
+        if view.overlaps():
+            raise NotImplementedError("the gradient of a view whose elements overlap in memory (as those of unfold "
+                                      "do), after its base was written in place")
+        aten.copy_(view.of(whole), grad)
         return [whole]
 
 
-class StaleView(Node):
-    """One of several views made by one op, whose base was written since: its gradient is not defined."""
+class StaleView(_ViewNode):
+    """A view that must not be used any more, since its base was written: its gradient is not defined."""
 
     __slots__ = ("message",)
 
-    def __init__(self, view: Tensor, old: Node) -> None:
-        state = threads.state
-        array = view._array
-        self.message = (f"Output {view._output_nr} of {short_name(old)} is a view and its base or another view of its base "
-                        f"has been modified inplace. {_MANY}")
-        self.edges = ()
-        self.inputs = (array.shape, array.dtype)
-        self.hooks = None
-        self.sequence = state.sequence
-        state.sequence += 1
+    def __init__(self, view: Tensor, base: Tensor, reason: str) -> None:
+        self.message = (f"Output {view._output_nr} of {short_name(view._node)} is a view and its base or another view "
+                        f"of its base has been modified inplace. {reason}")
+        super().__init__(view, base)
 
     def apply(self, grads: Gradients) -> Sequence[Tensor | None]:
         raise RuntimeError(self.message)
 
 
-namespace.run_in_place = run_in_place  # type: ignore[attr-defined]
+namespace.run_in_place = run_in_place

@@ -6,14 +6,15 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .._core import dtype as dt
 from .._core.keys import AUTOGRAD
-from .._core.tensor import Tensor, storage_of
+from .._core.storage import Storage
+from .._core.tensor import Tensor, make_alias, storage_of
 from .._dispatch.registry import aten
 from . import anomaly, graph
 from . import backward as _backward
 from .inference import is_inference
-from .node import Handle
+from .inplace import StaleView
+from .node import Handle, Node
 
 
 def backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
@@ -62,10 +63,10 @@ def detach_(self: Tensor) -> Tensor:
     """Forget how this tensor came to be."""
     if self._base is not None:
         raise RuntimeError(
-            "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, "
-            "and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be "
-            "called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
-            "torch/optim/optimizer.py as the solution.")
+            "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
+            "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
+            "detach_() cannot be called on these gradients. To fix this error, please refer to the "
+            "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution.")
     if self._keys & AUTOGRAD:
         self._keys &= ~AUTOGRAD
         del self._node
@@ -73,35 +74,34 @@ def detach_(self: Tensor) -> Tensor:
 
 
 def _get_grad(self: Tensor) -> Tensor | None:
-    try:
-        grad = self._grad
-    except AttributeError:
-        grad = None
+    grad: Tensor | None = getattr(self, "_grad", None)
     if grad is None and self._keys & AUTOGRAD and not self._node.is_accumulator and not _retains_grad(self):
-        warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't "
-                      "be populated during autograd.backward(). If you indeed want the .grad field to be populated for a "
-                      "non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by "
-                      "mistake, make sure you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for "
-                      "more informations.", stacklevel=2)
+        warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+                      "attribute won't be populated during autograd.backward(). If you indeed want the .grad field to "
+                      "be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access "
+                      "the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead. See "
+                      "github.com/pytorch/pytorch/pull/30531 for more informations.", stacklevel=2)
     return grad
 
 
 def _set_grad(self: Tensor, value: Tensor | None) -> None:
     if value is not None:
         if not isinstance(value, Tensor):
-            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+            raise TypeError("assigned grad expected to be a Tensor or None but got grad of type "
+                            f"{type(value).__name__}")
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
         if value._array.dtype != self._array.dtype:
             raise RuntimeError(
                 f"attempting to assign a gradient with dtype '{_word(value)}' to a tensor with grad_dtype "
-                f"'{self.dtype.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
-                "dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set "
-                "grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break downstream systems that "
-                "assume they match.")
+                f"'{self.dtype.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to the "
+                "tensor's dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to "
+                "allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may "
+                "break downstream systems that assume they match.")
         if value._array.shape != self._array.shape:
             raise RuntimeError(f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
-                               f"'{list(self.shape)}'. Please ensure that the gradient and the tensor are the same size")
+                               f"'{list(self.shape)}'. Please ensure that the gradient and the tensor are the same "
+                               "size")
     self._grad = value
 
 
@@ -115,6 +115,24 @@ def _retains_grad(self: Tensor) -> bool:
         return False
     reference = self._node.hooks.retain.get(self._output_nr)
     return reference is not None and reference() is self
+
+
+def _grad_fn(self: Tensor) -> Node | None:
+    """The node that made this tensor; None for a leaf."""
+    if not self._keys & AUTOGRAD or self._node.is_accumulator:
+        return None
+    node: Node = self._node
+    if isinstance(node, StaleView):
+        raise RuntimeError(node.message)
+    return node
+
+
+def _get_data(self: Tensor) -> Tensor:
+    """The same memory without history; what is written there is not counted as a change of this tensor."""
+    alias = make_alias(self._array, self)
+    own = storage_of(self)
+    alias._storage = Storage(own.owner, external=True, device=own.device)
+    return alias
 
 
 def _set_data(self: Tensor, value: Tensor) -> None:
@@ -140,7 +158,8 @@ METHODS: dict[str, Any] = {
 METHODS["_inference"] = False
 
 PROPERTIES: dict[str, property] = {
-    "data": property(lambda self: aten.detach(self), _set_data),
+    "data": property(_get_data, _set_data),
+    "grad_fn": property(_grad_fn),
     "grad": property(_get_grad, _set_grad, lambda self: _set_grad(self, None)),
     "requires_grad": property(lambda self: self._keys & AUTOGRAD != 0, graph.require_grad),
     "retains_grad": property(_retains_grad),

@@ -31,7 +31,7 @@ class MultiHandle:
 
 def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], *,
                              mode: Literal["all", "any"] = "all") -> MultiHandle:
-    """Call `fn` once per backward pass: with the list of all gradients (None where there is none), or with the first."""
+    """Call `fn` once per backward pass: with the list of all gradients (None where there is none), or the first."""
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of {('all', 'any')} but got {mode}")
     make = _when_all if mode == "all" else _when_any

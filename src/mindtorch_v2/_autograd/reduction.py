@@ -35,7 +35,7 @@ def to_form(node: Node, position: int, grad: Tensor, form: tuple[tuple[int, ...]
         if array.dtype.kind == "c" and np_dtype.kind != "c":
             grad = aten.real(grad)
         if grad._array.dtype != np_dtype:
-            grad = grad.to(dt.from_numpy(np_dtype))  # type: ignore[attr-defined]
+            grad = grad.to(dt.from_numpy(np_dtype))
     return grad
 
 

@@ -56,7 +56,7 @@ def unpack_saved(node: Node, value: Any, version: int) -> Tensor:
     if version == PACKED and value.__class__ is Packed:
         tensor: Tensor = value.get()
         if value.edge is not None:
-            _tie(tensor, *value.edge)
+            tie(tensor, *value.edge)
         return tensor
     raise RuntimeError(modified_message(value, version, value.grad_fn, value.output_nr))
 
@@ -74,11 +74,12 @@ def unpack_result(node: Node, number: int, array: Any, storage: Storage | None, 
         if storage.version != version:
             raise RuntimeError(modified_message(tensor, version, node, number))
     if threads.state.grad_enabled:
-        _tie(tensor, node, number)
+        tie(tensor, node, number)
     return tensor
 
 
-def _tie(tensor: Tensor, node: Node, number: int) -> None:
+def tie(tensor: Tensor, node: Node, number: int) -> None:
+    """Make a tensor the output `number` of a node."""
     tensor._keys |= AUTOGRAD
     tensor._node = node
     tensor._output_nr = number
@@ -113,7 +114,7 @@ def result_parts(tensor: Tensor) -> tuple[Any, Storage, int, int]:
 
 
 def fresh_storage(tensor: Tensor) -> Storage:
-    """As storage_of, for a tensor known to have no storage yet. Every node that saves its result makes one, so it is short."""
+    """As storage_of, for a tensor that has none yet. Every node that saves its result makes one, so it is short."""
     array = tensor._array
     storage = _new(Storage)
     storage.owner = array if array.base is None else owner_of(array)
@@ -127,7 +128,8 @@ def fresh_storage(tensor: Tensor) -> Storage:
 def modified_message(tensor: Tensor, version: int, maker: Node | None, output_nr: int) -> str:
     source = "" if maker is None else f", which is output {output_nr} of {short_name(maker)},"
     return ("one of the variables needed for gradient computation has been modified by an inplace operation: "
-            f"[{tensor.type()} {list(tensor.shape)}]{source} is at version {tensor._version}; "  # type: ignore[attr-defined]
+            f"[{tensor.type()} {list(tensor.shape)}]{source} is at version "
+            f"{tensor._version}; "
             f"expected version {version} instead. {_ADVICE[state.anomaly]}")
 
 

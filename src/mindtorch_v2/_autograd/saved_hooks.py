@@ -1,4 +1,4 @@
-"""saved_tensors_hooks and its relatives: what happens to tensors between the forward call that saves them and backward."""
+"""saved_tensors_hooks and its relatives: what becomes of tensors between the call that saves them and backward."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _disabled: dict[int, list[str]] = {}
 
 
 class saved_tensors_hooks:
-    """Inside, every tensor saved for backward is replaced by `pack_hook(tensor)`; backward gets `unpack_hook` of that."""
+    """Inside, a tensor saved for backward is replaced by `pack_hook(tensor)`; backward gets `unpack_hook` of that."""
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
         self.pack_hook = pack_hook

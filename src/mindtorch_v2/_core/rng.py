@@ -17,7 +17,7 @@ from .tensor import Tensor, make_tensor
 
 DEFAULT_SEED = 67280421310721
 _BLOCK = 624  # how many words the twister makes at once
-_LARGEST_LOOKAHEAD = 8 * _BLOCK
+_LARGEST_LOOKAHEAD = 16 * _BLOCK
 _STATE_WORDS = 632
 _CPU = Device("cpu")
 _UNIT32, _UNIT64 = np.float32(2.0**-24), 2.0**-53
@@ -27,29 +27,24 @@ _BITS24, _BITS53 = np.uint32(2**24 - 1), np.uint64(2**53 - 1)
 class _Words:
     """Words drawn ahead, always whole blocks of the twister, and what was computed from them so far."""
 
-    __slots__ = ("_normals", "_uniforms", "size", "words")
+    __slots__ = ("normals", "size", "uniforms", "words")
 
     def __init__(self, words: np.ndarray) -> None:
         self.words = words
         self.size = len(words)
-        self._uniforms: np.ndarray | None = None
-        self._normals: dict[int, np.ndarray] = {}
+        # All words as float32 in [0, 1); and for each phase the normals of the groups of 16 words that begin there.
+        self.uniforms: np.ndarray | None = None
+        self.normals: list[np.ndarray | None] = [None] * 16
 
-    def uniforms(self) -> np.ndarray:
-        """All words as float32 in [0, 1)."""
-        made = self._uniforms
-        if made is None:
-            made = self._uniforms = to_unit32(self.words)
+    def make_uniforms(self) -> np.ndarray:
+        made = self.uniforms = to_unit32(self.words)
         return made
 
-    def normals(self, phase: int) -> np.ndarray:
-        """Normals of all groups of 16 words that begin at `phase`; the rest of the array means nothing."""
-        made = self._normals.get(phase)
-        if made is None:
-            count = (self.size - phase) // 16 * 16
-            made = np.zeros(self.size, np.float32)
-            made[phase : phase + count] = normals(self.uniforms()[phase : phase + count])
-            self._normals[phase] = made
+    def make_normals(self, phase: int) -> np.ndarray:
+        drawn = self.make_uniforms() if self.uniforms is None else self.uniforms
+        count = (self.size - phase) // 16 * 16
+        made = self.normals[phase] = np.zeros(self.size, np.float32)
+        made[phase : phase + count] = normals(drawn[phase : phase + count])
         return made
 
 
@@ -185,7 +180,8 @@ class Generator:
         end = at + count
         if end <= ahead.size:
             self._at = end
-            return ahead.uniforms()[at:end].copy()
+            made = ahead.uniforms
+            return (ahead.make_uniforms() if made is None else made)[at:end].copy()
         return to_unit32(self._draw(count))
 
     def uniforms64(self, count: int) -> np.ndarray:
@@ -202,7 +198,8 @@ class Generator:
         if not count & 15:
             if end <= ahead.size:
                 self._at = end
-                return ahead.normals(at & 15)[at:end].copy()
+                known = ahead.normals[at & 15]
+                return (ahead.make_normals(at & 15) if known is None else known)[at:end].copy()
             return normals(to_unit32(self._draw(count)))
         whole = count // 16 * 16
         drawn = to_unit32(self.words(count + 16))

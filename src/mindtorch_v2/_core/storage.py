@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-MemoryHook = Callable[[int, int, str], None]
+
+class MemoryWatcher(NamedTuple):
+    """Functions that are told of memory, on the thread that gets or gives it back, at that moment."""
+
+    # (array, when): a tensor was given the fresh memory of `array`; `when` is the start of the op that made it, 0: now.
+    on_alloc: Callable[[np.ndarray, int], None]
+    # (tensor): a tensor goes. If it has a storage, the memory goes with that; if not, now.
+    tensor_freed: Callable[[Any], None]
+    # (storage): a storage goes, and with it its memory, unless that is external.
+    storage_freed: Callable[[Any], None]
 
 
 class Storage:
@@ -45,69 +54,58 @@ def address_of(array: np.ndarray) -> int:
 
 
 class Allocation:
-    """The hook: `on_alloc` is called for every tensor that was given fresh memory, `on_free` when it goes."""
+    """The hook: `on_alloc` is called for every tensor that was given fresh memory."""
 
-    __slots__ = ("_watchers", "on_alloc", "on_free")
+    __slots__ = ("on_alloc", "watchers")
 
     def __init__(self) -> None:
-        self.on_alloc: MemoryHook | None = None
-        self.on_free: MemoryHook | None = None
-        self._watchers: list[tuple[MemoryHook, MemoryHook]] = []
-
-    def set(self, watchers: list[tuple[MemoryHook, MemoryHook]]) -> None:
-        self._watchers = watchers
-        if not watchers:
-            self.on_alloc = self.on_free = None
-        elif len(watchers) == 1:
-            self.on_alloc, self.on_free = watchers[0]
-        else:
-            self.on_alloc = _fan_out([alloc for alloc, _ in watchers])
-            self.on_free = _fan_out([free for _, free in watchers])
-
-
-def _fan_out(hooks: list[MemoryHook]) -> MemoryHook:
-    def call(nbytes: int, address: int, device: str) -> None:
-        for hook in hooks:
-            hook(nbytes, address, device)
-
-    return call
+        self.on_alloc: Callable[[np.ndarray, int], None] | None = None
+        self.watchers: list[MemoryWatcher] = []
 
 
 allocation = Allocation()
 
-# Classes whose instances hold memory and need to say so when they go: Storage, and Tensor (added by its module).
-_holders: list[tuple[type, Callable[[Any], None]]] = []
+# Classes whose instances hold memory, and the watcher's function that is told of their end. Tensor is added by its module.
+_holders: dict[type, str] = {Storage: "storage_freed"}
 
 
-def _storage_freed(self: Storage) -> None:
-    hook = allocation.on_free
-    if hook is not None and not self.external:
-        hook(self.nbytes, id(self.owner), self.device)
+def report_end(holder: type, function: str) -> None:
+    """Have the function of that name of every MemoryWatcher run at the end of every `holder`."""
+    _holders[holder] = function
 
 
-_holders.append((Storage, _storage_freed))
+def watch_memory(watcher: MemoryWatcher) -> None:
+    """Report every allocation and free from now on, also frees of tensors that exist already."""
+    allocation.watchers.append(watcher)
+    _connect()
 
 
-def watch_memory(on_alloc: MemoryHook, on_free: MemoryHook) -> None:
-    """Report every allocation and free from now on, also frees of tensors that exist already.
+def unwatch_memory(watcher: MemoryWatcher) -> None:
+    """Report no more to a watcher."""
+    allocation.watchers.remove(watcher)
+    _connect()
 
-    Finalisers are put on the classes only while somebody watches, so a tensor's end costs nothing otherwise.
+
+def _connect() -> None:
+    """Finalisers are on the classes only while somebody watches, so a tensor's end costs nothing otherwise.
+
+    What a single watcher gave is put in place as it is: a finaliser runs for every tensor.
     """
-    allocation.set([*allocation._watchers, (on_alloc, on_free)])
-    for holder, finalise in _holders:
-        holder.__del__ = finalise  # type: ignore[attr-defined]
+    watchers = allocation.watchers
+    allocation.on_alloc = _each([watcher.on_alloc for watcher in watchers]) if watchers else None
+    for holder, function in _holders.items():
+        if watchers:
+            holder.__del__ = _each([getattr(watcher, function) for watcher in watchers])  # type: ignore[attr-defined]
+        elif "__del__" in vars(holder):
+            del holder.__del__  # type: ignore[attr-defined]
 
 
-def unwatch_memory(on_alloc: MemoryHook | None = None) -> None:
-    """Stop reporting to the watcher that `on_alloc` belongs to, or to all."""
-    kept = [pair for pair in allocation._watchers if on_alloc is not None and pair[0] is not on_alloc]
-    allocation.set(kept)
-    if not kept:
-        for holder, _ in _holders:
-            if "__del__" in vars(holder):
-                del holder.__del__  # type: ignore[attr-defined]
+def _each(functions: list[Callable[..., None]]) -> Callable[..., None]:
+    if len(functions) == 1:
+        return functions[0]
 
+    def call(*values: Any) -> None:
+        for function in functions:
+            function(*values)
 
-def report_finaliser(holder: type, finalise: Callable[[Any], None]) -> None:
-    """Have `finalise(object)` run at the end of every `holder` while memory is watched."""
-    _holders.append((holder, finalise))
+    return call

@@ -10,7 +10,7 @@ from . import dtype as _dtype
 from .device import device as Device
 from .keys import AUTOGRAD, META, NPU
 from .size import Size, of_shape
-from .storage import Storage, allocation, owner_of, report_finaliser
+from .storage import Storage, allocation, owner_of, report_end
 
 _new = object.__new__
 _CPU = Device("cpu")
@@ -179,8 +179,9 @@ def make_tensor(array: np.ndarray) -> Tensor:
     tensor._keys = 0
     tensor._storage = None
     tensor._base = None
-    if allocation.on_alloc is not None:
-        allocated(tensor)
+    hook = allocation.on_alloc
+    if hook is not None:
+        hook(array, 0)
     return tensor
 
 
@@ -251,16 +252,7 @@ def allocated(tensor: Tensor) -> None:
     """Tell the allocation hook of a tensor with fresh memory."""
     hook = allocation.on_alloc
     if hook is not None:
-        owner = owner_of(tensor._array)
-        hook(owner.nbytes, id(owner), "cpu")
+        hook(tensor._array, 0)
 
 
-def _tensor_freed(self: Tensor) -> None:
-    # A tensor with a storage is reported by that storage; one without owns its memory alone.
-    hook = allocation.on_free
-    if hook is not None and self._storage is None:
-        owner = owner_of(self._array)
-        hook(owner.nbytes, id(owner), "cpu")
-
-
-report_finaliser(Tensor, _tensor_freed)
+report_end(Tensor, "tensor_freed")

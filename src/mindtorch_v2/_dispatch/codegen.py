@@ -124,7 +124,7 @@ def entry_source(op: OpSpec) -> str:
              "_sequence = _state.sequence if _state.grad_enabled else -1",
              "_start = clock()")
     text.end()
-    text.add("else: _modes = _extend = _detail = None")
+    text.add("else: _modes = _extend = _detail = None; _start = 0")
     text.begin("try:")
     text.add(f"if _modes: return run_modes({ident}, {packed})")
     if has_out:
@@ -204,7 +204,8 @@ def _kernel_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list
             text.add(f"_result = make_view(_out, {tensors[0].python_name})")
         else:
             text.add("_result = new(Tensor)", "_result._array = _out", "_result._keys = 0", "_result._storage = None",
-                     "_result._base = None", "if allocation.on_alloc is not None: allocated(_result)")
+                     "_result._base = None", "_alloc = allocation.on_alloc",
+                     "if _alloc is not None: _alloc(_out, _start)")
     if factory:
         text.add("if requires_grad: require_grad(_result)")
     elif not op.nondiff:

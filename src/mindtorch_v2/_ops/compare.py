@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from .._core import dtype as dt
-from .._dispatch.registry import aten, composite, op
+from .._dispatch.registry import aten, composite, op, packets
+from .pointwise import zero_grad
 
 _array = np.array
 _BOOL = np.dtype(np.bool_)
@@ -37,6 +38,11 @@ for _name, _ufunc in (("logical_and", np.logical_and), ("logical_or", np.logical
     op(f"{_name}(Tensor self, Tensor other) -> Tensor", _ufunc, promote="compare", nondiff=True, inplace=True)
 
 op("logical_not(Tensor self) -> Tensor", np.logical_not, promote="compare", nondiff=True, inplace=True)
+
+# In place, what was there before is gone: its gradient is zero.
+for _name in ("eq_", "ne_", "lt_", "le_", "gt_", "ge_", "logical_and_", "logical_or_", "logical_xor_", "logical_not_"):
+    for _spec in packets[_name]:
+        _spec.vjp(self=zero_grad)
 
 # ---------------------------------------------------------------- what kind of number
 
@@ -113,19 +119,3 @@ def where(condition, self, other):
 
 where.vjp(self=lambda g, condition: aten.where(condition, g, 0.0),
           other=lambda g, condition: aten.where(condition, 0.0, g))
-
-
-@op("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", inplace=True,
-    shape=lambda self, mask, value: (np.broadcast_shapes(self._array.shape, mask._array.shape), self._array.dtype),
-    samples=lambda make: [(make(3, 4), make.bools(3, 4), 0.5), (make(3, 4), make.bools(4), 0.5)])
-def masked_fill(self, mask, value, out=None):
-    if mask.dtype is not _BOOL:
-        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype "
-                           f"{dt.from_numpy(mask.dtype).scalar_name}")
-    if out is None:
-        return np.where(mask, _array(value, self.dtype), self)
-    np.copyto(out, _array(value, self.dtype), where=mask)
-    return out
-
-
-masked_fill.vjp(self=lambda g, mask: g.masked_fill(mask, 0))

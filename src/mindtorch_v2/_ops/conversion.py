@@ -95,7 +95,11 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def _converter(name: str, dtype: dt.dtype) -> None:
+    target = dtype.np if dtype is not dt.complex32 else None  # which not every release of ml_dtypes can hold
+
     def convert(self: Tensor, memory_format: Any = None) -> Tensor:
+        if self._array.dtype is target and memory_format is None and not namespace.watch and self._keys < 2:
+            return self  # what the op does, when there is nobody to see it
         return _to_dtype(self, dtype, memory_format=memory_format)
 
     convert.__name__ = convert.__qualname__ = name

@@ -27,14 +27,22 @@ def empty(size, dtype, layout, device, pin_memory, memory_format):
         check_options(layout, pin_memory)
     if memory_format is not None:
         return laid_out(checked_size(size), np_dtype(dtype), memory_format)
-    return np.empty(checked_size(size), np_dtype(dtype))
+    try:
+        return np.empty(size, np_dtype(dtype))
+    except ValueError:
+        checked_size(size)
+        raise
 
 
 @op(f"zeros(int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=sized)
 def zeros(size, dtype, layout, device, pin_memory):
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
-    return np.zeros(_zeros_size(size), np_dtype(dtype))
+    try:
+        return np.zeros(size, np_dtype(dtype))
+    except ValueError:
+        _zeros_size(size)
+        raise
 
 
 def _zeros_size(size):
@@ -48,7 +56,11 @@ def _zeros_size(size):
 def ones(size, dtype, layout, device, pin_memory):
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
-    made = np.empty(checked_size(size), np_dtype(dtype))
+    try:
+        made = np.empty(size, np_dtype(dtype))
+    except ValueError:
+        checked_size(size)
+        raise
     made.fill(1)
     return made
 

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from .._dispatch.registry import aten, composite
+import numpy as np
+
+from .._dispatch.registry import aten, composite, op
+from ._common import like_first
 
 
 def _check(p):
     if not 0 <= p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
-
-
-def _noise(input, shape, p):
-    noise = aten.empty(shape, dtype=input.dtype) if shape != input._array.shape else aten.empty_like(input)
-    return aten.div_(aten.bernoulli_(noise, 1 - p), 1 - p)
-
-
-def _dropped(input, shape, p, train):
-    _check(p)
-    if p == 0 or not train or input._array.size == 0:
-        return input
-    if p == 1:
-        return aten.mul(input, aten.zeros((), dtype=input.dtype))
-    return aten.mul(input, _noise(input, shape, p))
-
-
-@composite("dropout(Tensor input, float p, bool train) -> Tensor")
-def dropout(input, p, train):
-    return _dropped(input, input._array.shape, p, train)
 
 
 def _feature_shape(input):
@@ -37,43 +21,90 @@ def _feature_shape(input):
     return (*shape[:2], *(1,) * (len(shape) - 2))
 
 
-@composite("feature_dropout(Tensor input, float p, bool train) -> Tensor")
-def feature_dropout(input, p, train):
-    return _dropped(input, _feature_shape(input), p, train)
+def _empty(input, features):
+    if features:
+        return aten.empty(_feature_shape(input), dtype=input.dtype)
+    return aten.empty_like(input)
 
 
+def _noise(input, p, features):
+    """What to multiply by: 0 with probability p, and what keeps the mean otherwise."""
+    return aten.div_(aten.bernoulli_(_empty(input, features), 1 - p), 1 - p)
+
+
+# What keeps mean and variance of selu's outputs: dropped elements become -alpha.
 _ALPHA = 1.7580993408473766
 
 
-def _alpha_dropped(input, shape, p, train):
-    """Dropout that keeps mean and variance of selu's outputs: dropped elements become -alpha."""
-    _check(p)
-    if p == 0 or not train or input._array.size == 0:
-        return input
-    if p == 1:
-        return aten.mul(input, aten.zeros((), dtype=input.dtype))
-    noise = aten.bernoulli_(aten.empty(shape, dtype=input.dtype), 1 - p)
+def _alpha_noise(input, p, features):
+    """What to multiply by, and what to add."""
+    noise = aten.bernoulli_(_empty(input, features), 1 - p)
     a = 1.0 / ((_ALPHA * _ALPHA * p + 1) * (1 - p)) ** 0.5
-    b = aten.add(aten.add(noise, -1), 0).mul_(_ALPHA * a).add_(_ALPHA * a * p)
-    noise = noise.mul_(a)
-    return input * noise + b
+    shift = aten.add_(aten.mul_(aten.add(noise, -1), _ALPHA * a), _ALPHA * a * p)
+    return aten.mul_(noise, a), shift
 
 
-@composite("alpha_dropout(Tensor input, float p, bool train) -> Tensor")
-def alpha_dropout(input, p, train):
-    return _alpha_dropped(input, input._array.shape, p, train)
+def _declare(name, features, alpha):
+    @composite(f"{name}(Tensor input, float p, bool train) -> Tensor", samples=lambda make: [(make(2, 3, 4), 0.5, False)])
+    def fresh(input, p, train):
+        _check(p)
+        if p == 0 or not train or input._array.size == 0:
+            return input
+        if p == 1:
+            return aten.mul(input, aten.zeros((), dtype=input.dtype))
+        if not alpha:
+            return aten.mul(input, _noise(input, p, features))
+        factor, shift = _alpha_noise(input, p, features)
+        return aten.add_(aten.mul(input, factor), shift)
+
+    @composite(f"{name}_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", samples=lambda make: [])
+    def in_place(self, p, train):
+        _check(p)
+        if p == 0 or not train or self._array.size == 0:
+            return self
+        if p == 1:
+            return aten.mul_(self, aten.zeros((), dtype=self.dtype))
+        if not alpha:
+            return aten.mul_(self, _noise(self, p, features))
+        factor, shift = _alpha_noise(self, p, features)
+        return aten.add_(aten.mul_(self, factor), shift)
 
 
-@composite("feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor")
-def feature_alpha_dropout(input, p, train):
-    return _alpha_dropped(input, _feature_shape(input), p, train)
+_declare("dropout", False, False)
+_declare("feature_dropout", True, False)
+_declare("alpha_dropout", False, True)
+_declare("feature_alpha_dropout", True, True)
+
+# ---------------------------------------------------------------- with the mask as a result
 
 
-@composite("dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)")
-def dropout_(self, p, train):
+def _native_shape(input, p, train):
+    return [like_first(input), (input._array.shape, np.dtype(np.bool_))]
+
+
+@composite("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", shape=_native_shape,
+           samples=lambda make: [(make(3, 4), 0.5, False)])
+def native_dropout(input, p, train):
     _check(p)
-    if p == 0 or not train or self._array.size == 0:
-        return self
+    if train is False or p == 0:
+        return aten.clone(input), aten.ones_like(input).bool()
     if p == 1:
-        return aten.zero_(self)
-    return aten.mul_(self, _noise(self, self._array.shape, p))
+        return aten.zeros_like(input), aten.zeros_like(input).bool()
+    mask = aten.bernoulli_(aten.empty_like(input), 1 - p).bool()
+    return aten.mul(aten.mul(input, mask), 1 / (1 - p)), mask
+
+
+@native_dropout.vjp
+def _(g, p, train, result1):
+    scale = 1.0 if train is False or p in (0, 1) else 1 / (1 - p)
+    return aten.native_dropout_backward(g, result1, scale)
+
+
+@op("native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor", shape=like_first,
+    samples=lambda make: [(make(3, 4), make.bools(3, 4), 2.0)])
+def native_dropout_backward(grad_output, mask, scale):
+    made = np.multiply(grad_output, mask)
+    return np.multiply(made, made.dtype.type(scale), made)
+
+
+native_dropout_backward.vjp(grad_output=lambda g, mask, scale: aten.native_dropout_backward(g, mask, scale))

@@ -13,11 +13,17 @@ from .._core import dtype as dt
 from .._core.device import default_elsewhere
 from .._core.device import device as Device
 from .._core.keys import AUTOGRAD
-from .._core.tensor import Tensor, make_external
+from .._core.storage import Storage, owner_of
+from .._core.tensor import Tensor
 from .._dispatch import namespace
 from .._dispatch.registry import aten
+from .copy import to_dtype_layout
+from .creation import empty
 
+_empty, _to = empty.call, to_dtype_layout.call
+_new = object.__new__
 _PLAIN = frozenset((bool, int, float, complex))
+_FLOATS = {float}
 _SEQUENCES = (list, tuple)
 _PYTHON_DTYPES = {float: dt.float64, int: dt.int64, bool: dt.bool_}
 
@@ -173,6 +179,11 @@ def array_of(data: Any, dtype: dt.dtype | None) -> np.ndarray:
         return np.array(data, kind.np)
     if isinstance(data, _SEQUENCES):
         types = _leaf_types(data)
+        if dtype is None and types == _FLOATS:
+            try:
+                return np.array(data, dt.get_default_dtype().np)
+            except (ValueError, TypeError):
+                return _from_anything(data, dtype)  # which has torch's words for what is wrong
         if types <= _PLAIN:
             kind = _plain_dtype(types) if dtype is None else dtype
             try:
@@ -212,13 +223,13 @@ def _check_pinned(pin_memory: bool) -> None:
 
 def _from_python(data: Any, dtype: dt.dtype | None, device: Any) -> Tensor:
     array = array_of(data, dtype)
-    made = aten.empty(array.shape, dtype=dt.from_numpy(array.dtype), device="cpu")
+    made = _empty(array.shape, dtype=dt.from_numpy(array.dtype), device="cpu")
     made._array[...] = array
-    return aten.to(made, dtype=dtype, device=device)
+    return _to(made) if device is None else _to(made, device=device)
 
 
 def _device(device: Any) -> Any:
-    """Where a new tensor goes: None means the CPU. A default device is a reason to watch, so most calls never ask for it."""
+    """Where a new tensor goes: None means the CPU. A default device is a reason to watch, so most calls never ask."""
     if device is not None:
         return Device(device)
     return default_elsewhere() if namespace.watch else None
@@ -258,16 +269,31 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 def _external(array: np.ndarray) -> Tensor:
     """A tensor on an array's memory; the array must be one that tensors can describe."""
-    for stride in array.strides:
-        if stride < 0:
-            raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative "
-                             "strides are not currently supported. (You can probably work around this by making a copy "
-                             "of your array  with array.copy().) ")
-        if stride % array.itemsize and array.dtype.fields is None:
-            raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array "
-                             "to reallocate the memory.")
+    if array.__class__ is not np.ndarray:
+        array = array.view(np.ndarray)
+    if not array.flags.c_contiguous:
+        _check_strides(array)
     dt.from_numpy(array.dtype)
-    return make_external(array if array.__class__ is np.ndarray else array.view(np.ndarray))
+    made = _new(Tensor)
+    made._array = array
+    made._keys = 0
+    made._base = None
+    storage = made._storage = _new(Storage)
+    storage.owner = array if array.base is None else owner_of(array)
+    storage.version = 0
+    storage.external = True
+    storage.device = "cpu"
+    return made
+
+
+def _check_strides(array: np.ndarray) -> None:
+    if any(stride < 0 for stride in array.strides):
+        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides "
+                         "are not currently supported. (You can probably work around this by making a copy of your "
+                         "array  with array.copy().) ")
+    if array.dtype.fields is None and any(stride % array.itemsize for stride in array.strides):
+        raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
+                         "reallocate the memory.")
 
 
 def from_numpy(ndarray: np.ndarray) -> Tensor:
@@ -310,7 +336,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
                       "you can write to the underlying (supposedly non-writable) buffer using the tensor. You may want "
                       "to copy the buffer to protect its data or make it writable before converting it to a tensor. "
                       "This type of warning will be suppressed for the rest of this program.", UserWarning, stacklevel=2)
-    return _finish(make_external(np.frombuffer(buffer, kind.np, count, offset)), requires_grad)
+    return _finish(_external(np.frombuffer(buffer, kind.np, count, offset)), requires_grad)
 
 
 def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,

@@ -200,12 +200,12 @@ def getitem(self: Tensor, index: Any) -> Tensor:
         if not self._array.ndim:
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
         return _slice(self, 0, *_bounds(index))
+    if index is None:
+        return _unsqueeze(self, 0)
     if kind is Tensor and index._array.ndim and (not _is_mask(index._array) or index._array.ndim <= self._array.ndim):
         if not self._array.ndim:
             raise IndexError("too many indices for tensor of dimension 0")
         return aten.index(self, (index,))
-    if index is None:
-        return _unsqueeze(self, 0)
     if index is Ellipsis:
         return _alias(self)
     result, left = _apply(self, index if kind is tuple else _as_tuple(index))

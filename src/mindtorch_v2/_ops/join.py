@@ -62,7 +62,12 @@ def _cat_shape(tensors, dim):
 def cat(tensors, dim):
     if not tensors:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
-    arrays = _common(tensors)
+    arrays = tensors
+    kind = tensors[0].dtype
+    for array in tensors:
+        if array.dtype is not kind:
+            arrays = _common(tensors)
+            break
     try:
         made = np.concatenate(arrays, dim)
         return made if made.flags.c_contiguous else made.copy("C")

@@ -426,7 +426,7 @@ def _slogdet_shapes(A):
 
 
 @op("_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
-    node="LinalgSlogdetBackward0", tags=("all_grads",), shape=_slogdet_shapes,
+    node="LinalgSlogdetBackward0", tags=("all_grads", "differentiable:2"), shape=_slogdet_shapes,
     samples=lambda make: [(make(3, 3),), (make(2, 3, 3),)])
 def linalg_slogdet_kernel(A):
     check_matrices(A, "linalg.slogdet", square=True)

@@ -94,8 +94,9 @@ def _cholesky_solve_factor_grad(g, self, input2, upper, result):
     through = aten.cholesky_solve(g, input2, upper)
     product = aten.matmul(through, aten.mH(result))
     both = product + aten.mH(product)
-    made = -aten.matmul(input2, both) if upper else -aten.matmul(both, input2)
-    return aten.triu(made) if upper else aten.tril(made)
+    if upper:
+        return aten.triu(-aten.matmul(aten.triu(input2), both))
+    return aten.tril(-aten.matmul(both, aten.tril(input2)))
 
 
 cholesky_solve.vjp(self=lambda g, input2, upper: aten.cholesky_solve(g, input2, upper),
@@ -338,7 +339,7 @@ def _check_finite(A, name):
         raise RuntimeError(f"torch.{name}: input tensor should not contain infs or NaNs.")
 
 
-@op("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", tags=("all_grads", "first_result_only"),
+@op("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", tags=("all_grads", "differentiable:1"),
     shape=lambda self: [(self._array.shape[:-1], _complex(self._array)), (self._array.shape, _complex(self._array))],
     samples=lambda make: [(make(3, 3),)])
 def linalg_eig(self):
@@ -454,7 +455,7 @@ def _lstsq_shapes(self, b, rcond, driver):
 
 @op("linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) "
     "-> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)", shape=_lstsq_shapes,
-    samples=lambda make: [(make(4, 3), make(4, 2)), (make(2, 4, 3), make(2, 4, 1))], tags=("first_result_only",))
+    samples=lambda make: [(make(4, 3), make(4, 2)), (make(2, 4, 3), make(2, 4, 1))])
 def linalg_lstsq(self, b, rcond, driver):
     check_matrices(self, "torch.linalg.lstsq")
     driver = driver or "gelsy"

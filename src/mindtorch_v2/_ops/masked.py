@@ -76,6 +76,7 @@ def masked_select_backward(grad, input, mask):
 
 
 @op("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", inplace=True,
+    shape=lambda self, mask, source: (np.broadcast_shapes(self._array.shape, mask._array.shape), self._array.dtype),
     samples=lambda make: [(make(3, 4), make.bools(3, 4), make(3, 4))])
 def masked_scatter(self, mask, source, out=None):
     if mask.dtype != _BOOL:
@@ -130,6 +131,7 @@ composite("argwhere(Tensor self) -> Tensor", lambda self: aten.nonzero(self))
 
 
 @op("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", nondiff=True,
+    shape=lambda self, size, fill_value: ((size, self._array.ndim), _INT64),
     samples=lambda make: [(make.bools(3, 4), {"size": 3})])
 def nonzero_static(self, size, fill_value):
     if size < 0:

@@ -1,9 +1,10 @@
-"""Padding: constant, reflected, replicated and circular borders."""
+"""Padding: constant, reflected, replicated and circular borders; sequences filled up to one length."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from .._core.memory_format import contiguous_format
 from .._dispatch.registry import aten, composite, op
 
 # ---------------------------------------------------------------- constant
@@ -142,14 +143,16 @@ def pad_circular(self, pad):
             raise RuntimeError("Padding value causes wrapping around more than once.")
         if n + before + after < 0:
             raise RuntimeError(f"Negative padding value is resulting in an empty dimension {dim}.")
-        # What is missing on one side is taken from the other; negative pads only cut.
+        # Negative pads cut; what is then missing on one side is taken from the other.
         inner = aten.slice(made, dim, max(-before, 0), n - max(-after, 0))
-        parts = [aten.slice(made, dim, n - before, n)] if before > 0 else []
+        left = inner._array.shape[dim]
+        parts = [aten.slice(inner, dim, left - before, left)] if before > 0 else []
         parts.append(inner)
         if after > 0:
-            parts.append(aten.slice(made, dim, 0, after))
+            parts.append(aten.slice(inner, dim, 0, after))
         made = aten.cat(parts, dim) if len(parts) > 1 else inner
-    return made
+    # Where the last step only cut, the result is a view of what came before.
+    return aten.clone(made, memory_format=contiguous_format) if made is self or made._is_view() else made
 
 
 # ---------------------------------------------------------------- pad
@@ -177,3 +180,55 @@ def pad(self, pad, mode, value):
     if mode == "circular":
         return aten._pad_circular(self, pad)
     return getattr(aten, f"{_BORDER_OPS[mode]}{dims}d")(self, pad)
+
+# ---------------------------------------------------------------- sequences of different lengths
+
+
+def _sequence_shape(shapes, batch_first):
+    """The shape of sequences stacked side by side, each filled up to the longest."""
+    rest = tuple(shapes[0][1:])
+    for shape in shapes:
+        if tuple(shape[1:]) != rest:
+            raise RuntimeError(f"The size of tensor a {list(shapes[0])} must match the size of tensor b {list(shape)} "
+                               "in all dimensions but the first")
+    longest = max(shape[0] for shape in shapes)
+    return ((len(shapes), longest) if batch_first else (longest, len(shapes))) + rest
+
+
+def _places(lengths, longest, batch_first, padding_side):
+    """For each sequence, the key of the elements it fills."""
+    if padding_side not in ("left", "right"):
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
+    for i, length in enumerate(lengths):
+        span = slice(longest - length, longest) if padding_side == "left" else slice(0, length)
+        yield (i, span) if batch_first else (span, i)
+
+
+@op('pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0.0, str padding_side="right") '
+    "-> Tensor",
+    shape=lambda sequences, batch_first, *_: (_sequence_shape([s._array.shape for s in sequences], batch_first),
+                                              sequences[0]._array.dtype),
+    samples=lambda make: [([make(3, 2), make(1, 2)],), ([make(3), make(2)], True, 0.5, "left")])
+def pad_sequence(sequences, batch_first, padding_value, padding_side):
+    if not sequences:
+        raise RuntimeError("received an empty list of sequences")
+    made = np.empty(_sequence_shape([s.shape for s in sequences], batch_first), sequences[0].dtype)
+    made[...] = padding_value
+    longest = made.shape[1 if batch_first else 0]
+    places = _places([len(s) for s in sequences], longest, batch_first, padding_side)
+    for sequence, place in zip(sequences, places, strict=True):
+        made[place] = sequence
+    return made
+
+
+def _sequence_grads(g, shapes, batch_first, padding_side):
+    longest = g._array.shape[1 if batch_first else 0]
+    grads = []
+    for i, key in enumerate(_places([s[0] for s in shapes], longest, batch_first, padding_side)):
+        span = key[1] if batch_first else key[0]
+        grads.append(aten.slice(aten.select(g, 0 if batch_first else 1, i), 0, span.start, span.stop))
+    return grads
+
+
+pad_sequence.vjp(sequences=lambda g, sequences_shape, batch_first, padding_side:
+                 _sequence_grads(g, sequences_shape, batch_first, padding_side))

@@ -260,7 +260,7 @@ composite("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
 
 
 def _threes(make):
-    return [(make(4, 3), make(4, 3)), (make(3, 1), make(1, 2), {"dim": 0})]
+    return [(make(4, 3), make(4, 3)), (make(3, 1), make(3, 2), {"dim": 0})]
 
 
 @op("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", promote="same", samples=_threes)

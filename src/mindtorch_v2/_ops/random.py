@@ -20,7 +20,12 @@ LIKE_WITH_GENERATOR = LIKE.replace("*, ", "*, Generator? generator, ", 1)
 
 
 def source_of(generator):
-    return default_generator if generator is None else generator
+    """The generator to draw from: the one given, or the default one."""
+    if generator is None:
+        return default_generator
+    if not isinstance(generator, Generator):
+        raise TypeError(f"argument 'generator' must be torch.Generator, not {type(generator).__name__}")
+    return generator
 
 
 def store(array, values):
@@ -74,9 +79,8 @@ def _uniform(count, kind, source, low, high):
 
 
 def _rand(size, kind, source):
+    """Uniform numbers of any floating point or complex dtype."""
     size = checked_size(size)
-    if kind is _F32:
-        return source.uniforms(math.prod(size)).reshape(size)
     if kind.kind == "c":
         parts = np.dtype(f"f{kind.itemsize // 2}")
         return _uniform(2 * math.prod(size), parts, source, 0, 1).view(kind).reshape(size)
@@ -84,17 +88,34 @@ def _rand(size, kind, source):
     return _uniform(math.prod(size), kind, source, 0, 1).reshape(size)
 
 
-@op(f"rand(int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=sized)
-def rand(size, dtype, layout, device, pin_memory):
-    check_options(layout, pin_memory)
-    return _rand(size, np_dtype(dtype), default_generator)
+# The usual form has torch's arguments and the generator after them, so that `torch.rand` needs no choice of overload.
+_USUAL = OPTIONS + ", Generator? generator=None"
+
+
+@op(f"rand(int[] size, {_USUAL}) -> Tensor", nondiff=True, shape=sized)
+def rand(size, dtype, layout, device, pin_memory, generator):
+    if layout is not None or pin_memory:
+        check_options(layout, pin_memory)
+    kind = np_dtype(dtype)
+    source = default_generator if generator is None else source_of(generator)
+    count = math.prod(size)
+    if kind is _F32 and count > 0:
+        return _shaped(source.uniforms(count), size)
+    return _rand(size, kind, source)
+
+
+def _shaped(values, size):
+    try:
+        return values.reshape(size)
+    except ValueError:
+        checked_size(size)
+        raise
 
 
 @op(f"rand.generator(int[] size, {WITH_GENERATOR}) -> Tensor", nondiff=True,
     shape=lambda size, generator, dtype, *_: sized(size, dtype))
 def rand_generator(size, generator, dtype, layout, device, pin_memory):
-    check_options(layout, pin_memory)
-    return _rand(size, np_dtype(dtype), source_of(generator))
+    return rand.kernel(size, dtype, layout, device, pin_memory, generator)
 
 
 def _like_op(name, fill):
@@ -182,10 +203,9 @@ def _half_normals(count, source):
 
 
 def _randn(size, kind, source):
+    """Normals of any floating point or complex dtype."""
     size = checked_size(size)
     count = math.prod(size)
-    if kind is _F32 and count >= 16:
-        return source.normals(count).reshape(size)
     if kind.kind == "c":
         parts = np.dtype(f"f{kind.itemsize // 2}")
         return _normal(2 * count, parts, source, 0.0, math.sqrt(0.5)).view(kind).reshape(size)
@@ -193,17 +213,22 @@ def _randn(size, kind, source):
     return _normal(count, kind, source, 0.0, 1.0).reshape(size)
 
 
-@op(f"randn(int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=sized)
-def randn(size, dtype, layout, device, pin_memory):
-    check_options(layout, pin_memory)
-    return _randn(size, np_dtype(dtype), default_generator)
+@op(f"randn(int[] size, {_USUAL}) -> Tensor", nondiff=True, shape=sized)
+def randn(size, dtype, layout, device, pin_memory, generator):
+    if layout is not None or pin_memory:
+        check_options(layout, pin_memory)
+    kind = np_dtype(dtype)
+    source = default_generator if generator is None else source_of(generator)
+    count = math.prod(size)
+    if kind is _F32 and count > 15:
+        return _shaped(source.normals(count), size)
+    return _randn(size, kind, source)
 
 
 @op(f"randn.generator(int[] size, {WITH_GENERATOR}) -> Tensor", nondiff=True,
     shape=lambda size, generator, dtype, *_: sized(size, dtype))
 def randn_generator(size, generator, dtype, layout, device, pin_memory):
-    check_options(layout, pin_memory)
-    return _randn(size, np_dtype(dtype), source_of(generator))
+    return randn.kernel(size, dtype, layout, device, pin_memory, generator)
 
 
 def _check_std(std):
@@ -288,22 +313,6 @@ def normal_float_float(mean, std, size, generator, dtype, layout, device, pin_me
 # ---------------------------------------------------------------- as functions
 
 
-def with_or_without(plain, with_generator):
-    """A factory whose usual form, without a generator, is called directly."""
-    plain, with_generator = plain.call, with_generator.call
-
-    def call(*args, generator=None, **options):
-        if generator is None:
-            return plain(*args, **options)
-        if not isinstance(generator, Generator):
-            raise TypeError(f"{call.__name__}(): argument 'generator' must be torch.Generator, not "
-                            f"{type(generator).__name__}")
-        return with_generator(*args, generator=generator, **options)
-
-    call.__name__ = call.__qualname__ = plain.__name__
-    return call
-
-
 def manual_seed(seed):
     """Start the default generator over from `seed`; returns it."""
     return default_generator.manual_seed(rng.as_seed(int(seed)))
@@ -325,8 +334,8 @@ FUNCTIONS = {
     "get_rng_state": get_rng_state,
     "initial_seed": default_generator.initial_seed,
     "manual_seed": manual_seed,
-    "rand": with_or_without(rand, rand_generator),
-    "randn": with_or_without(randn, randn_generator),
+    "rand": rand.call,
+    "randn": randn.call,
     "seed": default_generator.seed,
     "set_rng_state": set_rng_state,
 }

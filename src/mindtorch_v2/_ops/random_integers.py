@@ -7,11 +7,10 @@ import math
 import numpy as np
 
 from .._core import dtype as dt
-from .._core.rng import default_generator
 from .._dispatch.registry import aten, op
 from ._common import np_dtype
 from ._factory import LIKE, OPTIONS, check_options, checked_size, like
-from .random import LIKE_WITH_GENERATOR, WITH_GENERATOR, source_of, store, with_or_without
+from .random import LIKE_WITH_GENERATOR, WITH_GENERATOR, source_of, store
 
 _I64 = np.dtype(np.int64)
 _LONG = OPTIONS.replace("dtype=None", "dtype=long")
@@ -181,11 +180,11 @@ def _permutation(n, kind, source):
     return np.array(order, kind)
 
 
-@op(f"randperm(int n, {_LONG}) -> Tensor", nondiff=True, samples=lambda make: [],
+@op(f"randperm(int n, {_LONG}, Generator? generator=None) -> Tensor", nondiff=True, samples=lambda make: [],
     shape=lambda n, dtype, *_: ((n,), _whole_dtype(dtype)))
-def randperm(n, dtype, layout, device, pin_memory):
+def randperm(n, dtype, layout, device, pin_memory, generator):
     check_options(layout, pin_memory)
-    return _permutation(n, _whole_dtype(dtype), default_generator)
+    return _permutation(n, _whole_dtype(dtype), source_of(generator))
 
 
 @op(f"randperm.generator(int n, {_LONG_WITH_GENERATOR}) -> Tensor", nondiff=True, samples=lambda make: [],
@@ -195,4 +194,5 @@ def randperm_generator(n, generator, dtype, layout, device, pin_memory):
     return _permutation(n, _whole_dtype(dtype), source_of(generator))
 
 
-FUNCTIONS = {"randperm": with_or_without(randperm, randperm_generator)}
+
+FUNCTIONS = {"randperm": randperm.call}

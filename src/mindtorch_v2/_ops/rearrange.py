@@ -230,14 +230,20 @@ def _triangle(name, lower):
 
     triangle.vjp(self=lambda g, diagonal: getattr(aten, name)(g, diagonal))
 
+    def inside(row, col, offset):
+        below = np.tri(row, col, offset if lower else offset - 1, np.bool_)
+        return below if lower else ~below
+
+    def indices_dtype(dtype):
+        return _INT64 if dtype in (None, "int64") else np_dtype(dtype)
+
     @op(f"{name}_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? layout=None, "
-        "Device? device=None, bool? pin_memory=None) -> Tensor", nondiff=True, samples=lambda make: [(3, 4), (3, 4, 1)])
+        "Device? device=None, bool? pin_memory=None) -> Tensor", nondiff=True, samples=lambda make: [(3, 4), (3, 4, 1)],
+        shape=lambda row, col, offset, dtype, *_: ((2, int(inside(row, col, offset).sum())), indices_dtype(dtype)))
     def indices(row, col, offset, dtype, layout, device, pin_memory):
         if row < 0 or col < 0:
             raise RuntimeError(f"{'row' if row < 0 else 'col'} must be non-negative, got{row if row < 0 else col}")
-        below = np.tri(row, col, offset if lower else offset - 1, np.bool_)
-        made = np.array((below if lower else ~below).nonzero())
-        return made.astype(np_dtype(None if dtype == "int64" else dtype, _INT64), copy=False)
+        return np.array(inside(row, col, offset).nonzero()).astype(indices_dtype(dtype), copy=False)
 
 
 _triangle("tril", True)

@@ -352,7 +352,14 @@ def _(g, self, dim, index, source, reduce, include_self, result):
 # ---------------------------------------------------------------- one_hot
 
 
-@op("one_hot(Tensor self, int num_classes=-1) -> Tensor", nondiff=True, samples=lambda make: [(make.ints(4, 3), 4)])
+def _one_hot_shape(self, num_classes):
+    if num_classes < 1:
+        raise NotImplementedError("the number of classes of one_hot depends on values, which meta tensors do not have")
+    return (*self._array.shape, num_classes), _INT64
+
+
+@op("one_hot(Tensor self, int num_classes=-1) -> Tensor", nondiff=True, shape=_one_hot_shape,
+    samples=lambda make: [(make.ints(4, 3), 4)])
 def one_hot(self, num_classes):
     """One row of zeros per element, with a one at the element's own position."""
     if self.dtype != _INT64:

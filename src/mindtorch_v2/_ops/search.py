@@ -158,23 +158,24 @@ def _look_up(edges, values, side, out_int32, sorter, name):
         for row, line, places in zip(rows, wanted, made, strict=True):
             places[...] = row.searchsorted(line, side)
         made = made.reshape(values.shape)
-    return np.asarray(made).astype(np.int32 if out_int32 else _INT64, copy=False)
+    return np.asarray(made).astype(_index_dtype(out_int32), copy=False)
 
 
-def _looked_up_shape(array, out_int32):
-    return array.shape, np.dtype(np.int32) if out_int32 else _INT64
+def _index_dtype(out_int32):
+    return np.dtype(np.int32) if out_int32 else _INT64
 
 
 @op("searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, "
     "str? side=None, Tensor? sorter=None) -> Tensor", nondiff=True,
-    shape=lambda sorted_sequence, self, out_int32, *_: _looked_up_shape(self._array, out_int32))
+    shape=lambda sorted_sequence, self, out_int32, *_: (self._array.shape, _index_dtype(out_int32)))
 def searchsorted(sorted_sequence, self, out_int32, right, side, sorter):
     return _look_up(sorted_sequence, self, _side(right, side, "torch.searchsorted"), out_int32, sorter,
                     "torch.searchsorted")
 
 
 @op("searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, "
-    "str? side=None, Tensor? sorter=None) -> Tensor", nondiff=True, samples=lambda make: [(make(4), 0.5)])
+    "str? side=None, Tensor? sorter=None) -> Tensor", nondiff=True, samples=lambda make: [(make(4), 0.5)],
+    shape=lambda sorted_sequence, self, out_int32, *_: ((), _index_dtype(out_int32)))
 def searchsorted_number(sorted_sequence, self, out_int32, right, side, sorter):
     if sorted_sequence.ndim != 1:
         raise RuntimeError("torch.searchsorted(): input value can be a scalar only when boundary tensor dimension is "
@@ -189,7 +190,7 @@ def _check_boundaries(boundaries):
 
 
 @op("bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
-    nondiff=True, shape=lambda self, boundaries, out_int32, right: _looked_up_shape(self._array, out_int32),
+    nondiff=True, shape=lambda self, boundaries, out_int32, right: (self._array.shape, _index_dtype(out_int32)),
     samples=lambda make: [(make(3, 4), make(5))])
 def bucketize(self, boundaries, out_int32, right):
     _check_boundaries(boundaries)
@@ -197,7 +198,8 @@ def bucketize(self, boundaries, out_int32, right):
 
 
 @op("bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
-    nondiff=True, samples=lambda make: [(0.5, make(5))])
+    nondiff=True, samples=lambda make: [(0.5, make(5))],
+    shape=lambda self, boundaries, out_int32, right: ((), _index_dtype(out_int32)))
 def bucketize_number(self, boundaries, out_int32, right):
     _check_boundaries(boundaries)
     return _look_up(boundaries, np.asarray(self), "right" if right else "left", out_int32, None, "torch.bucketize")

@@ -4,17 +4,59 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first, normal_dim, np_dtype
+from ._half import in_float32
+from ._rows import row_sums
+
+# Rows are taken in blocks of about this many elements, which stay in the cache from one pass to the next.
+_BLOCK = 1 << 18
 
 
-@op("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", shape=like_first, node="SoftmaxBackward0")
+def _need_float(name, array):
+    if array.dtype.kind in "iub":
+        raise NotImplementedError(f'"{name}_lastdim_kernel_impl" not implemented for '
+                                  f"'{dt.from_numpy(array.dtype).scalar_name}'")
+
+
+def _by_rows(kernel, out, *arrays):
+    """Run a kernel on blocks of rows; it writes to the rows of `out`."""
+    width = out.shape[-1]
+    rows = [a.reshape(-1, width) for a in arrays]
+    target = out.reshape(-1, width)
+    step = max(_BLOCK // width, 1)
+    if len(target) <= step:
+        kernel(target, *rows)
+    else:
+        for start in range(0, len(target), step):
+            kernel(target[start:start + step], *[r[start:start + step] for r in rows])
+    return out
+
+
+def _over_last(dim, *arrays):
+    """Whether a reduction over `dim` goes along contiguous rows."""
+    return dim == arrays[0].ndim - 1 and all(a.flags.c_contiguous for a in arrays) and arrays[0].size > 0
+
+
+def _softmax_rows(out, rows):
+    np.subtract(rows, np.maximum.reduce(rows, 1, None, None, True), out)
+    np.exp(out, out)
+    np.multiply(out, np.reciprocal(row_sums(out)), out)
+
+
+@op("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", shape=like_first, node="SoftmaxBackward0",
+    samples=lambda make: [(make(3, 4), 1, False), (make(3, 4), 0, False)])
+@in_float32
 def softmax_kernel(self, dim, half_to_float):
     dim = normal_dim(dim, self.ndim)
+    _need_float("softmax", self)
+    if _over_last(dim, self):
+        return _by_rows(_softmax_rows, np.empty(self.shape, self.dtype), self)
     if not self.size:
         return self.copy()
     axis = dim if self.ndim else None
-    made = np.subtract(self, np.maximum.reduce(self, axis, None, None, True))
+    made = np.asarray(np.subtract(self, np.maximum.reduce(self, axis, None, None, True)))
     np.exp(made, made)
     return np.divide(made, np.add.reduce(made, axis, None, None, True), made)
 
@@ -22,11 +64,21 @@ def softmax_kernel(self, dim, half_to_float):
 softmax_kernel.vjp(self=lambda g, result, dim, self_dtype: aten._softmax_backward_data(g, result, dim, self_dtype))
 
 
+def _softmax_backward_rows(out, grads, outputs):
+    np.multiply(grads, outputs, out)
+    total = row_sums(out)
+    np.subtract(grads, total, out)
+    np.multiply(out, outputs, out)
+
+
 @op("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-    shape=like_first)
+    shape=like_first, samples=lambda make: [(make(3, 4), make(3, 4), 1, dt.float64)])
+@in_float32
 def softmax_backward_data(grad_output, output, dim, input_dtype):
     dim = normal_dim(dim, output.ndim)
-    made = grad_output * output
+    if _over_last(dim, output, grad_output):
+        return _by_rows(_softmax_backward_rows, np.empty(output.shape, output.dtype), grad_output, output)
+    made = np.asarray(grad_output * output)
     total = np.add.reduce(made, dim if output.ndim else None, None, None, True)
     return np.subtract(made, output * total, made)
 
@@ -40,25 +92,44 @@ softmax_backward_data.vjp(
     output=lambda g, grad_output, output, dim: _softmax_double(g, grad_output, output, dim))
 
 
-@op("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", shape=like_first, node="LogSoftmaxBackward0")
+def _log_softmax_rows(out, rows):
+    np.subtract(rows, np.maximum.reduce(rows, 1, None, None, True), out)
+    np.subtract(out, np.log(row_sums(np.exp(out))), out)
+
+
+@op("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", shape=like_first, node="LogSoftmaxBackward0",
+    samples=lambda make: [(make(3, 4), 1, False), (make(3, 4), 0, False)])
+@in_float32
 def log_softmax_kernel(self, dim, half_to_float):
     dim = normal_dim(dim, self.ndim)
+    _need_float("log_softmax", self)
+    if _over_last(dim, self):
+        return _by_rows(_log_softmax_rows, np.empty(self.shape, self.dtype), self)
     if not self.size:
         return self.copy()
     axis = dim if self.ndim else None
-    made = np.subtract(self, np.maximum.reduce(self, axis, None, None, True))
+    made = np.asarray(np.subtract(self, np.maximum.reduce(self, axis, None, None, True)))
     return np.subtract(made, np.log(np.add.reduce(np.exp(made), axis, None, None, True)), made)
 
 
 log_softmax_kernel.vjp(self=lambda g, result, dim, self_dtype: aten._log_softmax_backward_data(g, result, dim, self_dtype))
 
 
+def _log_softmax_backward_rows(out, grads, outputs):
+    np.exp(outputs, out)
+    np.multiply(out, row_sums(grads), out)
+    np.subtract(grads, out, out)
+
+
 @op("_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-    shape=like_first)
+    shape=like_first, samples=lambda make: [(make(3, 4), make(3, 4), 1, dt.float64)])
+@in_float32
 def log_softmax_backward_data(grad_output, output, dim, input_dtype):
     dim = normal_dim(dim, output.ndim)
-    made = np.exp(output)
-    made *= np.add.reduce(grad_output, dim if output.ndim else None, None, None, True)
+    if _over_last(dim, output, grad_output):
+        return _by_rows(_log_softmax_backward_rows, np.empty(output.shape, output.dtype), grad_output, output)
+    made = np.asarray(np.exp(output))
+    np.multiply(made, np.add.reduce(grad_output, dim if output.ndim else None, None, None, True), made)
     return np.subtract(grad_output, made, made)
 
 
@@ -68,11 +139,15 @@ log_softmax_backward_data.vjp(
 
 
 def _softmax_input(self, dtype):
-    """The input in the dtype asked for; integers become floats."""
+    """The input in the dtype asked for."""
     return self if dtype is None or np_dtype(dtype) == self._array.dtype else aten.to(self, dtype=dtype)
 
 
+def _softmax_samples(make):
+    return [(make(3, 4), 1), (make(2, 3, 4), 1)]
+
+
 composite("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-          lambda self, dim, dtype: aten._softmax(_softmax_input(self, dtype), dim, False))
+          lambda self, dim, dtype: aten._softmax(_softmax_input(self, dtype), dim, False), samples=_softmax_samples)
 composite("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-          lambda self, dim, dtype: aten._log_softmax(_softmax_input(self, dtype), dim, False))
+          lambda self, dim, dtype: aten._log_softmax(_softmax_input(self, dtype), dim, False), samples=_softmax_samples)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from .._core import dtype as dt
+from .._core.threads import threads
 from .._dispatch.registry import aten, composite, op
 from . import _special_math as special_math
 from ._common import like_first
@@ -78,7 +79,10 @@ atan2 = op("atan2(Tensor self, Tensor other) -> Tensor", np.arctan2, promote="fl
 @atan2.vjp
 def _(g, self, other, needs):
     square = self * self + other * other
-    inverse = square.reciprocal().masked_fill_(square == 0, 0.0)
+    inverse = square.reciprocal()
+    # With history, the reciprocal is needed as it was.
+    fill = aten.masked_fill if threads.state.grad_enabled else aten.masked_fill_
+    inverse = fill(inverse, square == 0, 0.0)
     return (g * other * inverse if needs[0] else None), (g * -self * inverse if needs[1] else None)
 
 

@@ -65,7 +65,7 @@ _view = view.call
 
 
 @op("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", nondiff=True,
-    samples=lambda make: [(make(3, 4), dt.int64), (make(3, 4), dt.int32)])
+    samples=lambda make: [(make.ints(5, 3, 4), dt.float64), (make.ints(5, 3, 4), dt.int32)])
 def view_dtype(self, dtype):
     wanted = dtype.np
     if wanted.itemsize != self.itemsize:
@@ -140,7 +140,7 @@ def flatten(self, start_dim, end_dim):
         return _reshaped(self, (1,))  # what is left is a tensor without dims
     if start == end:
         return self
-    return _reshaped(self, (*shape[:start], math.prod(shape[start:end + 1]), *shape[end + 1:]))
+    return _reshaped(self, shape[:start] + (math.prod(shape[start:end + 1]),) + shape[end + 1:])
 
 
 @composite("unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)",
@@ -267,14 +267,14 @@ composite("moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> 
 
 @op("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", samples=lambda make: [(make(3, 4), 1), (make(3, 4), -1)])
 def unsqueeze(self, dim):
-    ndim = self.ndim
-    if not -ndim - 1 <= dim <= ndim:
-        normal_dim(dim, ndim + 1)
+    shape = self.shape
+    ndim = len(shape)
     if dim < 0:
         dim += ndim + 1
-    shape = self.shape
+    if not 0 <= dim <= ndim:
+        normal_dim(dim if dim > ndim else dim - ndim - 1, ndim + 1)
     if self.flags.c_contiguous:
-        return self.reshape((*shape[:dim], 1, *shape[dim:]))
+        return self.reshape((1,) + shape if dim == 0 else shape[:dim] + (1,) + shape[dim:])
     # The stride of a dim of size one is never taken; torch has that of the dim it stands before.
     strides = self.strides
     step = shape[dim] * strides[dim] if dim < ndim else self.itemsize
@@ -334,7 +334,9 @@ def unsqueeze_to(g, shape, dims):
 
 @lru_cache(maxsize=4096)
 def _expansion(shape, strides, size):
-    """(shape, byte strides) of an array expanded to a size."""
+    """(shape, byte strides) of an array expanded to a size; None if that is the shape it has."""
+    if shape == size:
+        return None
     lead = len(size) - len(shape)
     wanted, steps = list(size), [0] * len(size)
     for i, (have, step) in enumerate(zip(shape, strides, strict=True)):
@@ -355,14 +357,14 @@ def _expansion(shape, strides, size):
 @op("expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)",
     samples=lambda make: [(make(3, 1), (3, 4)), (make(4), (2, 3, -1))])
 def expand(self, size, implicit):
-    shape = self.shape
-    if size == shape:
-        return self.view()
-    if len(size) < len(shape):
-        raise RuntimeError(f"expand(torch.{dt.from_numpy(self.dtype).scalar_name}Tensor{{{list(shape)}}}, "
+    if len(size) < self.ndim:
+        raise RuntimeError(f"expand(torch.{dt.from_numpy(self.dtype).scalar_name}Tensor{{{list(self.shape)}}}, "
                            f"size={list(size)}): the number of sizes provided ({len(size)}) must be greater or equal "
-                           f"to the number of dimensions in the tensor ({len(shape)})")
-    made = restride(self, *_expansion(shape, self.strides, tuple(size)))
+                           f"to the number of dimensions in the tensor ({self.ndim})")
+    plan = _expansion(self.shape, self.strides, size if size.__class__ is tuple else tuple(size))
+    if plan is None:
+        return self.view()
+    made = restride(self, plan[0], plan[1])
     # Several elements are one place in memory, so that writing to them has no meaning.
     made.setflags(False)
     return made

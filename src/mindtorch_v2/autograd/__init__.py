@@ -19,12 +19,14 @@ from . import (
     function,
     functional,
     grad_mode,
-    gradcheck as _gradcheck_module,
     graph,
     profiler,
     profiler_legacy,
     profiler_util,
     variable,
+)
+from . import (
+    gradcheck as _gradcheck_module,
 )
 from .gradcheck import gradcheck, gradgradcheck
 from .profiler import kineto_available

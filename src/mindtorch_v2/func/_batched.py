@@ -10,26 +10,15 @@ import threading
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-import numpy as np
-
 from .._core.keys import AUTOGRAD, BATCHED, META, PYTHON
+from .._core.outline import CannotBatch, without_first_dim
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten
 
 
 def data_dependent(what: str) -> NoReturn:
-    raise RuntimeError(f"vmap: It looks like you're calling {what} on a Tensor. We don't support vmap over calling {what} on a "
+    raise CannotBatch(f"vmap: It looks like you're calling {what} on a Tensor. We don't support vmap over calling {what} on a "
                        "Tensor, please try to rewrite what you're doing with other operations.")
-
-
-class _Outline(np.ndarray):
-    """Shape, strides and dtype of one sample. Whoever wants its elements has not heard of batched tensors: an error."""
-
-    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise RuntimeError("vmap: this function reads the elements of a tensor directly, which vmap cannot batch")
-
-    __array_ufunc__ = __array_function__ = __getitem__ = __setitem__ = __bool__ = __float__ = __int__ = _refuse
-    item = tolist = astype = copy = reshape = transpose = tobytes = fill = ravel = swapaxes = squeeze = _refuse
 
 
 class BatchedTensor(Tensor):
@@ -37,11 +26,7 @@ class BatchedTensor(Tensor):
 
     @property
     def _array(self) -> Any:  # type: ignore[override]
-        array = self._value._array
-        if array.shape[0]:
-            return np.ndarray.__getitem__(array, 0).view(_Outline) if array.ndim > 1 else _scalar_outline(array.dtype)
-        sample = np.lib.stride_tricks.as_strided(np.empty(1, array.dtype), array.shape[1:], array.strides[1:])
-        return sample.view(_Outline)
+        return without_first_dim(self._value._array)
 
     @property
     def _keys(self) -> int:  # type: ignore[override]
@@ -85,16 +70,6 @@ class BatchedTensor(Tensor):
 
     def __deepcopy__(self, memo: Any) -> Tensor:
         return aten.clone(self)
-
-
-_outlines: dict[Any, Any] = {}
-
-
-def _scalar_outline(dtype: np.dtype) -> Any:
-    made = _outlines.get(dtype)
-    if made is None:
-        made = _outlines[dtype] = np.empty((), dtype).view(_Outline)
-    return made
 
 
 def batched(value: Tensor, level: int) -> BatchedTensor:

@@ -37,12 +37,11 @@ def _dims(op: OpSpec, args: list[Any], ndim: int) -> list[Any]:
 
 @rule("prod", "cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "_softmax", "_log_softmax", "glu",
       "sort", "topk", "kthvalue", "mode", "transpose", "select", "slice", "split_with_sizes", "split", "unsafe_split",
-      "unsafe_split_with_sizes", "unbind", "diagonal", "unfold", "index_select", "index_fill", "flip", "roll", "index_add",
-      "index_copy", "renorm", "median", "nanmedian", "max", "min", "argmax", "argmin", "aminmax", "argsort",
+      "unsafe_split_with_sizes", "unbind", "diagonal", "unfold", "index_select", "index_fill", "flip", "roll", "renorm", "median", "nanmedian", "max", "min", "argmax", "argmin", "aminmax", "argsort",
       "squeeze", "_fft_r2c", "_fft_c2c", "_fft_c2r")
 def along_dim(op: OpSpec, args: list[Any], level: Level) -> Any:
     value = only_first(args, level)
-    if value is None:
+    if value is None or op.composite and not op.below_autograd:
         return NotImplemented
     arguments = op.schema.arguments
     at = next((i for i, a in enumerate(arguments) if a.name in _DIM_NAMES), None)
@@ -155,6 +154,20 @@ def turned(op: OpSpec, args: list[Any], level: Level) -> Any:
 def unsqueezed(op: OpSpec, args: list[Any], level: Level) -> Any:
     value = value_at(args[0], level.number)
     return aten.unsqueeze(value, shifted(args[1], value._array.ndim))
+
+
+@rule("squeeze_", "unsqueeze_", "t_", "transpose_")
+def in_place_shape(op: OpSpec, args: list[Any], level: Level) -> Any:
+    """The tensor stays the same object and gets another shape."""
+    args[0]._value = getattr(aten, op.schema.name[:-1])(*args)._value
+    return args[0]
+
+
+@rule("as_strided")
+def restrided(op: OpSpec, args: list[Any], level: Level) -> Any:
+    """Each sample has memory of its own for this."""
+    value = value_at(args[0], level.number)
+    return aten.stack([call(op, [aten.clone(aten.select(value, 0, i)), *args[1:]]) for i in range(level.size)])
 
 
 @rule("detach")

@@ -95,7 +95,9 @@ def convolution(op: OpSpec, args: list[Any], level: Level) -> Any:
     value = value_at(data, level.number)
     kernels = value_at(weight, level.number)
     size = level.size
-    if kernels is None:
+    if value is None and kernels is None:
+        made = spread(call(op, [data, weight, None, *options]), size)
+    elif kernels is None:
         made = _unfolded(call(op, [_folded(value), weight, None, *options]), size)
     else:
         # Each sample has its own kernels: one grouped convolution, the samples side by side in the channels.
@@ -161,3 +163,19 @@ def elementwise_loss(op: OpSpec, args: list[Any], level: Level) -> Any:
         return losses
     logical = batched(losses, level.number)
     return _value(aten.mean(logical) if args[at] == 1 else aten.sum(logical), level)
+
+
+@rule("nll_loss_forward")
+def nll_loss(op: OpSpec, args: list[Any], level: Level) -> Any:
+    data, target, weight, reduction, ignore_index = args
+    if weight is not None:
+        return NotImplemented
+    counted = aten.ne(target, ignore_index)
+    chosen = aten.unsqueeze(aten.mul(target, counted), -1)
+    picked = aten.squeeze(aten.gather(data, -1, chosen), -1)
+    losses = aten.where(counted, aten.neg(picked), aten.zeros_like(picked))
+    total = aten.to(aten.sum(counted) * bool(reduction), data.dtype)
+    if reduction:
+        losses = aten.sum(losses)
+        losses = aten.div(losses, total) if reduction == 1 else losses
+    return _value(losses, level), _value(total, level)

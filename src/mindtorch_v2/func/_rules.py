@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._core.outline import CannotBatch
 from .._core.rng import default_generator
 from .._core.tensor import Tensor
+from .._core.threads import threads
 from .._dispatch import interception, namespace
 from .._dispatch.registry import OpSpec, aten
-from ._batched import BatchedTensor, Level, batched, data_dependent, find_level, level_of, samples, value_at
+from ._batched import BatchedTensor, Level, batched, data_dependent, find_level, level_of, samples, spread, value_at
 
 Rule = Callable[[OpSpec, list[Any], Level], Any]
 # By the op's name; a rule may return NotImplemented, and the op runs sample by sample.
@@ -52,7 +54,12 @@ def run_batched(op: OpSpec, args: tuple[Any, ...]) -> Any:
         if result is not NotImplemented:
             return args[0] if op.schema.mutates else _wrapped(result, level.number)
     if op.composite and not op.below_autograd:
-        return op.kernel(*args)
+        if op.schema.mutates:
+            return op.kernel(*args)
+        try:
+            return op.kernel(*args)
+        except CannotBatch:  # it reads elements, or writes samples into something that has none
+            pass
     return by_sample(op, list(args), level)
 
 
@@ -69,7 +76,7 @@ def _check_written(op: OpSpec, args: tuple[Any, ...], level: Level) -> None:
         if "!" in argument.type_text or argument is op.schema.arguments[0]:
             written = value if type(value) in (list, tuple) else [value]
             if any(isinstance(t, Tensor) and value_at(t, level.number) is None for t in written):
-                raise RuntimeError(f"vmap: {op.name}(self, *extra_args) is not possible because there exists a Tensor in "
+                raise CannotBatch(f"vmap: {op.name}(self, *extra_args) is not possible because there exists a Tensor in "
                                    "extra_args that has more elements than `self`. This happened due to a tensor being vmapped "
                                    "over in extra_args and not in `self`. Please try to use out-of-place operators instead.")
             return
@@ -83,8 +90,8 @@ def by_sample(op: OpSpec, args: list[Any], level: Level) -> Any:
     if not level.size:
         raise NotImplementedError(f"vmap: {op.name} over a dimension of size 0")
     results = [call(op, each) for each in samples(args, level)]
-    if op.schema.mutates:
-        return args[0]
+    if op.schema.mutates or not returned:
+        return args[0] if returned else None
     return _stacked(results, level.number)
 
 
@@ -115,9 +122,16 @@ class Randomness(interception.Mode):
                 refuse_random()
             if level.randomness == "different":
                 return _wrapped(self._drawn(op, args), level.number)
-        if op.composite and not op.below_autograd and op.schema.name not in RULES:
+        if not op.composite or op.below_autograd:
+            return interception.proceed(op, args)
+        if level_of(args) < 0:
             return interception.run_composed(self, op, args)
-        return interception.proceed(op, args)
+        modes = threads.state.modes
+        modes.append(self)
+        try:
+            return run_batched(op, args)
+        finally:
+            modes.remove(self)
 
     def _drawn(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
         """Numbers of their own for each sample, from an op that sees nothing batched."""
@@ -160,7 +174,7 @@ def _run_random(op: OpSpec, args: list[Any], level: Level) -> Any:
 
 # Ops without promotion that still work element by element.
 _POINTWISE = frozenset("""
-relu threshold gelu silu mish softplus log_sigmoid_forward hardtanh hardsigmoid hardshrink softshrink leaky_relu hardswish
+relu threshold gelu silu mish softplus hardtanh hardsigmoid hardshrink softshrink leaky_relu hardswish
 elu celu _prelu_kernel isnan isinf isposinf isneginf masked_fill signbit heaviside frexp clamp clamp_min clamp_max copy_
 clone zero_ fill_ empty_like zeros_like ones_like full_like complex polar _to_copy view_as_real view_as_complex copy fill alias
 tanh_backward sigmoid_backward threshold_backward real imag
@@ -186,15 +200,17 @@ def pointwise(op: OpSpec, args: list[Any], level: Level) -> Any:
         # A 0-d sample takes part in promotion as a number does, which its batch would not.
         if any(value_at(t, level.number) is not None and not t._array.ndim for t in tensors):
             return NotImplemented
-    if op.schema.name in ("fill_", "fill") and len(args) > 1 and isinstance(args[1], BatchedTensor):
+    if op.schema.name.startswith(("fill", "masked_fill")) and isinstance(args[-1], BatchedTensor):
         return NotImplemented
-    return call(op, [_aligned(a, ndim, level) for a in args])
+    return call(op, [_aligned(a, ndim, level, op.promote is None) for a in args])
 
 
-def _aligned(value: Any, ndim: int, level: Level) -> Any:
+def _aligned(value: Any, ndim: int, level: Level, same_shape: bool) -> Any:
+    """A tensor's samples with as many dims as the others'; kernels that do not promote may want equal shapes."""
     held = value_at(value, level.number)
     if held is None:
-        return value
+        wide = same_shape and isinstance(value, Tensor) and value._array.ndim == ndim
+        return spread(value, level.size) if wide else value
     shape = held._array.shape
     missing = ndim + 1 - len(shape)
     return held if missing <= 0 else aten.reshape(held, (shape[0], *(1,) * missing, *shape[1:]))

@@ -5,14 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import partial
-from threading import get_ident
+from threading import get_ident, get_native_id
 from typing import Any
 
-from .._core import storage
+import numpy as np
 
-WIDTH = 4  # time, bytes (negative: freed), address, operating-system thread id
+from .._core import storage
+from .._core.storage import MemoryWatcher, owner_of
+
+WIDTH = 3  # time, bytes (negative: freed), address
 TOUCH_WIDTH = 4  # start of the op, address, bytes, op id and position of the argument
 MOST_ARGUMENTS = 64
+
+Extend = Callable[[tuple[int, ...]], None]
 
 
 class MemoryLog:
@@ -20,57 +25,86 @@ class MemoryLog:
 
     def __init__(self, all_threads: bool, clock: Callable[[], int], unheard: bool = False) -> None:
         """`unheard`: somebody listens to every call of a builtin, so call them in a way that is not heard."""
-        self.rows: list[int] = []
+        # By operating-system thread id.
+        self.rows: dict[int, list[int]] = {}
         self._everybody = all_threads
-        self._extend: Callable[[tuple[int, ...]], None] = partial(self.rows.extend) if unheard else self.rows.extend
         self._clock = partial(clock) if unheard else clock
-        self._ident = partial(get_ident) if unheard else get_ident
-        self._hooks: tuple[storage.MemoryHook, storage.MemoryHook] | None = None
+        self._unheard = unheard
+        self._watcher: MemoryWatcher | None = None
 
     def start(self) -> None:
         """Listen, on behalf of the calling thread."""
         if self._everybody:
-            self._hooks = _every_thread(self._extend, self._clock)
+            self._watcher = _every_thread(self._extend_of_caller, self._clock)
         else:
-            self._hooks = _one_thread(self._extend, self._clock, self._ident)
-        storage.watch_memory(*self._hooks)
+            quietly = partial if self._unheard else _same
+            self._watcher = _one_thread(self._extend_of_caller(), self._clock, quietly(get_ident), quietly(id))
+        storage.watch_memory(self._watcher)
 
     def stop(self) -> None:
         """Listen no more."""
-        if self._hooks is not None:
-            storage.unwatch_memory(self._hooks[0])
-            self._hooks = None
+        if self._watcher is not None:
+            storage.unwatch_memory(self._watcher)
+            self._watcher = None
+
+    def _extend_of_caller(self) -> Extend:
+        extend = self.rows.setdefault(get_native_id(), []).extend
+        return partial(extend) if self._unheard else extend
 
 
-Hooks = tuple[storage.MemoryHook, storage.MemoryHook]
+def _same(function: Any) -> Any:
+    return function
 
 
 def _one_thread(
-    extend: Callable[[tuple[int, ...]], None], clock: Callable[[], int], ident: Callable[[], int]
-) -> Hooks:
-    mine, native = get_ident(), threading.get_native_id()
+    extend: Extend, clock: Callable[[], int], ident: Callable[[], int], address: Callable[[Any], int]
+) -> MemoryWatcher:
+    """What other threads do is not taken down. Most arrays own their memory: those cost no further call."""
+    mine = get_ident()
 
-    def on_alloc(nbytes: int, address: int, device: str) -> None:
+    def on_alloc(array: np.ndarray, when: int) -> None:
         if ident() == mine:
-            extend((clock(), nbytes, address, native))
+            if array.base is not None:
+                array = owner_of(array)
+            extend((when or clock(), array.nbytes, address(array)))
 
-    def on_free(nbytes: int, address: int, device: str) -> None:
-        if ident() == mine:
-            extend((clock(), -nbytes, address, native))
+    def tensor_freed(tensor: Any) -> None:
+        if tensor._storage is None and ident() == mine:
+            array = tensor._array
+            if array.base is not None:
+                array = owner_of(array)
+            extend((clock(), -array.nbytes, address(array)))
 
-    return on_alloc, on_free
+    def storage_freed(storage: Any) -> None:
+        if not storage.external and ident() == mine:
+            extend((clock(), -storage.owner.nbytes, address(storage.owner)))
+
+    return MemoryWatcher(on_alloc, tensor_freed, storage_freed)
 
 
-def _every_thread(extend: Callable[[tuple[int, ...]], None], clock: Callable[[], int]) -> Hooks:
-    native_id = threading.get_native_id
+def _every_thread(extend_of_caller: Callable[[], Extend], clock: Callable[[], int]) -> MemoryWatcher:
+    class Own(threading.local):
+        """`own.extend` is that of the calling thread's rows."""
 
-    def on_alloc(nbytes: int, address: int, device: str) -> None:
-        extend((clock(), nbytes, address, native_id()))
+        def __init__(self) -> None:
+            self.extend = extend_of_caller()
 
-    def on_free(nbytes: int, address: int, device: str) -> None:
-        extend((clock(), -nbytes, address, native_id()))
+    own = Own()
 
-    return on_alloc, on_free
+    def on_alloc(array: np.ndarray, when: int) -> None:
+        array = owner_of(array)
+        own.extend((when or clock(), array.nbytes, id(array)))
+
+    def tensor_freed(tensor: Any) -> None:
+        if tensor._storage is None:
+            array = owner_of(tensor._array)
+            own.extend((clock(), -array.nbytes, id(array)))
+
+    def storage_freed(storage: Any) -> None:
+        if not storage.external:
+            own.extend((clock(), -storage.owner.nbytes, id(storage.owner)))
+
+    return MemoryWatcher(on_alloc, tensor_freed, storage_freed)
 
 
 def noting_storages(detail: Callable[..., None], rows: list[int]) -> Callable[..., None]:
@@ -83,7 +117,7 @@ def noting_storages(detail: Callable[..., None], rows: list[int]) -> Callable[..
             for one in value if isinstance(value, list | tuple) else (value,):
                 array = getattr(one, "_array", None)
                 if array is not None:
-                    owner = storage.owner_of(array)
+                    owner = owner_of(array)
                     rows.extend((start, id(owner), owner.nbytes, place + position))
 
     return detail_and_note

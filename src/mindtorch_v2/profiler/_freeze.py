@@ -41,7 +41,7 @@ def freeze(recorder: Recorder, *, release: bool = False, **meta: Any) -> EventSt
         columns["flops"] = tables.flops(columns["op"], columns["shapes"])
     threads = [ThreadInfo(tap.ident, tap.name) for tap in recorder.taps]
     if recorder.memory is not None:
-        columns.update(_memory_columns(recorder.memory.rows[:], threads))
+        columns.update(_memory_columns(recorder.memory.rows, threads))
     store = EventStore.freeze(
         columns,
         names=list(tables.names),
@@ -270,17 +270,18 @@ def _forward_threads(columns: Columns) -> Any:
     return forward_tid
 
 
-def _memory_columns(rows: list[int], threads: list[ThreadInfo]) -> Columns:
-    table = np.fromiter(rows, np.int64, len(rows)).reshape(-1, _alloc.WIDTH)
+def _memory_columns(rows: dict[int, list[int]], threads: list[ThreadInfo]) -> Columns:
+    """Allocations and frees of all threads, by operating-system thread id."""
     known = {thread.ident: number for number, thread in enumerate(threads)}
-    idents, which = np.unique(table[:, 3], return_inverse=True)
-    for ident in idents.tolist():
+    tables = {ident: np.fromiter(own[:], np.int64).reshape(-1, _alloc.WIDTH) for ident, own in list(rows.items())}
+    for ident in tables:
         if ident not in known:  # a thread that allocated and ran no op
             known[ident] = len(threads)
             threads.append(ThreadInfo(ident, f"thread {ident}"))
-    numbers = np.array([known[ident] for ident in idents.tolist()] or [0], np.int64)
+    table = np.concatenate([*tables.values(), np.empty((0, _alloc.WIDTH), np.int64)])
+    numbers = np.array([known[ident] for ident in tables], np.int64)
     return {"mem_time": table[:, 0], "mem_bytes": table[:, 1], "mem_addr": table[:, 2],
-            "mem_tid": numbers[which] if len(table) else np.empty(0, np.int64)}
+            "mem_tid": np.repeat(numbers, [len(own) for own in tables.values()])}
 
 
 def _inherit(store: EventStore, column: str) -> None:

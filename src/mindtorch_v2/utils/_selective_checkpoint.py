@@ -11,7 +11,7 @@ from .._dispatch.interception import TorchDispatchMode
 
 
 class CheckpointPolicy(enum.Enum):
-    """What is to happen to the result of an op. "Prefer" leaves the choice to other systems, of which there are none here."""
+    """What is to happen to the result of an op; "prefer" leaves the choice to other systems: there are none."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -86,7 +86,7 @@ class _Remembering(TorchDispatchMode):
 
 def create_selective_checkpoint_contexts(policy_fn_or_list: Any,
                                          allow_cache_entry_mutation: bool = False) -> tuple[Any, Any]:
-    """The pair of contexts for `checkpoint(context_fn=...)` that keeps the results of the ops that a policy (or list) names."""
+    """The contexts for `checkpoint(context_fn=...)` that keep the results of the ops that a policy (or list) names."""
     if isinstance(policy_fn_or_list, list):
         listed = policy_fn_or_list
 

@@ -136,9 +136,9 @@ class CheckpointFunction(Function):
     @staticmethod
     def backward(ctx: Any, *args: Any) -> Any:
         if running.tasks[-1].targets is not None:
-            raise RuntimeError("When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an "
-                               "`inputs` parameter to .backward(). To resolve this error, you can either set "
-                               "use_reentrant=False, or call .backward() without passing the `inputs` argument.")
+            raise RuntimeError("When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or "
+                               "passing an `inputs` parameter to .backward(). To resolve this error, you can either "
+                               "set use_reentrant=False, or call .backward() without passing the `inputs` argument.")
         inputs = list(ctx.arguments)
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             inputs[place] = tensor
@@ -185,10 +185,11 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentra
                           **kwargs: Any) -> Any:
     """A sequence of functions in `segments` checkpointed parts; the last part runs as it is."""
     if use_reentrant is None:
-        warnings.warn("torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. "
-                      "In version 2.9 we will raise an exception if use_reentrant is not passed. use_reentrant=False is "
-                      "recommended, but if you need to preserve the current default behavior, you can pass "
-                      "use_reentrant=True. Refer to docs for more details on the differences between the two variants.",
+        warnings.warn("torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed "
+                      "explicitly. In version 2.9 we will raise an exception if use_reentrant is not passed. "
+                      "use_reentrant=False is recommended, but if you need to preserve the current default behavior, "
+                      "you can pass use_reentrant=True. Refer to docs for more details on the differences between the "
+                      "two variants.",
                       stacklevel=2)
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
@@ -258,9 +259,9 @@ class _Frame:
             self._recompute(task)
         found = self.recomputed[task]
         if holder not in found:
-            raise CheckpointError("torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked "
-                                  "once. If you are calling ctx.saved_tensors in backward, make sure to do so only once. "
-                                  "Otherwise please open an issue with details on your use case.")
+            raise CheckpointError("torch.utils.checkpoint: Unpack is being triggered for a tensor that was already "
+                                  "unpacked once. If you are calling ctx.saved_tensors in backward, make sure to do so "
+                                  "only once. Otherwise please open an issue with details on your use case.")
         tensor = found[holder]
         if task == -1:
             del self.recomputed[task]
@@ -274,8 +275,8 @@ class _Frame:
             index = len(described)
             described.append(self.describe(tensor))
             if index >= len(self.holders):
-                raise CheckpointError("torch.utils.checkpoint: trying to save more tensors during recomputation than during "
-                                      f"the original forward pass.{_TIP}")
+                raise CheckpointError("torch.utils.checkpoint: trying to save more tensors during recomputation than "
+                                      f"during the original forward pass.{_TIP}")
             kept: Tensor = tensor.detach()  # type: ignore[attr-defined]
             holder = self.holders[index]()
             if holder is not None:
@@ -293,17 +294,17 @@ class _Frame:
         if len(described) != len(self.described):
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
-                f"recomputation.\nNumber of tensors saved during forward: {len(self.described)}\nNumber of tensors saved during "
-                f"recomputation: {len(described)}.{_TIP}")
+                f"recomputation.\nNumber of tensors saved during forward: {len(self.described)}\nNumber of tensors "
+                f"saved during recomputation: {len(described)}.{_TIP}")
         differing = [f"tensor at position {i}:\nsaved metadata: {a}\nrecomputed metadata: {b}\n"
                      for i, (a, b) in enumerate(zip(self.described, described, strict=True)) if a != b]
         if differing:
-            raise CheckpointError("torch.utils.checkpoint: Recomputed values for the following tensors have different metadata "
-                                  "than during the forward pass.\n" + "".join(differing) + _TIP)
+            raise CheckpointError("torch.utils.checkpoint: Recomputed values for the following tensors have different "
+                                  "metadata than during the forward pass.\n" + "".join(differing) + _TIP)
 
 
-_TIP = ("\n\nTip: the function has to do the same when it is called again: look for random numbers outside of torch, state that "
-        "changes, and branches on either.")
+_TIP = ("\n\nTip: the function has to do the same when it is called again: look for random numbers outside of torch, "
+        "state that changes, and branches on either.")
 
 
 def _without_reentrancy(function: Callable[..., Any], preserve: bool, context_fn: Callable[[], Contexts],

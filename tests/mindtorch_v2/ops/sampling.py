@@ -119,16 +119,13 @@ class Case:
             args = (_writable(args[0]), *args[1:])
         return (call or self.spec)(*args, **kwargs)
 
-    def scalar(self, make: Make, weights: list[np.ndarray] | list[Tensor], first_only: bool) -> Tensor | None:
-        """A weighted sum of the result, as a function of the leaves; None if nothing in it has a gradient."""
-        outputs = differentiable(self.run(make), first_only)
-        if not outputs:
-            return None
-        total = None
-        for output, weight in zip(outputs, weights, strict=False):
-            weight = weight if isinstance(weight, Tensor) else torch.tensor(weight)
-            part = (output * weight).sum()
-            total = part if total is None else total + part
+    def scalar(self, make: Make, weights: list[np.ndarray] | list[Tensor], count: int | None) -> Tensor:
+        """A weighted sum of the result's first `count` tensors, as a function of the leaves."""
+        parts = [(output * (weight if isinstance(weight, Tensor) else torch.tensor(weight))).sum()
+                 for output, weight in zip(differentiable(self.run(make), count), weights, strict=True)]
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
         return total
 
 
@@ -138,10 +135,10 @@ def _writable(value: Any) -> Any:
     return [t.clone() for t in value] if isinstance(value, list | tuple) else value
 
 
-def differentiable(result: Any, first_only: bool) -> list[Tensor]:
-    """The real tensors of a result that a gradient may be asked of; complex ones as their two parts."""
+def differentiable(result: Any, count: int | None) -> list[Tensor]:
+    """The real ones of a result's first `count` tensors; complex ones as their two parts."""
     found: list[Tensor] = []
-    for tensor in tensors_in(result)[:1 if first_only else None]:
+    for tensor in tensors_in(result)[:count]:
         if tensor.is_complex():
             found += [torch.real(tensor), torch.imag(tensor)]
         elif tensor.is_floating_point():
@@ -159,14 +156,10 @@ def directions_for(values: list[np.ndarray], seed: int = 99) -> list[np.ndarray]
     return [random.uniform(-1, 1, value.shape) for value in values]
 
 
-def moved(values: list[np.ndarray], at: int, direction: np.ndarray, step: float) -> list[np.ndarray]:
-    """The values with one of them moved along a direction."""
-    return [value + step * direction if i == at else value for i, value in enumerate(values)]
-
-
-def slope(function: Callable[[list[np.ndarray]], float], values: list[np.ndarray], at: int, direction: np.ndarray,
+def slope(function: Callable[[list[np.ndarray]], float], values: list[np.ndarray], directions: list[np.ndarray],
           step: float) -> float:
-    """The derivative along a direction in one of the values, by central differences."""
-    ahead = function(moved(values, at, direction, step))
-    behind = function(moved(values, at, direction, -step))
-    return (ahead - behind) / (2 * step)
+    """The derivative along a direction, by central differences."""
+    def at(distance: float) -> float:
+        return function([value + distance * way for value, way in zip(values, directions, strict=True)])
+
+    return (at(step) - at(-step)) / (2 * step)

@@ -7,7 +7,9 @@ a new case is a new key with the value null.
 from __future__ import annotations
 
 import json
+import re
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ def spread(*shape: int, step: int = 7, start: int = 1) -> np.ndarray:
     return (((np.arange(count) * step + start) % (count + (count % step == 0))) / 8 + 0.125).reshape(shape)
 
 
+@cache
 def inputs() -> dict[str, np.ndarray]:
     """The names that expressions use."""
     return {
@@ -42,8 +45,10 @@ def inputs() -> dict[str, np.ndarray]:
     }
 
 
-def names(torch: Any, make: Any, grad: bool) -> dict[str, Any]:
-    made = {name: make(np.array(array)) for name, array in inputs().items()}
+def names(torch: Any, make: Any, expression: str, grad: bool) -> dict[str, Any]:
+    """A namespace with fresh tensors for the names of an expression."""
+    used = set(re.findall(r"\w+", expression))
+    made = {name: make(array.copy()) for name, array in inputs().items() if name in used}
     if grad:
         for tensor in made.values():
             if tensor.is_floating_point() or tensor.is_complex():
@@ -65,12 +70,12 @@ def described(torch: Any, value: Any) -> Any:
 
 def answer(torch: Any, make: Any, section: str, expression: str) -> Any:
     """What a package answers to one expression: its result, what it changed, the gradients, or the error."""
-    space = names(torch, make, section.startswith("gradient") or section == "error")
+    space = names(torch, make, expression, section.startswith("gradient") or section == "error")
     try:
         if section.startswith("assignment"):
             exec(expression, space)
             return {name: described(torch, space[name]) for name in ("a", "b", "n", "z", "m")
-                    if not np.array_equal(space[name].numpy(), inputs()[name])}
+                    if name in space and not np.array_equal(space[name].numpy(), inputs()[name])}
         result = eval(expression, space)
         if not section.startswith("gradient"):
             return described(torch, result)

@@ -189,7 +189,7 @@ class _ConvTransposeNd(_ConvNd):
             return _single(self.output_padding)
         without_batch = num_spatial_dims + 1
         batched = num_spatial_dims + 2
-        sizes = list(output_size)
+        sizes = output_size
         if len(sizes) in (without_batch, batched) and len(sizes) == input.dim():
             sizes = sizes[len(sizes) - num_spatial_dims:]
         if len(sizes) != num_spatial_dims:

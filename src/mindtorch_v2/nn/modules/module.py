@@ -149,9 +149,10 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
                 warnings.warn(f"{kind} forward hook with ``always_call=True`` raised an exception that was silenced as "
                               f"another error was raised in forward: {error}", stacklevel=2)
 
-    def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Compile calls of this module. Nothing is compiled here: raises."""
-        raise NotImplementedError("nn.Module.compile(): modules always run eagerly")
+    def compile(self, *, backend: Any = "inductor", **options: Any) -> None:
+        """Compile calls of this module. Compiled code computes the same; there is no compiler, so it runs as it is."""
+        if not isinstance(backend, str):
+            raise NotImplementedError("nn.Module.compile(backend=<callable>): there are no graphs to hand over")
 
     # ------------------------------------------------------------------ modes and gradients
 

@@ -1,0 +1,50 @@
+"""torch._utils: helpers that public code imports although they are private."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import Any, NoReturn
+
+from ._core.tensor import Tensor
+from ._dispatch.registry import aten
+from ._serialization.rebuild import rebuild_parameter as _rebuild_parameter
+from ._serialization.rebuild import rebuild_tensor as _rebuild_tensor
+from ._serialization.rebuild import rebuild_tensor_v2 as _rebuild_tensor_v2
+
+__all__ = ["ExceptionWrapper", "_flatten_dense_tensors", "_rebuild_parameter", "_rebuild_tensor", "_rebuild_tensor_v2",
+           "_unflatten_dense_tensors"]
+
+
+class ExceptionWrapper:
+    """An exception with its traceback as text, to be raised again in another thread or process."""
+
+    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        kind, value, trace = sys.exc_info() if exc_info is None else exc_info
+        self.exc_type = kind
+        self.exc_msg = "".join(traceback.format_exception(kind, value, trace))
+        self.where = where
+
+    def reraise(self) -> NoReturn:
+        """Raise it here, with a message that says where it came from."""
+        message = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        try:
+            exception = self.exc_type(message)
+        except Exception:  # an exception whose constructor takes more than a message
+            raise RuntimeError(message) from None
+        raise exception
+
+
+def _flatten_dense_tensors(tensors: Any) -> Tensor:
+    """The elements of all tensors in one."""
+    return aten.cat([aten.reshape(t, (-1,)) for t in tensors])  # type: ignore[no-any-return]
+
+
+def _unflatten_dense_tensors(flat: Tensor, tensors: Any) -> tuple[Tensor, ...]:
+    """The parts of a flat tensor, shaped like `tensors`."""
+    parts, start = [], 0
+    for tensor in tensors:
+        count = tensor.numel()
+        parts.append(aten.reshape(aten.narrow(flat, 0, start, count), tuple(tensor.shape)))
+        start += count
+    return tuple(parts)

@@ -1,0 +1,68 @@
+"""torch.distributed, as it is before any process group exists: scripts ask whether to use it, and do not."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+__all__ = ["ReduceOp", "all_gather", "all_reduce", "barrier", "broadcast", "destroy_process_group", "get_backend", "get_rank",
+           "get_world_size", "init_process_group", "is_available", "is_gloo_available", "is_initialized", "is_mpi_available",
+           "is_nccl_available", "is_torchelastic_launched", "is_ucc_available"]
+
+
+class ReduceOp:
+    """How values of several processes become one."""
+
+    SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR = range(8)
+
+
+def is_available() -> bool:
+    """Whether the module exists: it does, for scripts that ask."""
+    return True
+
+
+def is_initialized() -> bool:
+    """Whether there is a process group: never."""
+    return False
+
+
+def is_gloo_available() -> bool:
+    """Whether the Gloo backend exists."""
+    return False
+
+
+def is_nccl_available() -> bool:
+    """Whether the NCCL backend exists."""
+    return False
+
+
+def is_mpi_available() -> bool:
+    """Whether the MPI backend exists."""
+    return False
+
+
+def is_ucc_available() -> bool:
+    """Whether the UCC backend exists."""
+    return False
+
+
+def is_torchelastic_launched() -> bool:
+    """Whether a launcher of several processes started this one."""
+    return False
+
+
+def init_process_group(backend: str | None = None, *args: Any, **kwargs: Any) -> NoReturn:
+    """Join a process group: not supported."""
+    raise NotImplementedError(f"torch.distributed.init_process_group(backend={backend!r}): there are no communication backends")
+
+
+def _no_group(*args: Any, **kwargs: Any) -> NoReturn:
+    raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
+
+
+def destroy_process_group(group: Any = None) -> None:
+    """Leave a process group: there is none to leave."""
+    raise AssertionError("Process group cannot be None")
+
+
+all_gather = all_reduce = barrier = broadcast = get_backend = _no_group
+get_rank = get_world_size = _no_group

@@ -1,0 +1,7 @@
+"""torch.utils.dlpack: memory shared with other libraries."""
+
+from __future__ import annotations
+
+from .._ops.dlpack import from_dlpack, to_dlpack
+
+__all__ = ["from_dlpack", "to_dlpack"]
