@@ -132,11 +132,11 @@ _node_types: dict[str, type] = {}
 
 
 def node_type_of(name: str, base: type) -> type:
-    """The class of the nodes with a name. Hand-written nodes of torch's carry a namespace in their names."""
+    """The class of the nodes with a name. A name with a namespace is the node's full name; its class has the last part."""
     made = _node_types.get(name)
     if made is None:
-        title = None if re.search(r"Backward\d+$", name) else f"torch::autograd::{name}"
-        made = _node_types[name] = type(name, (base,), {"__slots__": (), "title": title})
+        title = name if "::" in name else None
+        made = _node_types[name] = type(name.rpartition("::")[2], (base,), {"__slots__": (), "title": title})
     return made
 
 

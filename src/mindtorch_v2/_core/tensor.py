@@ -107,7 +107,9 @@ class Tensor:
     def stride(self, dim: int | None = None) -> Any:
         array = self._array
         item = array.itemsize
-        strides = tuple(s // item for s in array.strides)
+        # NumPy gives arrays without elements whatever strides; torch gives them those of a fresh tensor.
+        given = array.strides if array.size else contiguous_strides(array.shape, item)
+        strides = tuple(s // item for s in given)
         return strides if dim is None else strides[dim]
 
     def storage_offset(self) -> int:

@@ -45,7 +45,7 @@ def _signature(op: OpSpec, extras: list[str]) -> tuple[str, list[str]]:
             positional.append("*_values")
             keyword.append(f"{name}=None")
             binding.append(f"if {name} is None: {name} = "
-                           "_values[0] if len(_values) == 1 and isinstance(_values[0], (tuple, list)) else _values")
+                           "_values if len(_values) != 1 or _values[0].__class__ is int else spread(_values)")
             continue
         aliased = (name == "dim" and "axis" not in names) or (name == "keepdim" and "keepdims" not in names)
         loose = loose or (argument.default is not REQUIRED and not argument.keyword_only)

@@ -23,9 +23,9 @@ from .._core.tensor import Tensor, allocated, make_meta, make_tensor, make_view,
 from .._core.threads import threads
 from . import namespace, observer, registry
 from .codegen import entry_source
-from .errors import check_tensor_arguments, translate
+from .errors import broadcast_mismatch, check_tensor_arguments, translate
 from .overloads import packet_function
-from .promotion import as_number, is_number, promote
+from .promotion import as_number, computation_dtype, is_number, promote
 from .registry import OpSpec, aten
 from .schema import REQUIRED
 
@@ -204,12 +204,28 @@ def _execute_meta(op: OpSpec, args: tuple[Any, ...]) -> Any:
         for view in result if isinstance(result, tuple) else (result,):
             view._keys = META
         return result
-    if op.shape is None:
+    if op.shape is not None:
+        made = op.shape(*args)
+    elif op.promote is not None:
+        made = _pointwise_shape(op, args)
+    else:
         raise NotImplementedError(f"{op.name} has no shape rule, which meta tensors need")
-    made = op.shape(*args)
     single = not isinstance(made, list)
     tensors = [make_meta(tuple(shape), np_dtype) for shape, np_dtype in ([made] if single else made)]
     return tensors[0] if single else result_type_of(op)(*tensors)
+
+
+def _pointwise_shape(op: OpSpec, args: tuple[Any, ...]) -> tuple[tuple[int, ...], np.dtype]:
+    """The shape rule of every op that promotes its operands: they broadcast."""
+    shapes = [a._array.shape for a in args if isinstance(a, Tensor)]
+    mismatch = broadcast_mismatch(shapes)
+    if mismatch is not None:
+        raise RuntimeError(mismatch)
+    operands = tuple(as_number(a) for argument, a in zip(op.schema.arguments, args, strict=True)
+                     if argument.name in op.promoted and a is not None)
+    assert op.promote is not None
+    wanted = dt.bool_ if op.promote == "compare" else computation_dtype(op.promote, operands)
+    return np.broadcast_shapes(*shapes), wanted.np
 
 
 def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
@@ -279,6 +295,11 @@ def _stand_in(_op: OpSpec, _id: int, _kernel: Any) -> FunctionType:
     return FunctionType(entry.__code__, _space, _op.schema.name, None, entry.__closure__)
 
 
+def spread(values: tuple[Any, ...]) -> Any:
+    """`x.view((2, 8))` and `x.view(2, 8)` mean the same: the sizes of a call with one argument."""
+    return values[0] if isinstance(values[0], tuple | list) else values
+
+
 def missing(op: OpSpec, name: str) -> None:
     raise TypeError(f'{op.schema.name}() missing 1 required positional arguments: "{name}"')
 
@@ -288,6 +309,7 @@ _space.update(
     threads=threads, clock=observer.clock, allocation=allocation, allocated=allocated, storage_of=storage_of,
     make_view=make_view, make_tensor=make_tensor, promote=promote, keys_of=keys_of, run_kernel=_run_kernel,
     recover=recover, run_out=run_out, write_result=write_result, missing=missing, REQUIRED=REQUIRED,
+    spread=spread,
 )
 
 

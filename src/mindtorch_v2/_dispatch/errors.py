@@ -54,9 +54,15 @@ def broadcast_mismatch(shapes: list[tuple[int, ...]]) -> str | None:
     return None
 
 
+def deliberate(error: Exception) -> Exception:
+    """`raise deliberate(ValueError(...))`: torch raises that very type, so it is not NumPy's complaint to translate."""
+    error.__dict__["deliberate"] = True
+    return error
+
+
 def translate(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Exception:
     """The exception torch raises where a kernel failed with `error`; the same one where it is torch's already."""
-    if op.composite or isinstance(error, RuntimeError | IndexError | NotImplementedError) \
+    if op.composite or "deliberate" in error.__dict__ or isinstance(error, RuntimeError | IndexError | NotImplementedError) \
             and not isinstance(error, np.exceptions.AxisError):
         return error
     if isinstance(error, np.exceptions.AxisError):

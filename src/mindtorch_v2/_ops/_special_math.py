@@ -196,7 +196,8 @@ def lgamma(x: np.ndarray) -> np.ndarray:
         # Γ(x) Γ(1 - x) = π / sin(πx); the sine of what is left over beyond whole numbers is exact where it matters.
         rest = np.where(low, x - np.round(x), 0.25)
         direct = (x > 0) & low
-        small = np.where(direct, _lgamma_positive(np.where(direct, x, 1.0) + 1) - np.log(np.where(direct, x, 1.0)), made)
+        at = np.where(direct, x, 1.0)
+        small = np.where(direct, _lgamma_positive(at + 1) - np.log(at), made)
         reflected = np.log(math.pi / np.abs(np.sin(math.pi * rest))) - made
         made = np.where(direct, small, np.where(low, reflected, made))
         made = np.where((x <= 0) & (x == np.floor(x)), np.inf, made)
@@ -360,7 +361,8 @@ def i0e(x: np.ndarray) -> np.ndarray:
     size = np.abs(x)
     small = np.minimum(size, 8.0)
     large = np.maximum(size, 8.0)
-    return np.where(size <= 8, chebyshev(_I0_SMALL, small / 4 - 1), chebyshev(_I0_LARGE, 16 / large - 1) / np.sqrt(large))
+    return np.where(size <= 8, chebyshev(_I0_SMALL, small / 4 - 1),
+                    chebyshev(_I0_LARGE, 16 / large - 1) / np.sqrt(large))
 
 
 def i1e(x: np.ndarray) -> np.ndarray:

@@ -16,7 +16,8 @@ def _count(self, dims):
 
 
 op("count_nonzero(Tensor self, int? dim=None) -> Tensor",
-   lambda self, dim: _count(self, None if dim is None or not self.ndim else normal_dims((dim,), self.ndim)), nondiff=True,
+   lambda self, dim: _count(self, None if dim is None or not self.ndim else normal_dims((dim,), self.ndim)),
+   nondiff=True,
    shape=lambda self, dim: (reduced_shape(self._array.shape, None if dim is None else (dim,), False), _INT64),
    samples=lambda make: [(make.ints(3, 3, 4),), (make.ints(3, 3, 4), 1)])
 op("count_nonzero.dim_IntList(Tensor self, int[1] dim) -> Tensor",
@@ -88,7 +89,8 @@ def _check_histogram(self, weight):
     if self.dtype not in (np.float32, np.float64):
         raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{dt.from_numpy(self.dtype).scalar_name}'")
     if weight is not None and weight.shape != self.shape:
-        raise RuntimeError("torch.histogram: if weight tensor is provided it should have the same shape as the input tensor")
+        raise RuntimeError("torch.histogram: if weight tensor is provided it should have the same shape as the input "
+                           "tensor")
 
 
 @op("histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) "
@@ -107,7 +109,7 @@ def histogram(self, bins, range, weight, density):
 
 @op("histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) "
     "-> (Tensor hist, Tensor bin_edges)", shape=_histogram_shapes,
-    samples=lambda make: [(make(12).detach(), (make.ints(2, 4).cumsum(0) + make.ints(3, 4).cumsum(0)).to(make().dtype))])
+    samples=lambda make: [(make(12).detach(), (make(4) / 4).cumsum(0).detach())])
 def histogram_edges(self, bins, weight, density):
     _check_histogram(self, weight)
     if bins.dtype != self.dtype:

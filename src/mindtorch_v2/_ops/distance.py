@@ -81,7 +81,8 @@ def _cdist_shape(x1, x2, p, compute_mode):
     return (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-2]), x1._array.dtype
 
 
-@op("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", shape=_cdist_shape, node="CdistBackward0",
+@op("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", shape=_cdist_shape,
+    node="CdistBackward0",
     samples=lambda make: [(make(3, 4), make(2, 4), 2.0, None), (make(2, 3, 4), make(2, 4), 1.5, None),
                           (make(3, 4), make(2, 4), math.inf, None)])
 def cdist_forward(x1, x2, p, compute_mode):

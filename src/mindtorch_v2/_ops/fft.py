@@ -26,7 +26,8 @@ def _complex(dtype):
 
 
 def _one_and_two(make):
-    return [(aten.complex(make(3, 4), make(3, 4)), (1,), NONE, True), (aten.complex(make(3, 4), make(3, 4)), (0, 1), ROOT, False)]
+    return [(aten.complex(make(3, 4), make(3, 4)), (1,), NONE, True),
+            (aten.complex(make(3, 4), make(3, 4)), (0, 1), ROOT, False)]
 
 
 @op("_fft_c2c(Tensor self, int[] dim, int normalization, bool forward) -> Tensor", node="FftC2CBackward0",
@@ -46,7 +47,8 @@ def _half(shape, dim):
 @op("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", node="FftR2CBackward0",
     shape=lambda self, dim, normalization, onesided: (_half(self._array.shape, dim) if onesided else self._array.shape,
                                                       _complex(self._array.dtype)),
-    samples=lambda make: [(make(3, 4), (1,), NONE, True), (make(3, 5), (0, 1), WHOLE, True), (make(3, 4), (1,), ROOT, False)])
+    samples=lambda make: [(make(3, 4), (1,), NONE, True), (make(3, 5), (0, 1), WHOLE, True),
+                          (make(3, 4), (1,), ROOT, False)])
 def fft_r2c(self, dim, normalization, onesided):
     made = np.fft.rfftn(self, axes=dim) if onesided else np.fft.fftn(self, axes=dim)
     return _scaled(made, dim, normalization, self.shape).astype(_complex(self.dtype), copy=False)
@@ -140,7 +142,7 @@ def _check_size(n, name):
 
 
 def _one_dim(name, forward, onesided=False, real=False, conjugate=False):
-    """A transform along one dim: complex, of real input (onesided), or to real output (real); Hermitian if conjugated."""
+    """A transform along one dim: complex, of real input (onesided), to real output (real, Hermitian if conjugated)."""
     def body(self, n, dim, norm):
         dim = normal_dim(dim, self._array.ndim)
         scale = _normalization(norm, forward)
@@ -185,7 +187,8 @@ def _dims_and_sizes(self, s, dim):
     if len(set(dims)) != len(dims):
         raise RuntimeError("FFT dims must be unique")
     if s is not None and len(s) != len(dims):
-        raise RuntimeError(f"When given, dim and shape arguments must have the same length, but got {len(dims)} and {len(s)}")
+        raise RuntimeError("When given, dim and shape arguments must have the same length, but got "
+                           f"{len(dims)} and {len(s)}")
     sizes = [self._array.shape[d] for d in dims] if s is None else \
         [self._array.shape[d] if n == -1 else n for d, n in zip(dims, s, strict=True)]
     return dims, sizes
@@ -240,9 +243,10 @@ def _real_sample(make):
     return [(make(3, 4),), (make(3, 4), (4, 3))]
 
 
-for _name, _body, _samples in (("fft", _complex_dims(True), _real_sample), ("ifft", _complex_dims(False), _real_sample),
-                               ("rfft", _real_dims(True), _real_sample), ("irfft", _to_real_dims(False), _complex_sample),
-                               ("hfft", _to_real_dims(True), _complex_sample), ("ihfft", _real_dims(False), _real_sample)):
+for _name, _body, _samples in (
+        ("fft", _complex_dims(True), _real_sample), ("ifft", _complex_dims(False), _real_sample),
+        ("rfft", _real_dims(True), _real_sample), ("irfft", _to_real_dims(False), _complex_sample),
+        ("hfft", _to_real_dims(True), _complex_sample), ("ihfft", _real_dims(False), _real_sample)):
     composite(f"fft_{_name}2(Tensor self, int[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", _body,
               samples=_samples)
     composite(f"fft_{_name}n(Tensor self, int[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", _body,

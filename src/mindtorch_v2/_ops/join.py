@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._core.size import Size
-from .._dispatch.errors import broadcast_mismatch
+from .._dispatch.errors import broadcast_mismatch, deliberate
 from .._dispatch.promotion import rank
 from .._dispatch.registry import aten, composite, op
 from ._common import normal_dim
@@ -61,7 +61,7 @@ def _cat_shape(tensors, dim):
     samples=lambda make: [([make(3, 4), make(2, 4)],), ([make(3, 4), make(3, 1)], 1)])
 def cat(tensors, dim):
     if not tensors:
-        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+        raise deliberate(ValueError("torch.cat(): expected a non-empty list of Tensors"))
     arrays = tensors
     kind = tensors[0].dtype
     for array in tensors:

@@ -32,10 +32,11 @@ def check_matrices(array, name, square=False, argument="A"):
 
 
 _FAILURES = {
-    "inv": "The diagonal element {n} is zero, the inversion could not be completed because the input matrix is singular.",
+    "inv": "The diagonal element {n} is zero, the inversion could not be completed because the input matrix is "
+           "singular.",
     "solve": "The solver failed because the input matrix is singular.",
-    "cholesky": "The factorization could not be completed because the input is not positive-definite (the leading minor "
-                "of order {n} is not positive-definite).",
+    "cholesky": "The factorization could not be completed because the input is not positive-definite (the leading "
+                "minor of order {n} is not positive-definite).",
     "lu_factor": "U[{n},{n}] is zero and using it on lu_solve would result in a division by zero. If you still want to "
                  "perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)",
 }
@@ -76,8 +77,9 @@ def _lu_shapes(A, pivot=True, check_errors=False):
     return [(shape, A._array.dtype), ((*shape[:-2], min(shape[-2:])), _INT32), (shape[:-2], _INT32)]
 
 
-@op("linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)",
-    shape=_lu_shapes, samples=lambda make: [(make(3, 3),), (make(2, 4, 3),), (make(3, 4),)])
+@op("linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) "
+    "-> (Tensor LU, Tensor pivots, Tensor info)", shape=_lu_shapes,
+    samples=lambda make: [(make(3, 3),), (make(2, 4, 3),), (make(3, 4),)])
 def linalg_lu_factor_ex(A, pivot, check_errors):
     check_matrices(A, "torch.linalg.lu_factor_ex")
     made = la.lu_factor(A, pivot)
@@ -297,25 +299,30 @@ def _is_vector(a, b):
 
 def _solve_shapes(A, B, left, check_errors):
     a, b = A._array, B._array
-    shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-1]), b.shape[-1]) if _is_vector(a, b) else _solved_shape(A, B)[0]
+    if _is_vector(a, b):
+        shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-1]), b.shape[-1])
+    else:
+        shape = _solved_shape(A, B)[0]
     lu, pivots, info = _lu_shapes(A)
     return [(shape, b.dtype), lu, pivots, info]
 
 
 @op("_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) "
     "-> (Tensor result, Tensor LU, Tensor pivots, Tensor info)", shape=_solve_shapes, node="LinalgSolveExBackward0",
-    samples=lambda make: [(regular(make), make(3, 2)), (regular(make), make(3)), (regular(make), make(2, 3), {"left": False}),
-                          (regular(make, 2), make(2, 3, 1))])
+    samples=lambda make: [(regular(make), make(3, 2)), (regular(make), make(3)),
+                          (regular(make), make(2, 3), {"left": False}), (regular(make, 2), make(2, 3, 1))])
 def linalg_solve_kernel(A, B, left, check_errors):
     check_matrices(A, "linalg.solve", square=True)
     if A.dtype != B.dtype:
+        first, second = (dt.from_numpy(array.dtype).scalar_name for array in (A, B))
         raise RuntimeError("linalg.solve: Expected A and B to have the same dtype, but found A of type "
-                           f"{dt.from_numpy(A.dtype).scalar_name} and B of type {dt.from_numpy(B.dtype).scalar_name} instead")
+                           f"{first} and B of type {second} instead")
     vector = _is_vector(A, B)
     rows = B[..., None] if vector else B
     if not vector and rows.shape[-2 if left else -1] != A.shape[-1]:
-        raise RuntimeError(f"linalg.solve: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
-                           f"({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})")
+        raise RuntimeError("linalg.solve: Incompatible shapes of A and B for the equation "
+                           f"{'AX = B' if left else 'XA = B'} ({A.shape[-2]}x{A.shape[-1]} and "
+                           f"{B.shape[-2]}x{B.shape[-1]})")
     lu, pivots, info = la.lu_factor(A)
     made = _from_left(lambda b, flag: la.lu_solve(lu, pivots, b, flag), rows, left or vector, False)
     return made[..., 0] if vector else made, lu, pivots, info
@@ -335,7 +342,8 @@ def _(g, A, B, left, result0, result1, result2, needs):
     return grad_a, aten.squeeze(grad_b, -1) if vector else grad_b
 
 
-@composite("linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
+@composite("linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) "
+           "-> (Tensor result, Tensor info)",
            samples=lambda make: [(regular(make), make(3, 2))])
 def linalg_solve_ex(A, B, left, check_errors):
     made = aten._linalg_solve_ex(A, B, left=left, check_errors=check_errors)
@@ -411,7 +419,8 @@ def _det_grad(g, A, result0, result1, result2):
     # A zero on U's diagonal is moved by the least there is, so that nothing is divided by 0.
     least = float(np.finfo(A._array.dtype).eps)
     moved = aten.where(aten.diagonal(result1, 0, -2, -1) == 0, least, 0.0)
-    return aten.linalg_lu_solve(result1 + aten.to(aten.diag_embed(moved), dtype=result1.dtype), result2, wanted, adjoint=True)
+    factors = result1 + aten.to(aten.diag_embed(moved), dtype=result1.dtype)
+    return aten.linalg_lu_solve(factors, result2, wanted, adjoint=True)
 
 
 linalg_det_kernel.vjp(A=_det_grad)

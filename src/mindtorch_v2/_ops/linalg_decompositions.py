@@ -67,8 +67,8 @@ def linalg_cholesky(self, upper):
     return made[0]
 
 
-@op("cholesky(Tensor self, bool upper=False) -> Tensor", shape=lambda self, upper: (self._array.shape, self._array.dtype),
-    samples=lambda make: [(spd(make),)])
+@op("cholesky(Tensor self, bool upper=False) -> Tensor",
+    shape=lambda self, upper: (self._array.shape, self._array.dtype), samples=lambda make: [(spd(make),)])
 def cholesky(self, upper):
     made, info = _cholesky(self, upper, "cholesky")
     if info.any():
@@ -164,15 +164,17 @@ def _qr_grad(grad_q, grad_r, q, r):
     upper = aten.triu(inner, 1)
     symmetric = upper + aten.mH(upper)
     diagonal = aten.diagonal(inner, 0, -2, -1)
-    symmetric = symmetric + aten.diag_embed(aten.to(aten.real(diagonal), dtype=inner.dtype) if _is_complex(q) else diagonal)
-    made = aten.matmul(q, symmetric)
+    if _is_complex(q):
+        diagonal = aten.to(aten.real(diagonal), dtype=inner.dtype)
+    made = aten.matmul(q, symmetric + aten.diag_embed(diagonal))
     if grad_q is not None:
         made = grad_q + made
     return aten.linalg_solve_triangular(aten.mH(r), made, upper=False, left=False)
 
 
 composite("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
-          lambda self, some: aten.linalg_qr(self, "reduced" if some else "complete"), samples=lambda make: [(make(4, 3),)])
+          lambda self, some: aten.linalg_qr(self, "reduced" if some else "complete"),
+          samples=lambda make: [(make(4, 3),)])
 
 # ---------------------------------------------------------------- singular values
 
@@ -195,8 +197,8 @@ def linalg_svd_kernel(A, full_matrices, compute_uv, driver):
             return tuple(np.linalg.svd(A, full_matrices))
         return np.empty(0, A.dtype), np.linalg.svd(A, compute_uv=False), np.empty(0, A.dtype)
     except np.linalg.LinAlgError:
-        raise la.LinAlgError("linalg.svd: The algorithm failed to converge because the input matrix is ill-conditioned or "
-                             "has too many repeated singular values.") from None
+        raise la.LinAlgError("linalg.svd: The algorithm failed to converge because the input matrix is ill-conditioned "
+                             "or has too many repeated singular values.") from None
 
 
 @linalg_svd_kernel.vjp
@@ -255,8 +257,8 @@ def _svd_grad(grad_u, grad_s, grad_vh, u, s, vh):
 
 def _driver(driver):
     if driver is not None:
-        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER "
-                           "backend.")
+        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
+                           "cuSOLVER backend.")
 
 
 @composite("linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
@@ -304,8 +306,8 @@ def linalg_eigh_kernel(A, UPLO, compute_v):
             return tuple(np.linalg.eigh(A, UPLO.upper()))
         return np.linalg.eigvalsh(A, UPLO.upper()), np.empty(0, A.dtype)
     except np.linalg.LinAlgError:
-        raise la.LinAlgError("linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned or "
-                             "has too many repeated eigenvalues.") from None
+        raise la.LinAlgError("linalg.eigh: The algorithm failed to converge because the input matrix is "
+                             "ill-conditioned or has too many repeated eigenvalues.") from None
 
 
 @linalg_eigh_kernel.vjp
@@ -436,10 +438,12 @@ def _declare_pinv(overload, arguments, tolerances, samples):
 
 
 _declare_pinv(".atol_rtol_float", "*, float? atol=None, float? rtol=None, bool hermitian=False",
-              lambda atol, rtol: (atol, rtol), lambda make: [(make(4, 3),), (make(3, 4),), (spd(make), {"hermitian": True})])
+              lambda atol, rtol: (atol, rtol),
+              lambda make: [(make(4, 3),), (make(3, 4),), (spd(make), {"hermitian": True})])
 _declare_pinv(".atol_rtol_tensor", "*, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False",
               lambda atol, rtol: (atol, rtol), lambda make: [])
-_declare_pinv("", "float rcond, bool hermitian=False", lambda rcond, _: (None, rcond), lambda make: [(make(4, 3), 1e-10)])
+_declare_pinv("", "float rcond, bool hermitian=False", lambda rcond, _: (None, rcond),
+              lambda make: [(make(4, 3), 1e-10)])
 
 composite("pinverse(Tensor self, float rcond=1e-15) -> Tensor", lambda self, rcond: aten.linalg_pinv(self, rcond),
           samples=lambda make: [(make(4, 3),)])
@@ -465,7 +469,8 @@ def linalg_lstsq(self, b, rcond, driver):
     rows = b[..., None] if vector else b
     *batch, m, n = self.shape
     if rows.shape[-2] != m:
-        raise RuntimeError(f"torch.linalg.lstsq: input.size(-2) should match other.size(-2), got {m} and {rows.shape[-2]}")
+        raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-2), got "
+                           f"{m} and {rows.shape[-2]}")
     limit = float(np.finfo(self.dtype).eps) * max(m, n) if rcond is None else rcond
     inverse = _pinv(self, 0.0, limit, False)
     solution = np.matmul(inverse, rows)

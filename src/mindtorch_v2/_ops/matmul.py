@@ -111,7 +111,8 @@ mm.vjp(self=lambda g, mat2, self_shape, self_strides: mm_self_grad(g, mat2, self
 
 @op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", inplace=True,
     shape=lambda self, mat1, mat2, beta, alpha: _mm_shape(mat1, mat2),
-    samples=lambda make: [(make(2), make(3, 4), make(4, 2)), (make(3, 2), make(3, 4), make(4, 2), {"beta": 0.5, "alpha": 2})],
+    samples=lambda make: [(make(2), make(3, 4), make(4, 2)),
+                          (make(3, 2), make(3, 4), make(4, 2), {"beta": 0.5, "alpha": 2})],
     flops=lambda self, mat1, mat2, *_: 2 * mat1[0] * mat1[1] * mat2[1])
 def addmm(self, mat1, mat2, beta, alpha):
     if beta == 1 and alpha == 1 and mat1.dtype is _FLOAT32 and mat2.dtype is _FLOAT32 and self.dtype is _FLOAT32 \
@@ -123,8 +124,8 @@ def addmm(self, mat1, mat2, beta, alpha):
             pass
     _check_mm(mat1, mat2, "addmm")
     if self.dtype != mat1.dtype:
-        raise RuntimeError(f"self and mat2 must have the same dtype, but got {dt.from_numpy(self.dtype).scalar_name} and "
-                           f"{dt.from_numpy(mat2.dtype).scalar_name}")
+        raise RuntimeError("self and mat2 must have the same dtype, but got "
+                           f"{dt.from_numpy(self.dtype).scalar_name} and {dt.from_numpy(mat2.dtype).scalar_name}")
     return _plus(self, product(mat1, mat2), beta, alpha)
 
 
@@ -314,9 +315,9 @@ composite("ger(Tensor self, Tensor vec2) -> Tensor", lambda self, vec2: aten.out
 
 
 @composite("matmul(Tensor self, Tensor other) -> Tensor",
-           samples=lambda make: [(make(3, 4), make(4, 2)), (make(4), make(4)), (make(3, 4), make(4)), (make(4), make(4, 2)),
-                                 (make(2, 3, 4), make(4, 2)), (make(2, 3, 4), make(4)), (make(3, 4), make(2, 4, 2)),
-                                 (make(4), make(2, 4, 2)), (make(2, 3, 4), make(1, 4, 2)), (make(2, 1, 3, 4), make(2, 4, 2))])
+           samples=lambda make: [(make(*a), make(*b)) for a, b in (
+               ((3, 4), (4, 2)), ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 2)), ((2, 3, 4), (4, 2)), ((2, 3, 4), (4,)),
+               ((3, 4), (2, 4, 2)), ((4,), (2, 4, 2)), ((2, 3, 4), (1, 4, 2)), ((2, 1, 3, 4), (2, 4, 2)))])
 def matmul(self, other):
     n, m = self._array.ndim, other._array.ndim
     if n == 2 and m == 2:

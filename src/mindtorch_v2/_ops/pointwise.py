@@ -163,11 +163,11 @@ div_mode.vjp(self=lambda g, other, rounding_mode: g / conj(other) if rounding_mo
              other=lambda g, self, other, rounding_mode:
              _quotient_grad(g, self, other) if rounding_mode is None else zero_grad(g))
 
-for _kind in ("Tensor", "Scalar"):
+for _kind, _samples in (("Tensor", None), ("Scalar", lambda make: [(make(3, 4), 2)])):
     composite(f"true_divide.{_kind}(Tensor self, {_kind} other) -> Tensor", lambda self, other: aten.div(self, other),
-              samples=None if _kind == "Tensor" else lambda make: [(make(3, 4), 2)])
+              samples=_samples)
     composite(f"true_divide_.{_kind}(Tensor(a!) self, {_kind} other) -> Tensor(a!)",
-              lambda self, other: aten.div_(self, other), samples=None if _kind == "Tensor" else lambda make: [(make(3, 4), 2)])
+              lambda self, other: aten.div_(self, other), samples=_samples)
 
 
 @op("floor_divide(Tensor self, Tensor other) -> Tensor", promote="same", inplace=True)

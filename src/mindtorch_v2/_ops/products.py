@@ -68,7 +68,8 @@ def _parse(equation: str, tensors: Sequence[Tensor]) -> tuple[list[list[Any]], l
         elif label in result:
             raise RuntimeError(f"einsum(): output subscript {label} appears more than once in the output")
         elif not any(label in labels for labels in given):
-            raise RuntimeError(f"einsum(): output subscript {label} does not appear in the equation for any input operand")
+            raise RuntimeError(f"einsum(): output subscript {label} does not appear in the equation for any input "
+                               "operand")
         else:
             result.append(label)
     return given, result
@@ -141,14 +142,16 @@ def _check_sizes(given: list[list[Any]], tensors: Sequence[Tensor]) -> None:
         for label, n in zip(labels, tensor._array.shape, strict=True):
             known = sizes.get(label, 1)
             if n != 1 and known not in (1, n):
-                raise RuntimeError(f"einsum(): operands do not broadcast with remapped shapes: subscript {label} has size "
-                                   f"{n} for operand {number} which does not broadcast with previously seen size {known}")
+                raise RuntimeError("einsum(): operands do not broadcast with remapped shapes: subscript "
+                                   f"{label} has size {n} for operand {number} which does not broadcast with "
+                                   f"previously seen size {known}")
             sizes[label] = max(known, n) if n else n
 
 
 @composite("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
-           samples=lambda make: [("ij,jk->ik", [make(3, 4), make(4, 2)]), ("bij,bjk->bik", [make(2, 3, 4), make(2, 4, 2)]),
-                                 ("ii->i", [make(3, 3)]), ("ij,jk,kl->il", [make(2, 3), make(3, 4), make(4, 2)]),
+           samples=lambda make: [("ij,jk->ik", [make(3, 4), make(4, 2)]), ("ii->i", [make(3, 3)]),
+                                 ("bij,bjk->bik", [make(2, 3, 4), make(2, 4, 2)]),
+                                 ("ij,jk,kl->il", [make(2, 3), make(3, 4), make(4, 2)]),
                                  ("i,j->ij", [make(3), make(4)]), ("...ij,...jk->...ik", [make(2, 3, 4), make(4, 2)]),
                                  ("ij,jk->k", [make(3, 4), make(4, 2)])])
 def einsum(equation, tensors, path):
@@ -206,7 +209,8 @@ def tensordot(self, other, dims_self, dims_other):
     if len(dims_self) != len(dims_other):
         raise RuntimeError("both dimension lists should have same length")
     if self._array.dtype != other._array.dtype:
-        raise RuntimeError(f"tensordot: both inputs should have same dtype, got {self.dtype.name} and {other.dtype.name}")
+        raise RuntimeError("tensordot: both inputs should have same dtype, got "
+                           f"{self.dtype.name} and {other.dtype.name}")
     a = [normal_dim(d, self._array.ndim) for d in dims_self]
     b = [normal_dim(d, other._array.ndim) for d in dims_other]
     for i, j in zip(a, b, strict=True):
@@ -242,14 +246,15 @@ def tensordot_function(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None =
     return aten.tensordot(a, b, first, second)
 
 
-@composite("inner(Tensor self, Tensor other) -> Tensor", samples=lambda make: [(make(3, 4), make(2, 4)), (make(4), make(4))])
+@composite("inner(Tensor self, Tensor other) -> Tensor",
+           samples=lambda make: [(make(3, 4), make(2, 4)), (make(4), make(4))])
 def inner(self, other):
     a, b = self._array, other._array
     if not a.ndim or not b.ndim:
         return aten.mul(self, other)
     if a.shape[-1] != b.shape[-1]:
-        raise RuntimeError(f"inner() the last dimension must match on both input tensors but got shapes {list(a.shape)} and "
-                           f"{list(b.shape)}")
+        raise RuntimeError("inner() the last dimension must match on both input tensors but got shapes "
+                           f"{list(a.shape)} and {list(b.shape)}")
     return aten.tensordot(self, other, (-1,), (-1,))
 
 
@@ -363,7 +368,8 @@ def _spread_out(array, dims):
 
 
 def _trilinear_shape(i1, i2, i3, expand1, expand2, expand3, sumdim):
-    whole = np.broadcast_shapes(*[_spread_out(t, dims).shape for t, dims in ((i1, expand1), (i2, expand2), (i3, expand3))])
+    whole = np.broadcast_shapes(*[_spread_out(t, dims).shape
+                                  for t, dims in ((i1, expand1), (i2, expand2), (i3, expand3))])
     return tuple(n for d, n in enumerate(whole) if d not in sumdim)
 
 
@@ -377,7 +383,8 @@ trilinear.vjp(
 
 
 @composite("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
-           samples=lambda make: [(make(2, 3), make(2, 4), make(5, 3, 4), make(5)), (make(2, 2, 3), make(2, 2, 4), make(5, 3, 4))])
+           samples=lambda make: [(make(2, 3), make(2, 4), make(5, 3, 4), make(5)),
+                                 (make(2, 2, 3), make(2, 2, 4), make(5, 3, 4))])
 def bilinear(input1, input2, weight, bias):
     a, b, w = input1._array.shape, input2._array.shape, weight._array.shape
     if len(a) != len(b):

@@ -84,7 +84,8 @@ def expand_reduced(g, shape, dim, keepdim):
     return aten.expand(unsqueezed(g, shape, dim, keepdim), shape)
 
 
-@op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", shape=lambda self, dtype: _sum_shape(self, None, False, dtype))
+@op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    shape=lambda self, dtype: _sum_shape(self, None, False, dtype))
 def sum_all(self, dtype):
     if dtype is None and self.dtype is _FLOAT32:
         return _add_reduce(self, None)
@@ -169,7 +170,8 @@ def _multiply_up(array, axes, keepdim, dtype):
     return np.multiply.reduce(array, axes, wanted, None, keepdim)
 
 
-@op("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", shape=lambda self, dtype: _sum_shape(self, None, False, dtype))
+@op("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    shape=lambda self, dtype: _sum_shape(self, None, False, dtype))
 def prod(self, dtype):
     return _multiply_up(self, None, False, dtype)
 
@@ -229,8 +231,8 @@ prod_dim.vjp(self=_prod_dim_grad)
 # ---------------------------------------------------------------- where gradients of picked elements go
 
 
-@composite("value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, int[] sizes, bool keepdim) -> Tensor",
-           samples=lambda make: [(make(3), 1, make.ints(4, 3), (3, 4), False)])
+@composite("value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, int[] sizes, bool keepdim) "
+           "-> Tensor", samples=lambda make: [(make(3), 1, make.ints(4, 3), (3, 4), False)])
 def value_selecting_reduction_backward(grad, dim, indices, sizes, keepdim):
     """The gradient of picking elements along a dim: each goes where its element came from."""
     if not keepdim and len(sizes):
@@ -319,8 +321,8 @@ def _extreme(name, reduce, find):
         axes = axes_of(dim, self.ndim)
         if not self.size:
             if axes is None:
-                raise RuntimeError(f"a{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
-                                 "reduction dim with the 'dim' argument.")
+                raise RuntimeError(f"a{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify "
+                                   "the reduction dim with the 'dim' argument.")
             for d in axes:
                 _check_not_empty("a" + name, self, d)
         return reduce(self, axes, None, None, keepdim)
@@ -351,7 +353,8 @@ def aminmax(self, dim, keepdim):
     axes = None if dim is None else normal_dims((dim,), self.ndim)
     if not self.size:
         if dim is None:
-            raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
+            raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
+                               "identity.")
         _check_not_empty("aminmax", self, dim)
     return np.minimum.reduce(self, axes, None, None, keepdim), np.maximum.reduce(self, axes, None, None, keepdim)
 

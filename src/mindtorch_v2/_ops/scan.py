@@ -36,7 +36,8 @@ def _scan_shape(self, dim, dtype):
 # ---------------------------------------------------------------- sums and products
 
 
-@op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", inplace=True, shape=_scan_shape, samples=_one_dim)
+@op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", inplace=True, shape=_scan_shape,
+    samples=_one_dim)
 def cumsum(self, dim, dtype):
     return _running(np.add, self, dim, _sum_dtype(self, dtype))
 
@@ -232,8 +233,8 @@ def trapezoid_dx(y, dx, dim):
 
 composite("trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", lambda y, x, dim: aten.trapezoid(y, x, dim=dim),
           samples=_xy)
-composite("trapz.dx(Tensor y, *, float dx=1, int dim=-1) -> Tensor", lambda y, dx, dim: aten.trapezoid(y, dx=dx, dim=dim),
-          samples=_dx)
+composite("trapz.dx(Tensor y, *, float dx=1, int dim=-1) -> Tensor",
+          lambda y, dx, dim: aten.trapezoid(y, dx=dx, dim=dim), samples=_dx)
 
 
 @composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", samples=_xy)

@@ -306,7 +306,8 @@ def _number_samples(make):
 
 
 for _name in ("quantile", "nanquantile"):
-    composite(f"{_name}(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
+    composite(f"{_name}(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') "
+              "-> Tensor",
               lambda self, q, dim, keepdim, interpolation, nan=_name == "nanquantile":
               _quantile(self, q, dim, keepdim, interpolation, nan), samples=_quantile_samples)
     composite(f"{_name}.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') "
@@ -326,11 +327,11 @@ def _checked_q(self, q):
 
 def _weights(name, t, count):
     if t._array.ndim > 1:
-        raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with {t._array.ndim} "
-                           "dimensions")
+        raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with "
+                           f"{t._array.ndim} dimensions")
     if t._array.size != count:
-        raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but got "
-                           f"{t._array.size} != {count}")
+        raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but "
+                           f"got {t._array.size} != {count}")
     return t
 
 
@@ -338,8 +339,8 @@ def _weights(name, t, count):
            samples=lambda make: [(make(3, 4),), (make(4), {"correction": 0})])
 def cov(self, correction, fweights, aweights):
     if self._array.ndim > 2:
-        raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {self._array.ndim} "
-                           "dimensions")
+        raise RuntimeError("cov(): expected input to have two or fewer dimensions but got an input with "
+                           f"{self._array.ndim} dimensions")
     rows = aten.view(self, (1, -1)) if self._array.ndim < 2 else self
     count = rows._array.shape[1]
     weight: Tensor | None = None

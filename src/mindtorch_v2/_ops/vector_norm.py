@@ -37,8 +37,8 @@ def _norm(self, order, dim, keepdim, dtype, name="linalg.vector_norm"):
     if is_narrow(wanted):
         size = size.astype(_FLOAT32)
     if not self.size and (order < 0 or math.isinf(order)) and any(self.shape[d] == 0 for d in axes):
-        raise RuntimeError(f"{name} cannot compute the {order} norm on an empty tensor because the operation does not have "
-                           "an identity")
+        raise RuntimeError(f"{name} cannot compute the {order} norm on an empty tensor because the operation does not "
+                           "have an identity")
     if math.isinf(order):
         made = (np.maximum if order > 0 else np.minimum).reduce(size, axes, None, None, keepdim)
     elif order == 0:

@@ -74,7 +74,10 @@ def _storage_dtype(kind: Any) -> dt.dtype | None:
 def read_zip(file: BinaryIO, path: str | None, map_location: MapLocation, weights_only: bool, mmap: bool,
              options: dict[str, Any]) -> Any:
     """Read a checkpoint in the present format."""
-    archive = zipfile.ZipFile(file)
+    try:
+        archive = zipfile.ZipFile(file)
+    except zipfile.BadZipFile:
+        raise RuntimeError("PytorchStreamReader failed reading zip archive: failed finding central directory") from None
     member = next((n for n in archive.namelist() if n.endswith("/data.pkl")), None)
     if member is None:
         raise RuntimeError("PytorchStreamReader failed locating file data.pkl: file not found")

@@ -15,14 +15,12 @@ from ._functional.sparse import *  # noqa: F403
 
 # Functions that are an op and nothing more.
 _OPS = {
-    "bilinear": "bilinear", "celu_": "celu_", "channel_shuffle": "channel_shuffle", "conv1d": "conv1d",
-    "conv2d": "conv2d", "conv3d": "conv3d", "conv_tbc": "conv_tbc", "conv_transpose1d": "conv_transpose1d",
-    "conv_transpose2d": "conv_transpose2d", "conv_transpose3d": "conv_transpose3d",
-    "cosine_similarity": "cosine_similarity", "elu_": "elu_", "gelu": "gelu", "hardshrink": "hardshrink",
-    "hardtanh_": "hardtanh_", "leaky_relu_": "leaky_relu_", "linear": "linear", "logsigmoid": "log_sigmoid",
+    "bilinear": "bilinear", "channel_shuffle": "channel_shuffle", "conv1d": "conv1d", "conv2d": "conv2d",
+    "conv3d": "conv3d", "conv_transpose1d": "conv_transpose1d", "conv_transpose2d": "conv_transpose2d",
+    "conv_transpose3d": "conv_transpose3d", "cosine_similarity": "cosine_similarity", "gelu": "gelu",
+    "hardshrink": "hardshrink", "linear": "linear", "logsigmoid": "log_sigmoid",
     "native_channel_shuffle": "native_channel_shuffle", "one_hot": "one_hot", "pairwise_distance": "pairwise_distance",
     "pdist": "pdist", "pixel_shuffle": "pixel_shuffle", "pixel_unshuffle": "pixel_unshuffle", "prelu": "prelu",
-    "relu_": "relu_", "rrelu_": "rrelu_", "scaled_dot_product_attention": "scaled_dot_product_attention",
-    "selu_": "selu_", "softplus": "softplus", "softshrink": "softshrink", "threshold_": "threshold_",
+    "scaled_dot_product_attention": "scaled_dot_product_attention", "softplus": "softplus", "softshrink": "softshrink",
 }
-globals().update({name: getattr(aten, op) for name, op in _OPS.items() if hasattr(aten, op)})
+globals().update({name: getattr(aten, op) for name, op in _OPS.items()})

@@ -91,11 +91,11 @@ def adagrad(params: list[Tensor], grads: list[Tensor], state_sums: list[Tensor],
     elif foreach and not has_sparse_grad:
         _foreach(params, grads, state_sums, state_steps, has_complex, **options)
     else:
-        _one_by_one(params, grads, state_sums, state_steps, **options)
+        _one_by_one(params, grads, state_sums, state_steps, differentiable, **options)
 
 
-def _one_by_one(params: list[Any], grads: list[Any], sums: list[Any], steps: list[Any], *, lr: Any, weight_decay: float,
-                lr_decay: float, eps: float, maximize: bool) -> None:
+def _one_by_one(params: list[Any], grads: list[Any], sums: list[Any], steps: list[Any], differentiable: bool, *,
+                lr: Any, weight_decay: float, lr_decay: float, eps: float, maximize: bool) -> None:
     for param, grad, total, step_t in zip(params, grads, sums, steps, strict=True):
         step_t += 1
         step = step_t.item()
@@ -111,7 +111,9 @@ def _one_by_one(params: list[Any], grads: list[Any], sums: list[Any], steps: lis
         if param.is_complex():
             param, grad, total = (t.view_as_real() for t in (param, grad, total))
         total.addcmul_(grad, grad, value=1)
-        param.addcdiv_(grad, total.sqrt().add_(eps), value=value_of(-rate))
+        deviation = total.sqrt()
+        deviation = deviation + eps if differentiable else deviation.add_(eps)
+        param.addcdiv_(grad, deviation, value=value_of(-rate))
 
 
 def _sparse_step(param: Any, grad: Any, total: Any, rate: Any, eps: float) -> None:

@@ -143,19 +143,25 @@ def _one_by_one(params: list[Any], grads: list[Any], exp_avgs: list[Any], exp_av
         mean.lerp_(grad, 1 - beta1)
         square.mul_(beta2).addcmul_(grad, grad, value=value_of(1 - beta2))
         if differentiable:
-            mean, square = mean.clone(), square.clone()
+            _differentiable_update(param, mean.clone(), square.clone(), largest, step_t, beta1, beta2, lr, eps)
+            continue
         step = step_t.item()
-        correction1 = 1 - beta1**step
-        correction2 = 1 - beta2**step
-        step_size = lr / correction1
+        step_size = lr / (1 - beta1**step)
+        root = (1 - beta2**step) ** 0.5
         if largest is not None:
-            if differentiable:
-                largest.copy_(torch.maximum(largest.clone(), square))
-                square = largest.clone()
-            else:
-                square = torch.maximum(largest, square, out=largest)
-        denominator = (square.sqrt() / correction2**0.5).add_(eps)
-        param.addcdiv_(mean, denominator, value=value_of(-step_size))
+            square = torch.maximum(largest, square, out=largest)
+        param.addcdiv_(mean, (square.sqrt() / root).add_(eps), value=value_of(-step_size))
+
+
+def _differentiable_update(param: Any, mean: Any, square: Any, largest: Any, step: Any, beta1: Any, beta2: Any, lr: Any,
+                           eps: float) -> None:
+    """The end of a step with every number a tensor, so that gradients reach the learning rate and the betas."""
+    if largest is not None:
+        largest.copy_(torch.maximum(largest.clone(), square))
+        square = largest.clone()
+    size = -(lr / (1 - beta1**step))
+    root = (1 - beta2**step).sqrt()
+    param.addcdiv_(mean, (square.sqrt() / (root * size)).add_(eps / size))
 
 
 def _foreach(params: list[Any], grads: list[Any], exp_avgs: list[Any], exp_avg_sqs: list[Any],

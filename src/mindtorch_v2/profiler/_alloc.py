@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import storage
+from .._core import storage, threads
 from .._core.storage import MemoryWatcher, owner_of
 
 WIDTH = 3  # time, bytes (negative: freed), address
@@ -31,53 +31,81 @@ class MemoryLog:
         self._clock = partial(clock) if unheard else clock
         self._unheard = unheard
         self._watcher: MemoryWatcher | None = None
+        self._begin_check: Callable[[threads.ThreadState], None] | None = None
 
     def start(self) -> None:
         """Listen, on behalf of the calling thread."""
         if self._everybody:
-            self._watcher = _every_thread(self._extend_of_caller, self._clock)
-        else:
-            quietly = partial if self._unheard else _same
-            self._watcher = _one_thread(self._extend_of_caller(), self._clock, quietly(get_ident), quietly(id))
-        storage.watch_memory(self._watcher)
+            self._listen(_every_thread(self._extend_of_caller, self._clock))
+            return
+        mine, alone = get_ident(), len(threads.states()) == 1
+        watcher = _any_thread(self._extend_of_caller(), self._clock, partial(id) if self._unheard else id)
+        checked = _only_on(mine, partial(get_ident) if self._unheard else get_ident, watcher)
+        self._listen(watcher if alone else checked)
+        if alone:
+            # Asking who calls costs as much as the rest, so it begins when a second thread has something to do here.
+            def no_longer_alone(state: threads.ThreadState) -> None:
+                self.stop()
+                self._listen(checked)
+
+            self._begin_check = no_longer_alone
+            threads.started.append(no_longer_alone)
 
     def stop(self) -> None:
         """Listen no more."""
+        if self._begin_check is not None:
+            threads.started.remove(self._begin_check)
+            self._begin_check = None
         if self._watcher is not None:
             storage.unwatch_memory(self._watcher)
             self._watcher = None
+
+    def _listen(self, watcher: MemoryWatcher) -> None:
+        self._watcher = watcher
+        storage.watch_memory(watcher)
 
     def _extend_of_caller(self) -> Extend:
         extend = self.rows.setdefault(get_native_id(), []).extend
         return partial(extend) if self._unheard else extend
 
 
-def _same(function: Any) -> Any:
-    return function
-
-
-def _one_thread(
-    extend: Extend, clock: Callable[[], int], ident: Callable[[], int], address: Callable[[Any], int]
-) -> MemoryWatcher:
-    """What other threads do is not taken down. Most arrays own their memory: those cost no further call."""
-    mine = get_ident()
+def _any_thread(extend: Extend, clock: Callable[[], int], address: Callable[[Any], int]) -> MemoryWatcher:
+    """Whoever calls, it goes into one list. Most arrays own their memory: those cost no further call."""
 
     def on_alloc(array: np.ndarray, when: int) -> None:
-        if ident() == mine:
-            if array.base is not None:
-                array = owner_of(array)
-            extend((when or clock(), array.nbytes, address(array)))
+        if array.base is not None:
+            array = owner_of(array)
+        extend((when or clock(), array.nbytes, address(array)))
 
     def tensor_freed(tensor: Any) -> None:
-        if tensor._storage is None and ident() == mine:
+        if tensor._storage is None:
             array = tensor._array
             if array.base is not None:
                 array = owner_of(array)
             extend((clock(), -array.nbytes, address(array)))
 
     def storage_freed(storage: Any) -> None:
-        if not storage.external and ident() == mine:
+        if not storage.external:
             extend((clock(), -storage.owner.nbytes, address(storage.owner)))
+
+    return MemoryWatcher(on_alloc, tensor_freed, storage_freed)
+
+
+def _only_on(thread: int, ident: Callable[[], int], watcher: MemoryWatcher) -> MemoryWatcher:
+    """The watcher as one that takes down nothing of what other threads do."""
+    alloc, tensor, storage = watcher
+
+    def on_alloc(array: np.ndarray, when: int) -> None:
+        if ident() == thread:
+            alloc(array, when)
+
+    def tensor_freed(freed: Any) -> None:
+        if ident() == thread:
+            tensor(freed)
+
+    def storage_freed(freed: Any) -> None:
+        if ident() == thread:
+            storage(freed)
 
     return MemoryWatcher(on_alloc, tensor_freed, storage_freed)
 

@@ -25,14 +25,12 @@ class Listener:
 
     def __init__(
         self,
-        objects: list[Any],
-        times: list[int],
-        places: list[int],
+        events: list[Any],
         clock: Callable[[], int],
         lost: Callable[[FrameType | None], None],
     ) -> None:
         """`lost` is for listeners that may miss events; this one does not."""
-        self._stream = (objects, times, places, clock)
+        self._stream = (events, clock)
         self._thread = 0
         self.functions: dict[int, Callable[..., Any]] = {}
 
@@ -140,11 +138,9 @@ class _Kinds(dict[str, int]):
 _kinds = _Kinds()
 
 
-def _functions(
-    objects: list[Any], times: list[int], places: list[int], clock: Callable[[], int], mine: int
-) -> dict[int, Callable[..., Any]]:
+def _functions(stream: list[Any], clock: Callable[[], int], mine: int) -> dict[int, Callable[..., Any]]:
     """What to call for which event, on behalf of the thread `mine`."""
-    add, tick, place = objects.append, times.append, places.append
+    extend = stream.extend
     switch_off, kinds, getframe, ident = _monitoring.DISABLE, _kinds, sys._getframe, get_ident
     builtins: dict[Any, str] = {}
     methods: dict[tuple[str, str], str] = {}
@@ -181,9 +177,7 @@ def _functions(
                 quiet, depth, call_heard = code, 1, False
                 return None
             caller = caller.f_back
-        place(-1 if caller is None else caller.f_lasti)
-        add(code)
-        tick(clock())
+        extend((code, -1 if caller is None else caller.f_lasti, clock()))
         if kind == ENTRY:
             quiet, depth, call_heard = code, 1, True
         return None
@@ -204,8 +198,7 @@ def _functions(
             depth -= 1
             if depth or not call_heard:
                 return None
-        add(None)
-        tick(clock())
+        extend((None, -1, clock()))
         return None
 
     def unwound(code: CodeType, offset: int, error: BaseException) -> None:
@@ -220,9 +213,7 @@ def _functions(
                 return None
         else:
             return None
-        place(offset)
-        add(builtins.get(function) or describe(function))
-        tick(clock())
+        extend((builtins.get(function) or describe(function), offset, clock()))
         return None
 
     def called(code: CodeType, offset: int, function: Any, argument: Any) -> None:
@@ -230,8 +221,7 @@ def _functions(
         if kind is not BuiltinFunctionType and kind is not MethodDescriptorType or depth or ident() != mine:
             return
         if kinds[code.co_filename] not in (INSIDE, ENTRY):
-            add(None)
-            tick(clock())
+            extend((None, -1, clock()))
 
     events = _monitoring.events
     return {

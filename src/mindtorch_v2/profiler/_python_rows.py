@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._insides import ENTRY, INSIDE, LIBRARY, belongs
-from ._stacks import OpenFrame, Stretch
+from ._stacks import WIDTH, OpenFrame, Stretch
 
 _RETURN, _FRAME, _BUILTIN = 0, 1, 2
 _ROOT = -1  # the empty stack
@@ -53,12 +53,12 @@ class PythonRows(NamedTuple):
 
 def python_rows(stretches: list[Stretch], end: int) -> PythonRows:
     """Make rows of what was heard on a thread. A call that did not return ends with its stretch, or at `end`."""
-    objects, moments, spots = _one_stream(stretches, end)
+    objects, spots, moments = _one_stream(stretches, end)
     times = np.fromiter(moments, np.int64, len(objects))
     target_of, targets = _targets(objects)
     kinds = np.array([t.kind for t in targets], np.int8)[target_of] if targets else np.empty(0, np.int8)
     calls = np.flatnonzero(kinds != _RETURN)
-    places = np.fromiter(spots, np.int64, len(calls))
+    places = np.fromiter(spots, np.int64, len(objects))[calls]
     depth = np.cumsum(np.where(kinds == _RETURN, -1, 1))
     returned = _returns(kinds, depth)
     tree = _Tree(targets, target_of[calls], depth[calls], calls, places)
@@ -90,22 +90,22 @@ def python_rows(stretches: list[Stretch], end: int) -> PythonRows:
 def _one_stream(stretches: list[Stretch], end: int) -> tuple[list[Any], list[int], list[int]]:
     """Stretches after another, each with calls for the frames it began with and returns for those it ended with."""
     objects: list[Any] = []
-    times: list[int] = []
     places: list[int] = []
+    times: list[int] = []
     ended = 0
     for stretch in stretches:
         still_open = len(objects) - 2 * objects.count(None)
         objects += [None] * still_open
+        places += [-1] * still_open
         times += [ended] * still_open
         objects += stretch.opened
-        times += [stretch.start] * len(stretch.opened)
         places += stretch.opened_places
-        heard = len(stretch.times)
-        objects += stretch.objects[:heard]
-        times += stretch.times
-        places += stretch.places[: heard - stretch.objects[:heard].count(None)]
+        times += [stretch.start] * len(stretch.opened)
+        objects += stretch.events[0::WIDTH]
+        places += stretch.events[1::WIDTH]
+        times += stretch.events[2::WIDTH]
         ended = stretch.end if stretch.end is not None else end
-    return objects, times, places
+    return objects, places, times
 
 
 def _targets(objects: list[Any]) -> tuple[NDArray[np.int64], list[_Target]]:

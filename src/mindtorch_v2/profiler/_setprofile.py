@@ -12,7 +12,7 @@ from functools import partial
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from .._dispatch import namespace
+from .._dispatch import namespace, overloads
 
 ProfileFunction = Callable[[FrameType, str, Any], None]
 
@@ -22,14 +22,12 @@ class Listener:
 
     def __init__(
         self,
-        objects: list[Any],
-        times: list[int],
-        places: list[int],
+        events: list[Any],
         clock: Callable[[], int],
         lost: Callable[[FrameType | None], None],
     ) -> None:
         """`lost(frame)` is called when events were missed, with the top of the stack as it is now."""
-        self._stream = (objects, times, places, clock, lost)
+        self._stream = (events, clock, lost)
         self._callback: ProfileFunction | None = None
         self._retire: Callable[[], None] = _nothing
         self._previous: Any = None
@@ -78,26 +76,19 @@ def _same(function: Any) -> Any:
 
 
 def _functions(
-    objects: list[Any],
-    times: list[int],
-    places: list[int],
-    clock: Callable[[], int],
-    lost: Callable[[FrameType | None], None],
-    previous: Any,
+    events: list[Any], clock: Callable[[], int], lost: Callable[[FrameType | None], None], previous: Any
 ) -> tuple[ProfileFunction, Callable[[], None], Any, Any]:
     """The function for sys.setprofile, one that makes it leave, and wrappers for what takes an op's row."""
-    add: Callable[[Any], None] = objects.append
-    tick: Callable[[int], None] = times.append
-    place: Callable[[int], None] = places.append
+    extend: Callable[[tuple[Any, ...]], None] = events.extend
     entries = vars(namespace)  # the globals of generated op entries, and of nothing else
-    own = globals()
+    packets = vars(overloads)  # those of the functions that choose among the entries of one name
     setprofile, getframe = sys.setprofile, sys._getframe
     builtins: dict[Any, str] = {}
     methods: dict[tuple[str, str], str] = {}
-    # The entry of the op during which nobody listens.
+    # The frame of the op during which nobody listens.
     op_frame: FrameType | None = None
-    # Whether the listener has just come back, and the functions that called it back are still to return.
-    settling = False
+    # How many functions are still to return that were called while nobody listened.
+    unheard = 0
 
     def describe(function: Any) -> str:
         owner = function.__self__
@@ -112,80 +103,78 @@ def _functions(
         return text
 
     def callback(frame: FrameType, event: str, arg: Any) -> None:
-        nonlocal op_frame, settling
-        if settling:
-            if frame.f_globals is own:
-                return
-            settling = False
-        if event == "call":
+        nonlocal op_frame, unheard
+        if event == "return":
+            if unheard:
+                unheard -= 1
+            else:
+                extend((None, -1, clock()))
+        elif event == "call":
             back = frame.f_back
-            place(-1 if back is None else back.f_lasti)
-            add(frame.f_code)
-            tick(clock())
-            if frame.f_globals is entries:
+            extend((frame.f_code, -1 if back is None else back.f_lasti, clock()))
+            home = frame.f_globals
+            if home is entries or home is packets:
                 op_frame = frame
                 setprofile(None)
-        elif event == "return":
-            if frame.f_globals is entries:  # its end is the end of the op's row
-                return
-            add(None)
-            tick(clock())
+        elif unheard:  # a function that is still to return calls a builtin on its way out
+            pass
         elif event == "c_call":
-            place(frame.f_lasti)
-            add(builtins.get(arg) or describe(arg))
-            tick(clock())
+            extend((builtins.get(arg) or describe(arg), frame.f_lasti, clock()))
         else:  # c_return, c_exception
-            add(None)
-            tick(clock())
+            extend((None, -1, clock()))
 
-    def runs_below(outer: FrameType, frame: FrameType | None) -> bool:
-        while frame is not None and frame is not outer:
-            frame = frame.f_back
-        return frame is outer
+    def op_ended(frame: FrameType, end: int) -> None:
+        """An op handed over its row. If it is the one that we left at, come back; it ended when its row says so."""
+        nonlocal op_frame, unheard
+        # Those between the op's outermost function and the entry: the chooser of overloads, the compiler of entries.
+        returning = 0
+        outer: FrameType | None = frame
+        while outer is not None and outer is not op_frame:
+            outer = outer.f_back
+            returning += 1
+        if outer is None:
+            # The op that we left at never handed over a row (it was refused before it began): nobody listened since.
+            op_frame = None
+            lost(frame.f_back)
+            unheard = 3
+            setprofile(callback)
+        elif returning <= _MOST_BETWEEN and _is_outermost(frame, outer):
+            op_frame = None
+            extend((None, -1, end))
+            unheard = 3 + returning
+            setprofile(callback)
 
-    def catch_up(frame: FrameType) -> None:
-        """An op returned without handing over a row (a mode took the call), so nobody listened since."""
-        nonlocal op_frame, settling
-        op_frame = None
-        settling = True
-        lost(frame.f_back)
-        setprofile(callback)
-
-    def after_row(extend: Callable[[tuple[int, ...]], None]) -> Callable[[tuple[int, ...]], None]:
-        def extend_and_listen(row: tuple[int, ...]) -> None:
-            nonlocal op_frame, settling
-            extend(row)
-            frame = getframe(1)
-            # The first call of an op compiles its entry and calls it from a stand-in.
-            if op_frame is frame or op_frame is frame.f_back:
-                if op_frame is not None:
+    def after_row(take: Callable[[tuple[int, ...]], None]) -> Callable[[tuple[int, ...]], None]:
+        def take_and_listen(row: tuple[int, ...]) -> None:
+            nonlocal op_frame, unheard
+            take(row)
+            if op_frame is not None:
+                frame = getframe(1)
+                if frame is op_frame:
                     op_frame = None
-                    settling = True
-                    add(None)
-                    tick(row[2])
+                    extend((None, -1, row[2]))
+                    unheard = 2
                     setprofile(callback)
-            elif op_frame is not None and not runs_below(op_frame, frame):
-                catch_up(frame)
+                else:
+                    op_ended(frame, row[2])
 
-        return extend_and_listen
+        return take_and_listen
 
-    def after_detail(detail: Callable[..., None]) -> Callable[..., None]:
-        def detail_and_listen(op: int, start: int, end: int, sequence: int, args: tuple[Any, ...]) -> None:
-            nonlocal op_frame, settling
-            detail(op, start, end, sequence, args)
-            frame = getframe(1)
-            # The first call of an op compiles its entry and calls it from a stand-in.
-            if op_frame is frame or op_frame is frame.f_back:
-                if op_frame is not None:
+    def after_detail(take: Callable[..., None]) -> Callable[..., None]:
+        def take_and_listen(op: int, start: int, end: int, sequence: int, args: tuple[Any, ...]) -> None:
+            nonlocal op_frame, unheard
+            take(op, start, end, sequence, args)
+            if op_frame is not None:
+                frame = getframe(1)
+                if frame is op_frame:
                     op_frame = None
-                    settling = True
-                    add(None)
-                    tick(end)
+                    extend((None, -1, end))
+                    unheard = 2
                     setprofile(callback)
-            elif op_frame is not None and not runs_below(op_frame, frame):
-                catch_up(frame)
+                else:
+                    op_ended(frame, end)
 
-        return detail_and_listen
+        return take_and_listen
 
     def chained(frame: FrameType, event: str, arg: Any) -> None:
         previous(frame, event, arg)
@@ -194,19 +183,16 @@ def _functions(
     def listen_all(frame: FrameType, event: str, arg: Any) -> None:
         if event == "call":
             back = frame.f_back
-            place(-1 if back is None else back.f_lasti)
-            add(frame.f_code)
+            extend((frame.f_code, -1 if back is None else back.f_lasti, clock()))
         elif event == "c_call":
-            place(frame.f_lasti)
-            add(builtins.get(arg) or describe(arg))
+            extend((builtins.get(arg) or describe(arg), frame.f_lasti, clock()))
         else:
-            add(None)
-        tick(clock())
+            extend((None, -1, clock()))
 
     def retire() -> None:
-        nonlocal add, tick, place, clock, op_frame
+        nonlocal extend, clock, op_frame
         op_frame = None
-        add = tick = place = _nothing
+        extend = _nothing
         clock = leave
 
     def leave() -> int:
@@ -216,3 +202,13 @@ def _functions(
     if previous is not None:  # somebody else counts on every event
         return chained, retire, _same, _same
     return callback, retire, after_row, after_detail
+
+
+def _is_outermost(entry: FrameType, outer: FrameType) -> bool:
+    """Whether nothing but the way to the entry lies between it and `outer`: no other op has called it."""
+    frame = entry.f_back
+    while frame is not None and frame is not outer:
+        if frame.f_globals is vars(namespace) and frame.f_code.co_filename.startswith("<"):
+            return False
+        frame = frame.f_back
+    return True

@@ -1,8 +1,8 @@
 """Python calls while recording: one flat stream of calls and returns per thread, cut into stretches by recordings.
 
-The stream is three lists. `objects` says what happened: a code object or a name for a call, None for a return. `times`
-has one moment per event. `places` has, for every call, how far the calling frame had come (f_lasti), from which line
-numbers are made afterwards. No frame is kept, so nothing that the program frees stays alive.
+The stream is one list with three entries per event. What happened: a code object or a name for a call, None for a
+return. For a call, how far the calling frame had come (f_lasti), from which line numbers are made afterwards. When.
+No frame is kept, so nothing that the program frees stays alive.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ if sys.version_info >= (3, 12):
     from ._monitoring import Listener
 else:
     from ._setprofile import Listener
+
+
+WIDTH = 3
 
 
 class OpenFrame(NamedTuple):
@@ -32,9 +35,7 @@ class Stretch(NamedTuple):
     end: int | None
     opened: list[OpenFrame]
     opened_places: list[int]
-    objects: list[Any]
-    times: list[int]
-    places: list[int]
+    events: list[Any]  # WIDTH entries each: what, place, time
 
 
 class PythonWindow:
@@ -43,14 +44,14 @@ class PythonWindow:
     def __init__(self, log: PythonLog) -> None:
         self._log = log
         # start, frames, places, and where in the stream it begins
-        self._begun: list[tuple[int, list[OpenFrame], list[int], int, int]] = []
+        self._begun: list[tuple[int, list[OpenFrame], list[int], int]] = []
         self._kept: list[Stretch] | None = None
 
     def begin(self, now: int, frame: FrameType | None) -> None:
         """Begin a stretch with the stack that `frame` is the top of."""
         log = self._log
         opened, places = _open_frames(frame, log.listener.hears)
-        self._begun.append((now, opened, places, len(log.objects), len(log.places)))
+        self._begun.append((now, opened, places, len(log.events)))
 
     def stretches(self, end: int | None = None) -> list[Stretch]:
         """What was heard so far."""
@@ -61,13 +62,12 @@ class PythonWindow:
         self._kept = self.stretches(end)
 
     def _cut(self, end: int | None) -> Iterator[Stretch]:
-        log = self._log
-        for at, (start, opened, opened_places, first, first_place) in enumerate(self._begun):
-            last, last_place, finish = len(log.times), len(log.places), end
+        events = self._log.events
+        for at, (start, opened, opened_places, first) in enumerate(self._begun):
+            last, finish = len(events), end
             if at + 1 < len(self._begun):
-                finish, _, _, last, last_place = self._begun[at + 1]
-            yield Stretch(start, finish, opened, opened_places, log.objects[first:last], log.times[first:last],
-                          log.places[first_place:last_place])
+                finish, _, _, last = self._begun[at + 1]
+            yield Stretch(start, finish, opened, opened_places, events[first:last])
 
 
 def _open_frames(
@@ -88,12 +88,10 @@ class PythonLog:
     """The stream of one thread. It flows while at least one window is open."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
-        self.objects: list[Any] = []
-        self.times: list[int] = []
-        self.places: list[int] = []
+        self.events: list[Any] = []
         self._clock = clock
         self._windows: list[PythonWindow] = []
-        self.listener = Listener(self.objects, self.times, self.places, clock, self._begin_again)
+        self.listener = Listener(self.events, clock, self._begin_again)
 
     def open(self) -> PythonWindow:
         """Begin a window with the calling thread's stack as it is."""
@@ -119,8 +117,7 @@ class PythonLog:
         self.listener.stop()
         window.close(end)
         self._windows.clear()
-        for stream in (self.objects, self.times, self.places):
-            stream.clear()
+        self.events.clear()
 
     def _begin_again(self, frame: FrameType | None) -> None:
         """The listener missed something: what it knew of the stack no longer holds."""

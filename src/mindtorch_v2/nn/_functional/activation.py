@@ -8,10 +8,11 @@ from typing import Any
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
 
-__all__ = ["alpha_dropout", "celu", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "feature_alpha_dropout",
-           "glu", "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_softmax", "mish",
-           "relu", "relu6", "rrelu", "selu", "sigmoid", "silu", "softmax", "softmin", "softsign", "tanh",
-           "tanhshrink", "threshold"]
+__all__ = ["alpha_dropout", "celu", "celu_", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "elu_",
+           "feature_alpha_dropout", "glu", "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_",
+           "leaky_relu", "leaky_relu_", "log_softmax", "mish", "relu", "relu6", "relu_", "rrelu", "rrelu_", "selu",
+           "selu_", "sigmoid", "silu", "softmax", "softmin", "softsign", "tanh", "tanhshrink", "threshold",
+           "threshold_"]
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -107,6 +108,49 @@ def tanhshrink(input: Tensor) -> Tensor:
 def softsign(input: Tensor) -> Tensor:
     """x / (1 + |x|)."""
     return aten.div(input, aten.add(aten.abs(input), 1))
+
+
+# ---------------------------------------------------------------- in place
+
+
+def relu_(input: Tensor) -> Tensor:
+    """relu into its input."""
+    return aten.relu_(input)
+
+
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    """threshold into its input."""
+    return aten.threshold_(input, threshold, value)
+
+
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """leaky_relu into its input."""
+    return aten.leaky_relu_(input, negative_slope)
+
+
+def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
+    """rrelu into its input."""
+    return aten.rrelu_(input, lower, upper, training)
+
+
+def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """elu into its input."""
+    return aten.elu_(input, alpha)
+
+
+def selu_(input: Tensor) -> Tensor:
+    """selu into its input."""
+    return aten.selu_(input)
+
+
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """celu into its input."""
+    return aten.celu_(input, alpha)
+
+
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """hardtanh into its input."""
+    return aten.hardtanh_(input, min_val, max_val)
 
 
 # ---------------------------------------------------------------- softmax

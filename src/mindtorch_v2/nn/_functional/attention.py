@@ -219,8 +219,8 @@ def _attend_with_weights(q: Any, k: Any, v: Any, attn_mask: Any, is_causal: bool
     weights = softmax(scores, dim=-1)
     if dropout_p > 0.0:
         weights = dropout(weights, p=dropout_p)
-    output = aten.transpose(aten.bmm(weights, v), 0, 1).contiguous()
-    output = aten.linear(aten.view(output, (tgt_len * bsz, embed_dim)), out_weight, out_bias)
+    output = aten.reshape(aten.transpose(aten.bmm(weights, v), 0, 1), (tgt_len * bsz, embed_dim))
+    output = aten.linear(output, out_weight, out_bias)
     output = aten.view(output, (tgt_len, bsz, output.size(1)))
     weights = aten.view(weights, (bsz, num_heads, tgt_len, src_len))
     if average:
@@ -243,7 +243,7 @@ def _attend(q: Any, k: Any, v: Any, attn_mask: Any, is_causal: bool, dropout_p: 
     k = aten.view(k, (bsz, num_heads, src_len, head_dim))
     v = aten.view(v, (bsz, num_heads, src_len, head_dim))
     output = aten.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal)
-    output = aten.permute(output, (2, 0, 1, 3)).contiguous()
-    output = aten.linear(aten.view(output, (bsz * tgt_len, embed_dim)), out_weight, out_bias)
+    output = aten.reshape(aten.permute(output, (2, 0, 1, 3)), (bsz * tgt_len, embed_dim))
+    output = aten.linear(output, out_weight, out_bias)
     output = aten.view(output, (tgt_len, bsz, output.size(1)))
     return (output if batched else aten.squeeze(output, 1)), None

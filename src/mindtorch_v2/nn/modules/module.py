@@ -218,13 +218,14 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
 
 def _observed_call(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call while something records, or of a module with hooks."""
+    call = module._call_impl if module._hooked else module.forward
     state = threads.state
-    enter = state.module_enter if namespace.watch else None
-    if enter is None:
-        return module._call_impl(*args, **kwargs)
+    enter = state.module_enter
+    if enter is None or not namespace.watch:
+        return call(*args, **kwargs)
     enter(module)
     try:
-        return module._call_impl(*args, **kwargs)
+        return call(*args, **kwargs)
     finally:
         leave = state.module_exit
         if leave is not None:

@@ -1,0 +1,186 @@
+"""Normalisation of channels: batch and instance norm."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._dispatch.registry import aten, composite, op
+from ._common import like_first
+from ._half import in_float32
+from ._rows import row_dots, row_sums
+from ._second import backward_of_backward
+from .norm import normalised_in_ops
+
+
+def _channels(input):
+    return input._array.shape[1] if input._array.ndim > 1 else 0
+
+
+def _planes(array):
+    """(N, C, area): a view of a contiguous array."""
+    return array.reshape(*array.shape[:2], -1)
+
+
+def _channel_sums(planes):
+    """(C,) sums over samples and area."""
+    batch, channels, area = planes.shape
+    if area == 1:
+        return np.add.reduce(planes[:, :, 0], 0)
+    return np.add.reduce(row_sums(planes.reshape(batch * channels, area)).reshape(batch, channels), 0)
+
+
+def _channel_dots(left, right):
+    """(C,) inner products over samples and area."""
+    batch, channels, area = left.shape
+    if area == 1:
+        return np.add.reduce(left[:, :, 0] * right[:, :, 0], 0)
+    dots = row_dots(left.reshape(batch * channels, area), right.reshape(batch * channels, area))
+    return np.add.reduce(dots.reshape(batch, channels), 0)
+
+
+def _inverse(variance, eps):
+    return np.reciprocal(np.sqrt(variance + variance.dtype.type(eps)))
+
+
+@op("native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+    "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)", node="NativeBatchNormBackward0",
+    shape=lambda input, weight, bias, mean, var, training, *_: [
+        like_first(input), *[((_channels(input) if training else 0,), input._array.dtype)] * 2],
+    samples=lambda make: [(make(3, 4, 2), make(4), make(4), None, None, True, 0.1, 1e-5)])
+def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    """The running statistics, which are written to, may be of another dtype than the input."""
+    if input.dtype.itemsize == 2:
+        made = native_batch_norm.kernel(input.astype(np.float32), *[None if a is None else a.astype(np.float32)
+                                                             for a in (weight, bias)], running_mean, running_var,
+                                 training, momentum, eps)
+        return made[0].astype(input.dtype), *made[1:]
+    kind = input.dtype
+    planes = _planes(input)
+    if training:
+        count = input.size // max(input.shape[1], 1)
+        mean = _channel_sums(planes)
+        mean /= kind.type(count)
+        made = np.subtract(planes, mean[:, None])
+        variance = _channel_dots(made, made)
+        variance /= kind.type(count)
+        invstd = _inverse(variance, eps)
+        if running_mean is not None:
+            running_mean *= 1 - momentum
+            running_mean += momentum * mean
+        if running_var is not None:
+            running_var *= 1 - momentum
+            running_var += (momentum * count / (count - 1) if count > 1 else momentum) * variance
+        saved = mean, invstd
+    else:
+        invstd = _inverse(running_var, eps).astype(kind, copy=False)
+        made = np.subtract(planes, running_mean.astype(kind, copy=False)[:, None])
+        saved = np.zeros(0, kind), np.zeros(0, kind)
+    made *= (invstd if weight is None else invstd * weight)[:, None]
+    if bias is not None:
+        made += bias[:, None]
+    return made.reshape(input.shape), *saved
+
+
+@native_batch_norm.vjp
+def _(g, input, weight, running_mean, running_var, training, eps, result1, result2, needs):
+    made = aten.native_batch_norm_backward(g, input, weight, running_mean, running_var, result1, result2, training, eps,
+                                           list(needs[:3]))
+    return *made, None, None
+
+
+@op("native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, "
+    "Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    tags=("all_grads",), samples=lambda make: [],
+    shape=lambda grad_out, input, *rest: [
+        (shape if wanted else (0,), input._array.dtype) for shape, wanted in
+        zip((input._array.shape, (_channels(input),), (_channels(input),)), rest[-1], strict=True)])
+@in_float32
+def native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
+                               output_mask):
+    kind = input.dtype
+    grads, planes = _planes(grad_out), _planes(input)
+    mean = save_mean if train else running_mean.astype(kind, copy=False)
+    invstd = save_invstd if train else _inverse(running_var, eps).astype(kind, copy=False)
+    empty = np.zeros(0, kind)
+    sums = _channel_sums(grads) if output_mask[2] or output_mask[0] and train else empty
+    centred, dots = None, empty
+    if output_mask[1] or output_mask[0] and train:
+        centred = np.subtract(planes, mean[:, None])
+        dots = _channel_dots(grads, centred)
+        dots *= invstd
+    grad_input = empty
+    if output_mask[0]:
+        scale = invstd if weight is None else invstd * weight
+        made = np.multiply(grads, scale[:, None])
+        if train:
+            # (g - mean(g) - x̂ mean(g x̂)) scale, with the last two factors of each term taken together.
+            share = scale / kind.type(max(input.size // max(input.shape[1], 1), 1))
+            centred *= (dots * invstd * share)[:, None]
+            centred += (sums * share)[:, None]
+            made -= centred
+        grad_input = made.reshape(input.shape)
+    return grad_input, dots if output_mask[1] else empty, sums if output_mask[2] else empty
+
+
+@native_batch_norm_backward.vjp
+def _(grads, grad_out, input, weight, running_mean, running_var, save_invstd, train, eps, output_mask):
+    shape = (1, -1, *[1] * (input.dim() - 2))
+    axes = tuple(i for i in range(input.dim()) if i != 1)
+
+    def forward(x, w, b):
+        if train:
+            made = normalised_in_ops(x, axes, save_invstd.view(shape))
+        else:
+            made = (x - running_mean.view(shape)) * (running_var + eps).rsqrt().view(shape)
+        made = made if w is None else made * w.view(shape)
+        return made if b is None else made + b.view(shape)
+
+    bias = aten.zeros((input.shape[1],), dtype=input.dtype) if output_mask[2] else None
+    (to_input, to_weight, _), to_grad = backward_of_backward(forward, (input, weight, bias), grad_out, grads)
+    return to_grad, to_input, to_weight, None, None, None, None
+
+
+@composite("_batch_norm_impl_index(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+           "bool training, float momentum, float eps, bool cudnn_enabled) -> (Tensor, Tensor, Tensor, Tensor, int)",
+           samples=lambda make: [])
+def batch_norm_impl_index(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    made = aten.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    return *made, None, 0
+
+
+@composite("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+           "bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+           samples=lambda make: [(make(3, 4, 2), make(4), make(4), None, None, True, 0.1, 1e-5, False)])
+def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    if input._array.ndim < 2:
+        raise RuntimeError(f"Expected 2D or more, but got {input._array.ndim}D input to batch_norm")
+    for name, value in (("weight", weight), ("bias", bias), ("running_mean", running_mean), ("running_var", running_var)):
+        if value is not None and value._array.size != _channels(input):
+            raise RuntimeError(f"{name} should contain {_channels(input)} elements not {value._array.size}")
+    if not training and (running_mean is None or running_var is None):
+        raise RuntimeError("running_mean must be defined in evaluation mode")
+    return aten._batch_norm_impl_index(input, weight, bias, running_mean, running_var, training, momentum, eps,
+                                       cudnn_enabled)[0]
+
+
+@composite("instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+           "bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+           samples=lambda make: [(make(2, 3, 4), make(3), make(3), None, None, True, 0.1, 1e-5, False)])
+def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
+    """Every sample's channels are channels of one sample to batch_norm."""
+    shape = input._array.shape
+    batch, channels = shape[:2]
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+
+    def repeated(value):
+        return None if value is None else aten.repeat(value, (batch,))
+
+    weights, biases, means, variances = (repeated(t) for t in (weight, bias, running_mean, running_var))
+    flat = aten.view(input.contiguous(), (1, batch * channels, *shape[2:]))
+    made = aten.batch_norm(flat, weights, biases, means, variances, use_input_stats, momentum, eps, cudnn_enabled)
+    if use_input_stats:
+        for running, updated in ((running_mean, means), (running_var, variances)):
+            if running is not None:
+                aten.alias(running).copy_(aten.mean(aten.view(updated, (batch, channels)), 0))
+    return aten.view(made, shape)
