@@ -368,8 +368,8 @@ ERRORS = [
     (lambda: torch.autograd.grad(_x().sum(), [torch.ones(1)]), RuntimeError,
      "One of the differentiated Tensors does not require grad"),
     (lambda: torch.autograd.grad(_x().sum(), [_x()]), RuntimeError,
-     "The differentiated Tensor at index 0 appears to not have been used in the graph. Set allow_unused=True if this is "
-     "the desired behavior."),
+     "The differentiated Tensor at index 0 appears to not have been used in the graph. Set allow_unused=True if this "
+     "is the desired behavior."),
     (lambda: torch.autograd.grad(_x().sum(), []), RuntimeError, "`inputs` argument to `grad()` cannot be empty."),
     (lambda: _x().sum().backward(inputs=[]), RuntimeError, "`inputs` argument to `backward()` cannot be empty."),
     (lambda: torch.autograd.backward([_x().sum()], ["a"]), TypeError,
@@ -382,8 +382,8 @@ ERRORS = [
     (lambda: (_x() * 2).register_post_accumulate_grad_hook(print), RuntimeError,
      "post accumulate grad hooks cannot be registered on non-leaf tensors"),
     (lambda: (_x() * 2).requires_grad_(False), RuntimeError,
-     "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that "
-     "doesn't require differentiation use var_no_grad = var.detach()."),
+     "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph "
+     "that doesn't require differentiation use var_no_grad = var.detach()."),
     (lambda: torch.ones(2, dtype=torch.int64).requires_grad_(), RuntimeError,
      "only Tensors of floating point dtype can require gradients"),
     (_assign("grad", torch.ones(3)), RuntimeError,

@@ -230,10 +230,15 @@ def observe_run(name: str) -> list[Any]:
     return observe(lambda: run(make, **options))
 
 
+def lines(each: dict[str, Any]) -> str:
+    return ",\n".join(f"{json.dumps(name)}: {json.dumps(seen)}" for name, seen in each.items())
+
+
 if __name__ == "__main__":
     recorded = {"runs": {name: observe_run(name) for name in RUNS},
                 "complaints": {name: observe(call) for name, call in COMPLAINTS.items()}}
-    RECORDED.write_text(json.dumps(recorded, indent=0) + "\n")
+    parts = [f"{json.dumps(part)}: {{\n{lines(each)}\n}}" for part, each in recorded.items()]
+    RECORDED.write_text("{\n" + ",\n".join(parts) + "\n}\n")
     raise SystemExit
 
 import pytest  # noqa: E402  the recording needs PyTorch and nothing else

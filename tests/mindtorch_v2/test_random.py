@@ -102,7 +102,8 @@ def observe_all() -> dict[str, list[Any]]:
 
 
 if __name__ == "__main__":
-    RECORDED.write_text(json.dumps(observe_all(), indent=0) + "\n")
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(seen)}" for name, seen in observe_all().items())
+    RECORDED.write_text(f"{{\n{lines}\n}}\n")
     raise SystemExit
 
 import pytest  # noqa: E402  the recording needs PyTorch and nothing else

@@ -6,8 +6,9 @@ import numpy as np
 
 from .._dispatch.registry import aten, composite, op
 from ._common import like_with_numbers, with_numbers
+from .pointwise import number
 
-_array = np.array
+_FLOAT32 = np.dtype(np.float32)
 
 # ---------------------------------------------------------------- within two numbers
 
@@ -20,17 +21,18 @@ def _outside(g):
 @op("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", inplace=True, node="ClampBackward1",
     shape=like_with_numbers, samples=lambda make: [(make(3, 4), 0.3, 0.7), (make(3, 4), 0.3), (make(3, 4), None, 0.7)])
 def clamp(self, min, max, out=None):
-    if self.dtype.kind in "iub":
-        self = with_numbers(self, min, max)
     dtype = self.dtype
-    if min is None:
+    if dtype is not _FLOAT32 and dtype.kind in "iub":
+        self = with_numbers(self, min, max)
+        dtype = self.dtype
+    if min is not None:
+        self = np.maximum(self, number(min, dtype), out=out)
         if max is None:
-            raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-        return np.minimum(self, _array(max, dtype), out=out)
-    if max is None:
-        return np.maximum(self, _array(min, dtype), out=out)
-    made = np.maximum(self, _array(min, dtype), out=out)
-    return np.minimum(made, _array(max, dtype), out=made if made.__class__ is np.ndarray else None)
+            return self
+        out = self if self.__class__ is np.ndarray else None  # what was computed is ours to write into
+    elif max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    return np.minimum(self, number(max, dtype), out=out)
 
 
 def _clamp_grad(g, self, min, max):
@@ -50,7 +52,7 @@ clamp.vjp(self=_clamp_grad)
 def clamp_min(self, min, out=None):
     if self.dtype.kind in "iub":
         self = with_numbers(self, min)
-    return np.maximum(self, _array(min, self.dtype), out=out)
+    return np.maximum(self, number(min, self.dtype), out=out)
 
 
 clamp_min.vjp(self=lambda g, self, min: _clamp_grad(g, self, min, None))
@@ -61,7 +63,7 @@ clamp_min.vjp(self=lambda g, self, min: _clamp_grad(g, self, min, None))
 def clamp_max(self, max, out=None):
     if self.dtype.kind in "iub":
         self = with_numbers(self, max)
-    return np.minimum(self, _array(max, self.dtype), out=out)
+    return np.minimum(self, number(max, self.dtype), out=out)
 
 
 clamp_max.vjp(self=lambda g, self, max: _clamp_grad(g, self, None, max))

@@ -118,6 +118,10 @@ def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     return _to_dtype_layout(self, device=Device("cpu"), memory_format=memory_format)
 
 
+def _on_device(name: str) -> property:
+    return property(lambda self: self.device.type == name)
+
+
 def _absent(name: str) -> None:
     """x.cuda() and its kin: devices that are known by name only."""
     def move(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
@@ -127,13 +131,13 @@ def _absent(name: str) -> None:
 
     move.__name__ = move.__qualname__ = name
     METHODS[name] = move
-    PROPERTIES[f"is_{name}"] = property(lambda self: self.device.type == name)
+    PROPERTIES[f"is_{name}"] = _on_device(name)
 
 
 for _name in ("cuda", "xpu", "ipu", "hpu", "mtia"):
     _absent(_name)
 for _name in ("mps", "xla", "vulkan", "maia", "ve"):
-    PROPERTIES[f"is_{_name}"] = property(lambda self, name=_name: self.device.type == name)
+    PROPERTIES[f"is_{_name}"] = _on_device(_name)
 
 
 PROPERTIES["is_sparse"] = property(lambda self: self._keys & SPARSE != 0)
@@ -307,7 +311,8 @@ def __contains__(self: Tensor, element: Any) -> bool:
     if not isinstance(element, Tensor | int | float | complex):
         raise RuntimeError("Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
                            f"{element.__class__}.")
-    return bool((element == self).any().item())
+    found: Any = element == self
+    return bool(found.any().item())
 
 
 @method

@@ -173,7 +173,8 @@ def _whole(numbers: Any, target: np.dtype, kind: dt.dtype) -> np.ndarray:
 def array_of(data: Any, dtype: dt.dtype | None) -> np.ndarray:
     """A new array of numbers and nested sequences, of the dtype asked for or else of the one that follows."""
     if data.__class__ in _PLAIN:
-        kind = dt.number_dtype(data) if dtype is None else dtype
+        number: Any = data
+        kind = dt.number_dtype(number) if dtype is None else dtype
         if kind.np.kind in "iub" or data.__class__ is complex or data.__class__ is int:
             return _filled(data, kind)
         return np.array(data, kind.np)
@@ -335,7 +336,8 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
         warnings.warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. This means "
                       "you can write to the underlying (supposedly non-writable) buffer using the tensor. You may want "
                       "to copy the buffer to protect its data or make it writable before converting it to a tensor. "
-                      "This type of warning will be suppressed for the rest of this program.", UserWarning, stacklevel=2)
+                      "This type of warning will be suppressed for the rest of this program.", UserWarning,
+                      stacklevel=2)
     return _finish(_external(np.frombuffer(buffer, kind.np, count, offset)), requires_grad)
 
 

@@ -9,10 +9,9 @@ import numpy as np
 from .._core import dtype as dt
 from .._core.keys import AUTOGRAD
 from .._dispatch.registry import aten, composite, op
-from .pointwise import conj, scaled
+from .pointwise import conj, number, scaled
 
 _FLOAT32 = np.dtype(np.float32)
-_array = np.array
 _dot = np.ndarray.dot
 
 
@@ -52,11 +51,12 @@ def product(self, mat2):
 def _plus(self, made, beta, alpha):
     """beta * self + alpha * made, computed into made."""
     if alpha != 1:
-        made = np.multiply(made, _array(alpha, made.dtype), made)
+        made = np.multiply(made, number(alpha, made.dtype))
     if beta == 0:
         return made
     try:
-        return np.add(made, self if beta == 1 else np.multiply(self, _array(beta, made.dtype)), made)
+        return np.add(made, self if beta == 1 else np.multiply(self, number(beta, made.dtype)),
+                      made if made.__class__ is np.ndarray else None)
     except ValueError:
         raise RuntimeError(f"The expanded size of the tensor {list(made.shape)} must match the existing size "
                            f"{list(self.shape)} of the tensor to be added") from None
@@ -72,21 +72,25 @@ def _mm_shape(self, mat2):
 
 def _column_major(shape, strides):
     """Whether a matrix is laid out by columns, as the transpose of a row-major one is."""
-    return len(shape) == 2 and strides[0] < strides[1] and strides[1] == strides[0] * max(shape[0], 1)
+    return strides[0] < strides[1] and strides[1] == strides[0] * max(shape[0], 1)
 
 
 def mm_self_grad(g, mat2, shape, strides):
     """d/dself of self @ mat2, computed transposed when self is column-major, so that the layouts match."""
-    if _column_major(shape, strides):
-        return aten.t(aten.mm(conj(mat2), aten.t(g)))
-    return aten.mm(g, aten.t(conj(mat2)))
+    if mat2._array.dtype is not _FLOAT32:
+        mat2 = conj(mat2)
+    if strides[0] < strides[1] and _column_major(shape, strides):
+        return aten.t(aten.mm(mat2, aten.t(g)))
+    return aten.mm(g, aten.t(mat2))
 
 
 def mm_mat2_grad(g, self, shape, strides):
     """d/dmat2 of self @ mat2, likewise."""
-    if _column_major(shape, strides):
-        return aten.t(aten.mm(aten.t(g), conj(self)))
-    return aten.mm(aten.t(conj(self)), g)
+    if self._array.dtype is not _FLOAT32:
+        self = conj(self)
+    if strides[0] < strides[1] and _column_major(shape, strides):
+        return aten.t(aten.mm(aten.t(g), self))
+    return aten.mm(aten.t(self), g)
 
 
 def _two_matrices(make):
@@ -115,8 +119,8 @@ mm.vjp(self=lambda g, mat2, self_shape, self_strides: mm_self_grad(g, mat2, self
                           (make(3, 2), make(3, 4), make(4, 2), {"beta": 0.5, "alpha": 2})],
     flops=lambda self, mat1, mat2, *_: 2 * mat1[0] * mat1[1] * mat2[1])
 def addmm(self, mat1, mat2, beta, alpha):
-    if beta == 1 and alpha == 1 and mat1.dtype is _FLOAT32 and mat2.dtype is _FLOAT32 and self.dtype is _FLOAT32 \
-            and mat1.ndim == 2 and mat2.ndim == 2:
+    if beta == 1 and alpha == 1 and mat1.ndim == 2 and mat2.ndim == 2 \
+            and mat1.dtype is _FLOAT32 and mat2.dtype is _FLOAT32 and self.dtype is _FLOAT32:
         try:
             made = _dot(mat1, mat2)
             return np.add(made, self, made)
@@ -155,8 +159,15 @@ def _bmm_shape(self, mat2):
 @op("bmm(Tensor self, Tensor mat2) -> Tensor", shape=_bmm_shape, samples=lambda make: [(make(2, 3, 4), make(2, 4, 2))],
     flops=lambda self, mat2: 2 * math.prod(self) * mat2[2])
 def bmm(self, mat2):
-    _check_bmm(self, mat2)
-    return np.matmul(self, mat2) if self.dtype is _FLOAT32 else product(self, mat2)
+    a, b = self.shape, mat2.shape
+    if self.dtype is not _FLOAT32 or mat2.dtype is not _FLOAT32 or len(a) != 3 or len(b) != 3 or a[0] != b[0]:
+        _check_bmm(self, mat2)
+        return product(self, mat2)
+    try:
+        return np.matmul(self, mat2)
+    except ValueError:
+        _check_bmm(self, mat2)
+        raise
 
 
 bmm.vjp(self=lambda g, mat2: aten.bmm(g, conj(mat2).transpose(1, 2)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,25 @@ from .._dispatch.registry import aten, composite, op
 
 _array = np.array
 _BOOL = np.dtype(np.bool_)
+_FLOAT32 = np.dtype(np.float32)
 _ONE = 1  # told apart by identity: what is not the default is looked at more closely
+_ZERO = np.zeros((), np.float32)
+_numbers: dict[Any, np.ndarray] = {}
+_NUMBERS_KEPT = 1000
+
+
+def number(value, dtype):
+    """A number as a 0-d array, which ufuncs take faster than the number itself; those of float32 are kept."""
+    if dtype is not _FLOAT32:
+        return _array(value, dtype)
+    if not value:  # 0.0 and -0.0 would be one key
+        return _ZERO if math.copysign(1, value) > 0 else _array(value, _FLOAT32)
+    made = _numbers.get(value)
+    if made is None:
+        made = _array(value, _FLOAT32)
+        if len(_numbers) < _NUMBERS_KEPT:
+            _numbers[value] = made
+    return made
 
 
 def count(self, *_rest):
@@ -279,7 +298,7 @@ angle.vjp(self=_angle_grad)
 def addcmul(self, tensor1, tensor2, value, out=None):
     product = np.multiply(tensor1, tensor2)
     if value != 1:
-        product = np.multiply(product, _array(value, self.dtype))
+        product = np.multiply(product, number(value, self.dtype), product if product.__class__ is np.ndarray else None)
     return np.add(self, product, out)
 
 
@@ -294,7 +313,7 @@ def addcdiv(self, tensor1, tensor2, value, out=None):
                            "perform a true division of tensor1 and tensor2.")
     ratio = np.divide(tensor1, tensor2)
     if value != 1:
-        ratio = np.multiply(ratio, _array(value, self.dtype))
+        ratio = np.multiply(ratio, number(value, self.dtype), ratio if ratio.__class__ is np.ndarray else None)
     return np.add(self, ratio, out)
 
 
@@ -330,7 +349,7 @@ def _interpolated(self, end, weight, out):
 @op("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", promote="same", promoted=("self", "end"),
     inplace=True, samples=lambda make: [(make(3, 4), make(3, 4), 0.3), (make(3, 4), make(3, 4), 0.8)])
 def lerp(self, end, weight, out=None):
-    return _interpolated(self, end, _array(weight, self.dtype), out)
+    return _interpolated(self, end, number(weight, self.dtype), out)
 
 
 lerp.vjp(self=lambda g, weight: g * (1 - conj(weight)), end=lambda g, weight: g * conj(weight))

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
-from .pointwise import conj, count, zero_grad
+from .pointwise import conj, count, number, zero_grad
 from .scalar_forms import mul_number
 
 _array = np.array
@@ -65,7 +65,7 @@ def pow_scalar(self, exponent, out=None):
         return np.reciprocal(np.sqrt(self), out)
     if exponent.__class__ is complex or self.dtype.kind == "c":
         return np.power(self, exponent, out)
-    return np.power(self, _array(exponent, self.dtype), out)
+    return np.power(self, number(exponent, self.dtype), out)
 
 
 def _pow_scalar_grad(g, self, exponent):

@@ -33,7 +33,7 @@ def _looking_at(storage: Storage, like: np.ndarray, offset: int) -> np.ndarray:
 
 
 def _on_storage(cls: type, array: np.ndarray, storage: Storage, requires_grad: bool) -> Any:
-    made = object.__new__(cls)
+    made: Any = object.__new__(cls)
     made._array = array
     made._keys = python_key(cls)
     made._storage = storage

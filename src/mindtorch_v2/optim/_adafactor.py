@@ -119,12 +119,12 @@ def _foreach(params: list[Any], grads: list[Any], row_vars: list[Any], col_vars:
             continue
         lists = [[each[i] for i in chosen] for each in (params, grads, row_vars, col_vars, variances, steps)]
         for group in by_dtype(*lists):
-            _foreach_of_a_kind(*group, is_matrix, **options)
+            _foreach_of_a_kind(is_matrix, *group, **options)
 
 
-def _foreach_of_a_kind(params: list[Any], grads: list[Any], rows: list[Any], columns: list[Any], variances: list[Any],
-                       steps: list[Any], is_matrix: bool, *, d: float, lr: Any, beta2_decay: float, weight_decay: float,
-                       eps1: float | None, eps2: float, maximize: bool) -> None:
+def _foreach_of_a_kind(is_matrix: bool, params: list[Any], grads: list[Any], rows: list[Any], columns: list[Any],
+                       variances: list[Any], steps: list[Any], *, d: float, lr: Any, beta2_decay: float,
+                       weight_decay: float, eps1: float | None, eps2: float, maximize: bool) -> None:
     smallest = finfo(params[0].dtype).eps if eps1 is None else eps1
     if maximize:
         grads = torch._foreach_neg(grads)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .. import _surface as torch
@@ -63,7 +64,7 @@ class LBFGS(Optimizer):
         for param, value in zip(self._params, values, strict=True):
             param.copy_(value)
 
-    def _evaluate_at(self, closure: Callable[[], float], start: list[Any], rate: float, direction: Any) -> Any:
+    def _evaluate_at(self, closure: Callable[[], Any], start: list[Any], direction: Any, rate: float) -> Any:
         """Loss and gradient a way along the direction; the parameters come back."""
         self._move(rate, direction)
         loss = float(closure())
@@ -108,9 +109,8 @@ class LBFGS(Optimizer):
                 if group["line_search_fn"] != "strong_wolfe":
                     raise RuntimeError("only 'strong_wolfe' is supported")
                 start = self._values()
-                loss, grad, rate, spent = strong_wolfe(
-                    lambda at, start=start, along=direction: self._evaluate_at(evaluate, start, at, along), rate,
-                    direction, loss, grad, slope)
+                look = partial(self._evaluate_at, evaluate, start, direction)
+                loss, grad, rate, spent = strong_wolfe(look, rate, direction, loss, grad, slope)
                 self._move(rate, direction)
                 is_optimal = grad.abs().max() <= group["tolerance_grad"]
             else:
@@ -140,12 +140,14 @@ class _Memory:
 
     def __init__(self, state: dict[str, Any], size: int) -> None:
         self.size = size
-        self.last_direction, self.last_rate = state.get("d"), state.get("t")
+        self.last_direction: Any = state.get("d")
+        self.last_rate: Any = state.get("t")
         self.changes: list[Any] = state.get("old_dirs", [])  # of the gradient
         self.steps: list[Any] = state.get("old_stps", [])  # of the parameters
         self.weights: list[Any] = state.get("ro", [])
         self.diagonal = state.get("H_diag")
-        self.previous_grad, self.previous_loss = state.get("prev_flat_grad"), state.get("prev_loss")
+        self.previous_grad: Any = state.get("prev_flat_grad")
+        self.previous_loss: Any = state.get("prev_loss")
 
     def direction(self, grad: Any, first: bool) -> Any:
         """Where to go from here: minus the gradient times the approximate inverse of the Hessian."""

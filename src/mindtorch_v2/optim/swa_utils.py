@@ -13,8 +13,8 @@ from .._autograd.grad_mode import no_grad
 from .._core.dtype import int64
 from .._core.tensor import Tensor
 from .._ops.from_data import tensor
-from ..nn import Module
 from ..nn.modules.batchnorm import _BatchNorm
+from ..nn.modules.module import Module
 from ._lr.base import LRScheduler, check_optimizer, per_group
 from .optimizer import Optimizer, by_dtype
 

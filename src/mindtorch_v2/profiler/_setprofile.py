@@ -104,11 +104,13 @@ def _functions(
 
     def callback(frame: FrameType, event: str, arg: Any) -> None:
         nonlocal op_frame, unheard
-        if event == "return":
-            if unheard:
+        if unheard:
+            if event == "return":
                 unheard -= 1
-            else:
-                extend((None, -1, clock()))
+            elif event == "call":  # a finaliser, say
+                unheard += 1
+        elif event == "return":
+            extend((None, -1, clock()))
         elif event == "call":
             back = frame.f_back
             extend((frame.f_code, -1 if back is None else back.f_lasti, clock()))
@@ -116,33 +118,37 @@ def _functions(
             if home is entries or home is packets:
                 op_frame = frame
                 setprofile(None)
-        elif unheard:  # a function that is still to return calls a builtin on its way out
-            pass
         elif event == "c_call":
             extend((builtins.get(arg) or describe(arg), frame.f_lasti, clock()))
         else:  # c_return, c_exception
             extend((None, -1, clock()))
 
-    def op_ended(frame: FrameType, end: int) -> None:
-        """An op handed over its row. If it is the one that we left at, come back; it ended when its row says so."""
+    def op_ended(entry: FrameType, end: int) -> None:
+        """An op handed over its row, and it was not called directly where we left: find out what that means."""
         nonlocal op_frame, unheard
-        # Those between the op's outermost function and the entry: the chooser of overloads, the compiler of entries.
-        returning = 0
-        outer: FrameType | None = frame
+        unheard = 3  # this function, its caller and the entry
+        outer = entry.f_back
+        # Between where we left and the entry may be a chooser of overloads and, at an op's first call, its stand-in.
+        while outer is not None and (
+            outer.f_globals is packets or outer.f_globals is entries and not outer.f_code.co_filename.startswith("<")
+        ):
+            unheard += 1
+            if outer is op_frame:
+                op_frame = None
+                extend((None, -1, end))
+                setprofile(callback)
+                return
+            outer = outer.f_back
         while outer is not None and outer is not op_frame:
             outer = outer.f_back
-            returning += 1
         if outer is None:
-            # The op that we left at never handed over a row (it was refused before it began): nobody listened since.
+            # What we left at handed over no row (the call was refused, or a mode took it): nobody listened since.
             op_frame = None
-            lost(frame.f_back)
             unheard = 3
+            lost(entry.f_back)
             setprofile(callback)
-        elif returning <= _MOST_BETWEEN and _is_outermost(frame, outer):
-            op_frame = None
-            extend((None, -1, end))
-            unheard = 3 + returning
-            setprofile(callback)
+        else:  # an op inside the one that we left at
+            unheard = 0
 
     def after_row(take: Callable[[tuple[int, ...]], None]) -> Callable[[tuple[int, ...]], None]:
         def take_and_listen(row: tuple[int, ...]) -> None:
@@ -202,13 +208,3 @@ def _functions(
     if previous is not None:  # somebody else counts on every event
         return chained, retire, _same, _same
     return callback, retire, after_row, after_detail
-
-
-def _is_outermost(entry: FrameType, outer: FrameType) -> bool:
-    """Whether nothing but the way to the entry lies between it and `outer`: no other op has called it."""
-    frame = entry.f_back
-    while frame is not None and frame is not outer:
-        if frame.f_globals is vars(namespace) and frame.f_code.co_filename.startswith("<"):
-            return False
-        frame = frame.f_back
-    return True

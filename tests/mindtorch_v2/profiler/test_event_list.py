@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 
 import pytest
@@ -126,26 +127,25 @@ def test_text_and_repr(events):
     assert repr(events).startswith("[<FunctionEvent id=1 name=ProfilerStep*")
 
 
-def test_exporters_get_the_store(events, monkeypatch):
+def test_exporters_get_what_they_write(events, monkeypatch):
     calls = []
-    for name in ("chrome", "stacks"):
+    for name in ("event_list", "stacks"):
         monkeypatch.setitem(
-            exporters._loaded, name, lambda store, path, _name=name, **more: calls.append((_name, store, path, more))
+            exporters._loaded, name, lambda given, path, _name=name, **more: calls.append((_name, given, path, more))
         )
     events.export_chrome_trace("t.json")
     events.export_stacks("s.txt", "self_cuda_time_total")
-    store = events._rows.whole
-    assert calls == [("chrome", store, "t.json", {}), ("stacks", store, "s.txt", {"metric": "self_cuda_time_total"})]
+    assert calls[0][1] is events
+    assert [(name, path, more) for name, _, path, more in calls] == [
+        ("event_list", "t.json", {}), ("stacks", "s.txt", {"metric": "self_cuda_time_total"})]
+    assert calls[1][1] is events._rows.whole
 
 
-def test_exporters_of_events_made_by_hand_get_a_store_too(monkeypatch):
-    seen = []
-    monkeypatch.setitem(exporters._loaded, "chrome", lambda store, path: seen.append(store))
-    made(("a", 3, 0, 10), ("b", 3, 2, 5)).export_chrome_trace("t.json")
-    (store,) = seen
-    assert [store.names[at] for at in store.name] == ["a", "b"]
-    assert store.duration.tolist() == [10_000, 3_000]
-    assert store.threads[0].ident == 3
+def test_events_made_by_hand_become_a_short_trace(tmp_path):
+    made(("a", 3, 0, 10), ("b", 3, 2, 5)).export_chrome_trace(tmp_path / "t.json")
+    spans = json.loads((tmp_path / "t.json").read_text())
+    assert [(s["name"], s["ph"], s["ts"], s["dur"], s["tid"], s["pid"]) for s in spans] == [
+        ("a", "X", 0, 10, 3, "CPU functions"), ("b", "X", 2, 3, 3, "CPU functions")]
 
 
 def test_metrics_of_stacks(events):
@@ -156,5 +156,5 @@ def test_metrics_of_stacks(events):
 
 
 def test_unknown_exporters_are_named():
-    with pytest.raises(ValueError, match="unknown exporter 'nonsense', known are: chrome, stacks"):
+    with pytest.raises(ValueError, match="unknown exporter 'nonsense', known are: chrome, event_list, stacks"):
         exporters.get("nonsense")

@@ -9,6 +9,8 @@ import weakref
 import numpy as np
 import pytest
 
+from mindtorch_v2._core.storage import Storage, allocation
+from mindtorch_v2._core.tensor import Tensor, make_tensor, storage_of
 from mindtorch_v2._core.threads import threads
 from mindtorch_v2._dispatch import namespace, observer
 from mindtorch_v2._dispatch.schema import parse
@@ -280,14 +282,42 @@ def test_ops_know_the_module_they_ran_in(ops):
 
 def test_memory_rows_of_this_thread(ops):
     recorder = recorded(profile_memory=True)
-    hooks = recorder.memory._hooks
-    hooks[0](400, 7, "cpu")
-    thread = threading.Thread(target=hooks[0], args=(999, 8, "cpu"))
-    thread.start()
-    thread.join()
-    hooks[1](400, 7, "cpu")
+    array = np.zeros(50)
+    address = id(array)
+    kept = [make_tensor(array)]
+    # The first thing that another thread does here has it told apart from this one.
+    elsewhere = threading.Thread(target=lambda: threads.state and make_tensor(np.zeros(99)))
+    elsewhere.start()
+    elsewhere.join()
+    kept.clear()
     recorder.stop()
     store = freeze(recorder)
     assert store.mem_bytes.tolist() == [400, -400]
     assert store.mem_total.tolist() == [400, 0]
-    assert store.mem_addr.tolist() == [7, 7]
+    assert store.mem_addr.tolist() == [address, address]
+
+
+@pytest.mark.parametrize("watched", [1, 2])
+def test_nothing_is_left_on_the_classes_when_memory_is_not_watched(watched):
+    recorders = [Recorder(Options(profile_memory=True)) for _ in range(watched)]
+    for recorder in recorders:
+        recorder.start()
+    make_tensor(np.zeros(4))
+    for recorder in recorders:
+        recorder.stop()
+    assert [freeze(recorder).mem_bytes.tolist() for recorder in recorders] == [[32, -32]] * watched
+    assert allocation.on_alloc is None
+    assert "__del__" not in vars(Tensor) and "__del__" not in vars(Storage)
+
+
+def test_memory_seen_through_a_view_counts_as_a_whole():
+    recorder = Recorder(Options(profile_memory=True))
+    recorder.start()
+    whole = np.zeros((4, 4))
+    tensor = make_tensor(whole[1:3])
+    storage_of(tensor)
+    del tensor
+    recorder.stop()
+    store = freeze(recorder)
+    assert store.mem_bytes.tolist() == [128, -128]
+    assert store.mem_addr.tolist() == [id(whole)] * 2

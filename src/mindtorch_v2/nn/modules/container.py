@@ -6,7 +6,7 @@ import operator
 import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from .module import Module, _indented
@@ -38,8 +38,10 @@ class _Numbered(Module):
     """Modules whose names are their positions."""
 
     def _name_at(self, index: Any) -> str:
-        names = list(self._modules)
-        return names[_position(len(names), index)]
+        return next(islice(self._modules, _position(len(self._modules), index), None))
+
+    def _module_at(self, index: Any) -> Any:
+        return next(islice(self._modules.values(), _position(len(self._modules), index), None))
 
     def _renumber(self, modules: Iterable[Any]) -> None:
         self._modules = OrderedDict((str(i), module) for i, module in enumerate(modules))
@@ -80,7 +82,7 @@ class Sequential(_Numbered):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
-        return self._modules[self._name_at(index)]
+        return self._module_at(index)
 
     def __setitem__(self, index: int, module: Module) -> None:
         setattr(self, self._name_at(index), module)
@@ -153,7 +155,7 @@ class ModuleList(_Numbered):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return type(self)(list(self._modules.values())[index])
-        return self._modules[self._name_at(index)]
+        return self._module_at(index)
 
     def __setitem__(self, index: int, module: Module) -> None:
         setattr(self, self._name_at(index), module)

@@ -17,10 +17,10 @@ from ._backward_hook import BackwardHook
 from ._conversion import ConversionMixin
 from ._hooks import HookMixin, WrappedHook
 from ._members import Members
-from ._state_dict import StateDictMixin
+from ._state_dict import StateDictMixin, _IncompatibleKeys
 from ._traversal import TraversalMixin
 
-__all__ = ["Module", "register_module_backward_hook", "register_module_buffer_registration_hook",
+__all__ = ["Module", "_IncompatibleKeys", "register_module_backward_hook", "register_module_buffer_registration_hook",
            "register_module_forward_hook", "register_module_forward_pre_hook", "register_module_full_backward_hook",
            "register_module_full_backward_pre_hook", "register_module_module_registration_hook",
            "register_module_parameter_registration_hook"]
@@ -76,8 +76,9 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         """`forward` with all hooks around it."""
-        if not self._has_hooks():
+        if not self._has_hooks():  # all were removed: the next call need not look
             self.__dict__.pop("_hooked", None)
+            Module._hooked = False
             return self.forward(*args, **kwargs)
         done: set[int] = set()
         try:

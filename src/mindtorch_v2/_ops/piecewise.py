@@ -1,0 +1,323 @@
+"""Activations made of pieces: straight ones, the elu family, and those with learned or random slopes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._dispatch.registry import aten, composite, op
+from ._common import like_first
+from ._elementwise import clipped, constant, where_true
+from ._half import in_float32
+from .activation import need_float
+from .random import source_of
+
+# ---------------------------------------------------------------- cut off at one or both ends
+
+
+def _region(name, arguments, kernel, inside):
+    """An activation whose slope is 1 in a region and 0 elsewhere; `inside` gives the region."""
+    names = [a.split()[-1].split("=")[0] for a in arguments]
+    listed = "".join(", " + a for a in arguments)
+    plain = "".join(f", Scalar {n}" for n in names)
+    forward = op(f"{name}(Tensor self{listed}) -> Tensor", in_float32(kernel), inplace=True, shape=like_first)
+    backward = op(f"{name}_backward(Tensor grad_output, Tensor self{plain}) -> Tensor",
+                  lambda grad_output, self, *rest: where_true(inside(self, *rest), grad_output), shape=like_first,
+                  samples=lambda make: [(make(3, 4), make(3, 4), *(0.3, 0.7)[:len(names)])])
+    saved = ", ".join(["self", *names])
+    space = {"call": getattr(aten, f"{name}_backward")}
+    forward.vjp(self=eval(f"lambda g, {saved}: call(g, {saved})", space))
+    backward.vjp(grad_output=eval(f"lambda g, {saved}: call(g, {saved})", space), self=lambda g: aten.zeros_like(g))
+
+
+def _hardtanh(self, min_val, max_val):
+    if self.dtype.kind == "b":
+        raise RuntimeError("Bool inputs not supported for hardtanh")
+    return clipped(self, min_val, max_val)
+
+
+def _softshrink(self, lambd):
+    if lambd < 0:
+        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
+    return np.subtract(self, clipped(self, -lambd, lambd))
+
+
+_region("hardtanh", ["Scalar min_val=-1", "Scalar max_val=1"], _hardtanh, lambda self, low, high: (self > low) & (self < high))
+_region("hardshrink", ["Scalar lambd=0.5"],
+        lambda self, lambd: where_true((self < -lambd) | (self > lambd) | (self != self), self),
+        lambda self, lambd: (self < -lambd) | (self > lambd))
+_region("softshrink", ["Scalar lambd=0.5"], _softshrink, lambda self, lambd: (self < -lambd) | (self > lambd))
+
+composite("relu6(Tensor self) -> Tensor", lambda self: aten.hardtanh(self, 0, 6))
+composite("relu6_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.hardtanh_(self, 0, 6), samples=lambda make: [])
+
+
+@op("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", inplace=True, shape=like_first,
+    samples=lambda make: [(make(3, 4), 0.5, 0.2)])
+def threshold(self, threshold, value):
+    return np.where(self <= threshold, constant(value, self.dtype), self)
+
+
+threshold.vjp(self=lambda g, self, threshold: aten.threshold_backward(g, self, threshold))
+
+# ---------------------------------------------------------------- straight with another slope
+
+
+@op("hardsigmoid(Tensor self) -> Tensor", inplace=True, shape=like_first)
+@in_float32
+def hardsigmoid(self):
+    need_float("hardsigmoid_cpu", self)
+    made = np.asarray(np.add(self, constant(3, self.dtype)))
+    clipped(made, 0, 6, made)
+    return np.divide(made, constant(6, self.dtype), made)
+
+
+hardsigmoid.vjp(self=lambda g, self: aten.hardsigmoid_backward(g, self))
+
+
+@op("hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor", shape=like_first)
+def hardsigmoid_backward(grad_output, self):
+    made = np.asarray(where_true((self > -3) & (self < 3), grad_output))
+    return np.multiply(made, constant(1 / 6, made.dtype), made)
+
+
+hardsigmoid_backward.vjp(grad_output=lambda g, self: aten.hardsigmoid_backward(g, self), self=lambda g: aten.zeros_like(g))
+
+
+@op("hardswish(Tensor self) -> Tensor", inplace=True, shape=like_first)
+@in_float32
+def hardswish(self):
+    need_float("hardswish_cpu", self)
+    made = np.asarray(np.add(self, constant(3, self.dtype)))
+    clipped(made, 0, 6, made)
+    np.multiply(made, self, made)
+    return np.divide(made, constant(6, self.dtype), made)
+
+
+hardswish.vjp(self=lambda g, self: aten.hardswish_backward(g, self))
+
+
+@op("hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", shape=like_first)
+@in_float32
+def hardswish_backward(grad_output, self):
+    slope = np.where(self <= -3, 0, np.where(self < 3, self / 3 + 0.5, 1)).astype(self.dtype, copy=False)
+    return np.multiply(grad_output, slope)
+
+
+hardswish_backward.vjp(
+    grad_output=lambda g, self: aten.hardswish_backward(g, self),
+    self=lambda g, grad_output, self: aten.where((self > -3).logical_and(self < 3), g * grad_output / 3, 0.0))
+
+
+@op("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", inplace=True, shape=like_first)
+@in_float32
+def leaky_relu(self, negative_slope):
+    need_float("leaky_relu_cpu", self)
+    zero = constant(0, self.dtype)
+    made = np.asarray(np.minimum(self, zero))
+    np.multiply(made, constant(negative_slope, self.dtype), made)
+    return np.add(made, np.maximum(self, zero), made)
+
+
+leaky_relu.vjp(self=lambda g, self, negative_slope: aten.leaky_relu_backward(g, self, negative_slope, False))
+
+
+@op("leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
+    shape=like_first, samples=lambda make: [(make(3, 4), make(3, 4), 0.1, False)])
+@in_float32
+def leaky_relu_backward(grad_output, self, negative_slope, self_is_result):
+    return _two_slopes(self > 0, grad_output, grad_output * constant(negative_slope, grad_output.dtype))
+
+
+def _two_slopes(positive, above, below):
+    """`above` where positive and `below` elsewhere."""
+    if above.size <= 2048:
+        return np.where(positive, above, below)
+    made = where_true(positive, above)
+    return np.add(made, where_true(~positive, below), made)
+
+
+leaky_relu_backward.vjp(
+    grad_output=lambda g, self, negative_slope, self_is_result:
+    aten.leaky_relu_backward(g, self, negative_slope, self_is_result), self=lambda g: aten.zeros_like(g))
+
+# ---------------------------------------------------------------- exponential below 0
+
+
+@op("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", inplace=True, shape=like_first)
+@in_float32
+def elu(self, alpha, scale, input_scale):
+    need_float("elu_cpu", self)
+    zero = constant(0, self.dtype)
+    made = np.asarray(np.minimum(self, zero))
+    np.multiply(made, constant(input_scale, self.dtype), made)
+    np.expm1(made, made)
+    np.multiply(made, constant(alpha * scale, self.dtype), made)
+    positive = np.asarray(np.maximum(self, zero))
+    if scale != 1:
+        positive *= constant(scale, self.dtype)
+    return np.add(made, positive, made)
+
+
+elu.vjp(self=lambda g, alpha, scale, input_scale, self: aten.elu_backward(g, alpha, scale, input_scale, False, self))
+
+
+@op("elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, "
+    "Tensor self_or_result) -> Tensor", shape=like_first,
+    samples=lambda make: [(make(3, 4), 1.0, 1.0, 1.0, False, make(3, 4) - 0.5)])
+@in_float32
+def elu_backward(grad_output, alpha, scale, input_scale, is_result, self_or_result):
+    x, kind = self_or_result, grad_output.dtype
+    below = np.asarray(np.minimum(x, constant(0, kind)))
+    if is_result:
+        if alpha < 0:
+            raise RuntimeError("In-place elu backward calculation is triggered with a negative slope which is not supported.")
+        np.add(below, constant(alpha * scale, kind), below)
+        np.multiply(below, constant(input_scale, kind), below)
+    else:
+        np.multiply(below, constant(input_scale, kind), below)
+        np.exp(below, below)
+        np.multiply(below, constant(input_scale * alpha * scale, kind), below)
+    np.multiply(below, grad_output, below)
+    return _two_slopes(x > 0, grad_output if scale == 1 else grad_output * constant(scale, kind), below)
+
+
+def _elu_second(g, grad_output, alpha, scale, input_scale, is_result, self_or_result):
+    x = self_or_result
+    inner = input_scale if is_result else input_scale * input_scale * alpha * scale * (x * input_scale).exp()
+    return aten.where(x < 0, g * grad_output * inner, 0.0)
+
+
+elu_backward.vjp(
+    grad_output=lambda g, alpha, scale, input_scale, is_result, self_or_result:
+    aten.elu_backward(g, alpha, scale, input_scale, is_result, self_or_result), self_or_result=_elu_second)
+
+_SELU = 1.6732632423543772, 1.0507009873554805
+
+composite("selu(Tensor self) -> Tensor", lambda self: aten.elu(self, *_SELU))
+composite("selu_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.elu_(self, *_SELU), samples=lambda make: [])
+
+
+@op("celu(Tensor self, Scalar alpha=1.0) -> Tensor", inplace=True, shape=like_first)
+@in_float32
+def celu(self, alpha):
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    zero = constant(0, self.dtype)
+    made = np.asarray(np.minimum(self, zero))
+    np.divide(made, constant(alpha, self.dtype), made)
+    np.expm1(made, made)
+    np.multiply(made, constant(alpha, self.dtype), made)
+    return np.add(made, np.maximum(self, zero), made)
+
+
+celu.vjp(self=lambda g, alpha, self: aten.elu_backward(g, alpha, 1, 1.0 / alpha, False, self))
+
+# ---------------------------------------------------------------- learned slopes
+
+
+@op("_prelu_kernel(Tensor self, Tensor weight) -> Tensor", shape=like_first)
+@in_float32
+def prelu_kernel(self, weight):
+    zero = constant(0, self.dtype)
+    made = np.asarray(np.minimum(self, zero))
+    np.multiply(made, weight, made)
+    return np.add(made, np.maximum(self, zero), made)
+
+
+@prelu_kernel.vjp
+def _(g, self, weight):
+    return aten._prelu_kernel_backward(g, self, weight)
+
+
+@op("_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)", tags=("all_grads",),
+    shape=lambda grad_output, self, weight: [like_first(self), like_first(self)])
+@in_float32
+def prelu_kernel_backward(grad_output, self, weight):
+    positive = self > 0
+    return _two_slopes(positive, grad_output, weight * grad_output), where_true(~positive, self * grad_output)
+
+
+@prelu_kernel_backward.vjp
+def _(grads, grad_output, self, weight):
+    """Both results are linear in the gradient, and change with weight and self where self is negative."""
+    to_self, to_weight = grads
+    positive = self > 0
+    grad_grad = grad_self = grad_weight = None
+    if to_self is not None:
+        grad_grad = aten.where(positive, to_self, to_self * weight)
+        grad_weight = aten.where(positive, 0.0, to_self * grad_output)
+    if to_weight is not None:
+        more = aten.where(positive, 0.0, to_weight * self)
+        grad_grad = more if grad_grad is None else grad_grad + more
+        grad_self = aten.where(positive, 0.0, to_weight * grad_output)
+    return grad_grad, grad_self, grad_weight
+
+
+@composite("prelu(Tensor self, Tensor weight) -> Tensor", samples=lambda make: [(make(3, 4) - 0.5, make(4))])
+def prelu(self, weight):
+    count, ndim = weight._array.size, self._array.ndim
+    if count != 1:
+        if ndim == 0:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        channels = self._array.shape[1] if ndim > 1 else 1
+        if channels != count:
+            raise RuntimeError(f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {count} "
+                               f"and channel size = {channels}.")
+    if weight._array.ndim > 1:
+        raise RuntimeError("prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = "
+                           f"{weight._array.ndim}")
+    if weight._array.ndim != ndim:
+        weight = aten.reshape(weight, tuple(count if i == 1 else 1 for i in range(ndim)))
+    return aten._prelu_kernel(self, weight)
+
+
+# ---------------------------------------------------------------- random slopes
+
+
+@op("rrelu_with_noise(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
+    "bool training=False, Generator? generator=None) -> Tensor", shape=like_first,
+    samples=lambda make: [(make(3, 4) - 0.5, make(3, 4))])
+def rrelu_with_noise(self, noise, lower, upper, training, generator):
+    """In training every element below 0 gets a slope of its own, which `noise` keeps for the way back."""
+    need_float("rrelu_with_noise_out_cpu", self)
+    if not training:
+        return leaky_relu.kernel(self, (lower + upper) / 2)
+    if lower > upper:
+        raise RuntimeError(f"Lower bound should be less than or equal to the upper bound, but found lower={lower} and "
+                           f"upper={upper}")
+    negative = self <= 0
+    draws = source_of(generator).uniforms64(int(np.count_nonzero(negative)))
+    noise[...] = 1
+    noise[negative] = (draws * (upper - lower) + lower).astype(self.dtype)
+    return np.multiply(self, noise)
+
+
+rrelu_with_noise.vjp(self=lambda g, self, noise, lower, upper, training:
+                     aten.rrelu_with_noise_backward(g, self, noise, lower, upper, training, False))
+
+
+@op("rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool training, "
+    "bool self_is_result) -> Tensor", shape=like_first,
+    samples=lambda make: [(make(3, 4), make(3, 4), make(3, 4), 0.1, 0.3, True, False)])
+def rrelu_with_noise_backward(grad_output, self, noise, lower, upper, training, self_is_result):
+    if training and upper - lower > 1e-6:
+        return np.multiply(noise, grad_output)
+    return leaky_relu_backward.kernel(grad_output, self, (lower + upper) / 2, self_is_result)
+
+
+rrelu_with_noise_backward.vjp(
+    grad_output=lambda g, self, noise, lower, upper, training, self_is_result:
+    aten.rrelu_with_noise_backward(g, self, noise, lower, upper, training, self_is_result),
+    self=lambda g: aten.zeros_like(g))
+
+_RRELU = "Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None"
+
+
+@composite(f"rrelu(Tensor self, {_RRELU}) -> Tensor", samples=lambda make: [(make(3, 4) - 0.5,)])
+def rrelu(self, lower, upper, training, generator):
+    return aten.rrelu_with_noise(self, aten.empty_like(self), lower, upper, training, generator)
+
+
+@composite(f"rrelu_(Tensor(a!) self, {_RRELU}) -> Tensor(a!)", samples=lambda make: [])
+def rrelu_(self, lower, upper, training, generator):
+    return aten.copy_(self, aten.rrelu(self, lower, upper, training, generator))

@@ -1,0 +1,156 @@
+"""Distribution: what all of them can do."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from .. import _surface as _torch
+from .._autograd.grad_mode import no_grad
+from .._core.size import Size
+from .._core.tensor import Tensor
+from . import constraints
+from .utils import lazy_property
+
+torch: Any = _torch
+
+
+class Distribution:
+    """`batch_shape` are independent distributions, `event_shape` the shape of one draw of each."""
+
+    has_rsample = False
+    has_enumerate_support = False
+    arg_constraints: dict[str, Any] = {}
+    _validate_args = __debug__
+
+    def __init__(self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None) -> None:
+        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if self._validate_args:
+            for name, constraint in self.arg_constraints.items():
+                if constraints.is_dependent(constraint):
+                    continue
+                if name not in self.__dict__ and isinstance(getattr(type(self), name, None), lazy_property):
+                    continue  # computed from another parameter, which is checked
+                value = getattr(self, name)
+                if not bool(constraint.check(value).all()):
+                    raise ValueError(f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of "
+                                     f"distribution {self!r} to satisfy the constraint {constraint!r}, but found invalid "
+                                     f"values:\n{value}")
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Whether parameters and values are checked unless a distribution says otherwise."""
+        Distribution._validate_args = value
+
+    @property
+    def batch_shape(self) -> Size:
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> Size:
+        return self._event_shape
+
+    @property
+    def support(self) -> Any:
+        raise NotImplementedError
+
+    @property
+    def mean(self) -> Any:
+        raise NotImplementedError
+
+    @property
+    def mode(self) -> Any:
+        raise NotImplementedError(f"{type(self)} does not implement mode")
+
+    @property
+    def variance(self) -> Any:
+        raise NotImplementedError
+
+    @property
+    def stddev(self) -> Any:
+        return self.variance.sqrt()
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        """The same distribution with its parameters expanded."""
+        shape = Size(batch_shape)
+        made = self.__class__.__new__(self.__class__)
+        made.__dict__.update(self.__dict__)
+        # Cached forms of the parameters are dropped where the class computes them.
+        for name, value in self.__dict__.items():
+            if isinstance(value, Tensor):
+                tail = tuple(value.shape[len(self._batch_shape):])
+                made.__dict__[name] = value.expand(shape + Size(tail))
+            elif isinstance(value, Distribution):
+                made.__dict__[name] = value.expand(shape)
+        made._batch_shape = shape
+        return made
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        """A draw without gradient."""
+        with no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        """A draw through which gradients reach the parameters."""
+        raise NotImplementedError
+
+    def sample_n(self, n: int) -> Any:
+        warnings.warn("sample_n will be deprecated. Use .sample((n,)) instead", UserWarning, stacklevel=2)
+        return self.sample((n,))
+
+    def log_prob(self, value: Any) -> Any:
+        """The logarithm of the density, or of the probability, of a value."""
+        raise NotImplementedError
+
+    def cdf(self, value: Any) -> Any:
+        """The probability of values up to this one."""
+        raise NotImplementedError
+
+    def icdf(self, value: Any) -> Any:
+        """The value up to which there is this probability."""
+        raise NotImplementedError
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """All values of a discrete distribution."""
+        raise NotImplementedError
+
+    def entropy(self) -> Any:
+        raise NotImplementedError
+
+    def perplexity(self) -> Any:
+        return torch.exp(self.entropy())
+
+    def _extended_shape(self, sample_shape: Any = ()) -> Size:
+        return Size(tuple(sample_shape) + tuple(self._batch_shape) + tuple(self._event_shape))
+
+    def _validate_sample(self, value: Any) -> None:
+        """ValueError unless a value has a fitting shape and lies in the support."""
+        if not self._validate_args:
+            return
+        if not isinstance(value, Tensor):
+            raise ValueError("The value argument to log_prob must be a Tensor")
+        event = tuple(self._event_shape)
+        if event and tuple(value.shape[value.ndim - len(event):]) != event:
+            raise ValueError(f"The right-most size of value must match event_shape: {value.shape} vs {self._event_shape}.")
+        expected = tuple(self._batch_shape) + event
+        for i, j in zip(reversed(tuple(value.shape)), reversed(expected), strict=False):
+            if i != 1 and j != 1 and i != j:
+                raise ValueError(f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {Size(expected)}.")
+        try:
+            support = self.support
+        except NotImplementedError:
+            return
+        if not bool(support.check(value).all()):
+            raise ValueError(f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
+                             f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{value}")
+
+    def __repr__(self) -> str:
+        names = [name for name in self.arg_constraints if name in self.__dict__]
+        shown = [f"{n}: {self.__dict__[n] if self.__dict__[n].numel() == 1 else self.__dict__[n].size()}" for n in names]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class ExponentialFamily(Distribution):
+    """Distributions whose log density is linear in some statistics."""
