@@ -177,6 +177,12 @@ def test_nodes_and_their_names():
     assert x.grad_fn is None and type(inner.next_functions[0][0]).__name__ == "AccumulateGrad"
 
 
+def test_a_node_can_be_called():
+    x = torch.tensor([2.0, 3.0], requires_grad=True)
+    gx, gy = (x * (x * 1)).grad_fn(torch.ones(2))
+    assert gx.tolist() == gy.tolist() == [2.0, 3.0] and x.exp().grad_fn(torch.zeros(2)).tolist() == [0.0, 0.0]
+
+
 def test_what_a_node_saved():
     x = torch.ones(2, requires_grad=True)
     node = x.exp().grad_fn
@@ -332,6 +338,11 @@ def test_inference_tensors_stay_out_of_autograd():
     with pytest.raises(RuntimeError, match="Setting requires_grad=True on inference tensor outside InferenceMode"):
         y.requires_grad_()
     assert (y.clone() * x).requires_grad and (y + x).requires_grad
+
+
+def test_inference_mode_off_is_grad_mode_on():
+    with torch.inference_mode(), torch.inference_mode(False):
+        assert torch.is_grad_enabled() and not torch.is_inference_mode_enabled() and not torch.ones(1).is_inference()
 
 
 def test_other_threads_are_not_in_inference_mode():

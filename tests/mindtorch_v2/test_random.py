@@ -70,6 +70,10 @@ def cases() -> dict[str, Case]:
         "normal of means": lambda: torch.normal(weights, 2.0),
         "normal of deviations": lambda: torch.normal(1.0, weights),
         "normal of both": lambda: torch.normal(weights, weights),
+        "poisson": lambda: torch.poisson(torch.linspace(0, 60, 40)),
+        "binomial": lambda: torch.binomial(torch.full((40,), 50.0), torch.linspace(0, 1, 40)),
+        "gamma": lambda: torch._standard_gamma(weights.double() * 3),
+        "dirichlet": lambda: torch._sample_dirichlet(weights.double().view(3, 4)),
         "own generator": lambda: torch.rand(4, generator=torch.Generator().manual_seed(2**40 + 5)),
         "negative seed": lambda: torch.rand(4, generator=torch.Generator().manual_seed(-7)),
     }

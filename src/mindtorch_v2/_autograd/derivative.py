@@ -69,6 +69,8 @@ class Derivative:
         # Positions of the arguments that may take a gradient, and which of them are lists of tensors.
         self.arguments = tuple(index[name] for name in names)
         self.lists = tuple(op.schema.arguments[i].is_tensor_list for i in self.arguments)
+        if sum(self.lists) > 1:
+            raise ValueError(f"{op.schema.full_name}: a derivative by more than one list of tensors")
         # Whether the formulas take the gradients of all outputs, or that of the first one.
         self.takes_all = "all_grads" in op.tags
         # By mask of the inputs that need a gradient.
@@ -132,7 +134,7 @@ _node_types: dict[str, type] = {}
 
 
 def node_type_of(name: str, base: type) -> type:
-    """The class of the nodes with a name. A name with a namespace is the node's full name; its class has the last part."""
+    """The class of the nodes with a name; of a name with a namespace the class has the last part."""
     made = _node_types.get(name)
     if made is None:
         title = name if "::" in name else None

@@ -186,10 +186,13 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
 
 def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False,
              vectorize: bool = False, strategy: str = "reverse-mode") -> Any:
-    """The Jacobian of `func` at `inputs`: for each output and input a tensor of their sizes, one after the other."""
+    """The Jacobian of `func` at `inputs`: for each output and input a tensor of their sizes, one after the other.
+
+    `vectorize` and `strategy` choose among torch's ways to the same result; here they all go backwards, row by row.
+    """
     if strategy not in ("forward-mode", "reverse-mode"):
-        raise AssertionError(_STRATEGY + ' Hint: If your function has more outputs than inputs, "forward-mode" tends to '
-                             'be more performant. Otherwise, prefer to use "reverse-mode".')
+        raise AssertionError(_STRATEGY + ' Hint: If your function has more outputs than inputs, "forward-mode" tends '
+                             'to be more performant. Otherwise, prefer to use "reverse-mode".')
     if strategy == "forward-mode" and create_graph:
         raise NotImplementedError("torch.autograd.functional.jacobian: `create_graph=True` and "
                                   "`strategy=\"forward-mode\"` are not supported together (yet). Please either set "

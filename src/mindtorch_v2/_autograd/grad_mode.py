@@ -127,8 +127,8 @@ class inference_mode(_GradMode):
         self._previous.append(state.grad_enabled)
         self._before.append(state.inference)
         if self._on:
-            state.grad_enabled = False
             inference.enter()
+        state.grad_enabled = not self._on
         state.inference = self._on
 
     def __exit__(self, *exc: Any) -> None:

@@ -11,7 +11,8 @@ from .._core.threads import ThreadState, threads
 from .._dispatch import namespace
 from .._dispatch.registry import OpSpec
 from .accumulate import AccumulateGrad
-from .compiled import compile_record, keeps_tensors
+from .codegen import keeps_tensors
+from .compiled import compile_record
 from .derivative import ARG, NEEDS, RESULT, Derivative, Plan, declared_derivative
 from .node import Gradients, Node
 from .saved import freed, result_parts, tie, unpack_list, unpack_one, unpack_result

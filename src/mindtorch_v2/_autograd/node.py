@@ -51,6 +51,11 @@ class Node:
         """Gradients of the inputs, given those of the outputs."""
         raise NotImplementedError
 
+    def __call__(self, *grads: Tensor | None) -> Any:
+        """Run the node by itself: the gradient of its input, or a tuple of them."""
+        results = self.plan.run(self, list(grads) if self.inputs.__class__ is list else grads[0], True)
+        return results[0] if len(results) == 1 else tuple(results)
+
     def release(self) -> None:
         """Let go of what was saved; the graph will not be walked again."""
 

@@ -5,6 +5,7 @@ Seeds, states and numbers are torch's, bit for bit.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from typing import Any
@@ -227,6 +228,22 @@ class Generator:
         if len(made) > count:
             self.next_normal = float(made[-1])
         return made[:count]
+
+    def uniform(self) -> float:
+        """The next float64 in [0, 1) alone, for samplers that cannot know how many they need."""
+        high, low = self.words(2).tolist()
+        return ((high << 32 | low) & 0x1FFFFFFFFFFFFF) * _UNIT64
+
+    def normal(self) -> float:
+        """The next float64 normal alone."""
+        waiting = self.next_normal
+        if waiting is not None:
+            self.next_normal = None
+            return waiting
+        angle, other = 2 * math.pi * self.uniform(), self.uniform()
+        radius = math.sqrt(-2 * math.log1p(-other))
+        self.next_normal = radius * math.sin(angle)
+        return radius * math.cos(angle)
 
     def _draw(self, count: int) -> np.ndarray:
         """More words than were drawn ahead: what is left, then whole blocks, of which the last ones are kept."""

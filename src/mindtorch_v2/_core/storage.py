@@ -65,7 +65,7 @@ class Allocation:
 
 allocation = Allocation()
 
-# Classes whose instances hold memory, and the watcher's function that is told of their end. Tensor is added by its module.
+# Classes whose instances hold memory, and the watcher's function that is told of their end; Tensor adds itself.
 _holders: dict[type, str] = {Storage: "storage_freed"}
 
 

@@ -59,8 +59,8 @@ def log1p_exp_minus_abs(x: np.ndarray) -> np.ndarray:
         return np.log1p(e, e)
     # NumPy's log1p is slow. log(u) with u = 1 + e rounded, corrected by what the rounding lost.
     one = constant(1, _F32)
-    u = np.add(e, one)
-    lost = np.subtract(u, one)
+    u = np.asarray(np.add(e, one))
+    lost = np.asarray(np.subtract(u, one))
     np.subtract(e, lost, lost)
     np.divide(lost, u, lost)
     np.log(u, u)

@@ -7,7 +7,7 @@ import numpy as np
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first
 from ._half import in_float32
-from ._rows import row_dots, row_sums
+from ._rows import channel_dots, channel_sums
 from ._second import backward_of_backward
 from .norm import normalised_in_ops
 
@@ -19,23 +19,6 @@ def _channels(input):
 def _planes(array):
     """(N, C, area): a view of a contiguous array."""
     return array.reshape(*array.shape[:2], -1)
-
-
-def _channel_sums(planes):
-    """(C,) sums over samples and area."""
-    batch, channels, area = planes.shape
-    if area == 1:
-        return np.add.reduce(planes[:, :, 0], 0)
-    return np.add.reduce(row_sums(planes.reshape(batch * channels, area)).reshape(batch, channels), 0)
-
-
-def _channel_dots(left, right):
-    """(C,) inner products over samples and area."""
-    batch, channels, area = left.shape
-    if area == 1:
-        return np.add.reduce(left[:, :, 0] * right[:, :, 0], 0)
-    dots = row_dots(left.reshape(batch * channels, area), right.reshape(batch * channels, area))
-    return np.add.reduce(dots.reshape(batch, channels), 0)
 
 
 def _inverse(variance, eps):
@@ -58,10 +41,10 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
     planes = _planes(input)
     if training:
         count = input.size // max(input.shape[1], 1)
-        mean = _channel_sums(planes)
+        mean = channel_sums(planes)
         mean /= kind.type(count)
         made = np.subtract(planes, mean[:, None])
-        variance = _channel_dots(made, made)
+        variance = channel_dots(made, made)
         variance /= kind.type(count)
         invstd = _inverse(variance, eps)
         if running_mean is not None:
@@ -102,11 +85,11 @@ def native_batch_norm_backward(grad_out, input, weight, running_mean, running_va
     mean = save_mean if train else running_mean.astype(kind, copy=False)
     invstd = save_invstd if train else _inverse(running_var, eps).astype(kind, copy=False)
     empty = np.zeros(0, kind)
-    sums = _channel_sums(grads) if output_mask[2] or output_mask[0] and train else empty
+    sums = channel_sums(grads) if output_mask[2] or output_mask[0] and train else empty
     centred, dots = None, empty
     if output_mask[1] or output_mask[0] and train:
         centred = np.subtract(planes, mean[:, None])
-        dots = _channel_dots(grads, centred)
+        dots = channel_dots(grads, centred)
         dots *= invstd
     grad_input = empty
     if output_mask[0]:
@@ -153,7 +136,7 @@ def batch_norm_impl_index(input, weight, bias, running_mean, running_var, traini
            samples=lambda make: [(make(3, 4, 2), make(4), make(4), None, None, True, 0.1, 1e-5, False)])
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     if input._array.ndim < 2:
-        raise RuntimeError(f"Expected 2D or more, but got {input._array.ndim}D input to batch_norm")
+        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     for name, value in (("weight", weight), ("bias", bias), ("running_mean", running_mean), ("running_var", running_var)):
         if value is not None and value._array.size != _channels(input):
             raise RuntimeError(f"{name} should contain {_channels(input)} elements not {value._array.size}")

@@ -65,8 +65,8 @@ def _shifted(name, ufunc):
     return kernel
 
 
-for _name, _ufunc in (("left", np.left_shift), ("right", np.right_shift)):
-    _kernel = _shifted(f"bitwise_{_name}_shift", _ufunc)
+for _name, _shift in (("left", np.left_shift), ("right", np.right_shift)):
+    _kernel = _shifted(f"bitwise_{_name}_shift", _shift)
     op(f"bitwise_{_name}_shift.Tensor(Tensor self, Tensor other) -> Tensor", _kernel, promote="same", nondiff=True,
        inplace=True, samples=_integers)
     op(f"bitwise_{_name}_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",

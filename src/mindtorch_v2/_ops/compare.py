@@ -34,8 +34,8 @@ def _ordered(name, ufunc):
 for _name, _ufunc in (("lt", np.less), ("le", np.less_equal), ("gt", np.greater), ("ge", np.greater_equal)):
     _ordered(_name, _ufunc)
 
-for _name, _ufunc in (("logical_and", np.logical_and), ("logical_or", np.logical_or), ("logical_xor", np.logical_xor)):
-    op(f"{_name}(Tensor self, Tensor other) -> Tensor", _ufunc, promote="compare", nondiff=True, inplace=True)
+for _name, _logic in (("logical_and", np.logical_and), ("logical_or", np.logical_or), ("logical_xor", np.logical_xor)):
+    op(f"{_name}(Tensor self, Tensor other) -> Tensor", _logic, promote="compare", nondiff=True, inplace=True)
 
 op("logical_not(Tensor self) -> Tensor", np.logical_not, promote="compare", nondiff=True, inplace=True)
 
@@ -100,6 +100,22 @@ composite("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-0
 def equal(self, other):
     return self.shape == other.shape and bool((self == other).all())
 
+
+op("is_same_size(Tensor self, Tensor other) -> bool", lambda self, other: self.shape == other.shape, nondiff=True)
+
+
+def _of_truths(name, reduce):
+    def kernel(self):
+        if self.dtype is not _BOOL:
+            raise RuntimeError(f"{name} expected a boolean tensor, but got {dt.from_numpy(self.dtype).scalar_name}")
+        return reduce(self, None)
+
+    op(f"{name}(Tensor self) -> Tensor", kernel, nondiff=True, shape=lambda self: ((), _BOOL),
+       samples=lambda make: [(make.bools(3, 4),)])
+
+
+_of_truths("_is_all_true", np.logical_and.reduce)
+_of_truths("_is_any_true", np.logical_or.reduce)
 
 # ---------------------------------------------------------------- choosing
 

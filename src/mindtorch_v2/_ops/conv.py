@@ -6,8 +6,12 @@ import math
 
 import numpy as np
 
+from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
-from ._windows import columns, output_size, pad_spatial, scatter_columns
+from ._conv_kernels import forward, input_grad, weight_grad
+from ._half import in_float32
+from ._rows import channel_sums
+from ._windows import output_size
 
 
 def _each(value, dims, name="stride"):
@@ -36,67 +40,44 @@ def conv_output_shape(input, weight, stride, padding, dilation, transposed, outp
     return (input[0], weight[0], *output_size(input[2:], kernel, stride, padding, dilation))
 
 
-def _check(input, weight, bias, stride, padding, dilation, transposed, groups):
+def _check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     dims = weight.ndim - 2
     if input.ndim != weight.ndim:
-        raise RuntimeError(f"Expected {dims + 2}D (batched) or {dims + 1}D (unbatched) input to conv{dims}d, but got input of "
-                           f"size: {list(input.shape)}")
-    if input.dtype != weight.dtype:
-        raise RuntimeError(f"Input type ({input.dtype}) and weight type ({weight.dtype}) should be the same")
-    expected = weight.shape[0] if transposed else weight.shape[1] * groups
-    if input.shape[1] != expected:
-        kind = "transposed=1" if transposed else f"groups={groups}"
-        raise RuntimeError(f"Given {kind}, weight of size {list(weight.shape)}, expected input{list(input.shape)} to have "
-                           f"{expected} channels, but got {input.shape[1]} channels instead")
+        raise RuntimeError(f"Expected {dims + 2}D (batched) or {dims + 1}D (unbatched) input to conv{dims}d, but got "
+                           f"input of size: {list(input.shape)}")
+    for name, other in (("weight", weight), ("bias", bias)):
+        if other is not None and other.dtype != input.dtype:
+            raise RuntimeError(f"Input type ({dt.from_numpy(input.dtype)}) and {name} type "
+                               f"({dt.from_numpy(other.dtype)}) should be the same")
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
     if weight.shape[0] % groups:
         raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got "
                            f"weight of size {list(weight.shape)} instead")
-    if not transposed:
-        spatial = [n + 2 * p for n, p in zip(input.shape[2:], padding, strict=True)]
-        reach = [d * (k - 1) + 1 for k, d in zip(weight.shape[2:], dilation, strict=True)]
-        if any(n < r for n, r in zip(spatial, reach, strict=True)):
-            raise RuntimeError(f"Calculated padded input size per channel: ({' x '.join(map(str, spatial))}). Kernel size: "
-                               f"({' x '.join(map(str, reach))}). Kernel size can't be greater than actual input size")
-    if any(s <= 0 for s in stride):
-        raise RuntimeError("non-positive stride is not supported")
-
-
-def _grouped(matrix, groups):
-    """(N, G, rows / G, columns) of (N, rows, columns)."""
-    return matrix.reshape(matrix.shape[0], groups, -1, matrix.shape[2])
-
-
-def _forward(input, weight, stride, padding, dilation, groups):
-    kernel = weight.shape[2:]
-    out = output_size(input.shape[2:], kernel, stride, padding, dilation)
-    cols = columns(pad_spatial(input, padding), kernel, out, stride, dilation)
-    if groups == 1:
-        made = np.matmul(weight.reshape(weight.shape[0], -1), cols)
-    else:
-        made = np.matmul(weight.reshape(groups, weight.shape[0] // groups, -1), _grouped(cols, groups))
-    return made.reshape(input.shape[0], weight.shape[0], *out)
-
-
-def _input_grad(grad, input_shape, weight, stride, padding, dilation, groups):
-    """The linear map of `_forward` in its input, transposed; also the forward of a transposed convolution."""
-    kernel, out = weight.shape[2:], grad.shape[2:]
-    flat = grad.reshape(grad.shape[0], grad.shape[1], -1)
-    if groups == 1:
-        cols = np.matmul(weight.reshape(weight.shape[0], -1).T, flat)
-    else:
-        cols = np.matmul(weight.reshape(groups, weight.shape[0] // groups, -1).swapaxes(1, 2), _grouped(flat, groups))
-    return scatter_columns(cols, input_shape, kernel, out, stride, padding, dilation)
-
-
-def _weight_grad(grad, input, weight_shape, stride, padding, dilation, groups):
-    kernel, out = weight_shape[2:], grad.shape[2:]
-    cols = columns(pad_spatial(input, padding), kernel, out, stride, dilation)
-    flat = grad.reshape(grad.shape[0], grad.shape[1], -1)
-    if groups == 1:
-        made = np.matmul(flat, cols.swapaxes(1, 2))
-    else:
-        made = np.matmul(_grouped(flat, groups), _grouped(cols, groups).swapaxes(2, 3))
-    return np.add.reduce(made, 0).reshape(weight_shape)
+    expected = weight.shape[0] if transposed else weight.shape[1] * groups
+    if input.shape[1] != expected:
+        kind = f"transposed={int(transposed)}" if transposed else f"groups={groups}"
+        raise RuntimeError(f"Given {kind}, weight of size {list(weight.shape)}, expected input{list(input.shape)} to have "
+                           f"{expected} channels, but got {input.shape[1]} channels instead")
+    made = weight.shape[1] * groups if transposed else weight.shape[0]
+    if bias is not None and bias.shape != (made,):
+        raise RuntimeError(f"Given {'transposed=1, ' if transposed else ''}weight of size {list(weight.shape)}, expected "
+                           f"bias to be 1-dimensional with {made} elements, but got bias of size {list(bias.shape)} instead")
+    for name, values, least in (("padding", padding, 0), ("stride", stride, 1), ("dilation", dilation, 1),
+                                ("output_padding", output_padding, 0)):
+        if min(values) < least:
+            raise RuntimeError(f"{'non-positive' if least else 'negative'} {name} is not supported")
+    if transposed:
+        for o, s, d in zip(output_padding, stride, dilation, strict=True):
+            if o >= max(s, d):
+                raise RuntimeError("output padding must be smaller than either stride or dilation, but got "
+                                   f"output_padding: {list(output_padding)} stride: {list(stride)} dilation: {list(dilation)}")
+        return
+    spatial = [n + 2 * p for n, p in zip(input.shape[2:], padding, strict=True)]
+    reach = [d * (k - 1) + 1 for k, d in zip(weight.shape[2:], dilation, strict=True)]
+    if any(n < r for n, r in zip(spatial, reach, strict=True)):
+        raise RuntimeError(f"Calculated padded input size per channel: ({' x '.join(map(str, spatial))}). Kernel size: "
+                           f"({' x '.join(map(str, reach))}). Kernel size can't be greater than actual input size")
 
 
 def _convolve(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
@@ -104,12 +85,14 @@ def _convolve(input, weight, bias, stride, padding, dilation, transposed, output
     stride, padding, dilation, output_padding = (
         _each(v, dims, n) for v, n in ((stride, "stride"), (padding, "padding"), (dilation, "dilation"),
                                        (output_padding, "output_padding")))
-    _check(input, weight, bias, stride, padding, dilation, transposed, groups)
-    if transposed:
-        shape = conv_output_shape(input.shape, weight.shape, stride, padding, dilation, True, output_padding, groups)
-        made = _input_grad(input, shape, weight, stride, padding, dilation, groups)
-    else:
-        made = _forward(input, weight, stride, padding, dilation, groups)
+    _check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    if not transposed:
+        return forward(input, weight, bias, stride, padding, dilation, groups)
+    shape = conv_output_shape(input.shape, weight.shape, stride, padding, dilation, True, output_padding, groups)
+    if min(shape[2:]) <= 0:
+        raise RuntimeError(f"Given input size per channel: {list(input.shape[2:])}. Calculated output size per channel: "
+                           f"{list(shape[2:])}. Output size is too small")
+    made = input_grad(input, shape, weight, stride, padding, dilation, groups)
     if bias is not None:
         made += bias.reshape(-1, *(1,) * dims)
     return made
@@ -138,6 +121,7 @@ def _conv_samples(make):
 
 @op(f"_convolution({_ARGUMENTS}, bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor",
     shape=_conv_shape, samples=lambda make: [], nondiff=True)
+@in_float32
 def convolution_kernel(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, benchmark,
                        deterministic, cudnn_enabled, allow_tf32):
     return _convolve(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
@@ -161,25 +145,25 @@ def _(g, input, weight, stride, padding, dilation, transposed, output_padding, g
     shape=lambda grad_output, input, weight, *_: [(input._array.shape, input._array.dtype),
                                                   (weight._array.shape, weight._array.dtype),
                                                   ((grad_output._array.shape[1],), weight._array.dtype)])
+@in_float32
 def convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding,
                          groups, output_mask):
     dims = weight.ndim - 2
     stride, padding, dilation = (_each(v, dims) for v in (stride, padding, dilation))
-    grad_output = np.ascontiguousarray(grad_output)
     empty = np.zeros(0, input.dtype)
     grad_input, grad_weight, grad_bias = empty, empty, empty
     if transposed:
         if output_mask[0]:
-            grad_input = _forward(grad_output, weight, stride, padding, dilation, groups)
+            grad_input = forward(grad_output, weight, None, stride, padding, dilation, groups, input.shape[2:])
         if output_mask[1]:
-            grad_weight = _weight_grad(input, grad_output, weight.shape, stride, padding, dilation, groups)
+            grad_weight = weight_grad(input, grad_output, weight.shape, stride, padding, dilation, groups)
     else:
         if output_mask[0]:
-            grad_input = _input_grad(grad_output, input.shape, weight, stride, padding, dilation, groups)
+            grad_input = input_grad(grad_output, input.shape, weight, stride, padding, dilation, groups)
         if output_mask[1]:
-            grad_weight = _weight_grad(grad_output, input, weight.shape, stride, padding, dilation, groups)
+            grad_weight = weight_grad(grad_output, input, weight.shape, stride, padding, dilation, groups)
     if output_mask[2]:
-        grad_bias = np.add.reduce(grad_output, (0, *range(2, grad_output.ndim)))
+        grad_bias = channel_sums(grad_output)
     return grad_input, grad_weight, grad_bias
 
 

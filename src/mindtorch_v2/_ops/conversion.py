@@ -33,7 +33,7 @@ def method(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     names = [_kind_name(a) for a in args] + [f"{k}={_kind_name(v)}" for k, v in kwargs.items()]
-    return ", ".join(names)
+    return ", ".join(names) + ("" if args else ", ")
 
 
 def _kind_name(value: Any) -> str:
@@ -68,9 +68,6 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, b
         if len(rest) > 2 or not all(isinstance(r, bool) for r in rest) or set(names[: len(rest)]) & set(kwargs):
             raise _wrong_arguments(args, kwargs)
         given.update(zip(names, rest, strict=False))
-    if "other" in given:
-        other = given.pop("other")
-        given.update(device=other.device, dtype=other.dtype)
     device, dtype, format_ = given.pop("device", None), given.pop("dtype", None), given.pop("memory_format", None)
     non_blocking, copy = bool(given.pop("non_blocking", False)), bool(given.pop("copy", False))
     if given or dtype is not None and not isinstance(dtype, dt.dtype) and dtype not in (int, float, bool):
@@ -152,12 +149,15 @@ def get_device(self: Tensor) -> int:
     return -1 if self.device.type in ("cpu", "meta") else 0 if index is None else index
 
 
-@method
-def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The name of the tensor's type, or the tensor as another type, given by dtype, name or legacy class."""
     if dtype is None:
         return f"torch.{self.dtype.scalar_name}Tensor"
     return _to_dtype(self, type_dtype(dtype), non_blocking)
+
+
+_type.__name__ = _type.__qualname__ = "type"
+METHODS["type"] = _type
 
 
 _BY_TYPE_NAME = {f"torch.{d.scalar_name}Tensor": d for d in dt.DTYPES.values()}

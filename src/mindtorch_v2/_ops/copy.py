@@ -79,7 +79,8 @@ copy.vjp(self=lambda g: aten.zeros_like(g), src=lambda g: g)
 # ---------------------------------------------------------------- filling
 
 
-@op("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", node="FillBackward2")
+@op("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", node="FillBackward2",
+    samples=lambda make: [(make(3, 4), 0.5)])
 def fill_(self, value):
     try:
         self.fill(value)
@@ -103,7 +104,8 @@ def _fill_checked(array, value):
 fill_.vjp(self=lambda g: aten.zeros_like(g))
 
 
-@op("fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", node="FillBackward3")
+@op("fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", node="FillBackward3",
+    samples=lambda make: [(make(3, 4), make())])
 def fill_tensor(self, value):
     if value.ndim:
         raise RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with "

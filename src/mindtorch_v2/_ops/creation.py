@@ -21,7 +21,7 @@ def _filled(shape, kind, value):
 
 
 @op(f"empty.memory_format(int[] size, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", nondiff=True,
-    shape=sized)
+    shape=sized, samples=lambda make: [])
 def empty(size, dtype, layout, device, pin_memory, memory_format):
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
@@ -34,7 +34,7 @@ def empty(size, dtype, layout, device, pin_memory, memory_format):
         raise
 
 
-@op(f"zeros(int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=sized)
+@op(f"zeros(int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=sized, samples=lambda make: [((3, 4),)])
 def zeros(size, dtype, layout, device, pin_memory):
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
@@ -52,7 +52,7 @@ def _zeros_size(size):
     return size
 
 
-@op(f"ones(int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=sized)
+@op(f"ones(int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=sized, samples=lambda make: [((3, 4),)])
 def ones(size, dtype, layout, device, pin_memory):
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
@@ -114,18 +114,21 @@ def empty_permuted(size, physical_layout, dtype, layout, device, pin_memory):
     return made.transpose(np.argsort(physical_layout))
 
 
-@op(f"scalar_tensor(Scalar s, {OPTIONS}) -> Tensor", nondiff=True, shape=lambda s, dtype, *_: ((), np_dtype(dtype)))
+@op(f"scalar_tensor(Scalar s, {OPTIONS}) -> Tensor", nondiff=True, shape=lambda s, dtype, *_: ((), np_dtype(dtype)),
+    samples=lambda make: [(2.5,)])
 def scalar_tensor(s, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
     return _filled((), np_dtype(dtype), s)
 
 
-@op(f"eye(int n, {OPTIONS}) -> Tensor", nondiff=True, shape=lambda n, dtype, *_: ((n, n), np_dtype(dtype)))
+@op(f"eye(int n, {OPTIONS}) -> Tensor", nondiff=True, shape=lambda n, dtype, *_: ((n, n), np_dtype(dtype)),
+    samples=lambda make: [(3,)])
 def eye(n, dtype, layout, device, pin_memory):
     return eye_m.kernel(n, n, dtype, layout, device, pin_memory)
 
 
-@op(f"eye.m(int n, int m, {OPTIONS}) -> Tensor", nondiff=True, shape=lambda n, m, dtype, *_: ((n, m), np_dtype(dtype)))
+@op(f"eye.m(int n, int m, {OPTIONS}) -> Tensor", nondiff=True, shape=lambda n, m, dtype, *_: ((n, m), np_dtype(dtype)),
+    samples=lambda make: [(3, 4), (4, 3)])
 def eye_m(n, m, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
     for name, value in (("n", n), ("m", m)):
@@ -171,7 +174,7 @@ def ones_like(self, dtype, layout, device, pin_memory, memory_format):
 
 
 @op(f"full_like(Tensor self, Scalar fill_value, {LIKE}) -> Tensor", nondiff=True,
-    shape=lambda self, fill_value, dtype, *_: _like_shape(self, dtype))
+    shape=lambda self, fill_value, dtype, *_: _like_shape(self, dtype), samples=lambda make: [(make(3, 4), 0.5)])
 def full_like(self, fill_value, dtype, layout, device, pin_memory, memory_format):
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)

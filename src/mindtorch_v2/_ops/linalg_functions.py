@@ -258,5 +258,29 @@ def linalg_householder_product(input, tau):
     return made
 
 
+composite("orgqr(Tensor self, Tensor input2) -> Tensor",
+          lambda self, input2: aten.linalg_householder_product(self, input2),
+          samples=lambda make: [(make(4, 3), make(3))])
+
+
+@composite("ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
+           samples=lambda make: [(make(4, 3), make(3), make(4, 2)), (make(4, 3), make(3), make(2, 4), False, True)])
+def ormqr(self, input2, input3, left, transpose):
+    """The product of a matrix with the whole of Q, given by its reflections."""
+    *batch, m, n = self._array.shape
+    wide = aten.cat([self, aten.new_zeros(self, (*batch, m, m - n))], -1) if m > n else self
+    q = aten.linalg_householder_product(wide, input2)
+    q = aten.mH(q) if transpose else q
+    return aten.matmul(q, input3) if left else aten.matmul(input3, q)
+
+
+@op("geqrf(Tensor self) -> (Tensor a, Tensor tau)", samples=lambda make: [(make(4, 3),)],
+    shape=lambda self: [like_first(self), ((*self._array.shape[:-2], min(self._array.shape[-2:])), self._array.dtype)])
+def geqrf(self):
+    check_matrices(self, "geqrf")
+    reflections, weights = np.linalg.qr(self, "raw")
+    return np.ascontiguousarray(np.swapaxes(reflections, -1, -2)), weights
+
+
 composite("linalg_matmul(Tensor self, Tensor other) -> Tensor", lambda self, other: aten.matmul(self, other),
           samples=lambda make: [(make(3, 4), make(4, 2))])

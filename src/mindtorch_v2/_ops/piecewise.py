@@ -14,12 +14,12 @@ from .random import source_of
 # ---------------------------------------------------------------- cut off at one or both ends
 
 
-def _region(name, arguments, kernel, inside):
+def _region(name, arguments, kernel, inside, inplace=False):
     """An activation whose slope is 1 in a region and 0 elsewhere; `inside` gives the region."""
     names = [a.split()[-1].split("=")[0] for a in arguments]
     listed = "".join(", " + a for a in arguments)
     plain = "".join(f", Scalar {n}" for n in names)
-    forward = op(f"{name}(Tensor self{listed}) -> Tensor", in_float32(kernel), inplace=True, shape=like_first)
+    forward = op(f"{name}(Tensor self{listed}) -> Tensor", in_float32(kernel), inplace=inplace, shape=like_first)
     backward = op(f"{name}_backward(Tensor grad_output, Tensor self{plain}) -> Tensor",
                   lambda grad_output, self, *rest: where_true(inside(self, *rest), grad_output), shape=like_first,
                   samples=lambda make: [(make(3, 4), make(3, 4), *(0.3, 0.7)[:len(names)])])
@@ -41,7 +41,8 @@ def _softshrink(self, lambd):
     return np.subtract(self, clipped(self, -lambd, lambd))
 
 
-_region("hardtanh", ["Scalar min_val=-1", "Scalar max_val=1"], _hardtanh, lambda self, low, high: (self > low) & (self < high))
+_region("hardtanh", ["Scalar min_val=-1", "Scalar max_val=1"], _hardtanh,
+        lambda self, low, high: (self > low) & (self < high), inplace=True)
 _region("hardshrink", ["Scalar lambd=0.5"],
         lambda self, lambd: where_true((self < -lambd) | (self > lambd) | (self != self), self),
         lambda self, lambd: (self < -lambd) | (self > lambd))
@@ -200,6 +201,7 @@ composite("selu_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.elu_(self, *
 @op("celu(Tensor self, Scalar alpha=1.0) -> Tensor", inplace=True, shape=like_first)
 @in_float32
 def celu(self, alpha):
+    need_float("elu_cpu", self)
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     zero = constant(0, self.dtype)

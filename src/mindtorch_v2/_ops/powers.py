@@ -142,3 +142,17 @@ composite("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
           lambda self, exponent: aten.pow(_wide(self), _wide(exponent)))
 composite("float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
           lambda self, exponent: aten.pow(self, _wide(exponent)), samples=lambda make: [(2.0, make(3, 4))])
+
+
+def _float_power_in_place(self, exponent):
+    wanted = dt.complex128 if self._array.dtype.kind == "c" else dt.float64
+    if self.dtype is not wanted:
+        raise RuntimeError("the base given to float_power_ has dtype "
+                           f"{self.dtype.scalar_name} but the operation's result requires dtype {wanted.scalar_name}")
+    return aten.pow_(self, exponent)
+
+
+composite("float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)", _float_power_in_place,
+          samples=lambda make: [])
+composite("float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)", _float_power_in_place,
+          samples=lambda make: [])

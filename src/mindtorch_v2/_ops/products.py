@@ -20,9 +20,9 @@ _LETTERS = string.ascii_uppercase + string.ascii_lowercase
 _ELLIPSIS = "..."
 
 
-def _labels(text: str) -> list[str]:
+def _labels(text: str) -> list[Any]:
     """The subscripts of one operand, the ellipsis as one of them."""
-    labels: list[str] = []
+    labels: list[Any] = []
     rest = text.replace(" ", "")
     while rest:
         if rest.startswith(_ELLIPSIS):

@@ -93,7 +93,7 @@ def _rand(size, kind, source):
 _USUAL = OPTIONS + ", Generator? generator=None"
 
 
-@op(f"rand(int[] size, {_USUAL}) -> Tensor", nondiff=True, shape=sized)
+@op(f"rand(int[] size, {_USUAL}) -> Tensor", nondiff=True, shape=sized, samples=lambda make: [])
 def rand(size, dtype, layout, device, pin_memory, generator):
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
@@ -114,7 +114,7 @@ def _shaped(values, size):
 
 
 @op(f"rand.generator(int[] size, {WITH_GENERATOR}) -> Tensor", nondiff=True,
-    shape=lambda size, generator, dtype, *_: sized(size, dtype))
+    shape=lambda size, generator, dtype, *_: sized(size, dtype), samples=lambda make: [])
 def rand_generator(size, generator, dtype, layout, device, pin_memory):
     return rand.kernel(size, dtype, layout, device, pin_memory, generator)
 
@@ -134,9 +134,10 @@ def _like_op(name, fill):
         return made
 
     op(f"{name}(Tensor self, {LIKE}) -> Tensor", plain, nondiff=True,
-       shape=lambda self, dtype, *_: (self._array.shape, np_dtype(dtype, self._array.dtype)))
+       shape=lambda self, dtype, *_: (self._array.shape, np_dtype(dtype, self._array.dtype)), samples=lambda make: [])
     op(f"{name}.generator(Tensor self, {LIKE_WITH_GENERATOR}) -> Tensor", with_generator, nondiff=True,
-       shape=lambda self, generator, dtype, *_: (self._array.shape, np_dtype(dtype, self._array.dtype)))
+       shape=lambda self, generator, dtype, *_: (self._array.shape, np_dtype(dtype, self._array.dtype)),
+       samples=lambda make: [])
 
 
 @op("uniform_(Tensor(a!) self, float from=0., float to=1., *, Generator? generator=None) -> Tensor(a!)")
@@ -214,7 +215,7 @@ def _randn(size, kind, source):
     return _normal(count, kind, source, 0.0, 1.0).reshape(size)
 
 
-@op(f"randn(int[] size, {_USUAL}) -> Tensor", nondiff=True, shape=sized)
+@op(f"randn(int[] size, {_USUAL}) -> Tensor", nondiff=True, shape=sized, samples=lambda make: [])
 def randn(size, dtype, layout, device, pin_memory, generator):
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
@@ -227,7 +228,7 @@ def randn(size, dtype, layout, device, pin_memory, generator):
 
 
 @op(f"randn.generator(int[] size, {WITH_GENERATOR}) -> Tensor", nondiff=True,
-    shape=lambda size, generator, dtype, *_: sized(size, dtype))
+    shape=lambda size, generator, dtype, *_: sized(size, dtype), samples=lambda make: [])
 def randn_generator(size, generator, dtype, layout, device, pin_memory):
     return randn.kernel(size, dtype, layout, device, pin_memory, generator)
 

@@ -65,7 +65,7 @@ def _arange_shape(start, end, step, dtype):
 
 
 @op(f"arange(Scalar end, {OPTIONS}) -> Tensor", nondiff=True,
-    shape=lambda end, dtype, *_: _arange_shape(0, end, 1, dtype))
+    shape=lambda end, dtype, *_: _arange_shape(0, end, 1, dtype), samples=lambda make: [(5,)])
 def arange(end, dtype, layout, device, pin_memory):
     if dtype is None and end.__class__ is int and end >= 0 and layout is None and not pin_memory:
         return np.arange(end)

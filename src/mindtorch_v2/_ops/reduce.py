@@ -414,3 +414,20 @@ def _truth(name, reduce):
 
 _truth("any", np.logical_or.reduce)
 _truth("all", np.logical_and.reduce)
+
+# ---------------------------------------------------------------- to a size
+
+
+def sum_to_size(self, *size):
+    """The sum over the dims that broadcasting from `size` to this shape would have added or stretched."""
+    wanted = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
+    shape = self._array.shape
+    lead = len(shape) - len(wanted)
+    if lead < 0 or any(n not in (1, m) for n, m in zip(wanted, shape[lead:], strict=True)):
+        raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}.")
+    dims = [*range(lead), *[i + lead for i, n in enumerate(wanted) if n == 1 and shape[i + lead] != 1]]
+    made = aten.sum(self, dims, True) if dims else self
+    return aten.view(made, wanted) if lead else made
+
+
+METHODS = {"sum_to_size": sum_to_size}

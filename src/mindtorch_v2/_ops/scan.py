@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._core.tensor import Tensor
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first, normal_dim, np_dtype
 
@@ -249,3 +250,73 @@ def cumulative_trapezoid_x(y, x, dim):
 def cumulative_trapezoid_dx(y, dx, dim):
     left, right = _neighbours(y, normal_dim(dim, y._array.ndim))
     return aten.cumsum((left + right) * (dx / 2), dim)
+
+# ---------------------------------------------------------------- numerical derivatives
+
+
+def _spaced(self, spacing, dim, edge_order):
+    """The derivative along one dim: centred inside, one-sided at both ends; spacing is a number or the coordinates."""
+    size = self._array.shape[dim]
+    if size < edge_order + 1:
+        raise RuntimeError(f"torch.gradient expected each dimension size to be at least edge_order+1, but got {size}")
+
+    def part(start, stop):
+        return aten.slice(self, dim, start, stop)
+
+    if not isinstance(spacing, Tensor):
+        inside = (part(2, None) - part(None, -2)) / spacing / 2
+        if edge_order == 1:
+            first, last = (part(1, 2) - part(0, 1)) / spacing, (part(-1, None) - part(-2, -1)) / spacing
+        else:
+            first = (part(1, 2) * 4 - part(0, 1) * 3 - part(2, 3)) / spacing / 2
+            last = (part(-1, None) * 3 - part(-2, -1) * 4 + part(-3, -2)) / spacing / 2
+        return aten.cat([first, inside, last], dim)
+    shape = [1] * self._array.ndim
+    shape[dim] = -1
+    steps = aten.reshape(aten.slice(spacing, 0, 1) - aten.slice(spacing, 0, None, -1), shape)
+    before, after = aten.slice(steps, dim, None, -1), aten.slice(steps, dim, 1)
+    inside = part(None, -2) * (-after / (before * (before + after))) \
+        + part(1, -1) * ((after - before) / (before * after)) + part(2, None) * (before / (after * (before + after)))
+    if edge_order == 1:
+        first = (part(1, 2) - part(0, 1)) / aten.slice(steps, dim, 0, 1)
+        last = (part(-1, None) - part(-2, -1)) / aten.slice(steps, dim, -1)
+    else:
+        h, k = aten.slice(steps, dim, 0, 1), aten.slice(steps, dim, 1, 2)
+        first = part(0, 1) * (-(h * 2 + k) / (h * (h + k))) + part(1, 2) * ((h + k) / (h * k)) \
+            - part(2, 3) * (h / (k * (h + k)))
+        h, k = aten.slice(steps, dim, -2, -1), aten.slice(steps, dim, -1)
+        last = part(-3, -2) * (k / (h * (h + k))) - part(-2, -1) * ((h + k) / (h * k)) \
+            + part(-1, None) * ((h + k * 2) / (k * (h + k)))
+    return aten.cat([first, inside, last], dim)
+
+
+def _gradient(self, spacing, dim, edge_order):
+    if edge_order not in (1, 2):
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    ndim = self._array.ndim
+    dims = range(ndim) if dim is None else [normal_dim(d, ndim) for d in ((dim,) if isinstance(dim, int) else dim)]
+    spacings = [spacing] * len(dims) if not isinstance(spacing, list | tuple) else spacing
+    if len(spacings) != len(dims):
+        raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar or a list of length "
+                           f"{len(dims)}, but got a list of length {len(spacings)}")
+    return [_spaced(self, 1.0 if s is None else s, d, edge_order) for s, d in zip(spacings, dims, strict=True)]
+
+
+def _unit_gradient(self, dim, edge_order):
+    return _gradient(self, None, dim, edge_order)
+
+
+for _overload, _arguments, _sample in (
+        ("scalarint", "Scalar? spacing=None, int? dim=None", {}),
+        ("scalararray", "Scalar spacing, int[] dim", {"spacing": 0.5, "dim": (0,)}),
+        ("array", "int[] dim", {"dim": (0, 1)}),
+        ("scalarrayint", "Scalar[] spacing, int? dim=None", {"spacing": [0.5, 2.0], "edge_order": 2}),
+        ("scalarrayarray", "Scalar[] spacing, int[] dim", {"spacing": [0.5], "dim": (1,)})):
+    composite(f"gradient.{_overload}(Tensor self, *, {_arguments}, int edge_order=1) -> Tensor[]",
+              _gradient if _overload != "array" else _unit_gradient,
+              samples=lambda make, sample=_sample: [(make(3, 4), sample)])
+composite("gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, int edge_order=1) -> Tensor[]",
+          _gradient,
+          samples=lambda make: [(make(3, 4), {"spacing": [make(3).cumsum(0), make(4).cumsum(0)], "edge_order": 2})])
+composite("gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, int edge_order=1) -> Tensor[]", _gradient,
+          samples=lambda make: [(make(3, 4), {"spacing": [make(4).cumsum(0)], "dim": (1,)})])

@@ -328,3 +328,6 @@ _unary("special_i0e", _in_double(special_math.i0e),
        lambda g, self, result: g * (aten.special_i1e(self) - self.sgn() * result), node="SpecialI0EBackward0")
 _unary("special_i1", _in_double(special_math.i1), _i1_grad)
 _unary("special_i1e", _in_double(special_math.i1e), _i1e_grad, node="SpecialI1EBackward0")
+
+# The order comes first in the op and second in the method.
+METHODS = {"polygamma": lambda self, n: aten.polygamma(n, self)}

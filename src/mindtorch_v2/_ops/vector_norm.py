@@ -10,7 +10,7 @@ import numpy as np
 from .._core import dtype as dt
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten, composite, op
-from ._common import normal_dims, np_dtype, reduced_shape
+from ._common import like_first, normal_dim, normal_dims, np_dtype, reduced_shape
 from .reduce import by_dims, unsqueezed
 from .statistics import is_narrow
 
@@ -122,6 +122,40 @@ composite("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Te
           lambda self, dim, keepdim: aten.norm(self, 2, dim, keepdim), samples=by_dims)
 composite("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor",
           lambda self, keepdim: aten.linalg_matrix_norm(self, "nuc", (-2, -1), keepdim))
+
+
+# ---------------------------------------------------------------- slices of bounded norm
+
+
+def _other_dims(array, dim):
+    kept = normal_dim(dim, array.ndim)
+    return tuple(d for d in range(array.ndim) if d != kept)
+
+
+@op("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", inplace=True, shape=like_first,
+    samples=lambda make: [(make(3, 4), 2, 0, 0.5), (make(3, 4), 3, 1, 100.0)])
+def renorm(self, p, dim, maxnorm):
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    if self.ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")
+    norms = _norm(self, p, _other_dims(self, dim), True, None)
+    return np.multiply(self, np.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1).astype(norms.dtype))
+
+
+def _renorm_grad(g, self, p, dim, maxnorm):
+    others = _other_dims(self._array, dim)
+    norms = aten.linalg_vector_norm(self, p, others, True)
+    total = aten.sum(self * g, others, True)
+    slope = norm_grad(total, self, p, norms, others, True)
+    inverse = (norms + 1e-7).reciprocal()
+    bounded = (g - slope * inverse) * (inverse * maxnorm)
+    return aten.where(norms > maxnorm, bounded, g)
+
+
+renorm.vjp(self=_renorm_grad)
 
 
 def norm_function(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None,

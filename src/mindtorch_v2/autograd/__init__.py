@@ -25,11 +25,8 @@ from . import (
     profiler_util,
     variable,
 )
-from . import (
-    gradcheck as _gradcheck_module,
-)
 from .gradcheck import gradcheck, gradgradcheck
-from .profiler import kineto_available
+from .profiler import DeviceType, ProfilerActivity, ProfilerConfig, ProfilerState, kineto_available
 from .variable import Variable
 
 __all__ = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._core.threads import threads
 from ..profiler._autograd_profile import profile
 from ..profiler._kineto_config import ProfilerActivity as ProfilerActivity
 from ..profiler._kineto_config import ProfilerConfig as ProfilerConfig
@@ -12,6 +13,7 @@ from ..profiler._kineto_config import _ExperimentalConfig as _ExperimentalConfig
 from ..profiler._kineto_config import kineto_available as kineto_available
 from ..profiler._kineto_config import supported_activities as _supported_activities  # noqa: F401
 from ..profiler._legacy import EnforceUnique, emit_itt, emit_nvtx, load_nvprof, parse_nvprof_trace
+from ..profiler._recorder import listening as _listening
 from ..profiler._recorder import sites as _sites
 from ..profiler._step_tracker import KinetoStepTracker
 from ..profiler.event_list import EventList
@@ -34,6 +36,17 @@ __all__ = [
     "profile",
     "record_function",
 ]
+
+
+def _profiler_enabled() -> bool:
+    """Whether the calling thread is being recorded."""
+    return any(recorder.hears(threads.state) for recorder in _listening)
+
+
+def _disable_profiler() -> None:
+    """End every recording of the calling thread; what was recorded stays with its profile."""
+    for recorder in [one for one in _listening if one.hears(threads.state)]:
+        recorder.stop()
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,7 @@ def _draw(alpha: Any) -> Any:
     d = lifted - 1.0 / 3.0
     c = torch.rsqrt(9.0 * d)
     made = torch.zeros_like(alpha)
-    waiting = torch.ones_like(alpha, dtype=dt.bool)
+    waiting = alpha == alpha
     while bool(waiting.any()):
         x = torch.randn_like(alpha)
         v = (1.0 + c * x) ** 3

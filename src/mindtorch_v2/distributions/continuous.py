@@ -68,6 +68,7 @@ class Uniform(Distribution):
             raise ValueError("Uniform is not defined when low>= high")
 
     mean = property(lambda self: (self.high + self.low) / 2)
+    mode = property(lambda self: torch.full_like(self.high, math.nan))
     stddev = property(lambda self: (self.high - self.low) / math.sqrt(12))
     variance = property(lambda self: (self.high - self.low).pow(2) / 12)
     support = property(lambda self: constraints.interval(self.low, self.high))  # type: ignore[assignment]
@@ -307,6 +308,11 @@ class StudentT(Distribution):
                 - torch.lgamma(0.5 * (self.df + 1.0)))
         return -0.5 * (self.df + 1.0) * torch.log1p(y**2.0 / self.df) - norm
 
+    def entropy(self) -> Any:
+        half = 0.5 * (self.df + 1)
+        log_beta = torch.lgamma(0.5 * self.df) + math.lgamma(0.5) - torch.lgamma(half)
+        return (self.scale.log() + half * (torch.digamma(half) - torch.digamma(0.5 * self.df)) + 0.5 * self.df.log() + log_beta)
+
 
 class HalfNormal(Distribution):
     """HalfNormal(scale): the absolute value of a normal around zero."""
@@ -355,6 +361,13 @@ class Dirichlet(ExponentialFamily):
     mean = property(lambda self: self.concentration / self.concentration.sum(-1, True))
 
     @property
+    def mode(self) -> Any:
+        above = (self.concentration - 1).clamp(min=0.0)
+        inside = above / above.sum(-1, True)
+        corner = torch.one_hot(self.concentration.argmax(-1), self.concentration.shape[-1]).to(self.concentration.dtype)
+        return torch.where((self.concentration < 1).all(-1, True), corner, inside)
+
+    @property
     def variance(self) -> Any:
         total = self.concentration.sum(-1, True)
         return self.concentration * (total - self.concentration) / (total.pow(2) * (total + 1))
@@ -391,6 +404,7 @@ class Beta(ExponentialFamily):
     concentration1 = property(lambda self: self._dirichlet.concentration[..., 0])
     concentration0 = property(lambda self: self._dirichlet.concentration[..., 1])
     mean = property(lambda self: self.concentration1 / (self.concentration1 + self.concentration0))
+    mode = property(lambda self: self._dirichlet.mode[..., 0])
 
     @property
     def variance(self) -> Any:
@@ -409,4 +423,4 @@ class Beta(ExponentialFamily):
         return self._dirichlet.entropy()
 
     def __repr__(self) -> str:
-        return f"Beta(concentration1: {self.concentration1}, concentration0: {self.concentration0})"
+        return "Beta()"

@@ -21,6 +21,8 @@ class Distribution:
     has_rsample = False
     has_enumerate_support = False
     arg_constraints: dict[str, Any] = {}
+    # Tensors that belong to all distributions of the batch, and do not expand with it.
+    _shared_parameters: tuple[str, ...] = ()
     _validate_args = __debug__
 
     def __init__(self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None) -> None:
@@ -79,7 +81,7 @@ class Distribution:
         made.__dict__.update(self.__dict__)
         # Cached forms of the parameters are dropped where the class computes them.
         for name, value in self.__dict__.items():
-            if isinstance(value, Tensor):
+            if isinstance(value, Tensor) and name not in self._shared_parameters:
                 tail = tuple(value.shape[len(self._batch_shape):])
                 made.__dict__[name] = value.expand(shape + Size(tail))
             elif isinstance(value, Distribution):

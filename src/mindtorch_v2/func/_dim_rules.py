@@ -37,7 +37,7 @@ def _dims(op: OpSpec, args: list[Any], ndim: int) -> list[Any]:
 
 @rule("prod", "cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "_softmax", "_log_softmax", "glu",
       "sort", "topk", "kthvalue", "mode", "transpose", "select", "slice", "split_with_sizes", "split", "unsafe_split",
-      "unsafe_split_with_sizes", "unbind", "diagonal", "unfold", "index_select", "index_fill", "flip", "roll", "renorm", "median", "nanmedian", "max", "min", "argmax", "argmin", "aminmax", "argsort",
+      "unsafe_split_with_sizes", "unbind", "diagonal", "unfold", "index_select", "index_fill", "flip", "roll", "median", "nanmedian", "max", "min", "argmax", "argmin", "aminmax", "argsort",
       "squeeze", "_fft_r2c", "_fft_c2c", "_fft_c2r")
 def along_dim(op: OpSpec, args: list[Any], level: Level) -> Any:
     value = only_first(args, level)

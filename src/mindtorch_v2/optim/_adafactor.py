@@ -8,7 +8,8 @@ from typing import Any
 from .. import _surface as torch
 from .._core.dtype import finfo
 from .._core.tensor import Tensor
-from .optimizer import Optimizer, Params, by_dtype, evaluate, new_step_count, one_step, with_grad_mode
+from ._common import by_dtype, evaluate, new_step_count, one_step, with_grad_mode
+from .optimizer import Optimizer, Params
 
 __all__ = ["Adafactor", "adafactor"]
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from .. import _surface as torch
 from .._core.tensor import Tensor
-from .optimizer import Optimizer, Params, evaluate, with_grad_mode
+from ._common import evaluate, with_grad_mode
+from .optimizer import Optimizer, Params
 
 __all__ = ["Muon", "muon"]
 

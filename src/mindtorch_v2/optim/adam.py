@@ -7,9 +7,7 @@ from typing import Any
 
 from .. import _surface as torch
 from .._core.tensor import Tensor
-from .optimizer import (
-    Optimizer,
-    Params,
+from ._common import (
     by_dtype,
     check_betas,
     check_capturable,
@@ -25,6 +23,7 @@ from .optimizer import (
     with_decay,
     with_grad_mode,
 )
+from .optimizer import Optimizer, Params
 
 __all__ = ["Adam", "adam"]
 

@@ -10,14 +10,11 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any, TypeVar
 
-from .. import _surface as torch
-from .._autograd.grad_mode import enable_grad, no_grad, set_grad_enabled
+from .._autograd.grad_mode import no_grad
 from .._autograd.node import Handle
-from .._core.dtype import dtype as DType
-from .._core.dtype import float32, float64, get_default_dtype
+from .._core.dtype import float32
 from .._core.tensor import Tensor
 from .._dispatch import observer
-from .._ops.from_data import tensor
 
 Params = Iterable[Any]
 Step = TypeVar("Step", bound=Callable[..., Any])
@@ -44,119 +41,6 @@ def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> Handle:
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
     """Call `hook(optimizer, args, kwargs)` after the step of every optimizer."""
     return Handle(_global_post_hooks, hook)
-
-
-# ---------------------------------------------------------------- for the optimizers
-
-
-def value_of(number: Any) -> Any:
-    """A number that may be a tensor of one element, as a Python number."""
-    return number.item() if isinstance(number, Tensor) else number
-
-
-def check_rate(lr: Any, foreach: bool | None = False, capturable: bool = False) -> None:
-    """ValueError for a learning rate that cannot be one."""
-    if isinstance(lr, Tensor):
-        if foreach and not capturable:
-            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
-        if lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-    if not lr >= 0:
-        raise ValueError(f"Invalid learning rate: {lr}")
-
-
-def check_not_negative(**options: float) -> None:
-    """ValueError for an option below zero: `check_not_negative(momentum=momentum)`."""
-    for name, value in options.items():
-        if not value >= 0:
-            raise ValueError(f"Invalid {'epsilon' if name == 'eps' else name} value: {value}")
-
-
-def check_betas(betas: Any) -> None:
-    """ValueError for a decay rate outside of [0, 1)."""
-    for index, beta in enumerate(betas):
-        if not 0 <= beta < 1:
-            raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
-
-
-def check_fused(fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
-    """RuntimeError for options that exclude a fused step."""
-    if fused:
-        if differentiable:
-            raise RuntimeError("`fused` does not support `differentiable`")
-        if foreach:
-            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-
-
-def check_capturable(capturable: bool) -> None:
-    """A step that is captured in a device graph needs such a device."""
-    if capturable:
-        raise AssertionError("If capturable=True, params and state_steps must be on supported devices: "
-                             "['cuda', 'xpu', 'hpu', 'privateuseone', 'xla'].")
-
-
-def step_dtype(is_fused: bool = False) -> DType:
-    """The dtype in which steps are counted."""
-    if is_fused:
-        return float32
-    return float64 if get_default_dtype() is float64 else float32
-
-
-def new_step_count(start: float = 0.0) -> Tensor:
-    """A step counter: a 0-d tensor on the CPU."""
-    return tensor(start, dtype=step_dtype())
-
-
-def one_step() -> Tensor:
-    """The 1 that a list of step counters is raised by: as a tensor it need not be wrapped once per counter."""
-    return tensor(1.0, device="cpu")
-
-
-def with_grad_mode(step: Step) -> Step:
-    """Run a step without history, unless the optimizer is differentiable."""
-    @functools.wraps(step)
-    def run(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        mode = set_grad_enabled(bool(self.defaults.get("differentiable", False)))
-        with mode:
-            return step(self, *args, **kwargs)
-
-    return run  # type: ignore[return-value]
-
-
-def evaluate(closure: Callable[[], Any] | None) -> Any:
-    """The loss that a step's closure computes, or None without one."""
-    if closure is None:
-        return None
-    with enable_grad():
-        return closure()
-
-
-def view_as_real(*lists: list[Any]) -> None:
-    """Replace complex tensors in the lists by real views of them, so that formulas need to know real numbers only."""
-    for tensors in lists:
-        for i, each in enumerate(tensors):
-            if isinstance(each, Tensor) and each.is_complex():
-                tensors[i] = each.view_as_real()  # type: ignore[attr-defined]
-
-
-def by_dtype(first: list[Tensor], *others: list[Any]) -> list[tuple[list[Any], ...]]:
-    """The lists cut into groups in which the first one's tensors have one device and dtype, for foreach ops."""
-    groups: dict[Any, list[int]] = {}
-    for i, each in enumerate(first):
-        groups.setdefault((each.device, each.dtype), []).append(i)
-    if len(groups) == 1:
-        return [tuple(list(each) for each in (first, *others))]
-    return [tuple([each[i] for i in chosen] if each else [] for each in (first, *others)) for chosen in groups.values()]
-
-
-def with_decay(grads: list[Any], params: list[Any], weight_decay: float, own: bool) -> list[Any]:
-    """Gradients with weight decay added: in place if the list is the step's own, since callers keep theirs."""
-    if weight_decay == 0:
-        return grads
-    if own:
-        torch._foreach_add_(grads, params, alpha=weight_decay)
-        return grads
-    return torch._foreach_add(grads, params, alpha=weight_decay)
 
 
 # ---------------------------------------------------------------- the class

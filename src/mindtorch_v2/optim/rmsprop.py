@@ -7,9 +7,7 @@ from typing import Any
 
 from .. import _surface as torch
 from .._core.tensor import Tensor
-from .optimizer import (
-    Optimizer,
-    Params,
+from ._common import (
     by_dtype,
     check_capturable,
     check_not_negative,
@@ -22,6 +20,7 @@ from .optimizer import (
     with_decay,
     with_grad_mode,
 )
+from .optimizer import Optimizer, Params
 
 __all__ = ["RMSprop", "rmsprop"]
 

@@ -7,9 +7,7 @@ from typing import Any
 
 from .. import _surface as torch
 from .._core.tensor import Tensor
-from .optimizer import (
-    Optimizer,
-    Params,
+from ._common import (
     by_dtype,
     check_capturable,
     check_rate,
@@ -20,6 +18,7 @@ from .optimizer import (
     view_as_real,
     with_grad_mode,
 )
+from .optimizer import Optimizer, Params
 
 __all__ = ["Rprop", "rprop"]
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from .. import _surface as torch
 from .._autograd.grad_mode import no_grad
-from .optimizer import Optimizer, Params, check_betas, check_rate, evaluate, value_of
+from ._common import check_betas, check_rate, evaluate, value_of
+from .optimizer import Optimizer, Params
 
 __all__ = ["SparseAdam"]
 

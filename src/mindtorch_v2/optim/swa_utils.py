@@ -15,8 +15,9 @@ from .._core.tensor import Tensor
 from .._ops.from_data import tensor
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
+from ._common import by_dtype
 from ._lr.base import LRScheduler, check_optimizer, per_group
-from .optimizer import Optimizer, by_dtype
+from .optimizer import Optimizer
 
 __all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
            "update_bn"]

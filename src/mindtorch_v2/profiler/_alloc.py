@@ -14,8 +14,6 @@ from .._core import storage, threads
 from .._core.storage import MemoryWatcher, owner_of
 
 WIDTH = 3  # time, bytes (negative: freed), address
-TOUCH_WIDTH = 4  # start of the op, address, bytes, op id and position of the argument
-MOST_ARGUMENTS = 64
 
 Extend = Callable[[tuple[int, ...]], None]
 
@@ -133,19 +131,3 @@ def _every_thread(extend_of_caller: Callable[[], Extend], clock: Callable[[], in
             own.extend((clock(), -storage.owner.nbytes, id(storage.owner)))
 
     return MemoryWatcher(on_alloc, tensor_freed, storage_freed)
-
-
-def noting_storages(detail: Callable[..., None], rows: list[int]) -> Callable[..., None]:
-    """A `detail` that also notes which storages an op was given, without keeping them."""
-
-    def detail_and_note(op: int, start: int, end: int, sequence: int, args: tuple[Any, ...]) -> None:
-        detail(op, start, end, sequence, args)
-        place = op * MOST_ARGUMENTS
-        for position, value in enumerate(args):
-            for one in value if isinstance(value, list | tuple) else (value,):
-                array = getattr(one, "_array", None)
-                if array is not None:
-                    owner = owner_of(array)
-                    rows.extend((start, id(owner), owner.nbytes, place + position))
-
-    return detail_and_note

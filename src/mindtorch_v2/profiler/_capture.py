@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .._core import memory_format as formats
 from .._core.dtype import DTYPES, dtype, from_numpy
+from .._core.storage import owner_of
 from .._dispatch import observer
 from ._store import InputInfo
 
 Key = tuple[Any, ...]
-Capture = Callable[[tuple[Any, ...]], int]
+Capture = Callable[[tuple[Any, ...], int], int]
+Extend = Callable[[tuple[int, ...]], None]
+
+TOUCH_WIDTH = 4  # start of the op, address, bytes, op id and position of the argument
+MOST_ARGUMENTS = 64
 
 # A note is a hashable value that keeps nothing alive but small tuples:
 #   int, str, None              as they are (not bool: 1 and True are equal, so they could not share a table)
@@ -79,70 +85,121 @@ def _notes(op: int, args: tuple[Any, ...]) -> Key:
     return (~op, *map(note, args))
 
 
-def _source(op: int, type_texts: list[str]) -> str:
+# Values that may be kept from one call to the next to see whether they are the same again: they hold nothing else.
+_KEPT = frozenset((int, str, float, bool, type(None)))
+
+
+def _source(op: int, type_texts: list[str], follows: bool) -> str:
     """The text of a function that makes an op's capture.
 
     The usual case, a tensor wherever the schema says Tensor, is written out: (op, shape, strides, dtype, ...).
     Everything else gives a key that starts with ~op and has one note per argument. A call is mostly like the last
-    one of its op, and comparing two keys costs less than looking one up.
+    one of its op, and comparing with that costs less than looking a key up. With `follows` it is also noted which
+    memory the op was given.
     """
     names = [f"a{i}" for i in range(len(type_texts))]
-    arrays, parts = [], []
-    for name, type_text in zip(names, type_texts, strict=True):
-        if type_text == "Tensor":
-            arrays.append(f"            {name} = {name}._array\n")
-            parts.append(f"{name}.shape, {name}.strides, {name}.dtype")
-        else:
-            parts.append(f"{name} if {name} is None or {name}.__class__ is int else note({name})")
-    unpack = f"        {', '.join(names)}, = args\n" if names else ""
-    guard = f"        except AttributeError:\n            return numbers[notes({op}, args)]\n"
+    tensors = [f"b{i}" for i, type_text in enumerate(type_texts) if type_text == "Tensor"]
+    others = [f"a{i}" for i, type_text in enumerate(type_texts) if type_text != "Tensor"]
+    seen = [f"{b}.{part}" for b in tensors for part in ("shape", "strides", "dtype")]
+    key: list[str] = [str(op)]
+    for i, type_text in enumerate(type_texts):
+        key += [f"b{i}.shape, b{i}.strides, b{i}.dtype"] if type_text == "Tensor" else [f"note(a{i})"]
+    same = [f"{a} is last_{a}" for a in others] + ["seen == last"]
+    kept = [f"last_{a}" for a in others]
+    lines = [f"{', '.join(names)}, = args"] if names else []
+    if tensors:
+        lines += ["try:", *(f"    {b} = a{b[1:]}._array" for b in tensors), "except AttributeError:"]
+        lines += [f"    touch_all({op}, args, start)"] if follows else []
+        lines += [f"    return numbers[notes({op}, args)]"]
+    if follows:
+        lines += [f"if {b}.base is None: c{b[1:]} = {b}\nelse: c{b[1:]} = owner_of({b})" for b in tensors]
+        parts = [f"start, id(c{b[1:]}), c{b[1:]}.nbytes, {op * MOST_ARGUMENTS + int(b[1:])}" for b in tensors]
+        lines += [f"touch(({', '.join(parts)}))"] if parts else []
+        lines += [f"if {a} is not None: touch_one({op * MOST_ARGUMENTS + int(a[1:])}, {a}, start)"
+                  for a in others if "Tensor" in type_texts[int(a[1:])]]
+    lines += [f"seen = ({', '.join(seen)},)" if seen else "seen = ()", f"if {' and '.join(same)}: return number"]
+    lines += [f"number = numbers[({', '.join(key)},)]", "last = seen"]
+    lines += [f"last_{a} = {a} if {a}.__class__ in kept else nothing" for a in others]
+    lines += ["return number"]
+    text = "\n".join(lines).replace("\n", "\n        ")
     return (
-        "def make(numbers, note, notes):\n"
-        "    last = number = None\n"
-        "    def capture(args):\n"
-        "        nonlocal last, number\n"
-        f"{unpack}"
-        + (f"        try:\n{''.join(arrays)}{guard}" if arrays else "")
-        + f"        key = ({', '.join([str(op), *parts])},)\n"
-        "        if key != last:\n"
-        "            number = numbers[key]\n"
-        "            last = key\n"
-        "        return number\n"
+        "def make(numbers, note, notes, kept, nothing, touch, touch_one, touch_all, owner_of):\n"
+        f"    {' = '.join(['number', 'last', *kept])} = nothing\n"
+        "    def capture(args, start):\n"
+        f"        nonlocal {', '.join(['number', 'last', *kept])}\n"
+        f"        {text}\n"
         "    return capture\n"
     )
 
 
-_makers: dict[int, Callable[..., Capture]] = {}
+_makers: dict[tuple[int, bool], Callable[..., Capture]] = {}
 
 
-class Captures(dict[int, Capture]):
-    """For each op the function from its arguments to the number of their key; made when the op is first seen."""
+class Captures:
+    """For each op the function from its arguments and start to the number of their key, made when first needed."""
 
-    def __init__(self, numbers: Mapping[Key, int]) -> None:
-        """`numbers` gives every key a number, also one that it has not seen yet."""
+    def __init__(self, numbers: Mapping[Key, int], touched: list[int] | None = None) -> None:
+        """`numbers` gives every key a number, also one that it has not seen yet.
+
+        `touched` takes a row for every piece of memory that an op was given, if anybody wants to know.
+        """
         self._numbers = numbers
+        self._touched = touched
+        self._made: list[Capture | None] = [None] * len(observer.op_names)
 
-    def __missing__(self, op: int) -> Capture:
-        schema = observer.op_schemas[op]
+    def recorded_by(self, extend: Extend) -> Callable[[int, int, int, int, tuple[Any, ...]], None]:
+        """What a thread calls with each op: hands on a row that ends with the number of the arguments."""
+        made, make = self._made, self._make
+
+        def detail(op: int, start: int, end: int, sequence: int, args: tuple[Any, ...]) -> None:
+            try:
+                capture = made[op] or make(op)
+            except IndexError:  # an op that was declared since
+                capture = make(op)
+            extend((op, start, end, sequence, capture(args, start)))
+
+        return detail
+
+    def _make(self, op: int) -> Capture:
+        made = self._made
+        made += [None] * (op + 1 - len(made))
+        schema, follows = observer.op_schemas[op], self._touched is not None
+        touch: Extend | None = self._touched.extend if self._touched is not None else None
         if schema is None:
-            made = self[op] = self._general(op)
-            return made
-        make = _makers.get(op)
-        if make is None:
-            space: dict[str, Any] = {}
-            exec(_source(op, [argument.type_text for argument in schema.arguments]), space)
-            make = _makers[op] = space["make"]
-        made = self[op] = make(self._numbers, note, _notes)
-        return made
-
-    def _general(self, op: int) -> Capture:
-        """For an op that has no schema."""
-        numbers = self._numbers
-
-        def capture(args: tuple[Any, ...]) -> int:
-            return numbers[_notes(op, args)]
-
+            capture = _without_schema(op, self._numbers, touch)
+        else:
+            make = _makers.get((op, follows))
+            if make is None:
+                space: dict[str, Any] = {}
+                exec(_source(op, [argument.type_text for argument in schema.arguments], follows), space)
+                make = _makers[op, follows] = space["make"]
+            capture = make(self._numbers, note, _notes, _KEPT, object(), touch,
+                           touch and partial(_touch_one, touch), touch and partial(_touch_all, touch), owner_of)
+        made[op] = capture
         return capture
+
+
+def _without_schema(op: int, numbers: Mapping[Key, int], touch: Extend | None) -> Capture:
+    def capture(args: tuple[Any, ...], start: int) -> int:
+        if touch is not None:
+            _touch_all(touch, op, args, start)
+        return numbers[_notes(op, args)]
+
+    return capture
+
+
+def _touch_all(touch: Extend, op: int, args: tuple[Any, ...], start: int) -> None:
+    for position, value in enumerate(args):
+        _touch_one(touch, op * MOST_ARGUMENTS + position, value, start)
+
+
+def _touch_one(touch: Extend, place: int, value: Any, start: int) -> None:
+    """Note the memory behind an argument of any kind, without keeping it."""
+    for one in value if isinstance(value, list | tuple) else (value,):
+        array = getattr(one, "_array", None)
+        if array is not None:
+            owner = owner_of(array)
+            touch((start, id(owner), owner.nbytes, place))
 
 
 def decode(key: Key) -> InputInfo:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._dispatch import observer
-from . import _alloc, _modules, _tree
-from ._capture import TEXT_INPUT, decode
+from . import _alloc, _tree
+from ._capture import MOST_ARGUMENTS, TEXT_INPUT, TOUCH_WIDTH, decode
 from ._memory_profiler import StorageNotes
 from ._python_rows import PythonRows, python_rows
 from ._recorder import SPAN_BASE, Options, Recorder, Tap
@@ -63,11 +63,11 @@ def freeze(recorder: Recorder, *, release: bool = False, **meta: Any) -> EventSt
 def storage_notes(recorder: Recorder) -> StorageNotes:
     """What ops did to which storage, and which storages are parameters."""
     rows = [value for tap in recorder.taps for value in tap.touched]
-    table = np.fromiter(rows, np.int64, len(rows)).reshape(-1, _alloc.TOUCH_WIDTH)
+    table = np.fromiter(rows, np.int64, len(rows)).reshape(-1, TOUCH_WIDTH)
     # The last column holds the op and the argument's position: was it written to?
     written = np.zeros(len(table), np.int64)
     for number, one in enumerate(table[:, 3].tolist()):
-        op, position = divmod(one, _alloc.MOST_ARGUMENTS)
+        op, position = divmod(one, MOST_ARGUMENTS)
         arguments = observer.op_schemas[op].arguments
         written[number] = position < len(arguments) and arguments[position].written
     parameters = frozenset().union(*(tap.modules.parameters for tap in recorder.taps if tap.modules is not None))
@@ -177,8 +177,7 @@ def _module_columns(tap: Tap, tables: _Tables, end: int) -> Columns | None:
     log = tap.modules
     if log is None:
         return None
-    rows = log.rows_until(end)
-    table = np.fromiter(rows, np.int64, len(rows)).reshape(-1, _modules.WIDTH)
+    table = log.calls(end)
     table = table[_tree.row_order(table[:, 1], table[:, 2])]
     module, start, finish = table[:, 0], table[:, 1], table[:, 2]
     parent = _tree.parents(np.zeros(len(table), np.int32), start, finish)
@@ -280,8 +279,25 @@ def _memory_columns(rows: dict[int, list[int]], threads: list[ThreadInfo]) -> Co
             threads.append(ThreadInfo(ident, f"thread {ident}"))
     table = np.concatenate([*tables.values(), np.empty((0, _alloc.WIDTH), np.int64)])
     numbers = np.array([known[ident] for ident in tables], np.int64)
-    return {"mem_time": table[:, 0], "mem_bytes": table[:, 1], "mem_addr": table[:, 2],
-            "mem_tid": np.repeat(numbers, [len(own) for own in tables.values()])}
+    thread = np.repeat(numbers, [len(own) for own in tables.values()])
+    kept = _of_this_recording(table)
+    time, size, address = table[kept].T
+    return {"mem_time": time, "mem_bytes": size, "mem_addr": address, "mem_tid": thread[kept]}
+
+
+def _of_this_recording(table: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which rows to show: not the end of memory whose beginning was not recorded, as in torch.
+
+    With them the running total would fall below zero.
+    """
+    time, size, address = table.T
+    order = np.lexsort((time, address))
+    begins, place = size[order] >= 0, address[order]
+    known = begins.copy()
+    known[1:] |= begins[:-1] & (place[1:] == place[:-1])
+    kept = np.empty(len(table), np.bool_)
+    kept[order] = known
+    return kept
 
 
 def _inherit(store: EventStore, column: str) -> None:

@@ -14,6 +14,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # Rooms of this package that stand for what is compiled in torch, and the profiler itself.
 _INSIDE = re.compile(r"(.*/)?_(?!_init__\.py)\w*(/|\.py$)|profiler/|nn/modules/module\.py$")
 _GENERATED = re.compile(r"<\w+::[^>]*>$")  # file names of generated op entries
+_GENERATED_INSIDE = re.compile(r"<\w+ \w+::[^>]*>$")  # of what is generated for ops elsewhere, such as their backward
 _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _SITE_PACKAGES = tuple({sysconfig.get_path("purelib") + os.sep, sysconfig.get_path("platlib") + os.sep})
@@ -27,6 +28,8 @@ def belongs(filename: str) -> int:
         return INSIDE if _INSIDE.match(filename[len(_PACKAGE) :].replace(os.sep, "/")) else USER
     if _GENERATED.match(filename):
         return ENTRY
+    if _GENERATED_INSIDE.match(filename):
+        return INSIDE
     if filename.startswith(("<frozen ", "<string>", _NUMPY)):  # <string>: what namedtuple and dataclass generate
         return LIBRARY
     return LIBRARY if filename.startswith(_STANDARD) and not filename.startswith(_SITE_PACKAGES) else USER

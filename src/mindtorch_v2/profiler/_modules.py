@@ -7,9 +7,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from .._core.storage import owner_of
+import numpy as np
+from numpy.typing import NDArray
 
-WIDTH = 3  # module number, start, end
+from .._core.storage import owner_of
+from . import _tree
+
+WIDTH = 2  # module number when it begins or _ENDS, time
+_ENDS = -1
 
 
 class ModuleInfo(NamedTuple):
@@ -34,34 +39,35 @@ class ModuleLog:
 
         `unheard`: somebody listens to every call of a builtin, so call them in a way that is not heard.
         """
-        self.rows: list[int] = []
         self.infos: list[ModuleInfo] = []
         self.parameters: set[int] = set()
         self._note_parameters = note_parameters
         self._known: dict[int, int] = {}
         self._references: list[weakref.ref[Any]] = []
         self._of_class: dict[str, int] = {}
-        # (module number, start) of the calls that have not ended, innermost last
-        self._open: list[tuple[int, int]] = []
+        self._events: list[int] = []
+        # Where each stretch between pauses begins in the events, and the time at which it ended.
+        self._begun: list[int] = []
+        self._ended: list[int] = []
         self.enter, self.leave = _functions(
-            self.rows, self._open, self._known, self._register, partial(clock) if unheard else clock,
+            self._events, self._known, self._register, partial(clock) if unheard else clock,
             partial(id) if unheard else id)
 
     def start(self) -> None:
         """Begin with nothing open: calls that are under way already are not ours."""
-        self._open.clear()
+        self._begun.append(len(self._events))
 
     def stop(self, end: int) -> None:
         """End the calls that are still under way."""
-        while self._open:
-            self.rows.extend((*self._open.pop(), end))
+        self._ended.append(end)
 
-    def rows_until(self, end: int) -> list[int]:
-        """The rows so far, those of calls under way as if they ended now."""
-        rows = self.rows[:]
-        for opened in reversed(self._open):
-            rows.extend((*opened, end))
-        return rows
+    def calls(self, end: int) -> NDArray[np.int64]:
+        """Rows of module number, start and end; those of calls under way as if they ended now."""
+        events = np.fromiter(self._events[:], np.int64).reshape(-1, WIDTH)
+        bounds = [first // WIDTH for first in self._begun] + [len(events)]
+        stretches = zip(bounds, bounds[1:], [*self._ended, end], strict=False)
+        return np.concatenate([_paired(events[first:last], finish) for first, last, finish in stretches]
+                              or [np.empty((0, 3), np.int64)])
 
     def path(self, module: int, above: int, above_path: str) -> str:
         """`Sequential.0.1`: the outermost module's class, then the names under which each holds the next.
@@ -91,28 +97,33 @@ class ModuleLog:
 
 
 def _functions(
-    rows: list[int],
-    opened: list[tuple[int, int]],
+    events: list[int],
     known: dict[int, int],
     register: Callable[[Any], int],
     clock: Callable[[], int],
     ident: Callable[[Any], int],
 ) -> tuple[Callable[[Any], None], Callable[[Any], None]]:
-    """What to call when a module begins and ends. Lists grow by `+=`, which unlike a method call nobody hears."""
+    """What to call when a module begins and ends. The list grows by `+=`, which unlike a method call nobody hears."""
 
     def enter(module: Any) -> None:
-        nonlocal opened
+        nonlocal events
         try:
             number = known[ident(module)]
         except KeyError:
             number = register(module)
-        opened += ((number, clock()),)
+        events += (number, clock())
 
     def leave(module: Any) -> None:
-        nonlocal rows
-        if opened:
-            number, start = opened[-1]
-            del opened[-1]
-            rows += (number, start, clock())
+        nonlocal events
+        events += (_ENDS, clock())
 
     return enter, leave
+
+
+def _paired(events: NDArray[np.int64], end: int) -> NDArray[np.int64]:
+    """One row per beginning, with the time of the end that belongs to it, or `end` if it has none."""
+    begins = events[:, 0] != _ENDS
+    ends_at = _tree.matching_ends(begins)
+    finish = np.where(ends_at >= 0, events[ends_at, 1] if len(events) else end, end)
+    calls: NDArray[np.int64] = np.column_stack([events, finish])[begins]
+    return calls

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _tree
 from ._insides import ENTRY, INSIDE, LIBRARY, belongs
 from ._stacks import WIDTH, OpenFrame, Stretch
 
@@ -60,7 +61,7 @@ def python_rows(stretches: list[Stretch], end: int) -> PythonRows:
     calls = np.flatnonzero(kinds != _RETURN)
     places = np.fromiter(spots, np.int64, len(objects))[calls]
     depth = np.cumsum(np.where(kinds == _RETURN, -1, 1))
-    returned = _returns(kinds, depth)
+    returned = _tree.matching_ends(kinds != _RETURN)
     tree = _Tree(targets, target_of[calls], depth[calls], calls, places)
     returns_at = returned[calls]
     ends = np.where(returns_at >= 0, times[returns_at], end)
@@ -141,21 +142,6 @@ class _Shortener:
             folder = next((f for f in self._folders if filename.startswith(f)), "")
             short = self._known[filename] = filename[len(folder) :]
         return short
-
-
-def _returns(kinds: NDArray[np.int8], depth: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each event the event at which the call it began returned, -1 if it did not or is no call.
-
-    At every depth calls and returns alternate, so a call's return is the next event of its depth.
-    """
-    level = depth + (kinds == _RETURN)
-    by_level = np.argsort(level, kind="stable")
-    found = np.full(len(kinds), -1, np.int64)
-    if len(kinds) > 1:
-        here, following = by_level[:-1], by_level[1:]
-        paired = (kinds[here] != _RETURN) & (kinds[following] == _RETURN) & (level[here] == level[following])
-        found[here[paired]] = following[paired]
-    return found
 
 
 class _Tree:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from .._core import threads as all_threads
 from .._core.threads import ThreadState, threads
 from .._dispatch import observer
-from ._alloc import MemoryLog, noting_storages
+from ._alloc import MemoryLog
 from ._capture import TEXT_INPUT, Captures
 from ._modules import ModuleLog
 from ._stacks import PythonLog, PythonWindow, Stretch
@@ -78,9 +78,8 @@ class Tap:
         self.detail: Detail | None = None
         self.span: Span
         if options.captures_arguments:
-            self.detail = _detail(self.rows.extend, Captures(self.keys))
-            if options.follows_storages:
-                self.detail = noting_storages(self.detail, self.touched)
+            captures = Captures(self.keys, self.touched if options.follows_storages else None)
+            self.detail = captures.recorded_by(self.rows.extend)
         else:
             self.extend = self.rows.extend
         wants_modules = options.with_modules or options.with_stack
@@ -148,13 +147,6 @@ def _arrive_with_first_row(tap: Tap, site: Site) -> None:
     tap.extend = then(extend) if extend is not None else None
     tap.detail = then(detail) if detail is not None else None
     tap.span = then(span)
-
-
-def _detail(extend: Extend, captures: Captures) -> Detail:
-    def detail(op: int, start: int, end: int, sequence: int, args: tuple[Any, ...]) -> None:
-        extend((op, start, end, sequence, captures[op](args)))
-
-    return detail
 
 
 def _plain_span(extend: Extend, numbers: Numbered, since: int) -> Span:
@@ -274,6 +266,10 @@ def site_of(state: ThreadState) -> Site:
     return site
 
 
+# Recordings that are listening, oldest first.
+listening: list[Recorder] = []
+
+
 class Recorder:
     """One recording: start, mark steps, pause and resume, stop; then `_freeze.freeze` makes an EventStore of it."""
 
@@ -309,6 +305,7 @@ class Recorder:
     def resume(self) -> None:
         """Listen (again)."""
         self.listening = True
+        listening.append(self)
         observer.watch(+1)
         if self.options.all_threads:
             all_threads.started.append(self._attach)
@@ -329,8 +326,13 @@ class Recorder:
         for tap in self.taps:
             self._detach(tap, end)
         observer.watch(-1)
+        listening.remove(self)
         self.listening = False
         return end
+
+    def hears(self, state: ThreadState) -> bool:
+        """Whether it listens to a thread."""
+        return self.listening and id(state) in self._by_state
 
     def _attach(self, state: ThreadState) -> None:
         tap = self._by_state.get(id(state))

@@ -13,6 +13,7 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from .._dispatch import namespace, overloads
+from . import _alloc
 
 ProfileFunction = Callable[[FrameType, str, Any], None]
 
@@ -82,6 +83,7 @@ def _functions(
     extend: Callable[[tuple[Any, ...]], None] = events.extend
     entries = vars(namespace)  # the globals of generated op entries, and of nothing else
     packets = vars(overloads)  # those of the functions that choose among the entries of one name
+    finalisers = vars(_alloc)  # those of what runs whenever a tensor goes
     setprofile, getframe = sys.setprofile, sys._getframe
     builtins: dict[Any, str] = {}
     methods: dict[tuple[str, str], str] = {}
@@ -112,9 +114,12 @@ def _functions(
         elif event == "return":
             extend((None, -1, clock()))
         elif event == "call":
+            home = frame.f_globals
+            if home is finalisers:
+                unheard = 1
+                return
             back = frame.f_back
             extend((frame.f_code, -1 if back is None else back.f_lasti, clock()))
-            home = frame.f_globals
             if home is entries or home is packets:
                 op_frame = frame
                 setprofile(None)

@@ -233,3 +233,19 @@ def nearest_ancestor(parent: NDArray[np.int32], wanted: NDArray[np.bool_]) -> ND
         above[rows] = parent[above[rows]]
         rows = rows[above[rows] >= 0]
     return above
+
+
+def matching_ends(begins: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """For each beginning in a sequence of beginnings and ends the event that ends it; -1 if none does, and for ends.
+
+    At every depth beginnings and ends alternate, so what a beginning needs is the next event of its depth.
+    """
+    depth = np.cumsum(np.where(begins, 1, -1))
+    level = depth + ~begins
+    by_level = np.argsort(level, kind="stable")
+    found = np.full(len(begins), -1, np.int64)
+    if len(begins) > 1:
+        here, following = by_level[:-1], by_level[1:]
+        paired = begins[here] & ~begins[following] & (level[here] == level[following])
+        found[here[paired]] = following[paired]
+    return found

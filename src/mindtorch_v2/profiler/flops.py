@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from .._dispatch import observer, registry
-from ._store import InputInfo
+from ._store import EventStore, InputInfo
 
 
-def has_formula(op: int) -> bool:
-    """Whether the op with this id declares how many FLOPs it takes."""
-    return _formula(op) is not None
+def ops_without_formula(store: EventStore) -> list[str]:
+    """Names of the recorded ops for which no FLOPs were counted because they declare no formula, sorted.
+
+    Most of them do no arithmetic: views, copies, comparisons. An op that leaves its work to other ops is not among
+    them: those are counted.
+    """
+    leaf = np.ones(len(store), np.bool_)
+    inner = store.parent[store.op >= 0]
+    leaf[inner[inner >= 0]] = False
+    called = np.unique(store.op[leaf & (store.op >= 0)])
+    return sorted({observer.op_names[op] for op in called.tolist() if _formula(op) is None})
 
 
 def flops_of(op: int, inputs: InputInfo) -> int:

@@ -27,6 +27,7 @@ from .event_list import EventList
 from .execution_trace import ExecutionTraceObserver
 from .exporters import get as exporter
 from .exporters import memory
+from .flops import ops_without_formula
 from .record_function import step_function
 
 __all__ = [
@@ -39,6 +40,8 @@ __all__ = [
 ]
 
 PROFILER_STEP_NAME = "ProfilerStep"
+# torch's name of it, which Lightning assigns to `profile.schedule` when an epoch is too short for a schedule.
+_default_schedule_fn = record_always
 
 
 class _KinetoProfile:
@@ -149,6 +152,12 @@ class _KinetoProfile:
         """The events averaged by name, and if asked by input shapes, by the innermost n frames, by overload."""
         profiler = self._ready("getting key averages")
         return profiler.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def ops_without_flops(self) -> list[str]:
+        """Names of the recorded ops that count no FLOPs because there is no formula for them. Needs with_flops."""
+        if not self.with_flops:
+            raise ValueError("with_flops=True required for ops_without_flops().")
+        return ops_without_formula(self._ready("asking for FLOPs").store)
 
     def export_chrome_trace(self, path: str | os.PathLike[str], use_python_export: bool = False) -> None:
         """Write the last window as a Kineto trace (JSON, gzipped if the name ends in .gz).

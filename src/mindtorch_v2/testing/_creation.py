@@ -22,7 +22,7 @@ def make_tensor(*shape: Any, dtype: dt.dtype, device: Any, low: float | None = N
         raise ValueError("The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got "
                          f"{noncontiguous=} and {memory_format=}")
     drawn = (*size[:-1], 2 * size[-1]) if noncontiguous and size and size[-1] > 1 else size
-    if dtype is dt.bool:
+    if dtype is dt.bool_:
         made: Any = torch.randint(*_bounds(low, high, 0, 2, dtype), drawn).to(dtype)  # type: ignore[attr-defined]
     elif dtype.is_floating_point:
         made = _uniform(drawn, *_bounds(low, high, -9, 9, dtype), dtype)

@@ -198,6 +198,16 @@ def test_unwanted_gradients_are_not_computed():
     assert seen.names().count("aten::mul") == 1
 
 
+def test_formulas_run_in_the_order_of_their_inputs_names():
+    a, b = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    y = (a / b).sum()
+    with Watcher() as seen:
+        y.backward()
+    names = seen.names()
+    end = names.index("DivBackward0")
+    assert names[end - 5:end] == ["aten::div", "aten::div", "aten::neg", "aten::mul", "aten::div"]
+
+
 def test_several_roots_start_at_one_node():
     x = torch.ones(3, requires_grad=True)
     with Watcher() as seen:

@@ -24,7 +24,10 @@ def write_file(path: str | os.PathLike[str], blocks: Iterable[bytes]) -> None:
         with open(target, "wb") as stream:
             stream.writelines(_packed(name, blocks))
         return
-    number, beside = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+    try:
+        number, beside = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+    except OSError as error:  # it names the temporary file, which nobody asked for
+        raise type(error)(error.errno, error.strerror, target) from None
     try:
         with os.fdopen(number, "wb") as stream:
             stream.writelines(_packed(name, blocks))

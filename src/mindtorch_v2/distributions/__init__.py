@@ -1,0 +1,47 @@
+"""torch.distributions: probability distributions with samples, densities and gradients."""
+
+from __future__ import annotations
+
+from . import constraints, kl, transforms, utils
+from .continuous import (
+    Beta,
+    Cauchy,
+    Chi2,
+    Dirichlet,
+    Exponential,
+    Gamma,
+    Gumbel,
+    HalfNormal,
+    Laplace,
+    Normal,
+    StudentT,
+    Uniform,
+)
+from .discrete import (
+    Bernoulli,
+    Binomial,
+    Categorical,
+    Geometric,
+    Multinomial,
+    OneHotCategorical,
+    OneHotCategoricalStraightThrough,
+    Poisson,
+    RelaxedOneHotCategorical,
+)
+from .distribution import Distribution, ExponentialFamily
+from .kl import kl_divergence, register_kl
+from .multivariate import Independent, MixtureSameFamily, MultivariateNormal
+from .transformed import LogNormal, TransformedDistribution
+from .transforms import (
+    AbsTransform,
+    AffineTransform,
+    ComposeTransform,
+    ExpTransform,
+    PowerTransform,
+    SigmoidTransform,
+    SoftmaxTransform,
+    SoftplusTransform,
+    TanhTransform,
+    Transform,
+    identity_transform,
+)

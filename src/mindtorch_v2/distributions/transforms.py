@@ -1,0 +1,245 @@
+"""Transforms: invertible functions that know how they stretch space."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import _surface as _torch
+from .._core import dtype as dt
+from ..nn.functional import softplus
+from . import constraints
+from .multivariate import sum_rightmost
+
+torch: Any = _torch
+
+__all__ = ["AbsTransform", "AffineTransform", "ComposeTransform", "ExpTransform", "PowerTransform", "SigmoidTransform",
+           "SoftmaxTransform", "SoftplusTransform", "TanhTransform", "Transform", "identity_transform"]
+
+
+class Transform:
+    """`t(x)`, its inverse `t.inv(y)`, and `log_abs_det_jacobian(x, y)`."""
+
+    bijective = True
+    domain: Any = constraints.real
+    codomain: Any = constraints.real
+
+    def __init__(self, cache_size: int = 0) -> None:
+        if cache_size not in (0, 1):
+            raise ValueError("cache_size must be 0 or 1")
+        self._cache: tuple[Any, Any] | None = None
+        self._cache_size = cache_size
+
+    @property
+    def inv(self) -> Transform:
+        return _Inverse(self)
+
+    def __call__(self, x: Any) -> Any:
+        if self._cache_size and self._cache is not None and self._cache[0] is x:
+            return self._cache[1]
+        y = self._call(x)
+        if self._cache_size:
+            self._cache = (x, y)
+        return y
+
+    def _inv_call(self, y: Any) -> Any:
+        if self._cache_size and self._cache is not None and self._cache[1] is y:
+            return self._cache[0]
+        return self._inverse(y)
+
+    def _call(self, x: Any) -> Any:
+        raise NotImplementedError
+
+    def _inverse(self, y: Any) -> Any:
+        raise NotImplementedError
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class _Inverse(Transform):
+    def __init__(self, of: Transform) -> None:
+        super().__init__()
+        self._of = of
+        self.domain, self.codomain, self.bijective = of.codomain, of.domain, of.bijective
+
+    @property
+    def inv(self) -> Transform:
+        return self._of
+
+    def __call__(self, x: Any) -> Any:
+        return self._of._inv_call(x)
+
+    def _inv_call(self, y: Any) -> Any:
+        return self._of(y)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return -self._of.log_abs_det_jacobian(y, x)
+
+
+class ComposeTransform(Transform):
+    """Several transforms, one after the other."""
+
+    def __init__(self, parts: list[Transform], cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.parts = parts
+        self.bijective = all(part.bijective for part in parts)
+        if parts:
+            self.domain, self.codomain = parts[0].domain, parts[-1].codomain
+
+    def _call(self, x: Any) -> Any:
+        for part in self.parts:
+            x = part(x)
+        return x
+
+    def _inverse(self, y: Any) -> Any:
+        for part in reversed(self.parts):
+            y = part._inv_call(y)
+        return y
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        if not self.parts:
+            return torch.zeros_like(x)
+        event = max(self.domain.event_dim, *(p.codomain.event_dim for p in self.parts))
+        total: Any = 0
+        for part in self.parts:
+            reached = part(x)
+            own = max(part.domain.event_dim, part.codomain.event_dim)
+            total = total + sum_rightmost(part.log_abs_det_jacobian(x, reached), event - own)
+            x = reached
+        return total
+
+
+identity_transform = ComposeTransform([])
+
+
+class ExpTransform(Transform):
+    """y = exp(x)."""
+
+    codomain = constraints.positive
+
+    def _call(self, x: Any) -> Any:
+        return x.exp()
+
+    def _inverse(self, y: Any) -> Any:
+        return y.log()
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return x
+
+
+class PowerTransform(Transform):
+    """y = x ** exponent, for positive x."""
+
+    domain = codomain = constraints.positive
+
+    def __init__(self, exponent: Any, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.exponent = exponent
+
+    def _call(self, x: Any) -> Any:
+        return x.pow(self.exponent)
+
+    def _inverse(self, y: Any) -> Any:
+        return y.pow(1 / self.exponent)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return (self.exponent * y / x).abs().log()
+
+
+class SigmoidTransform(Transform):
+    """y = 1 / (1 + exp(-x))."""
+
+    codomain = constraints.unit_interval
+
+    def _call(self, x: Any) -> Any:
+        limits = dt.finfo(x.dtype)
+        return torch.sigmoid(x).clamp(min=limits.tiny, max=1.0 - limits.eps)
+
+    def _inverse(self, y: Any) -> Any:
+        return y.log() - (-y).log1p()
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return -softplus(-x) - softplus(x)
+
+
+class SoftplusTransform(Transform):
+    """y = log(1 + exp(x))."""
+
+    codomain = constraints.positive
+
+    def _call(self, x: Any) -> Any:
+        return softplus(x)
+
+    def _inverse(self, y: Any) -> Any:
+        return (-y).expm1().neg().log() + y
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return -softplus(-x)
+
+
+class TanhTransform(Transform):
+    """y = tanh(x)."""
+
+    codomain = constraints.interval(-1.0, 1.0)
+
+    def _call(self, x: Any) -> Any:
+        return x.tanh()
+
+    def _inverse(self, y: Any) -> Any:
+        return torch.atanh(y)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
+
+
+class AbsTransform(Transform):
+    """y = |x|, which has no inverse."""
+
+    bijective = False
+    codomain = constraints.positive
+
+    def _call(self, x: Any) -> Any:
+        return x.abs()
+
+    def _inverse(self, y: Any) -> Any:
+        return y
+
+
+class AffineTransform(Transform):
+    """y = loc + scale * x."""
+
+    def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.loc, self.scale, self.event_dim = loc, scale, event_dim
+        if event_dim:
+            self.domain = self.codomain = constraints.independent(constraints.real, event_dim)
+
+    def _call(self, x: Any) -> Any:
+        return self.loc + self.scale * x
+
+    def _inverse(self, y: Any) -> Any:
+        return (y - self.loc) / self.scale
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        if isinstance(self.scale, int | float):
+            made = torch.full_like(x, math.log(abs(self.scale)))
+        else:
+            made = torch.abs(self.scale).log().expand(x.shape)
+        return sum_rightmost(made, self.event_dim)
+
+
+class SoftmaxTransform(Transform):
+    """Unconstrained vectors to probabilities; not invertible."""
+
+    bijective = False
+    domain, codomain = constraints.real_vector, constraints.simplex
+
+    def _call(self, x: Any) -> Any:
+        return torch.softmax(x, -1)
+
+    def _inverse(self, y: Any) -> Any:
+        return y.log()

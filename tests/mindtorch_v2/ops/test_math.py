@@ -1,0 +1,58 @@
+"""Arithmetic, reductions, scans, statistics, linear algebra and transforms answer what PyTorch answers."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mindtorch_v2 as torch
+import mindtorch_v2.fft
+import mindtorch_v2.linalg
+import mindtorch_v2.special  # noqa: F401  expressions reach these through torch
+
+_found = importlib.util.spec_from_file_location("math_values", Path(__file__).with_name("math_values.py"))
+assert _found is not None and _found.loader is not None
+math_values = importlib.util.module_from_spec(_found)
+_found.loader.exec_module(math_values)
+
+RECORDED = json.loads(math_values.VALUES.read_text())
+CASES = [(family, expression) for family, expressions in RECORDED.items() for expression in expressions]
+# How near values must be, relative to the larger of 1 and the value.
+TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-5, "complex64": 3e-5, "float64": 1e-8,
+             "complex128": 1e-8}
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def near(expected: Any, got: Any, tolerance: float) -> bool:
+    if isinstance(expected, list):
+        return isinstance(got, list) and len(expected) == len(got) and all(
+            near(a, b, tolerance) for a, b in zip(expected, got, strict=True))
+    if isinstance(expected, float) and isinstance(got, float):
+        if math.isnan(expected) or math.isinf(expected):
+            return expected == got or math.isnan(expected) and math.isnan(got)
+        return abs(expected - got) <= tolerance * max(1.0, abs(expected))
+    return type(expected) is type(got) and bool(expected == got)
+
+
+def agrees(expected: Any, got: Any) -> bool:
+    if isinstance(expected, dict) and isinstance(got, dict):
+        if "tensor" not in expected or "tensor" not in got:
+            return expected == got
+        (dtype, *shape, values), (our_dtype, *our_shape, ours) = expected["tensor"], got["tensor"]
+        return dtype == our_dtype and shape == our_shape and near(values, ours, TOLERANCE.get(dtype, 0))
+    if isinstance(expected, list) and isinstance(got, list):
+        return len(expected) == len(got) and all(agrees(a, b) for a, b in zip(expected, got, strict=True))
+    return near(expected, got, 1e-6)
+
+
+@pytest.mark.parametrize(("family", "expression"), CASES, ids=[f"{family}-{e}" for family, e in CASES])
+def test_answers_what_torch_answers(family: str, expression: str) -> None:
+    got = json.loads(json.dumps(math_values.answer(torch, torch.from_numpy, expression)))
+    expected = RECORDED[family][expression]
+    assert agrees(expected, got), f"expected {expected}\ngot {got}"
