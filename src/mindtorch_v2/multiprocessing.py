@@ -53,12 +53,20 @@ class ProcessContext:
                 for other in self.processes:
                     if other.is_alive():
                         other.terminate()
-                raise ProcessRaisedException(f"process {index} terminated with exit code {process.exitcode}", index, process.pid)
+                raise ProcessRaisedException(
+                    f"process {index} terminated with exit code {process.exitcode}", index, process.pid
+                )
         return all(process.exitcode is not None for process in self.processes)
 
 
-def start_processes(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
-                    start_method: str = "spawn") -> ProcessContext | None:
+def start_processes(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> ProcessContext | None:
     """Run `fn(i, *args)` in `nprocs` processes."""
     context = get_context(start_method)
     processes: list[Any] = []

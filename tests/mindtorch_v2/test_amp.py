@@ -100,8 +100,13 @@ def test_other_threads_are_not_affected():
     assert seen == [torch.float32]
 
 
-@pytest.mark.parametrize(("arguments", "match"), [
-    (("cuda",), "CUDA is not available"), (("cpu", torch.float64), "only supports dtypes of torch.bfloat16, torch.float16")])
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        (("cuda",), "CUDA is not available"),
+        (("cpu", torch.float64), "only supports dtypes of torch.bfloat16, torch.float16"),
+    ],
+)
 def test_what_cannot_be_done_warns_and_is_off(arguments, match):
     with pytest.warns(UserWarning, match=match):
         block = torch.autocast(*arguments)

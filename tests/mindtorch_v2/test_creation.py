@@ -187,6 +187,9 @@ torch.FloatTensor.dtype
 torch.Tensor(np.ones(2))
 torch.ByteTensor(b'ab')
 torch.ones(2).new([1, 2])
+torch.zeros_like(torch.empty(2, 3, device='meta').t(), device='cpu').stride()
+torch.ones(2, device='meta').new_full((2,), 3.0, device='cpu')
+torch.ones_like(torch.ones(2, device='meta')).device.type
 torch.zeros(2, dtype=torch.uint8).fill_(300)
 torch.zeros(2, dtype=torch.uint8).fill_(-1)
 torch.zeros(2, dtype=torch.int8).fill_(200)

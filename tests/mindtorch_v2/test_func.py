@@ -99,10 +99,13 @@ def _check_vmap(spec, rows: list, keywords: dict, mapped: list) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            expected = [_flat(spec(*[row[i] if i in mapped else rows[0][i] for i in range(len(row))], **keywords)) for row in rows]
+            expected = [
+                _flat(spec(*[row[i] if i in mapped else rows[0][i] for i in range(len(row))], **keywords))
+                for row in rows
+            ]
             arguments = [_stacked([row[i] for row in rows]) if i in mapped else rows[0][i] for i in range(len(rows[0]))]
             expected = [torch.stack(list(column)) for column in zip(*expected, strict=True)]
-        except (RuntimeError, ValueError, IndexError):
+        except (RuntimeError, TypeError, ValueError, IndexError):
             return  # the samples do not fit together, or the results' shapes depend on the data
         dims = tuple(0 if i in mapped else None for i in range(len(arguments)))
         try:
@@ -122,7 +125,11 @@ def test_in_dims_and_out_dims():
     a = torch.arange(6.0).view(3, 2)
     assert vmap(lambda x: x * 2, in_dims=1, out_dims=1)(a).tolist() == (a * 2).tolist()
     assert vmap(lambda x, k: x * k, in_dims=(0, None))(a, torch.tensor(2.0)).tolist() == (a * 2).tolist()
-    assert vmap(lambda d: d["x"].sum() + d["k"], in_dims=({"x": 0, "k": None},))({"x": a, "k": 1.0}).tolist() == [2.0, 6.0, 10.0]
+    assert vmap(lambda d: d["x"].sum() + d["k"], in_dims=({"x": 0, "k": None},))({"x": a, "k": 1.0}).tolist() == [
+        2.0,
+        6.0,
+        10.0,
+    ]
     made, total = vmap(lambda x: (x, x.sum()), out_dims=(1, 0))(a)
     assert made.shape == (2, 3)
     assert total.tolist() == [1.0, 5.0, 9.0]
@@ -181,7 +188,11 @@ def test_randomness():
         vmap(lambda x: x + torch.rand(()))(x)
     with pytest.raises(RuntimeError, match="randomness error mode"):
         vmap(lambda x: torch.rand_like(x))(x)
-    for draw in (lambda x: x + torch.rand(()), lambda x: torch.rand_like(x), lambda x: torch.dropout(x + 1, 0.5, True) + torch.rand(())):
+    for draw in (
+        lambda x: x + torch.rand(()),
+        lambda x: torch.rand_like(x),
+        lambda x: torch.dropout(x + 1, 0.5, True) + torch.rand(()),
+    ):
         assert len(set(vmap(draw, randomness="different")(x).tolist())) > 1
         assert len(set(vmap(draw, randomness="same")(x).tolist())) == 1
 

@@ -13,7 +13,7 @@ import pytest
 
 import mindtorch_v2 as torch
 
-# Written by PyTorch 2.13: a dict with everything common in it, a file of the old format, and a model with its optimizer.
+# Written by PyTorch 2.13: a dict with everything common in it, a file of the old format, a model with its optimizer.
 _ZIP = (
     'c-o~_%WoS+7#}}lwjqxKO`4WaC=Ulx$8S4L8i#FJ9$Tor6_VwPwY4YSRn}gA_Be$|NRf~Oy_J6eap7<14MqJADnZ17TMva32QEll'
     'n3;9losAqrGWP6hyz_g^H}ieoq8bPy6p5f?Z3dl3dZ%WXJ9wq86Ft`6wiI~^RfM+Z{|ZpF9HxN#*lZXCd^KWISghJ3rqz|I9el56'
@@ -111,8 +111,23 @@ def test_a_model_and_its_optimizer_go_on():
     assert model.weight.flatten().tolist() == pytest.approx([0.8, 1.8])
 
 
-@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32", "float64", "uint8", "int8", "int16", "int32", "int64", "bool",
-                                  "complex64", "complex128"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+        "uint8",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "bool",
+        "complex64",
+        "complex128",
+    ],
+)
 def test_round_trip_of_every_dtype(kind):
     tensor = torch.tensor([0, 1, 1]).to(getattr(torch, kind))
     loaded = again(tensor)
@@ -120,8 +135,16 @@ def test_round_trip_of_every_dtype(kind):
     assert loaded.tolist() == tensor.tolist()
 
 
-@pytest.mark.parametrize("make", [lambda: torch.ones(()), lambda: torch.zeros(0, 3), lambda: torch.arange(6).view(2, 3).t(),
-                                  lambda: torch.arange(6)[::2], lambda: torch.ones(2).expand(3, 2)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.ones(()),
+        lambda: torch.zeros(0, 3),
+        lambda: torch.arange(6).view(2, 3).t(),
+        lambda: torch.arange(6)[::2],
+        lambda: torch.ones(2).expand(3, 2),
+    ],
+)
 def test_round_trip_of_shapes_and_strides(make):
     tensor = make()
     loaded = again(tensor)

@@ -12,10 +12,13 @@ class CannotBatch(RuntimeError):
 
 
 class Outline(np.ndarray):
-    """What one sample of a batched tensor looks like. Whoever wants its elements has not heard of batches: an error."""
+    """What a sparse tensor, or one sample of a batched one, looks like. Whoever wants its elements gets an error."""
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise CannotBatch("vmap: this function reads the elements of a tensor directly, which vmap cannot batch")
+        raise CannotBatch(
+            "this function reads the elements of a tensor directly, which cannot be done for one that is sparse "
+            "or batched by vmap"
+        )
 
     __array_ufunc__ = __array_function__ = __getitem__ = __setitem__ = __bool__ = __float__ = __int__ = _refuse
     item = tolist = copy = reshape = transpose = tobytes = fill = ravel = swapaxes = squeeze = _refuse

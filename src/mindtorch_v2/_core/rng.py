@@ -18,7 +18,7 @@ from .tensor import Tensor, make_tensor
 
 DEFAULT_SEED = 67280421310721
 _BLOCK = 624  # how many words the twister makes at once
-_LARGEST_LOOKAHEAD = 16 * _BLOCK
+_LARGEST_LOOKAHEAD = 32 * _BLOCK
 _STATE_WORDS = 632
 _CPU = Device("cpu")
 _UNIT32, _UNIT64 = np.float32(2.0**-24), 2.0**-53
@@ -197,11 +197,13 @@ class Generator:
         ahead, at = self._words, self._at
         end = at + count
         if not count & 15:
-            if end <= ahead.size:
-                self._at = end
-                known = ahead.normals[at & 15]
-                return (ahead.make_normals(at & 15) if known is None else known)[at:end].copy()
-            return normals(to_unit32(self._draw(count)))
+            if end > ahead.size:
+                return normals(to_unit32(self._draw(count)))
+            self._at = end
+            known = ahead.normals[at & 15]
+            if known is None:
+                known = ahead.make_normals(at & 15)
+            return known[at:end].copy()
         whole = count // 16 * 16
         drawn = to_unit32(self.words(count + 16))
         made = np.empty(count, np.float32)

@@ -12,7 +12,7 @@ from .tensor import Tensor
 
 
 class SparseTensor(Tensor):
-    """`_coordinates` is (sparse dims, entries), `_entries` (entries, *dense dims). Ops reach it through the SPARSE key."""
+    """`_coordinates` is (sparse dims, entries), `_entries` (entries, *dense dims). Ops find it by the SPARSE key."""
 
     _coordinates: Any
     _entries: Any

@@ -23,8 +23,8 @@ from .._core.tensor import Tensor, allocated, make_meta, make_tensor, make_view,
 from .._core.threads import threads
 from . import namespace, observer, registry
 from .codegen import entry_source
-from .errors import broadcast_mismatch, check_tensor_arguments, translate
-from .overloads import packet_function
+from .errors import broadcast_mismatch, check_tensor_arguments, translate, type_name
+from .overloads import accepts, packet_function
 from .promotion import as_number, computation_dtype, is_number, promote
 from .registry import OpSpec, aten
 from .schema import REQUIRED
@@ -262,8 +262,15 @@ def dispatch_with_keyset(keyset: int, name: str, *args: Any, **kwargs: Any) -> A
     return namespace.without_history(function, args, kwargs)
 
 
+_TYPE_WORDS = {"int[]": "tuple of ints", "float[]": "tuple of floats", "Tensor[]": "tuple of Tensors",
+               "Scalar": "Number", "ScalarType": "torch.dtype", "Device": "torch.device", "Layout": "torch.layout",
+               "MemoryFormat": "torch.memory_format"}
+
+
 def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
     """What an entry does when its short path failed: a tensor argument was no tensor, or NumPy complained."""
+    if "deliberate" in error.__dict__:
+        raise error
     if isinstance(error, AttributeError):
         handled = namespace.call_overloaded(op, args)  # type: ignore[attr-defined]
         if handled is not NotImplemented:
@@ -275,6 +282,15 @@ def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
             return _run_kernel(op, args)
         except (ValueError, TypeError) as again:
             error = again
+    if isinstance(error, TypeError) and str(error).startswith(f"{op.schema.name}(): argument"):
+        raise error  # about an argument, and already in torch's words
+    for position, (argument, value) in enumerate(zip(op.schema.arguments, args, strict=True)):
+        if not accepts(op, argument, value):
+            kind = argument.type_text.rstrip("?")
+            kind = _TYPE_WORDS.get(kind.partition("[")[0] + "[]" if "[" in kind else kind, kind)
+            given = value[0] if isinstance(value, tuple) and len(value) == 1 else value
+            raise TypeError(f"{op.schema.name}(): argument '{argument.python_name}' (position {position + 1}) must be "
+                            f"{kind}, not {type_name(given)}") from None
     known = translate(op, args, error)
     if known is error:
         raise error

@@ -14,6 +14,7 @@ from .._core.keys import AUTOGRAD, BATCHED, PYTHON
 from .._core.tensor import Tensor, storage_of
 from .._core.threads import threads
 from . import dispatcher, namespace, observer
+from .errors import deliberate
 from .overload_api import overload_of
 from .registry import OpSpec
 
@@ -135,6 +136,8 @@ def run_modes(op: OpSpec, args: tuple[Any, ...]) -> Any:
     mode = modes.pop()
     try:
         return mode.run(op, args)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise deliberate(error) from error.__cause__  # the user's own
     finally:
         modes.append(mode)
 
@@ -153,11 +156,11 @@ def proceed(op: OpSpec, args: tuple[Any, ...]) -> Any:
     """What happens to an op that a mode lets pass: the next mode, or the kernel. The op's record has begun already."""
     if threads.state.modes:
         return run_modes(op, args)
-    return namespace.run_kernel(op, args)  # type: ignore[attr-defined]
+    return namespace.run_kernel(op, args)
 
 
 def call_overloaded(op: OpSpec, args: tuple[Any, ...]) -> Any:
-    """Ask arguments that are no tensors but have `__torch_function__` to handle the call; NotImplemented if there are none."""
+    """Ask arguments that are no tensors but have `__torch_function__` to handle the call; NotImplemented if none do."""
     kinds = list(dict.fromkeys(type(a) for a in _flat(args)
                                if not isinstance(a, Tensor) and hasattr(type(a), "__torch_function__")))
     if not kinds:
@@ -165,7 +168,7 @@ def call_overloaded(op: OpSpec, args: tuple[Any, ...]) -> Any:
     positional, keywords = call_arguments(op, args)
     for kind in kinds:
         assert op.packet is not None
-        result = kind.__torch_function__(op.packet.function, tuple(kinds), positional, keywords)  # type: ignore[attr-defined]
+        result = kind.__torch_function__(op.packet.function, tuple(kinds), positional, keywords)
         if result is not NotImplemented:
             return result
     raise TypeError(f"Multiple dispatch failed for 'torch.{op.schema.name}'; all __torch_function__ handlers returned "
@@ -183,7 +186,7 @@ def _flat(values: Any) -> Any:
 def call_subclass(op: OpSpec, args: tuple[Any, ...]) -> Any:
     """Ask the subclasses among the arguments, in torch's order, to handle the call."""
     if dispatcher.keys_of(args) & BATCHED:
-        return namespace.run_batched(op, args)  # type: ignore[attr-defined]
+        return namespace.run_batched(op, args)
     types = subclass_types(args)
     positional, keywords = call_arguments(op, args)
     handlers = [kind.__torch_function__ for kind in types]  # type: ignore[attr-defined]
@@ -286,5 +289,5 @@ def python_key(cls: type) -> int:
 
 
 namespace.run_modes = run_modes
-namespace.call_overloaded = call_overloaded  # type: ignore[attr-defined]
+namespace.call_overloaded = call_overloaded
 namespace.call_subclass = call_subclass

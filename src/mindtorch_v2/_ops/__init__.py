@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from .._dispatch import dispatcher  # noqa: F401  ops become callable as they are declared
 from . import (
     activation,
@@ -168,3 +170,7 @@ __all__ = [
     "view_split",
     "weight_norm",
 ]
+
+# Division by zero and overflow give inf and nan without a word, as in torch. NumPy would warn of each; only warnings
+# about the kernels of this package are turned off.
+warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"mindtorch_v2\.")

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._core.tensor import Tensor
+from .._dispatch.errors import deliberate
 
 ShapeRule = tuple[tuple[int, ...], np.dtype]
 
@@ -92,4 +93,7 @@ def np_dtype(dtype: Any, default: np.dtype | None = None) -> np.dtype:
         return dt.get_default_dtype().np if default is None else default
     if isinstance(dtype, dt.dtype):
         return dtype.np
-    return {bool: dt.bool_, int: dt.int64, float: dt.get_default_dtype(), complex: dt.complex64}[dtype].np
+    known = {bool: dt.bool_, int: dt.int64, float: dt.float64, complex: dt.complex128}.get(dtype)
+    if known is None:
+        raise deliberate(TypeError(f"argument 'dtype' must be torch.dtype, not {type(dtype).__name__}"))
+    return known.np

@@ -22,6 +22,24 @@ _BLOCK = 1 << 17
 _MOST_WASTE = 1.5
 
 
+def _in_runs(padded: Ints, out: Ints, stride: Ints) -> bool:
+    """Whether windows are taken in runs: rows of the output that are as long as those of the padded input."""
+    return all(s == 1 for s in stride) and math.prod((out[0], *padded[1:])) <= _MOST_WASTE * math.prod(out)
+
+
+def _steps(size: Ints) -> list[int]:
+    """How many elements apart neighbours of each dim lie."""
+    made = [1]
+    for n in reversed(size[1:]):
+        made.insert(0, made[0] * n)
+    return made
+
+
+def _tail(kernel: Ints, padded: Ints, dilation: Ints) -> int:
+    """How far the last run of a sample reaches beyond it."""
+    return sum((k - 1) * s * d for k, s, d in zip(kernel[1:], _steps(padded)[1:], dilation[1:], strict=True))
+
+
 class _Columns:
     """Blocks of samples as columns; made once per convolution, with buffers that all blocks share."""
 
@@ -30,20 +48,15 @@ class _Columns:
         batch, self.channels = input.shape[:2]
         size = input.shape[2:]
         padded = tuple(n + 2 * p for n, p in zip(size, padding, strict=True))
-        # Rows of a run: the output's, but for the first dim as long as the padded input's.
-        wide = (out[0], *padded[1:])
-        runs = all(s == 1 for s in stride) and math.prod(wide) <= _MOST_WASTE * math.prod(out)
-        self.rows = wide if runs else out
+        runs = _in_runs(padded, out, stride)
+        self.rows = (out[0], *padded[1:]) if runs else out
         self.run = math.prod(self.rows)
         taps = math.prod(kernel)
         self.step = max(1, min(batch, _BLOCK // max(self.channels * taps * self.run, 1)))
         item = input.itemsize
-        steps = [item]
-        for n in reversed(padded[1:]):
-            steps.insert(0, steps[0] * n)
+        steps = [n * item for n in _steps(padded)]
         reach = [s * d for s, d in zip(steps, dilation, strict=True)]
-        # The last run may read this far beyond its sample.
-        tail = sum((k - 1) * r for k, r in zip(kernel[1:], reach[1:], strict=True)) // item if runs else 0
+        tail = _tail(kernel, padded, dilation) if runs else 0
         flat = np.zeros((self.channels, self.step, math.prod(padded) + tail), input.dtype)
         outer = flat.strides[:2]
         self._padded = as_strided(flat, (self.channels, self.step, *padded), (*outer, *steps))
@@ -170,36 +183,72 @@ def _turned(weight: np.ndarray, groups: int) -> np.ndarray:
 def input_grad(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, padding: Ints, dilation: Ints,
                groups: int) -> np.ndarray:
     """The gradient of `forward` for its input, of the given shape; also the forward of a transposed convolution."""
+    if not grad.size:
+        return np.zeros(shape, grad.dtype)
     kernel = weight.shape[2:]
+    if _is_pointwise(kernel, stride, padding):
+        return _spread_points(grad, shape, weight, stride, groups)
     around = tuple(d * (k - 1) - p for k, p, d in zip(kernel, padding, dilation, strict=True))
-    if all(s == 1 for s in stride) and min(around) >= 0 and grad.size:
-        made = forward(grad, _turned(weight, groups), None, stride, around, dilation, groups)
-        if made.shape == tuple(shape):
-            return made
+    back = all(s == 1 for s in stride) and min(around) >= 0 and all(
+        n == o + a - p for n, o, a, p in zip(shape[2:], grad.shape[2:], around, padding, strict=True))
+    # As a convolution it gathers windows of the gradient's channels; the other way it scatters those of the input's.
+    if back and (shape[1] >= grad.shape[1] or _is_depthwise(weight.shape, groups)):
+        return forward(grad, _turned(weight, groups), None, stride, around, dilation, groups)
     return _scattered(grad, shape, weight, stride, padding, dilation, groups)
+
+
+def _spread_points(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, groups: int) -> np.ndarray:
+    """The gradient for the input of a kernel of a single point: zero but for the elements it met."""
+    flat = grad.reshape(*grad.shape[:2], -1)
+    if groups == 1:
+        made = np.matmul(weight.reshape(len(weight), -1).T, flat)
+    else:
+        made = np.matmul(weight.reshape(groups, len(weight) // groups, -1).swapaxes(1, 2), _grouped(flat, groups, 1))
+    made = made.reshape(*shape[:2], *grad.shape[2:])
+    if made.shape == tuple(shape):
+        return made
+    whole = np.zeros(shape, grad.dtype)
+    whole[(..., *[slice(0, (n - 1) * s + 1, s) for n, s in zip(grad.shape[2:], stride, strict=True)])] = made
+    return whole
 
 
 def _scattered(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, padding: Ints, dilation: Ints,
                groups: int) -> np.ndarray:
-    """The same by adding every window's part where it came from, block by block."""
+    """Every window's part of the gradient, added where the window was, block by block."""
     kernel, out, size = weight.shape[2:], grad.shape[2:], shape[2:]
-    made = np.zeros(shape, grad.dtype)
-    if not grad.size:
-        return made
-    channels, run = shape[1], math.prod(out)
+    padded = tuple(n + 2 * p for n, p in zip(size, padding, strict=True))
+    runs = _in_runs(padded, out, stride)
+    rows = (out[0], *padded[1:]) if runs else out
+    channels, run = shape[1], math.prod(rows)
     step = max(1, min(len(grad), _BLOCK // max(channels * math.prod(kernel) * run, 1)))
-    padded = np.empty((channels, step, *[n + 2 * p for n, p in zip(size, padding, strict=True)]), grad.dtype)
-    inner = padded[(..., *[slice(p, p + n) for n, p in zip(size, padding, strict=True)])]
+    # Zero between the rows of a run, so that nothing is added there.
+    spread = np.zeros((grad.shape[1], step, *rows), grad.dtype)
+    filled = spread[(..., *[slice(0, n) for n in out])]
     flat = (weight.reshape(len(weight), -1).T if groups == 1 else
             weight.reshape(groups, len(weight) // groups, -1).swapaxes(1, 2))
+    total = np.empty((channels, step, math.prod(padded) + (_tail(kernel, padded, dilation) if runs else 0)), grad.dtype)
+    whole = total[:, :, :math.prod(padded)].reshape(channels, step, *padded) if not runs else as_strided(
+        total, (channels, step, *padded), (*total.strides[:2], *[n * grad.itemsize for n in _steps(padded)]))
+    inner = whole[(..., *[slice(p, p + n) for n, p in zip(size, padding, strict=True)])]
+    reach = [s * d for s, d in zip(_steps(padded), dilation, strict=True)]
+    product = np.empty((channels * math.prod(kernel), step * run), grad.dtype)
+    columns = product.reshape(channels, *kernel, step, *([run] if runs else out))
+    pairs = []
+    for position, index in offsets(kernel, out, stride, dilation):
+        begin = sum(i * r for i, r in zip(position, reach, strict=True))
+        pairs.append((total[:, :, begin:begin + run] if runs else whole[index], columns[(slice(None), *position)]))
+    made = np.empty(shape, grad.dtype)
     for start in range(0, len(grad), step):
         part = grad[start:start + step]
-        rows = np.ascontiguousarray(part.swapaxes(0, 1)).reshape(grad.shape[1], -1)
-        columns = np.dot(flat, rows) if groups == 1 else np.matmul(flat, _grouped(rows, groups, 0))
-        columns = columns.reshape(channels, *kernel, len(part), *out)
-        padded[:, :len(part)] = 0
-        for position, index in offsets(kernel, out, stride, dilation):
-            padded[:, :len(part)][index] += columns[(slice(None), *position)]
+        filled[:, :len(part)] = part.swapaxes(0, 1)
+        rows_of_all = spread.reshape(len(spread), step * run)
+        if groups == 1:
+            np.dot(flat, rows_of_all, product)
+        else:
+            np.matmul(flat, _grouped(rows_of_all, groups, 0), _grouped(product, groups, 0))
+        total.fill(0)
+        for target, values in pairs:
+            np.add(target, values, target)
         made[start:start + step] = inner[:, :len(part)].swapaxes(0, 1)
     return made
 

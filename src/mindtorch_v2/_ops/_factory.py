@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.device import device as Device
 from .._core.memory_format import (
     channels_last,
     channels_last_3d,
@@ -28,8 +29,10 @@ def checked_size(size: Any) -> tuple[int, ...]:
     return size if size.__class__ is tuple else tuple(size)
 
 
-def check_options(layout: Any, pin_memory: Any) -> None:
-    """Only strided memory that the system may move is made here."""
+def check_options(layout: Any, pin_memory: Any, device: Any = None) -> None:
+    """Only strided memory of the CPU that the system may move is made here."""
+    if device is not None and Device(device).type != "cpu":
+        raise NotImplementedError(f"making a tensor on {device} from one on the CPU; use to(device) on the result")
     if layout is not None and layout is not strided:
         raise NotImplementedError(f"factories of {layout} tensors; use to_sparse() or the sparse constructors")
     if pin_memory:

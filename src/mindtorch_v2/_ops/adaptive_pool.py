@@ -38,8 +38,8 @@ def _wanted(name, shape, output_size, dims):
     if len(output_size) != dims:
         raise RuntimeError(f"{name}(): internal error: output_size.size() must be {dims}, but got {list(output_size)}")
     if min(shape[-dims:]) == 0:
-        raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
-                           f"{list(shape)}")
+        raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has "
+                           f"sizes {list(shape)}")
     if any(o is not None and o < 0 for o in output_size):
         raise RuntimeError(f"{name}: elements of output_size must be greater than or equal to 0 but received "
                            f"{list(output_size)}")

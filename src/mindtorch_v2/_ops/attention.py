@@ -166,7 +166,8 @@ def attention_math(query, key, value, attn_mask, dropout_p, is_causal, dropout_m
     scaled = mul_number(query, root)
     if is_causal:
         if attn_mask is not None:
-            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when "
+                               "is_causal=True")
         shape = (query._array.shape[-2], key._array.shape[-2])
         attn_mask = aten.tril(aten.ones(shape, dtype=dt.bool_))
     attn_mask = _as_bias(attn_mask, query)
@@ -188,8 +189,9 @@ def _check(query, key, value):
         raise RuntimeError("Expected query, key, and value to have the same dtype, but got query.dtype: "
                            f"{query.dtype} key.dtype: {key.dtype} and value.dtype: {value.dtype} instead.")
     if min(q.ndim, k.ndim, v.ndim) < 2:
-        raise RuntimeError("scaled_dot_product_attention: Expected query, key, and value to all be  at least 2 dimensional, "
-                           f"but got query.dim: {q.ndim}, key.dim: {k.ndim} and value.dim: {v.ndim} instead.")
+        raise RuntimeError("scaled_dot_product_attention: Expected query, key, and value to all be  at least 2 "
+                           f"dimensional, but got query.dim: {q.ndim}, key.dim: {k.ndim} and value.dim: {v.ndim} "
+                           "instead.")
 
 
 def _fits_kernel(q, k, v, attn_mask, dropout_p, enable_gqa):

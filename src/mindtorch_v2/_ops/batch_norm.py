@@ -71,8 +71,9 @@ def _(g, input, weight, running_mean, running_var, training, eps, result1, resul
     return *made, None, None
 
 
-@op("native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, "
-    "Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+@op("native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? "
+    "running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, "
+    "Tensor, Tensor)",
     tags=("all_grads",), samples=lambda make: [],
     shape=lambda grad_out, input, *rest: [
         (shape if wanted else (0,), input._array.dtype) for shape, wanted in
@@ -123,8 +124,9 @@ def _(grads, grad_out, input, weight, running_mean, running_var, save_invstd, tr
     return to_grad, to_input, to_weight, None, None, None, None
 
 
-@composite("_batch_norm_impl_index(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
-           "bool training, float momentum, float eps, bool cudnn_enabled) -> (Tensor, Tensor, Tensor, Tensor, int)",
+@composite("_batch_norm_impl_index(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+           "running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> (Tensor, Tensor, Tensor, "
+           "Tensor, int)",
            samples=lambda make: [])
 def batch_norm_impl_index(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     made = aten.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)

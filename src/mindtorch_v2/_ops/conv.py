@@ -52,17 +52,18 @@ def _check(input, weight, bias, stride, padding, dilation, transposed, output_pa
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
     if weight.shape[0] % groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got "
-                           f"weight of size {list(weight.shape)} instead")
+        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but "
+                           f"got weight of size {list(weight.shape)} instead")
     expected = weight.shape[0] if transposed else weight.shape[1] * groups
     if input.shape[1] != expected:
         kind = f"transposed={int(transposed)}" if transposed else f"groups={groups}"
-        raise RuntimeError(f"Given {kind}, weight of size {list(weight.shape)}, expected input{list(input.shape)} to have "
-                           f"{expected} channels, but got {input.shape[1]} channels instead")
+        raise RuntimeError(f"Given {kind}, weight of size {list(weight.shape)}, expected input{list(input.shape)} to "
+                           f"have {expected} channels, but got {input.shape[1]} channels instead")
     made = weight.shape[1] * groups if transposed else weight.shape[0]
     if bias is not None and bias.shape != (made,):
-        raise RuntimeError(f"Given {'transposed=1, ' if transposed else ''}weight of size {list(weight.shape)}, expected "
-                           f"bias to be 1-dimensional with {made} elements, but got bias of size {list(bias.shape)} instead")
+        raise RuntimeError(f"Given {'transposed=1, ' if transposed else ''}weight of size {list(weight.shape)}, "
+                           f"expected bias to be 1-dimensional with {made} elements, but got bias of size "
+                           f"{list(bias.shape)} instead")
     for name, values, least in (("padding", padding, 0), ("stride", stride, 1), ("dilation", dilation, 1),
                                 ("output_padding", output_padding, 0)):
         if min(values) < least:
@@ -71,7 +72,8 @@ def _check(input, weight, bias, stride, padding, dilation, transposed, output_pa
         for o, s, d in zip(output_padding, stride, dilation, strict=True):
             if o >= max(s, d):
                 raise RuntimeError("output padding must be smaller than either stride or dilation, but got "
-                                   f"output_padding: {list(output_padding)} stride: {list(stride)} dilation: {list(dilation)}")
+                                   f"output_padding: {list(output_padding)} stride: {list(stride)} dilation: "
+                                   f"{list(dilation)}")
         return
     spatial = [n + 2 * p for n, p in zip(input.shape[2:], padding, strict=True)]
     reach = [d * (k - 1) + 1 for k, d in zip(weight.shape[2:], dilation, strict=True)]
@@ -90,16 +92,16 @@ def _convolve(input, weight, bias, stride, padding, dilation, transposed, output
         return forward(input, weight, bias, stride, padding, dilation, groups)
     shape = conv_output_shape(input.shape, weight.shape, stride, padding, dilation, True, output_padding, groups)
     if min(shape[2:]) <= 0:
-        raise RuntimeError(f"Given input size per channel: {list(input.shape[2:])}. Calculated output size per channel: "
-                           f"{list(shape[2:])}. Output size is too small")
+        raise RuntimeError(f"Given input size per channel: {list(input.shape[2:])}. Calculated output size per "
+                           f"channel: {list(shape[2:])}. Output size is too small")
     made = input_grad(input, shape, weight, stride, padding, dilation, groups)
     if bias is not None:
         made += bias.reshape(-1, *(1,) * dims)
     return made
 
 
-_ARGUMENTS = ("Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, "
-              "int[] output_padding, int groups")
+_ARGUMENTS = ("Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool "
+              "transposed, int[] output_padding, int groups")
 
 
 def _conv_shape(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, *_):
@@ -208,8 +210,8 @@ def _declare(dims):
                f"padding=[{zero}], int[{dims}] dilation=[{one}], int groups=1) -> Tensor", flops=forward_flops)
     def forward(input, weight, bias, stride, padding, dilation, groups):
         if input._array.ndim not in (dims + 1, dims + 2):
-            raise RuntimeError(f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {name}, but got input "
-                               f"of size: {list(input.shape)}")
+            raise RuntimeError(f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {name}, but got "
+                               f"input of size: {list(input.shape)}")
         return unbatched(input, lambda x: aten.convolution(x, weight, bias, stride, padding, dilation, False,
                                                            (0,) * dims, groups))
 
@@ -218,9 +220,9 @@ def _declare(dims):
     def named_padding(input, weight, bias, stride, padding, dilation, groups):
         return unbatched(input, lambda x: aten._convolution_mode(x, weight, bias, stride, padding, dilation, groups))
 
-    @composite(f"conv_transpose{dims}d.input(Tensor input, Tensor weight, Tensor? bias=None, int[{dims}] stride=[{one}], "
-               f"int[{dims}] padding=[{zero}], int[{dims}] output_padding=[{zero}], int groups=1, int[{dims}] "
-               f"dilation=[{one}]) -> Tensor",
+    @composite(f"conv_transpose{dims}d.input(Tensor input, Tensor weight, Tensor? bias=None, int[{dims}] "
+               f"stride=[{one}], int[{dims}] padding=[{zero}], int[{dims}] output_padding=[{zero}], int groups=1, "
+               f"int[{dims}] dilation=[{one}]) -> Tensor",
                flops=lambda input, weight, bias, stride, padding, output_padding, groups, dilation:
                conv_flops(input, weight, stride, padding, dilation, True, output_padding, groups))
     def transposed(input, weight, bias, stride, padding, output_padding, groups, dilation):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from .._core import dtype as dt
-from .._core.tensor import make_meta
+from .._core.device import device as Device
+from .._core.tensor import make_meta, make_tensor
 from .._dispatch.registry import op
 from ._common import np_dtype
 from ._factory import LIKE, OPTIONS, check_options, checked_size, laid_out, like, sized
@@ -148,15 +149,15 @@ def _like_shape(self, dtype, *_):
 
 @op(f"empty_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape)
 def empty_like(self, dtype, layout, device, pin_memory, memory_format):
-    if layout is not None or pin_memory:
-        check_options(layout, pin_memory)
+    if layout is not None or pin_memory or device is not None:
+        check_options(layout, pin_memory, device)
     return like(self, np_dtype(dtype, self.dtype), memory_format)
 
 
 @op(f"zeros_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape)
 def zeros_like(self, dtype, layout, device, pin_memory, memory_format):
-    if layout is not None or pin_memory:
-        check_options(layout, pin_memory)
+    if layout is not None or pin_memory or device is not None:
+        check_options(layout, pin_memory, device)
     if memory_format is None and self.flags.c_contiguous:
         return np.zeros(self.shape, np_dtype(dtype, self.dtype))
     made = like(self, np_dtype(dtype, self.dtype), memory_format)
@@ -166,8 +167,8 @@ def zeros_like(self, dtype, layout, device, pin_memory, memory_format):
 
 @op(f"ones_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape)
 def ones_like(self, dtype, layout, device, pin_memory, memory_format):
-    if layout is not None or pin_memory:
-        check_options(layout, pin_memory)
+    if layout is not None or pin_memory or device is not None:
+        check_options(layout, pin_memory, device)
     made = like(self, np_dtype(dtype, self.dtype), memory_format)
     made.fill(1)
     return made
@@ -176,8 +177,8 @@ def ones_like(self, dtype, layout, device, pin_memory, memory_format):
 @op(f"full_like(Tensor self, Scalar fill_value, {LIKE}) -> Tensor", nondiff=True,
     shape=lambda self, fill_value, dtype, *_: _like_shape(self, dtype), samples=lambda make: [(make(3, 4), 0.5)])
 def full_like(self, fill_value, dtype, layout, device, pin_memory, memory_format):
-    if layout is not None or pin_memory:
-        check_options(layout, pin_memory)
+    if layout is not None or pin_memory or device is not None:
+        check_options(layout, pin_memory, device)
     made = like(self, np_dtype(dtype, self.dtype), memory_format)
     _fill(made, fill_value)
     return made
@@ -196,19 +197,19 @@ def _sizes(make):
 
 @op(f"new_empty(Tensor self, int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=_new_shape, samples=_sizes)
 def new_empty(self, size, dtype, layout, device, pin_memory):
-    check_options(layout, pin_memory)
+    check_options(layout, pin_memory, device)
     return np.empty(checked_size(size), np_dtype(dtype, self.dtype))
 
 
 @op(f"new_zeros(Tensor self, int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=_new_shape, samples=_sizes)
 def new_zeros(self, size, dtype, layout, device, pin_memory):
-    check_options(layout, pin_memory)
+    check_options(layout, pin_memory, device)
     return np.zeros(_zeros_size(size), np_dtype(dtype, self.dtype))
 
 
 @op(f"new_ones(Tensor self, int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=_new_shape, samples=_sizes)
 def new_ones(self, size, dtype, layout, device, pin_memory):
-    check_options(layout, pin_memory)
+    check_options(layout, pin_memory, device)
     return _filled(checked_size(size), np_dtype(dtype, self.dtype), 1)
 
 
@@ -216,15 +217,34 @@ def new_ones(self, size, dtype, layout, device, pin_memory):
     shape=lambda self, size, fill_value, dtype, *_: _new_shape(self, size, dtype),
     samples=lambda make: [(make(3, 4), (2, 2), 2.5)])
 def new_full(self, size, fill_value, dtype, layout, device, pin_memory):
-    check_options(layout, pin_memory)
+    check_options(layout, pin_memory, device)
     return _filled(checked_size(size), np_dtype(dtype, self.dtype), fill_value)
 
 
 @op(f"new_empty_strided(Tensor self, int[] size, int[] stride, {OPTIONS}) -> Tensor", nondiff=True,
     shape=lambda self, size, stride, dtype, *_: _new_shape(self, size, dtype), samples=lambda make: [])
 def new_empty_strided(self, size, stride, dtype, layout, device, pin_memory):
-    check_options(layout, pin_memory)
+    check_options(layout, pin_memory, device)
     return _strided(checked_size(size), stride, np_dtype(dtype, self.dtype))
+
+
+def _from_meta(spec):
+    """A tensor without memory as the model: memory comes with a device that is asked for."""
+    at = next(i for i, argument in enumerate(spec.schema.arguments) if argument.name == "device")
+
+    def run(self, *rest):
+        device = rest[at - 1]
+        if device is None or Device(device).type == "meta":
+            shape, kind = spec.shape(self, *rest)
+            return make_meta(tuple(shape), kind)
+        return make_tensor(spec.kernel(self._array, *rest))
+
+    spec.kernel_for("meta")(run)
+
+
+for _spec in (empty_like, zeros_like, ones_like, full_like, new_empty, new_zeros, new_ones, new_full,
+              new_empty_strided):
+    _from_meta(_spec)
 
 
 # ---------------------------------------------------------------- complex numbers

@@ -18,28 +18,30 @@ _NEVER = -np.inf
 
 def _check(log_probs, targets, input_lengths, target_lengths, blank):
     if log_probs.ndim != 3:
-        raise RuntimeError(f"Expected 3-dimensional tensor, but got {log_probs.ndim}-dimensional tensor for argument #1 "
-                           "'log_probs' (while checking arguments for ctc_loss_allocate_outputs)")
+        raise RuntimeError(f"Expected 3-dimensional tensor, but got {log_probs.ndim}-dimensional tensor for argument "
+                           "#1 'log_probs' (while checking arguments for ctc_loss_allocate_outputs)")
     steps, batch, classes = log_probs.shape
     if log_probs.dtype.name not in ("float32", "float64"):
         raise RuntimeError(f'"ctc_loss_cpu" not implemented for \'{log_probs.dtype.name}\'')
     if targets.dtype.name not in ("int32", "int64"):
-        raise RuntimeError("Expected tensor for argument #2 'targets' to have one of the following scalar types: Int, Long")
+        raise RuntimeError("Expected tensor for argument #2 'targets' to have one of the following scalar types: "
+                           "Int, Long")
     if not 0 <= blank < classes:
         raise RuntimeError("blank must be in label range")
     for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
         if len(lengths) != batch:
             raise RuntimeError(f"{name} must be of size batch_size")
         if any(n < 0 for n in lengths):
-            raise RuntimeError(f"Expected {name} to have value at least 0, but got value {min(lengths)} (while checking "
-                               "arguments for ctc_loss_allocate_outputs)")
+            raise RuntimeError(f"Expected {name} to have value at least 0, but got value {min(lengths)} (while "
+                               "checking arguments for ctc_loss_allocate_outputs)")
     longest = max(target_lengths, default=0)
     if any(n > steps for n in input_lengths):
         raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value {max(input_lengths)} "
                            "(while checking arguments for ctc_loss_allocate_outputs)")
     if targets.ndim == 1 and len(targets) != sum(target_lengths):
-        raise RuntimeError(f"Expected tensor to have size {sum(target_lengths)} at dimension 0, but got size {len(targets)} "
-                           "for argument #2 'targets' (while checking arguments for ctc_loss_allocate_outputs)")
+        raise RuntimeError(f"Expected tensor to have size {sum(target_lengths)} at dimension 0, but got size "
+                           f"{len(targets)} for argument #2 'targets' (while checking arguments for "
+                           "ctc_loss_allocate_outputs)")
     if targets.ndim == 2 and (len(targets) != batch or targets.shape[1] < longest):
         raise RuntimeError(f"Expected tensor to have size at least {longest} at dimension 1, but got size "
                            f"{targets.shape[1]} for argument #2 'targets' (while checking arguments for "
@@ -198,8 +200,8 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction
     return _ctc(log_probs, targets, _lengths(input_lengths), _lengths(target_lengths), blank, reduction, zero_infinity)
 
 
-@composite("ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, "
-           "int reduction=Mean, bool zero_infinity=False) -> Tensor", samples=lambda make: [])
+@composite("ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int "
+           "blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor", samples=lambda make: [])
 def ctc_loss_of_tensors(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
     for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
         if lengths._array.dtype.kind not in "iu":

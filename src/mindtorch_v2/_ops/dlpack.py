@@ -25,7 +25,9 @@ class _Capsule:
         return _CPU
 
 
-def _dlpack(self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
+def _dlpack(
+    self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+) -> Any:
     """A capsule on this tensor's memory, to be consumed once."""
     if self._keys & AUTOGRAD:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
@@ -48,8 +50,10 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     elif type(ext_tensor).__name__ == "PyCapsule":
         array = np.from_dlpack(_Capsule(ext_tensor))  # type: ignore[arg-type]
     else:
-        raise RuntimeError("from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so "
-                           "you might have already constructed a tensor from it once.")
+        raise RuntimeError(
+            "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so "
+            "you might have already constructed a tensor from it once."
+        )
     made: Any = make_external(array.copy() if copy else array)
     return made if device is None else made.to(device)
 

@@ -20,12 +20,13 @@ def add_rows(rows, indices, values):
 
 def _check_indices(indices):
     if indices.dtype not in (np.dtype(np.int64), np.dtype(np.int32)):
-        raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
-                           f"but got torch.{dt.from_numpy(indices.dtype).scalar_name}Tensor instead (while checking "
-                           "arguments for embedding)")
+        raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: "
+                           f"Long, Int; but got torch.{dt.from_numpy(indices.dtype).scalar_name}Tensor instead "
+                           "(while checking arguments for embedding)")
 
 
-@op("embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+@op("embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
+    "-> Tensor",
     shape=lambda weight, indices, *_: ((*indices._array.shape, *weight._array.shape[1:]), weight._array.dtype),
     samples=lambda make: [(make(5, 4), make.ints(5, 2, 3))])
 def embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse):

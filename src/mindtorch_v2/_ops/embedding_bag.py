@@ -16,8 +16,8 @@ _INT64 = np.dtype(np.int64)
 def _check(weight, indices, offsets, mode, per_sample_weights, include_last_offset):
     for name, array in (("indices", indices), ("offsets", offsets)):
         if array.dtype.name not in ("int32", "int64"):
-            raise RuntimeError(f"Expected tensor for argument '{name}' to have one of the following scalar types: Long, Int; "
-                               f"but got {array.dtype.name} (while checking arguments for embedding_bag)")
+            raise RuntimeError(f"Expected tensor for argument '{name}' to have one of the following scalar types: "
+                               f"Long, Int; but got {array.dtype.name} (while checking arguments for embedding_bag)")
         if array.ndim != 1:
             raise RuntimeError(f"embedding_bag: expected {name} to be 1-D, but got {list(array.shape)}")
     if mode not in (SUM, MEAN, MAX):
@@ -25,15 +25,15 @@ def _check(weight, indices, offsets, mode, per_sample_weights, include_last_offs
     if include_last_offset and not offsets.size:
         raise RuntimeError("include_last_offset: number of offset should be at least 1")
     if offsets.size and offsets[0] != 0:
-        raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position "
-                           f"0. However, got {offsets[0]}")
+        raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
+                           f"position 0. However, got {offsets[0]}")
     if offsets.size and offsets[-1] > len(indices):
         raise RuntimeError(f"offsets[-1] can not be greater than input's length({len(indices)}) but got offsets[-1] of "
                            f"{offsets[-1]}")
     if per_sample_weights is not None:
         if mode != SUM:
-            raise RuntimeError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for "
-                               "mode='sum' (default)")
+            raise RuntimeError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "
+                               "for mode='sum' (default)")
         if per_sample_weights.shape != indices.shape:
             raise RuntimeError(f"expected per_sample_weights to be 1D and have {len(indices)} elements, but got "
                                f"{list(per_sample_weights.shape)}")
@@ -82,8 +82,8 @@ def _bags(weight, indices, offsets, mode, per_sample_weights, include_last_offse
     return made, offset2bag, sizes.astype(_INT64), best
 
 
-_ARGUMENTS = ("Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, "
-              "Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1")
+_ARGUMENTS = ("Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool "
+              "sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1")
 
 
 def _shape(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx):
@@ -184,14 +184,16 @@ _FORM = ("Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq
          "Tensor? per_sample_weights{}, bool include_last_offset{}")
 
 
-@composite(f"embedding_bag({_FORM.format('=False', '=0', '=False', '=None', '=False')}) -> (Tensor, Tensor, Tensor, Tensor)",
+@composite(f"embedding_bag({_FORM.format('=False', '=0', '=False', '=None', '=False')}) -> (Tensor, Tensor, Tensor, "
+           "Tensor)",
            samples=_samples)
 def embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset):
     return _embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
                           include_last_offset, -1)
 
 
-@composite(f"embedding_bag.padding_idx({_FORM.format(*[''] * 5)}, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",
+@composite(f"embedding_bag.padding_idx({_FORM.format(*[''] * 5)}, int? padding_idx) -> (Tensor, Tensor, Tensor, "
+           "Tensor)",
            samples=lambda make: [])
 def embedding_bag_padded(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
                          include_last_offset, padding_idx):

@@ -152,7 +152,8 @@ def kl_div(self, target, reduction, log_target):
     return reduced_in_ops(made, reduction)
 
 
-@composite("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
+@composite("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> "
+           "Tensor",
            samples=lambda make: [(make(3, 4), make(3, 4), True, False, 1e-8, MEAN),
                                  (make(3, 4), make(3, 4) * 4, False, True, 1e-8, NONE)])
 def poisson_nll_loss(input, target, log_input, full, eps, reduction):

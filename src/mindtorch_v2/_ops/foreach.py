@@ -35,31 +35,25 @@ def _same_length(*lists: Sequence[Any], what: str = "Tensor lists") -> None:
             raise RuntimeError("Tensor list must have same number of elements as scalar list.")
 
 
-def _in_place(one: str) -> Callable[..., Any]:
+def _in_place(name: str) -> Callable[..., Any]:
     """The in-place form of an op, or the op and a copy where it has none."""
-    name = one + "_"
-
-    def call(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
-        function = getattr(aten, name, None)
-        if function is not None:
-            return function(tensor, *args, **kwargs)
-        return tensor.copy_(getattr(aten, one)(tensor, *args, **kwargs))  # type: ignore[attr-defined]
-
-    return call
+    function = getattr(aten, name + "_", None)
+    if function is not None:
+        return function
+    plain = getattr(aten, name)
+    return lambda tensor, *args, **kwargs: aten.copy_(tensor, plain(tensor, *args, **kwargs))
 
 
-def _declare(name: str, arguments: str, body: Callable[..., Any], samples: Any = None) -> None:
-    """One overload in both forms. `body(one, self, ...)` returns what `one` gives for each tensor."""
+def _declare(name: str, arguments: str, one: str, body: Callable[..., Any], samples: Any = None) -> None:
+    """One overload in both forms. `body(function, self, ...)` applies the op called `one` to each tensor."""
     base, _, overload = name.partition(".")
     dot = f".{overload}" if overload else ""
-    one = base.removeprefix("_foreach_")
 
     def functional(self: Any, *args: Any) -> list[Tensor]:
-        return body(lambda tensor, *rest, op=None, **options: getattr(aten, op or one)(tensor, *rest, **options),
-                    self, *args)
+        return body(getattr(aten, one), self, *args)
 
     def in_place(self: Any, *args: Any) -> None:
-        body(lambda tensor, *rest, op=None, **options: _in_place(op or one)(tensor, *rest, **options), self, *args)
+        body(_in_place(one), self, *args)
 
     rest = f", {arguments}" if arguments else ""
     composite(f"{base}{dot}(Tensor[] self{rest}) -> Tensor[]", functional, samples=samples)
@@ -73,7 +67,7 @@ def _pair(make: Any) -> list[Tensor]:
 # ---------------------------------------------------------------- one list
 
 for _name in _UNARY:
-    _declare(f"_foreach_{_name}", "", lambda one, self: [one(t) for t in self], lambda make: [(_pair(make),)])
+    _declare(f"_foreach_{_name}", "", _name, lambda one, self: [one(t) for t in self], lambda make: [(_pair(make),)])
 
 
 @composite("_foreach_zero_(Tensor(a!)[] self) -> ()", samples=lambda make: [])
@@ -121,53 +115,56 @@ def foreach_mm(self, mat2):
 # ---------------------------------------------------------------- a list and a number, a list, a list of numbers
 
 
-def _with_scalar(op: str) -> Callable[..., Any]:
-    return lambda one, self, scalar: [one(t, scalar, op=op) for t in self]
+def _with_scalar(one: Any, self: Any, scalar: Any) -> list[Any]:
+    return [one(t, scalar) for t in self]
 
 
-def _with_scalars(op: str) -> Callable[..., Any]:
-    def run(one: Any, self: Any, scalars: Any) -> list[Any]:
-        _same_length(self, scalars, what="scalars")
-        return [one(t, s, op=op) for t, s in zip(self, scalars, strict=True)]
-
-    return run
+def _with_scalars(one: Any, self: Any, scalars: Any) -> list[Any]:
+    _same_length(self, scalars, what="scalars")
+    return [one(t, s) for t, s in zip(self, scalars, strict=True)]
 
 
-def _with_list(op: str, alpha: bool) -> Callable[..., Any]:
-    def run(one: Any, self: Any, other: Any, factor: Any = 1) -> list[Any]:
-        _same_length(self, other)
-        if alpha:
-            return [one(a, b, op=op, alpha=factor) for a, b in zip(self, other, strict=True)]
-        return [one(a, b, op=op) for a, b in zip(self, other, strict=True)]
-
-    return run
+def _with_list(one: Any, self: Any, other: Any) -> list[Any]:
+    _same_length(self, other)
+    return [one(a, b) for a, b in zip(self, other, strict=True)]
 
 
-def _with_tensor(op: str, alpha: bool) -> Callable[..., Any]:
-    def run(one: Any, self: Any, other: Any, factor: Any = 1) -> list[Any]:
-        if other._array.size != 1:
-            raise RuntimeError(f"scalar tensor expected to be 0 dim but it has {other._array.ndim} dimensions and "
-                               f"{other._array.size} elements.")
-        options = {"alpha": factor} if alpha else {}
-        return [one(t, other, op=op, **options) for t in self]
+def _with_list_times(one: Any, self: Any, other: Any, alpha: Any) -> list[Any]:
+    _same_length(self, other)
+    return [one(a, b, alpha=alpha) for a, b in zip(self, other, strict=True)]
 
-    return run
+
+def _check_number(other: Tensor) -> None:
+    if other._array.size != 1:
+        raise RuntimeError(f"scalar tensor expected to be 0 dim but it has {other._array.ndim} dimensions and "
+                           f"{other._array.size} elements.")
+
+
+def _with_tensor(one: Any, self: Any, other: Any) -> list[Any]:
+    _check_number(other)
+    return [one(t, other) for t in self]
+
+
+def _with_tensor_times(one: Any, self: Any, other: Any, alpha: Any) -> list[Any]:
+    _check_number(other)
+    return [one(t, other, alpha=alpha) for t in self]
 
 
 for _name, (_scalar_op, _tensor_op, _alpha, _takes_tensor) in _BINARY.items():
     _factor = ", *, Scalar alpha=1" if _alpha else ""
-    _declare(f"_foreach_{_name}.Scalar", "Scalar scalar", _with_scalar(_scalar_op), lambda make: [(_pair(make), 0.5)])
-    _declare(f"_foreach_{_name}.List", f"Tensor[] other{_factor}", _with_list(_tensor_op, _alpha),
-             lambda make: [(_pair(make), _pair(make))])
-    _declare(f"_foreach_{_name}.ScalarList", "Scalar[] scalars", _with_scalars(_scalar_op),
+    _declare(f"_foreach_{_name}.Scalar", "Scalar scalar", _scalar_op, _with_scalar, lambda make: [(_pair(make), 0.5)])
+    _declare(f"_foreach_{_name}.List", f"Tensor[] other{_factor}", _tensor_op,
+             _with_list_times if _alpha else _with_list, lambda make: [(_pair(make), _pair(make))])
+    _declare(f"_foreach_{_name}.ScalarList", "Scalar[] scalars", _scalar_op, _with_scalars,
              lambda make: [(_pair(make), [0.5, 2.0])])
     if _takes_tensor:
-        _declare(f"_foreach_{_name}.Tensor", f"Tensor other{_factor}", _with_tensor(_tensor_op, _alpha),
-                 lambda make: [(_pair(make), make())])
+        _declare(f"_foreach_{_name}.Tensor", f"Tensor other{_factor}", _tensor_op,
+                 _with_tensor_times if _alpha else _with_tensor, lambda make: [(_pair(make), make())])
 
-_declare("_foreach_pow.List", "Tensor[] exponent", _with_list("pow", False), lambda make: [(_pair(make), _pair(make))])
-_declare("_foreach_pow.Scalar", "Scalar exponent", _with_scalar("pow"), lambda make: [(_pair(make), 2.0)])
-_declare("_foreach_pow.ScalarList", "Scalar[] exponent", _with_scalars("pow"), lambda make: [(_pair(make), [2.0, 3.0])])
+_declare("_foreach_pow.List", "Tensor[] exponent", "pow", _with_list, lambda make: [(_pair(make), _pair(make))])
+_declare("_foreach_pow.Scalar", "Scalar exponent", "pow", _with_scalar, lambda make: [(_pair(make), 2.0)])
+_declare("_foreach_pow.ScalarList", "Scalar[] exponent", "pow", _with_scalars,
+         lambda make: [(_pair(make), [2.0, 3.0])])
 
 
 @composite("_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]",
@@ -193,11 +190,11 @@ def _pointwise_list(one: Any, self: Any, tensor1: Any, tensor2: Any, scalars: An
 
 for _name in ("addcdiv", "addcmul"):
     _lists = "Tensor[] tensor1, Tensor[] tensor2"
-    _declare(f"_foreach_{_name}.Scalar", f"{_lists}, Scalar value=1", _pointwise,
+    _declare(f"_foreach_{_name}.Scalar", f"{_lists}, Scalar value=1", _name, _pointwise,
              lambda make: [(_pair(make), _pair(make), _pair(make))])
-    _declare(f"_foreach_{_name}.ScalarList", f"{_lists}, Scalar[] scalars", _pointwise_list,
+    _declare(f"_foreach_{_name}.ScalarList", f"{_lists}, Scalar[] scalars", _name, _pointwise_list,
              lambda make: [(_pair(make), _pair(make), _pair(make), [0.5, 2.0])])
-    _declare(f"_foreach_{_name}.Tensor", f"{_lists}, Tensor scalars", _pointwise_list, lambda make: [])
+    _declare(f"_foreach_{_name}.Tensor", f"{_lists}, Tensor scalars", _name, _pointwise_list, lambda make: [])
 
 
 def _lerp(one: Any, self: Any, tensors1: Any, weight: Any) -> list[Any]:
@@ -210,11 +207,11 @@ def _lerp_lists(one: Any, self: Any, tensors1: Any, weights: Any) -> list[Any]:
     return [one(a, b, w) for a, b, w in zip(self, tensors1, weights, strict=True)]
 
 
-_declare("_foreach_lerp.Scalar", "Tensor[] tensors1, Scalar weight", _lerp,
+_declare("_foreach_lerp.Scalar", "Tensor[] tensors1, Scalar weight", "lerp", _lerp,
          lambda make: [(_pair(make), _pair(make), 0.3)])
-_declare("_foreach_lerp.List", "Tensor[] tensors1, Tensor[] weights", _lerp_lists,
+_declare("_foreach_lerp.List", "Tensor[] tensors1, Tensor[] weights", "lerp", _lerp_lists,
          lambda make: [(_pair(make), _pair(make), _pair(make))])
-_declare("_foreach_lerp.ScalarList", "Tensor[] tensors1, Scalar[] weight", _lerp_lists,
+_declare("_foreach_lerp.ScalarList", "Tensor[] tensors1, Scalar[] weight", "lerp", _lerp_lists,
          lambda make: [(_pair(make), _pair(make), [0.3, 0.7])])
 
 

@@ -305,19 +305,20 @@ _declare(2)
 _declare(3)
 
 
-@composite("grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+@composite("grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "
+           "Tensor",
            samples=lambda make: [(make(1, 2, 4, 3), make(1, 2, 3, 2), BILINEAR, ZEROS, False)])
 def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
     a, g = input._array.shape, grid._array.shape
     if len(a) not in (4, 5) or len(a) != len(g):
-        raise RuntimeError("grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input "
-                           f"with sizes {list(a)} and grid with sizes {list(g)}")
+        raise RuntimeError("grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got "
+                           f"input with sizes {list(a)} and grid with sizes {list(g)}")
     if a[0] != g[0]:
         raise RuntimeError("grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
                            f"{list(a)} and grid with sizes {list(g)}")
     if g[-1] != len(a) - 2:
-        raise RuntimeError(f"grid_sampler(): expected grid to have size {len(a) - 2} in last dimension, but got grid with "
-                           f"sizes {list(g)}")
+        raise RuntimeError(f"grid_sampler(): expected grid to have size {len(a) - 2} in last dimension, but got grid "
+                           f"with sizes {list(g)}")
     if min(a[2:]) == 0:
         raise RuntimeError("grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
                            f"{list(a)}")
@@ -343,8 +344,8 @@ def _check_affine(theta: np.ndarray, size: Any) -> None:
         raise RuntimeError("AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.")
     dims = len(size) - 2
     if theta.shape != (size[0], dims, dims + 1):
-        raise RuntimeError(f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1} for size {list(size)}. "
-                           f"Got {list(theta.shape)}.")
+        raise RuntimeError(f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1} for size "
+                           f"{list(size)}. Got {list(theta.shape)}.")
 
 
 @op("affine_grid_generator(Tensor theta, int[] size, bool align_corners) -> Tensor",

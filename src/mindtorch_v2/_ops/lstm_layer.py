@@ -6,6 +6,8 @@ oneDNN's name, and the switch that turns it off in torch, `torch.backends.mkldnn
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .._dispatch.registry import aten, op
@@ -46,18 +48,24 @@ def fused_lstm(input, state, weights, reverse, train):
     return output, [h, c]
 
 
-# Inside, samples are the last dim: gates are (4 H, N) with each gate one contiguous block, and states (H, N).
+# Inside, samples are the last dim, so that each gate of a step is one contiguous (H, N) block. A step's product is
+# [w_ih | w_hh | bias] with [x; h; 1]: the operands of all steps stand in one array, into which each step writes its h
+# for the next. Steps are in the order in which they are taken; only input and output know of `reverse`.
 
 
-def _workspace(steps, batch, size, dtype):
-    """Gates of every step and the cells before every step and after the last, in one buffer that backward gets back."""
-    buffer = np.empty(steps * batch * 4 * size + (steps + 1) * batch * size, dtype)
-    return buffer, *_parts(buffer, steps, batch, size)
+class _Workspace:
+    """What forward keeps for backward, as views of one buffer."""
 
-
-def _parts(buffer, steps, batch, size):
-    split = steps * batch * 4 * size
-    return buffer[:split].reshape(steps, 4 * size, batch), buffer[split:].reshape(steps + 1, size, batch)
+    def __init__(self, steps, batch, features, size, dtype, buffer=None):
+        shapes = ((steps + 1, features + size + 1, batch), (steps, 4, size, batch), (steps + 1, size, batch),
+                  (steps, size, batch))
+        counts = [math.prod(shape) for shape in shapes]
+        self.buffer = np.empty(sum(counts), dtype) if buffer is None else buffer
+        ends = np.cumsum(counts)
+        # Operands of the products, gates after their activations, cells before each step and after the last, and the
+        # tanh of the cells after each step.
+        self.operands, self.gates, self.cells, self.squashed = (
+            self.buffer[end - count:end].reshape(shape) for end, count, shape in zip(ends, counts, shapes, strict=True))
 
 
 def _check(mode, num_layers, bidirectional, batch_first, batch_sizes):
@@ -66,11 +74,11 @@ def _check(mode, num_layers, bidirectional, batch_first, batch_sizes):
 
 
 def _shape(input, weight0, weight1, weight2, weight3, hx_, cx_, reverse, batch_sizes, mode, hidden_size, *_):
-    steps, batch, _features = input._array.shape
+    steps, batch, features = input._array.shape
     kind = input._array.dtype
-    total = (steps * batch * 4 * hidden_size + (steps + 1) * batch * hidden_size) * kind.itemsize
+    kept = ((steps + 1) * (features + 2 * hidden_size + 1) + steps * 5 * hidden_size) * batch * kind.itemsize
     return [((steps, batch, hidden_size), kind), (hx_._array.shape, kind), (cx_._array.shape, kind),
-            ((total,), np.dtype(np.uint8))]
+            ((kept,), np.dtype(np.uint8))]
 
 
 @op("mkldnn_rnn_layer(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3, Tensor hx_, "
@@ -80,40 +88,38 @@ def _shape(input, weight0, weight1, weight2, weight3, hx_, cx_, reverse, batch_s
 def mkldnn_rnn_layer(input, weight0, weight1, weight2, weight3, hx_, cx_, reverse, batch_sizes, mode, hidden_size,
                      num_layers, has_biases, bidirectional, batch_first, train):
     _check(mode, num_layers, bidirectional, batch_first, batch_sizes)
-    steps, batch, _ = input.shape
-    size = hidden_size
-    buffer, gates, cells = _workspace(steps, batch, size, input.dtype)
-    np.matmul(weight0, input.swapaxes(1, 2), gates)
-    bias = weight2 + weight3
-    # sigmoid(x) is (1 + tanh(x / 2)) / 2: with the sigmoid gates halved, one tanh does all four gates.
-    half = np.full((4 * size, 1), 0.5, input.dtype)
-    half[2 * size:3 * size] = 1
-    gates += bias[:, None]
-    gates *= half
-    recurrent = weight1 * half
-    h = np.ascontiguousarray(hx_.reshape(batch, size).T)
+    steps, batch, features = input.shape
+    size, kind = hidden_size, input.dtype
+    kept = _Workspace(steps, batch, features, size, kind)
+    operands, cells = kept.operands, kept.cells
+    hidden = operands[:, features:features + size]
+    operands[:steps, :features] = (input[::-1] if reverse else input).swapaxes(1, 2)
+    operands[:, -1] = 1
+    hidden[0] = hx_.reshape(batch, size).T
     cells[0] = cx_.reshape(batch, size).T
-    outputs = np.empty((steps, size, batch), input.dtype)
-    product = np.empty((4 * size, batch), input.dtype)
-    squashed = np.empty((size, batch), input.dtype)
-    order = range(steps - 1, -1, -1) if reverse else range(steps)
-    for at, t in enumerate(order):
-        now = gates[t]
-        np.dot(recurrent, h, product)
-        np.add(now, product, now)
-        np.tanh(now, now)
-        for part in (now[:2 * size], now[3 * size:]):
-            np.multiply(part, 0.5, part)
-            np.add(part, 0.5, part)
-        c = cells[at + 1]
-        np.multiply(now[size:2 * size], cells[at], c)
-        np.multiply(now[:size], now[2 * size:3 * size], squashed)
-        np.add(c, squashed, c)
-        np.tanh(c, squashed)
-        h = outputs[t]
-        np.multiply(now[3 * size:], squashed, h)
-    made = np.ascontiguousarray(outputs.swapaxes(1, 2))
-    return made, h.T.reshape(hx_.shape), cells[steps].T.reshape(cx_.shape), buffer.view(np.uint8)
+    # sigmoid(x) is (1 + tanh(x / 2)) / 2: with the sigmoid gates halved, one tanh does all four gates.
+    half = np.array([0.5, 0.5, 1, 0.5], kind).reshape(4, 1)
+    shift = np.array([0.5, 0.5, 0, 0.5], kind).reshape(4, 1)
+    weights = np.concatenate([weight0, weight1, (weight2 + weight3)[:, None]], 1)
+    weights *= np.repeat(half, size, 0)
+    flat_gates = kept.gates.reshape(steps, 4 * size, batch)
+    by_gate = kept.gates.reshape(steps, 4, size * batch)
+    entering = np.empty((size, batch), kind)
+    for t in range(steps):
+        np.dot(weights, operands[t], flat_gates[t])
+        gates = by_gate[t]
+        np.tanh(gates, gates)
+        np.multiply(gates, half, gates)
+        np.add(gates, shift, gates)
+        i, f, g, o = kept.gates[t]
+        cell = cells[t + 1]
+        np.multiply(f, cells[t], cell)
+        np.multiply(i, g, entering)
+        np.add(cell, entering, cell)
+        np.multiply(o, np.tanh(cell, kept.squashed[t]), hidden[t + 1])
+    made = np.empty((steps, batch, size), kind)
+    made[::-1 if reverse else 1] = hidden[1:].swapaxes(1, 2)
+    return made, hidden[steps].T.reshape(hx_.shape), cells[steps].T.reshape(cx_.shape), kept.buffer.view(np.uint8)
 
 
 @mkldnn_rnn_layer.vjp
@@ -124,8 +130,26 @@ def _(grads, input, weight0, weight1, weight2, weight3, hx_, cx_, reverse, batch
         hidden_size, num_layers, has_biases, train, bidirectional, batch_sizes, batch_first, result3)
 
 
-@op("mkldnn_rnn_layer_backward(Tensor input, Tensor weight1, Tensor weight2, Tensor weight3, Tensor weight4, Tensor hx_, "
-    "Tensor cx_tmp, Tensor output, Tensor hy_, Tensor cy_, Tensor? grad_output, Tensor? grad_hy, Tensor? grad_cy, "
+def _slopes(kept):
+    """What the gradient of h or c is multiplied by on its way to each gate's product, and from h to c: all steps at "
+      "once."""
+    slopes = np.empty_like(kept.gates)
+    i, f, g, o = (kept.gates[:, k] for k in range(4))
+    si, sf, sg, so = (slopes[:, k] for k in range(4))
+    for gate, slope, factor in ((i, si, g), (f, sf, kept.cells[:-1]), (o, so, kept.squashed)):
+        np.subtract(1, gate, slope)
+        np.multiply(slope, gate, slope)
+        np.multiply(slope, factor, slope)
+    np.multiply(g, g, sg)
+    np.subtract(1, sg, sg)
+    np.multiply(sg, i, sg)
+    through = np.multiply(kept.squashed, kept.squashed)
+    np.subtract(1, through, through)
+    return slopes, np.multiply(through, o, through)
+
+
+@op("mkldnn_rnn_layer_backward(Tensor input, Tensor weight1, Tensor weight2, Tensor weight3, Tensor weight4, Tensor "
+    "hx_, Tensor cx_tmp, Tensor output, Tensor hy_, Tensor cy_, Tensor? grad_output, Tensor? grad_hy, Tensor? grad_cy, "
     "bool reverse, int mode, int hidden_size, int num_layers, bool has_biases, bool train, bool bidirectional, "
     "int[] batch_sizes, bool batch_first, Tensor workspace) "
     "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)", samples=lambda make: [],
@@ -134,51 +158,35 @@ def mkldnn_rnn_layer_backward(input, weight1, weight2, weight3, weight4, hx_, cx
                               grad_hy, grad_cy, reverse, mode, hidden_size, num_layers, has_biases, train,
                               bidirectional, batch_sizes, batch_first, workspace):
     steps, batch, features = input.shape
-    size = hidden_size
-    gates, cells = _parts(workspace.view(input.dtype), steps, batch, size)
-    slopes = np.empty((steps, 4 * size, batch), input.dtype)
-    outer = None if grad_output is None else np.ascontiguousarray(grad_output.swapaxes(1, 2))
-    gh = np.zeros((size, batch), input.dtype) if grad_hy is None else grad_hy.reshape(batch, size).T.copy()
-    gc = np.zeros((size, batch), input.dtype) if grad_cy is None else grad_cy.reshape(batch, size).T.copy()
-    back = np.ascontiguousarray(weight2.T)
-    squashed = np.empty((size, batch), input.dtype)
-    bend = np.empty((size, batch), input.dtype)
-    order = range(steps) if reverse else range(steps - 1, -1, -1)
-    for at, t in enumerate(order):
-        now, slope = gates[t], slopes[t]
-        i, f, g, o = (now[k * size:(k + 1) * size] for k in range(4))
-        si, sf, sg, so = (slope[k * size:(k + 1) * size] for k in range(4))
-        place = steps - at
+    size, kind = hidden_size, input.dtype
+    kept = _Workspace(steps, batch, features, size, kind, workspace.view(kind))
+    slopes, through = _slopes(kept)
+    outer = None
+    if grad_output is not None:
+        outer = np.ascontiguousarray((grad_output[::-1] if reverse else grad_output).swapaxes(1, 2))
+    gh = np.zeros((size, batch), kind) if grad_hy is None else grad_hy.reshape(batch, size).T.copy()
+    gc = np.zeros((size, batch), kind) if grad_cy is None else grad_cy.reshape(batch, size).T.copy()
+    back = np.concatenate([weight1, weight2], 1).T.copy()
+    # Gradients of the operands [x; h] of each product.
+    reached = np.empty((steps, features + size, batch), kind)
+    part = np.empty((size, batch), kind)
+    for t in reversed(range(steps)):
         if outer is not None:
-            np.add(gh, outer[t], gh)
-        np.tanh(cells[place], squashed)
-        # d h = o tanh(c): into c through 1 - tanh², into o directly.
-        np.multiply(squashed, squashed, bend)
-        np.subtract(1, bend, bend)
-        np.multiply(bend, o, bend)
-        np.multiply(bend, gh, bend)
-        np.add(gc, bend, gc)
-        np.multiply(gh, squashed, so)
-        np.multiply(gc, g, si)
-        np.multiply(gc, cells[place - 1], sf)
-        np.multiply(gc, i, sg)
-        np.multiply(gc, f, gc)
-        # Through the activations, from what they returned: s (1 - s) and 1 - t².
-        np.multiply(g, g, bend)
-        np.subtract(1, bend, bend)
-        np.multiply(sg, bend, sg)
-        for first, last in ((0, 2 * size), (3 * size, 4 * size)):
-            part, value = slope[first:last], now[first:last]
-            np.multiply(part, value, part)
-            np.multiply(part, 1 - value, part)
-        np.dot(back, slope, gh)
-    # (4 H, T N) and friends: one product for all steps.
-    flat = np.ascontiguousarray(slopes.swapaxes(0, 1)).reshape(4 * size, steps * batch)
-    before = np.empty((steps, batch, size), input.dtype)
-    first, rest = (steps - 1, slice(0, steps - 1)) if reverse else (0, slice(1, steps))
-    before[first] = hx_.reshape(batch, size)
-    before[rest] = output[1:] if reverse else output[:-1]
-    grad_bias = np.add.reduce(flat, 1)
-    return (np.dot(flat.T, weight1).reshape(input.shape), np.dot(flat, input.reshape(-1, features)),
-            np.dot(flat, before.reshape(-1, size)), grad_bias, grad_bias.copy(), gh.T.reshape(hx_.shape),
-            gc.T.reshape(cx_tmp.shape))
+            gh = np.add(gh, outer[t], part)
+        at = through[t]
+        np.multiply(at, gh, at)
+        np.add(gc, at, gc)
+        slope = slopes[t]
+        np.multiply(slope[:3], gc, slope[:3])
+        np.multiply(slope[3], gh, slope[3])
+        np.multiply(gc, kept.gates[t, 1], gc)
+        gh = np.dot(back, slope.reshape(4 * size, batch), reached[t])[features:]
+    # One product for all steps: (4 H, T N) with (T N, operands).
+    flat = np.ascontiguousarray(slopes.reshape(steps, 4 * size, batch).swapaxes(0, 1)).reshape(4 * size, -1)
+    operands = np.ascontiguousarray(kept.operands[:steps].swapaxes(1, 2)).reshape(steps * batch, -1)
+    grads = np.dot(flat, operands)
+    grad_input = np.empty(input.shape, kind)
+    grad_input[::-1 if reverse else 1] = reached[:, :features].swapaxes(1, 2)
+    grad_bias = grads[:, -1].copy()
+    return (grad_input, grads[:, :features].copy(), grads[:, features:-1].copy(), grad_bias, grad_bias.copy(),
+            gh.T.reshape(hx_.shape).copy(), gc.T.reshape(cx_tmp.shape).copy())

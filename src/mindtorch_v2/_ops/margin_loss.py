@@ -24,7 +24,8 @@ def hinge_embedding_loss(self, target, margin, reduction):
     return reduced_in_ops(aten.add(apart, close), reduction)
 
 
-@composite("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor")
+@composite("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) "
+           "-> Tensor")
 def margin_ranking_loss(input1, input2, target, margin, reduction):
     difference = aten.sub(input1, input2)
     made = aten.clamp_min_(add_number(aten.mul(aten.neg(target), difference), margin), 0)
@@ -36,8 +37,9 @@ def margin_ranking_loss(input1, input2, target, margin, reduction):
 def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction):
     dims = [t._array.ndim for t in (anchor, positive, negative)]
     if len(set(dims)) != 1:
-        raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of dimensions, "
-                           f"but got: anchor {dims[0]}D, positive {dims[1]}D, and negative {dims[2]}D inputs")
+        raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of "
+                           f"dimensions, but got: anchor {dims[0]}D, positive {dims[1]}D, and negative {dims[2]}D "
+                           "inputs")
     near = aten.pairwise_distance(anchor, positive, p, eps)
     far = aten.pairwise_distance(anchor, negative, p, eps)
     if swap:
@@ -48,13 +50,15 @@ def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduct
 def _check_cosine(input1, input2, target):
     a, b, t = input1._array, input2._array, target._array
     if t.ndim > 1:
-        raise RuntimeError(f"0D or 1D target tensor expected, multi-target not supported; got target of shape {list(t.shape)}")
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported; got target of shape "
+                           f"{list(t.shape)}")
     if not a.ndim == b.ndim == t.ndim + 1:
         raise RuntimeError(f"{t.ndim}D target tensor expects {t.ndim + 1}D input tensors, but found inputs with sizes "
                            f"{list(a.shape)} and {list(b.shape)}.")
 
 
-@composite("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor",
+@composite("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) "
+           "-> Tensor",
            samples=lambda make: [(make(3, 4), make(3, 4), make.ints(2, 3) * 2 - 1)])
 def cosine_embedding_loss(input1, input2, target, margin, reduction):
     _check_cosine(input1, input2, target)
@@ -90,7 +94,8 @@ def soft_margin_loss(self, target, reduction):
 soft_margin_loss.vjp(self=lambda g, self, target, reduction: aten.soft_margin_loss_backward(g, self, target, reduction))
 
 
-@op("soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor", shape=grad_shape,
+@op("soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> "
+    "Tensor", shape=grad_shape,
     samples=lambda make: [(make(3, 4), make(3, 4), make(3, 4), NONE), (make(), make(3, 4), make(3, 4), MEAN)])
 @in_float32
 def soft_margin_loss_backward(grad_output, self, target, reduction):
@@ -118,7 +123,8 @@ soft_margin_loss_backward.vjp(
 
 def _rows(self, name):
     if self.ndim not in (1, 2) or self.ndim == 2 and not self.shape[1]:
-        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(self.shape)}")
+        raise RuntimeError("Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+                           f"{list(self.shape)}")
     return self.reshape(-1, self.shape[-1])
 
 
@@ -148,8 +154,8 @@ def _check_multi_margin(p, weight, classes):
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
 
 
-@op("multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=Mean) "
-    "-> Tensor", samples=lambda make: [(make(3, 5), make.ints(5, 3)), (make(3, 5), make.ints(5, 3), 2, 0.5, make(5))],
+@op("multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int "
+    "reduction=Mean) -> Tensor", samples=lambda make: [(make(3, 5), make.ints(5, 3)), (make(3, 5), make.ints(5, 3), 2, 0.5, make(5))],
     shape=lambda self, target, p, margin, weight, reduction:
     (target._array.shape if reduction == NONE else (), self._array.dtype))
 @in_float32

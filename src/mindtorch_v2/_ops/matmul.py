@@ -70,16 +70,16 @@ def _mm_shape(self, mat2):
 # ---------------------------------------------------------------- two matrices
 
 
-def _column_major(shape, strides):
+def _column_major(shape, strides, item):
     """Whether a matrix is laid out by columns, as the transpose of a row-major one is."""
-    return strides[0] < strides[1] and strides[1] == strides[0] * max(shape[0], 1)
+    return strides[0] == item and strides[1] == item * shape[0]
 
 
 def mm_self_grad(g, mat2, shape, strides):
     """d/dself of self @ mat2, computed transposed when self is column-major, so that the layouts match."""
     if mat2._array.dtype is not _FLOAT32:
         mat2 = conj(mat2)
-    if strides[0] < strides[1] and _column_major(shape, strides):
+    if _column_major(shape, strides, g._array.itemsize):
         return aten.t(aten.mm(mat2, aten.t(g)))
     return aten.mm(g, aten.t(mat2))
 
@@ -88,7 +88,7 @@ def mm_mat2_grad(g, self, shape, strides):
     """d/dmat2 of self @ mat2, likewise."""
     if self._array.dtype is not _FLOAT32:
         self = conj(self)
-    if strides[0] < strides[1] and _column_major(shape, strides):
+    if _column_major(shape, strides, g._array.itemsize):
         return aten.t(aten.mm(aten.t(g), self))
     return aten.mm(aten.t(self), g)
 

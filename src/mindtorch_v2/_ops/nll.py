@@ -113,8 +113,8 @@ def _(g, self, target, weight, reduction, ignore_index, result1):
     return aten.nll_loss_backward(g, self, target, weight, reduction, ignore_index, result1), None, None
 
 
-@op("nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index, "
-    "Tensor total_weight) -> Tensor", shape=lambda grad_output, self, *_: like_first(self),
+@op("nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int "
+    "ignore_index, Tensor total_weight) -> Tensor", shape=lambda grad_output, self, *_: like_first(self),
     samples=lambda make: [(make(3), make(3, 5), make.ints(5, 3), make(5), NONE, 2, make())])
 @in_float32
 def nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight):
@@ -128,7 +128,8 @@ def nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index
 nll_loss_backward.vjp(grad_output=lambda g, target, weight, reduction, ignore_index:
                       aten.nll_loss(g, target, weight, reduction, ignore_index))
 
-composite("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, int ignore_index=-100) -> Tensor",
+composite("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, int ignore_index=-100) -> "
+          "Tensor",
           lambda self, target, weight, reduction, ignore_index:
           aten.nll_loss_forward(self, target, weight, reduction, ignore_index)[0])
 
@@ -164,8 +165,8 @@ def _(g, self, target, weight, reduction, ignore_index, result1):
     return aten.nll_loss2d_backward(g, self, target, weight, reduction, ignore_index, result1), None, None
 
 
-@op("nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index, "
-    "Tensor total_weight) -> Tensor", shape=lambda grad_output, self, *_: like_first(self),
+@op("nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int "
+    "ignore_index, Tensor total_weight) -> Tensor", shape=lambda grad_output, self, *_: like_first(self),
     samples=lambda make: [(make(2, 3, 2), make(2, 5, 3, 2), make.ints(5, 2, 3, 2), None, NONE, 2, make())])
 @in_float32
 def nll_loss2d_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight):
@@ -180,7 +181,8 @@ def nll_loss2d_backward(grad_output, self, target, weight, reduction, ignore_ind
 nll_loss2d_backward.vjp(grad_output=lambda g, target, weight, reduction, ignore_index:
                         aten.nll_loss2d(g, target, weight, reduction, ignore_index))
 
-composite("nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, int ignore_index=-100) -> Tensor",
+composite("nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, int ignore_index=-100) -> "
+          "Tensor",
           lambda self, target, weight, reduction, ignore_index:
           aten.nll_loss2d_forward(self, target, weight, reduction, ignore_index)[0])
 

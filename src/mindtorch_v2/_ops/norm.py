@@ -68,8 +68,8 @@ def _through_rows(grads, rows, mean, rstd, scaled, out):
 def _check_layer_norm(input, normalized_shape, weight, bias):
     shape = input._array.shape
     if not normalized_shape:
-        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
-                           "but got normalized_shape = []")
+        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
+                           "element, but got normalized_shape = []")
     if shape[len(shape) - len(normalized_shape):] != tuple(normalized_shape):
         raise RuntimeError(f"Given normalized_shape={list(normalized_shape)}, expected input with shape "
                            f"[*, {', '.join(map(str, normalized_shape))}], but got input of size{list(shape)}")
@@ -251,8 +251,8 @@ def group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
                            f"{list(shape)} and num_groups={num_groups}")
     for name, value in (("weight", weight), ("bias", bias)):
         if value is not None and value._array.shape != (C,):
-            raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but got "
-                               f"{name} of shape {list(value._array.shape)} and input of shape {list(shape)}")
+            raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, "
+                               f"but got {name} of shape {list(value._array.shape)} and input of shape {list(shape)}")
     return aten.native_group_norm(input.contiguous(), weight, bias, N, C, math.prod(shape[2:]), num_groups, eps)[0]
 
 

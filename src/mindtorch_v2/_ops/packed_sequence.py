@@ -25,15 +25,17 @@ def _lengths(batch_sizes):
 
 def _check_lengths(lengths, batch):
     if lengths.ndim != 1 or len(lengths) != batch:
-        raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {lengths.size} (batch_size={batch})")
+        raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {lengths.size} "
+                           f"(batch_size={batch})")
     if not lengths.size:
         raise RuntimeError("Cannot pack empty tensors.")
     if lengths.min() <= 0:
-        raise RuntimeError("Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0")
+        raise RuntimeError("Length of all samples has to be greater than 0, but found an element in 'lengths' that "
+                           "is <= 0")
     if (lengths[1:] > lengths[:-1]).any():
-        raise RuntimeError("`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
-                           "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this "
-                           "requirement if you do not need ONNX exportability.")
+        raise RuntimeError("`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You "
+                           "can pass `enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep "
+                           "this requirement if you do not need ONNX exportability.")
 
 
 @op("_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)",
@@ -83,8 +85,8 @@ def pad_packed_sequence(data, batch_sizes, batch_first, padding_value, total_len
     steps, batch = len(batch_sizes), int(batch_sizes[0])
     if total_length > 0:
         if total_length < steps:
-            raise RuntimeError(f"Expected total_length to be at least the length of the longest sequence in input, but got "
-                               f"total_length={total_length} and max sequence length being {steps}")
+            raise RuntimeError("Expected total_length to be at least the length of the longest sequence in input, "
+                               f"but got total_length={total_length} and max sequence length being {steps}")
         steps = total_length
     shape = (batch, steps) if batch_first else (steps, batch)
     made = np.full((*shape, *data.shape[1:]), padding_value, data.dtype)

@@ -11,6 +11,15 @@ from ._half import in_float32
 from .activation import need_float
 from .random import source_of
 
+
+def _written(schema, functional, node, formula):
+    """An in-place form with a derivative of its own, which starts from the result: the input is gone by then."""
+    def kernel(self, *rest):
+        self[...] = functional.kernel(self, *rest)
+
+    op(schema, kernel, node=node, samples=lambda make: []).vjp(self=formula)
+
+
 # ---------------------------------------------------------------- cut off at one or both ends
 
 
@@ -35,7 +44,13 @@ def _hardtanh(self, min_val, max_val):
     return clipped(self, min_val, max_val)
 
 
+def _hardshrink(self, lambd):
+    need_float("hardshrink_cpu", self)
+    return where_true((self < -lambd) | (self > lambd) | (self != self), self)
+
+
 def _softshrink(self, lambd):
+    need_float("softshrink_cpu", self)
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
     return np.subtract(self, clipped(self, -lambd, lambd))
@@ -43,8 +58,7 @@ def _softshrink(self, lambd):
 
 _region("hardtanh", ["Scalar min_val=-1", "Scalar max_val=1"], _hardtanh,
         lambda self, low, high: (self > low) & (self < high), inplace=True)
-_region("hardshrink", ["Scalar lambd=0.5"],
-        lambda self, lambd: where_true((self < -lambd) | (self > lambd) | (self != self), self),
+_region("hardshrink", ["Scalar lambd=0.5"], _hardshrink,
         lambda self, lambd: (self < -lambd) | (self > lambd))
 _region("softshrink", ["Scalar lambd=0.5"], _softshrink, lambda self, lambd: (self < -lambd) | (self > lambd))
 
@@ -52,13 +66,15 @@ composite("relu6(Tensor self) -> Tensor", lambda self: aten.hardtanh(self, 0, 6)
 composite("relu6_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.hardtanh_(self, 0, 6), samples=lambda make: [])
 
 
-@op("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", inplace=True, shape=like_first,
+@op("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", shape=like_first,
     samples=lambda make: [(make(3, 4), 0.5, 0.2)])
 def threshold(self, threshold, value):
     return np.where(self <= threshold, constant(value, self.dtype), self)
 
 
 threshold.vjp(self=lambda g, self, threshold: aten.threshold_backward(g, self, threshold))
+_written("threshold_(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor(a!)", threshold, "ThresholdBackward1",
+         lambda g, result, threshold: aten.threshold_backward(g, result, threshold))
 
 # ---------------------------------------------------------------- straight with another slope
 
@@ -109,7 +125,7 @@ hardswish_backward.vjp(
     self=lambda g, grad_output, self: aten.where((self > -3).logical_and(self < 3), g * grad_output / 3, 0.0))
 
 
-@op("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", inplace=True, shape=like_first)
+@op("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", shape=like_first)
 @in_float32
 def leaky_relu(self, negative_slope):
     need_float("leaky_relu_cpu", self)
@@ -120,12 +136,18 @@ def leaky_relu(self, negative_slope):
 
 
 leaky_relu.vjp(self=lambda g, self, negative_slope: aten.leaky_relu_backward(g, self, negative_slope, False))
+_written("leaky_relu_(Tensor(a!) self, Scalar negative_slope=0.01) -> Tensor(a!)", leaky_relu, "LeakyReluBackward1",
+         lambda g, result, negative_slope: aten.leaky_relu_backward(g, result, negative_slope, True))
 
 
 @op("leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
     shape=like_first, samples=lambda make: [(make(3, 4), make(3, 4), 0.1, False)])
 @in_float32
 def leaky_relu_backward(grad_output, self, negative_slope, self_is_result):
+    if self_is_result and negative_slope < 0:
+        raise RuntimeError("In-place leakyReLu backward calculation is triggered with a negative slope which is not "
+                           "supported. This is caused by calling in-place forward function with a negative slope, "
+                           "please call out-of-place version instead.")
     return _two_slopes(self > 0, grad_output, grad_output * constant(negative_slope, grad_output.dtype))
 
 
@@ -144,7 +166,7 @@ leaky_relu_backward.vjp(
 # ---------------------------------------------------------------- exponential below 0
 
 
-@op("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", inplace=True, shape=like_first)
+@op("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", shape=like_first)
 @in_float32
 def elu(self, alpha, scale, input_scale):
     need_float("elu_cpu", self)
@@ -160,6 +182,8 @@ def elu(self, alpha, scale, input_scale):
 
 
 elu.vjp(self=lambda g, alpha, scale, input_scale, self: aten.elu_backward(g, alpha, scale, input_scale, False, self))
+_written("elu_(Tensor(a!) self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor(a!)", elu, "EluBackward1",
+         lambda g, alpha, scale, input_scale, result: aten.elu_backward(g, alpha, scale, input_scale, True, result))
 
 
 @op("elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, "
@@ -171,7 +195,8 @@ def elu_backward(grad_output, alpha, scale, input_scale, is_result, self_or_resu
     below = np.asarray(np.minimum(x, constant(0, kind)))
     if is_result:
         if alpha < 0:
-            raise RuntimeError("In-place elu backward calculation is triggered with a negative slope which is not supported.")
+            raise RuntimeError("In-place elu backward calculation is triggered with a negative slope which is not "
+                               "supported.")
         np.add(below, constant(alpha * scale, kind), below)
         np.multiply(below, constant(input_scale, kind), below)
     else:
@@ -198,7 +223,7 @@ composite("selu(Tensor self) -> Tensor", lambda self: aten.elu(self, *_SELU))
 composite("selu_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.elu_(self, *_SELU), samples=lambda make: [])
 
 
-@op("celu(Tensor self, Scalar alpha=1.0) -> Tensor", inplace=True, shape=like_first)
+@op("celu(Tensor self, Scalar alpha=1.0) -> Tensor", shape=like_first)
 @in_float32
 def celu(self, alpha):
     need_float("elu_cpu", self)
@@ -213,6 +238,8 @@ def celu(self, alpha):
 
 
 celu.vjp(self=lambda g, alpha, self: aten.elu_backward(g, alpha, 1, 1.0 / alpha, False, self))
+_written("celu_(Tensor(a!) self, Scalar alpha=1.0) -> Tensor(a!)", celu, "CeluBackward1",
+         lambda g, alpha, result: aten.elu_backward(g, alpha, 1, 1.0 / alpha, True, result))
 
 # ---------------------------------------------------------------- learned slopes
 
@@ -263,8 +290,8 @@ def prelu(self, weight):
             raise RuntimeError("Not allow zero-dim input tensor.")
         channels = self._array.shape[1] if ndim > 1 else 1
         if channels != count:
-            raise RuntimeError(f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {count} "
-                               f"and channel size = {channels}.")
+            raise RuntimeError("Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                               f"{count} and channel size = {channels}.")
     if weight._array.ndim > 1:
         raise RuntimeError("prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = "
                            f"{weight._array.ndim}")
@@ -298,8 +325,14 @@ rrelu_with_noise.vjp(self=lambda g, self, noise, lower, upper, training:
                      aten.rrelu_with_noise_backward(g, self, noise, lower, upper, training, False))
 
 
-@op("rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool training, "
-    "bool self_is_result) -> Tensor", shape=like_first,
+_written("rrelu_with_noise_(Tensor(a!) self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
+         "bool training=False, Generator? generator=None) -> Tensor(a!)", rrelu_with_noise, "RreluWithNoiseBackward1",
+         lambda g, result, noise, lower, upper, training:
+         aten.rrelu_with_noise_backward(g, result, noise, lower, upper, training, True))
+
+
+@op("rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool "
+    "training, bool self_is_result) -> Tensor", shape=like_first,
     samples=lambda make: [(make(3, 4), make(3, 4), make(3, 4), 0.1, 0.3, True, False)])
 def rrelu_with_noise_backward(grad_output, self, noise, lower, upper, training, self_is_result):
     if training and upper - lower > 1e-6:
@@ -322,4 +355,4 @@ def rrelu(self, lower, upper, training, generator):
 
 @composite(f"rrelu_(Tensor(a!) self, {_RRELU}) -> Tensor(a!)", samples=lambda make: [])
 def rrelu_(self, lower, upper, training, generator):
-    return aten.copy_(self, aten.rrelu(self, lower, upper, training, generator))
+    return aten.rrelu_with_noise_(self, aten.empty_like(self), lower, upper, training, generator)

@@ -68,7 +68,7 @@ def _times(other, alpha, dtype):
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if alpha.__class__ is float and dtype.kind in "iub":
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
-    return np.multiply(other, _array(alpha, dtype), dtype=dtype)
+    return np.multiply(other, number(alpha, dtype))
 
 
 @op("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote="same", inplace=True, flops=count)
@@ -235,8 +235,12 @@ def _sign(self, out=None):
     if self.dtype is _BOOL:
         return np.logical_or(self, self, out)
     made = np.sign(self, out)
-    if self.dtype.kind in "fV":  # torch counts nan as neither positive nor negative
-        np.copyto(made, 0, where=np.isnan(self), casting="unsafe") if made.ndim else None
+    if self.dtype.kind in "fV":
+        flat = made.ravel()
+        count = flat.dot(flat)  # of what is not zero, and nan if anything is
+        if count != count:  # torch counts nan as neither positive nor negative
+            made = np.asarray(made)
+            np.copyto(made, 0, where=np.isnan(made), casting="unsafe")
     return made
 
 

@@ -40,8 +40,8 @@ def _settings(dims, kernel, stride, padding, dilation=(1,)):
 def _check(name, shape, dims, kernel, stride, padding, dilation, ceil_mode):
     """The number of windows per dim; RuntimeError where there is no such pooling."""
     if len(shape) not in (dims + 1, dims + 2):
-        raise RuntimeError(f"{name}: Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size "
-                           f"for input, but got: {list(shape)}")
+        raise RuntimeError(f"{name}: Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim "
+                           f"batch size for input, but got: {list(shape)}")
     if min(kernel) <= 0:
         raise RuntimeError(f"kernel size should be greater than zero, but got {list(kernel)}")
     if min(stride) <= 0:

@@ -97,17 +97,14 @@ _USUAL = OPTIONS + ", Generator? generator=None"
 def rand(size, dtype, layout, device, pin_memory, generator):
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
-    kind = np_dtype(dtype)
+    kind = dt.get_default_dtype().np if dtype is None else np_dtype(dtype)
     source = default_generator if generator is None else source_of(generator)
     count = math.prod(size)
-    if kind is _F32 and count > 0:
-        return _shaped(source.uniforms(count), size)
-    return _rand(size, kind, source)
-
-
-def _shaped(values, size):
+    if kind is not _F32 or count <= 0:
+        return _rand(size, kind, source)
+    made = source.uniforms(count)
     try:
-        return values.reshape(size)
+        return made.reshape(size)
     except ValueError:
         checked_size(size)
         raise
@@ -122,13 +119,13 @@ def rand_generator(size, generator, dtype, layout, device, pin_memory):
 def _like_op(name, fill):
     """`rand_like` and its kin: memory like the tensor's, then filled."""
     def plain(self, dtype, layout, device, pin_memory, memory_format):
-        check_options(layout, pin_memory)
+        check_options(layout, pin_memory, device)
         made = like(self, np_dtype(dtype, self.dtype), memory_format)
         fill(made, None)
         return made
 
     def with_generator(self, generator, dtype, layout, device, pin_memory, memory_format):
-        check_options(layout, pin_memory)
+        check_options(layout, pin_memory, device)
         made = like(self, np_dtype(dtype, self.dtype), memory_format)
         fill(made, generator)
         return made
@@ -219,12 +216,17 @@ def _randn(size, kind, source):
 def randn(size, dtype, layout, device, pin_memory, generator):
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
-    kind = np_dtype(dtype)
+    kind = dt.get_default_dtype().np if dtype is None else np_dtype(dtype)
     source = default_generator if generator is None else source_of(generator)
     count = math.prod(size)
-    if kind is _F32 and count > 15:
-        return _shaped(source.normals(count), size)
-    return _randn(size, kind, source)
+    if kind is not _F32 or count < 16:
+        return _randn(size, kind, source)
+    made = source.normals(count)
+    try:
+        return made.reshape(size)
+    except ValueError:
+        checked_size(size)
+        raise
 
 
 @op(f"randn.generator(int[] size, {WITH_GENERATOR}) -> Tensor", nondiff=True,

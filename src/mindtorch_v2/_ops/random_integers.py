@@ -94,13 +94,13 @@ def _randint_like_ops(name, bounds):
         return made
 
     def plain(self, *rest):
-        dtype, layout, _, pin_memory, memory_format = rest[count:]
-        check_options(layout, pin_memory)
+        dtype, layout, device, pin_memory, memory_format = rest[count:]
+        check_options(layout, pin_memory, device)
         return fill(self, rest[:count], None, dtype, memory_format)
 
     def with_generator(self, *rest):
-        generator, dtype, layout, _, pin_memory, memory_format = rest[count:]
-        check_options(layout, pin_memory)
+        generator, dtype, layout, device, pin_memory, memory_format = rest[count:]
+        check_options(layout, pin_memory, device)
         return fill(self, rest[:count], generator, dtype, memory_format)
 
     def shape(at):

@@ -254,7 +254,8 @@ def _check_cell(name, input, h, w_ih, w_hh, gates):
     if h._array.shape[1] != size:
         raise RuntimeError(f"{name}: hidden has inconsistent hidden_size: got {h._array.shape[1]}, expected {size}")
     if h._array.shape[0] != input._array.shape[0]:
-        raise RuntimeError(f"Input batch size {input._array.shape[0]} doesn't match hidden0 batch size {h._array.shape[0]}")
+        raise RuntimeError(f"Input batch size {input._array.shape[0]} doesn't match hidden0 batch size "
+                           f"{h._array.shape[0]}")
     if w_hh._array.shape[0] != gates * size:
         raise RuntimeError(f"{name}: weight_hh has {w_hh._array.shape[0]} rows, expected {gates} x {size}")
 

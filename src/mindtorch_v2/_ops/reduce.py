@@ -16,11 +16,6 @@ _FLOAT32 = np.dtype(np.float32)
 _add_reduce = np.add.reduce
 
 
-def scalar_name(array):
-    """torch's name of an array's dtype, for messages."""
-    return dt.from_numpy(array.dtype).scalar_name
-
-
 def axes_of(dim, ndim):
     """Dims as NumPy takes them: None for all, and NumPy itself looks for wrong or repeated ones."""
     if dim is None or len(dim) == 0:

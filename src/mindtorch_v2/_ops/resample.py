@@ -218,7 +218,8 @@ def _declare(name: str, dims: int, mode: str, aligns: bool) -> None:
         align_corners, scales = settings(rest)
         return _upsample(name, mode, self, tuple(output_size), align_corners, scales)
 
-    @op(f"{name}_backward(Tensor grad_output, int[{dims}] output_size, int[{dims + 2}] input_size{align}{scales}) -> Tensor",
+    @op(f"{name}_backward(Tensor grad_output, int[{dims}] output_size, int[{dims + 2}] input_size{align}{scales}) -> "
+        "Tensor",
         shape=lambda grad_output, output_size, input_size, *_: (tuple(input_size), grad_output._array.dtype),
         samples=lambda make: [])
     @in_float32

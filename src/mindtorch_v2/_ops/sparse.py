@@ -32,16 +32,20 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
     if coordinates.ndim != 2:
         raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(coordinates.shape)}")
     if entries.ndim < 1 or entries.shape[0] != coordinates.shape[1]:
-        raise RuntimeError(f"indices and values must have same nnz, but got nnz from indices: {coordinates.shape[1]}, nnz from "
-                           f"values: {entries.shape[0] if entries.ndim else 1}")
+        raise RuntimeError(
+            f"indices and values must have same nnz, but got nnz from indices: {coordinates.shape[1]}, nnz from "
+            f"values: {entries.shape[0] if entries.ndim else 1}"
+        )
     array = coordinates._array
     if size is None:
         size = (*(int(n) + 1 for n in array.max(1)), *entries.shape[1:]) if array.shape[1] else \
             (*(0,) * array.shape[0], *entries.shape[1:])
     size = tuple(int(n) for n in size)
     if len(size) != coordinates.shape[0] + entries.ndim - 1:
-        raise RuntimeError(f"number of dimensions must be sparse_dim ({coordinates.shape[0]}) + dense_dim ({entries.ndim - 1}), "
-                           f"but got {len(size)}")
+        raise RuntimeError(
+            f"number of dimensions must be sparse_dim ({coordinates.shape[0]}) + dense_dim ({entries.ndim - 1}), "
+            f"but got {len(size)}"
+        )
     if array.size:
         lowest, highest = array.min(1), array.max(1)
         for dim, n in enumerate(size[: array.shape[0]]):
@@ -122,7 +126,14 @@ def _sparse_repr(self: SparseTensor, **options: Any) -> str:
             f"       size={tuple(self.shape)}, nnz={self._entries.shape[0]}, layout=torch.sparse_coo)")
 
 
+def _sparse_to(self: SparseTensor, *args: Any, **kwargs: Any) -> SparseTensor:
+    """`to` converts the values."""
+    entries = self._entries.to(*args, **kwargs)
+    return self if entries is self._entries else _with(self, entries)
+
+
 SparseTensor.__repr__ = _sparse_repr  # type: ignore[method-assign]
+SparseTensor.to = _sparse_to  # type: ignore[attr-defined]
 
 
 def sparse_product(sparse: Any, dense: Any) -> Tensor:
@@ -131,7 +142,9 @@ def sparse_product(sparse: Any, dense: Any) -> Tensor:
     vector = dense.ndim == 1
     wide = aten.unsqueeze(dense, 1) if vector else dense
     if sparse.shape[1] != wide.shape[0]:
-        raise RuntimeError(f"mm: Expected 'mat1' with {sparse.shape[1]} columns to match {wide.shape[0]} rows of 'mat2'")
+        raise RuntimeError(
+            f"mm: Expected 'mat1' with {sparse.shape[1]} columns to match {wide.shape[0]} rows of 'mat2'"
+        )
     parts = aten.mul(aten.index_select(wide, 0, columns), aten.unsqueeze(sparse._entries, 1))
     zeros = aten.zeros((sparse.shape[0], wide.shape[1]), dtype=parts.dtype)
     made = aten.index_add(zeros, 0, rows, parts)
@@ -159,7 +172,9 @@ def _add(self: Any, other: Any, alpha: Any = 1) -> Any:
     if not (isinstance(other, Tensor) and self._keys & other._keys & SPARSE):
         return aten.add(to_dense(self), to_dense(other) if isinstance(other, Tensor) else other, alpha=alpha)
     if self.shape != other.shape:
-        raise RuntimeError(f"add: expected sizes of 'self' and 'other' to match, but {list(self.shape)} != {list(other.shape)}")
+        raise RuntimeError(
+            f"add: expected sizes of 'self' and 'other' to match, but {list(self.shape)} != {list(other.shape)}"
+        )
     coordinates = aten.cat([self._coordinates, other._coordinates], 1)
     entries = aten.cat([self._entries, other._entries * alpha])
     return make_sparse(coordinates, entries, self._array.shape, False)
@@ -195,7 +210,6 @@ _KERNELS: dict[str, Any] = {
     "sum": lambda self, *rest: aten.sum(self._entries) if len(rest) < 2 else aten.sum(to_dense(self), *rest[:2]),
     "t": lambda self: _transposed(self, 0, 1),
     "transpose": _transposed,
-    "_to_copy": lambda self, dtype=None, *rest: _with(self, self._entries.to(dtype or self.dtype)),
 }
 
 
@@ -208,12 +222,19 @@ def _run_sparse(op: OpSpec, args: tuple[Any, ...]) -> Any:
 
 namespace.fallback_sparse = _run_sparse  # type: ignore[attr-defined]
 
-METHODS = {"to_sparse": to_sparse, "to_sparse_coo": to_sparse, "to_dense": to_dense, "coalesce": coalesce, "indices": indices,
-           "values": values, "is_coalesced": is_coalesced,
-           "_nnz": lambda self: _sparse(self, "_nnz")._entries.shape[0],
-           "_indices": lambda self: _sparse(self, "_indices")._coordinates,
-           "_values": lambda self: _sparse(self, "_values")._entries,
-           "sparse_dim": lambda self: _sparse(self, "sparse_dim")._coordinates.shape[0],
-           "dense_dim": lambda self: _sparse(self, "dense_dim")._entries.ndim - 1}
+METHODS = {
+    "to_sparse": to_sparse,
+    "to_sparse_coo": to_sparse,
+    "to_dense": to_dense,
+    "coalesce": coalesce,
+    "indices": indices,
+    "values": values,
+    "is_coalesced": is_coalesced,
+    "_nnz": lambda self: _sparse(self, "_nnz")._entries.shape[0],
+    "_indices": lambda self: _sparse(self, "_indices")._coordinates,
+    "_values": lambda self: _sparse(self, "_values")._entries,
+    "sparse_dim": lambda self: _sparse(self, "sparse_dim")._coordinates.shape[0],
+    "dense_dim": lambda self: _sparse(self, "dense_dim")._entries.ndim - 1,
+}
 PROPERTIES = {"layout": property(lambda self: sparse_coo if self._keys & SPARSE else strided)}
 FUNCTIONS = {"sparse_coo_tensor": sparse_coo_tensor}

@@ -17,11 +17,11 @@ def _unpooled(self, indices, output_size, dims):
     if indices.dtype != _INT64:
         raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype.name}")
     if self.shape != indices.shape:
-        raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(self.shape)}) but got "
-                           f"indices tensor with shape: {list(indices.shape)}")
+        raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(self.shape)}) "
+                           f"but got indices tensor with shape: {list(indices.shape)}")
     if len(output_size) != dims or self.ndim not in (dims + 1, dims + 2):
-        raise RuntimeError(f"max_unpool{dims}d: expected {dims} output sizes and a {dims + 1}D or {dims + 2}D input, but got "
-                           f"{list(output_size)} and {list(self.shape)}")
+        raise RuntimeError(f"max_unpool{dims}d: expected {dims} output sizes and a {dims + 1}D or {dims + 2}D input, "
+                           f"but got {list(output_size)} and {list(self.shape)}")
     area = math.prod(output_size)
     planes = math.prod(self.shape[:-dims])
     made = np.zeros((planes, area), self.dtype)
@@ -87,12 +87,13 @@ def _fractional(self, kernel, out, random_samples):
     size = self.shape[-dims:]
     for n, k, o in zip(size, kernel, out, strict=True):
         if o + k - 1 > n:
-            raise RuntimeError(f"fractional_max_pool{dims}d(): pool size ({k}) too large relative to input size ({n}) for an "
-                               f"output of {o}")
+            raise RuntimeError(f"fractional_max_pool{dims}d(): pool size ({k}) too large relative to input size "
+                               f"({n}) for an output of {o}")
     batched = self if self.ndim == dims + 2 else self[None]
     lead = batched.shape[:2]
     if random_samples.shape != (*lead, dims):
-        raise RuntimeError(f"Expect _random_samples to have shape {[*lead, dims]}, but got {list(random_samples.shape)}")
+        raise RuntimeError(f"Expect _random_samples to have shape {[*lead, dims]}, but got "
+                           f"{list(random_samples.shape)}")
     samples = random_samples.astype(self.dtype if self.dtype.kind == "f" else np.float32)
     # In two dims the first sample belongs to the last dim; in three the order is that of the dims.
     order = (1, 0) if dims == 2 else (0, 1, 2)
@@ -132,7 +133,8 @@ def _declare(dims):
     forward.vjp(self=lambda g, self, kernel_size, output_size, result1:
                 getattr(aten, f"{name}_backward")(g, self, kernel_size, output_size, result1))
 
-    @op(f"{name}_backward(Tensor grad_output, Tensor self, {ints} kernel_size, {ints} output_size, Tensor indices) -> Tensor",
+    @op(f"{name}_backward(Tensor grad_output, Tensor self, {ints} kernel_size, {ints} output_size, Tensor indices) "
+        "-> Tensor",
         shape=lambda grad_output, self, *_: (self._array.shape, self._array.dtype), samples=lambda make: [])
     def backward(grad_output, self, kernel_size, output_size, indices):
         return spread_max(grad_output, indices, self.shape, dims)

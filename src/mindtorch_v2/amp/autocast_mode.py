@@ -228,12 +228,11 @@ class autocast:
         state.enable(self.device, self._enabled)
         return self
 
-    def __exit__(self, *exc: Any) -> bool:
+    def __exit__(self, *exc: Any) -> None:
         state = _state()
         enabled, state.dtypes[self.device], state.cache_enabled = self._outer.pop()
         state.nesting -= 1
         state.enable(self.device, enabled)
-        return False
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(func)

@@ -40,8 +40,10 @@ class GradScaler:
         self._enabled = enabled
         if enabled and device != "cpu":
             Device(device)
-            warnings.warn(f"torch.{device}.amp.GradScaler is enabled, but {device.upper()} is not available.  Disabling.",
-                          stacklevel=2)
+            warnings.warn(
+                f"torch.{device}.amp.GradScaler is enabled, but {device.upper()} is not available.  Disabling.",
+                stacklevel=2,
+            )
             self._enabled = False
         if self._enabled:
             if growth_factor <= 1.0:
@@ -142,7 +144,9 @@ class GradScaler:
         state["stage"] = OptState.STEPPED
         return result
 
-    def _step_that_unscales(self, optimizer: Any, state: dict[str, Any], scale: Tensor, *args: Any, **kwargs: Any) -> Any:
+    def _step_that_unscales(
+        self, optimizer: Any, state: dict[str, Any], scale: Tensor, *args: Any, **kwargs: Any
+    ) -> Any:
         """A step of an optimizer that takes scale and check into its own kernel."""
         found_inf = torch.full((), 0.0, dtype=dt.float32)  # type: ignore[attr-defined]
         unscaled = state["stage"] is OptState.UNSCALED
@@ -167,7 +171,9 @@ class GradScaler:
         scale, tracker = self._check("update")
         if isinstance(new_scale, Tensor):
             if new_scale.dtype is not dt.float32 or new_scale.numel() != 1 or new_scale.requires_grad:
-                raise AssertionError("new_scale should be a float or a 1-element torch.FloatTensor with requires_grad=False.")
+                raise AssertionError(
+                    "new_scale should be a float or a 1-element torch.FloatTensor with requires_grad=False."
+                )
             scale.copy_(new_scale)  # type: ignore[attr-defined]
         elif new_scale is not None:
             scale.fill_(new_scale)  # type: ignore[attr-defined]
@@ -232,8 +238,9 @@ class GradScaler:
         if not self._enabled:
             return
         if not state_dict:
-            raise RuntimeError("The source state dict is empty, possibly because it was saved from a disabled instance of "
-                               "GradScaler.")
+            raise RuntimeError(
+                "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler."
+            )
         self._init_scale = state_dict["scale"]
         if self._scale is not None:
             self._scale.fill_(state_dict["scale"])  # type: ignore[attr-defined]

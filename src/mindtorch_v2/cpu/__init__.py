@@ -7,7 +7,16 @@ from typing import Any
 
 from . import amp
 
-__all__ = ["amp", "current_device", "device_count", "is_available", "is_initialized", "set_device", "stream", "synchronize"]
+__all__ = [
+    "amp",
+    "current_device",
+    "device_count",
+    "is_available",
+    "is_initialized",
+    "set_device",
+    "stream",
+    "synchronize",
+]
 
 
 def is_available() -> bool:

@@ -4,9 +4,25 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-__all__ = ["ReduceOp", "all_gather", "all_reduce", "barrier", "broadcast", "destroy_process_group", "get_backend", "get_rank",
-           "get_world_size", "init_process_group", "is_available", "is_gloo_available", "is_initialized", "is_mpi_available",
-           "is_nccl_available", "is_torchelastic_launched", "is_ucc_available"]
+__all__ = [
+    "ReduceOp",
+    "all_gather",
+    "all_reduce",
+    "barrier",
+    "broadcast",
+    "destroy_process_group",
+    "get_backend",
+    "get_rank",
+    "get_world_size",
+    "init_process_group",
+    "is_available",
+    "is_gloo_available",
+    "is_initialized",
+    "is_mpi_available",
+    "is_nccl_available",
+    "is_torchelastic_launched",
+    "is_ucc_available",
+]
 
 
 class ReduceOp:
@@ -52,7 +68,9 @@ def is_torchelastic_launched() -> bool:
 
 def init_process_group(backend: str | None = None, *args: Any, **kwargs: Any) -> NoReturn:
     """Join a process group: not supported."""
-    raise NotImplementedError(f"torch.distributed.init_process_group(backend={backend!r}): there are no communication backends")
+    raise NotImplementedError(
+        f"torch.distributed.init_process_group(backend={backend!r}): there are no communication backends"
+    )
 
 
 def _no_group(*args: Any, **kwargs: Any) -> NoReturn:

@@ -14,7 +14,7 @@ _STEP = 1e-4
 
 
 def _draw(alpha: Any) -> Any:
-    """Marsaglia and Tsang: a cubed normal is accepted most of the time; those below one are lifted by one and corrected."""
+    """Marsaglia and Tsang: a cubed normal is accepted most of the time; shapes below one are lifted and corrected."""
     lifted = torch.where(alpha < 1, alpha + 1, alpha)
     d = lifted - 1.0 / 3.0
     c = torch.rsqrt(9.0 * d)
@@ -32,7 +32,7 @@ def _draw(alpha: Any) -> Any:
 
 
 class _StandardGamma(Function):
-    """By the implicit function theorem, d sample / d alpha = - (dF/dalpha) / density, F being the distribution function."""
+    """By implicit differentiation, d sample / d alpha = - (dF/dalpha) / density, F being the distribution function."""
 
     @staticmethod
     def forward(ctx: Any, alpha: Any) -> Any:

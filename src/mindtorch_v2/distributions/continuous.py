@@ -214,7 +214,9 @@ class Gumbel(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         limits = dt.finfo(self.loc.dtype)
-        drawn = torch.empty(self._extended_shape(sample_shape), dtype=self.loc.dtype).uniform_(limits.tiny, 1 - limits.eps)
+        drawn = torch.empty(self._extended_shape(sample_shape), dtype=self.loc.dtype).uniform_(
+            limits.tiny, 1 - limits.eps
+        )
         return self.loc - self.scale * torch.log(-torch.log(drawn))
 
     def log_prob(self, value: Any) -> Any:
@@ -252,8 +254,12 @@ class Gamma(ExponentialFamily):
 
     def log_prob(self, value: Any) -> Any:
         self._validate_sample(value)
-        return (torch.xlogy(self.concentration, self.rate) + torch.xlogy(self.concentration - 1, value) - self.rate * value
-                - torch.lgamma(self.concentration))
+        return (
+            torch.xlogy(self.concentration, self.rate)
+            + torch.xlogy(self.concentration - 1, value)
+            - self.rate * value
+            - torch.lgamma(self.concentration)
+        )
 
     def cdf(self, value: Any) -> Any:
         self._validate_sample(value)
@@ -311,7 +317,12 @@ class StudentT(Distribution):
     def entropy(self) -> Any:
         half = 0.5 * (self.df + 1)
         log_beta = torch.lgamma(0.5 * self.df) + math.lgamma(0.5) - torch.lgamma(half)
-        return (self.scale.log() + half * (torch.digamma(half) - torch.digamma(0.5 * self.df)) + 0.5 * self.df.log() + log_beta)
+        return (
+            self.scale.log()
+            + half * (torch.digamma(half) - torch.digamma(0.5 * self.df))
+            + 0.5 * self.df.log()
+            + log_beta
+        )
 
 
 class HalfNormal(Distribution):
@@ -417,7 +428,13 @@ class Beta(ExponentialFamily):
     def log_prob(self, value: Any) -> Any:
         self._validate_sample(value)
         a, b = self.concentration1, self.concentration0
-        return torch.xlogy(a - 1, value) + torch.xlogy(b - 1, 1 - value) + torch.lgamma(a + b) - torch.lgamma(a) - torch.lgamma(b)
+        return (
+            torch.xlogy(a - 1, value)
+            + torch.xlogy(b - 1, 1 - value)
+            + torch.lgamma(a + b)
+            - torch.lgamma(a)
+            - torch.lgamma(b)
+        )
 
     def entropy(self) -> Any:
         return self._dirichlet.entropy()

@@ -116,7 +116,9 @@ class Binomial(Distribution):
                        "logits": constraints.real}
     has_enumerate_support = True
 
-    def __init__(self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
         _exactly_one("Binomial", probs, logits)
         if probs is not None:
             self.total_count, self.probs = broadcast_all(total_count, probs)
@@ -197,7 +199,9 @@ class Categorical(Distribution):
         _exactly_one("Categorical", probs, logits)
         given = probs if probs is not None else logits
         if given.ndim < 1:
-            raise ValueError(f"`{'probs' if probs is not None else 'logits'}` parameter must be at least one-dimensional.")
+            raise ValueError(
+                f"`{'probs' if probs is not None else 'logits'}` parameter must be at least one-dimensional."
+            )
         if probs is not None:
             self.probs = probs / probs.sum(-1, keepdim=True)
         else:
@@ -298,7 +302,9 @@ class RelaxedOneHotCategorical(Distribution):
     has_rsample = True
     _shared_parameters = ("temperature",)
 
-    def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
         self._categorical = Categorical(probs, logits, validate_args=validate_args)
         (self.temperature,) = broadcast_all(temperature)
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
@@ -325,7 +331,9 @@ class Multinomial(Distribution):
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
-    def __init__(self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
@@ -343,8 +351,11 @@ class Multinomial(Distribution):
 
     def log_prob(self, value: Any) -> Any:
         logits, value = broadcast_all(self.logits, value)
-        return (torch.lgamma(value.sum(-1) + 1) - torch.lgamma(value + 1).sum(-1)
-                + torch.where((value == 0) & (logits == float("-inf")), torch.zeros_like(logits), logits * value).sum(-1))
+        return (
+            torch.lgamma(value.sum(-1) + 1)
+            - torch.lgamma(value + 1).sum(-1)
+            + torch.where((value == 0) & (logits == float("-inf")), torch.zeros_like(logits), logits * value).sum(-1)
+        )
 
     def __repr__(self) -> str:
         return "Multinomial()"

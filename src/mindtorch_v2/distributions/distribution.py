@@ -37,9 +37,11 @@ class Distribution:
                     continue  # computed from another parameter, which is checked
                 value = getattr(self, name)
                 if not bool(constraint.check(value).all()):
-                    raise ValueError(f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of "
-                                     f"distribution {self!r} to satisfy the constraint {constraint!r}, but found invalid "
-                                     f"values:\n{value}")
+                    raise ValueError(
+                        f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of "
+                        f"distribution {self!r} to satisfy the constraint {constraint!r}, but found invalid "
+                        f"values:\n{value}"
+                    )
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -135,22 +137,30 @@ class Distribution:
             raise ValueError("The value argument to log_prob must be a Tensor")
         event = tuple(self._event_shape)
         if event and tuple(value.shape[value.ndim - len(event):]) != event:
-            raise ValueError(f"The right-most size of value must match event_shape: {value.shape} vs {self._event_shape}.")
+            raise ValueError(
+                f"The right-most size of value must match event_shape: {value.shape} vs {self._event_shape}."
+            )
         expected = tuple(self._batch_shape) + event
         for i, j in zip(reversed(tuple(value.shape)), reversed(expected), strict=False):
             if i != 1 and j != 1 and i != j:
-                raise ValueError(f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {Size(expected)}.")
+                raise ValueError(
+                    f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {Size(expected)}."
+                )
         try:
             support = self.support
         except NotImplementedError:
             return
         if not bool(support.check(value).all()):
-            raise ValueError(f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
-                             f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{value}")
+            raise ValueError(
+                f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
+                f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
+            )
 
     def __repr__(self) -> str:
         names = [name for name in self.arg_constraints if name in self.__dict__]
-        shown = [f"{n}: {self.__dict__[n] if self.__dict__[n].numel() == 1 else self.__dict__[n].size()}" for n in names]
+        shown = [
+            f"{n}: {self.__dict__[n] if self.__dict__[n].numel() == 1 else self.__dict__[n].size()}" for n in names
+        ]
         return f"{type(self).__name__}({', '.join(shown)})"
 
 

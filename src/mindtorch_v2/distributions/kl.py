@@ -35,7 +35,9 @@ def kl_divergence(p: Distribution, q: Distribution) -> Any:
     """KL(p || q), one number for each distribution of the batch."""
     fitting = [pair for pair in _KNOWN if isinstance(p, pair[0]) and isinstance(q, pair[1])]
     if not fitting:
-        raise NotImplementedError(f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}")
+        raise NotImplementedError(
+            f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}"
+        )
     best = min(fitting, key=lambda pair: (type(p).__mro__.index(pair[0]), type(q).__mro__.index(pair[1])))
     return _KNOWN[best](p, q)
 
@@ -126,7 +128,9 @@ def _poisson(p: Any, q: Any) -> Any:
 @register_kl(MultivariateNormal, MultivariateNormal)
 def _multivariate_normal(p: Any, q: Any) -> Any:
     if p.event_shape != q.event_shape:
-        raise ValueError("KL-divergence between two Multivariate Normals with different event shapes cannot be computed")
+        raise ValueError(
+            "KL-divergence between two Multivariate Normals with different event shapes cannot be computed"
+        )
     solved = torch.linalg_solve_triangular(q.scale_tril, p.scale_tril, upper=False)
     shift = torch.linalg_solve_triangular(q.scale_tril, (q.loc - p.loc).unsqueeze(-1), upper=False)
     return (q._log_determinant() - p._log_determinant()

@@ -60,7 +60,9 @@ class MultivariateNormal(Distribution):
         return torch.linalg_inv(self.covariance_matrix)
 
     mean = mode = property(lambda self: self.loc)
-    variance = property(lambda self: self._unbroadcasted_scale_tril.pow(2).sum(-1).expand(self._batch_shape + self._event_shape))
+    variance = property(
+        lambda self: self._unbroadcasted_scale_tril.pow(2).sum(-1).expand(self._batch_shape + self._event_shape)
+    )
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         eps = torch.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype)

@@ -1,7 +1,7 @@
 """Batched tensors: what a function sees inside vmap. Each stands for one sample and carries all of them.
 
-The samples lie along dim 0 of `_value`, a tensor that may itself be batched by an outer vmap. Ops on a batched tensor run
-as ops on its value (see `_rules`), and so does autograd: history belongs to the plain tensor underneath.
+The samples lie along dim 0 of `_value`, a tensor that may itself be batched by an outer vmap. Ops on a batched tensor
+run as ops on its value (see `_rules`), and so does autograd: history belongs to the plain tensor underneath.
 """
 
 from __future__ import annotations
@@ -17,12 +17,17 @@ from .._dispatch.registry import aten
 
 
 def data_dependent(what: str) -> NoReturn:
-    raise CannotBatch(f"vmap: It looks like you're calling {what} on a Tensor. We don't support vmap over calling {what} on a "
-                       "Tensor, please try to rewrite what you're doing with other operations.")
+    raise CannotBatch(
+        f"vmap: It looks like you're calling {what} on a Tensor. We don't support vmap over calling {what} on a "
+        "Tensor, please try to rewrite what you're doing with other operations."
+    )
 
 
 class BatchedTensor(Tensor):
     """A tensor inside vmap. `_level` tells which vmap it belongs to; inner ones have higher numbers."""
+
+    _value: Any
+    _level: int
 
     @property
     def _array(self) -> Any:  # type: ignore[override]
@@ -48,8 +53,10 @@ class BatchedTensor(Tensor):
         return f"BatchedTensor(lvl={self._level}, bdim=0, value=\n{self._value!r}\n)"
 
     def __bool__(self) -> bool:
-        raise RuntimeError("vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't "
-                           "support that yet.")
+        raise RuntimeError(
+            "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't "
+            "support that yet."
+        )
 
     def item(self) -> NoReturn:
         data_dependent(".item()")

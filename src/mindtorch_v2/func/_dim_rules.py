@@ -1,4 +1,4 @@
-"""Batching rules for ops with dims: shapes, reductions, scans, joins and indexing. The samples are dim 0, dims shift by one."""
+"""Batching rules for ops with dims: shapes, reductions, scans, joins, indexing. Samples are dim 0, so dims shift."""
 
 from __future__ import annotations
 
@@ -35,10 +35,47 @@ def _dims(op: OpSpec, args: list[Any], ndim: int) -> list[Any]:
     return made
 
 
-@rule("prod", "cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "_softmax", "_log_softmax", "glu",
-      "sort", "topk", "kthvalue", "mode", "transpose", "select", "slice", "split_with_sizes", "split", "unsafe_split",
-      "unsafe_split_with_sizes", "unbind", "diagonal", "unfold", "index_select", "index_fill", "flip", "roll", "median", "nanmedian", "max", "min", "argmax", "argmin", "aminmax", "argsort",
-      "squeeze", "_fft_r2c", "_fft_c2c", "_fft_c2r")
+@rule(
+    "prod",
+    "cumsum",
+    "cumprod",
+    "cummax",
+    "cummin",
+    "logcumsumexp",
+    "_softmax",
+    "_log_softmax",
+    "glu",
+    "sort",
+    "topk",
+    "kthvalue",
+    "mode",
+    "transpose",
+    "select",
+    "slice",
+    "split_with_sizes",
+    "split",
+    "unsafe_split",
+    "unsafe_split_with_sizes",
+    "unbind",
+    "diagonal",
+    "unfold",
+    "index_select",
+    "index_fill",
+    "flip",
+    "roll",
+    "median",
+    "nanmedian",
+    "max",
+    "min",
+    "argmax",
+    "argmin",
+    "aminmax",
+    "argsort",
+    "squeeze",
+    "_fft_r2c",
+    "_fft_c2c",
+    "_fft_c2r",
+)
 def along_dim(op: OpSpec, args: list[Any], level: Level) -> Any:
     value = only_first(args, level)
     if value is None or op.composite and not op.below_autograd:
@@ -195,8 +232,19 @@ def repeated(op: OpSpec, args: list[Any], level: Level) -> Any:
     return aten.repeat(value, (1, *times))
 
 
-@rule("tril", "triu", "constant_pad_nd", "linalg_inv_ex", "linalg_cholesky_ex", "_linalg_det", "_linalg_slogdet", "_linalg_svd",
-      "_linalg_eigh", "linalg_qr", "one_hot")
+@rule(
+    "tril",
+    "triu",
+    "constant_pad_nd",
+    "linalg_inv_ex",
+    "linalg_cholesky_ex",
+    "_linalg_det",
+    "_linalg_slogdet",
+    "_linalg_svd",
+    "_linalg_eigh",
+    "linalg_qr",
+    "one_hot",
+)
 def as_is(op: OpSpec, args: list[Any], level: Level) -> Any:
     """Ops that work on the last dims and let any dims be before them."""
     value = only_first(args, level)

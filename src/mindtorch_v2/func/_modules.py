@@ -12,8 +12,15 @@ from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.utils.stateless import _functional_call
 
 
-def functional_call(module: Module, parameter_and_buffer_dicts: Any, args: Any = None, kwargs: dict[str, Any] | None = None, *,
-                    tie_weights: bool = True, strict: bool = False) -> Any:
+def functional_call(
+    module: Module,
+    parameter_and_buffer_dicts: Any,
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
     """`module(*args, **kwargs)` with some parameters and buffers replaced for this call, given by their names."""
     if isinstance(parameter_and_buffer_dicts, dict):
         given = parameter_and_buffer_dicts
@@ -65,7 +72,9 @@ def replace_all_batch_norm_modules_(root: Module) -> Module:
 def functionalize(func: Any, *, remove: str = "mutations") -> Any:
     """The function itself: in-place ops need no removal to run eagerly."""
     if remove not in ("mutations", "mutations_and_views"):
-        raise RuntimeError(f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options "
-                           "are:\n     remove='mutations': all inplace and out= operators will be removed from the program\n     "
-                           "remove='mutations_and_views': also removes aliasing operators")
+        raise RuntimeError(
+            f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options "
+            "are:\n     remove='mutations': all inplace and out= operators will be removed from the program\n     "
+            "remove='mutations_and_views': also removes aliasing operators"
+        )
     return func

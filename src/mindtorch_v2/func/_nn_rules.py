@@ -43,7 +43,9 @@ def _check(op: OpSpec, args: list[Any]) -> None:
     first, second = args[0]._array, args[1]._array
     wanted = _RANKS[op.schema.name]
     if (first.ndim, second.ndim) != wanted or first.shape[-1] != second.shape[-2 if second.ndim > 1 else -1]:
-        raise RuntimeError(f"{op.schema.name}: shapes {list(first.shape)} and {list(second.shape)} cannot be multiplied")
+        raise RuntimeError(
+            f"{op.schema.name}: shapes {list(first.shape)} and {list(second.shape)} cannot be multiplied"
+        )
     if first.dtype != second.dtype:
         raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {args[0].dtype.cpp_name} != "
                            f"{args[1].dtype.cpp_name}")
@@ -116,11 +118,30 @@ def convolution(op: OpSpec, args: list[Any], level: Level) -> Any:
     return _value(aten.add(batched(made, level.number), shaped), level)
 
 
-_SPATIAL = {"max_pool2d_with_indices": 2, "max_pool3d_with_indices": 3, "avg_pool2d": 2, "avg_pool3d": 3,
-            "_adaptive_avg_pool2d": 2, "_adaptive_avg_pool3d": 3, "adaptive_max_pool2d": 2, "adaptive_max_pool3d": 3, "im2col": 2,
-            "reflection_pad1d": 1, "reflection_pad2d": 2, "reflection_pad3d": 3, "replication_pad1d": 1, "replication_pad2d": 2,
-            "replication_pad3d": 3, "upsample_nearest1d": 1, "upsample_nearest2d": 2, "upsample_nearest3d": 3,
-            "upsample_bilinear2d": 2, "upsample_bicubic2d": 2, "upsample_linear1d": 1, "upsample_trilinear3d": 3}
+_SPATIAL = {
+    "max_pool2d_with_indices": 2,
+    "max_pool3d_with_indices": 3,
+    "avg_pool2d": 2,
+    "avg_pool3d": 3,
+    "_adaptive_avg_pool2d": 2,
+    "_adaptive_avg_pool3d": 3,
+    "adaptive_max_pool2d": 2,
+    "adaptive_max_pool3d": 3,
+    "im2col": 2,
+    "reflection_pad1d": 1,
+    "reflection_pad2d": 2,
+    "reflection_pad3d": 3,
+    "replication_pad1d": 1,
+    "replication_pad2d": 2,
+    "replication_pad3d": 3,
+    "upsample_nearest1d": 1,
+    "upsample_nearest2d": 2,
+    "upsample_nearest3d": 3,
+    "upsample_bilinear2d": 2,
+    "upsample_bicubic2d": 2,
+    "upsample_linear1d": 1,
+    "upsample_trilinear3d": 3,
+}
 
 
 @rule(*_SPATIAL)
@@ -154,7 +175,14 @@ def layer_norm(op: OpSpec, args: list[Any], level: Level) -> Any:
     return made._value, mean, rstd
 
 
-@rule("mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits")
+@rule(
+    "mse_loss",
+    "smooth_l1_loss",
+    "huber_loss",
+    "soft_margin_loss",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+)
 def elementwise_loss(op: OpSpec, args: list[Any], level: Level) -> Any:
     """The loss of each element, and then the reduction of each sample."""
     at = next(i for i, a in enumerate(op.schema.arguments) if a.name == "reduction")

@@ -18,8 +18,8 @@ Rule = Callable[[OpSpec, list[Any], Level], Any]
 RULES: dict[str, Rule] = {}
 
 _RANDOM = frozenset("""
-rand randn randint rand_like randn_like randint_like randperm normal bernoulli multinomial poisson binomial
-uniform_ normal_ bernoulli_ random_ exponential_ geometric_ cauchy_ log_normal_ native_dropout rrelu_with_noise
+rand randn randint rand_like randn_like randint_like randperm normal bernoulli multinomial poisson binomial uniform_
+normal_ bernoulli_ random_ exponential_ geometric_ cauchy_ log_normal_ native_dropout rrelu_with_noise
 _standard_gamma _sample_dirichlet
 """.split())
 
@@ -76,9 +76,11 @@ def _check_written(op: OpSpec, args: tuple[Any, ...], level: Level) -> None:
         if "!" in argument.type_text or argument is op.schema.arguments[0]:
             written = value if type(value) in (list, tuple) else [value]
             if any(isinstance(t, Tensor) and value_at(t, level.number) is None for t in written):
-                raise CannotBatch(f"vmap: {op.name}(self, *extra_args) is not possible because there exists a Tensor in "
-                                   "extra_args that has more elements than `self`. This happened due to a tensor being vmapped "
-                                   "over in extra_args and not in `self`. Please try to use out-of-place operators instead.")
+                raise CannotBatch(
+                    f"vmap: {op.name}(self, *extra_args) is not possible because there exists a Tensor in "
+                    "extra_args that has more elements than `self`. This happened due to a tensor being vmapped "
+                    "over in extra_args and not in `self`. Please try to use out-of-place operators instead."
+                )
             return
 
 
@@ -136,8 +138,10 @@ class Randomness(interception.Mode):
     def _drawn(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
         """Numbers of their own for each sample, from an op that sees nothing batched."""
         if op.schema.mutates:
-            raise RuntimeError(f"vmap: cannot call {op.name} with randomness='different' on a tensor that is not batched; "
-                               "use an out-of-place random operation")
+            raise RuntimeError(
+                f"vmap: cannot call {op.name} with randomness='different' on a tensor that is not batched; "
+                "use an out-of-place random operation"
+            )
         size = next((i for i, a in enumerate(op.schema.arguments) if a.name == "size"), None)
         if size is not None:
             sizes = args[size] if isinstance(args[size], list | tuple) else (args[size],)
@@ -174,10 +178,10 @@ def _run_random(op: OpSpec, args: list[Any], level: Level) -> Any:
 
 # Ops without promotion that still work element by element.
 _POINTWISE = frozenset("""
-relu threshold gelu silu mish softplus hardtanh hardsigmoid hardshrink softshrink leaky_relu hardswish
-elu celu _prelu_kernel isnan isinf isposinf isneginf masked_fill signbit heaviside frexp clamp clamp_min clamp_max copy_
-clone zero_ fill_ empty_like zeros_like ones_like full_like complex polar _to_copy view_as_real view_as_complex copy fill alias
-tanh_backward sigmoid_backward threshold_backward real imag
+relu threshold gelu silu mish softplus hardtanh hardsigmoid hardshrink softshrink leaky_relu hardswish elu celu
+_prelu_kernel isnan isinf isposinf isneginf masked_fill signbit heaviside frexp clamp clamp_min clamp_max copy_
+clone zero_ fill_ empty_like zeros_like ones_like full_like complex polar _to_copy view_as_real view_as_complex copy
+fill alias tanh_backward sigmoid_backward threshold_backward real imag
 """.split())
 _NOT_POINTWISE = frozenset("mse_loss smooth_l1_loss huber_loss soft_margin_loss dist linalg_cross".split())
 

@@ -1,7 +1,7 @@
 """grad, vjp, jvp and Jacobians as transforms of functions, all by differentiating backwards.
 
-Inside vmap they work on the plain tensors underneath: every input is given a dim for each running vmap first, so that samples
-stay independent and one backward pass serves them all.
+Inside vmap they work on the plain tensors underneath: every input is given a dim for each running vmap first, so that
+samples stay independent and one backward pass serves them all.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ class _Trace:
         values = [value_at(t, level.number) for t in cotangents]
         rows = []
         for i in range(level.size):
-            row = [t if value is None else aten.select(value, 0, i) for t, value in zip(cotangents, values, strict=True)]
+            row = [
+                t if value is None else aten.select(value, 0, i) for t, value in zip(cotangents, values, strict=True)
+            ]
             rows.append(self.pull(row))
         return [batched(aten.stack(list(column)), level.number) for column in zip(*rows, strict=True)]
 
@@ -177,14 +179,18 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """`(output, vjp_fn)`, or with `has_aux` `(output, vjp_fn, aux)`; `vjp_fn(cotangents)` gives a tuple, one per primal."""
-    trace, outputs, out_spec, spec, aux = _trace(func, primals, {}, tuple(range(len(primals))), has_aux, "vjp(f, *primals)")
+    """`(output, vjp_fn)`, or with `has_aux` `(output, vjp_fn, aux)`; `vjp_fn(cotangents)` gives one per primal."""
+    trace, outputs, out_spec, spec, aux = _trace(
+        func, primals, {}, tuple(range(len(primals))), has_aux, "vjp(f, *primals)"
+    )
 
     def vjp_fn(*cotangents: Any, **unused: Any) -> Any:
         given, given_spec = pytree.tree_flatten(cotangents[0] if len(cotangents) == 1 else cotangents)
         if given_spec != out_spec:
-            raise RuntimeError(f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
-                               f"function. cotangents: {given_spec}, primal output: {out_spec}")
+            raise RuntimeError(
+                f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
+                f"function. cotangents: {given_spec}, primal output: {out_spec}"
+            )
         for cotangent, output in zip(given, outputs, strict=True):
             if cotangent._array.shape != output._array.shape:
                 raise RuntimeError(f"Expected cotangent of shape {list(output.shape)}, got {list(cotangent.shape)}")
@@ -197,14 +203,18 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
     """`(output, tangent)`: the derivative of `func` at `primals` in the direction of `tangents`."""
     if not isinstance(primals, tuple) or not primals:
-        raise RuntimeError(f"jvp(f, primals, tangents): Expected primals to be a tuple with at least one element, got {primals!r}")
+        raise RuntimeError(
+            f"jvp(f, primals, tangents): Expected primals to be a tuple with at least one element, got {primals!r}"
+        )
     given, given_spec = _leaves(tangents, "jvp(f, primals, tangents)")
     trace, outputs, out_spec, spec, aux = _trace(func, primals, {}, tuple(range(len(primals))), has_aux,
                                                  "jvp(f, primals, tangents)")
     if given_spec != spec:
-        raise RuntimeError("jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For "
-                           f"example, if primals is a tuple of 3 tensors, tangents also must be. Got primals with structure "
-                           f"{spec} and tangents with structure {given_spec}")
+        raise RuntimeError(
+            "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For "
+            f"example, if primals is a tuple of 3 tensors, tangents also must be. Got primals with structure "
+            f"{spec} and tangents with structure {given_spec}"
+        )
     made = pytree.tree_unflatten(_push(trace, outputs, given, strict), out_spec)
     result = pytree.tree_unflatten(outputs, out_spec)
     return (result, made, aux) if has_aux else (result, made)
@@ -214,7 +224,10 @@ def _push(trace: _Trace, outputs: list[Tensor], tangents: list[Tensor], strict: 
     """Forward derivatives: the pullback is linear in its argument, and its own pullback is the pushforward."""
     with enable_grad():
         inner = [_leaf(aten.zeros_like(to_plain(t, trace.levels))) for t in outputs]
-        pulled = [to_plain(t, trace.levels) for t in trace.pull([from_plain(t, trace.levels) for t in inner], create_graph=True)]
+        pulled = [
+            to_plain(t, trace.levels)
+            for t in trace.pull([from_plain(t, trace.levels) for t in inner], create_graph=True)
+        ]
     used = [(p, to_plain(t, trace.levels)) for p, t in zip(pulled, tangents, strict=True) if p._keys & AUTOGRAD]
     found: Any = [None] * len(inner)
     if used:
@@ -222,14 +235,18 @@ def _push(trace: _Trace, outputs: list[Tensor], tangents: list[Tensor], strict: 
         found = _autograd_grad([p for p, _ in used], inner, [t for _, t in used], retain_graph=True, create_graph=outer,
                                allow_unused=True)
     if strict and any(g is None for g in found):
-        raise RuntimeError("jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not "
-                           "allowed with strict=True.")
+        raise RuntimeError(
+            "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not "
+            "allowed with strict=True."
+        )
     return [from_plain(aten.zeros_like(t) if g is None else g, trace.levels) for t, g in zip(inner, found, strict=True)]
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """`(output, jvp_fn)`: the value at `primals`, and the derivative there as a linear function of tangents."""
-    trace, outputs, out_spec, spec, _ = _trace(func, primals, {}, tuple(range(len(primals))), False, "linearize(f, *primals)")
+    trace, outputs, out_spec, spec, _ = _trace(
+        func, primals, {}, tuple(range(len(primals))), False, "linearize(f, *primals)"
+    )
 
     def jvp_fn(*tangents: Any) -> Any:
         given, given_spec = pytree.tree_flatten(tangents)

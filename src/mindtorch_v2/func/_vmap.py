@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .._core.outline import CannotBatch
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten
 from ..utils import _pytree as pytree
@@ -19,13 +20,14 @@ OutDims = Any
 
 def vmap(func: Callable[..., Any], in_dims: InDims = 0, out_dims: OutDims = 0, randomness: str = "error", *,
          chunk_size: int | None = None) -> Callable[..., Any]:
-    """`func` over an added dimension of its inputs: `in_dims` says where it is (None: not there), `out_dims` where it goes.
+    """`func` over an added dimension of its inputs: `in_dims` says where it is (None: nowhere),
+    `out_dims` where it goes.
 
     `randomness` says what random ops do: "error", "same" for all samples, or "different". With `chunk_size`, that many
     samples are computed at a time.
     """
     if randomness not in ("error", "different", "same"):
-        raise RuntimeError("Only allowed values for randomness are 'error', 'different', or 'same'. Got " f"{randomness}")
+        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
     if chunk_size is not None and not (chunk_size == "auto" or isinstance(chunk_size, int) and chunk_size > 0):
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
@@ -53,36 +55,48 @@ def _inputs(func: Any, in_dims: InDims, args: tuple[Any, ...]) -> tuple[list[Any
     """The leaves of the arguments, and each one's dim of samples."""
     name = getattr(func, "__name__", repr(func))
     if not isinstance(in_dims, int | tuple | list):
-        raise ValueError(f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a (potentially nested) "
-                         f"tuple matching the structure of inputs, got: {type(in_dims)}.")
+        raise ValueError(
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a (potentially nested) "
+            f"tuple matching the structure of inputs, got: {type(in_dims)}."
+        )
     if not args:
-        raise ValueError(f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over "
-                         "a function with no inputs. The latter is unsupported.")
+        raise ValueError(
+            f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over "
+            "a function with no inputs. The latter is unsupported."
+        )
     leaves, spec = pytree.tree_flatten(args)
     dims = broadcast_prefix(tuple(in_dims) if isinstance(in_dims, list) else in_dims, args)
     if dims is None:
-        raise ValueError(f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of "
-                         f"`inputs`. in_dims has structure {pytree.tree_structure(in_dims)} but inputs has structure {spec}.")
+        raise ValueError(
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of "
+            f"`inputs`. in_dims has structure {pytree.tree_structure(in_dims)} but inputs has structure {spec}."
+        )
     for i, (leaf, dim) in enumerate(zip(leaves, dims, strict=True)):
         if dim is None:
             continue
         if not isinstance(dim, int):
-            raise ValueError(f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input but in_dim must be "
-                             "either an integer dimension or None.")
+            raise ValueError(
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input but in_dim must be "
+                "either an integer dimension or None."
+            )
         if not isinstance(leaf, Tensor):
-            raise ValueError(f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input but the input is of "
-                             f"type {type(leaf)}. We cannot vmap over non-Tensor arguments, please use None as the respective "
-                             "in_dim")
+            raise ValueError(
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input but the input is of "
+                f"type {type(leaf)}. We cannot vmap over non-Tensor arguments, please use None as the respective "
+                "in_dim"
+            )
         ndim = leaf._array.ndim
         if not -ndim <= dim < ndim:
-            raise ValueError(f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for some input, but that input "
-                             f"is a Tensor of dimensionality {ndim} so expected in_dim to satisfy -{ndim} <= in_dim < {ndim}.")
+            raise ValueError(
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for some input, but that input "
+                f"is a Tensor of dimensionality {ndim} so expected in_dim to satisfy -{ndim} <= in_dim < {ndim}."
+            )
         dims[i] = dim % ndim
     return leaves, dims, spec
 
 
 def broadcast_prefix(prefix: Any, tree: Any) -> list[Any] | None:
-    """One entry of `prefix` for each leaf of `tree`: an entry that stands where the tree has a subtree holds for all of it."""
+    """One entry of `prefix` for each leaf of `tree`: an entry where the tree has a subtree holds for all of it."""
     if prefix is None or isinstance(prefix, int):
         return [prefix] * len(pytree.tree_leaves(tree))
     if isinstance(prefix, list | tuple) and isinstance(tree, list | tuple):
@@ -107,8 +121,10 @@ def _size(leaves: list[Any], dims: list[int | None]) -> int:
     if not sizes:
         raise ValueError("vmap: Expected at least one Tensor to vmap over")
     if any(size != sizes[0] for size in sizes):
-        raise ValueError(f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the "
-                         "mapped dimension")
+        raise ValueError(
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the "
+            "mapped dimension"
+        )
     return sizes[0]
 
 
@@ -120,7 +136,9 @@ class _Run:
         running = levels()
         self.level = Level(running[-1].number + 1 if running else 0, size, randomness)
 
-    def __call__(self, leaves: list[Any], dims: list[int | None], rebuild: Callable[[list[Any]], Any], out_dims: OutDims) -> Any:
+    def __call__(
+        self, leaves: list[Any], dims: list[int | None], rebuild: Callable[[list[Any]], Any], out_dims: OutDims
+    ) -> Any:
         made = [leaf if dim is None else batched(aten.movedim(leaf, dim, 0) if dim else leaf, self.level.number)
                 for leaf, dim in zip(leaves, dims, strict=True)]
         args, kwargs = rebuild(made)
@@ -128,6 +146,8 @@ class _Run:
         try:
             with Randomness(self.level):
                 outputs = self.func(*args, **kwargs)
+        except CannotBatch as error:  # nobody could do it sample by sample instead
+            raise RuntimeError(str(error)) from error
         finally:
             levels().pop()
         return self._outputs(outputs, out_dims)
@@ -142,9 +162,11 @@ class _Run:
             if isinstance(out_dims, tuple) and len(out_dims) == 1 and len(leaves) == 1:
                 dims = list(out_dims)
             else:
-                raise ValueError(f"vmap({getattr(self.func, '__name__', self.func)}, ..., out_dims={out_dims})(<inputs>): out_dims "
-                                 f"is not compatible with the structure of `outputs`. out_dims has structure "
-                                 f"{pytree.tree_structure(out_dims)} but outputs has structure {spec}.")
+                raise ValueError(
+                    f"vmap({getattr(self.func, '__name__', self.func)}, ..., out_dims={out_dims})(<inputs>): out_dims "
+                    f"is not compatible with the structure of `outputs`. out_dims has structure "
+                    f"{pytree.tree_structure(out_dims)} but outputs has structure {spec}."
+                )
         return pytree.tree_unflatten([self._output(leaf, dim) for leaf, dim in zip(leaves, dims, strict=True)], spec)
 
     def _output(self, leaf: Any, dim: int | None) -> Any:
@@ -152,8 +174,10 @@ class _Run:
         if not isinstance(leaf, Tensor):
             if dim is None:
                 return leaf
-            raise ValueError(f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(leaf)}. Did you mean to set "
-                             "out_dims= to None for output?")
+            raise ValueError(
+                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(leaf)}. Did you mean to set "
+                "out_dims= to None for output?"
+            )
         value = value_at(leaf, self.level.number)
         if dim is None:
             if value is not None:
@@ -162,12 +186,20 @@ class _Run:
         made = spread(leaf, self.size) if value is None else value
         ndim = made._array.ndim
         if not -ndim <= dim < ndim:
-            raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})"
+            )
         return aten.movedim(made, 0, dim) if dim else made
 
 
-def _in_chunks(run: Callable[[list[Any], int], Any], leaves: list[Any], dims: list[int | None], size: int, chunk_size: int,
-               out_dims: OutDims) -> Any:
+def _in_chunks(
+    run: Callable[[list[Any], int], Any],
+    leaves: list[Any],
+    dims: list[int | None],
+    size: int,
+    chunk_size: int,
+    out_dims: OutDims,
+) -> Any:
     results = []
     for start in range(0, size, chunk_size):
         count = min(chunk_size, size - start)

@@ -15,8 +15,6 @@ from .._core.storage import MemoryWatcher, owner_of
 
 WIDTH = 3  # time, bytes (negative: freed), address
 
-Extend = Callable[[tuple[int, ...]], None]
-
 
 class MemoryLog:
     """The allocations and frees of one thread, or of all."""
@@ -26,7 +24,7 @@ class MemoryLog:
         # By operating-system thread id.
         self.rows: dict[int, list[int]] = {}
         self._everybody = all_threads
-        self._clock = partial(clock) if unheard else clock
+        self._clock = clock
         self._unheard = unheard
         self._watcher: MemoryWatcher | None = None
         self._begin_check: Callable[[threads.ThreadState], None] | None = None
@@ -34,10 +32,10 @@ class MemoryLog:
     def start(self) -> None:
         """Listen, on behalf of the calling thread."""
         if self._everybody:
-            self._listen(_every_thread(self._extend_of_caller, self._clock))
+            self._listen(_every_thread(self._rows_of_caller, self._clock))
             return
         mine, alone = get_ident(), len(threads.states()) == 1
-        watcher = _any_thread(self._extend_of_caller(), self._clock, partial(id) if self._unheard else id)
+        watcher = _any_thread(self._rows_of_caller(), self._clock, self._unheard)
         checked = _only_on(mine, partial(get_ident) if self._unheard else get_ident, watcher)
         self._listen(watcher if alone else checked)
         if alone:
@@ -62,29 +60,31 @@ class MemoryLog:
         self._watcher = watcher
         storage.watch_memory(watcher)
 
-    def _extend_of_caller(self) -> Extend:
-        extend = self.rows.setdefault(get_native_id(), []).extend
-        return partial(extend) if self._unheard else extend
+    def _rows_of_caller(self) -> list[int]:
+        return self.rows.setdefault(get_native_id(), [])
 
 
-def _any_thread(extend: Extend, clock: Callable[[], int], address: Callable[[Any], int]) -> MemoryWatcher:
+def _any_thread(rows: list[int], clock: Callable[[], int], unheard: bool) -> MemoryWatcher:
     """Whoever calls, it goes into one list. Most arrays own their memory: those cost no further call."""
+    take = rows.extend
+    # Tensors go anywhere, and there builtins would be heard; allocations happen inside ops, where nobody listens.
+    extend, now, address = (partial(take), partial(clock), partial(id)) if unheard else (take, clock, id)
 
     def on_alloc(array: np.ndarray, when: int) -> None:
         if array.base is not None:
             array = owner_of(array)
-        extend((when or clock(), array.nbytes, address(array)))
+        take((when or clock(), array.nbytes, id(array)))
 
     def tensor_freed(tensor: Any) -> None:
         if tensor._storage is None:
             array = tensor._array
             if array.base is not None:
                 array = owner_of(array)
-            extend((clock(), -array.nbytes, address(array)))
+            extend((now(), -array.nbytes, address(array)))
 
     def storage_freed(storage: Any) -> None:
         if not storage.external:
-            extend((clock(), -storage.owner.nbytes, address(storage.owner)))
+            extend((now(), -storage.owner.nbytes, address(storage.owner)))
 
     return MemoryWatcher(on_alloc, tensor_freed, storage_freed)
 
@@ -108,12 +108,12 @@ def _only_on(thread: int, ident: Callable[[], int], watcher: MemoryWatcher) -> M
     return MemoryWatcher(on_alloc, tensor_freed, storage_freed)
 
 
-def _every_thread(extend_of_caller: Callable[[], Extend], clock: Callable[[], int]) -> MemoryWatcher:
+def _every_thread(rows_of_caller: Callable[[], list[int]], clock: Callable[[], int]) -> MemoryWatcher:
     class Own(threading.local):
         """`own.extend` is that of the calling thread's rows."""
 
         def __init__(self) -> None:
-            self.extend = extend_of_caller()
+            self.extend = rows_of_caller().extend
 
     own = Own()
 

@@ -17,6 +17,7 @@ from ._store import EventStore, InputInfo, ThreadInfo
 from .flops import flops_of
 
 Columns = dict[str, Any]  # arrays, or one number for all rows
+_CHUNK = 1 << 16
 
 
 def freeze(recorder: Recorder, *, release: bool = False, **meta: Any) -> EventStore:
@@ -128,10 +129,7 @@ def _thread_columns(options: Options, tap: Tap, tables: _Tables, end: int, relea
 
 
 def _op_columns(tap: Tap, tables: _Tables, release: bool) -> Columns:
-    rows = tap.rows if release else tap.rows[:]
-    table = np.fromiter(rows, np.int64, len(rows)).reshape(-1, tap.width)
-    if release:
-        tap.rows = rows = []
+    table = (_moved(tap.rows) if release else np.fromiter(tap.rows[:], np.int64)).reshape(-1, tap.width)
     ident = table[:, 0]
     is_span = ident >= SPAN_BASE
     spans = list(tap.spans)
@@ -151,6 +149,16 @@ def _op_columns(tap: Tap, tables: _Tables, release: bool) -> Columns:
     if tap.width > 4:
         columns["shapes"] = table[:, 4]
     return columns
+
+
+def _moved(values: list[int]) -> NDArray[np.int64]:
+    """The numbers of a list as an array. The list is emptied on the way, so that not all are in memory twice."""
+    table = np.empty(len(values), np.int64)
+    while values:
+        first = max(0, len(values) - _CHUNK)
+        table[first : len(values)] = np.fromiter(values[first:], np.int64)
+        del values[first:]
+    return table
 
 
 def _renumbered(values: NDArray[Any], numbers: list[int]) -> NDArray[np.int64]:

@@ -1,10 +1,12 @@
-"""FLOPs of a call, by the formula that its op declares."""
+"""FLOPs of a call, by the formula of its op."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from .._dispatch import observer, registry
+from . import _tree
+from ._flop_counts import FORMULAS, Formula
 from ._store import EventStore, InputInfo
 
 
@@ -14,11 +16,15 @@ def ops_without_formula(store: EventStore) -> list[str]:
     Most of them do no arithmetic: views, copies, comparisons. An op that leaves its work to other ops is not among
     them: those are counted.
     """
-    leaf = np.ones(len(store), np.bool_)
-    inner = store.parent[store.op >= 0]
+    called = np.unique(store.op[store.op >= 0])
+    counted = [op for op in called.tolist() if _formula(op) is not None]
+    leaf = store.op >= 0
+    inner = store.parent[leaf]
     leaf[inner[inner >= 0]] = False
-    called = np.unique(store.op[leaf & (store.op >= 0)])
-    return sorted({observer.op_names[op] for op in called.tolist() if _formula(op) is None})
+    # What an op with a formula has others do is in its count already.
+    within = _tree.nearest_ancestor(store.parent, np.isin(store.op, counted)) >= 0
+    rest = np.unique(store.op[leaf & ~within])
+    return sorted({observer.op_names[op] for op in rest.tolist() if op not in counted})
 
 
 def flops_of(op: int, inputs: InputInfo) -> int:
@@ -40,7 +46,14 @@ def flops_of(op: int, inputs: InputInfo) -> int:
         return 0  # inputs that the op itself refused
 
 
-def _formula(op: int) -> registry.Kernel | None:
+def _formula(op: int) -> Formula | None:
+    """What the op declares, or else what is known of its name; the form with "_" at the end counts like the other."""
     schema = observer.op_schemas[op]
     packet = registry.packets.get(schema.name) if schema is not None else None
-    return packet.overloads[schema.overload].flops if packet is not None else None
+    if packet is None:
+        return None
+    declared: Formula | None = packet.overloads[schema.overload].flops
+    if declared is not None:
+        return declared
+    name = schema.name
+    return FORMULAS.get(name) or FORMULAS.get(name[:-1] if name.endswith("_") and not name.endswith("__") else name)

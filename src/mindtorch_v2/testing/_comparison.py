@@ -13,8 +13,14 @@ from .._core import dtype as dt
 from .._core.tensor import Tensor
 
 # Relative and absolute tolerance; types that are not listed are compared exactly.
-_TOLERANCES = {dt.float16: (1e-3, 1e-5), dt.bfloat16: (1.6e-2, 1e-5), dt.float32: (1.3e-6, 1e-5), dt.float64: (1e-7, 1e-7),
-               dt.complex64: (1.3e-6, 1e-5), dt.complex128: (1e-7, 1e-7)}
+_TOLERANCES = {
+    dt.float16: (1e-3, 1e-5),
+    dt.bfloat16: (1.6e-2, 1e-5),
+    dt.float32: (1.3e-6, 1e-5),
+    dt.float64: (1e-7, 1e-7),
+    dt.complex64: (1.3e-6, 1e-5),
+    dt.complex128: (1e-7, 1e-7),
+}
 
 
 class _Options:
@@ -47,16 +53,28 @@ class _Mismatch(Exception):
         self.path: list[Any] = []
 
 
-def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, rtol: float | None = None,
-                 atol: float | None = None, equal_nan: bool = False, check_device: bool = True, check_dtype: bool = True,
-                 check_layout: bool = True, check_stride: bool = False,
-                 msg: str | Callable[[str], str] | None = None) -> None:
+def assert_close(
+    actual: Any,
+    expected: Any,
+    *,
+    allow_subclasses: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = False,
+    check_device: bool = True,
+    check_dtype: bool = True,
+    check_layout: bool = True,
+    check_stride: bool = False,
+    msg: str | Callable[[str], str] | None = None,
+) -> None:
     """AssertionError unless |actual - expected| <= atol + rtol * |expected| everywhere, and types and shapes agree.
 
     Takes tensors, arrays, numbers, and sequences and mappings of those. `msg` replaces the message, or makes it from
     the generated one.
     """
-    options = _Options(rtol, atol, equal_nan, check_device, check_dtype, check_layout, check_stride, allow_subclasses, msg)
+    options = _Options(
+        rtol, atol, equal_nan, check_device, check_dtype, check_layout, check_stride, allow_subclasses, msg
+    )
     try:
         _compare(actual, expected, options)
     except _Mismatch as difference:
@@ -67,7 +85,11 @@ def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, r
 
 
 def _compare(actual: Any, expected: Any, options: _Options) -> None:
-    if _is_container(actual) and _is_container(expected) and isinstance(actual, Mapping) == isinstance(expected, Mapping):
+    if (
+        _is_container(actual)
+        and _is_container(expected)
+        and isinstance(actual, Mapping) == isinstance(expected, Mapping)
+    ):
         _compare_containers(actual, expected, options)
     elif actual is None or expected is None:
         if actual is not expected:
@@ -129,8 +151,12 @@ def _compare_containers(actual: Any, expected: Any, options: _Options) -> None:
 def _compare_numbers(actual: Any, expected: Any, options: _Options) -> None:
     if options.check_dtype and type(actual) is not type(expected):
         raise _Mismatch(f"The (d)types do not match: {type(actual)} != {type(expected)}.")
-    rtol, atol = options.tolerances(*[dt.complex128 if isinstance(v, complex) else dt.float64 if isinstance(v, float) else
-                                      dt.int64 for v in (actual, expected)])
+    rtol, atol = options.tolerances(
+        *[
+            dt.complex128 if isinstance(v, complex) else dt.float64 if isinstance(v, float) else dt.int64
+            for v in (actual, expected)
+        ]
+    )
     difference = abs(actual - expected)
     both_nan = cmath.isnan(actual) and cmath.isnan(expected)
     if actual == expected or options.equal_nan and both_nan:
@@ -218,10 +244,20 @@ def _position(flat: int, shape: Any) -> tuple[int, ...]:
     return tuple(reversed(made))
 
 
-def assert_allclose(actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None, equal_nan: bool = True,
-                    msg: str = "") -> None:
+def assert_allclose(
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: str = "",
+) -> None:
     """The older name: no types are checked, and NaNs are equal."""
-    warnings.warn("`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please "
-                  "use `torch.testing.assert_close()` instead.", FutureWarning, stacklevel=2)
+    warnings.warn(
+        "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please "
+        "use `torch.testing.assert_close()` instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
     assert_close(torch.as_tensor(actual), torch.as_tensor(expected), rtol=rtol, atol=atol,  # type: ignore[attr-defined]
                  equal_nan=equal_nan, check_dtype=False, check_device=True, check_stride=False, msg=msg or None)

@@ -15,7 +15,8 @@ def make_tensor(*shape: Any, dtype: dt.dtype, device: Any, low: float | None = N
                 memory_format: Any = None) -> Tensor:
     """A tensor with values drawn uniformly from [low, high).
 
-    Without bounds they are -9 and 9 for floats, -9 and 10 for signed integers, 0 and 10 for unsigned ones, 0 and 2 for bools.
+    Without bounds they are -9 and 9 for floats, -9 and 10 for signed integers, 0 and 10 for unsigned ones, 0 and 2 for
+    bools.
     """
     size = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], list | tuple) else tuple(shape)
     if noncontiguous and memory_format is not None:
@@ -53,7 +54,9 @@ def _uniform(size: tuple[int, ...], low: float, high: float, dtype: dt.dtype) ->
     return (torch.rand(size, dtype=wide) * (high - low) + low).to(dtype)  # type: ignore[attr-defined]
 
 
-def _bounds(low: float | None, high: float | None, lowest: float, highest: float, dtype: dt.dtype) -> tuple[float, float]:
+def _bounds(
+    low: float | None, high: float | None, lowest: float, highest: float, dtype: dt.dtype
+) -> tuple[float, float]:
     start, end = lowest if low is None else low, highest if high is None else high
     for name, value in (("low", start), ("high", end)):
         if isinstance(value, float) and math.isnan(value):

@@ -20,5 +20,8 @@ def warn_if_has_hooks(tensor: Any) -> None:
     """Warn of hooks that saving a tensor would lose."""
     for hook in (getattr(tensor, "_backward_hooks", None) or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
-            warnings.warn(f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "
-                          "function with @torch.utils.hooks.unserializable_hook to suppress this warning", stacklevel=2)
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "
+                "function with @torch.utils.hooks.unserializable_hook to suppress this warning",
+                stacklevel=2,
+            )

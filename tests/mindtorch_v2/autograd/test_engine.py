@@ -8,6 +8,8 @@ import mindtorch_v2 as torch
 from mindtorch_v2._autograd.accumulate import AccumulateGrad
 from mindtorch_v2._autograd.engine import queue_callback
 from mindtorch_v2._autograd.node import Node
+from mindtorch_v2._autograd.saved import fresh_storage
+from mindtorch_v2._core.storage import Storage
 from mindtorch_v2._core.threads import threads
 from mindtorch_v2._dispatch import observer
 
@@ -230,3 +232,12 @@ def test_a_leaf_keeps_its_accumulator():
     x = torch.ones(2, requires_grad=True)
     node = (x * 2).grad_fn.next_functions[0][0]
     assert isinstance(node, AccumulateGrad) and (x + 1).grad_fn.next_functions[0][0] is node
+
+
+def test_the_short_way_to_a_storage_leaves_nothing_out():
+    tensor = torch.ones(2)
+    made, expected = fresh_storage(tensor), Storage(tensor._array)
+    assert tensor._storage is made
+    for name in Storage.__slots__:
+        if name != "__weakref__":
+            assert getattr(made, name) is getattr(expected, name)

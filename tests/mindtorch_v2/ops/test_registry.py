@@ -1,7 +1,7 @@
 """What holds for every op: checked for each one that is declared, on its own samples.
 
 An op added to a family brings its tests along. Where an op cannot pass one of them, it stands in a table
-below with the reason; an entry that is no longer needed fails too.
+below with the reason.
 """
 
 from __future__ import annotations

@@ -144,3 +144,18 @@ def test_no_links_without_backward():
     none = np.empty(0, np.int64)
     forward, backward = _tree.forward_backward(none, none, none, none, 0, 1)
     assert len(forward) == len(backward) == 0
+
+
+@pytest.mark.parametrize(
+    "events, ends",
+    [
+        ("", []),
+        ("()", [1, -1]),
+        ("(()())", [5, 2, -1, 4, -1, -1]),
+        ("((", [-1, -1]),
+        (")()", [-1, 2, -1]),
+        ("))(()", [-1, -1, -1, 4, -1]),
+    ],
+)
+def test_matching_ends(events, ends):
+    assert _tree.matching_ends(np.array([event == "(" for event in events], np.bool_)).tolist() == ends

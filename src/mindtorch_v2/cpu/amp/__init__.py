@@ -16,8 +16,11 @@ class autocast(_autocast):
     """`torch.amp.autocast("cpu", ...)`."""
 
     def __init__(self, enabled: bool = True, dtype: dt.dtype = dt.bfloat16, cache_enabled: bool = True) -> None:
-        warnings.warn("`torch.cpu.amp.autocast(args...)` is deprecated. Please use `torch.amp.autocast('cpu', args...)` "
-                      "instead.", FutureWarning, stacklevel=2)
+        warnings.warn(
+            "`torch.cpu.amp.autocast(args...)` is deprecated. Please use `torch.amp.autocast('cpu', args...)` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
         super().__init__("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
 
@@ -25,6 +28,10 @@ class GradScaler(_GradScaler):
     """`torch.amp.GradScaler("cpu", ...)`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        warnings.warn("`torch.cpu.amp.GradScaler(args...)` is deprecated. Please use `torch.amp.GradScaler('cpu', args...)` "
-                      "instead.", FutureWarning, stacklevel=2)
+        warnings.warn(
+            "`torch.cpu.amp.GradScaler(args...)` is deprecated. Please use `torch.amp.GradScaler('cpu', args...)` "
+            "instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
         super().__init__("cpu", *args, **kwargs)

@@ -16,7 +16,7 @@ Bytes = NDArray[np.uint8]
 Piece = bytes | Bytes
 
 # The four digits of every number below 10,000, as one 32-bit word each.
-_FOUR = np.frombuffer("".join(f"{i:04d}" for i in range(10_000)).encode(), np.uint8).reshape(-1, 4).copy()
+_FOUR = (np.arange(10_000)[:, None] // (1000, 100, 10, 1) % 10 + ord("0")).astype(np.uint8)
 _WORDS = _FOUR.view(np.uint32).reshape(-1)
 _POWERS = 10 ** np.arange(1, 19, dtype=np.int64)
 _BLANK = ord(" ")

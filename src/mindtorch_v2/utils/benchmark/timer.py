@@ -62,16 +62,29 @@ class Measurement:
             lines.append(f"  {shown(self.median)}")
         runs = f"{self.number_per_run} run{'s' if self.number_per_run != 1 else ''}"
         threads = f"{self.num_threads} thread{'s' if self.num_threads != 1 else ''}"
-        lines.append(f"  {len(self.times)} measurement{'s' if len(self.times) != 1 else ''}, {runs} per measurement, {threads}")
+        lines.append(
+            f"  {len(self.times)} measurement{'s' if len(self.times) != 1 else ''}, {runs} per measurement, {threads}"
+        )
         return "\n".join(lines)
 
 
 class Timer:
     """As timeit.Timer, with a warm-up, a number of threads, and runs that are long enough to be measured."""
 
-    def __init__(self, stmt: str = "pass", setup: str = "pass", global_setup: str = "", timer: Callable[[], float] = timer,
-                 globals: dict[str, Any] | None = None, label: str | None = None, sub_label: str | None = None,
-                 description: str | None = None, env: str | None = None, num_threads: int = 1, language: Any = "python") -> None:
+    def __init__(
+        self,
+        stmt: str = "pass",
+        setup: str = "pass",
+        global_setup: str = "",
+        timer: Callable[[], float] = timer,
+        globals: dict[str, Any] | None = None,
+        label: str | None = None,
+        sub_label: str | None = None,
+        description: str | None = None,
+        env: str | None = None,
+        num_threads: int = 1,
+        language: Any = "python",
+    ) -> None:
         if str(language).lower() not in ("python", "py", "language.python") or global_setup:
             raise NotImplementedError("torch.utils.benchmark.Timer: only Python statements are timed")
         self._stmt, self._label, self._sub_label, self._description = stmt, label, sub_label, description
@@ -87,7 +100,9 @@ class Timer:
             set_num_threads(before)
 
     def _measurement(self, number: int, times: list[float]) -> Measurement:
-        return Measurement(number, times, self._stmt, self._label, self._sub_label, self._description, self._num_threads)
+        return Measurement(
+            number, times, self._stmt, self._label, self._sub_label, self._description, self._num_threads
+        )
 
     def timeit(self, number: int = 1_000_000) -> Measurement:
         """One measurement of `number` runs."""
@@ -107,7 +122,9 @@ class Timer:
                 return number
             number *= 10 if taken < shortest / 10 else 2
 
-    def blocked_autorange(self, callback: Callable[[int, float], Any] | None = None, min_run_time: float = 0.2) -> Measurement:
+    def blocked_autorange(
+        self, callback: Callable[[int, float], Any] | None = None, min_run_time: float = 0.2
+    ) -> Measurement:
         """As many measurements of equal length as fit into `min_run_time` seconds."""
         number = self._block(min_run_time / 1000)
         times: list[float] = []

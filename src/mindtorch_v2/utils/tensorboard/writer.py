@@ -24,9 +24,9 @@ class FileWriter:
         global _written
         self._log_dir = str(log_dir)
         os.makedirs(self._log_dir, exist_ok=True)
-        name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{_written}{filename_suffix}"
+        name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{_written}"
         _written += 1
-        self._path = os.path.join(self._log_dir, name)
+        self._path = os.path.join(self._log_dir, name + filename_suffix)
         self._file = open(self._path, "wb")  # noqa: SIM115  it stays open until close()
         self._flush_secs = flush_secs
         self._flushed = time.monotonic()
@@ -113,7 +113,9 @@ class SummaryWriter:
         """The distribution of values."""
         self._writer().add_summary(summary.histogram(tag, values, bins, max_bins), global_step, walltime)
 
-    def add_text(self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None) -> None:
+    def add_text(
+        self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None
+    ) -> None:
         """Text, shown as Markdown."""
         self._writer().add_summary(summary.text(tag, text_string), global_step, walltime)
 

@@ -1,0 +1,108 @@
+"""torch.library, torch.ops, torch.compile and torch.jit: ops and functions from outside."""
+
+from __future__ import annotations
+
+import pytest
+
+import mindtorch_v2 as torch
+
+
+def test_custom_op_with_a_derivative():
+    @torch.library.custom_op("test_library::scaled", mutates_args=())
+    def scaled(x: torch.Tensor, factor: float = 2.0) -> torch.Tensor:
+        """x * factor"""
+        return x * factor
+
+    def setup(ctx, inputs, output):
+        ctx.factor = inputs[1]
+
+    scaled.register_autograd(lambda ctx, g: (g * ctx.factor, None), setup_context=setup)
+    x = torch.ones(2, requires_grad=True)
+    y = torch.ops.test_library.scaled(x, 3.0)
+    y.sum().backward()
+    assert (y.tolist(), x.grad.tolist()) == ([3.0, 3.0], [3.0, 3.0])
+    assert scaled(torch.ones(1)).tolist() == [2.0]
+    assert scaled.__doc__ == "x * factor"
+
+
+def test_fake_kernels_serve_meta_tensors():
+    @torch.library.custom_op("test_library::doubled_rows", mutates_args=())
+    def doubled_rows(x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, x])
+
+    @doubled_rows.register_fake
+    def _(x):
+        return x.new_empty((x.shape[0] * 2, *x.shape[1:]))
+
+    assert doubled_rows(torch.ones(2, 3, device="meta")).shape == (4, 3)
+
+
+def test_define_and_impl():
+    torch.library.define("test_library::plus", "(Tensor a, Tensor b) -> Tensor")
+    with pytest.raises(NotImplementedError, match="test_library::plus"):
+        torch.ops.test_library.plus(torch.ones(1), torch.ones(1))
+    torch.library.impl("test_library::plus", "cpu")(lambda a, b: a + b)
+    assert torch.ops.test_library.plus(torch.ones(1), torch.ones(1)).item() == 2.0
+    library = torch.library.Library("test_library", "FRAGMENT")
+    library.define("minus(Tensor a, Tensor b) -> Tensor")
+    library.impl("minus", lambda a, b: a - b, "CompositeImplicitAutograd")
+    assert torch.ops.test_library.minus(torch.ones(1), torch.ones(1)).item() == 0.0
+
+
+def test_infer_schema():
+    def f(
+        x: torch.Tensor, n: int, scale: float = 1.0, *, names: list[int] | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        raise NotImplementedError
+
+    assert torch.library.infer_schema(f, mutates_args=()) == \
+        "(Tensor x, int n, float scale=1.0, *, int[]? names=None) -> (Tensor, Tensor)"
+    with pytest.raises(ValueError, match="must have a type annotation"):
+        torch.library.infer_schema(lambda x: x, mutates_args=())
+
+
+def test_bad_names():
+    with pytest.raises(ValueError, match="namespace::name"):
+        torch.library.custom_op("nospace", lambda x: x, mutates_args=())
+    with pytest.raises(RuntimeError, match="was not defined"):
+        torch.library.register_fake("test_library::nothing", lambda: None)
+    with pytest.raises(ValueError, match="Unsupported kind"):
+        torch.library.Library("x", "USE")
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = torch.ops.test_library.nothing
+
+
+def test_ops_namespace():
+    a = torch.tensor([1.0, 2.0])
+    assert torch.ops.aten.add.Tensor(a, a).tolist() == [2.0, 4.0]
+    assert torch.ops.aten.mul(a, 3).tolist() == [3.0, 6.0]
+    assert str(torch.ops.aten.add.Tensor) == "aten.add.Tensor"
+    assert "Tensor" in torch.ops.aten.add.overloads()
+
+
+def test_compile_runs_eagerly():
+    @torch.compile
+    def f(x, k=2):
+        return x * k if k > 1 else x
+
+    assert f(torch.ones(2)).tolist() == [2.0, 2.0]
+    module = torch.nn.Linear(2, 1)
+    compiled = torch.compile(module, backend="eager")
+    assert compiled.weight is module.weight
+    assert torch.equal(compiled(torch.ones(1, 2)), module(torch.ones(1, 2)))
+    with pytest.raises(RuntimeError, match="mode or options"):
+        torch.compile(f, mode="default", options={})
+
+
+def test_jit_runs_eagerly():
+    module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout())
+    scripted = torch.jit.script(module)
+    assert isinstance(scripted, torch.jit.ScriptModule)
+    scripted.eval()
+    assert not module.training
+    x = torch.ones(1, 2)
+    assert torch.equal(scripted(x), module(x))
+    assert list(scripted.state_dict()) == list(module.state_dict())
+    assert torch.jit.trace(lambda a: a * 2, x)(x).tolist() == [[2.0, 2.0]]
+    with pytest.raises(RuntimeError, match="example_inputs"):
+        torch.jit.trace(module)

@@ -1,0 +1,88 @@
+"""Sparse tensors."""
+
+from __future__ import annotations
+
+import pytest
+
+import mindtorch_v2 as torch
+
+INDICES = torch.tensor([[0, 1, 1], [2, 0, 0]])
+DENSE = [[0.0, 0.0, 3.0], [9.0, 0.0, 0.0]]
+
+
+def make(values=(3.0, 4.0, 5.0), **options):
+    return torch.sparse_coo_tensor(INDICES, torch.tensor(values), (2, 3), **options)
+
+
+def test_parts():
+    s = make()
+    assert (s.is_sparse, s.layout, s.shape, s.dtype) == (True, torch.sparse_coo, (2, 3), torch.float32)
+    assert (s._nnz(), s.sparse_dim(), s.dense_dim(), s.is_coalesced()) == (3, 2, 0, False)
+    assert s.to_dense().tolist() == DENSE
+    c = s.coalesce()
+    assert (c.indices().tolist(), c.values().tolist(), c._nnz()) == ([[0, 1], [2, 0]], [3.0, 9.0], 2)
+    with pytest.raises(RuntimeError, match="uncoalesced"):
+        s.indices()
+    with pytest.raises(RuntimeError, match="expected sparse"):
+        torch.ones(2).coalesce()
+
+
+def test_there_and_back():
+    dense = torch.tensor(DENSE)
+    s = dense.to_sparse()
+    assert s._nnz() == 2
+    assert torch.equal(s.to_dense(), dense)
+    assert torch.sparse_coo_tensor(INDICES, torch.ones(3)).shape == (2, 3)
+    assert torch.sparse_coo_tensor((2, 2)).to_dense().tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+@pytest.mark.parametrize(("arguments", "match"), [
+    ((torch.tensor([0, 1]), torch.ones(2)), "must be sparse_dim x nnz"),
+    ((INDICES, torch.ones(2)), "must have same nnz"),
+    ((INDICES, torch.ones(3), (2, 2)), "size is inconsistent with indices"),
+    ((-INDICES, torch.ones(3), (2, 3)), "found negative index"),
+    ((INDICES, torch.ones(3), (2,)), "number of dimensions must be"),
+])
+def test_bad_parts(arguments, match):
+    with pytest.raises(RuntimeError, match=match):
+        torch.sparse_coo_tensor(*arguments)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda s: s * 2,
+        lambda s: s / 2,
+        lambda s: -s,
+        lambda s: s + s,
+        lambda s: s - s * 3,
+        lambda s: s.t(),
+        lambda s: s.clone(),
+        lambda s: s.transpose(0, 1),
+        lambda s: s.sum(),
+        lambda s: s @ torch.ones(3, 2),
+        lambda s: torch.mm(s, torch.ones(3, 1)),
+        lambda s: torch.ones(4, 2) @ s,
+        lambda s: s.to(torch.float64),
+        lambda s: s * torch.arange(6.0).view(2, 3),
+        lambda s: torch.addmm(torch.ones(2, 2), s, torch.ones(3, 2)),
+    ],
+)
+def test_ops_agree_with_the_dense_ones(call):
+    s = make()
+    made = call(s)
+    torch.testing.assert_close(made.to_dense(), call(s.to_dense()))
+
+
+def test_products_have_gradients():
+    values = torch.tensor([3.0, 4.0, 5.0], requires_grad=True)
+    other = torch.arange(3.0).view(3, 1).requires_grad_()
+    torch.sparse.mm(torch.sparse_coo_tensor(INDICES, values, (2, 3)), other).sum().backward()
+    assert values.grad.tolist() == [2.0, 0.0, 0.0]
+    assert other.grad.tolist() == [[9.0], [0.0], [3.0]]
+
+
+def test_what_is_not_there_says_so():
+    with pytest.raises(NotImplementedError, match="aten::exp.*SparseCPU"):
+        torch.exp(make())
+    assert "layout=torch.sparse_coo" in repr(make())
