@@ -35,6 +35,17 @@ def as_tensor(number: Any, like: Tensor) -> Tensor:
     return aten.scalar_tensor(number, dtype=dt.result_type((like.dtype, dt.DIM_TENSOR), (dt.number_dtype(number), dt.NUMBER)))
 
 
+def _equals(op: Callable[..., Any]) -> Callable[..., Any]:
+    """== and != with anything that is neither tensor nor number compare identity, as Python does for strangers."""
+    def compare(self: Tensor, other: Any) -> Any:
+        try:
+            return op(self, other)
+        except TypeError:
+            return NotImplemented
+
+    return compare
+
+
 OPERATORS: dict[str, Any] = {
     "__add__": aten.add, "__radd__": aten.add, "__iadd__": aten.add_,
     "__sub__": aten.sub, "__rsub__": aten.rsub, "__isub__": aten.sub_,
@@ -44,7 +55,7 @@ OPERATORS: dict[str, Any] = {
     "__pow__": aten.pow, "__rpow__": lambda self, other: aten.pow(other, self), "__ipow__": aten.pow_,
     "__neg__": aten.neg, "__abs__": aten.abs, "__invert__": aten.bitwise_not,
     "__matmul__": aten.matmul, "__rmatmul__": lambda self, other: aten.matmul(other, self),
-    "__eq__": aten.eq, "__ne__": aten.ne, "__lt__": aten.lt, "__le__": aten.le, "__gt__": aten.gt, "__ge__": aten.ge,
+    "__eq__": _equals(aten.eq), "__ne__": _equals(aten.ne), "__lt__": aten.lt, "__le__": aten.le, "__gt__": aten.gt, "__ge__": aten.ge,
     "__and__": aten.__and__, "__rand__": aten.__and__, "__or__": aten.__or__, "__ror__": aten.__or__,
     "__xor__": aten.__xor__, "__rxor__": aten.__xor__,
     "__iand__": aten.bitwise_and_, "__ior__": aten.bitwise_or_, "__ixor__": aten.bitwise_xor_,

@@ -126,9 +126,14 @@ def entry_source(op: OpSpec) -> str:
     text.end()
     text.add("else: _modes = _extend = _detail = None; _start = 0")
     text.begin("try:")
-    text.add(f"if _modes: return run_modes({ident}, {packed})")
     if has_out:
         text.add(f"if out is not None: return run_out({ident}, {packed}, out)")
+    if factory:
+        text.begin("if _modes:")
+        text.add(f"_result = run_modes({ident}, {packed})", "if requires_grad: require_grad(_result)", "return _result")
+        text.end()
+    else:
+        text.add(f"if _modes: return run_modes({ident}, {packed})")
     if op.composite:
         _composite_body(text, op, ident, packed, tensors, args)
     else:
@@ -228,25 +233,25 @@ def _operands(text: _Text, op: OpSpec, tensors: list[Argument], packed: str) -> 
     if len(promoted) == 1:
         text.add(f"_keys = {_keys(tensors)}", f"_x0 = {first.python_name}._array")
         if op.promote == "float":
-            text.add(f"if _x0.dtype is not f32: {remake}")
+            text.add(f"if _x0.dtype is not f32 and _keys < 2: {remake}")
     elif len(promoted) == 2:
         other = promoted[1].python_name
         text.add(f"_x0 = {first.python_name}._array", f"_kind = {other}.__class__")
         text.begin("if _kind is float or _kind is int:")
-        text.add(f"_keys = {_keys([first, *plain])}", f"_x1 = {other}", f"if _x0.dtype is not f32: {remake}")
+        text.add(f"_keys = {_keys([first, *plain])}", f"_x1 = {other}", f"if _x0.dtype is not f32 and _keys < 2: {remake}")
         text.end()
         text.begin("else:")
         text.add(f"_keys = {_keys([first, promoted[1], *plain])}", f"_x1 = {other}._array")
-        mixed = "_x0.dtype is not f32 or _x1.dtype is not f32" if op.promote == "float" else "_x0.dtype is not _x1.dtype"
-        text.add(f"if {mixed}: {remake}")
+        mixed = "(_x0.dtype is not f32 or _x1.dtype is not f32)" if op.promote == "float" else "_x0.dtype is not _x1.dtype"
+        text.add(f"if {mixed} and _keys < 2: {remake}")
         text.end()
     else:
         text.add(f"_keys = {_keys(tensors)}")
         for a in promoted:
             text.add(f"{names[a.name]} = {a.python_name}._array")
         same = " or ".join(f"_x0.dtype is not {name}.dtype" for name in list(names.values())[1:])
-        text.add(f"if {same}: {remake}" if op.promote != "float" else
-                 f"if _x0.dtype is not f32 or {same}: {remake}")
+        text.add(f"if ({same}) and _keys < 2: {remake}" if op.promote != "float" else
+                 f"if (_x0.dtype is not f32 or {same}) and _keys < 2: {remake}")
     return [names.get(a.name) or _plain_value(a) for a in op.schema.arguments]
 
 

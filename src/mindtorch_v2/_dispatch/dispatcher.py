@@ -79,7 +79,8 @@ def execute(op: OpSpec, args: tuple[Any, ...], out: np.ndarray | None = None) ->
 def prepare(op: OpSpec, args: tuple[Any, ...]) -> list[Any]:
     """Arguments as the kernel takes them: arrays for tensors, promoted where the op says so."""
     arguments = op.schema.arguments
-    promoted = [(i, args[i]) for i, a in enumerate(arguments) if a.name in op.promoted and args[i] is not None]
+    promoted = [(i, args[i]) for i, a in enumerate(arguments) if a.name in op.promoted
+                and (args[i] is not None or not a.optional)]
     for i, value in promoted:
         if not isinstance(value, Tensor) and not (is_number(value) and (i or arguments[i].type_text == "Scalar")):
             check_tensor_arguments(op, args)

@@ -146,6 +146,11 @@ def packet_function(packet: Packet) -> Any:
                 entry = find((first.__class__, name, value.__class__))
                 if entry is not None:
                     return entry(first, **kwargs)
+        elif len(args) == 1 and not kwargs:
+            third, = args
+            entry = find((first.__class__, second.__class__, third.__class__))
+            if entry is not None:
+                return entry(first, second, third)
         return choose(tuple([a for a in (first, second) if a is not REQUIRED]) + args, kwargs)
 
     def choose(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -24,7 +24,11 @@ def rank(operand: Any) -> tuple[dt.dtype, int]:
 
 def computation_dtype(mode: str, operands: tuple[Any, ...]) -> dt.dtype:
     """The dtype that an op of this promotion computes in."""
-    result = dt.result_type(*map(rank, operands))
+    ranked = [rank(operand) for operand in operands]
+    if mode == "number" and any(kind is dt.bool_ for kind, _ in ranked):
+        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a "
+                           "mask, use the `~` or `logical_not()` operator instead.")
+    result = dt.result_type(*ranked)
     if mode == "float" and not (result.is_floating_point or result.is_complex):
         return dt.get_default_dtype()
     return result

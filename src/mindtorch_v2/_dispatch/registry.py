@@ -16,7 +16,8 @@ Kernel = Callable[..., Any]
 #   same     torch's promotion                            add, mul, maximum
 #   float    the same, and integers become floats         div, exp, sigmoid
 #   compare  operands promoted, the result is bool        eq, lt
-PROMOTIONS = (None, "same", "float", "compare")
+#   number   the same as `same`, and bools are refused    sub, rsub
+PROMOTIONS = (None, "same", "float", "compare", "number")
 
 
 class OpSpec:

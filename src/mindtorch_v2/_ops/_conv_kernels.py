@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ._windows import Ints, offsets, output_size
+from ._windows import Ints, offsets, output_size, pad_spatial
 
 # Elements of a block of columns: half a megabyte of float32.
 _BLOCK = 1 << 17
@@ -65,7 +65,8 @@ class _Columns:
                                        (outer[0], *reach, outer[1], item))
         else:
             moves = [s * t for s, t in zip(steps, stride, strict=True)]
-            self._windows = as_strided(flat, (self.channels, *kernel, self.step, *out), (outer[0], *reach, outer[1], *moves))
+            self._windows = as_strided(flat, (self.channels, *kernel, self.step, *out),
+                                       (outer[0], *reach, outer[1], *moves))
         self._columns = np.empty(self._windows.shape, input.dtype)
 
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
@@ -256,18 +257,10 @@ def _scattered(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, 
 # ---------------------------------------------------------------- one kernel per channel
 
 
-def _padded(input: np.ndarray, padding: Ints) -> np.ndarray:
-    if not any(padding):
-        return input
-    made = np.zeros((*input.shape[:2], *[n + 2 * p for n, p in zip(input.shape[2:], padding, strict=True)]), input.dtype)
-    made[(..., *[slice(p, p + n) for n, p in zip(input.shape[2:], padding, strict=True)])] = input
-    return made
-
-
 def _depthwise(input, weight, shift, stride, padding, dilation, made):
     """Products summed over kernel positions; a matrix product would have a single row per channel."""
     kernel = weight.shape[2:]
-    padded = _padded(input, padding)
+    padded = pad_spatial(input, padding)
     part = np.empty_like(made)
     for number, (position, index) in enumerate(offsets(kernel, made.shape[2:], stride, dilation)):
         factor = weight[(slice(None), 0, *position)].reshape(-1, *(1,) * len(kernel))
@@ -279,7 +272,7 @@ def _depthwise(input, weight, shift, stride, padding, dilation, made):
 
 def _depthwise_weight_grad(grad, input, weight_shape, stride, padding, dilation):
     kernel = weight_shape[2:]
-    padded = _padded(input, padding)
+    padded = pad_spatial(input, padding)
     made = np.empty(weight_shape, input.dtype)
     part = np.empty_like(grad)
     axes = (0, *range(2, grad.ndim))

@@ -1,4 +1,5 @@
-"""erf and the normal distribution for float32 arrays: a ratio of two polynomials, good to a few units in the last place.
+"""erf and the normal distribution for float32 arrays: a ratio of two polynomials, good to a few units in the last
+place.
 
 NumPy has no erf. The coefficients are a minimax fit of erf(x) / x in x² on |x| < 3.92, beyond which
 erf(x) is 1 in float32.

@@ -37,6 +37,7 @@ def backward_of_backward(forward: Callable[..., Any], inputs: Sequence[Any], gra
                  if f is not None and g is not None and f._keys & AUTOGRAD]
         if not pairs:
             return [None] * len(leaves), None
-        results = grad([f for f, _ in pairs], [*wanted, seed], [g for _, g in pairs], create_graph=more, allow_unused=True)
+        results = grad([f for f, _ in pairs], [*wanted, seed], [g for _, g in pairs], create_graph=more,
+                       allow_unused=True)
     following = iter(results[:-1])
     return [None if t is None else next(following) for t in leaves], results[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +19,8 @@ def pad_spatial(array: np.ndarray, padding: Ints, value: float = 0, extra: Ints 
     if not any(padding) and not any(extra):
         return array
     lead = array.ndim - len(padding)
-    shape = array.shape[:lead] + tuple(n + 2 * p + e for n, p, e in zip(array.shape[lead:], padding, extra, strict=True))
+    grown = tuple(n + 2 * p + e for n, p, e in zip(array.shape[lead:], padding, extra, strict=True))
+    shape = array.shape[:lead] + grown
     padded = np.zeros(shape, array.dtype) if value == 0 else np.full(shape, value, array.dtype)
     inside: Any = (..., *[slice(p, p + n) for n, p in zip(array.shape[lead:], padding, strict=True)])
     padded[inside] = array
@@ -52,7 +54,7 @@ def columns(padded: np.ndarray, kernel: Ints, out: Ints, stride: Ints, dilation:
     batch, channels = padded.shape[:2]
     if all(k == 1 for k in kernel) and all(s == 1 for s in stride):
         return padded.reshape(batch, channels, -1)
-    return windows(padded, kernel, out, stride, dilation).reshape(batch, channels * int(np.prod(kernel)), int(np.prod(out)))
+    return windows(padded, kernel, out, stride, dilation).reshape(batch, channels * math.prod(kernel), math.prod(out))
 
 
 def scatter_columns(made: np.ndarray, shape: Ints, kernel: Ints, out: Ints, stride: Ints, padding: Ints,

@@ -101,7 +101,8 @@ _declare_mean(2)
 _declare_mean(3)
 
 
-@composite("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", samples=lambda make: [(make(2, 3, 5), (2,))])
+@composite("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
+           samples=lambda make: [(make(2, 3, 5), (2,))])
 def adaptive_avg_pool1d(self, output_size):
     _wanted("adaptive_avg_pool1d", self._array.shape, output_size, 1)
     return aten.squeeze(aten.adaptive_avg_pool2d(aten.unsqueeze(self, -2), (1, *output_size)), -2)

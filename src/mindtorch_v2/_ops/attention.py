@@ -198,7 +198,7 @@ def _fits_kernel(q, k, v, attn_mask, dropout_p, enable_gqa):
     """Whether the fused kernel does it."""
     if not (q.ndim == k.ndim == v.ndim == 4 and dropout_p == 0 and q.size and k.size):
         return False
-    if not (q.shape[0] == k.shape[0] == v.shape[0] and q.shape[3] == k.shape[3] == v.shape[3] and k.shape[1:3] == v.shape[1:3]):
+    if not (q.shape[0] == k.shape[0] and q.shape[3] == k.shape[3] and k.shape == v.shape):
         return False
     if q.shape[1] != k.shape[1] and not (enable_gqa and q.shape[1] % k.shape[1] == 0):
         return False

@@ -139,7 +139,8 @@ def batch_norm_impl_index(input, weight, bias, running_mean, running_var, traini
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     if input._array.ndim < 2:
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
-    for name, value in (("weight", weight), ("bias", bias), ("running_mean", running_mean), ("running_var", running_var)):
+    for name, value in (("weight", weight), ("bias", bias), ("running_mean", running_mean),
+                        ("running_var", running_var)):
         if value is not None and value._array.size != _channels(input):
             raise RuntimeError(f"{name} should contain {_channels(input)} elements not {value._array.size}")
     if not training and (running_mean is None or running_var is None):

@@ -137,8 +137,8 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
 
 @convolution.vjp
 def _(g, input, weight, stride, padding, dilation, transposed, output_padding, groups, bias_shape, needs):
-    return aten.convolution_backward(g, input, weight, bias_shape, stride, padding, dilation, transposed, output_padding,
-                                     groups, list(needs))
+    return aten.convolution_backward(g, input, weight, bias_shape, stride, padding, dilation, transposed,
+                                     output_padding, groups, list(needs))
 
 
 @op("convolution_backward(Tensor grad_output, Tensor input, Tensor weight, int[]? bias_sizes, int[] stride, "
@@ -250,4 +250,5 @@ def convolution_mode(input, weight, bias, stride, padding, dilation, groups):
     if any(t % 2 for t in total):
         pads = [n for t in reversed(total) for n in (0, t % 2)]
         input = aten.constant_pad_nd(input, pads, 0)
-    return aten.convolution(input, weight, bias, stride, tuple(t // 2 for t in total), dilation, False, (0,) * dims, groups)
+    return aten.convolution(input, weight, bias, stride, tuple(t // 2 for t in total), dilation, False, (0,) * dims,
+                            groups)

@@ -206,5 +206,5 @@ def ctc_loss_of_tensors(log_probs, targets, input_lengths, target_lengths, blank
     for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
         if lengths._array.dtype.kind not in "iu":
             raise RuntimeError(f"{name} must be integral")
-    return _ctc(log_probs, targets, _lengths(input_lengths._array.reshape(-1)), _lengths(target_lengths._array.reshape(-1)),
-                blank, reduction, zero_infinity)
+    inputs, labels = (_lengths(lengths._array.reshape(-1)) for lengths in (input_lengths, target_lengths))
+    return _ctc(log_probs, targets, inputs, labels, blank, reduction, zero_infinity)

@@ -45,7 +45,8 @@ def _alpha_noise(input, p, features):
 
 
 def _declare(name, features, alpha):
-    @composite(f"{name}(Tensor input, float p, bool train) -> Tensor", samples=lambda make: [(make(2, 3, 4), 0.5, False)])
+    @composite(f"{name}(Tensor input, float p, bool train) -> Tensor",
+               samples=lambda make: [(make(2, 3, 4), 0.5, False)])
     def fresh(input, p, train):
         _check(p)
         if p == 0 or not train or input._array.size == 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._core import dtype as dt
+from .._core.sparse import make_sparse
 from .._dispatch.registry import aten, composite, op
 
 
@@ -33,7 +34,9 @@ def embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse):
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     _check_indices(indices)
-    if indices.size and (indices.min() < 0 or indices.max() >= weight.shape[0]):
+    # Seen as unsigned, a negative index is a huge one, so that one maximum checks both bounds.
+    unsigned = np.uint64 if indices.dtype.itemsize == 8 else np.uint32
+    if indices.size and np.maximum.reduce(indices.view(unsigned), None) >= weight.shape[0]:
         raise IndexError("index out of range in self")
     return weight.take(indices, 0)
 
@@ -46,8 +49,22 @@ embedding.vjp(weight=lambda g, indices, weight_shape, padding_idx, scale_grad_by
            "bool sparse) -> Tensor", samples=lambda make: [])
 def embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq, sparse):
     if sparse:
-        raise NotImplementedError("embedding with sparse=True: sparse gradients are not supported")
+        return aten.embedding_sparse_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
     return aten.embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
+
+
+@composite("embedding_sparse_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx, "
+           "bool scale_grad_by_freq) -> Tensor", samples=lambda make: [])
+def embedding_sparse_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq):
+    """A sparse table with a row for every index; rows of equal indices are not added up yet."""
+    if scale_grad_by_freq:
+        raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+    width = grad._array.shape[-1]
+    if padding_idx != -1:
+        kept = aten.ne(indices, padding_idx)
+        indices, grad = aten.index(indices, [kept]), aten.index(grad, [kept])
+    rows = aten.reshape(indices, (1, -1))
+    return make_sparse(rows, aten.reshape(grad, (-1, width)), (num_weights, width), rows._array.shape[1] < 2)
 
 
 @op("embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, "

@@ -86,14 +86,15 @@ _ARGUMENTS = ("Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by
               "sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1")
 
 
-def _shape(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx):
+def _shape(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, *_):
     count = offsets._array.shape[0] - include_last_offset
     width = weight._array.shape[1]
     return [((count, width), weight._array.dtype), (indices._array.shape, _INT64), ((count,), _INT64),
             ((count, width) if mode == MAX else (count,), _INT64)]
 
 
-def _kernel(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx):
+def _kernel(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset,
+            padding_idx):
     return _bags(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx)
 
 
@@ -112,7 +113,8 @@ def _(g, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_
       result3, needs):
     to_samples = None
     if per_sample_weights is not None and needs[3]:
-        to_samples = aten._embedding_bag_per_sample_weights_backward(g, weight, indices, offsets, result1, mode, padding_idx)
+        to_samples = aten._embedding_bag_per_sample_weights_backward(g, weight, indices, offsets, result1, mode,
+                                                                     padding_idx)
     to_weight = None
     if needs[0]:
         to_weight = aten._embedding_bag_backward(g, indices, offsets, result1, result2, result3, weight._array.shape[0],
@@ -123,12 +125,28 @@ def _(g, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_
 @composite("_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, "
            "Tensor maximum_indices, int num_weights, bool scale_grad_by_freq, int mode, bool sparse, "
            "Tensor? per_sample_weights, int padding_idx=-1) -> Tensor", samples=lambda make: [])
-def embedding_bag_backward(grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq,
-                           mode, sparse, per_sample_weights, padding_idx):
+def embedding_bag_backward(grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights,
+                           scale_grad_by_freq, mode, sparse, per_sample_weights, padding_idx):
     if sparse:
-        raise NotImplementedError("embedding_bag with sparse=True: sparse gradients are not supported")
+        return aten._embedding_bag_sparse_backward(grad, indices, offsets, offset2bag, bag_size, num_weights,
+                                                   scale_grad_by_freq, mode, per_sample_weights, padding_idx)
     return aten._embedding_bag_dense_backward(grad, indices, offset2bag, bag_size, maximum_indices, num_weights,
                                               scale_grad_by_freq, mode, per_sample_weights, padding_idx)
+
+
+@composite("_embedding_bag_sparse_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, "
+           "Tensor bag_size, int num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, "
+           "int padding_idx=-1) -> Tensor", samples=lambda make: [])
+def embedding_bag_sparse_backward(grad, indices, offsets, offset2bag, bag_size, num_weights, scale_grad_by_freq, mode,
+                                  per_sample_weights, padding_idx):
+    if mode == MAX:
+        raise RuntimeError("embedding_bag: mode 'max' does not support sparse weights")
+    rows = aten.index_select(grad, 0, offset2bag)
+    if mode == MEAN:
+        rows = rows / aten.index_select(bag_size, 0, offset2bag).unsqueeze(1)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(1)
+    return aten.embedding_sparse_backward(rows, indices, num_weights, padding_idx, scale_grad_by_freq)
 
 
 @op("_embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, "

@@ -40,7 +40,8 @@ def binary_cross_entropy(self, target, weight, reduction):
 
 
 binary_cross_entropy.vjp(
-    self=lambda g, self, target, weight, reduction: aten.binary_cross_entropy_backward(g, self, target, weight, reduction),
+    self=lambda g, self, target, weight, reduction:
+    aten.binary_cross_entropy_backward(g, self, target, weight, reduction),
     target=lambda g, self, target, weight, reduction: _bce_target_grad(g, self, target, weight, reduction))
 
 
@@ -87,8 +88,8 @@ def _variance(p):
 
 def _bce_second(g, grad_output, self, target, weight, reduction):
     variance = _variance(self)
-    return _scaled(g * grad_output * (self * self - 2 * self * target + target) / (variance * variance), weight, reduction,
-                   self)
+    bend = (self * self - 2 * self * target + target) / (variance * variance)
+    return _scaled(g * grad_output * bend, weight, reduction, self)
 
 
 binary_cross_entropy_backward.vjp(

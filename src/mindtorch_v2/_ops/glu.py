@@ -41,8 +41,8 @@ def glu(self, dim):
 glu.vjp(self=lambda g, self, dim: aten.glu_backward(g, self, dim))
 
 
-@op("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor", shape=lambda grad_output, self, dim: like_first(self),
-    samples=lambda make: [(make(3, 2), make(3, 4), 1)])
+@op("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
+    shape=lambda grad_output, self, dim: like_first(self), samples=lambda make: [(make(3, 2), make(3, 4), 1)])
 @in_float32
 def glu_backward(grad_output, self, dim):
     a, b = _halves(self, dim)

@@ -90,7 +90,8 @@ def _add_to(total: np.ndarray, flat: np.ndarray, valid: np.ndarray, values: np.n
     """total[n, c, flat] += values, for points that exist."""
     batch, channels, area = total.shape
     where = (np.arange(batch * channels).reshape(batch, channels, 1) * area + flat[:, None]).reshape(-1)
-    total += np.bincount(where, (values * valid[:, None]).reshape(-1), total.size).reshape(total.shape).astype(total.dtype)
+    added = np.bincount(where, (values * valid[:, None]).reshape(-1), total.size)
+    total += added.reshape(total.shape).astype(total.dtype)
 
 
 def _corners(places: list[Any]) -> Any:
@@ -146,8 +147,8 @@ def _sample(input, grid, mode, padding_mode, align_corners):
 
 def _cubic_taps(grid, sizes, padding_mode, align_corners):
     """The 16 elements around each place: (index, weight by y, weight by x, and the slopes of both)."""
-    (y, y_speed), (x, x_speed) = (
-        _unnormalised(grid[..., 1 - axis].reshape(len(grid), -1), size, align_corners) for axis, size in enumerate(sizes))
+    (y, y_speed), (x, x_speed) = (_unnormalised(grid[..., 1 - axis].reshape(len(grid), -1), size, align_corners)
+                                  for axis, size in enumerate(sizes))
     base_y, base_x = np.floor(y), np.floor(x)
     weights = [cubic_weights(y - base_y), cubic_weights(x - base_x)]
     slopes = [_cubic_slopes(y - base_y), _cubic_slopes(x - base_x)]
@@ -271,7 +272,8 @@ def _declare(dims: int) -> None:
     def samples(make):
         grid = make(1, *(2, 3, 2)[:dims], dims) * 1.6 - 0.8
         modes = (BILINEAR, BICUBIC) if dims == 2 else (BILINEAR,)
-        return [(make(1, 2, *(4, 3, 5)[:dims]), grid, mode, padding, False) for mode in modes for padding in (ZEROS, BORDER)]
+        image = make(1, 2, *(4, 3, 5)[:dims])
+        return [(image, grid, mode, padding, False) for mode in modes for padding in (ZEROS, BORDER)]
 
     @op(f"{name}({arguments}) -> Tensor", samples=samples, node=f"GridSampler{dims}DBackward0",
         shape=lambda input, grid, *_: ((*input._array.shape[:2], *grid._array.shape[1:-1]), input._array.dtype))
@@ -358,7 +360,8 @@ def affine_grid_generator(theta, size, align_corners):
     return made.reshape(size[0], *size[2:], len(size) - 2)
 
 
-affine_grid_generator.vjp(theta=lambda g, size, align_corners: aten.affine_grid_generator_backward(g, size, align_corners))
+affine_grid_generator.vjp(theta=lambda g, size, align_corners:
+                          aten.affine_grid_generator_backward(g, size, align_corners))
 
 
 @op("affine_grid_generator_backward(Tensor grad, int[] size, bool align_corners) -> Tensor", samples=lambda make: [],
@@ -369,4 +372,5 @@ def affine_grid_generator_backward(grad, size, align_corners):
     return np.matmul(flat.swapaxes(1, 2), _base_grid(size, align_corners, grad.dtype))
 
 
-affine_grid_generator_backward.vjp(grad=lambda g, size, align_corners: aten.affine_grid_generator(g, size, align_corners))
+affine_grid_generator_backward.vjp(grad=lambda g, size, align_corners:
+                                   aten.affine_grid_generator(g, size, align_corners))

@@ -131,8 +131,7 @@ def _(grads, input, weight0, weight1, weight2, weight3, hx_, cx_, reverse, batch
 
 
 def _slopes(kept):
-    """What the gradient of h or c is multiplied by on its way to each gate's product, and from h to c: all steps at "
-      "once."""
+    """What the gradients of h and c are multiplied by on their way to each gate, and that of h to c, for all steps."""
     slopes = np.empty_like(kept.gates)
     i, f, g, o = (kept.gates[:, k] for k in range(4))
     si, sf, sg, so = (slopes[:, k] for k in range(4))

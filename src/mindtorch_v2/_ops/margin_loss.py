@@ -155,7 +155,8 @@ def _check_multi_margin(p, weight, classes):
 
 
 @op("multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int "
-    "reduction=Mean) -> Tensor", samples=lambda make: [(make(3, 5), make.ints(5, 3)), (make(3, 5), make.ints(5, 3), 2, 0.5, make(5))],
+    "reduction=Mean) -> Tensor",
+    samples=lambda make: [(make(3, 5), make.ints(5, 3)), (make(3, 5), make.ints(5, 3), 2, 0.5, make(5))],
     shape=lambda self, target, p, margin, weight, reduction:
     (target._array.shape if reduction == NONE else (), self._array.dtype))
 @in_float32
@@ -222,7 +223,8 @@ def _shortfalls(rows, target, listed, is_target):
 @op("multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
     node="MultilabelMarginLossBackward0", samples=lambda make: [(make(3, 5), make.ints(5, 3, 5), MEAN)],
     shape=lambda self, target, reduction: [
-        (self._array.shape[:-1] if reduction == NONE else (), self._array.dtype), (target._array.shape, self._array.dtype)])
+        (self._array.shape[:-1] if reduction == NONE else (), self._array.dtype),
+        (target._array.shape, self._array.dtype)])
 @in_float32
 def multilabel_margin_loss_forward(self, target, reduction):
     _check_multilabel(self, target)

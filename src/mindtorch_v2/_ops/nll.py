@@ -100,11 +100,13 @@ def _check_rows(self, target):
     "-> (Tensor output, Tensor total_weight)", node="NllLossBackward0",
     shape=lambda self, target, weight, reduction, ignore_index: [
         (target._array.shape if reduction == NONE else (), self._array.dtype), ((), self._array.dtype)],
-    samples=lambda make: [(make(3, 5), make.ints(5, 3), make(5), MEAN, -100), (make(3, 5), make.ints(5, 3), None, NONE, 1)])
+    samples=lambda make: [(make(3, 5), make.ints(5, 3), make(5), MEAN, -100),
+                          (make(3, 5), make.ints(5, 3), None, NONE, 1)])
 @in_float32
 def nll_loss_forward(self, target, weight, reduction, ignore_index):
     _check_rows(self, target)
-    made, total = _likelihood(self.reshape(-1, self.shape[-1], 1), target.reshape(-1, 1), weight, reduction, ignore_index)
+    made, total = _likelihood(self.reshape(-1, self.shape[-1], 1), target.reshape(-1, 1), weight, reduction,
+                              ignore_index)
     return (made.reshape(target.shape) if reduction == NONE else made), total
 
 

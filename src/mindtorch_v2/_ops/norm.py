@@ -192,7 +192,8 @@ def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
 
 @native_group_norm.vjp
 def _(g, input, weight, N, C, HxW, group, result1, result2, needs):
-    return aten.native_group_norm_backward(g.contiguous(), input, result1, result2, weight, N, C, HxW, group, list(needs))
+    return aten.native_group_norm_backward(g.contiguous(), input, result1, result2, weight, N, C, HxW, group,
+                                           list(needs))
 
 
 @op("native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, int C, "

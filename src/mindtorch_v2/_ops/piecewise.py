@@ -97,7 +97,8 @@ def hardsigmoid_backward(grad_output, self):
     return np.multiply(made, constant(1 / 6, made.dtype), made)
 
 
-hardsigmoid_backward.vjp(grad_output=lambda g, self: aten.hardsigmoid_backward(g, self), self=lambda g: aten.zeros_like(g))
+hardsigmoid_backward.vjp(grad_output=lambda g, self: aten.hardsigmoid_backward(g, self),
+                         self=lambda g: aten.zeros_like(g))
 
 
 @op("hardswish(Tensor self) -> Tensor", inplace=True, shape=like_first)
@@ -182,7 +183,8 @@ def elu(self, alpha, scale, input_scale):
 
 
 elu.vjp(self=lambda g, alpha, scale, input_scale, self: aten.elu_backward(g, alpha, scale, input_scale, False, self))
-_written("elu_(Tensor(a!) self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor(a!)", elu, "EluBackward1",
+_written("elu_(Tensor(a!) self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor(a!)", elu,
+         "EluBackward1",
          lambda g, alpha, scale, input_scale, result: aten.elu_backward(g, alpha, scale, input_scale, True, result))
 
 

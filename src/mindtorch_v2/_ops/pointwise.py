@@ -88,7 +88,7 @@ def _no_bool_difference(self, error):
     return error
 
 
-@op("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote="same", inplace=True, flops=count)
+@op("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote="number", inplace=True, flops=count)
 def sub(self, other, alpha, out=None):
     if alpha is not _ONE:
         other = _times(other, alpha, self.dtype)
@@ -101,7 +101,7 @@ def sub(self, other, alpha, out=None):
 sub.vjp(self=lambda g: g, other=lambda g, alpha: scaled(-g, alpha))
 
 
-@op("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote="same", node="RsubBackward1",
+@op("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote="number", node="RsubBackward1",
     flops=count)
 def rsub(self, other, alpha):
     if alpha is not _ONE:

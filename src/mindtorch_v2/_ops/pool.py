@@ -146,7 +146,8 @@ def _declare_max(dims):
         return [(made, self._array.dtype), (made, _INT64)]
 
     def samples(make):
-        return [(make(2, 3, *(4,) * dims), (2,) * dims), (make(1, 2, *(5,) * dims), (3,) * dims, (1,) * dims, (1,) * dims)]
+        one = (1,) * dims
+        return [(make(2, 3, *(4,) * dims), (2,) * dims), (make(1, 2, *(5,) * dims), (3,) * dims, one, one)]
 
     @op(f"{name}(Tensor self, {arguments}) -> (Tensor, Tensor)", shape=shape, node=node, samples=samples)
     def forward(self, kernel_size, stride, padding, dilation, ceil_mode):
@@ -247,7 +248,8 @@ def _avg_pool_grad(grad, shape, kernel, stride, padding, ceil_mode, count_includ
     size, out, one = shape[-dims:], grad.shape[-dims:], (1,) * dims
     over = _overhang(size, kernel, stride, padding, one, out)
     made = np.zeros((*shape[:-dims], *[n + 2 * p + e for n, p, e in zip(size, padding, over, strict=True)]), grad.dtype)
-    shares = _shares(grad, _divisors(size, kernel, stride, padding, out, ceil_mode, count_include_pad, divisor_override))
+    divisors = _divisors(size, kernel, stride, padding, out, ceil_mode, count_include_pad, divisor_override)
+    shares = _shares(grad, divisors)
     for _, index in offsets(kernel, out, stride, one):
         made[index] += shares
     if not any(padding) and not any(over):
@@ -262,7 +264,8 @@ def _declare_avg(dims):
     def shape(self, kernel_size, stride, padding, ceil_mode, *_):
         kernel, stride, padding, one = _settings(dims, kernel_size, stride, padding)
         given = self._array.shape
-        return (*given[:-dims], *_pooled_size(given[-dims:], kernel, stride, padding, one, ceil_mode)), self._array.dtype
+        out = _pooled_size(given[-dims:], kernel, stride, padding, one, ceil_mode)
+        return (*given[:-dims], *out), self._array.dtype
 
     @op(f"{name}(Tensor self, {ints} kernel_size, {ints} stride=[], {ints} padding=0, bool ceil_mode=False, "
         "bool count_include_pad=True, int? divisor_override=None) -> Tensor", shape=shape,

@@ -195,8 +195,8 @@ def _check_lstm(hx):
 
 
 def _lstm_samples(make):
-    return [(make(2, 3, 4), [make(1, 3, 5), make(1, 3, 5)], [make(20, 4), make(20, 5), make(20), make(20)], True, 1, 0.0,
-             True, False, False)]
+    params = [make(20, 4), make(20, 5), make(20), make(20)]
+    return [(make(2, 3, 4), [make(1, 3, 5), make(1, 3, 5)], params, True, 1, 0.0, True, False, False)]
 
 
 @composite(f"lstm.input(Tensor input, Tensor[] hx, {_PADDED}) -> (Tensor, Tensor, Tensor)", samples=_lstm_samples)

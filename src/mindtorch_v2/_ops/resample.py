@@ -114,8 +114,8 @@ def _keys(x: np.ndarray) -> np.ndarray:
 
 
 _MODES: dict[str, Callable[..., Taps]] = {
-    "nearest": _nearest, "nearest_in_plane": _nearest_in_plane, "nearest_exact": _nearest_exact, "linear": _linear, "cubic": _cubic,
-    "linear_aa": _antialiased(1.0, _triangle), "cubic_aa": _antialiased(2.0, _keys),
+    "nearest": _nearest, "nearest_in_plane": _nearest_in_plane, "nearest_exact": _nearest_exact, "linear": _linear,
+    "cubic": _cubic, "linear_aa": _antialiased(1.0, _triangle), "cubic_aa": _antialiased(2.0, _keys),
 }
 
 

@@ -112,7 +112,8 @@ def log_softmax_kernel(self, dim, half_to_float):
     return np.subtract(made, np.log(np.add.reduce(np.exp(made), axis, None, None, True)), made)
 
 
-log_softmax_kernel.vjp(self=lambda g, result, dim, self_dtype: aten._log_softmax_backward_data(g, result, dim, self_dtype))
+log_softmax_kernel.vjp(self=lambda g, result, dim, self_dtype:
+                       aten._log_softmax_backward_data(g, result, dim, self_dtype))
 
 
 def _log_softmax_backward_rows(out, grads, outputs):

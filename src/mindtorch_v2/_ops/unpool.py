@@ -54,7 +54,7 @@ max_unpool2d.vjp(self=lambda g, indices: _unpool_grad(g, indices, 2))
 
 
 @op("max_unpool3d(Tensor self, Tensor indices, int[3] output_size, int[3] stride, int[3] padding) -> Tensor",
-    shape=lambda self, indices, output_size, stride, padding: ((*self._array.shape[:-3], *output_size), self._array.dtype),
+    shape=lambda self, indices, output_size, *_: ((*self._array.shape[:-3], *output_size), self._array.dtype),
     samples=lambda make: [])
 def max_unpool3d(self, indices, output_size, stride, padding):
     if any(s <= 0 for s in stride):

@@ -12,6 +12,9 @@ import numpy as np
 
 from .._core import storage, threads
 from .._core.storage import MemoryWatcher, owner_of
+from ._insides import finaliser_homes
+
+finaliser_homes.append(globals())
 
 WIDTH = 3  # time, bytes (negative: freed), address
 

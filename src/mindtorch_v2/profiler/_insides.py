@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sysconfig
+from typing import Any
 
 import numpy as np
 
 USER, INSIDE, ENTRY, LIBRARY = range(4)
+
+# The globals of the functions that run whenever a tensor goes while memory is recorded: listeners leave them out.
+finaliser_homes: list[dict[str, Any]] = []
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # Rooms of this package that stand for what is compiled in torch, and the profiler itself.

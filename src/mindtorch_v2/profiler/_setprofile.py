@@ -13,7 +13,7 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from .._dispatch import namespace, overloads
-from . import _alloc
+from ._insides import finaliser_homes
 
 ProfileFunction = Callable[[FrameType, str, Any], None]
 
@@ -83,7 +83,7 @@ def _functions(
     extend: Callable[[tuple[Any, ...]], None] = events.extend
     entries = vars(namespace)  # the globals of generated op entries, and of nothing else
     packets = vars(overloads)  # those of the functions that choose among the entries of one name
-    finalisers = vars(_alloc)  # those of what runs whenever a tensor goes
+    finalisers = finaliser_homes[0] if finaliser_homes else None
     setprofile, getframe = sys.setprofile, sys._getframe
     builtins: dict[Any, str] = {}
     methods: dict[tuple[str, str], str] = {}

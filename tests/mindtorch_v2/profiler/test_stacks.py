@@ -192,6 +192,30 @@ def test_calls_go_on_after_an_op_that_raises():
     assert short(inner(prof, "user")[-1]) == here(middle)
 
 
+def test_calls_go_on_after_a_call_that_was_refused():
+    def user():
+        with contextlib.suppress(TypeError):
+            torch.add("no", "tensors")
+        leaf()
+        middle()
+
+    with profile(with_stack=True) as prof:
+        user()
+    assert short(inner(prof, "user")[-1]) == here(middle)
+
+
+def test_tensors_that_go_are_not_calls():
+    def user():
+        kept = [leaf() for _ in range(3)]
+        kept.clear()
+        return middle()
+
+    with profile(with_stack=True, profile_memory=True) as prof:
+        user()
+    assert not [event.name for event in prof.events() if "freed" in event.name]
+    assert short(inner(prof, "user")[-1]) == here(middle)
+
+
 def test_labels_lie_between_their_function_and_their_ops():
     def user():
         with record_function("label"):
