@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .nn import Module
+from .nn.modules.module import Module
 
 
 class OptimizedModule(Module):

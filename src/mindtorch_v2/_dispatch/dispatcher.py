@@ -273,7 +273,7 @@ def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
     if "deliberate" in error.__dict__:
         raise error
     if isinstance(error, AttributeError):
-        handled = namespace.call_overloaded(op, args)  # type: ignore[attr-defined]
+        handled = namespace.call_overloaded(op, args)
         if handled is not NotImplemented:
             return handled
         if op.composite:

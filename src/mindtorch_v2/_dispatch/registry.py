@@ -81,7 +81,8 @@ class OpSpec:
 
         `mul.vjp(self=lambda g, other: g * other, other=lambda g, self: g * self)`: each formula takes the
         output's gradient and, by name, what it needs saved: arguments, `result` (or `result0`, ...), or
-        `self_shape`, `self_strides` (in bytes), `self_dtype` of an argument. Only formulas of inputs that require grad are run and saved for.
+        `self_shape`, `self_strides` (in bytes), `self_dtype` of an argument. Only formulas of inputs that
+        require grad are run and saved for.
         A function for all (`@op.vjp`) may ask for `needs`, a tuple telling which inputs want a gradient.
         """
         if joint is None and not formulas:

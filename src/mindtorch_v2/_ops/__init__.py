@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from .._dispatch import dispatcher  # noqa: F401  ops become callable as they are declared
+from . import _malloc  # noqa: F401  memory that one step frees is kept for the next
 from . import (
     activation,
     adaptive_pool,
@@ -27,6 +28,7 @@ from . import (
     embedding_bag,
     entropy_loss,
     fft,
+    flop_counts,
     fold,
     foreach,
     from_data,
@@ -170,6 +172,8 @@ __all__ = [
     "view_split",
     "weight_norm",
 ]
+
+flop_counts.declare()
 
 # Division by zero and overflow give inf and nan without a word, as in torch. NumPy would warn of each; only warnings
 # about the kernels of this package are turned off.

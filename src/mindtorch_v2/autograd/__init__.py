@@ -26,7 +26,15 @@ from . import (
     variable,
 )
 from .gradcheck import gradcheck, gradgradcheck
-from .profiler import DeviceType, ProfilerActivity, ProfilerConfig, ProfilerState, kineto_available
+from .profiler import (
+    DeviceType,
+    ProfilerActivity,
+    ProfilerConfig,
+    ProfilerState,
+    _disable_profiler,
+    _profiler_enabled,
+    kineto_available,
+)
 from .variable import Variable
 
 __all__ = [

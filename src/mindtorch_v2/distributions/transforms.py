@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import _surface as _torch
 from .._core import dtype as dt
-from ..nn.functional import softplus
+from .._dispatch.registry import aten
 from . import constraints
 from .multivariate import sum_rightmost
 
@@ -163,7 +163,7 @@ class SigmoidTransform(Transform):
         return y.log() - (-y).log1p()
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        return -softplus(-x) - softplus(x)
+        return -aten.softplus(-x) - aten.softplus(x)
 
 
 class SoftplusTransform(Transform):
@@ -172,13 +172,13 @@ class SoftplusTransform(Transform):
     codomain = constraints.positive
 
     def _call(self, x: Any) -> Any:
-        return softplus(x)
+        return aten.softplus(x)
 
     def _inverse(self, y: Any) -> Any:
         return (-y).expm1().neg().log() + y
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        return -softplus(-x)
+        return -aten.softplus(-x)
 
 
 class TanhTransform(Transform):
@@ -193,7 +193,7 @@ class TanhTransform(Transform):
         return torch.atanh(y)
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
+        return 2.0 * (math.log(2.0) - x - aten.softplus(-2.0 * x))
 
 
 class AbsTransform(Transform):

@@ -7,8 +7,8 @@ from typing import Any
 
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten
-from ..nn import Module
 from ..nn.modules.batchnorm import _BatchNorm
+from ..nn.modules.module import Module
 from ..nn.utils.stateless import _functional_call
 
 

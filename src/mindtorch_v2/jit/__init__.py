@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from ..nn import Module
+from ..nn.modules.module import Module
 
 __all__ = ["Final", "ScriptFunction", "ScriptModule", "annotate", "export", "freeze", "ignore", "interface",
            "is_scripting", "is_tracing", "optimized_execution", "script", "trace", "trace_module", "unused"]

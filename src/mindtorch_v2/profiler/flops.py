@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .._dispatch import observer, registry
 from . import _tree
-from ._flop_counts import FORMULAS, Formula
 from ._store import EventStore, InputInfo
 
 
@@ -46,14 +47,8 @@ def flops_of(op: int, inputs: InputInfo) -> int:
         return 0  # inputs that the op itself refused
 
 
-def _formula(op: int) -> Formula | None:
-    """What the op declares, or else what is known of its name; the form with "_" at the end counts like the other."""
+def _formula(op: int) -> Callable[..., int] | None:
+    """What the op declares."""
     schema = observer.op_schemas[op]
     packet = registry.packets.get(schema.name) if schema is not None else None
-    if packet is None:
-        return None
-    declared: Formula | None = packet.overloads[schema.overload].flops
-    if declared is not None:
-        return declared
-    name = schema.name
-    return FORMULAS.get(name) or FORMULAS.get(name[:-1] if name.endswith("_") and not name.endswith("__") else name)
+    return None if packet is None else packet.overloads[schema.overload].flops

@@ -7,8 +7,8 @@ import pytest
 import mindtorch_v2 as torch
 import mindtorch_v2.nn.functional as F
 from mindtorch_v2._dispatch import registry
+from mindtorch_v2._ops.flop_counts import FORMULAS
 from mindtorch_v2.profiler import profile
-from mindtorch_v2.profiler._flop_counts import FORMULAS
 
 x = torch.ones(4, 6)
 image = torch.ones(2, 3, 8, 8)

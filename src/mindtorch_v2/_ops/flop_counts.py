@@ -1,4 +1,4 @@
-"""FLOPs of ops that declare no formula of their own: how many per element of their first input.
+"""FLOPs of families of ops at once, where a formula of its own would say the same for each: so many per element.
 
 An operation or function of one number counts one. Comparing, choosing, moving and drawing at random count nothing.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 from typing import Any
+
+from .._dispatch import registry
 
 _PER_ELEMENT = {
     1: (
@@ -80,3 +82,13 @@ FORMULAS: dict[str, Formula] = {
     "addmv": _matrix_times_vector,
     "addbmm": _batches_of_products,
 }
+
+
+def declare() -> None:
+    """Give the ops named above their count, unless they declare one; a form with "_" at the end counts like the other."""
+    for name, packet in registry.packets.items():
+        plain = name[:-1] if name.endswith("_") and not name.endswith("__") else name
+        formula = FORMULAS.get(name) or FORMULAS.get(plain)
+        for spec in packet:
+            if spec.flops is None:
+                spec.flops = formula
