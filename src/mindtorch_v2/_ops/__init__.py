@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 
 from .._dispatch import dispatcher  # noqa: F401  ops become callable as they are declared
-from . import _malloc  # noqa: F401  memory that one step frees is kept for the next
 from . import (
+    _malloc,  # noqa: F401  memory that one step frees is kept for the next
     activation,
     adaptive_pool,
     aliases,

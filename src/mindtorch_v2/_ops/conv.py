@@ -202,12 +202,19 @@ def _declare(dims):
             return run(input.unsqueeze(0)).squeeze(0)
         return run(input)
 
+    def samples(make):
+        return [(make(2, 2, *(4,) * dims), make(3, 2, *(2,) * dims), make(3))]
+
+    def transposed_samples(make):
+        return [(make(2, 2, *(3,) * dims), make(2, 3, *(2,) * dims), make(3))]
+
     def forward_flops(input, weight, bias, stride, padding, dilation, groups):
         batched = input if len(input) == dims + 2 else (1, *input)
         return conv_flops(batched, weight, stride, padding, dilation, False, (0,) * dims, groups)
 
     @composite(f"{name}(Tensor input, Tensor weight, Tensor? bias=None, int[{dims}] stride=[{one}], int[{dims}] "
-               f"padding=[{zero}], int[{dims}] dilation=[{one}], int groups=1) -> Tensor", flops=forward_flops)
+               f"padding=[{zero}], int[{dims}] dilation=[{one}], int groups=1) -> Tensor", flops=forward_flops,
+               samples=samples)
     def forward(input, weight, bias, stride, padding, dilation, groups):
         if input._array.ndim not in (dims + 1, dims + 2):
             raise RuntimeError(f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {name}, but got "
@@ -216,7 +223,7 @@ def _declare(dims):
                                                            (0,) * dims, groups))
 
     @composite(f"{name}.padding(Tensor input, Tensor weight, Tensor? bias=None, int[{dims}] stride=[{one}], str "
-               f"padding='valid', int[{dims}] dilation=[{one}], int groups=1) -> Tensor")
+               f"padding='valid', int[{dims}] dilation=[{one}], int groups=1) -> Tensor", samples=samples)
     def named_padding(input, weight, bias, stride, padding, dilation, groups):
         return unbatched(input, lambda x: aten._convolution_mode(x, weight, bias, stride, padding, dilation, groups))
 
@@ -224,7 +231,8 @@ def _declare(dims):
                f"stride=[{one}], int[{dims}] padding=[{zero}], int[{dims}] output_padding=[{zero}], int groups=1, "
                f"int[{dims}] dilation=[{one}]) -> Tensor",
                flops=lambda input, weight, bias, stride, padding, output_padding, groups, dilation:
-               conv_flops(input, weight, stride, padding, dilation, True, output_padding, groups))
+               conv_flops(input, weight, stride, padding, dilation, True, output_padding, groups),
+               samples=transposed_samples)
     def transposed(input, weight, bias, stride, padding, output_padding, groups, dilation):
         return unbatched(input, lambda x: aten.convolution(x, weight, bias, stride, padding, dilation, True,
                                                            output_padding, groups))
@@ -235,7 +243,8 @@ for _dims in (1, 2, 3):
 
 
 @composite("_convolution_mode(Tensor input, Tensor weight, Tensor? bias, int[] stride, str padding, int[] dilation, "
-           "int groups) -> Tensor")
+           "int groups) -> Tensor",
+           samples=lambda make: [(make(2, 2, 4), make(3, 2, 3), make(3), (1,), "same", (1,), 1)])
 def convolution_mode(input, weight, bias, stride, padding, dilation, groups):
     kernel = weight._array.shape[2:]
     dims = len(kernel)

@@ -21,7 +21,7 @@ _LEAST_VARIANCE = 1e-12
 
 @op("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor",
     shape=lambda self, target, weight, reduction: loss_shape(self, target, reduction),
-    samples=lambda make: [(make(3, 4), make(3, 4)), (make(3, 4), make(3, 4), make(4), NONE)])
+    samples=lambda make: [(make(3, 4), make(3, 4)), (make(3, 4), make(3, 4), make.constant(4), NONE)])
 @in_float32
 def binary_cross_entropy(self, target, weight, reduction):
     if self.size and not (np.minimum.reduce(self, None) >= 0 and np.maximum.reduce(self, None) <= 1):
@@ -67,7 +67,7 @@ def _scaled(grad, weight, reduction, like):
 
 @op("binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, "
     "int reduction=Mean) -> Tensor", shape=grad_shape,
-    samples=lambda make: [(make(3, 4), make(3, 4), make(3, 4), make(4), NONE), (make(), make(3, 4), make(3, 4))])
+    samples=lambda make: [(make(3, 4), make(3, 4), make(3, 4), make.constant(4), NONE), (make(), make(3, 4), make(3, 4))])
 @in_float32
 def binary_cross_entropy_backward(grad_output, self, target, weight, reduction):
     variance = np.asarray(np.multiply(self, 1 - self))

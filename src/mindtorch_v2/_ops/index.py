@@ -244,7 +244,8 @@ def index_select(self, dim, index):
 index_select.vjp(self=lambda g, self_shape, dim, index: aten.index_select_backward(g, self_shape, dim, index))
 
 
-@composite("index_select_backward(Tensor grad, int[] self_sizes, int dim, Tensor index) -> Tensor")
+@composite("index_select_backward(Tensor grad, int[] self_sizes, int dim, Tensor index) -> Tensor",
+           samples=lambda make: [(make(2, 4), (3, 4), 0, make.ints(3, 2))])
 def index_select_backward(grad, self_sizes, dim, index):
     return aten.index_add_(aten.new_zeros(grad, self_sizes), dim, index, grad)
 

@@ -96,7 +96,8 @@ soft_margin_loss.vjp(self=lambda g, self, target, reduction: aten.soft_margin_lo
 
 @op("soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> "
     "Tensor", shape=grad_shape,
-    samples=lambda make: [(make(3, 4), make(3, 4), make(3, 4), NONE), (make(), make(3, 4), make(3, 4), MEAN)])
+    samples=lambda make: [(make(3, 4), make(3, 4), make.constant(3, 4), NONE),
+                          (make(), make(3, 4), make.constant(3, 4), MEAN)])
 @in_float32
 def soft_margin_loss_backward(grad_output, self, target, reduction):
     made = np.asarray(np.multiply(self, target))

@@ -100,7 +100,7 @@ def _check_rows(self, target):
     "-> (Tensor output, Tensor total_weight)", node="NllLossBackward0",
     shape=lambda self, target, weight, reduction, ignore_index: [
         (target._array.shape if reduction == NONE else (), self._array.dtype), ((), self._array.dtype)],
-    samples=lambda make: [(make(3, 5), make.ints(5, 3), make(5), MEAN, -100),
+    samples=lambda make: [(make(3, 5), make.ints(5, 3), make.constant(5), MEAN, -100),
                           (make(3, 5), make.ints(5, 3), None, NONE, 1)])
 @in_float32
 def nll_loss_forward(self, target, weight, reduction, ignore_index):
@@ -133,7 +133,8 @@ nll_loss_backward.vjp(grad_output=lambda g, target, weight, reduction, ignore_in
 composite("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, int ignore_index=-100) -> "
           "Tensor",
           lambda self, target, weight, reduction, ignore_index:
-          aten.nll_loss_forward(self, target, weight, reduction, ignore_index)[0])
+          aten.nll_loss_forward(self, target, weight, reduction, ignore_index)[0],
+          samples=lambda make: [(make(3, 5), make.ints(5, 3))])
 
 # ---------------------------------------------------------------- planes: (N, C, H, W) and (N, H, W)
 
@@ -186,7 +187,8 @@ nll_loss2d_backward.vjp(grad_output=lambda g, target, weight, reduction, ignore_
 composite("nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, int ignore_index=-100) -> "
           "Tensor",
           lambda self, target, weight, reduction, ignore_index:
-          aten.nll_loss2d_forward(self, target, weight, reduction, ignore_index)[0])
+          aten.nll_loss2d_forward(self, target, weight, reduction, ignore_index)[0],
+          samples=lambda make: [(make(2, 5, 3, 3), make.ints(5, 2, 3, 3))])
 
 # ---------------------------------------------------------------- any number of dims
 

@@ -108,7 +108,8 @@ def gather(self, dim, index, sparse_grad):
 gather.vjp(self=lambda g, self, dim, index, sparse_grad: aten.gather_backward(g, self, dim, index, sparse_grad))
 
 
-@composite("gather_backward(Tensor grad, Tensor self, int dim, Tensor index, bool sparse_grad) -> Tensor")
+@composite("gather_backward(Tensor grad, Tensor self, int dim, Tensor index, bool sparse_grad) -> Tensor",
+           samples=lambda make: [(make(3, 2), make.constant(3, 4), 1, make.ints(4, 3, 2), False)])
 def gather_backward(grad, self, dim, index, sparse_grad):
     if sparse_grad:
         raise NotImplementedError("gather: sparse_grad=True is not supported")

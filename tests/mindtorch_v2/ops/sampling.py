@@ -25,7 +25,9 @@ class NoSamples(Exception):
 
 
 class Make:
-    """Hands out the tensors of samples: `make(3, 4)` floats in (0.1, 0.9), `make.ints(5, 3, 4)`, `make.bools(3, 4)`."""
+    """Hands out the tensors of samples: `make(3, 4)` floats in (0.1, 0.9), `make.ints(5, 3, 4)`,
+    `make.bools(3, 4)`, and `make.constant(4)` where no derivative is wanted.
+    """
 
     def __init__(self, dtype: Any = torch.float64, grad: bool = False, values: list[np.ndarray] | None = None) -> None:
         self._dtype = dtype
@@ -46,6 +48,10 @@ class Make:
             leaf.requires_grad_()
         self.leaves.append(leaf)
         return leaf
+
+    def constant(self, *shape: int) -> Tensor:
+        """Floats for an argument that has no derivative, as the weights of a loss."""
+        return torch.tensor(self._random().uniform(0.1, 0.9, shape), dtype=self._dtype)
 
     def ints(self, below: int, *shape: int) -> Tensor:
         return torch.tensor(self._random().randint(0, below, shape))
