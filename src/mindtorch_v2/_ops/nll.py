@@ -217,7 +217,7 @@ def nll_loss_nd(self, target, weight, reduction, ignore_index):
 
 @composite("cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, "
            "int ignore_index=-100, float label_smoothing=0.0) -> Tensor",
-           samples=lambda make: [(make(3, 5), make.ints(5, 3), make(5), MEAN, -100, 0.1), (make(3, 5), make(3, 5))])
+           samples=lambda make: [(make(3, 5), make.ints(5, 3), make.constant(5), MEAN, -100, 0.1), (make(3, 5), make(3, 5))])
 def cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoothing):
     dim = 0 if self._array.ndim == 1 else 1
     classes = self._array.shape[dim] if self._array.ndim else 0
