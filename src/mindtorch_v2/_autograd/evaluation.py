@@ -75,10 +75,17 @@ class _Evaluation:
         finally:
             self._span(_EVALUATE + node.name(), observer.ENGINE, start, node)
 
-    def _span(self, name: str, kind: int, start: int, node: Node) -> None:
+    def _span(self, name: str, kind: int, start: int, node: Node, inputs: observer.Outline = ()) -> None:
         span = self.state.span
         if namespace.watch and span is not None:
-            span(name, kind, start, observer.clock(), -1 if node.is_accumulator else node.sequence)
+            span(name, kind, start, observer.clock(), -1 if node.is_accumulator else node.sequence, inputs)
+
+    def _outline(self, grads: Any) -> observer.Outline:
+        """What a node is given, for a recording that wants to know; no gradient is held."""
+        if self.state.detail is None:
+            return ()
+        given = grads if grads.__class__ is list or grads.__class__ is tuple else (grads,)
+        return tuple([None if g is None else (g._array.shape, g._array.strides, g._array.dtype) for g in given])
 
     def _run(self, node: Node, waiting: Waiting) -> Gradients | None:
         """A node's results, or None where it is not to be run."""
@@ -103,11 +110,12 @@ class _Evaluation:
         return run_hooked(node, waiting, run, self.task.retain_graph)
 
     def _run_leaf(self, node: Node, waiting: Waiting) -> None:
+        inputs = self._outline(waiting[1])
         start = observer.clock()
         try:
             run_leaf(node, waiting, self.task.create_graph)
         finally:
-            self._span(node.name(), observer.BACKWARD, start, node)
+            self._span(node.name(), observer.BACKWARD, start, node, inputs)
 
     def _goes_on(self, node: Node) -> bool:
         """Whether a node is run: not if gradients are only caught there."""
@@ -123,12 +131,13 @@ class _Evaluation:
             run = partial_run(node.plan, _wanted(node, needed))
 
         def recorded(node: Node, grads: Any, retain: bool) -> Gradients:
+            inputs = self._outline(grads)
             start = observer.clock()
             try:
                 with anomaly.parent(node):
                     return run(node, grads, retain)
             finally:
-                self._span(node.name(), observer.BACKWARD, start, node)
+                self._span(node.name(), observer.BACKWARD, start, node, inputs)
 
         return recorded
 

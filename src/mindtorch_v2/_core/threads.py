@@ -34,7 +34,7 @@ class ThreadState:
         # Recording: at most one of `extend` and `detail` is set (see _dispatch.observer).
         self.extend: Callable[[tuple[int, ...]], None] | None = None
         self.detail: Callable[[int, int, int, int, tuple[Any, ...]], None] | None = None
-        self.span: Callable[[str, int, int, int, int], None] | None = None
+        self.span: Callable[..., None] | None = None
         self.module_enter: Callable[[Any], None] | None = None
         self.module_exit: Callable[[Any], None] | None = None
         # Python-level interception (function and dispatch modes, autocast), innermost last.

@@ -15,7 +15,7 @@ from typing import Any
 from .._core.threads import ThreadState, threads
 from . import namespace
 
-__all__ = ["BACKWARD", "ENGINE", "MEMORY", "MODULE", "OP", "PYTHON", "SCOPE", "STEP", "clock", "op_names",
+__all__ = ["BACKWARD", "ENGINE", "MEMORY", "MODULE", "OP", "PYTHON", "SCOPE", "STEP", "Outline", "clock", "op_names",
            "op_overloads", "op_schemas", "span", "thread_state", "watch", "watching"]
 
 # What a recorded range is. The numbers are stored in event columns.
@@ -25,6 +25,9 @@ OP, BACKWARD, ENGINE, SCOPE, STEP, PYTHON, MODULE, MEMORY = range(8)
 op_names: list[str] = []
 op_overloads: list[str] = []
 op_schemas: list[Any] = []
+
+# What a span was given: (shape, strides in bytes, NumPy dtype) of each tensor, None for one that is missing.
+Outline = tuple[tuple[tuple[int, ...], tuple[int, ...], Any] | None, ...]
 
 _lock = threading.Lock()
 

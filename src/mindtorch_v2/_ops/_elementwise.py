@@ -8,6 +8,7 @@ import numpy as np
 
 _F32 = np.dtype(np.float32)
 _CONSTANTS: dict[tuple[Any, np.dtype], np.ndarray] = {}
+_ONE = np.array(1, np.float32)
 _BITS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 # Up to here choosing element by element is as fast as computing with bits.
 _FEW = 2048
@@ -44,9 +45,11 @@ def clipped(array: np.ndarray, low: float, high: float, out: np.ndarray | None =
 
 def logistic(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """1 / (1 + exp(-x)). exp of a large number overflows to inf, whose reciprocal is the right 0."""
-    made = np.asarray(np.negative(x, out))
+    made = np.negative(x, out)
+    if made.__class__ is not np.ndarray:
+        made = np.asarray(made)
     np.exp(made, made)
-    np.add(made, constant(1, made.dtype), made)
+    np.add(made, _ONE if made.dtype is _F32 else constant(1, made.dtype), made)
     return np.reciprocal(made, made)
 
 

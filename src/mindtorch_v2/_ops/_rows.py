@@ -16,6 +16,24 @@ def _ones(count: int, dtype: np.dtype) -> np.ndarray:
     return made
 
 
+# For matrices this small, products with a matrix of ones beat reductions and broadcasting: every element of the result
+# is its row's sum, so that the next step needs no broadcasting either, which would cost more than the sums.
+FEW = 1024
+_SQUARES: dict[tuple[int, bool], np.ndarray] = {}
+
+
+def small_square(width: int, average: bool = False) -> np.ndarray | None:
+    """The float32 (width, width) matrix that gives row sums or means when multiplied from the right; None if large."""
+    if width > 64:
+        return None
+    made = _SQUARES.get((width, average))
+    if made is None:
+        made = np.full((width, width), 1 / width if average and width else 1, np.float32)
+        made.flags.writeable = False
+        _SQUARES[width, average] = made
+    return made
+
+
 def row_sums(rows: np.ndarray) -> np.ndarray:
     """(n, 1) sums of an (n, m) array."""
     if rows.dtype in _BLAS:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from .._core import dtype as dt
@@ -13,6 +15,7 @@ from .scalar_forms import div_number, mul_number
 
 _INT64 = np.dtype(np.int64)
 _UINT8 = np.dtype(np.uint8)
+_FEW = 64
 
 
 def _scalar_name(array):
@@ -84,6 +87,35 @@ def _spread(grad_output, shape, target, weight, reduction, ignore_index, total_w
     return made
 
 
+@lru_cache(maxsize=64)
+def _row_starts(count, width):
+    """Where rows begin in a flattened (count, width) array."""
+    made = np.arange(0, count * width, max(width, 1))[:count]
+    made.flags.writeable = False
+    return made
+
+
+def _plain_places(shape, target, weight, ignore_index):
+    """Flat positions of the picked elements where every target counts and weighs the same; None if some do not."""
+    if weight is not None or len(shape) != 2 or target.ndim != 1 or target.dtype is not _INT64:
+        return None
+    count, width = shape
+    if len(target) != count or not count or 0 <= ignore_index < width:
+        return None
+    if count <= _FEW:
+        labels = target.tolist()
+        if min(labels) < 0 or max(labels) >= width:
+            return None
+    elif np.maximum.reduce(target.view(np.uint64)) >= width:
+        return None
+    return np.add(_row_starts(count, width), target)
+
+
+def _total(values):
+    """The sum of an array; for a handful of values Python is quicker at it, and adds in double precision."""
+    return sum(values.tolist()) if values.size <= _FEW else np.add.reduce(values, None)
+
+
 # ---------------------------------------------------------------- rows: (N, C) and (N,), or (C,) and a single class
 
 
@@ -104,6 +136,11 @@ def _check_rows(self, target):
                           (make(3, 5), make.ints(5, 3), None, NONE, 1)])
 @in_float32
 def nll_loss_forward(self, target, weight, reduction, ignore_index):
+    places = _plain_places(self.shape, target, weight, ignore_index) if reduction != NONE else None
+    if places is not None:
+        count, kind = len(places), self.dtype
+        total = -_total(self.take(places))
+        return np.array(total / count if reduction == MEAN else total, kind), np.array(count, kind)
     _check_rows(self, target)
     made, total = _likelihood(self.reshape(-1, self.shape[-1], 1), target.reshape(-1, 1), weight, reduction,
                               ignore_index)
@@ -120,6 +157,11 @@ def _(g, self, target, weight, reduction, ignore_index, result1):
     samples=lambda make: [(make(3), make(3, 5), make.ints(5, 3), make(5), NONE, 2, make())])
 @in_float32
 def nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight):
+    places = _plain_places(self.shape, target, weight, ignore_index) if reduction != NONE else None
+    if places is not None:
+        made = np.zeros(self.size, grad_output.dtype)
+        made[places] = np.negative(grad_output) / total_weight if reduction == MEAN else np.negative(grad_output)
+        return made.reshape(self.shape)
     _check_rows(self, target)
     if reduction == NONE:
         grad_output = grad_output.reshape(-1, 1)

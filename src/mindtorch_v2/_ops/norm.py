@@ -10,11 +10,13 @@ from .._core import dtype as dt
 from .._core.tensor import make_tensor
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first
+from ._elementwise import constant
 from ._half import in_float32
-from ._rows import column_sums, row_dots, row_sums
+from ._rows import FEW, column_sums, row_dots, row_sums, small_square
 from ._second import backward_of_backward
 from .scalar_forms import add_number_
 
+_F32 = np.dtype(np.float32)
 # Rows are taken in blocks of about this many elements, which stay in the cache from one pass to the next.
 _BLOCK = 1 << 17
 
@@ -66,17 +68,19 @@ def _through_rows(grads, rows, mean, rstd, scaled, out):
 
 
 def _check_layer_norm(input, normalized_shape, weight, bias):
-    shape = input._array.shape
-    if not normalized_shape:
+    shape, tail = input._array.shape, tuple(normalized_shape)
+    if not tail:
         raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
                            "element, but got normalized_shape = []")
-    if shape[len(shape) - len(normalized_shape):] != tuple(normalized_shape):
-        raise RuntimeError(f"Given normalized_shape={list(normalized_shape)}, expected input with shape "
-                           f"[*, {', '.join(map(str, normalized_shape))}], but got input of size{list(shape)}")
-    for name, value in (("weight", weight), ("bias", bias)):
-        if value is not None and value._array.shape != tuple(normalized_shape):
-            raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
-                               f"{list(value._array.shape)} and normalized_shape = {list(normalized_shape)}")
+    if shape[len(shape) - len(tail):] != tail:
+        raise RuntimeError(f"Given normalized_shape={list(tail)}, expected input with shape "
+                           f"[*, {', '.join(map(str, tail))}], but got input of size{list(shape)}")
+    if weight is not None and weight._array.shape != tail:
+        raise RuntimeError("Expected weight to be of same shape as normalized_shape, but got weight of shape "
+                           f"{list(weight._array.shape)} and normalized_shape = {list(tail)}")
+    if bias is not None and bias._array.shape != tail:
+        raise RuntimeError("Expected bias to be of same shape as normalized_shape, but got bias of shape "
+                           f"{list(bias._array.shape)} and normalized_shape = {list(tail)}")
 
 
 def _rows(array, normalized_shape):
@@ -94,8 +98,27 @@ def _stat_shape(shape, normalized_shape):
     shape=lambda input, normalized_shape, weight, bias, eps: [
         like_first(input), *[(_stat_shape(input._array.shape, normalized_shape), input._array.dtype)] * 2],
     samples=lambda make: [(make(3, 4), (4,), make(4), make(4), 1e-5), (make(2, 3, 4), (3, 4), None, None, 1e-5)])
-@in_float32
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
+    if weight is None and bias is None and input.ndim == 2 and input.size <= FEW and input.dtype is _F32:
+        averages = small_square(input.shape[1], True)
+        if averages is not None and len(normalized_shape) == 1:
+            return _small_layer_norm(input, averages, eps)
+    return _layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def _small_layer_norm(input, averages, eps):
+    """Rows of a small matrix, with means and variances spread over them by products."""
+    mean = input.dot(averages)
+    made = np.subtract(input, mean)
+    scale = np.multiply(made, made).dot(averages)
+    np.add(scale, constant(eps, _F32), scale)
+    np.sqrt(scale, scale)
+    np.reciprocal(scale, scale)
+    return np.multiply(made, scale, made), mean[:, :1], scale[:, :1]
+
+
+@in_float32
+def _layer_norm(input, normalized_shape, weight, bias, eps):
     rows = _rows(input, normalized_shape)
     made = np.empty(rows.shape, rows.dtype)
     mean, rstd = _normalise(rows, eps, made)

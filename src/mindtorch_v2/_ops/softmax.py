@@ -8,8 +8,11 @@ from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first, normal_dim, np_dtype
 from ._half import in_float32
-from ._rows import row_sums
+from ._rows import FEW, row_sums, small_square
 
+_F32 = np.dtype(np.float32)
+# Sums of squares up to here mean that no exponential overflows or vanishes, so that rows need not be centred first.
+_TAME = 6400.0
 # Rows are taken in blocks of about this many elements, which stay in the cache from one pass to the next.
 _BLOCK = 1 << 18
 
@@ -39,6 +42,18 @@ def _over_last(dim, *arrays):
     return dim == arrays[0].ndim - 1 and all(a.flags.c_contiguous for a in arrays) and arrays[0].size > 0
 
 
+def _small(array, dim):
+    """A matrix of ones that sums the rows of a small matrix over its last dim; None for anything else."""
+    if array.dtype is _F32 and array.ndim == 2 and (dim == -1 or dim == 1) and array.size <= FEW:
+        return small_square(array.shape[1])
+    return None
+
+
+def _is_tame(array):
+    flat = array.reshape(-1)
+    return flat.dot(flat) < _TAME
+
+
 def _softmax_rows(out, rows):
     np.subtract(rows, np.maximum.reduce(rows, 1, None, None, True), out)
     np.exp(out, out)
@@ -47,8 +62,16 @@ def _softmax_rows(out, rows):
 
 @op("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", shape=like_first, node="SoftmaxBackward0",
     samples=lambda make: [(make(3, 4), 1, False), (make(3, 4), 0, False)])
-@in_float32
 def softmax_kernel(self, dim, half_to_float):
+    ones = _small(self, dim)
+    if ones is not None and _is_tame(self):
+        made = np.exp(self)
+        return np.divide(made, made.dot(ones), made)
+    return _softmax(self, dim)
+
+
+@in_float32
+def _softmax(self, dim):
     dim = normal_dim(dim, self.ndim)
     _need_float("softmax", self)
     if _over_last(dim, self):
@@ -73,8 +96,17 @@ def _softmax_backward_rows(out, grads, outputs):
 
 @op("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
     shape=like_first, samples=lambda make: [(make(3, 4), make(3, 4), 1, dt.float64)])
-@in_float32
 def softmax_backward_data(grad_output, output, dim, input_dtype):
+    ones = _small(output, dim)
+    if ones is not None and grad_output.dtype is _F32:
+        made = np.multiply(grad_output, output).dot(ones)
+        np.subtract(grad_output, made, made)
+        return np.multiply(made, output, made)
+    return _softmax_backward(grad_output, output, dim)
+
+
+@in_float32
+def _softmax_backward(grad_output, output, dim):
     dim = normal_dim(dim, output.ndim)
     if _over_last(dim, output, grad_output):
         return _by_rows(_softmax_backward_rows, np.empty(output.shape, output.dtype), grad_output, output)
@@ -99,8 +131,17 @@ def _log_softmax_rows(out, rows):
 
 @op("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", shape=like_first, node="LogSoftmaxBackward0",
     samples=lambda make: [(make(3, 4), 1, False), (make(3, 4), 0, False)])
-@in_float32
 def log_softmax_kernel(self, dim, half_to_float):
+    ones = _small(self, dim)
+    if ones is not None and _is_tame(self):
+        made = np.exp(self).dot(ones)
+        np.log(made, made)
+        return np.subtract(self, made, made)
+    return _log_softmax(self, dim)
+
+
+@in_float32
+def _log_softmax(self, dim):
     dim = normal_dim(dim, self.ndim)
     _need_float("log_softmax", self)
     if _over_last(dim, self):
@@ -124,8 +165,17 @@ def _log_softmax_backward_rows(out, grads, outputs):
 
 @op("_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
     shape=like_first, samples=lambda make: [(make(3, 4), make(3, 4), 1, dt.float64)])
-@in_float32
 def log_softmax_backward_data(grad_output, output, dim, input_dtype):
+    ones = _small(output, dim)
+    if ones is not None and grad_output.dtype is _F32:
+        made = np.exp(output)
+        np.multiply(made, grad_output.dot(ones), made)
+        return np.subtract(grad_output, made, made)
+    return _log_softmax_backward(grad_output, output, dim)
+
+
+@in_float32
+def _log_softmax_backward(grad_output, output, dim):
     dim = normal_dim(dim, output.ndim)
     if _over_last(dim, output, grad_output):
         return _by_rows(_log_softmax_backward_rows, np.empty(output.shape, output.dtype), grad_output, output)

@@ -59,6 +59,15 @@ _NUMBER_TYPES = {int: "long int", bool: "bool", float: "double", complex: "c10::
 TEXT_INPUT = InputInfo(((),), ("",), ((),), (None,))
 
 
+def outlined(inputs: observer.Outline) -> InputInfo:
+    """The inputs of a span: tensors, or nothing where one was missing."""
+    missing = ((), "", ())
+    columns = [missing if one is None else (one[0], from_numpy(one[2]).cpp_name, tuple(s // one[2].itemsize for s in one[1]))
+               for one in inputs]
+    dims, types, strides = zip(*columns, strict=True)
+    return InputInfo(dims, types, strides, (None,) * len(columns))
+
+
 def note(value: Any) -> Any:
     """The note of any argument."""
     kind = value.__class__

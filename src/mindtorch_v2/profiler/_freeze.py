@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .._dispatch import observer
 from . import _alloc, _tree
-from ._capture import MOST_ARGUMENTS, TEXT_INPUT, TOUCH_WIDTH, decode
+from ._capture import MOST_ARGUMENTS, TOUCH_WIDTH, decode
 from ._memory_profiler import StorageNotes
 from ._python_rows import PythonRows, python_rows
 from ._recorder import SPAN_BASE, Options, Recorder, Tap
@@ -92,7 +92,7 @@ class _Tables:
         number = self._info_numbers.get(key)
         if number is None:
             number = self._info_numbers[key] = len(self.infos)
-            self.infos.append(key if key is TEXT_INPUT else decode(key))
+            self.infos.append(key if isinstance(key, InputInfo) else decode(key))
         return number
 
     def flops(self, op: NDArray[Any], shapes: NDArray[Any]) -> NDArray[np.int64]:

@@ -16,13 +16,13 @@ from .._core import threads as all_threads
 from .._core.threads import ThreadState, threads
 from .._dispatch import observer
 from ._alloc import MemoryLog
-from ._capture import TEXT_INPUT, Captures
+from ._capture import TEXT_INPUT, Captures, outlined
 from ._modules import ModuleLog
 from ._stacks import PythonLog, PythonWindow, Stretch
 
 Extend = Callable[[tuple[int, ...]], None]
 Detail = Callable[[int, int, int, int, tuple[Any, ...]], None]
-Span = Callable[[str, int, int, int, int], None]
+Span = Callable[..., None]  # name, kind, start, end, sequence number, and the outline of its inputs
 
 # Ids from here on are spans, numbered per tap; smaller ones are op ids.
 SPAN_BASE = 1 << 32
@@ -95,7 +95,8 @@ class Tap:
     def listen(self, since: int) -> None:
         """Take down what begins from now on; scopes under way already belong to somebody else."""
         self.since = since
-        self.span = (_plain_span if self.extend is not None else _wide_span)(self.rows.extend, self.spans, since)
+        self.span = (_plain_span(self.rows.extend, self.spans, since) if self.extend is not None else
+                     _wide_span(self.rows.extend, self.spans, since, self.keys))
         if self.modules is not None:
             self.modules.start()
 
@@ -150,17 +151,17 @@ def _arrive_with_first_row(tap: Tap, site: Site) -> None:
 
 
 def _plain_span(extend: Extend, numbers: Numbered, since: int) -> Span:
-    def span(name: str, kind: int, start: int, end: int, sequence: int) -> None:
+    def span(name: str, kind: int, start: int, end: int, sequence: int, inputs: observer.Outline = ()) -> None:
         if start >= since:
             extend((numbers[name, kind], start, end, sequence))
 
     return span
 
 
-def _wide_span(extend: Extend, numbers: Numbered, since: int) -> Span:
-    def span(name: str, kind: int, start: int, end: int, sequence: int) -> None:
+def _wide_span(extend: Extend, numbers: Numbered, since: int, keys: Numbered) -> Span:
+    def span(name: str, kind: int, start: int, end: int, sequence: int, inputs: observer.Outline = ()) -> None:
         if start >= since:
-            extend((numbers[name, kind], start, end, sequence, -1))
+            extend((numbers[name, kind], start, end, sequence, keys[outlined(inputs)] if inputs else -1))
 
     return span
 

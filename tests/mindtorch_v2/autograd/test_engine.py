@@ -130,7 +130,7 @@ class Watcher:
     def __enter__(self):
         state = threads.state
         self.rows: list[tuple] = []
-        state.span = lambda name, kind, start, end, seq: self.rows.append((name, kind, seq))
+        state.span = lambda name, kind, start, end, seq, inputs=(): self.rows.append((name, kind, seq))
         state.extend = lambda row: self.rows.append((observer.op_names[row[0]], observer.OP, row[3]))
         observer.watch(+1)
         return self

@@ -9,12 +9,13 @@ import weakref
 import numpy as np
 import pytest
 
+import mindtorch_v2 as torch
 from mindtorch_v2._core.storage import Storage, allocation
 from mindtorch_v2._core.tensor import Tensor, make_tensor, storage_of
 from mindtorch_v2._core.threads import threads
 from mindtorch_v2._dispatch import namespace, observer
 from mindtorch_v2._dispatch.schema import parse
-from mindtorch_v2.profiler import _capture
+from mindtorch_v2.profiler import _capture, profile
 from mindtorch_v2.profiler._freeze import freeze
 from mindtorch_v2.profiler._recorder import Options, Recorder, sites
 from mindtorch_v2.profiler.record_function import record_function
@@ -321,3 +322,14 @@ def test_memory_seen_through_a_view_counts_as_a_whole():
     store = freeze(recorder)
     assert store.mem_bytes.tolist() == [128, -128]
     assert store.mem_addr.tolist() == [id(whole)] * 2
+
+
+def test_nodes_of_the_backward_pass_have_the_shapes_of_their_gradients():
+    weight = torch.ones(3, 2, requires_grad=True)
+    with profile(record_shapes=True) as prof:
+        torch.mm(torch.ones(4, 3), weight).sum().backward()
+    shapes = {event.name: event.input_shapes for event in prof.events()}
+    assert shapes["SumBackward0"] == [[]]
+    assert shapes["MmBackward0"] == [[4, 2]]
+    assert shapes["torch::autograd::AccumulateGrad"] == [[3, 2]]
+    assert shapes["autograd::engine::evaluate_function: MmBackward0"] == []
