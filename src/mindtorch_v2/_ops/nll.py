@@ -261,21 +261,16 @@ def nll_loss_nd(self, target, weight, reduction, ignore_index):
            "int ignore_index=-100, float label_smoothing=0.0) -> Tensor",
            samples=lambda make: [(make(3, 5), make.ints(5, 3), make.constant(5), MEAN, -100, 0.1), (make(3, 5), make(3, 5))])
 def cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoothing):
-    dim = 0 if self._array.ndim == 1 else 1
-    classes = self._array.shape[dim] if self._array.ndim else 0
+    shape = self._array.shape
+    dim = 0 if len(shape) == 1 else 1
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
-    if weight is not None and weight._array.shape != (classes,):
+    if weight is not None and weight._array.shape != shape[dim:dim + 1]:
         raise RuntimeError("cross_entropy: weight tensor should be defined either for all "
-                           f"{classes} classes or no classes but got weight tensor of shape: {list(weight.shape)}")
-    if self._array.shape == target._array.shape:
-        if target._array.dtype.kind not in "fcV":
-            raise RuntimeError("Expected floating point type for target with class probabilities, got "
-                               f"{_scalar_name(target._array)}")
-        if ignore_index >= 0:
-            raise RuntimeError("ignore_index is not supported for floating point target")
-        return _probability_loss(self, target, weight, reduction, label_smoothing, dim)
-    log_probabilities = aten.log_softmax(self, dim, self.dtype)
+                           f"{shape[dim]} classes or no classes but got weight tensor of shape: {list(weight.shape)}")
+    if shape == target._array.shape:
+        return _probability_loss(self, target, weight, reduction, ignore_index, label_smoothing, dim)
+    log_probabilities = aten.log_softmax(self, dim)
     if label_smoothing > 0:
         return _smoothed_loss(log_probabilities, target, weight, reduction, ignore_index, label_smoothing, dim)
     return aten.nll_loss_nd(log_probabilities, target, weight, reduction, ignore_index)
@@ -287,9 +282,14 @@ def _per_class(weight, ndim, dim):
     return aten.view(weight, shape)
 
 
-def _probability_loss(self, target, weight, reduction, label_smoothing, dim):
+def _probability_loss(self, target, weight, reduction, ignore_index, label_smoothing, dim):
     """Targets given as class probabilities."""
-    log_probabilities = aten.log_softmax(self, dim, self.dtype)
+    if target._array.dtype.kind not in "fcV":
+        raise RuntimeError("Expected floating point type for target with class probabilities, got "
+                           f"{_scalar_name(target._array)}")
+    if ignore_index >= 0:
+        raise RuntimeError("ignore_index is not supported for floating point target")
+    log_probabilities = aten.log_softmax(self, dim)
     shape = self._array.shape
     if label_smoothing > 0:
         target = aten.add(mul_number(target, 1 - label_smoothing), label_smoothing / shape[dim])
