@@ -10,6 +10,7 @@ import threading
 import numpy as np
 import pytest
 
+import mindtorch_v2 as torch
 from mindtorch_v2._core import device as devices
 from mindtorch_v2._core import memory_format as formats
 from mindtorch_v2._core.device import device, get_default_device, set_default_device
@@ -275,3 +276,9 @@ def test_memory_formats_and_layouts(kind, name):
 def test_memory_formats_are_distinct():
     assert formats.legacy_contiguous_format is formats.contiguous_format
     assert len({getattr(formats, name) for _, names in NAMED for name in names}) == 12
+
+
+def test_meta_and_cpu_tensors_do_not_mix():
+    with pytest.raises(RuntimeError, match="at least two devices, cpu and meta"):
+        torch.ones(2) + torch.ones(2, device="meta")
+    assert (torch.tensor(1.0) + torch.ones(2, device="meta")).is_meta

@@ -198,6 +198,10 @@ def _execute_elsewhere(op: OpSpec, args: tuple[Any, ...], keys: int, wanted: Dev
 
 def _execute_meta(op: OpSpec, args: tuple[Any, ...]) -> Any:
     """Results without memory: the op's shape rule, or for a view the kernel itself, which moves no data."""
+    for other in args:
+        if isinstance(other, Tensor) and not other._keys & META and other._array.ndim:
+            raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
+                               f"{other.device} and meta!")
     if op.schema.mutates:
         return args[0]
     if op.schema.is_view:

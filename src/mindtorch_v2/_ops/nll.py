@@ -13,6 +13,7 @@ from ._half import in_float32
 from .loss import MEAN, NONE, SUM
 from .scalar_forms import div_number, mul_number
 
+_F32 = np.dtype(np.float32)
 _INT64 = np.dtype(np.int64)
 _UINT8 = np.dtype(np.uint8)
 _FEW = 64
@@ -95,9 +96,9 @@ def _row_starts(count, width):
     return made
 
 
-def _plain_places(shape, target, weight, ignore_index):
-    """Flat positions of the picked elements where every target counts and weighs the same; None if some do not."""
-    if weight is not None or len(shape) != 2 or target.ndim != 1 or target.dtype is not _INT64:
+def _plain_places(shape, target, ignore_index):
+    """Flat positions of the picked elements where every target counts; None if some do not."""
+    if len(shape) != 2 or target.ndim != 1 or target.dtype is not _INT64:
         return None
     count, width = shape
     if len(target) != count or not count or 0 <= ignore_index < width:
@@ -134,13 +135,18 @@ def _check_rows(self, target):
         (target._array.shape if reduction == NONE else (), self._array.dtype), ((), self._array.dtype)],
     samples=lambda make: [(make(3, 5), make.ints(5, 3), make.constant(5), MEAN, -100),
                           (make(3, 5), make.ints(5, 3), None, NONE, 1)])
-@in_float32
 def nll_loss_forward(self, target, weight, reduction, ignore_index):
-    places = _plain_places(self.shape, target, weight, ignore_index) if reduction != NONE else None
-    if places is not None:
-        count, kind = len(places), self.dtype
-        total = -_total(self.take(places))
-        return np.array(total / count if reduction == MEAN else total, kind), np.array(count, kind)
+    if reduction != NONE and weight is None and self.dtype is _F32:
+        places = _plain_places(self.shape, target, ignore_index)
+        if places is not None:
+            count = len(places)
+            total = -_total(self.take(places))
+            return np.array(total / count if reduction == MEAN else total, _F32), np.array(count, _F32)
+    return _nll_loss(self, target, weight, reduction, ignore_index)
+
+
+@in_float32
+def _nll_loss(self, target, weight, reduction, ignore_index):
     _check_rows(self, target)
     made, total = _likelihood(self.reshape(-1, self.shape[-1], 1), target.reshape(-1, 1), weight, reduction,
                               ignore_index)
@@ -155,13 +161,18 @@ def _(g, self, target, weight, reduction, ignore_index, result1):
 @op("nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int "
     "ignore_index, Tensor total_weight) -> Tensor", shape=lambda grad_output, self, *_: like_first(self),
     samples=lambda make: [(make(3), make(3, 5), make.ints(5, 3), make(5), NONE, 2, make())])
-@in_float32
 def nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight):
-    places = _plain_places(self.shape, target, weight, ignore_index) if reduction != NONE else None
-    if places is not None:
-        made = np.zeros(self.size, grad_output.dtype)
-        made[places] = np.negative(grad_output) / total_weight if reduction == MEAN else np.negative(grad_output)
-        return made.reshape(self.shape)
+    if reduction != NONE and weight is None and self.dtype is _F32 and grad_output.dtype is _F32:
+        places = _plain_places(self.shape, target, ignore_index)
+        if places is not None:
+            made = np.zeros(self.size, _F32)
+            made[places] = np.negative(grad_output) / total_weight if reduction == MEAN else np.negative(grad_output)
+            return made.reshape(self.shape)
+    return _nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight)
+
+
+@in_float32
+def _nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight):
     _check_rows(self, target)
     if reduction == NONE:
         grad_output = grad_output.reshape(-1, 1)

@@ -49,11 +49,6 @@ def _small(array, dim):
     return None
 
 
-def _is_tame(array):
-    flat = array.reshape(-1)
-    return flat.dot(flat) < _TAME
-
-
 def _softmax_rows(out, rows):
     np.subtract(rows, np.maximum.reduce(rows, 1, None, None, True), out)
     np.exp(out, out)
@@ -64,7 +59,7 @@ def _softmax_rows(out, rows):
     samples=lambda make: [(make(3, 4), 1, False), (make(3, 4), 0, False)])
 def softmax_kernel(self, dim, half_to_float):
     ones = _small(self, dim)
-    if ones is not None and _is_tame(self):
+    if ones is not None and (flat := self.reshape(-1)).dot(flat) < _TAME:
         made = np.exp(self)
         return np.divide(made, made.dot(ones), made)
     return _softmax(self, dim)
@@ -133,7 +128,7 @@ def _log_softmax_rows(out, rows):
     samples=lambda make: [(make(3, 4), 1, False), (make(3, 4), 0, False)])
 def log_softmax_kernel(self, dim, half_to_float):
     ones = _small(self, dim)
-    if ones is not None and _is_tame(self):
+    if ones is not None and (flat := self.reshape(-1)).dot(flat) < _TAME:
         made = np.exp(self).dot(ones)
         np.log(made, made)
         return np.subtract(self, made, made)
