@@ -140,9 +140,6 @@ frexp.vjp(self=lambda g, result1: g / result1.exp2())
 
 # ---------------------------------------------------------------- whole numbers and sides
 
-hypot = op("hypot(Tensor self, Tensor other) -> Tensor", np.hypot, promote="same", inplace=True)
-hypot.vjp(self=lambda g, self, result: (g * self) / result, other=lambda g, other, result: (g * other) / result)
-
 
 def _of_integers(name, ufunc):
     def kernel(self, other, out=None):
