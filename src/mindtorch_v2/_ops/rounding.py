@@ -138,7 +138,7 @@ def frexp(self):
 
 frexp.vjp(self=lambda g, result1: g / result1.exp2())
 
-# ---------------------------------------------------------------- whole numbers and sides
+# ---------------------------------------------------------------- whole numbers
 
 
 def _of_integers(name, ufunc):
