@@ -19,7 +19,7 @@ _PER_ELEMENT = {
         "_adaptive_avg_pool3d avg_pool2d avg_pool3d index_add scatter_add trace leaky_relu _prelu_kernel"
     ),
     2: (
-        "addcdiv addcmul addr dist hypot linalg_vector_norm logcumsumexp lerp norm sinc xlogy special_entr "
+        "addcdiv addcmul addr dist linalg_vector_norm logcumsumexp lerp norm sinc xlogy special_entr "
         "special_xlog1py hardsigmoid leaky_relu_backward tanh_backward sigmoid_backward threshold_backward vdot "
         "elu celu nll_loss_forward"
     ),
