@@ -23,6 +23,9 @@ def _sqrt_grad(g, result):
 sqrt = op("sqrt(Tensor self) -> Tensor", np.sqrt, promote="float", inplace=True, flops=count)
 sqrt.vjp(self=_sqrt_grad)
 
+hypot = op("hypot(Tensor self, Tensor other) -> Tensor", np.hypot, promote="same", inplace=True, flops=count)
+hypot.vjp(self=lambda g, self, result: g * self / result, other=lambda g, other, result: g * other / result)
+
 
 @op("rsqrt(Tensor self) -> Tensor", promote="float", inplace=True, flops=count)
 def rsqrt(self, out=None):
