@@ -41,6 +41,8 @@ class _Make:
     def __call__(self, *shape: int):
         return torch.tensor(self._random.uniform(0.1, 0.9, shape))
 
+    constant = __call__
+
     def ints(self, high: int, *shape: int):
         return torch.tensor(self._random.integers(0, high, shape))
 

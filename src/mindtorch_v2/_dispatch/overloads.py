@@ -54,11 +54,13 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def accepts(spec: OpSpec, argument: Argument, value: Any) -> bool:
-    """Whether a value may be passed for an argument."""
+def accepts(spec: OpSpec, argument: Argument, value: Any, lenient: bool = True) -> bool:
+    """Whether a value may be passed for an argument; `lenient` lets a 0-d tensor stand for a number."""
     if value is None:
         return argument.optional
     kind = argument.type_text.removesuffix("?")
+    if not lenient and kind in ("int", "Scalar") and _is_tensor(value):
+        return False
     if argument.is_tensor and argument.name in spec.promoted and argument.name != "self":
         return isinstance(value, _NUMBERS) or _is_tensor(value)
     if kind.startswith("int["):
@@ -76,7 +78,7 @@ def varargs(schema: Schema) -> Argument | None:
     return own[0] if len(own) == 1 and own[0].type_text == "int[]" else None
 
 
-def fits(spec: OpSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def fits(spec: OpSpec, args: tuple[Any, ...], kwargs: dict[str, Any], lenient: bool = True) -> bool:
     """Whether a call can be bound to an overload."""
     schema = spec.schema
     positional = [a for a in schema.arguments if not a.keyword_only]
@@ -99,15 +101,19 @@ def fits(spec: OpSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         if name not in by_name or name in given:
             return False
         given[name] = value
-    return all(accepts(spec, a, given[a.python_name]) if a.python_name in given else a.default is not REQUIRED
+    return all(accepts(spec, a, given[a.python_name], lenient) if a.python_name in given else a.default is not REQUIRED
                for a in schema.arguments)
 
 
-def resolve(packet: Packet, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpSpec:
-    """The first overload that fits; TypeError in torch's words if none does."""
-    for spec in packet:
-        if fits(spec, args, kwargs):
-            return spec
+def resolve(packet: Packet, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[OpSpec, bool]:
+    """The first overload that fits, and whether the arguments' types alone decide; TypeError in torch's words if none does.
+
+    A 0-d tensor may stand for a number, but only where no overload takes the tensor as such.
+    """
+    for lenient in (False, True):
+        for spec in packet:
+            if fits(spec, args, kwargs, lenient):
+                return spec, not lenient
     got = ", ".join([type_name(a) for a in args] + [f"{k}={type_name(v)}" for k, v in kwargs.items()])
     forms = "\n".join(f" * ({_describe(spec.schema)})" for spec in packet)
     raise TypeError(f"{packet.name}() received an invalid combination of arguments - got ({got}), "
@@ -159,7 +165,10 @@ def packet_function(packet: Packet) -> Any:
             key = type(args[0])
         entry: Any = find(key)
         if entry is None:
-            entry = chosen[key] = resolve(packet, args, kwargs).call
+            spec, by_type = resolve(packet, args, kwargs)
+            entry = spec.call
+            if by_type:
+                chosen[key] = entry
         return entry(*args, **kwargs)
 
     call.__name__ = call.__qualname__ = packet.name

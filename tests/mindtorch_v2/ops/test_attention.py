@@ -1,0 +1,46 @@
+"""Attention: values, derivatives and errors as torch has them."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+import mindtorch_v2 as torch
+
+_found = importlib.util.spec_from_file_location("network", Path(__file__).with_name("network.py"))
+assert _found is not None and _found.loader is not None
+network = importlib.util.module_from_spec(_found)
+_found.loader.exec_module(network)
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.mark.parametrize("expression", network.expressions("attention"))
+def test_attention_like_torch(expression):
+    network.check("attention", expression)
+
+
+@pytest.mark.parametrize("expression", network.expressions("attention_error"))
+def test_attention_error_like_torch(expression):
+    network.check("attention_error", expression)
+
+
+def test_the_result_lies_in_memory_as_the_query_does():
+    q = torch.ones(2, 5, 3, 4).transpose(1, 2)
+    assert torch.nn.functional.scaled_dot_product_attention(q, q, q).transpose(1, 2).is_contiguous()
+
+
+def test_a_row_that_may_see_nothing_is_zero():
+    q = torch.ones(1, 1, 2, 3)
+    mask = torch.tensor([[True, True], [False, False]])
+    made = torch.nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=mask)
+    assert made[0, 0].tolist() == [[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]
+
+
+def test_fused_and_composed_attention_agree():
+    q, k, v = (torch.sin(torch.arange(96.0) * s).view(2, 3, 4, 4) for s in (1, 2, 3))
+    fused = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    composed = torch.ops.aten._scaled_dot_product_attention_math(q, k, v, None, 0.0, True)[0]
+    assert torch.allclose(fused, composed, atol=1e-6)
