@@ -1,4 +1,4 @@
-"""Element-wise building blocks of activations: constants as arrays, and masks without branches."""
+"""Building blocks of element-wise kernels: constants as arrays, masks without branches, and the dtype they need."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from .._core import dtype as dt
+
 _F32 = np.dtype(np.float32)
 _CONSTANTS: dict[tuple[Any, np.dtype], np.ndarray] = {}
 _ONE = np.array(1, np.float32)
 _BITS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 # Up to here choosing element by element is as fast as computing with bits.
 _FEW = 2048
+
+
+def need_float(name: str, array: np.ndarray) -> None:
+    """NotImplementedError, in torch's words, for integers."""
+    if array.dtype.kind in "iub":
+        raise NotImplementedError(f'"{name}" not implemented for \'{dt.from_numpy(array.dtype).scalar_name}\'')
 
 
 def constant(value: float, dtype: np.dtype) -> np.ndarray:

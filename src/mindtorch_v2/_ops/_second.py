@@ -1,4 +1,4 @@
-"""Second derivatives of kernels, by differentiating the same function composed of ops."""
+"""Derivatives of backward ops: by differentiating the same function composed of ops."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from .._autograd.grad_mode import enable_grad
 from .._core.keys import AUTOGRAD
 from .._core.threads import threads
 from .._dispatch.registry import aten
+
+
+def asked_for(gradients: Sequence[Any], needs: Sequence[bool]) -> tuple[Any, ...]:
+    """A backward op's results without the empty ones that stand for gradients nobody needs."""
+    return tuple(g if needed else None for g, needed in zip(gradients, needs, strict=True))
 
 
 def _leaf(tensor: Any) -> Any:

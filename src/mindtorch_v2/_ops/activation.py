@@ -6,23 +6,16 @@ import math
 
 import numpy as np
 
-from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
 from . import _special_math
 from ._common import like_first
-from ._elementwise import clipped, constant, log1p_exp_minus_abs, logistic, where_true
+from ._elementwise import clipped, constant, log1p_exp_minus_abs, logistic, need_float, where_true
 from ._erf import normal_cdf32
 from ._half import in_float32
 
 _F32 = np.dtype(np.float32)
 # From this size on, cutting to a range is faster than a maximum, which NumPy does not vectorise for a constant.
 _MANY = 2048
-
-
-def need_float(name, array):
-    """NotImplementedError, in torch's words, for integers."""
-    if array.dtype.kind in "iub":
-        raise NotImplementedError(f'"{name}" not implemented for \'{dt.from_numpy(array.dtype).scalar_name}\'')
 
 
 # ---------------------------------------------------------------- relu, tanh, sigmoid

@@ -6,9 +6,10 @@ import numpy as np
 
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first
+from ._elementwise import need_float
 from ._half import in_float32
 from ._rows import channel_dots, channel_sums
-from ._second import backward_of_backward
+from ._second import asked_for, backward_of_backward
 from .norm import normalised_in_ops
 
 
@@ -37,6 +38,7 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
                                                              for a in (weight, bias)], running_mean, running_var,
                                  training, momentum, eps)
         return made[0].astype(input.dtype), *made[1:]
+    need_float("batch_norm", input)
     kind = input.dtype
     planes = _planes(input)
     if training:
@@ -68,7 +70,7 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
 def _(g, input, weight, running_mean, running_var, training, eps, result1, result2, needs):
     made = aten.native_batch_norm_backward(g, input, weight, running_mean, running_var, result1, result2, training, eps,
                                            list(needs[:3]))
-    return *made, None, None
+    return *asked_for(made, needs[:3]), None, None
 
 
 @op("native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? "

@@ -11,6 +11,7 @@ from .._dispatch.registry import aten, composite, op
 from ._conv_kernels import forward, input_grad, weight_grad
 from ._half import in_float32
 from ._rows import channel_sums
+from ._second import asked_for
 from ._windows import output_size
 
 
@@ -137,8 +138,9 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
 
 @convolution.vjp
 def _(g, input, weight, stride, padding, dilation, transposed, output_padding, groups, bias_shape, needs):
-    return aten.convolution_backward(g, input, weight, bias_shape, stride, padding, dilation, transposed,
+    made = aten.convolution_backward(g, input, weight, bias_shape, stride, padding, dilation, transposed,
                                      output_padding, groups, list(needs))
+    return asked_for(made, needs)
 
 
 @op("convolution_backward(Tensor grad_output, Tensor input, Tensor weight, int[]? bias_sizes, int[] stride, "
@@ -231,7 +233,8 @@ def _declare(dims):
                f"stride=[{one}], int[{dims}] padding=[{zero}], int[{dims}] output_padding=[{zero}], int groups=1, "
                f"int[{dims}] dilation=[{one}]) -> Tensor",
                flops=lambda input, weight, bias, stride, padding, output_padding, groups, dilation:
-               conv_flops(input, weight, stride, padding, dilation, True, output_padding, groups),
+               conv_flops(input if len(input) == dims + 2 else (1, *input), weight, stride, padding, dilation, True,
+                          output_padding, groups),
                samples=transposed_samples)
     def transposed(input, weight, bias, stride, padding, output_padding, groups, dilation):
         return unbatched(input, lambda x: aten.convolution(x, weight, bias, stride, padding, dilation, True,

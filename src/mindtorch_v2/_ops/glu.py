@@ -6,9 +6,8 @@ import numpy as np
 
 from .._dispatch.registry import aten, op
 from ._common import like_first, normal_dim
-from ._elementwise import constant, logistic
+from ._elementwise import constant, logistic, need_float
 from ._half import in_float32
-from .activation import need_float
 
 
 def _halves(array, dim):

@@ -10,7 +10,7 @@ import numpy as np
 from .._core.tensor import make_tensor
 from .._dispatch.registry import aten, composite, op
 from ._half import in_float32
-from ._second import backward_of_backward
+from ._second import asked_for, backward_of_backward
 from .resample import cubic_weights
 
 BILINEAR, NEAREST, BICUBIC = range(3)
@@ -283,8 +283,9 @@ def _declare(dims: int) -> None:
 
     @forward.vjp
     def _(g, input, grid, interpolation_mode, padding_mode, align_corners, needs):
-        return getattr(aten, f"{name}_backward")(g, input, grid, interpolation_mode, padding_mode, align_corners,
+        made = getattr(aten, f"{name}_backward")(g, input, grid, interpolation_mode, padding_mode, align_corners,
                                                  list(needs))
+        return asked_for(made, needs)
 
     @op(f"{name}_backward(Tensor grad_output, {arguments}, bool[2] output_mask) -> (Tensor, Tensor)",
         samples=lambda make: [], tags=("all_grads",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._dispatch.registry import aten, composite, op
+from ._elementwise import need_float
 from ._half import in_float32
 
 NONE, MEAN, SUM = range(3)
@@ -54,6 +55,7 @@ def _one(like):
     shape=loss_shape)
 @in_float32
 def mse_loss(self, target, reduction):
+    need_float("mse_cpu", self)
     difference = np.asarray(np.subtract(self, target))
     return reduced(np.multiply(difference, difference, difference), reduction)
 
@@ -92,6 +94,7 @@ composite("l1_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
     promoted=("self", "target"), shape=loss_shape)
 @in_float32
 def smooth_l1_loss(self, target, reduction, beta):
+    need_float("smooth_l1_cpu", self)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     distance = np.asarray(np.abs(np.subtract(self, target)))
@@ -143,6 +146,7 @@ smooth_l1_loss_backward.vjp(
     promoted=("self", "target"), shape=loss_shape)
 @in_float32
 def huber_loss(self, target, reduction, delta):
+    need_float("huber_cpu", self)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     distance = np.asarray(np.abs(np.subtract(self, target)))

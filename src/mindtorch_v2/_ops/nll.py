@@ -84,6 +84,8 @@ def _spread(grad_output, shape, target, weight, reduction, ignore_index, total_w
         values = np.divide(values, total_weight)
     if scale is not None:
         values = np.multiply(values, scale)
+    if counts is not None:  # where nothing counts at all, the mean divides by zero
+        values = np.where(counts, values, 0)
     made[np.arange(shape[0])[:, None], safe, np.arange(shape[2])] = values
     return made
 

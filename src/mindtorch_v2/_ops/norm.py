@@ -10,10 +10,10 @@ from .._core import dtype as dt
 from .._core.tensor import make_tensor
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first
-from ._elementwise import constant
+from ._elementwise import constant, need_float
 from ._half import in_float32
 from ._rows import FEW, column_sums, row_dots, row_sums, small_square
-from ._second import backward_of_backward
+from ._second import asked_for, backward_of_backward
 from .scalar_forms import add_number_
 
 _F32 = np.dtype(np.float32)
@@ -119,6 +119,7 @@ def _small_layer_norm(input, averages, eps):
 
 @in_float32
 def _layer_norm(input, normalized_shape, weight, bias, eps):
+    need_float("LayerNormKernelImpl", input)
     rows = _rows(input, normalized_shape)
     made = np.empty(rows.shape, rows.dtype)
     mean, rstd = _normalise(rows, eps, made)
@@ -132,7 +133,8 @@ def _layer_norm(input, normalized_shape, weight, bias, eps):
 
 @native_layer_norm.vjp
 def _(g, input, normalized_shape, weight, bias, result1, result2, needs):
-    return aten.native_layer_norm_backward(g, input, normalized_shape, result1, result2, weight, bias, list(needs))
+    made = aten.native_layer_norm_backward(g, input, normalized_shape, result1, result2, weight, bias, list(needs))
+    return asked_for(made, needs)
 
 
 @op("native_layer_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd, "
@@ -202,6 +204,7 @@ def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
     samples=lambda make: [(make(2, 4, 3), make(4), make(4), 2, 4, 3, 2, 1e-5)])
 @in_float32
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
+    need_float("GroupNormKernelImpl", input)
     rows = input.reshape(N * group, C * HxW // group)
     made = np.empty(rows.shape, rows.dtype)
     mean, rstd = _normalise(rows, eps, made)
@@ -215,8 +218,9 @@ def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
 
 @native_group_norm.vjp
 def _(g, input, weight, N, C, HxW, group, result1, result2, needs):
-    return aten.native_group_norm_backward(g.contiguous(), input, result1, result2, weight, N, C, HxW, group,
+    made = aten.native_group_norm_backward(g.contiguous(), input, result1, result2, weight, N, C, HxW, group,
                                            list(needs))
+    return asked_for(made, needs)
 
 
 @op("native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, int C, "

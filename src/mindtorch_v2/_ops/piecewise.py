@@ -6,9 +6,8 @@ import numpy as np
 
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first
-from ._elementwise import clipped, constant, where_true
+from ._elementwise import clipped, constant, need_float, where_true
 from ._half import in_float32
-from .activation import need_float
 from .random import source_of
 
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from .._dispatch.registry import aten, composite, op
+from .._dispatch.registry import composite, op
 from ._half import in_float32
+from .pool import getattr_later
 
 Taps = tuple[tuple[np.ndarray, np.ndarray | None], ...]  # (at, weight); weight None for 1
 
@@ -247,11 +248,6 @@ def _formula(names: list[str], call: Callable[..., Any]) -> Callable[..., Any]:
     """lambda g, <names>: call(g, <names>), with a signature that tells autograd what to save."""
     listed = ", ".join(names)
     return eval(f"lambda g, {listed}: call(g, {listed})", {"call": call})
-
-
-def getattr_later(name: str) -> Callable[..., Any]:
-    """An op by name that is looked up when it is called."""
-    return lambda *args: getattr(aten, name)(*args)
 
 
 for _dims in (1, 2, 3):

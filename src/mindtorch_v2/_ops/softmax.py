@@ -7,6 +7,7 @@ import numpy as np
 from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first, normal_dim, np_dtype
+from ._elementwise import need_float
 from ._half import in_float32
 from ._rows import FEW, row_sums, small_square
 
@@ -15,12 +16,6 @@ _F32 = np.dtype(np.float32)
 _TAME = 6400.0
 # Rows are taken in blocks of about this many elements, which stay in the cache from one pass to the next.
 _BLOCK = 1 << 18
-
-
-def _need_float(name, array):
-    if array.dtype.kind in "iub":
-        raise NotImplementedError(f'"{name}_lastdim_kernel_impl" not implemented for '
-                                  f"'{dt.from_numpy(array.dtype).scalar_name}'")
 
 
 def _by_rows(kernel, out, *arrays):
@@ -68,7 +63,7 @@ def softmax_kernel(self, dim, half_to_float):
 @in_float32
 def _softmax(self, dim):
     dim = normal_dim(dim, self.ndim)
-    _need_float("softmax", self)
+    need_float("softmax_lastdim_kernel_impl", self)
     if _over_last(dim, self):
         return _by_rows(_softmax_rows, np.empty(self.shape, self.dtype), self)
     if not self.size:
@@ -138,7 +133,7 @@ def log_softmax_kernel(self, dim, half_to_float):
 @in_float32
 def _log_softmax(self, dim):
     dim = normal_dim(dim, self.ndim)
-    _need_float("log_softmax", self)
+    need_float("log_softmax_lastdim_kernel_impl", self)
     if _over_last(dim, self):
         return _by_rows(_log_softmax_rows, np.empty(self.shape, self.dtype), self)
     if not self.size:

@@ -45,7 +45,7 @@ def _unpool_grad(g, indices, dims):
 
 @op("max_unpool2d(Tensor self, Tensor indices, int[2] output_size) -> Tensor",
     shape=lambda self, indices, output_size: ((*self._array.shape[:-2], *output_size), self._array.dtype),
-    samples=lambda make: [(make(1, 2, 2, 2), make.ints(4, 1, 2, 2, 2), (2, 2))][:0])
+    samples=lambda make: [(make(1, 1, 2, 2), (aten.arange(4) * 3).reshape(1, 1, 2, 2), (4, 4))])
 def max_unpool2d(self, indices, output_size):
     return _unpooled(self, indices, tuple(output_size), 2)
 
@@ -126,7 +126,8 @@ def _declare(dims):
         return [(made, self._array.dtype), (made, _INT64)]
 
     @op(f"{name}(Tensor self, {ints} kernel_size, {ints} output_size, Tensor random_samples) -> (Tensor, Tensor)",
-        shape=shape, node=f"FractionalMaxPool{dims}DBackward0", samples=lambda make: [])
+        shape=shape, node=f"FractionalMaxPool{dims}DBackward0",
+        samples=lambda make: [(make(1, 2, *(6,) * dims), (2,) * dims, (3,) * dims, make.constant(1, 2, dims))])
     def forward(self, kernel_size, output_size, random_samples):
         return _fractional(self, tuple(kernel_size), tuple(output_size), random_samples)
 

@@ -94,13 +94,17 @@ def answer(torch: Any, expression: str) -> dict[str, Any]:
     smooth = [t for t in _flat(torch, result) if t.is_floating_point() and t.requires_grad]
     if not smooth:
         return said
-    first = torch.autograd.grad(_total(torch, smooth, 0.3), space.leaves, create_graph=True, allow_unused=True)
+    # Squares, so that the second derivative of a linear function says something, too.
+    total = _total(torch, [t * t for t in smooth], 0.3)
+    first = torch.autograd.grad(total, space.leaves, create_graph=True, allow_unused=True)
     said["first"] = [None if g is None else described(torch, g) for g in first]
     further = [g for g in first if g is not None and g.requires_grad]
     if further and "once" not in expression:
         second = torch.autograd.grad(_total(torch, further, 0.8), space.leaves, allow_unused=True)
         # A derivative that is zero throughout may be left out by either side.
         said["second"] = [None if g is None or not bool((g != 0).any()) else described(torch, g) for g in second]
+        if not any(said["second"]):
+            del said["second"]
     return said
 
 
