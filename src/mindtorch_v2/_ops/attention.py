@@ -80,7 +80,7 @@ def flash_attention(query, key, value, dropout_p, is_causal, attn_mask, scale):
     most = np.maximum.reduce(scores, -1, None, None, True)
     if attn_mask is not None:
         # A row that is masked out altogether has no maximum; its probabilities are 0, not nan.
-        np.maximum(most, np.finfo(most.dtype).min, most)
+        np.maximum(most, np.finfo(most.dtype).min, out=most)
     np.subtract(scores, most, scores)
     np.exp(scores, scores)
     total = np.add.reduce(scores, -1, None, None, True)

@@ -29,8 +29,8 @@ def binary_cross_entropy(self, target, weight, reduction):
     with np.errstate(divide="ignore"):
         made = np.asarray(np.log1p(np.negative(self)))
         hit = np.asarray(np.log(self))
-    np.maximum(made, _LEAST_LOG, made)
-    np.maximum(hit, _LEAST_LOG, hit)
+    np.maximum(made, _LEAST_LOG, out=made)
+    np.maximum(hit, _LEAST_LOG, out=hit)
     # (t - 1) log(1 - p) - t log(p)
     np.multiply(made, target - 1, made)
     np.subtract(made, np.multiply(hit, target, hit), made)
@@ -71,7 +71,7 @@ def _scaled(grad, weight, reduction, like):
 @in_float32
 def binary_cross_entropy_backward(grad_output, self, target, weight, reduction):
     variance = np.asarray(np.multiply(self, 1 - self))
-    np.maximum(variance, _LEAST_VARIANCE, variance)
+    np.maximum(variance, _LEAST_VARIANCE, out=variance)
     made = np.asarray(np.subtract(self, target))
     np.divide(made, variance, made)
     np.multiply(made, grad_output, made)

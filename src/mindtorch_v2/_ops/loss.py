@@ -123,7 +123,7 @@ def smooth_l1_loss_backward(grad_output, self, target, reduction, beta):
         np.sign(difference, difference)
         np.multiply(difference, factor, difference)
     else:
-        np.minimum(np.maximum(difference, -beta, difference), beta, difference)
+        np.minimum(np.maximum(difference, -beta, out=difference), beta, out=difference)
         np.multiply(difference, factor / beta, difference)
     return np.multiply(difference, grad_output, difference)
 
@@ -165,7 +165,7 @@ huber_loss.vjp(
 @in_float32
 def huber_loss_backward(grad_output, self, target, reduction, delta):
     difference = np.asarray(np.subtract(self, target))
-    np.minimum(np.maximum(difference, -delta, difference), delta, difference)
+    np.minimum(np.maximum(difference, -delta, out=difference), delta, out=difference)
     np.multiply(difference, mean_factor(difference.size, reduction), difference)
     return np.multiply(difference, grad_output, difference)
 

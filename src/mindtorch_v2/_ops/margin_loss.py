@@ -143,7 +143,7 @@ def _violations(rows, labels, margin):
     """How much each wrong class comes closer to the right one than the margin; 0 for the right class itself."""
     at = np.arange(len(rows))
     made = rows - rows[at, labels][:, None] + rows.dtype.type(margin)
-    np.maximum(made, 0, made)
+    np.maximum(made, 0, out=made)
     made[at, labels] = 0
     return made
 
@@ -215,7 +215,7 @@ def _shortfalls(rows, target, listed, is_target):
     """(N, list, C): how much each class outside the list comes closer than 1 to each one in it."""
     right = np.take_along_axis(rows, np.where(listed, target, 0), 1)
     made = rows[:, None, :] - right[:, :, None] + 1
-    np.maximum(made, 0, made)
+    np.maximum(made, 0, out=made)
     made *= listed[:, :, None]
     made *= (is_target == 0)[:, None, :]
     return made

@@ -85,7 +85,7 @@ def _maxima(views):
         return np.array(views[0])
     best = np.maximum(views[0], views[1])
     for view in views[2:]:
-        np.maximum(best, view, best)
+        np.maximum(best, view, out=best)
     return best
 
 
