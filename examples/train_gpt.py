@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+import warnings
 from pathlib import Path
 
 from rich.progress import track
@@ -129,7 +130,9 @@ def main() -> None:
     trace, stacks, memory = args.out / "trace.json", args.out / "stacks.txt", args.out / "memory.html"
     prof.export_chrome_trace(str(trace))
     prof.export_stacks(str(stacks), "self_cpu_time_total")
-    prof.export_memory_timeline(str(memory))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # torch means to remove it; here it stays
+        prof.export_memory_timeline(str(memory))
     print(f"\nTrace:            {trace}   open it at ui.perfetto.dev or in chrome://tracing")
     print(f"Stacks:           {stacks}   open it at speedscope.app, or flamegraph.pl {stacks} > flame.svg")
     print(f"Memory timeline:  {memory}   open it in a browser")
