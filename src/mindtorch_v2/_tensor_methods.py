@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ._core import dtype as dt
 from ._core.printing import tensor_repr
 from ._core.tensor import Tensor
 from ._core.untyped_storage import UntypedStorage
@@ -20,19 +19,6 @@ PROPERTIES: dict[str, property] = {}
 def method(function: Callable[..., Any]) -> Callable[..., Any]:
     METHODS[function.__name__] = function
     return function
-
-
-def _reversed(name: str) -> Callable[..., Any]:
-    """`1 + x`: the op with its operands the other way round."""
-    def call(self: Tensor, other: Any) -> Any:
-        return getattr(aten, name)(other if isinstance(other, Tensor) else as_tensor(other, self), self)
-
-    return call
-
-
-def as_tensor(number: Any, like: Tensor) -> Tensor:
-    """A number as a 0-d tensor that takes part in promotion like the number itself would."""
-    return aten.scalar_tensor(number, dtype=dt.result_type((like.dtype, dt.DIM_TENSOR), (dt.number_dtype(number), dt.NUMBER)))
 
 
 def _equals(op: Callable[..., Any]) -> Callable[..., Any]:

@@ -29,3 +29,8 @@ def test_writing_a_tensor_keeps_its_gradient():
 def test_calls_that_fit_no_overload_are_refused_with_the_forms_that_exist(args):
     with pytest.raises(TypeError, match=r"max\(\) received an invalid combination of arguments"):
         torch.max(torch.ones(2), *args)
+
+
+def test_writing_into_shared_places_is_refused_in_torchs_words():
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory"):
+        torch.ones(1, 3).expand(2, 3).add_(1)

@@ -84,7 +84,9 @@ class _Evaluation:
         """What a node is given, for a recording that wants to know; no gradient is held."""
         if self.state.detail is None:
             return ()
-        given = grads if grads.__class__ is list or grads.__class__ is tuple else (grads,)
+        given = list(grads) if grads.__class__ is list or grads.__class__ is tuple else [grads]
+        while given and given[-1] is None:  # outputs that have no gradient, as indices and saved statistics
+            given.pop()
         return tuple([None if g is None else (g._array.shape, g._array.strides, g._array.dtype) for g in given])
 
     def _run(self, node: Node, waiting: Waiting) -> Gradients | None:

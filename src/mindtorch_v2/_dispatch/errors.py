@@ -69,6 +69,9 @@ def translate(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Exception:
         ndim = max(error.ndim or 0, 1)
         return IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], "
                           f"but got {error.axis})")
+    if isinstance(error, ValueError) and "read-only" in str(error):
+        return RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory "
+                            "location. Please clone() the tensor before performing the operation.")
     if op.promoted:
         tensors = [a for n, a in zip(op.schema.arguments, args, strict=True)
                    if n.name in op.promoted and isinstance(a, Tensor)]
