@@ -15,11 +15,13 @@ from typing import Any
 from .._core.threads import ThreadState, threads
 from . import namespace
 
-__all__ = ["BACKWARD", "ENGINE", "MEMORY", "MODULE", "OP", "PYTHON", "SCOPE", "STEP", "Outline", "clock", "op_names",
-           "op_overloads", "op_schemas", "span", "thread_state", "watch", "watching"]
+__all__ = ["BACKWARD", "COPY", "ENGINE", "FILL", "KERNEL", "MEMORY", "MODULE", "OP", "PYTHON", "RUNTIME", "SCOPE", "STEP",
+           "Outline", "clock", "op_names", "op_overloads", "op_schemas", "span", "thread_state", "watch", "watching"]
 
 # What a recorded range is. The numbers are stored in event columns.
 OP, BACKWARD, ENGINE, SCOPE, STEP, PYTHON, MODULE, MEMORY = range(8)
+# On a device: kernels, copies and fills. RUNTIME is the host's call that launched one or waited for it.
+KERNEL, COPY, FILL, RUNTIME = range(8, 12)
 
 # Filled by the registry, one entry per op overload; an op's id is its index.
 op_names: list[str] = []

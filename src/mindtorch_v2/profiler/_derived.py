@@ -37,6 +37,9 @@ class DerivedColumns:
     op: NDArray[np.int32]
     device_type: NDArray[np.int8]
     device_index: NDArray[np.int32]
+    correlation: NDArray[np.int64]
+    launch_tid: NDArray[np.int32]
+    launch_ns: NDArray[np.int64]
     mem_time: NDArray[np.int64]
     mem_bytes: NDArray[np.int64]
     mem_addr: NDArray[np.int64]
@@ -83,6 +86,20 @@ class DerivedColumns:
         local = _tree.parents(self.tid[rows], self.start[rows], self.end[rows])
         parent[rows] = np.append(rows, -1)[local]
         return parent
+
+    @cached_property
+    def launcher(self) -> NDArray[np.int32]:
+        """Row of the innermost op or range around the launch of what ran on a device; -1 elsewhere and where unknown."""
+        found = np.full(len(self), -1, np.int32)
+        launched = np.flatnonzero(self.launch_ns >= 0)
+        if len(launched):
+            host = np.flatnonzero((self.device_type == 0) & (self.kind != observer.RUNTIME) & ~self.is_python)
+            parent = _tree.parents(self.tid[host], self.start[host], self.end[host])
+            owner = _tree.enclosing(
+                self.tid[host], self.start[host], self.end[host], parent, self.launch_tid[launched], self.launch_ns[launched]
+            )
+            found[launched] = np.append(host, -1)[owner]
+        return found
 
     @cached_property
     def children_ns(self) -> NDArray[np.int64]:

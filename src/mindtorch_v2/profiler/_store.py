@@ -30,6 +30,10 @@ OPTIONAL: Mapping[str, tuple[Any, int]] = {
     "op": (np.int32, -1),
     "device_type": (np.int8, 0),
     "device_index": (np.int32, -1),
+    # What ran on a device: the number it shares with the host's call that launched it, and that call's thread and time.
+    "correlation": (np.int64, -1),
+    "launch_tid": (np.int32, -1),
+    "launch_ns": (np.int64, -1),
 }
 COLUMNS = (*REQUIRED, *OPTIONAL)
 MEMORY_COLUMNS: Mapping[str, tuple[Any, int]] = {
@@ -202,8 +206,9 @@ class EventStore(DerivedColumns):
             "module": [index("modules", r.get("module")) for r in rows],
             "op": [index("ops", r.get("overload")) for r in rows],
             "fwd_tid": [index("threads", r.get("fwd_thread")) for r in rows],
+            "launch_tid": [index("threads", r.get("launch_thread")) for r in rows],
         }
-        for column in ("seq", "step", "flops", "device_type", "device_index"):
+        for column in ("seq", "step", "flops", "device_type", "device_index", "correlation", "launch_ns"):
             columns[column] = [r.get(column, OPTIONAL[column][1]) for r in rows]
         if memory:
             columns["mem_time"] = [m["time"] for m in memory]
@@ -238,6 +243,7 @@ class EventStore(DerivedColumns):
             "name": "names",
             "tid": "threads",
             "fwd_tid": "threads",
+            "launch_tid": "threads",
             "mem_tid": "threads",
             "shapes": "input_infos",
             "stack": "stacks",
