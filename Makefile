@@ -11,14 +11,20 @@ MADE := $(VENV)/.made-with-$(subst /,_,$(PYTHON))
 RUN  := $(VENV)/.installed-run
 DEV  := $(VENV)/.installed-dev
 
-.PHONY: help demo test lint bench clean
+# Other projects' programs bring a hundred packages along: they have an environment of their own.
+INTEROP := build/interop
+
+.PHONY: help demo test lint bench soak docs clean interop
 .NOTPARALLEL:
 
 help:
 	@echo "make demo    train a small GPT under the profiler; table, trace, stacks and memory timeline in build/demo"
 	@echo "make test    run the tests (PYTEST_ARGS='-k name' to choose)"
 	@echo "make lint    ruff, mypy, import-linter"
-	@echo "make bench   time dispatch and profiler (TORCH_PYTHON=/path/to/python adds ratios to that torch)"
+	@echo "make bench   time profiler, dispatch and training against the stored figures, or TORCH_PYTHON=/path/to/python's torch"
+	@echo "make interop open traces in TensorBoard's plugin, HolisticTraceAnalysis, VizTracer and speedscope (needs the network)"
+	@echo "make soak    what takes long: kills, ten million ops, fuzzing, threads (SOAK_MINUTES=30)"
+	@echo "make docs    record the demo and write docs/commands and the picture of the report (needs Chromium)"
 	@echo "make clean   remove .venv, build and caches"
 	@echo "PYTHON=python3.12 chooses the interpreter"
 
@@ -34,7 +40,14 @@ lint: $(DEV)
 	$(BIN)/lint-imports
 
 bench: $(RUN)
-	TORCH_PYTHON='$(TORCH_PYTHON)' $(BIN)/python benchmarks/run.py $(BENCH_ARGS)
+	$(BIN)/python benchmarks/bench.py --clock cpu $(if $(TORCH_PYTHON),--base torch --base-python '$(TORCH_PYTHON)',--base stored) $(BENCH_ARGS)
+
+docs: $(DEV)
+	$(BIN)/python tools/command_pages.py
+
+interop: $(INTEROP)/.installed
+	INTEROP_FOLDER=$(INTEROP) $(INTEROP)/venv/bin/python -m pytest -q -W ignore -o pythonpath=tests/interop tests/interop $(PYTEST_ARGS)
+	@cat $(INTEROP)/figures.txt
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis src/*.egg-info
@@ -51,4 +64,12 @@ $(RUN): pyproject.toml $(MADE)
 
 $(DEV): pyproject.toml $(MADE)
 	$(PIP) install --editable '.[dev]'
+	@sh tools/browser.sh
 	@touch $(RUN) $@
+
+# Without npm the tests of speedscope are skipped.
+$(INTEROP)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(INTEROP)/venv
+	$(INTEROP)/venv/bin/python -m pip --quiet --disable-pip-version-check install --editable '.[interop]'
+	if command -v npm > /dev/null; then npm install --prefix $(INTEROP) --no-audit --no-fund --silent speedscope@1; fi
+	@touch $@

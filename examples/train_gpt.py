@@ -125,27 +125,39 @@ def main() -> None:
     print(write(model, "Shall I ", letters, 160) + "\n")
 
     print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=12, max_name_column_width=45))
-    print("\nBy module (time of the ops called in each, forward):\n")
+    print("\nBy module (the ops that each called itself):\n")
     print(module_summary(prof))
     trace, stacks, memory = args.out / "trace.json", args.out / "stacks.txt", args.out / "memory.html"
+    modules, report, saved = args.out / "modules.txt", args.out / "report.html", args.out / "profile.mtp"
+    modules.write_text(module_summary(prof) + "\n")
     prof.export_chrome_trace(str(trace))
     prof.export_stacks(str(stacks), "self_cpu_time_total")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # torch means to remove it; here it stays
         prof.export_memory_timeline(str(memory))
-    print(f"\nTrace:            {trace}   open it at ui.perfetto.dev or in chrome://tracing")
+    prof.export_html(report, title="Training a small GPT")
+    prof.save(saved)
+    print(f"\nReport:           {report}   open it in a browser")
+    print(f"Saved profile:    {saved}   mtprof table {saved}")
+    print(f"Trace:            {trace}   open it at ui.perfetto.dev or in chrome://tracing")
     print(f"Stacks:           {stacks}   open it at speedscope.app, or flamegraph.pl {stacks} > flame.svg")
     print(f"Memory timeline:  {memory}   open it in a browser")
+    print(f"Module summary:   {modules}")
 
 
 def module_summary(prof) -> str:
-    """One line per module with its calls and total time, from the events that modules leave in a profile."""
-    totals: dict[str, tuple[int, float]] = {}
-    for row in prof.key_averages():
-        if row.key.startswith("nn.Module: "):
-            totals[row.key.removeprefix("nn.Module: ")] = (row.count, row.cpu_time_total)
-    lines = [f"  {name:<16} {count:>3} calls {time / 1e3:9.2f} ms"
-             for name, (count, time) in sorted(totals.items(), key=lambda item: -item[1][1])[:12]]
+    """A line per module: time of the ops that it called itself, forward and backward, and their FLOPs."""
+    totals: dict[str, list[float]] = {}
+    backward: set[int] = set()  # ids of events inside the backward pass; parents come before their children
+    for event in prof.events():
+        if event["kind"] == "engine" or event.cpu_parent is not None and id(event.cpu_parent) in backward:
+            backward.add(id(event))
+        if event["module"]:
+            total = totals.setdefault(event["module"], [0, 0, 0])
+            total[id(event) in backward] += event.self_cpu_time_total / 1e3
+            total[2] += event.flops / 1e6
+    lines = [f"  {'module':<28} {'forward':>12} {'backward':>12} {'MFLOPs':>10}"]
+    lines += [f"  {name:<28} {ahead:>9.2f} ms {back:>9.2f} ms {flops:>10.1f}" for name, (ahead, back, flops) in totals.items()]
     return "\n".join(lines)
 
 

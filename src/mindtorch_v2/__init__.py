@@ -5,34 +5,11 @@
 
 from __future__ import annotations
 
-import importlib as _importlib
+from math import e, inf, nan, pi
+from typing import TYPE_CHECKING
 
-from . import (
-    _C,
-    _surface,
-    accelerator,
-    autograd,
-    backends,
-    compiler,
-    cuda,
-    fft,
-    jit,
-    library,
-    linalg,
-    mps,
-    nn,
-    npu,
-    optim,
-    overrides,
-    profiler,
-    random,
-    serialization,
-    special,
-    utils,
-    version,
-    xpu,
-)
 from . import _settings as _switches
+from . import _surface, version
 from ._autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -41,7 +18,6 @@ from ._autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
-from ._compile import compile
 from ._core import dtype as _dtype
 from ._core.device import device, get_default_device, set_default_device
 from ._core.dtype import can_cast, dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
@@ -59,32 +35,76 @@ from ._core.printing import set_printoptions
 from ._core.size import Size
 from ._core.tensor import Tensor
 from ._dispatch.overload_api import ops
-from .serialization import load, save
+from ._later import later as _later
 from .version import __version__
 
+if TYPE_CHECKING:
+    from . import (
+        _C,
+        accelerator,
+        amp,
+        autograd,
+        backends,
+        compiler,
+        cpu,
+        cuda,
+        distributed,
+        distributions,
+        fft,
+        func,
+        hub,
+        jit,
+        library,
+        linalg,
+        mps,
+        multiprocessing,
+        nn,
+        npu,
+        optim,
+        overrides,
+        profiler,
+        random,
+        return_types,
+        serialization,
+        sparse,
+        special,
+        storage,
+        testing,
+        types,
+        utils,
+        xpu,
+    )
+    from ._compile import compile
+    from .amp.autocast_mode import autocast
+    from .func import vmap
+    from .serialization import load, save
+
+newaxis = None
 globals().update(_dtype.DTYPES)
 globals().update(_dtype.ALIASES)
 globals().update(_surface.functions())
 globals().update({_name: getattr(_switches, _name) for _name in _switches.__all__})
 
-# Modules that few scripts use, and names that live in them: imported when they are first asked for.
-_LATER_MODULES = ("__future__", "_utils", "amp", "cpu", "distributed", "distributions", "func", "hub",
-                  "multiprocessing", "return_types", "sparse", "storage", "testing", "types")
-_LATER_NAMES = {
-    "func": ("vmap",),
-    "amp.autocast_mode": (
+# Modules, and names that live in them, that are imported when they are first asked for.
+_MODULES = ("accelerator", "autograd", "backends", "compiler", "cuda", "fft", "jit", "library", "linalg", "mps", "nn",
+            "npu", "optim", "overrides", "profiler", "random", "serialization", "special", "utils", "xpu")
+# Those that `from mindtorch_v2 import *` leaves out.
+_MORE_MODULES = ("_C", "__future__", "_dynamo", "_utils", "amp", "cpu", "distributed", "distributions", "func", "functional",
+                 "hub", "multiprocessing", "return_types", "sparse", "storage", "testing", "types")
+_NAMES = {
+    "._backends.errors": ("AcceleratorError", "OutOfMemoryError"),
+    "._compile": ("compile",),
+    ".amp.autocast_mode": (
         "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
         "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "is_autocast_cache_enabled",
         "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_cache_enabled", "set_autocast_cpu_dtype",
         "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype"),
+    ".func": ("vmap",),
+    ".serialization": ("load", "save"),
+    ".storage": ("UntypedStorage",),
 }
-_LATER = {_name: _home for _home, _names in _LATER_NAMES.items() for _name in _names}
-
-
-def __getattr__(name: str) -> object:
-    if name in _LATER_MODULES:
-        return _importlib.import_module(f".{name}", __name__)
-    if name not in _LATER:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    found = globals()[name] = getattr(_importlib.import_module(f".{_LATER[name]}", __name__), name)
-    return found
+__all__ = [_name for _name in globals() if not _name.startswith("_")]
+__all__ += [*_MODULES, *[_name for _home in _NAMES.values() for _name in _home]]
+__all__.remove("annotations")
+__all__.remove("TYPE_CHECKING")
+__getattr__, __dir__ = _later(__name__, (*_MODULES, *_MORE_MODULES), _NAMES)

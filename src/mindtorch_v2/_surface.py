@@ -21,11 +21,11 @@ def _families() -> list[Any]:
 
 def _install() -> None:
     """Give Tensor a method for every op whose first argument is a tensor, then what is written by hand."""
+    own = {*vars(Tensor)}
     for name, packet in registry.packets.items():
         if "::" in name or name in _HIDDEN_METHODS:
             continue
-        first = [spec.schema.arguments[0] for spec in packet if spec.schema.arguments]
-        if any(a.name in ("self", "input") and a.is_tensor for a in first) and name not in vars(Tensor):
+        if name not in own and any(spec.schema.is_method for spec in packet.overloads.values()):
             setattr(Tensor, name, packet.function)
     for family in (*_families(), _tensor_methods, methods):
         for table in ("OPERATORS", "METHODS", "PROPERTIES"):

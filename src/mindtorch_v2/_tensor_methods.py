@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ._core.keys import NPU
 from ._core.printing import tensor_repr
 from ._core.tensor import Tensor
 from ._core.untyped_storage import UntypedStorage
@@ -80,7 +81,8 @@ def as_subclass(self: Tensor, cls: type) -> Any:
 @method
 def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:
     node = self.grad_fn
-    return tensor_repr(self._array, dtype=self.dtype, device=self.device, requires_grad=self.requires_grad,
+    shown = self.detach().cpu() if self._keys & NPU else self
+    return tensor_repr(shown._array, dtype=self.dtype, device=self.device, requires_grad=self.requires_grad,
                        grad_fn_name=None if node is None else node.name(), contents=tensor_contents)
 
 

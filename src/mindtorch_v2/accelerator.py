@@ -1,37 +1,65 @@
-"""torch.accelerator: whichever accelerator is there. Here: none."""
+"""torch.accelerator: whichever accelerator is there: the NPU, or none."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from . import npu
 from ._core.device import device as Device
+
+_NONE = "Cannot access accelerator device when none is available."
 
 
 def is_available() -> bool:
     """Whether an accelerator can be used."""
-    return False
+    return npu.is_available()
 
 
 def current_accelerator(check_available: bool = False) -> Device | None:
-    """The accelerator's device, or None without one."""
-    return None
+    """The accelerator's device, without an index, or None without one."""
+    return Device("npu") if npu.is_available() else None
 
 
 def device_count() -> int:
     """How many accelerators there are."""
-    return 0
+    return npu.device_count()
+
+
+def _need() -> None:
+    if not npu.is_available():
+        raise RuntimeError(_NONE)
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait for the accelerator: an error where there is none."""
-    raise RuntimeError("Cannot access accelerator device when none is available.")
+    """Wait for all work of the accelerator."""
+    _need()
+    npu.synchronize(device)
 
 
 def current_device_index() -> int:
-    """The current accelerator's index: an error where there is none."""
-    raise RuntimeError("Cannot access accelerator device when none is available.")
+    """The current accelerator's index."""
+    _need()
+    return npu.current_device()
 
 
 def set_device_index(device: Any) -> None:
-    """Choose an accelerator: an error where there is none."""
-    raise RuntimeError("Cannot access accelerator device when none is available.")
+    """Choose an accelerator."""
+    _need()
+    npu.set_device(device)
+
+
+def current_stream(device: Any = None) -> Any:
+    """The stream that this thread's work goes to."""
+    _need()
+    return npu.current_stream(device)
+
+
+def set_stream(stream: Any) -> None:
+    """Send this thread's work to a stream."""
+    _need()
+    npu.set_stream(stream)
+
+
+# torch's older names of the same.
+current_device_idx = current_device_index
+set_device_idx = set_device_index

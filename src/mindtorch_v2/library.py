@@ -81,7 +81,9 @@ class CustomOpDef:
         self._qualname = f"{namespace}::{name}"
         self._kernels: dict[str | None, Callable[..., Any]] = {None: function}
         self._fake: Callable[..., Any] | None = None
-        self._spec: OpSpec = composite(f"{namespace}::{name}{schema}", self._run)
+        text = f"{namespace}::{name}{schema}"
+        parse(text)  # the registry would find a mistake in it at the first call
+        self._spec: OpSpec = composite(text, self._run)
         self.__name__, self.__doc__ = name, function.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

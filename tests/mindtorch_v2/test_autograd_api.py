@@ -438,8 +438,3 @@ def test_anomaly_mode_can_leave_nan_alone():
     with torch.autograd.set_detect_anomaly(True, check_nan=False):
         (torch.sqrt(x) * 0).backward()
     assert x.grad.isnan().item()
-
-
-def test_forward_mode_is_a_named_gap():
-    with pytest.raises(NotImplementedError, match="forward_ad"):
-        torch.autograd.forward_ad.make_dual(torch.ones(1), torch.ones(1))

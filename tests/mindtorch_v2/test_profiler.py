@@ -88,12 +88,12 @@ def test_profiler_no_mindspore_dependency():
     assert "mindspore" not in inspect.getsource(profiler_module).lower()
 
 
-@pytest.mark.skipif(not torch.npu.is_available(), reason="needs an NPU")
-def test_profiler_npu_event_device_type():
+@pytest.mark.npu
+def test_profiler_npu_event_device_type(npu):
     x = torch.ones(3, device="npu")
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.NPU]) as prof:
         x + x
-    assert {event["device_type"] for event in prof.events()} >= {"PrivateUse1"}
+    assert {event["device_type"] for event in prof.events()} >= {"NPU"}
 
 
 def test_key_averages_supports_group_by_input_shape():

@@ -7,3 +7,7 @@ from .._ops.lstm_layer import set_mkldnn_enabled as _set_mkldnn_enabled
 from . import _profiler
 
 __all__ = ["_profiler"]
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Where torch counts the use of an API if it was built to: it was not."""

@@ -31,7 +31,8 @@ class _Writer:
         parts = []
         for position, index in enumerate(self.derivative.arguments):
             if self.derivative.lists[position]:
-                parts.append(f"*edges_of(a{index})")
+                parts.append(f"*edges_of(a{index})" if self.arguments[index].type_text != "Tensor[]" else
+                             f"*[(t._node, t._output_nr) if t._keys & 1 else None for t in a{index}]")
             elif self.plan.mask >> position & 1:
                 parts.append(f"(a{index}._node, a{index}._output_nr)")
             else:
@@ -70,7 +71,7 @@ class _Writer:
             return name
         version = f"0 if {name}._storage is None else {name}._storage.version"
         if not self.surely_tensor(index):
-            version = f"None if not isinstance({name}, Tensor) else {version}"
+            version = f"None if not {_tensor_test(self.derivative, argument, name)} else {version}"
         return f"{name}, ({version})"
 
     def unpacking(self) -> list[str]:
@@ -105,6 +106,11 @@ def _surely_tensor(derivative: Derivative, argument: Argument, index: int) -> bo
     return argument.is_tensor and not argument.optional and (index == 0 or argument.name not in derivative.op.promoted)
 
 
+def _tensor_test(derivative: Derivative, argument: Argument, name: str) -> str:
+    """The expression of whether a value that may be None, or a number where numbers are promoted, is a tensor."""
+    return f"isinstance({name}, Tensor)" if argument.name in derivative.op.promoted else f"({name} is not None)"
+
+
 def keeps_tensors(plan: Plan) -> bool:
     """Whether there is anything to free once a node ran."""
     arguments = plan.derivative.op.schema.arguments
@@ -123,16 +129,20 @@ def single_output(derivative: Derivative) -> bool:
     return len(schema.returns) == 1 and not schema.returns_list
 
 
-def record_source(derivative: Derivative, plans: list[Plan], known: bool) -> str:
+def record_source(derivative: Derivative, plans: list[Plan], others: bool, known: bool) -> str:
     """record(args, result, state): leaves the node of a call that gave `result`, if an input requires grad.
 
-    What differs between the sets of inputs that require grad is written out for each of `plans`. `known` says that the
-    caller has found out which set it is.
+    What differs between the sets of inputs that require grad is written out for each of `plans`. `others` says that
+    there are more sets, which are left to the function of that name; `known`, that the caller has found out which set
+    it is.
     """
     lines = [unpacked(derivative)]
-    if len(plans) > 1:
+    if others:
+        lines += [f"mask = {mask_source(derivative)}",
+                  f"if mask != {plans[0].mask}: return others(mask, args, result, state)"]
+    elif len(plans) > 1:
         lines += [f"mask = {mask_source(derivative)}", "if not mask: return"]
-    elif not known:
+    elif not known and not _only_input(derivative):
         lines.append(f"if not {mask_source(derivative)}: return")
     single = single_output(derivative)
     if single:
@@ -151,9 +161,32 @@ def record_source(derivative: Derivative, plans: list[Plan], known: bool) -> str
     if single:
         lines += ["node.inputs = (array.shape, dtype)", "result._keys |= 1", "result._node = node",
                   "result._output_nr = 0"]
-    else:
+    elif derivative.op.schema.returns_list:
         lines.append("link(node, result)")
+    else:
+        lines += _linked(len(derivative.op.schema.returns))
     return function("record(args, result, state)", lines)
+
+
+def _only_input(derivative: Derivative) -> bool:
+    """Whether nothing but an op's one tensor, or list of them, can be what requires grad: no number, for which a 0-d
+    tensor may stand."""
+    kinds = [a.type_text for a in derivative.op.schema.arguments]
+    return sum(kind.startswith("Tensor") for kind in kinds) == 1 \
+        and not any(kind.startswith(("Scalar", "float")) and not kind.startswith("ScalarType") for kind in kinds)
+
+
+def _linked(count: int) -> list[str]:
+    """Lines that make `node` the maker of several outputs; those that are not floating point take no part."""
+    lines = [f"{', '.join(f'o{i}' for i in range(count))} = result"]
+    for i in range(count):
+        lines += [f"if o{i} is None: i{i} = None",
+                  "else:",
+                  f"    array = o{i}._array",
+                  "    dtype = array.dtype",
+                  f"    i{i} = (array.shape, dtype)",
+                  f"    if dtype is f32 or dtype.kind in 'fcV': o{i}._keys |= 1; o{i}._node = node; o{i}._output_nr = {i}"]
+    return [*lines, f"node.inputs = [{', '.join(f'i{i}' for i in range(count))}]"]
 
 
 def _body(plan: Plan, single: bool) -> list[str]:
@@ -243,10 +276,10 @@ def mask_source(derivative: Derivative) -> str:
     for position, index in enumerate(derivative.arguments):
         name = f"a{index}"
         if derivative.lists[position]:
-            one = f"requires_any({name})"
+            one = f"requires_any({name})" if arguments[index].type_text != "Tensor[]" else f"listed_keys({name}) & 1"
         elif _surely_tensor(derivative, arguments[index], index):
             one = f"{name}._keys & 1"
         else:
-            one = f"({name}._keys & 1 if isinstance({name}, Tensor) else 0)"
+            one = f"({name}._keys & 1 if {_tensor_test(derivative, arguments[index], name)} else 0)"
         parts.append(f"({one}) << {position}" if position else f"({one})")
     return " | ".join(parts)

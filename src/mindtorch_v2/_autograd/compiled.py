@@ -11,14 +11,15 @@ from typing import Any
 
 from .._core import dtype as dt
 from .._core.tensor import Tensor
+from .._dispatch.dispatcher import listed_keys
 from .._dispatch.registry import aten
-from .codegen import function, make_source, mask_source, record_source, run_source, unpacked
+from .codegen import make_source, record_source, run_source
 from .derivative import Derivative, Plan, needs_of
 from .node import Node
 from .saved import freed, fresh_storage, save_list, unpack_list, unpack_one, unpack_result, unpack_saved
 
-# Up to this many inputs every set of them that may require grad gets its own lines in one `record`; beyond it, each
-# set gets a function when it first occurs.
+# Up to this many inputs every set of them that may require grad gets its own lines in one `record`; beyond it, that of
+# the first input alone, and every other set gets a function when it first occurs.
 _WRITTEN_OUT = 2
 
 _F32 = dt.float32.np
@@ -29,7 +30,7 @@ _FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
 def _requires_any(values: Sequence[Any] | None) -> int:
-    """1 if a tensor of a list requires grad, else 0."""
+    """1 if a tensor of a list that may have gaps requires grad, else 0."""
     for value in values or ():
         if value is not None and value._keys & 1:
             return 1
@@ -52,7 +53,7 @@ def _spread(values: Any, count: int) -> Sequence[Any]:
 
 
 def _link(node: Node, outputs: Sequence[Any]) -> None:
-    """Make a node the maker of several outputs; those that are not floating point take no part."""
+    """Make a node the maker of a list of outputs; those that are not floating point take no part."""
     forms: list[Any] = []
     number = 0
     for output in outputs:
@@ -78,7 +79,8 @@ def _original(target: Tensor) -> Tensor:
 
 _NAMES: dict[str, Any] = {
     "Tensor": Tensor, "isinstance": isinstance, "fresh_storage": fresh_storage,
-    "requires_any": _requires_any, "edges_of": _edges_of, "shape_of": _shape_of, "spread": _spread, "link": _link,
+    "requires_any": _requires_any, "listed_keys": listed_keys, "edges_of": _edges_of, "shape_of": _shape_of,
+    "spread": _spread, "link": _link,
     "original": _original, "freed": freed, "save_list": save_list, "unpack_list": unpack_list,
     "unpack_one": unpack_one, "unpack_result": unpack_result, "unpack_saved": unpack_saved,
     "dtype_of": dt.from_numpy, "f32": _F32, "list": list, "tuple": tuple, "len": len, "any": any,
@@ -143,24 +145,26 @@ def maker(derivative: Derivative, mask: int) -> Callable[..., Any]:
 def compile_record(derivative: Derivative) -> Callable[..., None]:
     """record(args, result, state) of an op."""
     count = len(derivative.arguments)
-    if count <= _WRITTEN_OUT and not any(derivative.lists):
-        return _compile_record(derivative, [1, *range((1 << count) - 1, 1, -1)], False)
+    if count == 1 or count <= _WRITTEN_OUT and not any(derivative.lists):
+        return _compile_record(derivative, [1, *range((1 << count) - 1, 1, -1)])
     recorders: dict[int, Callable[..., None]] = {}
 
-    def first(mask: int) -> Callable[..., None]:
-        recorders[mask] = _compile_record(derivative, [mask], True)
-        return recorders[mask]
+    def others(mask: int, args: Any, result: Any, state: Any) -> None:
+        if mask:
+            record = recorders.get(mask)
+            if record is None:
+                record = recorders[mask] = _compile_record(derivative, [mask], known=True)
+            record(args, result, state)
 
-    lines = [unpacked(derivative), f"mask = {mask_source(derivative)}",
-             "if mask: (recorders.get(mask) or first(mask))(args, result, state)"]
-    return _compile(derivative, "record", "", function("record(args, result, state)", lines),
-                    {"recorders": recorders, "first": first})
+    return _compile_record(derivative, [1], others)
 
 
-def _compile_record(derivative: Derivative, masks: list[int], known: bool) -> Callable[..., None]:
+def _compile_record(derivative: Derivative, masks: list[int], others: Callable[..., None] | None = None,
+                    known: bool = False) -> Callable[..., None]:
     plans = [plan_for(derivative, mask) for mask in masks]
-    return _compile(derivative, "record", f" {masks[0]:b}" if known else "", record_source(derivative, plans, known),
-                    {f"plan_{plan.mask}": plan for plan in plans})
+    source = record_source(derivative, plans, others is not None, known)
+    return _compile(derivative, "record", f" {masks[0]:b}" if known else "", source,
+                    {"others": others, **{f"plan_{plan.mask}": plan for plan in plans}})
 
 
 def mask_of(derivative: Derivative, args: tuple[Any, ...]) -> int:

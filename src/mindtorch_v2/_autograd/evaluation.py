@@ -1,4 +1,4 @@
-"""The walk of a pass that is watched, wants only some gradients, or looks out for NaN.
+"""The walks of a pass that is watched, wants only some gradients, or looks out for NaN.
 
 Each node shows in a profile as `autograd::engine::evaluate_function: X` around `X`; what the engine does
 to a gradient after the node (summing it to the input's shape, adding several up) lies between the two.
@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core.threads import ThreadState, threads
-from .._dispatch import namespace, observer
+from .._dispatch import namespace
+from .._dispatch.observer import BACKWARD, ENGINE, Outline, clock
 from . import anomaly
 from .accumulate import AccumulateGrad
 from .compiled import partial_run
@@ -18,15 +19,138 @@ from .engine import GraphTask, Waiting, run_leaf
 from .graph import OpNode
 from .hooks import run_hooked, run_tensor_hooks
 from .node import Edge, Gradients, Node
+from .reduction import to_form
 
 _EVALUATE = "autograd::engine::evaluate_function: "
+_LEAF = AccumulateGrad.title
+_EVALUATE_LEAF = f"{_EVALUATE}{_LEAF}"
+
+
+class _Labels(dict[str, str]):
+    """By a node's name what its evaluation is called, put together once."""
+
+    def __missing__(self, name: str) -> str:
+        label = self[name] = _EVALUATE + name
+        return label
+
+
+_labels = _Labels()
 
 
 def walk_for(task: GraphTask) -> Callable[[GraphTask, Node, Waiting], None] | None:
-    """The walk that a pass needs: this one, or None where the plain one will do."""
-    if namespace.watch and threads.state.span is not None or task.targets is not None or anomaly.state.enabled:
+    """The walk that a pass needs: one of these, or None where the plain one will do."""
+    if task.targets is not None or anomaly.state.enabled:
         return _walk
-    return None
+    return _recorded_walk if namespace.watch and threads.state.span is not None else None
+
+
+def _recorded_walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
+    """The engine's plain walk with a span around each node and one around its evaluation.
+
+    Written out in one piece, so that a recorded pass takes hardly longer than one that nobody looks at. Gradients are not
+    held here either: who holds one tells the engine whether it may be changed in place.
+    """
+    state = threads.state
+    pending, leaves, ready, hand_on = task.pending, task.leaves, task.ready, task.hand_on
+    retain, create = task.retain_graph, task.create_graph
+    following: Node | None
+    if node.__class__ is AccumulateGrad:
+        _evaluate_leaf(node, waiting, create, state)
+        return
+    while True:
+        name, sequence = node.title or node.__class__.__name__, node.sequence
+        began = clock()
+        try:
+            if node.hooks is None:
+                inputs = () if state.detail is None else _outline(waiting[1])
+                start = clock()
+                try:
+                    results = node.plan.run(node, waiting.pop(), retain)
+                finally:
+                    span = state.span
+                    if span is not None:
+                        span(name, BACKWARD, start, clock(), sequence, inputs)
+            else:
+                results = run_hooked(node, waiting, _recorded(node.plan.run, state), retain)
+            edges = node.edges
+            if len(edges) == 1 and not ready and edges[0] is not None:
+                # As in the plain walk: one gradient for one node that waits for nothing else.
+                target = edges[0][0]
+                form = target.inputs
+                waiting = pending[target]
+                if waiting[0] == 1 and waiting[1] is None and target.__class__ is not AccumulateGrad \
+                        and form.__class__ is tuple:
+                    grad = results.pop()
+                    if grad is not None and (grad._array.shape != form[0] or grad._array.dtype is not form[1]):
+                        grad = to_form(node, 0, grad, form)
+                    waiting[1] = grad
+                    grad = None
+                    node = target
+                    del pending[node]
+                    continue
+            following = hand_on(node, results)
+            results = None
+        finally:
+            span = state.span
+            if span is not None:
+                span(_labels[name], ENGINE, began, clock(), sequence)
+        if leaves:
+            for leaf in leaves:
+                _evaluate_leaf(leaf, pending.pop(leaf), create, state)
+            leaves.clear()
+        if following is None or ready:
+            following = task.next_ready(following)
+            if following is None:
+                return
+        node = following
+        waiting = pending.pop(node)
+
+
+def _evaluate_leaf(leaf: Node, waiting: Waiting, create_graph: bool, state: ThreadState) -> None:
+    """Run a leaf inside its two spans."""
+    began = clock()
+    try:
+        _run_leaf(leaf, waiting, create_graph, state)
+    finally:
+        span = state.span
+        if span is not None:
+            span(_EVALUATE_LEAF, ENGINE, began, clock(), -1)
+
+
+def _run_leaf(leaf: Node, waiting: Waiting, create_graph: bool, state: ThreadState) -> None:
+    inputs = () if state.detail is None else _outline(waiting[1])
+    start = clock()
+    try:
+        run_leaf(leaf, waiting, create_graph)
+    finally:
+        span = state.span
+        if span is not None:
+            span(_LEAF, BACKWARD, start, clock(), -1, inputs)
+
+
+def _recorded(run: Callable[..., Gradients], state: ThreadState) -> Callable[..., Gradients]:
+    """A node's run inside its span."""
+
+    def recorded(node: Node, grads: Any, retain: bool) -> Gradients:
+        inputs = () if state.detail is None else _outline(grads)
+        start = clock()
+        try:
+            with anomaly.parent(node):
+                return run(node, grads, retain)
+        finally:
+            span = state.span
+            if span is not None:
+                span(node.name(), BACKWARD, start, clock(), node.sequence, inputs)
+
+    return recorded
+
+
+def _outline(grads: Any) -> Outline:
+    """What a node is given, for a recording that wants to know; no gradient is held."""
+    given = list(grads) if grads.__class__ is list or grads.__class__ is tuple else [grads]
+    while given and given[-1] is None:  # outputs that have no gradient, as indices and saved statistics
+        given.pop()
+    return tuple([None if g is None else (g._array.shape, g._array.strides, g._array.dtype) for g in given])
 
 
 def _walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
@@ -60,7 +184,7 @@ class _Evaluation:
 
     def evaluate(self, node: Node, waiting: Waiting) -> Node | None:
         """Run one node and hand its results on; returns as `hand_on` does."""
-        start = observer.clock()
+        began = clock()
         try:
             results = self._run(node, waiting)
             if results is None:
@@ -73,21 +197,9 @@ class _Evaluation:
                 anomaly.report(node)
             raise
         finally:
-            self._span(_EVALUATE + node.name(), observer.ENGINE, start, node)
-
-    def _span(self, name: str, kind: int, start: int, node: Node, inputs: observer.Outline = ()) -> None:
-        span = self.state.span
-        if namespace.watch and span is not None:
-            span(name, kind, start, observer.clock(), -1 if node.is_accumulator else node.sequence, inputs)
-
-    def _outline(self, grads: Any) -> observer.Outline:
-        """What a node is given, for a recording that wants to know; no gradient is held."""
-        if self.state.detail is None:
-            return ()
-        given = list(grads) if grads.__class__ is list or grads.__class__ is tuple else [grads]
-        while given and given[-1] is None:  # outputs that have no gradient, as indices and saved statistics
-            given.pop()
-        return tuple([None if g is None else (g._array.shape, g._array.strides, g._array.dtype) for g in given])
+            span = self.state.span
+            if span is not None:
+                span(_labels[node.name()], ENGINE, began, clock(), -1 if node.is_accumulator else node.sequence)
 
     def _run(self, node: Node, waiting: Waiting) -> Gradients | None:
         """A node's results, or None where it is not to be run."""
@@ -104,20 +216,12 @@ class _Evaluation:
         if not goes_on:
             return None
         if node.__class__ is AccumulateGrad:
-            self._run_leaf(node, waiting)
+            _run_leaf(node, waiting, self.task.create_graph, self.state)
             return None
         run = self._runner(node)
         if node.hooks is None:
             return run(node, waiting.pop(), self.task.retain_graph)
         return run_hooked(node, waiting, run, self.task.retain_graph)
-
-    def _run_leaf(self, node: Node, waiting: Waiting) -> None:
-        inputs = self._outline(waiting[1])
-        start = observer.clock()
-        try:
-            run_leaf(node, waiting, self.task.create_graph)
-        finally:
-            self._span(node.name(), observer.BACKWARD, start, node, inputs)
 
     def _goes_on(self, node: Node) -> bool:
         """Whether a node is run: not if gradients are only caught there."""
@@ -131,17 +235,7 @@ class _Evaluation:
         needed = self.task.needed
         if needed is not None and isinstance(node, OpNode):
             run = partial_run(node.plan, _wanted(node, needed))
-
-        def recorded(node: Node, grads: Any, retain: bool) -> Gradients:
-            inputs = self._outline(grads)
-            start = observer.clock()
-            try:
-                with anomaly.parent(node):
-                    return run(node, grads, retain)
-            finally:
-                self._span(node.name(), observer.BACKWARD, start, node, inputs)
-
-        return recorded
+        return _recorded(run, self.state)
 
 
 def _wanted(node: OpNode, needed: set[Node]) -> int:

@@ -50,7 +50,7 @@ def check_view_in_place(view: Tensor) -> None:
                 "the view and the inplace either both inside the no_grad block (if you don't want the inplace to be "
                 "tracked) or both outside (if you want the inplace to be tracked).")
         return
-    reason = _why_not(view)
+    reason = _why_not(view, _maker(base))
     if reason:
         raise RuntimeError(f"Output {view._output_nr} of {short_name(view._node)} is a view and is being modified "
                            f"inplace. {reason}")
@@ -58,11 +58,15 @@ def check_view_in_place(view: Tensor) -> None:
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
 
 
-def _why_not(view: Tensor) -> str:
-    """Why a view with history must not be written into: what one of the views it was made through came from."""
-    base = view._base
-    assert base is not None
-    end = base._node if base._keys & AUTOGRAD else None
+def _maker(base: Tensor) -> Node | None:
+    return base._node if base._keys & AUTOGRAD else None
+
+
+def _why_not(view: Tensor, end: Node | None) -> str:
+    """Why a view with history must not be written into: what one of the views it was made through came from.
+
+    `end` made the base when the view was taken: how the base came about does not matter.
+    """
     node: Node | None = view._node
     while node is not None and node is not end:
         if isinstance(node, FunctionNode):
@@ -94,10 +98,11 @@ def run_in_place(op: OpSpec, args: tuple[Any, ...]) -> Any:
     without_history(dispatcher.execute, (op, args), {})
     array = target._array
     node.inputs = (array.shape, array.dtype)
+    shared = _may_have_views(target)  # asked before the node saves its result, which holds the storage, too
     fill_results(node, (target,))
     if graph.watched():
         graph.tell(node)
-    rebase_history(target, node)
+    _rebase(target, node, 0, shared)
     return target
 
 
@@ -106,19 +111,29 @@ def run_in_place(op: OpSpec, args: tuple[Any, ...]) -> Any:
 
 def rebase_history(target: Tensor, node: Node, number: int = 0) -> None:
     """Make `node` the maker of a tensor that was written in place; a view's base and its other views learn of it."""
+    _rebase(target, node, number, _may_have_views(target))
+
+
+def _may_have_views(target: Tensor) -> bool:
+    """Whether somebody but a tensor that is written in place, and its base, holds their storage."""
+    storage = target._storage
+    # It is held by the target, by its base, by the variable and by the argument of getrefcount.
+    return storage is not None and getrefcount(storage) > (3 if target._base is None else 4)
+
+
+def _rebase(target: Tensor, node: Node, number: int, shared: bool) -> None:
     base = target._base
+    before = _maker(target if base is None else base)
     if base is None:
         _move(target, node, number)
         base = target
     else:
         _move(base, CopySlices(base, target, node))
-        _renew_view(target, base)
-    storage = base._storage
-    # The storage is held by the base, by the target, by the variable and by the argument of getrefcount.
-    if storage is not None and getrefcount(storage) > (3 if target is base else 4):
+        _renew_view(target, base, before)
+    if shared:
         for view in _live_views(base):
             if view is not target:
-                _renew_view(view, base)
+                _renew_view(view, base, before)
 
 
 def _move(tensor: Tensor, node: Node, number: int = 0) -> None:
@@ -138,9 +153,9 @@ def _live_views(base: Tensor) -> list[Tensor]:
     return [held for held in gc.get_referrers(base) if isinstance(held, Tensor) and held._base is base]
 
 
-def _renew_view(view: Tensor, base: Tensor) -> None:
-    """Make a view of a base that was written into a view of its new value."""
-    reason = _why_not(view) if view._keys & AUTOGRAD else ""
+def _renew_view(view: Tensor, base: Tensor, before: Node | None) -> None:
+    """Make a view of a base that was written into a view of its new value; `before` made the old one."""
+    reason = _why_not(view, before) if view._keys & AUTOGRAD else ""
     tie(view, StaleView(view, base, reason) if reason else AsStridedBackward0(view, base), 0)
 
 

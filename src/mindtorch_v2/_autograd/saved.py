@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from .._core.keys import AUTOGRAD
 from .._core.storage import Storage, owner_of
 from .._core.tensor import Tensor, make_alias, storage_of
@@ -21,6 +23,7 @@ from .node import Edge, Node
 PACKED = -1
 
 _new = object.__new__
+_ndarray = np.ndarray
 
 
 class Packed:
@@ -117,7 +120,8 @@ def fresh_storage(tensor: Tensor) -> Storage:
     """As storage_of, for a tensor that has none yet. Every node that saves its result makes one, so it is short."""
     array = tensor._array
     storage = _new(Storage)
-    storage.owner = array if array.base is None else owner_of(array)
+    base = array.base
+    storage.owner = array if base is None else base if base.__class__ is _ndarray and base.base is None else owner_of(array)
     storage.version = 0
     storage.external = False
     storage.device = "cpu"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
@@ -14,17 +13,18 @@ _PREFIXES = ("scipy_openblas", "openblas")
 _SUFFIXES = ("64_", "_64", "")
 
 
-def _libraries() -> list[Path]:
+def _libraries() -> list[str]:
     """BLAS libraries beside NumPy: inside its wheel, or next to it."""
-    root = Path(np.__file__).parent
-    folders = (root.parent / "numpy.libs", root / ".libs", root / ".dylibs")
-    return [path for folder in folders if folder.is_dir() for path in folder.iterdir() if "openblas" in path.name]
+    root = os.path.dirname(np.__file__)
+    folders = (f"{root}.libs", os.path.join(root, ".libs"), os.path.join(root, ".dylibs"))
+    return [os.path.join(folder, name) for folder in folders if os.path.isdir(folder) for name in os.listdir(folder)
+            if "openblas" in name]
 
 
 def _functions() -> tuple[Callable[[], int], Callable[[int], None]] | None:
     for path in _libraries():
         try:
-            library = ctypes.CDLL(str(path))
+            library = ctypes.CDLL(path)
         except OSError:
             continue
         for prefix in _PREFIXES:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, NoReturn
 
-import ml_dtypes
 import numpy as np
 
 
@@ -41,9 +41,12 @@ class dtype:
     def __new__(cls, *args: object, **kwargs: object) -> dtype:
         raise TypeError("cannot create 'torch.dtype' instances")
 
-    def __getattr__(self, attribute: str) -> NoReturn:
+    def __getattr__(self, attribute: str) -> Any:
         if attribute == "np":  # the one slot that may be empty, so that looking it up costs nothing when it is not
-            raise NotImplementedError(f"{self} tensors need an ml_dtypes release that has {self.name}")
+            found = _numpy_dtypes_of_ml_dtypes().get(self)
+            if found is None:
+                raise NotImplementedError(f"{self} tensors need an ml_dtypes release that has {self.name}")
+            return found
         raise AttributeError(f"'torch.dtype' object has no attribute '{attribute}'")
 
     def __setattr__(self, attribute: str, value: object) -> NoReturn:
@@ -85,7 +88,7 @@ def _declare(name: str, abbr: str, scalar_name: str, cpp_name: str, storage: Any
         "name": name,
         "scalar_name": scalar_name,
     }
-    if storage is not None:
+    if storage is not None:  # None: ml_dtypes has it
         fields["np"] = np.dtype(storage)
     for attribute, value in fields.items():
         object.__setattr__(made, attribute, value)
@@ -94,7 +97,7 @@ def _declare(name: str, abbr: str, scalar_name: str, cpp_name: str, storage: Any
 
 
 def _declare_float8(name: str, abbr: str) -> dtype:
-    return _declare(name, abbr, name.capitalize(), f"c10::{name.capitalize()}", getattr(ml_dtypes, name), 1, "float")
+    return _declare(name, abbr, name.capitalize(), f"c10::{name.capitalize()}", None, 1, "float")
 
 
 uint8 = _declare("uint8", "u8", "Byte", "unsigned char", np.uint8, 1, "unsigned")
@@ -108,15 +111,14 @@ int64 = _declare("int64", "i64", "Long", "long int", np.int64, 8, "signed")
 float16 = _declare("float16", "f16", "Half", "c10::Half", np.float16, 2, "float")
 float32 = _declare("float32", "f32", "Float", "float", np.float32, 4, "float")
 float64 = _declare("float64", "f64", "Double", "double", np.float64, 8, "float")
-bfloat16 = _declare("bfloat16", "bf16", "BFloat16", "c10::BFloat16", ml_dtypes.bfloat16, 2, "float")
+bfloat16 = _declare("bfloat16", "bf16", "BFloat16", "c10::BFloat16", None, 2, "float")
 float8_e4m3fn = _declare_float8("float8_e4m3fn", "f8e4m3fn")
 float8_e4m3fnuz = _declare_float8("float8_e4m3fnuz", "f8e4m3fnuz")
 float8_e5m2 = _declare_float8("float8_e5m2", "f8e5m2")
 float8_e5m2fnuz = _declare_float8("float8_e5m2fnuz", "f8e5m2fnuz")
 float8_e8m0fnu = _declare_float8("float8_e8m0fnu", "f8e8m0fnu")
 # ml_dtypes has complex32 since 0.6; with an older one the dtype still takes part in promotion but holds no data.
-_COMPLEX32_STORAGE = getattr(ml_dtypes, "complex32", None)
-complex32 = _declare("complex32", "c32", "ComplexHalf", "c10::complex<c10::Half>", _COMPLEX32_STORAGE, 4, "complex")
+complex32 = _declare("complex32", "c32", "ComplexHalf", "c10::complex<c10::Half>", None, 4, "complex")
 complex64 = _declare("complex64", "c64", "ComplexFloat", "c10::complex<float>", np.complex64, 8, "complex")
 complex128 = _declare("complex128", "c128", "ComplexDouble", "c10::complex<double>", np.complex128, 16, "complex")
 # Named with an underscore, and the aliases kept in a table, because here `bool`, `int` and `float` are Python's own.
@@ -154,9 +156,18 @@ def by_name(name: str) -> dtype:
 
 # ---------------------------------------------------------------- NumPy
 
-_OF_NUMPY = {each.np: each for each in DTYPES.values() if each is not complex32}
-if _COMPLEX32_STORAGE is not None:
-    _OF_NUMPY[complex32.np] = complex32
+_OF_ML_DTYPES = (bfloat16, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu, complex32)
+_OF_NUMPY = {each.np: each for each in DTYPES.values() if each not in _OF_ML_DTYPES}
+
+
+def _numpy_dtypes_of_ml_dtypes() -> dict[dtype, np.dtype[Any]]:
+    """Load the types that NumPy itself lacks. Not before one is asked for: many programs never do."""
+    module = import_module("ml_dtypes")
+    found = {each: np.dtype(getattr(module, each.name)) for each in _OF_ML_DTYPES if hasattr(module, each.name)}
+    for each, numpy_dtype in found.items():
+        object.__setattr__(each, "np", numpy_dtype)
+        _OF_NUMPY[numpy_dtype] = each
+    return found
 
 
 def from_numpy(numpy_dtype: np.dtype[Any]) -> dtype:
@@ -165,6 +176,8 @@ def from_numpy(numpy_dtype: np.dtype[Any]) -> dtype:
         return _OF_NUMPY[numpy_dtype]
     except KeyError:
         pass
+    if numpy_dtype in _numpy_dtypes_of_ml_dtypes().values():
+        return _OF_NUMPY[numpy_dtype]
     if not numpy_dtype.isnative:
         raise ValueError(
             "given numpy array has byte order different from the native byte order. "

@@ -62,25 +62,37 @@ def to_unit32(words: np.ndarray) -> np.ndarray:
 class Generator:
     """A source of random numbers: `rand(3, generator=g)`. Generators do not disturb one another."""
 
-    __slots__ = ("__weakref__", "_at", "_bits", "_device", "_fresh", "_lock", "_seed", "_words", "next_normal")
+    __slots__ = ("__weakref__", "_at", "_bits", "_device", "_fresh", "_lock", "_seed", "_seeded", "_words",
+                 "next_normal")
 
     def __init__(self, device: Any = "cpu") -> None:
         self._device = Device(device)
         if self._device.type != "cpu":
             raise RuntimeError(f"Device type {self._device.type.upper()} is not supported for torch.Generator() api.")
-        self._bits = np.random.MT19937()
+        # Made and seeded at the first draw: many programs draw nothing, and NumPy loads its generators when asked for one.
+        self._bits: np.random.MT19937 | None = None
         self._lock = threading.Lock()
         # The second of a pair of normals that were made one by one, kept for the next call.
         self.next_normal: float | None = None
         self._start(DEFAULT_SEED)
 
     def _start(self, seed: int) -> None:
-        self._bits._legacy_seeding(seed & 0xFFFFFFFF)  # type: ignore[attr-defined]
         self._seed = seed
+        self._seeded = False
         self._words = _NOTHING
         self._at = 0
         self._fresh = True  # nothing was drawn since it was seeded
         self.next_normal = None
+
+    def _twister(self) -> np.random.MT19937:
+        """The source of words, seeded."""
+        bits = self._bits
+        if bits is None:
+            bits = self._bits = np.random.MT19937(0)
+        if not self._seeded:
+            bits._legacy_seeding(self._seed & 0xFFFFFFFF)  # type: ignore[attr-defined]
+            self._seeded = True
+        return bits
 
     # ------------------------------------------------------------------ what users call
 
@@ -134,7 +146,7 @@ class Generator:
             raise RuntimeError("Invalid mt19937 state")
         key = state[3 : 3 + _BLOCK].astype(np.uint32)
         with self._lock:
-            self._bits.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": _BLOCK}}
+            self._twister().state = {"bit_generator": "MT19937", "state": {"key": key, "pos": _BLOCK}}
             self._seed = int(state[0])
             self._fresh = position == 0
             self._words = _NOTHING if self._fresh else _Words(_tempered(key))
@@ -259,7 +271,7 @@ class Generator:
                 return rest[:count]
             # Look further ahead the longer it goes on, so that seeding often stays cheap.
             wanted = max(missing, min(2 * ahead.size, _LARGEST_LOOKAHEAD))
-            fresh = self._bits.random_raw(-(-wanted // _BLOCK) * _BLOCK).astype(np.uint32)
+            fresh = self._twister().random_raw(-(-wanted // _BLOCK) * _BLOCK).astype(np.uint32)
             kept = (missing - 1) // _BLOCK * _BLOCK
             made = np.concatenate((rest, fresh[:missing])) if len(rest) else fresh[:missing]
             following = _Words(fresh if kept == 0 else fresh[kept:].copy())
@@ -269,7 +281,7 @@ class Generator:
     def _twister_state(self) -> tuple[np.ndarray, int]:
         """The twister's words for the block in use, and how many of them were given out."""
         if self._fresh:
-            return self._bits.state["state"]["key"], 0  # type: ignore[index]
+            return self._twister().state["state"]["key"], 0  # type: ignore[index]
         first = (self._at - 1) // _BLOCK * _BLOCK
         return _untempered(self._words.words[first : first + _BLOCK]), self._at - first
 

@@ -11,7 +11,9 @@ import numpy as np
 class MemoryWatcher(NamedTuple):
     """Functions that are told of memory, on the thread that gets or gives it back, at that moment."""
 
-    # (array, when): a tensor was given the fresh memory of `array`; `when` is the start of the op that made it, 0: now.
+    # ((when, bytes, address)): a tensor was given fresh memory; `when` is the start of the op that made it.
+    extend: Callable[[tuple[int, int, int]], None]
+    # (array, when): the same where it is not known yet which array owns the memory; `when` may be 0: now.
     on_alloc: Callable[[np.ndarray, int], None]
     # (tensor): a tensor goes. If it has a storage, the memory goes with that; if not, now.
     tensor_freed: Callable[[Any], None]
@@ -54,11 +56,13 @@ def address_of(array: np.ndarray) -> int:
 
 
 class Allocation:
-    """The hook: `on_alloc` is called for every tensor that was given fresh memory."""
+    """The hook: whoever gives a tensor fresh memory calls `on_alloc`, or where it knows that the array owns its memory,
+    `extend` with the row itself."""
 
-    __slots__ = ("on_alloc", "watchers")
+    __slots__ = ("extend", "on_alloc", "watchers")
 
     def __init__(self) -> None:
+        self.extend: Callable[[tuple[int, int, int]], None] | None = None
         self.on_alloc: Callable[[np.ndarray, int], None] | None = None
         self.watchers: list[MemoryWatcher] = []
 
@@ -92,6 +96,7 @@ def _connect() -> None:
     What a single watcher gave is put in place as it is: a finaliser runs for every tensor.
     """
     watchers = allocation.watchers
+    allocation.extend = _each([watcher.extend for watcher in watchers]) if watchers else None
     allocation.on_alloc = _each([watcher.on_alloc for watcher in watchers]) if watchers else None
     for holder, function in _holders.items():
         if watchers:

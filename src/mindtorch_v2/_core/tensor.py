@@ -90,8 +90,7 @@ class Tensor:
         keys = self._keys
         if not keys & (META | NPU):
             return _CPU
-        elsewhere: Any = self._array  # an array of the other device says where it is
-        return _META if keys & META else elsewhere.device
+        return _META if keys & META else Device(self._storage.device)
 
     @property
     def itemsize(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -17,10 +17,13 @@ class ThreadState:
         "detail",
         "extend",
         "grad_enabled",
+        "heard",
         "inference",
         "modes",
         "module_enter",
         "module_exit",
+        "module_log",
+        "pause",
         "saved_tensor_hooks",
         "sequence",
         "span",
@@ -31,12 +34,17 @@ class ThreadState:
         self.inference = False
         # The number that the next autograd node of this thread gets.
         self.sequence = 0
-        # Recording: at most one of `extend` and `detail` is set (see _dispatch.observer).
+        # Recording: at most one of `extend`, `heard` and `detail` is set (see _dispatch.observer).
         self.extend: Callable[[tuple[int, ...]], None] | None = None
-        self.detail: Callable[[int, int, int, int, tuple[Any, ...]], None] | None = None
+        self.heard: Callable[[tuple[int, ...]], None] | None = None
+        self.detail: Mapping[int, Callable[..., None]] | None = None
+        # Makes what the op that is being called is to hold until it ends, for whoever listens to Python calls around ops.
+        self.pause: Callable[[], Any] | None = None
         self.span: Callable[..., None] | None = None
         self.module_enter: Callable[[Any], None] | None = None
         self.module_exit: Callable[[Any], None] | None = None
+        # Where a single recording keeps module calls: what `module_enter` and `module_exit` add to, and modules' numbers by id().
+        self.module_log: tuple[list[int], dict[int, int]] | None = None
         # Python-level interception (function and dispatch modes, autocast), innermost last.
         self.modes: list[Any] = []
         self.autocast: Any = None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -51,11 +52,41 @@ class UntypedStorage:
     def __iter__(self) -> Iterator[int]:
         return iter(self.tolist())
 
-    def __getitem__(self, index: int) -> int:
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> UntypedStorage: ...
+
+    def __getitem__(self, index: int | slice) -> int | UntypedStorage:
+        """One byte, or a storage that looks at some of them."""
+        if isinstance(index, slice):
+            if index.step not in (None, 1):
+                raise ValueError(f"Trying to slice with a step of {index.step}, but only a step of 1 is supported")
+            return UntypedStorage(Storage(self._bytes[index], external=True))
         return int(self._bytes[index])
 
     def __setitem__(self, index: Any, value: int) -> None:
         self._bytes[index] = value
+
+    @staticmethod
+    def from_file(filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """The first bytes of a file, mapped. Only with `shared` are changes written to it, and is it made long enough."""
+        if shared:
+            with open(filename, "ab") as file:
+                file.truncate(max(nbytes, file.tell()))
+        elif os.path.getsize(filename) < nbytes:
+            raise RuntimeError(f"file {os.fspath(filename)} is smaller than the {nbytes} bytes that were asked for")
+        if not nbytes:
+            return UntypedStorage()
+        mapped = np.memmap(filename, np.uint8, "r+" if shared else "c", shape=(nbytes,))
+        return UntypedStorage(Storage(np.ndarray((nbytes,), np.uint8, mapped), external=True))
+
+    def untyped(self) -> UntypedStorage:
+        return self
+
+    def cpu(self) -> UntypedStorage:
+        return self
 
     def is_shared(self) -> bool:
         return False

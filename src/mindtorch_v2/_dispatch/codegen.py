@@ -73,7 +73,9 @@ def _keys(arguments: list[Argument]) -> str:
     parts = []
     for a in arguments:
         name = a.python_name
-        if a.is_tensor_list:
+        if a.type_text == "Tensor[]":
+            parts.append(f"listed_keys({name})")
+        elif a.is_tensor_list:
             parts.append(f"keys_of({name})" if not a.optional else f"keys_of({name} or ())")
         elif a.optional:
             parts.append(f"(0 if {name} is None else {name}._keys)")
@@ -108,7 +110,7 @@ def entry_source(op: OpSpec) -> str:
     factory = not tensors and any(a.name == "dtype" for a in schema.arguments)
     fresh = bool(schema.returns) and schema.returns[0].startswith("Tensor") and not schema.mutates and not schema.is_view
     named_out = any(a.name == "out" for a in schema.arguments)  # a backward op that takes the forward's result
-    has_out = fresh and not op.composite and not schema.returns_list and not named_out
+    has_out = fresh and (not op.composite or "out" in op.tags) and not schema.returns_list and not named_out
     extras = (["out=None"] if has_out else []) + (["requires_grad=False"] if factory else [])
     signature, binding = _signature(op, extras)
 
@@ -117,14 +119,22 @@ def entry_source(op: OpSpec) -> str:
     text.begin(f"def entry({signature}):")
     text.add(*binding)
     text.begin("if watch:")
-    text.add("_state = threads.state",
+    text.add("_state = current()",
+             "if _state is None: _state = threads.state",
              "_modes = _state.modes",
-             "_extend = _state.extend",
-             "_detail = _state.detail",
+             "_extend = _state.extend")
+    text.begin("if _extend is None:")
+    text.add("_pause = _state.pause",
+             "if _pause is not None: _state.pause = None; _pause = _pause()",
+             "_extend = _state.heard",
+             "_detail = _state.detail")
+    text.end()
+    text.add("else: _detail = None",
              "_sequence = _state.sequence if _state.grad_enabled else -1",
              "_start = clock()")
     text.end()
     text.add("else: _modes = _extend = _detail = None; _start = 0")
+    text.begin("try:")
     text.begin("try:")
     if has_out:
         text.add(f"if out is not None: return run_out({ident}, {packed}, out)")
@@ -144,7 +154,12 @@ def entry_source(op: OpSpec) -> str:
     text.end()
     text.begin("finally:")
     text.add("if _extend is not None: _extend((_id, _start, clock(), _sequence))",
-             f"elif _detail is not None: _detail(_id, _start, clock(), _sequence, {packed})")
+             f"elif _detail is not None: _end = clock(); _detail[_id](_start, _end, _sequence, {args})")
+    text.end()
+    text.end()
+    # A traceback keeps this frame, and must not keep whoever listens from going on.
+    text.begin("except:")
+    text.add("_pause = None", "raise")
     text.end()
     text.end()
     text.add("return entry")
@@ -197,7 +212,7 @@ def _kernel_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list
         text.add(f"return {call}")
         return
     if len(schema.returns) > 1:
-        text.add(f"_result = _op.results(*[make_tensor(o if o.__class__ is ndarray else asarray(o)) for o in {call}])")
+        _several_results(text, op, call)
     elif schema.returns_list:
         if schema.is_view:
             text.add(f"_result = tuple([make_view(o, {tensors[0].python_name}) for o in {call}])")
@@ -208,14 +223,39 @@ def _kernel_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list
         if schema.is_view:
             text.add(f"_result = make_view(_out, {tensors[0].python_name})")
         else:
-            text.add("_result = new(Tensor)", "_result._array = _out", "_result._keys = 0", "_result._storage = None",
-                     "_result._base = None", "_alloc = allocation.on_alloc",
-                     "if _alloc is not None: _alloc(_out, _start)")
+            _wrap(text, "_out", "_result")
+            text.add("_alloc = allocation.extend")
+            text.begin("if _alloc is not None:")
+            text.add("if _out.base is None: _alloc((_start or clock(), _out.nbytes, id(_out)))",
+                     "else: allocation.on_alloc(_out, _start)")
+            text.end()
     if factory:
         text.add("if requires_grad: require_grad(_result)")
     elif not op.nondiff:
         text.add(f"if _keys: attach({ident}, {packed}, _result)")
     text.add("return _result")
+
+
+def _wrap(text: _Text, array: str, tensor: str) -> None:
+    """Emit the lines that make a tensor around fresh memory: what `make_tensor` does, without the call."""
+    text.add(f"{tensor} = new(Tensor)", f"{tensor}._array = {array}", f"{tensor}._keys = 0", f"{tensor}._storage = None",
+             f"{tensor}._base = None")
+
+
+def _several_results(text: _Text, op: OpSpec, call: str) -> None:
+    """Emit the lines that wrap the arrays of a kernel with several results, in torch's named tuple where they have names."""
+    count = range(len(op.schema.returns))
+    arrays, tensors = [f"_o{i}" for i in count], [f"_t{i}" for i in count]
+    text.add(f"{', '.join(arrays)} = {call}")
+    for array, tensor in zip(arrays, tensors, strict=True):
+        text.add(f"if {array}.__class__ is not ndarray: {array} = asarray({array})")
+        _wrap(text, array, tensor)
+    made = f"({', '.join(tensors)})"
+    text.add(f"_result = new_tuple(_op.results, {made})" if all(op.schema.return_names) else f"_result = {made}",
+             "_alloc = allocation.on_alloc")
+    text.begin("if _alloc is not None:")
+    text.add(*[f"_alloc({array}, 0)" for array in arrays])
+    text.end()
 
 
 def _operands(text: _Text, op: OpSpec, tensors: list[Argument], packed: str) -> list[str]:

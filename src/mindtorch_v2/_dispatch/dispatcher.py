@@ -9,6 +9,7 @@ Both are one path: an op is entered, timed and recorded in its generated entry a
 from __future__ import annotations
 
 import linecache
+import warnings
 from collections import namedtuple
 from types import FunctionType
 from typing import Any
@@ -21,9 +22,9 @@ from .._core.keys import AUTOGRAD, BACKENDS, META, NPU, PYTHON
 from .._core.storage import allocation
 from .._core.tensor import Tensor, allocated, make_meta, make_tensor, make_view, storage_of
 from .._core.threads import threads
-from . import namespace, observer, registry
+from . import backends, namespace, observer, registry
 from .codegen import entry_source
-from .errors import broadcast_mismatch, check_tensor_arguments, translate, type_name
+from .errors import broadcast_mismatch, check_listed, check_tensor_arguments, translate, type_name
 from .overloads import accepts, packet_function
 from .promotion import as_number, computation_dtype, is_number, promote
 from .registry import OpSpec, aten
@@ -43,6 +44,16 @@ def keys_of(values: Any) -> int:
             keys |= value._keys
         elif isinstance(value, list | tuple):
             keys |= keys_of(value)
+    return keys
+
+
+def listed_keys(tensors: Any) -> int:
+    """The dispatch keys of all tensors of a list in which there is nothing else."""
+    if tensors.__class__ is Tensor:  # whose rows are tensors, too, but no list of them
+        raise AttributeError
+    keys = 0
+    for tensor in tensors:
+        keys |= tensor._keys
     return keys
 
 
@@ -183,6 +194,7 @@ def _wanted_device(op: OpSpec, args: tuple[Any, ...]) -> Device | None:
 
 def _execute_elsewhere(op: OpSpec, args: tuple[Any, ...], keys: int, wanted: Device | None) -> Any:
     name = wanted.type if wanted is not None else "meta" if keys & META else "npu" if keys & NPU else "sparse"
+    backends.load(name)
     kernel = op.kernels.get(name)
     if kernel is not None:
         return kernel(*args)
@@ -209,15 +221,19 @@ def _execute_meta(op: OpSpec, args: tuple[Any, ...]) -> Any:
         for view in result if isinstance(result, tuple) else (result,):
             view._keys = META
         return result
+    tensors = [make_meta(shape, np_dtype) for shape, np_dtype in predicted(op, args)]
+    return tensors[0] if len(op.schema.returns) == 1 else result_type_of(op)(*tensors)
+
+
+def predicted(op: OpSpec, args: tuple[Any, ...]) -> list[tuple[tuple[int, ...], np.dtype]]:
+    """Shape and dtype of each result of an op, by its shape rule: no kernel runs."""
     if op.shape is not None:
         made = op.shape(*args)
     elif op.promote is not None:
         made = _pointwise_shape(op, args)
     else:
-        raise NotImplementedError(f"{op.name} has no shape rule, which meta tensors need")
-    single = not isinstance(made, list)
-    tensors = [make_meta(tuple(shape), np_dtype) for shape, np_dtype in ([made] if single else made)]
-    return tensors[0] if single else result_type_of(op)(*tensors)
+        raise NotImplementedError(f"{op.name} has no shape rule, which tensors without memory on the CPU need")
+    return [(tuple(shape), np_dtype) for shape, np_dtype in (made if isinstance(made, list) else [made])]
 
 
 def _pointwise_shape(op: OpSpec, args: tuple[Any, ...]) -> tuple[tuple[int, ...], np.dtype]:
@@ -233,6 +249,12 @@ def _pointwise_shape(op: OpSpec, args: tuple[Any, ...]) -> tuple[tuple[int, ...]
     return np.broadcast_shapes(*shapes), wanted.np
 
 
+_RESIZED = ("An output with one or more elements was resized since it had shape {}, which does not match the required output "
+            "shape {}. This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they "
+            "have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with "
+            "t.resize_(0).")
+
+
 def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
     """The form with `out=`: compute, then store in the given tensor (or tensors), which takes the result's shape."""
     targets = out if isinstance(out, list | tuple) else (out,)
@@ -245,6 +267,8 @@ def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
     results = execute(op, args)
     for target, result in zip(targets, results if isinstance(results, list | tuple) else (results,), strict=True):
         if target._array.shape != result._array.shape:
+            if target._array.size:
+                warnings.warn(_RESIZED.format(list(target._array.shape), list(result._array.shape)), stacklevel=3)
             target.resize_(result._array.shape)
         write_result(op, target, result._array)
         storage_of(target).version += 1
@@ -272,11 +296,23 @@ _TYPE_WORDS = {"int[]": "tuple of ints", "float[]": "tuple of floats", "Tensor[]
                "MemoryFormat": "torch.memory_format"}
 
 
+def _dims_of_tensors(op: OpSpec, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments with 0-d tensors of integers as ints where dims are asked for: `x.sum(torch.tensor(1))`."""
+    meant = [a.is_int_list and isinstance(v, Tensor) and accepts(op, a, v)
+             for a, v in zip(op.schema.arguments, args, strict=True)]
+    return tuple((int(v._array),) if yes else v for v, yes in zip(args, meant, strict=True)) if any(meant) else args
+
+
 def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
     """What an entry does when its short path failed: a tensor argument was no tensor, or NumPy complained."""
     if "deliberate" in error.__dict__:
         raise error
+    if isinstance(error, AttributeError | RuntimeError | TypeError):
+        numbers = _dims_of_tensors(op, args)
+        if numbers is not args:
+            return _run_kernel(op, numbers)
     if isinstance(error, AttributeError):
+        check_listed(op, args)
         handled = namespace.call_overloaded(op, args)
         if handled is not NotImplemented:
             return handled
@@ -326,11 +362,11 @@ def missing(op: OpSpec, name: str) -> None:
 
 
 _space.update(
-    inf=float("inf"), ndarray=np.ndarray, asarray=np.asarray, f32=dt.float32.np, new=object.__new__, Tensor=Tensor,
-    threads=threads, clock=observer.clock, allocation=allocation, allocated=allocated, storage_of=storage_of,
-    make_view=make_view, make_tensor=make_tensor, promote=promote, keys_of=keys_of, run_kernel=_run_kernel,
-    recover=recover, run_out=run_out, write_result=write_result, missing=missing, REQUIRED=REQUIRED,
-    spread=spread,
+    inf=float("inf"), ndarray=np.ndarray, asarray=np.asarray, f32=dt.float32.np, new=object.__new__,
+    new_tuple=tuple.__new__, Tensor=Tensor, threads=threads, clock=observer.clock, allocation=allocation,
+    allocated=allocated, storage_of=storage_of, make_view=make_view, make_tensor=make_tensor,
+    promote=promote, keys_of=keys_of, listed_keys=listed_keys, run_kernel=_run_kernel, recover=recover, run_out=run_out,
+    write_result=write_result, missing=missing, REQUIRED=REQUIRED, spread=spread,
 )
 
 

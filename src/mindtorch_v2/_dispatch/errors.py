@@ -27,13 +27,24 @@ def check_tensor_arguments(op: OpSpec, args: tuple[Any, ...]) -> None:
             raise TypeError(f"{op.schema.name}(): argument '{argument.python_name}' (position {position + 1}) "
                             f"must be Tensor, not {type_name(value)}")
         if argument.is_tensor_list:
-            if not isinstance(value, list | tuple):
-                raise TypeError(f"{op.schema.name}(): argument '{argument.python_name}' (position {position + 1}) "
-                                f"must be tuple of Tensors, not {type_name(value)}")
+            _check_list(op, position, value)
             for index, item in enumerate(value):
                 if not isinstance(item, Tensor) and not (item is None and "?" in argument.type_text):
                     raise TypeError(f"expected Tensor as element {index} in argument {position}, "
                                     f"but got {type_name(item)}")
+
+
+def check_listed(op: OpSpec, args: tuple[Any, ...]) -> None:
+    """TypeError for a tensor in place of a list of tensors: its rows are no such list."""
+    for position, (argument, value) in enumerate(zip(op.schema.arguments, args, strict=True)):
+        if argument.is_tensor_list and isinstance(value, Tensor):
+            _check_list(op, position, value)
+
+
+def _check_list(op: OpSpec, position: int, value: Any) -> None:
+    if not isinstance(value, list | tuple):
+        raise TypeError(f"{op.schema.name}(): argument '{op.schema.arguments[position].python_name}' (position "
+                        f"{position + 1}) must be tuple of Tensors, not {type_name(value)}")
 
 
 def shapes_of(args: tuple[Any, ...]) -> list[tuple[int, ...]]:

@@ -1,15 +1,23 @@
 """The slot where an observer of ops may sit. The dispatcher knows this room and no profiler.
 
 While nothing watches, an op reads one global (`namespace.watch`) and goes on. While something does, each
-op, once it has ended or failed, hands `(op id, start, end, sequence number)` to its thread's observer:
-`ThreadState.extend` takes just that, `ThreadState.detail` takes the op's arguments as well.
+op, once it has ended or failed, hands its row to its thread's observer, of which there is at most one:
+`ThreadState.extend` takes `(op id, start, end, sequence number)`; `ThreadState.heard` takes the same where somebody
+also listens to Python calls; `ThreadState.detail[op id]` is called with start, end, sequence number and the op's arguments.
+
+Whoever listens to Python calls and wants to hear nothing of an op's inside puts a function into `ThreadState.pause`. An op
+takes it out, calls it when it begins, and lets go of what it returned when its frame ends: the object's end is the sign.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import partial
 from time import perf_counter_ns as clock
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 from .._core.threads import ThreadState, threads
@@ -31,7 +39,12 @@ op_schemas: list[Any] = []
 # What a span was given: (shape, strides in bytes, NumPy dtype) of each tensor, None for one that is missing.
 Outline = tuple[tuple[tuple[int, ...], tuple[int, ...], Any] | None, ...]
 
-_lock = threading.Lock()
+# Held while it changes whether anybody watches.
+changing = threading.Lock()
+
+# Filled by whoever records: what to send to a worker process along with a task, so that it records itself (begin(number)
+# and end() there, deliver() of what end() returned here); None while nobody records.
+for_workers: Callable[[], Any] = lambda: None  # noqa: E731
 
 
 def thread_state() -> ThreadState:
@@ -41,8 +54,42 @@ def thread_state() -> ThreadState:
 
 def watch(change: int) -> None:
     """Count one more (+1) or one fewer (-1) reason for ops to look at their thread's state."""
-    with _lock:
+    with changing:
         namespace.watch += change
+
+
+# Where entries find their thread's state. ContextVar.get takes an eighth of the time of threading.local, which is as much
+# as a reading of the clock. A context may be copied to another thread, though, so `_own` is asked only while there is
+# no other thread; a thread or a context that does not know answers None, and then the entry asks `threads`.
+_own: ContextVar[ThreadState | None] = ContextVar("state of the only thread", default=None)
+_unknown: ContextVar[ThreadState | None] = ContextVar("no state", default=None)
+namespace.current = _unknown.get
+
+
+def expect_one_thread(*, unheard: bool = False) -> None:
+    """Spare ops the search for their thread's state for as long as the calling thread is the only one.
+
+    `unheard`: somebody listens to every call of a builtin, so have them call it in a way that is not heard.
+    """
+    alone = len(sys._current_frames()) == 1 and threading.getprofile() in (None, _thread_began)
+    find = _own.get if alone else _unknown.get
+    if alone:
+        _own.set(threads.state)
+        threading.setprofile(_thread_began)
+    namespace.current = partial(find) if unheard or isinstance(namespace.current, partial) else find
+
+
+def expect_threads(*, unheard: bool = False) -> None:
+    """Have every op look for its thread's state."""
+    namespace.current = partial(_unknown.get) if unheard else _unknown.get
+    if threading.getprofile() is _thread_began:
+        threading.setprofile(None)
+
+
+def _thread_began(frame: FrameType, event: str, arg: Any) -> None:
+    """What a new thread does first, before it can run an op."""
+    sys.setprofile(None)
+    expect_threads(unheard=isinstance(namespace.current, partial))
 
 
 def watching() -> bool:

@@ -8,7 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from . import observer
-from .schema import REQUIRED, Schema, parse
+from .schema import REQUIRED, Schema
 
 Kernel = Callable[..., Any]
 
@@ -21,49 +21,66 @@ PROMOTIONS = (None, "same", "float", "compare", "number")
 
 
 class OpSpec:
-    """One op overload: what `@op` declared. Calling it runs the op."""
+    """One op overload: what `@op` declared. Calling it runs the op.
+
+    Declaring an op notes what it was given; what follows from that is worked out when somebody asks (`_FOLLOWS`).
+    """
 
     __slots__ = ("_derivative_source", "below_autograd", "call", "composite", "derivative", "flops", "id", "kernel",
-                 "kernels", "module", "name", "node_name", "nondiff", "packet", "promote",
+                 "kernels", "name", "node_name", "nondiff", "packet", "promote",
                  "promoted", "results", "samples", "schema", "shape", "tags", "takes_out")
 
-    def __init__(self, schema: Schema, kernel: Kernel, *, composite: bool, promote: str | None,
+    kernels: dict[str, Kernel]
+    promoted: tuple[str, ...]
+    takes_out: bool
+
+    def __init__(self, schema: Schema, kernel: Kernel, composite: bool, promote: str | None,
                  promoted: tuple[str, ...] | None, shape: Kernel | None, flops: Kernel | None, nondiff: bool,
-                 node: str | None, module: str, samples: Kernel | None, tags: frozenset[str]) -> None:
-        if promote not in PROMOTIONS:
+                 node: str | None, samples: Kernel | None, tags: frozenset[str]) -> None:
+        if promote is None:
+            self.promoted = ()
+        elif promote not in PROMOTIONS:
             raise ValueError(f"{schema.full_name}: promote={promote!r} is none of {PROMOTIONS}")
+        elif promoted is not None:
+            self.promoted = promoted
+        name = schema.name
         self.schema = schema
-        self.name = f"aten::{schema.name}" if "::" not in schema.name else schema.name
+        self.name = name = name if "::" in name else "aten::" + name
         self.kernel = kernel
-        self.kernels: dict[str, Kernel] = {} if composite else {"cpu": kernel}
         self.composite = composite
         # Composites run as they are and leave a trail of other ops' nodes; one with its own derivative is
         # a kernel written in Tensor code, so what it calls stays out of the graph.
         self.below_autograd = False
         self.promote = promote
-        tensors = tuple(a.name for a in schema.arguments if a.is_tensor)
-        self.promoted = () if promote is None else tensors if promoted is None else promoted
         self.shape = shape
         self.flops = flops
         self.nondiff = nondiff
         self.node_name = node
-        self.module = module
         # Arguments to test the op with, where those that follow from the schema would not do.
         self.samples = samples
         self.tags = tags
         self.derivative: Any = None
-        self.takes_out = _takes_out(kernel)
-        self.packet: Packet | None = None
-        self.call: FunctionType | None = None
         # What a call with several results returns: a kind of tuple.
         self.results: Callable[..., Any] | None = None
-        self.id = len(observer.op_names)
-        observer.op_names.append(self.name)
+        self.packet: Packet | None = None
+        self.call: FunctionType | None = None
+        names = observer.op_names
+        self.id = len(names)
+        names.append(name)
         observer.op_overloads.append(schema.overload)
         observer.op_schemas.append(schema)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.call(*args, **kwargs)  # type: ignore[misc]
+
+    def __getattr__(self, attribute: str) -> Any:
+        # Reached for slots that are still empty, so that looking one up costs nothing once it is filled.
+        work_out = _FOLLOWS.get(attribute)
+        if work_out is None:
+            raise AttributeError(f"'OpSpec' object has no attribute '{attribute}'")
+        found = work_out(self)
+        setattr(self, attribute, found)
+        return found
 
     def __repr__(self) -> str:
         return f"<op {self.name}{'.' + self.schema.overload if self.schema.overload else ''}>"
@@ -92,12 +109,19 @@ class OpSpec:
         return self
 
 
-def _takes_out(kernel: Kernel) -> bool:
+def _takes_out(spec: OpSpec) -> bool:
     """Whether the kernel can write into an array it is given as `out=`."""
-    if type(kernel).__name__ == "ufunc":
+    if type(spec.kernel).__name__ == "ufunc":
         return True
-    code = getattr(kernel, "__code__", None)
+    code = getattr(spec.kernel, "__code__", None)
     return code is not None and "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+_FOLLOWS: dict[str, Callable[[OpSpec], Any]] = {
+    "kernels": lambda spec: {} if spec.composite else {"cpu": spec.kernel},
+    "promoted": lambda spec: tuple(a.name for a in spec.schema.arguments if a.is_tensor),
+    "takes_out": _takes_out,
+}
 
 
 class Packet:
@@ -142,20 +166,6 @@ def register(spec: OpSpec) -> OpSpec:
     return spec
 
 
-def _declare(schema_text: str, kernel: Kernel | None, composite: bool, options: dict[str, Any]) -> Any:
-    schema = parse(schema_text)
-    inplace = options.pop("inplace", False)
-
-    def build(kernel: Kernel) -> OpSpec:
-        module = options.pop("module", None) or getattr(kernel, "__module__", "") or ""
-        spec = register(OpSpec(schema, kernel, composite=composite, module=module, **options))
-        if inplace:
-            register(in_place_form(spec))
-        return spec
-
-    return build if kernel is None else build(kernel)
-
-
 def op(schema: str, kernel: Kernel | None = None, *, promote: str | None = None, promoted: tuple[str, ...] | None = None,
        inplace: bool = False, nondiff: bool = False, shape: Kernel | None = None, flops: Kernel | None = None,
        node: str | None = None, samples: Kernel | None = None, tags: tuple[str, ...] = ()) -> Any:
@@ -165,33 +175,39 @@ def op(schema: str, kernel: Kernel | None = None, *, promote: str | None = None,
     (see PROMOTIONS), `nondiff=True` that there is no derivative on purpose. `samples=lambda make: [(make(3, 4), 1)]`
     lists arguments for the generated tests, where values in (0.1, 0.9) of a few shapes would not do.
     """
-    return _declare(schema, kernel, False, dict(promote=promote, promoted=promoted, inplace=inplace, nondiff=nondiff,
-                                                shape=shape, flops=flops, node=node, samples=samples,
-                                                tags=frozenset(tags)))
+    def build(kernel: Kernel) -> OpSpec:
+        spec = register(OpSpec(Schema(schema), kernel, False, promote, promoted, shape, flops, nondiff, node, samples,
+                               frozenset(tags)))
+        if inplace:
+            register(_in_place_form(spec, promoted))
+        return spec
+
+    return build if kernel is None else build(kernel)
 
 
 def composite(schema: str, body: Kernel | None = None, *, inplace: bool = False, shape: Kernel | None = None,
               flops: Kernel | None = None, node: str | None = None, nondiff: bool = False,
               samples: Kernel | None = None, tags: tuple[str, ...] = ()) -> Any:
     """Declare an op that is Tensor code calling other ops, composed as torch composes it."""
-    return _declare(schema, body, True, dict(promote=None, promoted=None, inplace=inplace, nondiff=nondiff,
-                                             shape=shape, flops=flops, node=node, samples=samples,
-                                             tags=frozenset(tags)))
+    def build(body: Kernel) -> OpSpec:
+        spec = register(OpSpec(Schema(schema), body, True, None, None, shape, flops, nondiff, node, samples,
+                               frozenset(tags)))
+        if inplace:
+            register(_in_place_form(spec, None))
+        return spec
+
+    return build if body is None else build(body)
 
 
-def in_place_form(spec: OpSpec) -> OpSpec:
+def _in_place_form(spec: OpSpec, promoted: tuple[str, ...] | None) -> OpSpec:
     """`mul_` from `mul`: same operands, result written into `self`."""
-    text = spec.schema.text
-    head, _, rest = text.partition("(")
+    head, _, rest = spec.schema.text.partition("(")
     name, dot, overload = head.partition(".")
     arguments, _, _ = rest.rpartition("->")
     written = arguments.replace("Tensor self", "Tensor(a!) self", 1).replace("Tensor(a) self", "Tensor(a!) self", 1)
-    schema = parse(f"{name}_{dot}{overload}({written}-> Tensor(a!)")
-    made = OpSpec(schema, spec.kernel, composite=spec.composite, promote=spec.promote, promoted=spec.promoted or None,
-                  shape=spec.shape, flops=spec.flops, nondiff=spec.nondiff, node=spec.node_name, module=spec.module,
-                  samples=spec.samples,
-                  tags=spec.tags | {"inplace_of:" + spec.schema.full_name})
-    return made
+    schema = Schema(f"{name}_{dot}{overload}({written}-> Tensor(a!)")
+    return OpSpec(schema, spec.kernel, spec.composite, spec.promote, promoted or None, spec.shape, spec.flops, spec.nondiff,
+                  spec.node_name, spec.samples, spec.tags | {"inplace_of:" + spec.schema.full_name})
 
 
 def functional_form(spec: OpSpec) -> OpSpec | None:

@@ -1,9 +1,9 @@
-"""Op schemas in torch's notation: `mul.Tensor(Tensor self, Tensor other) -> Tensor`, parsed once."""
+"""Op schemas in torch's notation: `mul.Tensor(Tensor self, Tensor other) -> Tensor`, parsed when first looked into."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+import threading
 from typing import Any
 
 # No default: the argument must be given.
@@ -11,34 +11,37 @@ REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "<required>"})()
 
 _HEAD = re.compile(r"\s*(?P<name>[\w:]+)(?:\.(?P<overload>\w+))?\((?P<arguments>.*)\)\s*->\s*(?P<returns>.*)$", re.S)
 _TYPE = re.compile(r"(?P<base>\w+)(?:\((?P<alias>[^)]*)\))?(?P<suffix>(?:\[\d*\]|\?)*)$")
+_METHOD = re.compile(r"\(\s*Tensor(?:\([^)]*\))?\??\s+(?:self|input)\b")
 _KEYWORDS = {"from": "from_", "lambda": "lambda_", "global": "global_"}
 _CONSTANTS = {"None": None, "True": True, "False": False, "inf": float("inf"), "contiguous_format": None, "Mean": 1,
               "long": "int64"}
+_parsing = threading.Lock()  # every reader of a schema sees the same arguments
 
 
-@dataclass(slots=True)
 class Argument:
     """One argument: its type as written (`Tensor?`, `int[2]`), and what follows from it."""
 
-    name: str
-    type_text: str
-    default: Any = REQUIRED
-    keyword_only: bool = False
-    alias: str = ""
-    is_tensor: bool = field(init=False)
-    is_tensor_list: bool = field(init=False)
-    is_int_list: bool = field(init=False)
-    optional: bool = field(init=False)
-    python_name: str = field(init=False)
+    __slots__ = ("alias", "default", "is_int_list", "is_tensor", "is_tensor_list", "keyword_only", "name", "optional",
+                 "python_name", "type_text")
 
-    def __post_init__(self) -> None:
-        bare = self.type_text.replace("?", "")
-        self.optional = self.type_text.endswith("?")
+    def __init__(self, name: str, type_text: str, default: Any = REQUIRED, keyword_only: bool = False,
+                 alias: str = "") -> None:
+        self.name = name
+        self.type_text = type_text
+        self.default = default
+        self.keyword_only = keyword_only
+        self.alias = alias
+        bare = type_text.replace("?", "")
+        self.optional = type_text.endswith("?")
         self.is_tensor = bare == "Tensor"
         self.is_tensor_list = bare.startswith("Tensor[")
         self.is_int_list = bare.startswith("int[")
         # torch's Python functions call the first tensor `input`; schemas call it `self`.
-        self.python_name = "input" if self.name == "self" else _KEYWORDS.get(self.name, self.name)
+        self.python_name = "input" if name == "self" else _KEYWORDS.get(name, name)
+
+    def __repr__(self) -> str:
+        default = "" if self.default is REQUIRED else f"={self.default!r}"
+        return f"Argument({self.type_text} {self.name}{default})"
 
     @property
     def written(self) -> bool:
@@ -46,21 +49,45 @@ class Argument:
         return self.alias.endswith("!")
 
 
-@dataclass(slots=True)
 class Schema:
-    """A parsed schema."""
+    """A schema: its name at once, arguments and results once somebody asks for them.
 
-    name: str
-    overload: str
+    A process declares more than a thousand ops and calls a few of them, so the text is parsed at the first look.
+    """
+
+    __slots__ = ("arguments", "name", "overload", "return_names", "returns", "returns_alias", "text")
+
     arguments: tuple[Argument, ...]
     returns: tuple[str, ...]
     return_names: tuple[str, ...]
     returns_alias: str
-    text: str
+
+    def __init__(self, text: str) -> None:
+        self.text = text = text.strip()
+        self.name, _, self.overload = text.partition("(")[0].partition(".")
+
+    def __getattr__(self, attribute: str) -> Any:
+        # Reached for slots that are still empty, so that looking one up costs nothing once they are filled.
+        if attribute not in ("arguments", "returns", "return_names", "returns_alias"):
+            raise AttributeError(f"'Schema' object has no attribute '{attribute}'")
+        with _parsing:
+            try:
+                return object.__getattribute__(self, attribute)
+            except AttributeError:
+                self._parse()
+        return object.__getattribute__(self, attribute)
+
+    def __repr__(self) -> str:
+        return f"Schema({self.text!r})"
 
     @property
     def full_name(self) -> str:
         return f"{self.name}.{self.overload}" if self.overload else self.name
+
+    @property
+    def is_method(self) -> bool:
+        """Whether the first argument is a tensor called `self` or `input`; told without parsing."""
+        return _METHOD.match(self.text, self.text.find("(")) is not None
 
     @property
     def mutates(self) -> bool:
@@ -74,6 +101,33 @@ class Schema:
     @property
     def returns_list(self) -> bool:
         return len(self.returns) == 1 and self.returns[0].startswith("Tensor[")
+
+    def _parse(self) -> None:
+        head = _HEAD.match(self.text)
+        if head is None:
+            raise ValueError(f"bad schema: {self.text!r}")
+        arguments = []
+        keyword_only = False
+        for part in _split(head["arguments"]):
+            if part == "*":
+                keyword_only = True
+                continue
+            declaration, _, default = part.partition("=")
+            kind, _, name = declaration.strip().rpartition(" ")
+            type_text, alias = _type(kind.strip())
+            arguments.append(Argument(name, type_text, _default(default) if default else REQUIRED, keyword_only, alias))
+        returned = head["returns"].strip()
+        if returned.startswith("("):
+            returned = returned[1:-1]
+        types, names, alias = [], [], ""
+        for part in _split(returned):
+            kind, _, name = part.partition(" ")
+            type_text, one = _type(kind)
+            types.append(type_text)
+            names.append(name.strip())
+            alias = alias or one
+        self.returns, self.return_names, self.returns_alias = tuple(types), tuple(names), alias
+        self.arguments = tuple(arguments)
 
 
 def _split(text: str) -> list[str]:
@@ -113,28 +167,7 @@ def _type(text: str) -> tuple[str, str]:
 
 
 def parse(text: str) -> Schema:
-    """The schema written as `text`; ValueError where it is malformed."""
-    head = _HEAD.match(text)
-    if head is None:
-        raise ValueError(f"bad schema: {text!r}")
-    arguments = []
-    keyword_only = False
-    for part in _split(head["arguments"]):
-        if part == "*":
-            keyword_only = True
-            continue
-        declaration, _, default = part.partition("=")
-        kind, _, name = declaration.strip().rpartition(" ")
-        type_text, alias = _type(kind.strip())
-        arguments.append(Argument(name, type_text, _default(default) if default else REQUIRED, keyword_only, alias))
-    returned = head["returns"].strip()
-    if returned.startswith("("):
-        returned = returned[1:-1]
-    types, names, alias = [], [], ""
-    for part in _split(returned):
-        kind, _, name = part.partition(" ")
-        type_text, one = _type(kind)
-        types.append(type_text)
-        names.append(name.strip())
-        alias = alias or one
-    return Schema(head["name"], head["overload"] or "", tuple(arguments), tuple(types), tuple(names), alias, text.strip())
+    """The schema written as `text`, parsed at once; ValueError where it is malformed."""
+    schema = Schema(text)
+    schema._parse()
+    return schema

@@ -16,6 +16,7 @@ from . import (
     clamping,
     compare,
     conv,
+    conv_tbc,
     conversion,
     copy,
     counting,
@@ -47,9 +48,11 @@ from . import (
     margin_loss,
     masked,
     masked_fill,
+    masked_softmax,
     matmul,
     nll,
     norm,
+    out_forms,
     packed_sequence,
     pad,
     piecewise,
@@ -100,6 +103,7 @@ __all__ = [
     "clamping",
     "compare",
     "conv",
+    "conv_tbc",
     "conversion",
     "copy",
     "counting",
@@ -130,9 +134,11 @@ __all__ = [
     "margin_loss",
     "masked",
     "masked_fill",
+    "masked_softmax",
     "matmul",
     "nll",
     "norm",
+    "out_forms",
     "packed_sequence",
     "pad",
     "piecewise",
@@ -178,3 +184,5 @@ flop_counts.declare()
 # Division by zero and overflow give inf and nan without a word, as in torch. NumPy would warn of each; only warnings
 # about the kernels of this package are turned off.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"mindtorch_v2\.")
+
+out_forms.offer()

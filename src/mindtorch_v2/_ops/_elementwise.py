@@ -10,7 +10,9 @@ from .._core import dtype as dt
 
 _F32 = np.dtype(np.float32)
 _CONSTANTS: dict[tuple[Any, np.dtype], np.ndarray] = {}
+_CONSTANTS32: dict[Any, np.ndarray] = {}  # those of float32, which most are: hashing a dtype takes longer than the rest
 _ONE = np.array(1, np.float32)
+_add, _exp, _negative, _reciprocal, _ndarray = np.add, np.exp, np.negative, np.reciprocal, np.ndarray
 _BITS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 # Up to here choosing element by element is as fast as computing with bits.
 _FEW = 2048
@@ -24,11 +26,14 @@ def need_float(name: str, array: np.ndarray) -> None:
 
 def constant(value: float, dtype: np.dtype) -> np.ndarray:
     """A number as a 0-d array: ufuncs take it faster than a Python number."""
-    made = _CONSTANTS.get((value, dtype))
+    made = _CONSTANTS32.get(value) if dtype is _F32 else _CONSTANTS.get((value, dtype))
     if made is None:
         made = np.array(value, dtype)
-        if len(_CONSTANTS) < 1024:
-            _CONSTANTS[value, dtype] = made
+        if len(_CONSTANTS) + len(_CONSTANTS32) < 1024:
+            if dtype is _F32:
+                _CONSTANTS32[value] = made
+            else:
+                _CONSTANTS[value, dtype] = made
     return made
 
 
@@ -53,12 +58,11 @@ def clipped(array: np.ndarray, low: float, high: float, out: np.ndarray | None =
 
 def logistic(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """1 / (1 + exp(-x)). exp of a large number overflows to inf, whose reciprocal is the right 0."""
-    made = np.negative(x, out)
-    if made.__class__ is not np.ndarray:
+    made = _negative(x, out)
+    if made.__class__ is not _ndarray:
         made = np.asarray(made)
-    np.exp(made, made)
-    np.add(made, _ONE if made.dtype is _F32 else constant(1, made.dtype), made)
-    return np.reciprocal(made, made)
+    _exp(made, made)
+    return _reciprocal(_add(made, _ONE if made.dtype is _F32 else constant(1, made.dtype), made), made)
 
 
 def log1p_exp_minus_abs(x: np.ndarray) -> np.ndarray:

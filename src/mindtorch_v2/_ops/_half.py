@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from .._core import dtype as dt
-
-_HALVES = (dt.float16.np, dt.bfloat16.np)
 _F32 = np.dtype(np.float32)
 
 
+def _is_half(kind: np.dtype[Any]) -> bool:
+    """float16 or bfloat16, the only two types of two bytes with a fraction."""
+    return kind.itemsize == 2 and kind.kind in "fV"
+
+
 def _widened(value: Any) -> Any:
-    return value.astype(_F32) if isinstance(value, np.ndarray) and value.dtype in _HALVES else value
+    return value.astype(_F32) if isinstance(value, np.ndarray) and _is_half(value.dtype) else value
 
 
 def in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -25,7 +27,7 @@ def in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """
     @wraps(kernel)
     def run(first: Any, *rest: Any) -> Any:
-        if first.dtype.itemsize != 2 or first.dtype not in _HALVES:
+        if first.dtype.itemsize != 2 or not _is_half(first.dtype):
             return kernel(first, *rest)
         kind = first.dtype
         made = kernel(_widened(first), *map(_widened, rest))

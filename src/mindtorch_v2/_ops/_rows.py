@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
-_BLAS = (np.dtype(np.float32), np.dtype(np.float64))
+_F32 = np.dtype(np.float32)
+_BLAS = (_F32, np.dtype(np.float64))
 
 
 @lru_cache(maxsize=64)
@@ -19,19 +22,65 @@ def _ones(count: int, dtype: np.dtype) -> np.ndarray:
 # For matrices this small, products with a matrix of ones beat reductions and broadcasting: every element of the result
 # is its row's sum, so that the next step needs no broadcasting either, which would cost more than the sums.
 FEW = 1024
-_SQUARES: dict[tuple[int, bool], np.ndarray] = {}
+_WIDEST = 64
+_SUMS: dict[int, np.ndarray] = {}
+_AVERAGES: dict[int, np.ndarray] = {}
+# What was found out for shapes met before: asking an array for its shape and looking that up is less than working it out.
+_FAMILIAR_SUMS: dict[tuple[int, ...], np.ndarray | None] = {}
+_FAMILIAR_AVERAGES: dict[tuple[int, ...], np.ndarray | None] = {}
+_MOST_SHAPES = 1024
+_UNKNOWN = np.empty(0)
+# Sums of squares up to here mean that no exponential overflows or vanishes, so that rows need not be centred first.
+_TAME = 6400.0
+# The same of each element by itself: the byte of a float32 that has its sign and most of its exponent, marked unless the
+# number lies between -32 and 32. Looking at bytes is quicker than any arithmetic on a handful of elements.
+_HANDFUL = 256
+_TOP_BYTE = 3 if sys.byteorder == "little" else 0
+_WILD = bytes(0 if b & 0x7F <= 65 else 0x80 for b in range(256))
 
 
-def small_square(width: int, average: bool = False) -> np.ndarray | None:
-    """The float32 (width, width) matrix that gives row sums or means when multiplied from the right; None if large."""
-    if width > 64:
-        return None
-    made = _SQUARES.get((width, average))
-    if made is None:
-        made = np.full((width, width), 1 / width if average and width else 1, np.float32)
-        made.flags.writeable = False
-        _SQUARES[width, average] = made
+def _remembered(familiar: dict[tuple[int, ...], np.ndarray | None], shape: tuple[int, ...], average: bool) -> Any:
+    made = None
+    if len(shape) == 2 and shape[0] * shape[1] <= FEW and shape[1] <= _WIDEST:
+        squares, width = (_AVERAGES, shape[1]) if average else (_SUMS, shape[1])
+        made = squares.get(width)
+        if made is None:
+            made = squares[width] = np.full((width, width), 1 / width if average and width else 1, np.float32)
+            made.flags.writeable = False
+    if len(familiar) < _MOST_SHAPES:
+        familiar[shape] = made
     return made
+
+
+def small_sums(rows: np.ndarray) -> np.ndarray | None:
+    """The matrix that gives the sums of a small float32 matrix' rows when multiplied from the right; None for others."""
+    if rows.dtype is not _F32:
+        return None
+    made = _FAMILIAR_SUMS.get(rows.shape, _UNKNOWN)
+    return _remembered(_FAMILIAR_SUMS, rows.shape, False) if made is _UNKNOWN else made
+
+
+def small_averages(rows: np.ndarray) -> np.ndarray | None:
+    """As `small_sums`, for means."""
+    if rows.dtype is not _F32:
+        return None
+    made = _FAMILIAR_AVERAGES.get(rows.shape, _UNKNOWN)
+    return _remembered(_FAMILIAR_AVERAGES, rows.shape, True) if made is _UNKNOWN else made
+
+
+def tame_sums(rows: np.ndarray) -> np.ndarray | None:
+    """As `small_sums`, and None as well where exponentials of the elements may overflow or vanish."""
+    if rows.dtype is not _F32:
+        return None
+    made = _FAMILIAR_SUMS.get(rows.shape, _UNKNOWN)
+    if made is _UNKNOWN:
+        made = _remembered(_FAMILIAR_SUMS, rows.shape, False)
+    if made is None:
+        return None
+    if rows.size <= _HANDFUL:
+        return made if rows.tobytes()[_TOP_BYTE::4].translate(_WILD).isascii() else None
+    flat = rows.reshape(-1)
+    return made if flat.dot(flat) < _TAME else None
 
 
 def row_sums(rows: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ from ._common import like_first
 from ._elementwise import clipped, constant, log1p_exp_minus_abs, logistic, need_float, where_true
 from ._erf import normal_cdf32
 from ._half import in_float32
+from .pointwise import conj
 
 _F32 = np.dtype(np.float32)
 # From this size on, cutting to a range is faster than a maximum, which NumPy does not vectorise for a constant.
@@ -51,11 +52,13 @@ tanh.vjp(self=lambda g, result: aten.tanh_backward(g, result))
 def tanh_backward(grad_output, output):
     made = np.asarray(np.multiply(output, output))
     np.subtract(constant(1, made.dtype), made, made)
+    if made.dtype.kind == "c":
+        np.conjugate(made, made)
     return np.multiply(grad_output, made, made)
 
 
-tanh_backward.vjp(grad_output=lambda g, output: aten.tanh_backward(g, output),
-                  output=lambda g, grad_output, output: g * (-2 * output * grad_output))
+tanh_backward.vjp(grad_output=lambda g, output: aten.tanh_backward(g, conj(output)),
+                  output=lambda g, grad_output, output: conj(g) * (-2 * conj(output) * grad_output))
 
 sigmoid = op("sigmoid(Tensor self) -> Tensor", logistic, promote="float", inplace=True)
 sigmoid.vjp(self=lambda g, result: aten.sigmoid_backward(g, result))
@@ -65,11 +68,13 @@ sigmoid.vjp(self=lambda g, result: aten.sigmoid_backward(g, result))
 def sigmoid_backward(grad_output, output):
     made = np.asarray(np.subtract(constant(1, output.dtype), output))
     np.multiply(made, output, made)
+    if made.dtype.kind == "c":
+        np.conjugate(made, made)
     return np.multiply(grad_output, made, made)
 
 
-sigmoid_backward.vjp(grad_output=lambda g, output: aten.sigmoid_backward(g, output),
-                     output=lambda g, grad_output, output: g * grad_output * (1 - 2 * output))
+sigmoid_backward.vjp(grad_output=lambda g, output: aten.sigmoid_backward(g, conj(output)),
+                     output=lambda g, grad_output, output: conj(g) * grad_output * (1 - 2 * conj(output)))
 
 # ---------------------------------------------------------------- gelu
 
@@ -272,8 +277,8 @@ def softplus_backward(grad_output, self, beta, threshold):
 
 
 def _softplus_second(g, grad_output, self, beta, threshold):
-    s = (self * beta).sigmoid()
-    return aten.where(self * beta > threshold, 0.0, g * grad_output * s * (1 - s) * beta)
+    scaled = self * beta
+    return aten.sigmoid_backward(g * grad_output, scaled.sigmoid()) * (scaled < threshold).type_as(g) * beta
 
 
 softplus_backward.vjp(

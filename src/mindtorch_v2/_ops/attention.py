@@ -8,11 +8,14 @@ from functools import lru_cache
 import numpy as np
 
 from .._core import dtype as dt
-from .._core.keys import AUTOGRAD
+from .._core.keys import AUTOGRAD, NPU
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first
 from ._half import in_float32
 from .scalar_forms import mul_number
+
+# Which kinds of kernels may be used. Of the fused ones the CPU has flash.
+ALLOWED = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
 
 
 def _scale(width, scale):
@@ -169,7 +172,7 @@ def attention_math(query, key, value, attn_mask, dropout_p, is_causal, dropout_m
             raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when "
                                "is_causal=True")
         shape = (query._array.shape[-2], key._array.shape[-2])
-        attn_mask = aten.tril(aten.ones(shape, dtype=dt.bool_))
+        attn_mask = aten.tril(aten.ones(shape, dtype=dt.bool_, device=query.device if query._keys & NPU else None))
     attn_mask = _as_bias(attn_mask, query)
     if enable_gqa and query._array.shape[-3] != key._array.shape[-3]:
         times = query._array.shape[-3] // key._array.shape[-3]
@@ -211,8 +214,13 @@ def _fits_kernel(q, k, v, attn_mask, dropout_p, enable_gqa):
 def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
     _check(query, key, value)
     bias = _as_bias(attn_mask, query)
-    if _fits_kernel(query._array, key._array, value._array, bias, dropout_p, enable_gqa):
+    if ALLOWED["flash"] and not query._keys & NPU \
+            and _fits_kernel(query._array, key._array, value._array, bias, dropout_p, enable_gqa):
         return aten._scaled_dot_product_flash_attention_for_cpu(query, key, value, 0.0, is_causal, attn_mask=bias,
                                                                 scale=scale)[0]
+    if not ALLOWED["math"]:
+        raise RuntimeError("No available kernel.  Aborting execution." if ALLOWED["flash"] else
+                           "No viable backend for scaled_dot_product_attention was found. This is likely due to turning off "
+                           "both the math kernel and the fused kernels.")
     return aten._scaled_dot_product_attention_math(query, key, value, bias, dropout_p, is_causal, None, scale=scale,
                                                    enable_gqa=enable_gqa)[0]

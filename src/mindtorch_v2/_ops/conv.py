@@ -52,6 +52,9 @@ def _check(input, weight, bias, stride, padding, dilation, transposed, output_pa
                                f"({dt.from_numpy(other.dtype)}) should be the same")
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
+    if weight.shape[0] < groups:
+        raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of "
+                           f"size {list(weight.shape)} instead")
     if weight.shape[0] % groups:
         raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but "
                            f"got weight of size {list(weight.shape)} instead")

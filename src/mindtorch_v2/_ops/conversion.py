@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._core.device import device as Device
-from .._core.keys import AUTOGRAD, META, SPARSE
+from .._core.keys import AUTOGRAD, META, NPU, SPARSE
 from .._core.memory_format import contiguous_format, memory_format
 from .._core.tensor import Tensor, make_external
 from .._dispatch import namespace
@@ -92,11 +92,15 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def _converter(name: str, dtype: dt.dtype) -> None:
-    target = dtype.np if dtype is not dt.complex32 else None  # which not every release of ml_dtypes can hold
+    # bfloat16 has one once it was asked for, and not every release of ml_dtypes can hold complex32.
+    target = None if dtype in (dt.bfloat16, dt.complex32) else dtype.np
 
     def convert(self: Tensor, memory_format: Any = None) -> Tensor:
+        nonlocal target
         if self._array.dtype is target and memory_format is None and not namespace.watch and self._keys < 2:
             return self  # what the op does, when there is nobody to see it
+        if dtype is dt.bfloat16:
+            target = dtype.np
         return _to_dtype(self, dtype, memory_format=memory_format)
 
     convert.__name__ = convert.__qualname__ = name
@@ -119,8 +123,8 @@ def _on_device(name: str) -> property:
     return property(lambda self: self.device.type == name)
 
 
-def _absent(name: str) -> None:
-    """x.cuda() and its kin: devices that are known by name only."""
+def _mover(name: str) -> None:
+    """x.cuda(), x.npu() and their kin."""
     def move(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
         wanted = Device(name) if device is None else Device(device) if isinstance(device, str | Device) else \
             Device(name, device)
@@ -131,8 +135,8 @@ def _absent(name: str) -> None:
     PROPERTIES[f"is_{name}"] = _on_device(name)
 
 
-for _name in ("cuda", "xpu", "ipu", "hpu", "mtia"):
-    _absent(_name)
+for _name in ("cuda", "npu", "xpu", "ipu", "hpu", "mtia"):
+    _mover(_name)
 for _name in ("mps", "xla", "vulkan", "maia", "ve"):
     PROPERTIES[f"is_{_name}"] = _on_device(_name)
 
@@ -213,6 +217,8 @@ def tolist(self: Tensor) -> Any:
     """Nested lists of Python numbers; a number for a 0-d tensor."""
     if self._keys & META:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    if self._keys & NPU:
+        self = self.detach().cpu()
     return self._array.tolist()
 
 

@@ -9,13 +9,21 @@ import numpy as np
 from .._core.device import device as Device
 from .._core.keys import META
 from .._core.memory_format import contiguous_format, preserve_format
+from .._core.storage import owner_of
 from .._core.tensor import make_alias, make_meta, make_tensor
+from .._dispatch import backends
 from .._dispatch.errors import broadcast_mismatch
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first, np_dtype
 from ._factory import check_options, laid_out, like
 
 _CPU = Device("cpu")
+# From this many elements on a transposed matrix is copied in tiles, whose rows fill one line of the cache, in bytes:
+# where the steps between its columns are multiples of so many bytes, or whatever they are.
+_LARGE, _HUGE = 1 << 16, 1 << 23
+_CLASHING = 512
+_LINE = 64
+_TILE_ROWS = 256
 
 
 def dense_copy(array):
@@ -23,12 +31,31 @@ def dense_copy(array):
     return array.copy("C" if array.flags.c_contiguous else "K")
 
 
+def row_major(array):
+    """A copy with the last dim innermost.
+
+    A large transposed matrix goes tile by tile: element by element along a row of the copy, every step would fetch
+    another line of the original, and in matrices of some widths these lines push each other out of the cache.
+    """
+    if array.size < _LARGE or array.ndim < 2 or array.strides[-2] != array.itemsize \
+            or (array.strides[-1] % _CLASHING and array.size < _HUGE) or array.itemsize > _LINE:
+        return array.copy("C")
+    made = np.empty(array.shape, array.dtype)
+    width = _LINE // array.itemsize
+    for top in range(0, array.shape[-2], _TILE_ROWS):
+        rows = slice(top, top + _TILE_ROWS)
+        for left in range(0, array.shape[-1], width):
+            columns = slice(left, left + width)
+            made[..., rows, columns] = array[..., rows, columns]
+    return made
+
+
 def in_format(array, memory_format):
     """A copy in a memory format; None keeps the order of dims."""
     if memory_format is None or memory_format is preserve_format:
         return dense_copy(array)
     if memory_format is contiguous_format:
-        return array.copy("C")
+        return row_major(array)
     made = laid_out(array.shape, array.dtype, memory_format)
     made[...] = array
     return made
@@ -58,6 +85,8 @@ def copy_(self, src, non_blocking):
         np.copyto(self, src, "unsafe")
     except ValueError:
         if broadcast_mismatch([self.shape, src.shape]) is None:
+            if not self.flags.writeable:
+                raise
             raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape "
                                f"{list(np.broadcast_shapes(self.shape, src.shape))}") from None
         raise RuntimeError(broadcast_mismatch([self.shape, src.shape])) from None
@@ -82,10 +111,22 @@ copy.vjp(self=lambda g: aten.zeros_like(g), src=lambda g: g)
 @op("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", node="FillBackward2",
     samples=lambda make: [(make(3, 4), 0.5)])
 def fill_(self, value):
+    if not self.flags.writeable:
+        self = _places(self)
     try:
         self.fill(value)
     except (OverflowError, TypeError):
         _fill_checked(self, value)
+
+
+def _places(array):
+    """The places that an expanded array stands for, each once: filling may write where others must not."""
+    owner = owner_of(array)
+    if not owner.flags.writeable:
+        return array
+    offset = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+    shape = tuple(1 if step == 0 else n for n, step in zip(array.shape, array.strides, strict=True))
+    return np.ndarray(shape if array.size else array.shape, array.dtype, owner, offset, array.strides)
 
 
 def _fill_checked(array, value):
@@ -139,7 +180,7 @@ fill_with_tensor.vjp(self=lambda g: aten.zeros_like(g), value=lambda g: g.sum())
 
 @op("zero_(Tensor(a!) self) -> Tensor(a!)")
 def zero_(self):
-    self.fill(0)
+    (self if self.flags.writeable else _places(self)).fill(0)
 
 
 zero_.vjp(self=lambda g: aten.zeros_like(g))
@@ -187,7 +228,8 @@ to_copy.vjp(self=lambda g, self_dtype: g.to(self_dtype))
 
 def _to_device(tensor, dtype, target, device, non_blocking, memory_format):
     """To or from a device that is not the CPU: a backend registers how with `kernel_for`."""
-    wanted = tensor.device if device is None else Device(device)
+    wanted = tensor.device if device is None else backends.resolved(Device(device))
+    backends.load(wanted.type)
     for place in (wanted.type, tensor.device.type):
         kernel = to_copy.kernels.get(place)
         if kernel is not None:
@@ -207,7 +249,7 @@ def _to(self, dtype, device, layout, pin_memory, non_blocking, copy, memory_form
     """What every form of `to` does: the tensor itself if it is so already, else a copy."""
     array = self._array
     if not copy and (dtype is None or np_dtype(dtype) is array.dtype) \
-            and (device is None or Device(device) is self.device) \
+            and (device is None or backends.resolved(Device(device)) is self.device) \
             and (memory_format is None or in_memory_format(array, memory_format)):
         return self
     return aten._to_copy(self, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory,

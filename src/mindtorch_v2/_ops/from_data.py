@@ -15,6 +15,7 @@ from .._core.device import device as Device
 from .._core.keys import AUTOGRAD
 from .._core.storage import Storage, owner_of
 from .._core.tensor import Tensor
+from .._core.untyped_storage import UntypedStorage
 from .._dispatch import namespace
 from .._dispatch.registry import aten
 from .copy import to_dtype_layout
@@ -350,6 +351,8 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
         source = obj
     elif isinstance(obj, np.ndarray | np.generic):
         source = _external(np.asarray(obj))
+    elif isinstance(obj, UntypedStorage):
+        source = _external(obj._bytes)
     elif isinstance(obj, int | float | complex | list | tuple):
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")

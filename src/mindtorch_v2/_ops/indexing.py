@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._core import dtype as dt
+from .._core.keys import AUTOGRAD, PYTHON
 from .._core.tensor import Tensor, make_external, make_tensor
 from .._dispatch.registry import aten
 from .view import alias as _alias_op
@@ -157,8 +158,8 @@ def _apply(self: Tensor, indices: Sequence[Any]) -> tuple[Tensor, list[Tensor | 
             if kind is bool:
                 result = _unsqueeze(result, dim)
                 index = _truth(index)
-            elif not index._array.ndim and index._array.dtype.kind in "iub":
-                # A 0-d tensor is read: an int selects, a bool is a bool.
+            elif not index._array.ndim and index._array.dtype.kind in "iub" and not index._keys & PYTHON:
+                # A 0-d tensor is read: an int selects, a bool is a bool. One of vmap stands for many and cannot be.
                 if _is_mask(index._array):
                     result = _unsqueeze(result, dim)
                     index = _truth(bool(aten.item(index)))
@@ -240,6 +241,9 @@ def _without_leading_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
 def _copy_to(target: Tensor, value: Any) -> None:
     """Assign to all of a tensor; leading dims of size one of the value do not count."""
     if not isinstance(value, Tensor):
+        # torch always assigns a tensor, as the name of the node and what is refused show.
+        if target._keys & AUTOGRAD or not target._array.flags.writeable:
+            value = make_tensor(np.asarray(value).astype(target._array.dtype))
         aten.fill_(target, value)
         return
     shape, have = target._array.shape, value._array.shape

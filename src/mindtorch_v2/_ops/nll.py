@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from operator import getitem
 
 import numpy as np
 
 from .._core import dtype as dt
+from .._core.tensor import make_tensor
+from .._dispatch import namespace
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first
 from ._half import in_float32
 from .loss import MEAN, NONE, SUM
 from .scalar_forms import div_number, mul_number
+from .softmax import log_softmax, log_softmax_kernel
 
 _F32 = np.dtype(np.float32)
 _INT64 = np.dtype(np.int64)
 _UINT8 = np.dtype(np.uint8)
 _FEW = 64
+_HANDFUL = 32
+_array = np.array
 
 
 def _scalar_name(array):
@@ -139,11 +145,21 @@ def _check_rows(self, target):
                           (make(3, 5), make.ints(5, 3), None, NONE, 1)])
 def nll_loss_forward(self, target, weight, reduction, ignore_index):
     if reduction != NONE and weight is None and self.dtype is _F32:
+        count = target.size
+        if self.size <= _HANDFUL and target.dtype is _INT64 and count and self.ndim == 2 and target.ndim == 1 \
+                and (ignore_index < 0 or ignore_index >= self.shape[1]):
+            # Of a handful of elements Python picks some quicker than NumPy.
+            rows, labels = self.tolist(), target.tolist()
+            if min(labels) >= 0 and len(rows) == count:
+                try:
+                    total = -sum(map(getitem, rows, labels))
+                    return _array(total / count if reduction == MEAN else total, _F32), _array(count, _F32)
+                except IndexError:
+                    pass  # the general path says what is wrong
         places = _plain_places(self.shape, target, ignore_index)
         if places is not None:
-            count = len(places)
             total = -_total(self.take(places))
-            return np.array(total / count if reduction == MEAN else total, _F32), np.array(count, _F32)
+            return _array(total / count if reduction == MEAN else total, _F32), _array(count, _F32)
     return _nll_loss(self, target, weight, reduction, ignore_index)
 
 
@@ -185,11 +201,13 @@ def _nll_loss_backward(grad_output, self, target, weight, reduction, ignore_inde
 nll_loss_backward.vjp(grad_output=lambda g, target, weight, reduction, ignore_index:
                       aten.nll_loss(g, target, weight, reduction, ignore_index))
 
-composite("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, int ignore_index=-100) -> "
-          "Tensor",
-          lambda self, target, weight, reduction, ignore_index:
-          aten.nll_loss_forward(self, target, weight, reduction, ignore_index)[0],
-          samples=lambda make: [(make(3, 5), make.ints(5, 3))])
+_nll_loss_forward = nll_loss_forward.call
+nll_loss = composite("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, int ignore_index=-100) "
+                     "-> Tensor",
+                     lambda self, target, weight, reduction, ignore_index:
+                     _nll_loss_forward(self, target, weight, reduction, ignore_index)[0],
+                     samples=lambda make: [(make(3, 5), make.ints(5, 3))])
+_nll_loss_rows = nll_loss.call
 
 # ---------------------------------------------------------------- planes: (N, C, H, W) and (N, H, W)
 
@@ -252,13 +270,15 @@ composite("nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduc
            "-> Tensor", samples=lambda make: [(make(2, 5, 3), make.ints(5, 2, 3))])
 def nll_loss_nd(self, target, weight, reduction, ignore_index):
     shape, wanted = self._array.shape, target._array.shape
+    if len(shape) == 2 and shape[:1] == wanted:
+        return _nll_loss_rows(self, target, weight, reduction, ignore_index)
     if not shape:
         raise ValueError("Expected 1 or more dimensions (got 0)")
     if len(shape) != 1 and (not wanted or shape[0] != wanted[0]):
         raise ValueError(f"Expected input batch_size ({shape[0]}) to match target batch_size "
                          f"({wanted[0] if wanted else 0}).")
     if len(shape) <= 2:
-        return aten.nll_loss(self, target, weight, reduction, ignore_index)
+        return _nll_loss_rows(self, target, weight, reduction, ignore_index)
     if len(shape) == 4:
         return aten.nll_loss2d(self, target, weight, reduction, ignore_index)
     if wanted[1:] != shape[2:]:
@@ -268,6 +288,11 @@ def nll_loss_nd(self, target, weight, reduction, ignore_index):
     target = aten.view(target.contiguous(), (shape[0], 1 if area else 0, area))
     made = aten.nll_loss2d(flat, target, weight, reduction, ignore_index)
     return aten.view(made, wanted) if reduction == NONE else made
+
+
+_log_softmax, _nll_loss_nd = log_softmax.call, nll_loss_nd.call
+_log_softmax_data, _nll_forward = log_softmax_kernel.call, nll_loss_forward.call
+_log_softmax_kernel, _nll_kernel = log_softmax_kernel.kernel, nll_loss_forward.kernel
 
 
 @composite("cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, "
@@ -281,12 +306,19 @@ def cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoo
     if weight is not None and weight._array.shape != shape[dim:dim + 1]:
         raise RuntimeError("cross_entropy: weight tensor should be defined either for all "
                            f"{shape[dim]} classes or no classes but got weight tensor of shape: {list(weight.shape)}")
-    if shape == target._array.shape:
+    labels = target._array
+    if not namespace.watch and len(shape) == 2 and labels.shape == shape[:1] and weight is None and label_smoothing == 0:
+        # What the ops below do, when there is nobody to see those in between.
+        if self._keys or target._keys:
+            return _nll_forward(_log_softmax_data(self, 1, False), target, None, reduction, ignore_index)[0]
+        made = _nll_kernel(_log_softmax_kernel(self._array, 1, False), labels, None, reduction, ignore_index)[0]
+        return make_tensor(made if made.__class__ is np.ndarray else np.asarray(made))
+    if shape == labels.shape:
         return _probability_loss(self, target, weight, reduction, ignore_index, label_smoothing, dim)
-    log_probabilities = aten.log_softmax(self, dim)
+    log_probabilities = _log_softmax(self, dim)
     if label_smoothing > 0:
         return _smoothed_loss(log_probabilities, target, weight, reduction, ignore_index, label_smoothing, dim)
-    return aten.nll_loss_nd(log_probabilities, target, weight, reduction, ignore_index)
+    return _nll_loss_nd(log_probabilities, target, weight, reduction, ignore_index)
 
 
 def _per_class(weight, ndim, dim):

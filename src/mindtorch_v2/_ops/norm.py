@@ -12,11 +12,14 @@ from .._dispatch.registry import aten, composite, op
 from ._common import like_first
 from ._elementwise import constant, need_float
 from ._half import in_float32
-from ._rows import FEW, column_sums, row_dots, row_sums, small_square
+from ._rows import column_sums, row_dots, row_sums, small_averages
 from ._second import asked_for, backward_of_backward
 from .scalar_forms import add_number_
 
 _F32 = np.dtype(np.float32)
+# On small arrays looking a function up, or making an index, is a part of the cost.
+_add, _multiply, _reciprocal, _sqrt, _subtract = np.add, np.multiply, np.reciprocal, np.sqrt, np.subtract
+_FIRST_COLUMN = (slice(None), slice(1))
 # Rows are taken in blocks of about this many elements, which stay in the cache from one pass to the next.
 _BLOCK = 1 << 17
 
@@ -68,11 +71,12 @@ def _through_rows(grads, rows, mean, rstd, scaled, out):
 
 
 def _check_layer_norm(input, normalized_shape, weight, bias):
-    shape, tail = input._array.shape, tuple(normalized_shape)
+    shape = input._array.shape
+    tail = normalized_shape if normalized_shape.__class__ is tuple else tuple(normalized_shape)
     if not tail:
         raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
                            "element, but got normalized_shape = []")
-    if shape[len(shape) - len(tail):] != tail:
+    if shape[-len(tail):] != tail:
         raise RuntimeError(f"Given normalized_shape={list(tail)}, expected input with shape "
                            f"[*, {', '.join(map(str, tail))}], but got input of size{list(shape)}")
     if weight is not None and weight._array.shape != tail:
@@ -99,22 +103,18 @@ def _stat_shape(shape, normalized_shape):
         like_first(input), *[(_stat_shape(input._array.shape, normalized_shape), input._array.dtype)] * 2],
     samples=lambda make: [(make(3, 4), (4,), make(4), make(4), 1e-5), (make(2, 3, 4), (3, 4), None, None, 1e-5)])
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
-    if weight is None and bias is None and input.ndim == 2 and input.size <= FEW and input.dtype is _F32:
-        averages = small_square(input.shape[1], True)
-        if averages is not None and len(normalized_shape) == 1:
-            return _small_layer_norm(input, averages, eps)
+    if weight is None and bias is None and len(normalized_shape) == 1 and (averages := small_averages(input)) is not None:
+        return _small_layer_norm(input, averages, eps)
     return _layer_norm(input, normalized_shape, weight, bias, eps)
 
 
 def _small_layer_norm(input, averages, eps):
     """Rows of a small matrix, with means and variances spread over them by products."""
     mean = input.dot(averages)
-    made = np.subtract(input, mean)
-    scale = np.multiply(made, made).dot(averages)
-    np.add(scale, constant(eps, _F32), scale)
-    np.sqrt(scale, scale)
-    np.reciprocal(scale, scale)
-    return np.multiply(made, scale, made), mean[:, :1], scale[:, :1]
+    made = _subtract(input, mean)
+    scale = _multiply(made, made).dot(averages)
+    _reciprocal(_sqrt(_add(scale, constant(eps, _F32), scale), scale), scale)
+    return _multiply(made, scale, made), mean[_FIRST_COLUMN], scale[_FIRST_COLUMN]
 
 
 @in_float32

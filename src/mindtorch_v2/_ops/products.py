@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from .pointwise import conj
 
 # ---------------------------------------------------------------- einsum
 
-_LETTERS = string.ascii_uppercase + string.ascii_lowercase
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _ELLIPSIS = "..."
 
 
@@ -233,8 +232,6 @@ def tensordot(self, other, dims_self, dims_other):
 
 def tensordot_function(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
     """Contract the last `dims` dims of a with the first of b, or the dims given as two lists."""
-    if out is not None:
-        raise NotImplementedError("tensordot(out=...)")
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if isinstance(dims, int):
@@ -243,7 +240,7 @@ def tensordot_function(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None =
         first, second = list(range(a._array.ndim - dims, a._array.ndim)), list(range(dims))
     else:
         first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
-    return aten.tensordot(a, b, first, second)
+    return aten.tensordot(a, b, first, second, out=out)
 
 
 @composite("inner(Tensor self, Tensor other) -> Tensor",
@@ -401,4 +398,4 @@ def bilinear(input1, input2, weight, bias):
 
 METHODS = {"inner": aten.inner}
 FUNCTIONS = {"einsum": einsum_function, "tensordot": tensordot_function,
-             "chain_matmul": lambda *matrices: aten.chain_matmul(list(matrices))}
+             "chain_matmul": lambda *matrices, out=None: aten.chain_matmul(list(matrices), out=out)}

@@ -15,8 +15,8 @@ from .random import LIKE_WITH_GENERATOR, WITH_GENERATOR, source_of, store
 _I64 = np.dtype(np.int64)
 _LONG = OPTIONS.replace("dtype=None", "dtype=long")
 _LONG_WITH_GENERATOR = WITH_GENERATOR.replace("dtype=None", "dtype=long")
-# The bits up to which a floating point type has every whole number.
-_EXACT_BITS = {np.dtype(np.float64): 53, np.dtype(np.float32): 24, np.dtype(np.float16): 11, dt.bfloat16.np: 8}
+# The bits up to which a floating point type has every whole number: float64, float32, float16 and bfloat16.
+_EXACT_BITS = {("f", 8): 53, ("f", 4): 24, ("f", 2): 11, ("V", 2): 8}
 
 
 def _integers(count, source, low, span):
@@ -130,7 +130,7 @@ def random_from(self, from_, to, generator):
     elif kind.kind in "iu":
         span = int(np.iinfo(kind).max) - from_ + 1
     else:
-        span = 2 ** _EXACT_BITS[kind] - from_ + 1
+        span = 2 ** _EXACT_BITS[kind.kind, kind.itemsize] - from_ + 1
     store(self, _integers(self.size, source_of(generator), from_, span))
 
 
@@ -156,7 +156,8 @@ def random_(self, generator):
         span = np.uint64(2**63 if kind.kind == "i" else 2**53 + 1)
         store(self, source.words64(self.size) % span)
     else:
-        highest = 1 if kind.kind == "b" else np.iinfo(kind).max if kind.kind in "iu" else 2 ** _EXACT_BITS[kind]
+        highest = 1 if kind.kind == "b" else np.iinfo(kind).max if kind.kind in "iu" else \
+            2 ** _EXACT_BITS[kind.kind, kind.itemsize]
         store(self, source.words(self.size) % np.uint32(int(highest) + 1))
 
 

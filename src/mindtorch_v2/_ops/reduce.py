@@ -48,12 +48,18 @@ _FEW = 64
 _ones = [np.ones(n, _FLOAT32) for n in range(_FEW + 1)]
 _columns = [np.ones((n, 1), _FLOAT32) for n in range(_FEW + 1)]
 _rows = [np.ones((1, n), _FLOAT32) for n in range(_FEW + 1)]
+_MANY = 1 << 16
+_STRETCH = 4096
+_stretch_ones = np.ones(_STRETCH, _FLOAT32)
 
 
 def _add_float32(array, axes, keepdim):
     if axes is None:
-        if array.size <= _FEW and not keepdim:
-            return array.ravel().dot(_ones[array.size])
+        if not keepdim:
+            if array.size <= _FEW:
+                return array.ravel().dot(_ones[array.size])
+            if array.size >= _MANY and array.flags.c_contiguous:
+                return _add_many(array.reshape(-1))
     elif array.ndim == 2 and len(axes) == 1 and -2 <= axes[0] < 2:
         n = array.shape[axes[0]]
         if n <= _FEW:
@@ -61,6 +67,13 @@ def _add_float32(array, axes, keepdim):
                 return array.dot(_columns[n] if keepdim else _ones[n])
             return (_rows[n] if keepdim else _ones[n]).dot(array)
     return _add_reduce(array, axes, None, None, keepdim)
+
+
+def _add_many(array):
+    """The sum of a long vector: BLAS adds up stretches of it, twice as fast as a reduction, and a reduction those sums."""
+    whole = array.size // _STRETCH * _STRETCH
+    total = _add_reduce(array[:whole].reshape(-1, _STRETCH).dot(_stretch_ones))
+    return total if whole == array.size else total + _add_reduce(array[whole:])
 
 
 def _sum_dtype(array, dtype):

@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from .._core import dtype as dt
+from .._core.tensor import make_tensor
+from .._dispatch import namespace
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first, normal_dim, np_dtype
 from ._elementwise import need_float
 from ._half import in_float32
-from ._rows import FEW, row_sums, small_square
+from ._rows import row_sums, small_sums, tame_sums
 
 _F32 = np.dtype(np.float32)
-# Sums of squares up to here mean that no exponential overflows or vanishes, so that rows need not be centred first.
-_TAME = 6400.0
+# On small arrays looking a function up is a part of the cost.
+_divide, _exp, _log, _multiply, _subtract = np.divide, np.exp, np.log, np.multiply, np.subtract
 # Rows are taken in blocks of about this many elements, which stay in the cache from one pass to the next.
 _BLOCK = 1 << 18
 
@@ -37,13 +39,6 @@ def _over_last(dim, *arrays):
     return dim == arrays[0].ndim - 1 and all(a.flags.c_contiguous for a in arrays) and arrays[0].size > 0
 
 
-def _small(array, dim):
-    """A matrix of ones that sums the rows of a small matrix over its last dim; None for anything else."""
-    if array.dtype is _F32 and array.ndim == 2 and (dim == -1 or dim == 1) and array.size <= FEW:
-        return small_square(array.shape[1])
-    return None
-
-
 def _softmax_rows(out, rows):
     np.subtract(rows, np.maximum.reduce(rows, 1, None, None, True), out)
     np.exp(out, out)
@@ -53,10 +48,9 @@ def _softmax_rows(out, rows):
 @op("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", shape=like_first, node="SoftmaxBackward0",
     samples=lambda make: [(make(3, 4), 1, False), (make(3, 4), 0, False)])
 def softmax_kernel(self, dim, half_to_float):
-    ones = _small(self, dim)
-    if ones is not None and (flat := self.reshape(-1)).dot(flat) < _TAME:
-        made = np.exp(self)
-        return np.divide(made, made.dot(ones), made)
+    if (dim == -1 or dim == 1) and (ones := tame_sums(self)) is not None:
+        made = _exp(self)
+        return _divide(made, made.dot(ones), made)
     return _softmax(self, dim)
 
 
@@ -87,11 +81,9 @@ def _softmax_backward_rows(out, grads, outputs):
 @op("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
     shape=like_first, samples=lambda make: [(make(3, 4), make(3, 4), 1, dt.float64)])
 def softmax_backward_data(grad_output, output, dim, input_dtype):
-    ones = _small(output, dim)
-    if ones is not None and grad_output.dtype is _F32:
-        made = np.multiply(grad_output, output).dot(ones)
-        np.subtract(grad_output, made, made)
-        return np.multiply(made, output, made)
+    if (dim == -1 or dim == 1) and grad_output.dtype is _F32 and (ones := small_sums(output)) is not None:
+        made = _multiply(grad_output, output).dot(ones)
+        return _multiply(_subtract(grad_output, made, made), output, made)
     return _softmax_backward(grad_output, output, dim)
 
 
@@ -122,11 +114,9 @@ def _log_softmax_rows(out, rows):
 @op("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", shape=like_first, node="LogSoftmaxBackward0",
     samples=lambda make: [(make(3, 4), 1, False), (make(3, 4), 0, False)])
 def log_softmax_kernel(self, dim, half_to_float):
-    ones = _small(self, dim)
-    if ones is not None and (flat := self.reshape(-1)).dot(flat) < _TAME:
-        made = np.exp(self).dot(ones)
-        np.log(made, made)
-        return np.subtract(self, made, made)
+    if (dim == -1 or dim == 1) and (ones := tame_sums(self)) is not None:
+        made = _exp(self).dot(ones)
+        return _subtract(self, _log(made, made), made)
     return _log_softmax(self, dim)
 
 
@@ -156,11 +146,9 @@ def _log_softmax_backward_rows(out, grads, outputs):
 @op("_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
     shape=like_first, samples=lambda make: [(make(3, 4), make(3, 4), 1, dt.float64)])
 def log_softmax_backward_data(grad_output, output, dim, input_dtype):
-    ones = _small(output, dim)
-    if ones is not None and grad_output.dtype is _F32:
-        made = np.exp(output)
-        np.multiply(made, grad_output.dot(ones), made)
-        return np.subtract(grad_output, made, made)
+    if (dim == -1 or dim == 1) and grad_output.dtype is _F32 and (ones := small_sums(output)) is not None:
+        made = _exp(output)
+        return _subtract(grad_output, _multiply(made, grad_output.dot(ones), made), made)
     return _log_softmax_backward(grad_output, output, dim)
 
 
@@ -179,16 +167,29 @@ log_softmax_backward_data.vjp(
     output=lambda g, grad_output, output, dim: -(g * output.exp() * grad_output.sum(dim, True)))
 
 
-def _softmax_input(self, dtype):
-    """The input in the dtype asked for."""
-    return self if dtype is None or np_dtype(dtype) == self._array.dtype else aten.to(self, dtype=dtype)
+def _as(self, dtype):
+    return self if np_dtype(dtype) == self._array.dtype else aten.to(self, dtype=dtype)
 
 
 def _softmax_samples(make):
     return [(make(3, 4), 1), (make(2, 3, 4), 1)]
 
 
-composite("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-          lambda self, dim, dtype: aten._softmax(_softmax_input(self, dtype), dim, False), samples=_softmax_samples)
-composite("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-          lambda self, dim, dtype: aten._log_softmax(_softmax_input(self, dtype), dim, False), samples=_softmax_samples)
+_softmax_call, _log_softmax_call, _softmax_kernel = softmax_kernel.call, log_softmax_kernel.call, softmax_kernel.kernel
+
+
+@composite("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", samples=_softmax_samples)
+def softmax(self, dim, dtype):
+    if dtype is None:
+        # What the op does, when there is nobody to see it and nothing to be differentiated.
+        if self._keys or namespace.watch:
+            return _softmax_call(self, dim, False)
+        return make_tensor(_softmax_kernel(self._array, dim, False))
+    return _softmax_call(_as(self, dtype), dim, False)
+
+
+@composite("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", samples=_softmax_samples)
+def log_softmax(self, dim, dtype):
+    return _log_softmax_call(self if dtype is None else _as(self, dtype), dim, False)
+
+

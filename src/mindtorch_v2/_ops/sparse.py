@@ -118,11 +118,24 @@ def is_coalesced(self: Any) -> bool:
     return _sparse(self, "is_coalesced")._coalesced
 
 
-def _sparse_repr(self: SparseTensor, **options: Any) -> str:
-    def inner(tensor: Any) -> str:
-        return repr(tensor).replace("\n", "\n" + " " * 7)
+def sparse_mask(self: Any, mask: Any) -> SparseTensor:
+    """The elements of this tensor at the places of a sparse one, zeros included."""
+    if not isinstance(mask, Tensor):
+        raise TypeError(f"sparse_mask(): argument 'mask' (position 1) must be Tensor, not {type(mask).__name__}")
+    if not mask._keys & SPARSE:
+        raise NotImplementedError("Could not run 'aten::sparse_mask' with arguments from the 'CPU' backend.")
+    if self.shape != mask.shape:
+        raise RuntimeError("sparse_mask(): operands have incompatible sizes; self has size "
+                           f"{list(self.shape)} but mask has size {list(mask.shape)}")
+    entries = aten.index(to_dense(self), list(aten.unbind(mask._coordinates, 0)))
+    return _with(mask, entries)
 
-    return (f"tensor(indices={inner(self._coordinates)},\n       values={inner(self._entries)},\n"
+
+def _sparse_repr(self: SparseTensor, **options: Any) -> str:
+    def part(name: str, tensor: Any) -> str:
+        return f"{name}={tensor!r}".replace("\n", "\n" + " " * (len("tensor(") + len(name) + 1))
+
+    return (f"tensor({part('indices', self._coordinates)},\n       {part('values', self._entries)},\n"
             f"       size={tuple(self.shape)}, nnz={self._entries.shape[0]}, layout=torch.sparse_coo)")
 
 
@@ -198,7 +211,15 @@ def _transposed(self: Any, dim0: int, dim1: int) -> SparseTensor:
     return make_sparse(aten.index_select(self._coordinates, 0, as_tensor(order)), self._entries, tuple(shape), False)
 
 
+def _add_in_place(self: Any, other: Any, alpha: Any = 1) -> Any:
+    """dense += sparse: only the places of the sparse tensor are written."""
+    if self._keys & SPARSE or not (isinstance(other, Tensor) and other._keys & SPARSE):
+        raise NotImplementedError("Could not run 'aten::add_' with arguments from the 'SparseCPU' backend.")
+    return aten.index_put_(self, list(aten.unbind(other._coordinates, 0)), aten.mul(other._entries, alpha), True)
+
+
 _KERNELS: dict[str, Any] = {
+    "add_": _add_in_place,
     "mm": _mm, "mv": _mm, "addmm": _addmm, "mul": _mul, "add": _add,
     "sub": lambda self, other, alpha=1: _add(self, other, -alpha),
     "div": lambda self, other: _with(self, aten.div(self._entries, other)),
@@ -230,6 +251,7 @@ METHODS = {
     "indices": indices,
     "values": values,
     "is_coalesced": is_coalesced,
+    "sparse_mask": sparse_mask,
     "_nnz": lambda self: _sparse(self, "_nnz")._entries.shape[0],
     "_indices": lambda self: _sparse(self, "_indices")._coordinates,
     "_values": lambda self: _sparse(self, "_values")._entries,

@@ -72,12 +72,14 @@ def view_dtype(self, dtype):
         names = f"{dt.from_numpy(self.dtype).scalar_name} as {dtype.scalar_name} (different element sizes)"
         if not self.ndim:
             raise RuntimeError(f"self.dim() cannot be 0 to view {names}")
-        if self.strides[-1] != self.itemsize:
+        if self.strides[-1] != self.itemsize and self.size:
             raise RuntimeError(f"self.stride(-1) must be 1 to view {names}, but got "
                                f"{self.strides[-1] // self.itemsize}")
         if self.shape[-1] * self.itemsize % wanted.itemsize:
             raise RuntimeError(f"self.size(-1) must be divisible by {wanted.itemsize // self.itemsize} to view {names},"
                                f" but got {self.shape[-1]}")
+        if not self.size:  # NumPy asks for a stride of one element even here
+            return np.empty((*self.shape[:-1], self.shape[-1] * self.itemsize // wanted.itemsize), wanted)
     return self.view(wanted)
 
 
@@ -93,10 +95,27 @@ unsafe_view.vjp(self=lambda g, self_shape: aten.reshape(g, self_shape))
 @op("_reshape_alias(Tensor(a) self, int[] size, int[] stride) -> Tensor(a)",
     samples=lambda make: [(make(3, 4), (2, 6), (6, 1))])
 def reshape_alias(self, size, stride):
-    return restride(self, size, [s * self.itemsize for s in stride])
+    wanted = _in_bytes(stride if stride.__class__ is tuple else tuple(stride), self.itemsize)
+    try:
+        made = self.reshape(size, copy=False)
+    except ValueError:
+        return restride(self, size, wanted)
+    # What reshape() asks for is what NumPy gives; it is far quicker than finding the memory an array looks at.
+    return made if made.strides == wanted else restride(self, size, wanted)
+
+
+@lru_cache(maxsize=4096)
+def _in_bytes(strides, itemsize):
+    return tuple([s * itemsize for s in strides])
+
+
+@lru_cache(maxsize=4096)
+def _in_elements(strides, itemsize):
+    return tuple([s // itemsize for s in strides])
 
 
 reshape_alias.vjp(self=lambda g, self_shape: aten.reshape(g, self_shape))
+_reshape_alias = reshape_alias.call
 
 
 def _reshaped(self, shape):
@@ -104,13 +123,16 @@ def _reshaped(self, shape):
     array = self._array
     if array.flags.c_contiguous:
         return _view(self, size=shape)
-    shape = infer_size(shape, array.size)
     try:
-        strides = array.reshape(shape, copy=False).strides
-    except ValueError:
+        made = array.reshape(shape, copy=False)
+    except (ValueError, TypeError):
+        shape = infer_size(shape, array.size)
         return aten._unsafe_view(aten.clone(self, memory_format=contiguous_format), shape)
-    item = array.itemsize
-    return aten._reshape_alias(self, shape, tuple([s // item for s in strides]))
+    given = made.shape
+    # NumPy takes any negative number for "as many as are left"; torch only -1.
+    if given != shape and min(shape, default=0) < -1:
+        infer_size(shape, array.size)
+    return _reshape_alias(self, given, _in_elements(made.strides, array.itemsize))
 
 
 composite("reshape(Tensor(a) self, int[] shape) -> Tensor(a)", _reshaped,

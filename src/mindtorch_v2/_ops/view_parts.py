@@ -210,7 +210,8 @@ unfold.vjp(self=lambda g, self_shape, dimension, size, step:
 def unfold_backward(grad_in, input_sizes, dim, size, step):
     made = np.zeros(input_sizes, grad_in.dtype)
     target = made if made.ndim else made.reshape(1)
-    lead = ALL[normal_dim(dim, made.ndim)]
+    dim = normal_dim(dim, made.ndim)  # of the input: the gradient has the windows' dim behind it
+    lead = ALL[dim]
     count = grad_in.shape[dim] if made.ndim else 1
     # One position within all windows at a time.
     for i in range(size):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _compat_pickle
 import collections
 import importlib
 from typing import Any
@@ -47,6 +48,14 @@ STORAGE_NAMES: dict[dt.dtype, GlobalName] = {
     t.dtype: GlobalName("torch", name) for name, t in STORAGE_TYPES.items() if t.dtype is not None}
 UNTYPED = GlobalName("torch.storage", "UntypedStorage")
 
+
+def latin_bytes(text: str, encoding: str) -> bytes:
+    """What protocol 2 makes bytes of: `_codecs.encode(text, "latin1")`, and with no other encoding."""
+    if encoding != "latin1":
+        raise ValueError("bytes are written as latin1")
+    return text.encode("latin1")
+
+
 # Everything a checkpoint of weights may mention.
 SAFE: dict[tuple[str, str], Any] = {
     ("collections", "OrderedDict"): collections.OrderedDict,
@@ -55,6 +64,7 @@ SAFE: dict[tuple[str, str], Any] = {
     ("builtins", "set"): set, ("builtins", "frozenset"): frozenset, ("builtins", "bytearray"): bytearray,
     ("builtins", "complex"): complex, ("builtins", "slice"): slice,
     ("__builtin__", "set"): set, ("__builtin__", "bytearray"): bytearray, ("__builtin__", "complex"): complex,
+    ("_codecs", "encode"): latin_bytes,
     ("torch", "Size"): Size, ("torch", "device"): Device,
     ("torch.storage", "UntypedStorage"): STORAGE_TYPES["UntypedStorage"],
 }
@@ -84,6 +94,8 @@ def find(module: str, name: str) -> Any:
         return known
     if module == "torch" or module.startswith("torch."):
         module = _PACKAGE + module[len("torch"):]
+    # Protocol 2, which checkpoints are written with, calls the standard library by its names in Python 2.
+    module, name = _compat_pickle.NAME_MAPPING.get((module, name), (_compat_pickle.IMPORT_MAPPING.get(module, module), name))
     found: Any = importlib.import_module(module)
     for part in name.split("."):
         found = getattr(found, part)

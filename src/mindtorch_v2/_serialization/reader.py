@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
@@ -13,11 +15,16 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._core.device import device as Device
-from .names import SAFE, StorageType, find
+from .._dispatch import backends
+from .names import StorageType, find
 from .rebuild import LoadedStorage
+from .restricted import RestrictedUnpickler
 from .writer import MAGIC_NUMBER, PROTOCOL_VERSION
 
 MapLocation = Callable[[Any, str], Any] | str | Device | dict[str, str] | None
+_MOST_RATIO, _FREE_BYTES = 250, 64 << 20
+_DAMAGED_ZIP = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, KeyError, ValueError,
+                OverflowError, RuntimeError)
 # Classes that the user allows in checkpoints read with weights_only=True, by (module, name).
 user_safe: dict[tuple[str, str], Any] = {}
 
@@ -33,6 +40,12 @@ def location_of(saved: str, map_location: MapLocation) -> str:
     else:
         wanted = str(map_location)
     kind = wanted.partition(":")[0]
+    if kind == "npu":
+        try:
+            backends.load("npu")
+            return str(backends.resolved(Device(wanted)))
+        except AssertionError:
+            pass  # no such device here: said below
     if kind not in ("cpu", "meta"):
         raise RuntimeError(f"Attempting to deserialize object on a {kind.upper()} device but torch.{kind}.is_available() is "
                            "False. If you are running on a CPU-only machine, please use torch.load with "
@@ -41,23 +54,14 @@ def location_of(saved: str, map_location: MapLocation) -> str:
 
 
 class CheckpointUnpickler(pickle.Unpickler):
-    """Resolves torch's names; with `weights_only` nothing but tensors, containers and what the user allowed."""
+    """Resolves torch's names, whatever they are: for files that the user trusts."""
 
-    def __init__(self, file: Any, storages: Callable[..., Any], weights_only: bool, **options: Any) -> None:
+    def __init__(self, file: Any, storages: Callable[..., Any], **options: Any) -> None:
         super().__init__(file, **options)
         self._storages = storages
-        self._weights_only = weights_only
 
     def find_class(self, module: str, name: str) -> Any:
-        if not self._weights_only:
-            return find(module, name)
-        known = SAFE.get((module, name)) or user_safe.get((module, name))
-        if known is None:
-            raise pickle.UnpicklingError(
-                f"Weights only load failed. Unsupported global: GLOBAL {module}.{name} was not an allowed global by default. "
-                "Please use `torch.serialization.add_safe_globals` to allowlist this global if you trust this class/function, "
-                "or pass weights_only=False if you trust the file.")
-        return known
+        return find(module, name)
 
     def persistent_load(self, pid: Any) -> Any:
         if not isinstance(pid, tuple) or not pid or pid[0] != "storage":
@@ -65,34 +69,79 @@ class CheckpointUnpickler(pickle.Unpickler):
         return self._storages(*pid[1:])
 
 
+def _unpickled(file: Any, size: int, storages: Callable[..., Any], weights_only: bool, options: dict[str, Any]) -> Any:
+    if weights_only:
+        return RestrictedUnpickler(file, size, storages, user_safe, **options).load()
+    return CheckpointUnpickler(file, storages, **options).load()
+
+
+def _checked(key: Any, location: Any, numel: Any) -> None:
+    if type(key) is not str or type(location) is not str or type(numel) is not int or numel < 0:
+        raise pickle.UnpicklingError("checkpoint describes a storage without key, place or size")
+
+
 def _storage_dtype(kind: Any) -> dt.dtype | None:
     if not isinstance(kind, StorageType):
-        raise pickle.UnpicklingError(f"checkpoint names {kind!r} as a storage type")
+        raise pickle.UnpicklingError(f"checkpoint names a {type(kind).__name__} as a storage type")
     return kind.dtype
+
+
+class _Archive:
+    """The members of a zip file, unpacked to no more than a checkpoint could hold. RuntimeError: it is damaged."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._size = file.seek(0, os.SEEK_END)
+        # torch packs nothing; what somebody packed afterwards is weights, which hardly shrink.
+        self._left = max(_FREE_BYTES, _MOST_RATIO * self._size)
+        try:
+            self._zip = zipfile.ZipFile(file)
+        except _DAMAGED_ZIP:
+            raise RuntimeError("PytorchStreamReader failed reading zip archive: failed finding central directory") from None
+        self.names = self._zip.namelist()
+
+    def info(self, name: str) -> zipfile.ZipInfo:
+        try:
+            info = self._zip.getinfo(name)
+        except KeyError:
+            raise RuntimeError(f"PytorchStreamReader failed locating file {name.partition('/')[2]}: file not found") from None
+        if not 0 <= info.header_offset < self._size:
+            raise RuntimeError(f"PytorchStreamReader failed locating file {name.partition('/')[2]}: it is outside the file")
+        return info
+
+    def read(self, name: str) -> bytes:
+        info = self.info(name)
+        self._left -= info.file_size
+        if self._left < 0:
+            raise RuntimeError(f"the checkpoint unpacks to more than {_MOST_RATIO} times its size")
+        try:
+            data = self._zip.read(info)
+        except _DAMAGED_ZIP as error:
+            raise RuntimeError(f"PytorchStreamReader failed reading file {name.partition('/')[2]}: {error}") from None
+        if len(data) != info.file_size:
+            raise RuntimeError(f"PytorchStreamReader failed reading file {name.partition('/')[2]}: it breaks off")
+        return data
 
 
 def read_zip(file: BinaryIO, path: str | None, map_location: MapLocation, weights_only: bool, mmap: bool,
              options: dict[str, Any]) -> Any:
     """Read a checkpoint in the present format."""
-    try:
-        archive = zipfile.ZipFile(file)
-    except zipfile.BadZipFile:
-        raise RuntimeError("PytorchStreamReader failed reading zip archive: failed finding central directory") from None
-    member = next((n for n in archive.namelist() if n.endswith("/data.pkl")), None)
+    archive = _Archive(file)
+    member = next((n for n in archive.names if n.endswith("/data.pkl")), None)
     if member is None:
         raise RuntimeError("PytorchStreamReader failed locating file data.pkl: file not found")
     folder = member[: -len("data.pkl")]
-    swapped = f"{folder}byteorder" in archive.namelist() and archive.read(f"{folder}byteorder") == b"big"
+    swapped = f"{folder}byteorder" in archive.names and archive.read(f"{folder}byteorder") == b"big"
     loaded: dict[str, LoadedStorage] = {}
 
     def storage(kind: Any, key: str, location: str, numel: int) -> LoadedStorage:
+        _checked(key, location, numel)
         found = loaded.get(key)
         if found is None:
             dtype = _storage_dtype(kind)
 
             def read() -> np.ndarray:
                 if mmap and path is not None:
-                    return _mapped(path, archive.getinfo(f"{folder}data/{key}"))
+                    return _mapped(path, archive.info(f"{folder}data/{key}"))
                 data = np.frombuffer(bytearray(archive.read(f"{folder}data/{key}")), np.uint8)
                 if swapped and dtype is not None and dtype.itemsize > 1:
                     data = data.view(dtype.np).byteswap().view(np.uint8)
@@ -101,7 +150,8 @@ def read_zip(file: BinaryIO, path: str | None, map_location: MapLocation, weight
             found = loaded[key] = LoadedStorage(read, dtype, location_of(location, map_location), numel)
         return found
 
-    return CheckpointUnpickler(io.BytesIO(archive.read(member)), storage, weights_only, **options).load()
+    pickled = archive.read(member)
+    return _unpickled(io.BytesIO(pickled), len(pickled), storage, weights_only, options)
 
 
 def _mapped(path: str, info: zipfile.ZipInfo) -> np.ndarray:
@@ -111,8 +161,11 @@ def _mapped(path: str, info: zipfile.ZipInfo) -> np.ndarray:
     with open(path, "rb") as file:
         file.seek(info.header_offset + 26)
         name, extra = (int.from_bytes(file.read(2), "little") for _ in range(2))
+        size = file.seek(0, os.SEEK_END)
     if info.file_size == 0:
         return np.zeros(0, np.uint8)
+    if info.header_offset + 30 + name + extra + info.file_size > size:
+        raise RuntimeError("PytorchStreamReader failed: a storage reaches beyond the end of the file")
     return np.asarray(np.memmap(path, np.uint8, "c", info.header_offset + 30 + name + extra, (info.file_size,)))
 
 
@@ -120,8 +173,13 @@ def read_legacy(file: BinaryIO, map_location: MapLocation, weights_only: bool, o
     """Read a checkpoint in the format before zip files."""
     buffers: dict[str, np.ndarray] = {}
     loaded: dict[str, LoadedStorage] = {}
+    here = file.tell()
+    total = left = file.seek(0, os.SEEK_END) - here
+    file.seek(here)
 
     def storage(kind: Any, key: str, location: str, numel: int, view: Any = None) -> LoadedStorage:
+        nonlocal left
+        _checked(key, location, numel)
         if view is not None:
             raise NotImplementedError("checkpoints with storage views")
         found = loaded.get(key)
@@ -129,29 +187,40 @@ def read_legacy(file: BinaryIO, map_location: MapLocation, weights_only: bool, o
             dtype = _storage_dtype(kind)
             # The bytes come after the pickle; tensors look at this buffer from the start.
             size = numel * (dtype.itemsize if dtype is not None else 1)
+            left -= size
+            if left < 0:
+                raise RuntimeError(f"storage {key} has {size} bytes, more than the file: corrupt file?")
             buffers[key] = np.zeros(size, np.uint8)
             found = loaded[key] = LoadedStorage(lambda: buffers[key], dtype, location_of(location, map_location), numel)
         return found
 
     def load() -> Any:
-        return CheckpointUnpickler(file, storage, weights_only, **options).load()
+        return _unpickled(file, total, storage, weights_only, options)
 
     magic = load()
-    if magic != MAGIC_NUMBER:
-        raise pickle.UnpicklingError("Invalid magic number; corrupt file?")
+    if type(magic) is not int or magic != MAGIC_NUMBER:
+        raise RuntimeError("Invalid magic number; corrupt file?")
     version = load()
-    if version != PROTOCOL_VERSION:
-        raise pickle.UnpicklingError(f"Invalid protocol version: {version}")
+    if type(version) is not int or version != PROTOCOL_VERSION:
+        raise RuntimeError("Invalid protocol version; corrupt file?")
     load()
     result = load()
-    for key in load():
-        itemsize = loaded[key].dtype.itemsize if loaded[key].dtype is not None else 1  # type: ignore[union-attr]
+    for key in _keys(load(), loaded):
         count = int.from_bytes(file.read(8), "little")
-        data = file.read(count * itemsize)
+        if count != loaded[key].numel:
+            raise RuntimeError(f"storage {key} has {count} elements, expected {loaded[key].numel}: corrupt file?")
+        data = file.read(buffers[key].nbytes)
         if len(data) != buffers[key].nbytes:
             raise RuntimeError(f"storage {key} has {len(data)} bytes, expected {buffers[key].nbytes}: corrupt file?")
         buffers[key][:] = np.frombuffer(data, np.uint8)
     return result
+
+
+def _keys(keys: Any, loaded: dict[str, LoadedStorage]) -> list[str]:
+    """The storages whose bytes follow, in order."""
+    if type(keys) is not list or not all(type(key) is str for key in keys) or set(keys) != set(loaded):
+        raise RuntimeError("the list of storages is not that of the tensors: corrupt file?")
+    return keys
 
 
 def read(source: Any, map_location: MapLocation, weights_only: bool, mmap: bool, options: dict[str, Any]) -> Any:

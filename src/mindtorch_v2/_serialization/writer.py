@@ -15,10 +15,11 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._core.device import device as Device
-from .._core.keys import AUTOGRAD
+from .._core.keys import AUTOGRAD, NPU
 from .._core.size import Size
 from .._core.storage import owner_of
 from .._core.tensor import Tensor
+from .._dispatch import backends
 from ..nn.parameter import Parameter
 from .names import STORAGE_NAMES, UNTYPED, GlobalName, name_of
 
@@ -36,12 +37,13 @@ _PythonPickler: Any = pickle._Pickler  # type: ignore[attr-defined]
 class StorageReference:
     """Stands for a storage inside the pickle."""
 
-    __slots__ = ("key", "kind", "numel")
+    __slots__ = ("key", "kind", "location", "numel")
 
-    def __init__(self, kind: GlobalName, key: str, numel: int) -> None:
+    def __init__(self, kind: GlobalName, key: str, numel: int, location: str = "cpu") -> None:
         self.kind = kind
         self.key = key
         self.numel = numel
+        self.location = location
 
 
 class CheckpointPickler(_PythonPickler):
@@ -53,6 +55,7 @@ class CheckpointPickler(_PythonPickler):
     def __init__(self, file: BinaryIO, protocol: int) -> None:
         super().__init__(file, protocol)
         self.storages: dict[int, tuple[str, np.ndarray]] = {}
+        self.on_devices: list[np.ndarray] = []
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> None:
         if isinstance(obj, GlobalName):
@@ -77,7 +80,7 @@ class CheckpointPickler(_PythonPickler):
 
     def persistent_id(self, obj: Any) -> Any:
         if isinstance(obj, StorageReference):
-            return "storage", obj.kind, obj.key, "cpu", obj.numel
+            return "storage", obj.kind, obj.key, obj.location, obj.numel
         return None
 
     def reducer_override(self, obj: Any) -> Any:
@@ -95,18 +98,25 @@ class CheckpointPickler(_PythonPickler):
         return NotImplemented
 
     def _reduce_tensor(self, tensor: Tensor) -> Any:
-        if tensor._keys & ~AUTOGRAD:
+        if tensor._keys & ~(AUTOGRAD | NPU):
             raise NotImplementedError(f"torch.save: tensors on {tensor.device}")
         array = tensor._array
         owner = owner_of(array)
         dtype = tensor.dtype
-        key = self.storages.setdefault(id(owner), (str(len(self.storages)), owner))[0]
+        location = "cpu"
+        if tensor._keys & NPU:
+            location = str(tensor.device)
+            self.on_devices.append(owner)  # so that its id stays its own
+        if id(owner) not in self.storages:
+            host = backends.loaded["npu"].download(owner) if tensor._keys & NPU else owner
+            self.storages[id(owner)] = str(len(self.storages)), host
+        key = self.storages[id(owner)][0]
         typed = STORAGE_NAMES.get(dtype)
         numel = owner.nbytes // (array.itemsize if typed is not None else 1)
         place: tuple[Any, ...] = (tensor.storage_offset(), array.shape, tensor.stride(), tensor.requires_grad, OrderedDict())
         if typed is not None:
-            return _REBUILD_TENSOR, (StorageReference(typed, key, numel), *place)
-        return _REBUILD_TENSOR_V3, (StorageReference(UNTYPED, key, numel), *place, dtype)
+            return _REBUILD_TENSOR, (StorageReference(typed, key, numel, location), *place)
+        return _REBUILD_TENSOR_V3, (StorageReference(UNTYPED, key, numel, location), *place, dtype)
 
 
 def raw_bytes(owner: np.ndarray) -> bytes:

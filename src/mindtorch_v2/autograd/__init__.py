@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .._autograd.anomaly import detect_anomaly, set_detect_anomaly
 from .._autograd.backward import backward, grad
 from .._autograd.function import Function
@@ -13,29 +15,22 @@ from .._autograd.grad_mode import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
-from . import (
-    anomaly_mode,
-    forward_ad,
-    function,
-    functional,
-    grad_mode,
-    graph,
-    profiler,
-    profiler_legacy,
-    profiler_util,
-    variable,
-)
+from .._later import later as _later
+from . import anomaly_mode, function, grad_mode, variable
 from .gradcheck import gradcheck, gradgradcheck
-from .profiler import (
-    DeviceType,
-    ProfilerActivity,
-    ProfilerConfig,
-    ProfilerState,
-    _disable_profiler,
-    _profiler_enabled,
-    kineto_available,
-)
 from .variable import Variable
+
+if TYPE_CHECKING:
+    from . import forward_ad, functional, graph, profiler, profiler_legacy, profiler_util
+    from .profiler import (
+        DeviceType,
+        ProfilerActivity,
+        ProfilerConfig,
+        ProfilerState,
+        _disable_profiler,
+        _profiler_enabled,
+        kineto_available,
+    )
 
 __all__ = [
     "Function",
@@ -54,3 +49,9 @@ __all__ = [
     "set_multithreading_enabled",
     "variable",
 ]
+
+# Imported when they are first asked for: training needs none of them.
+__getattr__, __dir__ = _later(
+    __name__, ("forward_ad", "functional", "graph", "profiler", "profiler_legacy", "profiler_util"),
+    {".profiler": ("DeviceType", "ProfilerActivity", "ProfilerConfig", "ProfilerState", "_disable_profiler",
+                   "_profiler_enabled", "kineto_available")})

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
+
+from .._ops.attention import ALLOWED as _sdp
 
 
 def is_built() -> bool:
@@ -15,7 +18,6 @@ def is_built() -> bool:
 matmul = SimpleNamespace(allow_tf32=False, allow_fp16_reduced_precision_reduction=True,
                          allow_bf16_reduced_precision_reduction=True)
 cufft_plan_cache = SimpleNamespace(size=0, max_size=0)
-_sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
 
 
 def _switch(name: str) -> tuple[Any, Any]:
@@ -37,7 +39,10 @@ cudnn_sdp_enabled, enable_cudnn_sdp = _switch("cudnn")
 @contextmanager
 def sdp_kernel(enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True,
                enable_cudnn: bool = True) -> Any:
-    """Choose attention kernels on CUDA; on the CPU it changes nothing, as in torch."""
+    """`torch.nn.attention.sdpa_kernel` by its old name: attention uses one of the given kinds of kernels, or fails."""
+    warnings.warn("`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager will be removed. "
+                  "Please see `torch.nn.attention.sdpa_kernel()` for the new context manager, with updated signature.",
+                  FutureWarning, stacklevel=3)
     before = dict(_sdp)
     _sdp.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
     try:

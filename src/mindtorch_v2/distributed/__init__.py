@@ -5,15 +5,20 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 __all__ = [
+    "Backend",
+    "ProcessGroup",
     "ReduceOp",
     "all_gather",
+    "all_gather_object",
     "all_reduce",
     "barrier",
     "broadcast",
+    "broadcast_object_list",
     "destroy_process_group",
     "get_backend",
     "get_rank",
     "get_world_size",
+    "group",
     "init_process_group",
     "is_available",
     "is_gloo_available",
@@ -29,6 +34,25 @@ class ReduceOp:
     """How values of several processes become one."""
 
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR = range(8)
+
+
+class Backend(str):
+    """The name of a communication backend."""
+
+    UNDEFINED, GLOO, NCCL, UCC, MPI = "undefined", "gloo", "nccl", "ucc", "mpi"
+
+
+class ProcessGroup:
+    """Processes that talk to each other, for annotations: none can be made."""
+
+    def __init__(self, *args: Any) -> None:
+        raise NotImplementedError("torch.distributed.ProcessGroup: there are no communication backends")
+
+
+class group:
+    """Process groups by name: the one of all processes, which does not exist before `init_process_group`."""
+
+    WORLD = None
 
 
 def is_available() -> bool:
@@ -83,4 +107,5 @@ def destroy_process_group(group: Any = None) -> None:
 
 
 all_gather = all_reduce = barrier = broadcast = get_backend = _no_group
+all_gather_object = broadcast_object_list = _no_group
 get_rank = get_world_size = _no_group

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import constraints, kl, transforms, utils
+from . import _homes, constraints, kl, transforms, utils
 from .continuous import (
     Beta,
     Cauchy,
@@ -45,3 +45,6 @@ from .transforms import (
     Transform,
     identity_transform,
 )
+
+_homes.install(__name__, {
+    name: held for name, held in list(globals().items()) if isinstance(held, type) and issubclass(held, Distribution)})

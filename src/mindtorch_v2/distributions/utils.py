@@ -24,6 +24,11 @@ def broadcast_all(*values: Any) -> tuple[Any, ...]:
     return tuple(torch.broadcast_tensors([v if isinstance(v, Tensor) else torch.tensor(v, dtype=kind) for v in values]))
 
 
+def _standard_normal(shape: Any, dtype: Any, device: Any) -> Any:
+    """Samples of N(0, 1)."""
+    return torch.normal(torch.zeros(shape, dtype=dtype, device=device), torch.ones(shape, dtype=dtype, device=device))
+
+
 def clamp_probs(probs: Any) -> Any:
     """Probabilities away from 0 and 1, so that their logarithms are finite."""
     eps = dt.finfo(probs.dtype).eps

@@ -13,6 +13,7 @@ from typing import Any
 from .._autograd.backward import grad as _autograd_grad
 from .._autograd.grad_mode import enable_grad, is_grad_enabled
 from .._autograd.graph import require_grad
+from .._autograd.reach import reaches_others
 from .._core.keys import AUTOGRAD
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten
@@ -48,7 +49,7 @@ class _Trace:
     def finish(self, outputs: list[Tensor]) -> list[Tensor]:
         """Take the outputs; returns them as the caller may have them: with history only where there is one outside."""
         self.outputs = [to_plain(t, self.levels) for t in outputs]
-        self.tied = self.recorded and (self.tied or _reaches_others(self.outputs, self.inputs))
+        self.tied = self.recorded and (self.tied or reaches_others(self.outputs, self.inputs))
         return outputs if self.tied else [aten.detach(t) for t in outputs]
 
     def pull(self, cotangents: list[Tensor], create_graph: bool | None = None) -> list[Tensor]:
@@ -86,24 +87,6 @@ def _leaf(tensor: Tensor) -> Tensor:
         require_grad(leaf)
         return leaf
     raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
-
-
-def _reaches_others(outputs: list[Tensor], inputs: list[Tensor]) -> bool:
-    """Whether some leaf other than the inputs has a part in the outputs."""
-    own = {id(t._node) for t in inputs}
-    todo = [t._node for t in outputs if t._keys & AUTOGRAD]
-    seen = set(map(id, todo))
-    while todo:
-        node = todo.pop()
-        if id(node) in own:
-            continue
-        if node.is_accumulator:
-            return True
-        for edge in node.edges:
-            if edge is not None and id(edge[0]) not in seen:
-                seen.add(id(edge[0]))
-                todo.append(edge[0])
-    return False
 
 
 def _select(args: tuple[Any, ...], argnums: Argnums) -> tuple[Any, list[int]]:

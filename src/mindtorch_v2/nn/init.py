@@ -50,14 +50,37 @@ def trunc_normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
                       "incorrect.", stacklevel=2)
-    # The part of the normal's cumulative distribution between a and b, drawn uniformly and taken back.
     low, high = ((1.0 + math.erf((bound - mean) / std / math.sqrt(2.0))) / 2.0 for bound in (a, b))
     with no_grad():
-        aten.uniform_(tensor, 2 * low - 1, 2 * high - 1, generator=generator)
-        aten.erfinv_(tensor)
-        aten.mul_(tensor, std * math.sqrt(2.0))
-        aten.add_(tensor, mean)
-        return aten.clamp_(tensor, min=a, max=b)
+        # Drawn again where a value lies outside. Where most of the normal does, values within are drawn evenly instead
+        # and kept as often as the normal is dense there.
+        draw = _draw_normal if high - low > 0.3 else _draw_by_density
+        return draw(tensor, mean, std, a, b, generator)
+
+
+def _draw_normal(tensor: Any, mean: float, std: float, a: float, b: float, generator: Any) -> Any:
+    low, high = (aten.item(aten.new_full(tensor, (), bound)) for bound in (a, b))  # as the dtype can hold them
+    aten.normal_(tensor, mean, std, generator=generator)
+    while True:
+        outside = aten.bitwise_or(aten.lt(tensor, low), aten.gt(tensor, high))
+        if not bool(aten.any(outside)):
+            return tensor
+        again = aten.normal_(aten.empty_like(tensor), mean, std, generator=generator)
+        aten.copy_(tensor, aten.where(outside, again, tensor))
+
+
+def _draw_by_density(tensor: Any, mean: float, std: float, a: float, b: float, generator: Any) -> Any:
+    peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+    aten.uniform_(tensor, a, b, generator=generator)
+    drawn, open_places = tensor, None
+    while True:
+        density = aten.sub(aten.mul(aten.pow(aten.div(aten.sub(drawn, mean), std), 2), -0.5), peak)
+        refused = aten.gt(aten.log(aten.uniform_(aten.empty_like(tensor), generator=generator)), density)
+        open_places = refused if open_places is None else aten.bitwise_and(open_places, refused)
+        if not bool(aten.any(open_places)):
+            return tensor
+        drawn = aten.uniform_(aten.empty_like(tensor), a, b, generator=generator)
+        aten.copy_(tensor, aten.where(open_places, drawn, tensor))
 
 
 def constant_(tensor: Any, val: float) -> Any:

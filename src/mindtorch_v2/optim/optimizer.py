@@ -21,6 +21,7 @@ Step = TypeVar("Step", bound=Callable[..., Any])
 
 _global_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 _global_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_after_step: OrderedDict[int, Callable[[], Any]] = OrderedDict()
 
 
 class _Required:
@@ -276,10 +277,17 @@ def _watched(step: Step) -> Step:
             result = step(*args, **kwargs)
             for hook in chain(self._optimizer_step_post_hooks.values(), _global_post_hooks.values()):
                 hook(self, args, kwargs)
-            return result
+        for called in _after_step.values():
+            called()
+        return result
 
     run.hooked = True  # type: ignore[attr-defined]
     return run  # type: ignore[return-value]
+
+
+def call_after_steps(function: Callable[[], Any]) -> Handle:
+    """Call a function after every step of every optimizer, once the step's range has ended: a profiler's step() goes there."""
+    return Handle(_after_step, function)
 
 
 def _registered(hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], prepend: bool) -> Handle:

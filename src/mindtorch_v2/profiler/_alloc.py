@@ -8,15 +8,12 @@ from functools import partial
 from threading import get_ident, get_native_id
 from typing import Any
 
-import numpy as np
-
 from .._core import storage, threads
 from .._core.storage import MemoryWatcher, owner_of
-from ._insides import finaliser_homes
+from ._insides import inner_code
 
-finaliser_homes.append(globals())
-
-WIDTH = 3  # time, bytes (negative: freed), address
+WIDTH = 3  # time, bytes or FREED, address
+FREED = -1  # as many bytes as the address was given before
 
 
 class MemoryLog:
@@ -70,45 +67,42 @@ class MemoryLog:
 def _any_thread(rows: list[int], clock: Callable[[], int], unheard: bool) -> MemoryWatcher:
     """Whoever calls, it goes into one list. Most arrays own their memory: those cost no further call."""
     take = rows.extend
-    # Tensors go anywhere, and there builtins would be heard; allocations happen inside ops, where nobody listens.
+    # Tensors end anywhere, and there builtins would be heard; allocations happen inside ops, where nobody listens.
     extend, now, address = (partial(take), partial(clock), partial(id)) if unheard else (take, clock, id)
 
-    def on_alloc(array: np.ndarray, when: int) -> None:
-        if array.base is not None:
-            array = owner_of(array)
-        take((when or clock(), array.nbytes, id(array)))
+    def on_alloc(array: Any, when: int) -> None:
+        owner = owner_of(array)
+        take((when or clock(), owner.nbytes, id(owner)))
 
     def tensor_freed(tensor: Any) -> None:
         if tensor._storage is None:
             array = tensor._array
             if array.base is not None:
                 array = owner_of(array)
-            extend((now(), -array.nbytes, address(array)))
+            extend((now(), FREED, address(array)))
 
     def storage_freed(storage: Any) -> None:
         if not storage.external:
-            extend((now(), -storage.owner.nbytes, address(storage.owner)))
+            extend((now(), FREED, address(storage.owner)))
 
-    return MemoryWatcher(on_alloc, tensor_freed, storage_freed)
+    return MemoryWatcher(take, on_alloc, tensor_freed, storage_freed)
+
+
+# What runs whenever a tensor goes while memory is recorded: listeners to Python calls need not hear it.
+FINALISERS = inner_code(_any_thread, "tensor_freed"), inner_code(_any_thread, "storage_freed")
 
 
 def _only_on(thread: int, ident: Callable[[], int], watcher: MemoryWatcher) -> MemoryWatcher:
     """The watcher as one that takes down nothing of what other threads do."""
-    alloc, tensor, storage = watcher
 
-    def on_alloc(array: np.ndarray, when: int) -> None:
-        if ident() == thread:
-            alloc(array, when)
+    def checked(function: Callable[..., None]) -> Callable[..., None]:
+        def call(*what: Any) -> None:
+            if ident() == thread:
+                function(*what)
 
-    def tensor_freed(freed: Any) -> None:
-        if ident() == thread:
-            tensor(freed)
+        return call
 
-    def storage_freed(freed: Any) -> None:
-        if ident() == thread:
-            storage(freed)
-
-    return MemoryWatcher(on_alloc, tensor_freed, storage_freed)
+    return MemoryWatcher(*[checked(function) for function in watcher])
 
 
 def _every_thread(rows_of_caller: Callable[[], list[int]], clock: Callable[[], int]) -> MemoryWatcher:
@@ -120,17 +114,19 @@ def _every_thread(rows_of_caller: Callable[[], list[int]], clock: Callable[[], i
 
     own = Own()
 
-    def on_alloc(array: np.ndarray, when: int) -> None:
-        array = owner_of(array)
-        own.extend((when or clock(), array.nbytes, id(array)))
+    def extend(row: tuple[int, int, int]) -> None:
+        own.extend(row)
+
+    def on_alloc(array: Any, when: int) -> None:
+        owner = owner_of(array)
+        own.extend((when or clock(), owner.nbytes, id(owner)))
 
     def tensor_freed(tensor: Any) -> None:
         if tensor._storage is None:
-            array = owner_of(tensor._array)
-            own.extend((clock(), -array.nbytes, id(array)))
+            own.extend((clock(), FREED, id(owner_of(tensor._array))))
 
     def storage_freed(storage: Any) -> None:
         if not storage.external:
-            own.extend((clock(), -storage.owner.nbytes, id(storage.owner)))
+            own.extend((clock(), FREED, id(storage.owner)))
 
-    return MemoryWatcher(on_alloc, tensor_freed, storage_freed)
+    return MemoryWatcher(extend, on_alloc, tensor_freed, storage_freed)

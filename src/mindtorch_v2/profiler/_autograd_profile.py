@@ -8,7 +8,11 @@ import warnings
 from collections.abc import Callable, Iterable
 from types import TracebackType
 
+from . import _sessions, _workers  # noqa: F401  (_workers: recordings reach DataLoader workers)
+from ._calibrate import calibrate
+from ._device_recorder import DeviceRecorder, available
 from ._freeze import freeze, storage_notes
+from ._gc_watch import GcWatch
 from ._kineto_config import (
     ProfilerActivity,
     ProfilerConfig,
@@ -17,10 +21,13 @@ from ._kineto_config import (
     as_flag,
     as_strict_flag,
     as_timeout,
+    filtered_out,
 )
 from ._memory_profiler import StorageNotes
+from ._out_calls import OutCalls
 from ._recorder import Options, Recorder
 from ._store import EventStore
+from .analysis.overhead import Calibration, calibration_of
 from .averages import FunctionEventAvg
 from .event_list import EventList
 from .exporters import get as exporter
@@ -51,7 +58,7 @@ class profile:
         acc_events: bool = False,
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
-        activity_filters: dict[ProfilerActivity, list[str]] | None = None,
+        activity_filters: dict[ProfilerActivity, set[str]] | None = None,
     ) -> None:
         self.enabled = enabled
         if not enabled:
@@ -63,8 +70,7 @@ class profile:
                 stacklevel=2,
             )
             use_device = "cuda"
-        if activity_filters:
-            raise NotImplementedError("activity_filters are not supported")
+        self.activity_filters = activity_filters or {}
         self.use_cuda = use_cuda
         self.use_device = _available(use_device)
         self.entered = False
@@ -94,6 +100,10 @@ class profile:
             all_threads=self.experimental_config.profile_all_threads,
         )
         self._recorder: Recorder | None = None
+        self._left_out: list[str] = []
+        self._gc: GcWatch | None = None
+        self._device: DeviceRecorder | None = None
+        self._out_calls: OutCalls | None = None
         # What was recorded: the last recording, and with acc_events those before it, newest first.
         self._store: EventStore | None = None
         self._earlier: list[EventStore] = []
@@ -117,20 +127,42 @@ class profile:
 
     def _prepare_trace(self) -> None:
         self.entered = True
+        self._left_out = filtered_out(self.activity_filters)
         self.trace_id = self.create_trace_id()
         if self.acc_events and self._recorder is not None:
             self._earlier.insert(0, self.store)
         self._recorder = Recorder(self._options)
+        self._gc = GcWatch(self._recorder.clock)
+        self._device = None
+        if self.use_device == "npu":
+            self._device = DeviceRecorder(self._recorder.clock, self._options.profile_memory)
+        self._out_calls = OutCalls(self._recorder.clock) if self.experimental_config.capture_overload_names else None
         self._store = self._events = None
 
     def _start_trace(self, step: int = 0) -> None:
-        assert self._recorder is not None
+        assert self._recorder is not None and self._gc is not None
+        if self._device is not None:
+            self._device.start()
         self._recorder.start(step)
+        _sessions.opened(self)
+        self._gc.start()
+        if self._out_calls is not None:
+            self._out_calls.start()
 
     def _stop_trace(self) -> None:
-        assert self._recorder is not None
+        assert self._recorder is not None and self._gc is not None
+        if not self.recording:
+            return
+        _sessions.closed(self)
+        if self._out_calls is not None:
+            self._out_calls.stop()
+        self._gc.stop()
         self._recorder.stop()
+        if self._device is not None:
+            self._device.stop()
         self._events = None
+
+    abandon = _stop_trace  # what a session does when the process is forked or ends
 
     def _mark_step(self, number: int) -> None:
         if self._recorder is not None and self._recorder.listening:
@@ -178,7 +210,7 @@ class profile:
 
     def create_trace_id(self) -> str:
         """A new trace id, from the user's callback if there is one."""
-        if self.custom_trace_id_callback is None:
+        if not self.custom_trace_id_callback:
             return self.default_trace_id()
         made = self.custom_trace_id_callback()
         if not isinstance(made, str):
@@ -202,8 +234,20 @@ class profile:
         options = self._options._asdict()
         options["use_device"] = self.use_device
         options["capture_overload_names"] = self.experimental_config.capture_overload_names
+        options["expose_kineto_event_metadata"] = self.experimental_config.expose_kineto_event_metadata
+        options["left_out_of_trace"] = self._left_out
         options["verbose"] = self.experimental_config.verbose
-        return freeze(recorder, release=self._finished, options=options, trace_id=self.trace_id)
+        options["gc_pauses"] = [] if self._gc is None else list(self._gc.pauses)
+        store = freeze(recorder, release=self._finished, device=self._device, options=options, trace_id=self.trace_id)
+        return store if self._out_calls is None else self._out_calls.shown_in(store)
+
+    def calibration(self) -> Calibration:
+        """What an event of this recording costs; measured when first asked for, after the recording has ended."""
+        known = calibration_of(self.store)
+        if known is None:
+            known = calibrate(self._options)
+            self.store.options["calibration"] = known._asdict()
+        return known
 
     def storage_notes(self) -> StorageNotes:
         """What the last recording noted of storages; needs record_shapes, profile_memory and with_stack."""
@@ -288,9 +332,11 @@ class profile:
 
 
 def _available(device: str | None) -> str | None:
-    """The device if it can be recorded; none can be, so a warning and None."""
+    """The device if it can be recorded, else a warning and None. Scripts ask for CUDA and mean the device there is."""
     if device is None:
         return None
+    if device in ("npu", "cuda") and available():
+        return "npu"
     if device in _DEVICES:
         warnings.warn(f"{device.upper()} is not available, disabling {device.upper()} profiling", stacklevel=3)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from .._dispatch import observer
 from ._store import InputInfo
 
 Key = tuple[Any, ...]
-Capture = Callable[[tuple[Any, ...], int], int]
+Capture = Callable[..., None]  # start, end, sequence number, and the op's arguments one by one
 Extend = Callable[[tuple[int, ...]], None]
 
 TOUCH_WIDTH = 4  # start of the op, address, bytes, op id and position of the argument
@@ -98,101 +99,108 @@ def _notes(op: int, args: tuple[Any, ...]) -> Key:
 _KEPT = frozenset((int, str, float, bool, type(None)))
 
 
-def _source(op: int, type_texts: list[str], follows: bool) -> str:
-    """The text of a function that makes an op's capture.
+def _source(type_texts: tuple[str, ...], follows: bool) -> tuple[str, list[str]]:
+    """The text of the capture of an op whose arguments have these types, and the names of what it remembers.
+
+    Names that are global to the function cost it nothing when it is called, unlike those that it would close over.
 
     The usual case, a tensor wherever the schema says Tensor, is written out: (op, shape, strides, dtype, ...).
     Everything else gives a key that starts with ~op and has one note per argument. A call is mostly like the last
-    one of its op, and comparing with that costs less than looking a key up. With `follows` it is also noted which
-    memory the op was given.
+    one of its op, and comparing with that costs less than looking a key up; an array that is given twice is looked at
+    once. With `follows` it is also noted which memory the op was given.
     """
     names = [f"a{i}" for i in range(len(type_texts))]
-    tensors = [f"b{i}" for i, type_text in enumerate(type_texts) if type_text == "Tensor"]
-    others = [f"a{i}" for i, type_text in enumerate(type_texts) if type_text != "Tensor"]
-    seen = [f"{b}.{part}" for b in tensors for part in ("shape", "strides", "dtype")]
-    key: list[str] = [str(op)]
-    for i, type_text in enumerate(type_texts):
-        key += [f"b{i}.shape, b{i}.strides, b{i}.dtype"] if type_text == "Tensor" else [f"note(a{i})"]
-    same = [f"{a} is last_{a}" for a in others] + ["seen == last"]
-    kept = [f"last_{a}" for a in others]
-    lines = [f"{', '.join(names)}, = args"] if names else []
+    tensors = [i for i, type_text in enumerate(type_texts) if type_text == "Tensor"]
+    others = [i for i, type_text in enumerate(type_texts) if type_text != "Tensor"]
+    parts = ("shape", "strides", "dtype")
+    key = ["op", *(f"b{i}.shape, b{i}.strides, b{i}.dtype" if i in tensors else f"note(a{i})" for i in range(len(names)))]
+    same = [f"a{i} is last{i}" for i in others]
+    kept = [f"last{i}" for i in others]
+    remember = [f"last{i} = a{i} if a{i}.__class__ in kept else nothing" for i in others]
+    for i in tensors:
+        looks = f"b{i}.shape == shape{i} and b{i}.strides == strides{i} and b{i}.dtype is dtype{i}"
+        kept += [f"{part}{i}" for part in parts]
+        remember += [f"{part}{i} = b{i}.{part}" for part in parts]
+        if i == tensors[0]:
+            same.append(looks)
+        else:
+            first = tensors[0]
+            same.append(f"(like{i} if b{i} is b{first} else {looks})")
+            kept.append(f"like{i}")
+            remember.append(f"like{i} = " + " and ".join(f"{part}{i} == {part}{first}" for part in parts))
+    lines: list[str] = []
     if tensors:
-        lines += ["try:", *(f"    {b} = a{b[1:]}._array" for b in tensors), "except AttributeError:"]
-        lines += [f"    touch_all({op}, args, start)"] if follows else []
-        lines += [f"    return numbers[notes({op}, args)]"]
+        lines += ["try:", *(f"    b{i} = a{i}._array" for i in tensors), "except AttributeError:"]
+        lines += [f"    touch_all(op, ({', '.join(names)},), start)"] if follows else []
+        lines += [f"    return extend((op, start, end, sequence, numbers[notes(op, ({', '.join(names)},))]))"]
     if follows:
-        lines += [f"if {b}.base is None: c{b[1:]} = {b}\nelse: c{b[1:]} = owner_of({b})" for b in tensors]
-        parts = [f"start, id(c{b[1:]}), c{b[1:]}.nbytes, {op * MOST_ARGUMENTS + int(b[1:])}" for b in tensors]
-        lines += [f"touch(({', '.join(parts)}))"] if parts else []
-        lines += [f"if {a} is not None: touch_one({op * MOST_ARGUMENTS + int(a[1:])}, {a}, start)"
-                  for a in others if "Tensor" in type_texts[int(a[1:])]]
-    lines += [f"seen = ({', '.join(seen)},)" if seen else "seen = ()", f"if {' and '.join(same)}: return number"]
-    lines += [f"number = numbers[({', '.join(key)},)]", "last = seen"]
-    lines += [f"last_{a} = {a} if {a}.__class__ in kept else nothing" for a in others]
-    lines += ["return number"]
-    text = "\n".join(lines).replace("\n", "\n        ")
-    return (
-        "def make(numbers, note, notes, kept, nothing, touch, touch_one, touch_all, owner_of):\n"
-        f"    {' = '.join(['number', 'last', *kept])} = nothing\n"
-        "    def capture(args, start):\n"
-        f"        nonlocal {', '.join(['number', 'last', *kept])}\n"
-        f"        {text}\n"
-        "    return capture\n"
-    )
+        lines += [f"if b{i}.base is None: c{i} = b{i}\nelse: c{i} = owner_of(b{i})" for i in tensors]
+        rows = [f"start, id(c{i}), c{i}.nbytes, place + {i}" for i in tensors]
+        lines += [f"touch(({', '.join(rows)}))"] if rows else []
+        lines += [f"if a{i} is not None: touch_one(place + {i}, a{i}, start)"
+                  for i in others if "Tensor" in type_texts[i]]
+    if names:
+        lines += [f"if not ({' and '.join(same)}):", *(f"    {line}" for line in remember)]
+        lines += [f"    number = numbers[({', '.join(key)},)]"]
+    else:
+        lines += ["if number is nothing: number = numbers[(op,)]"]
+    lines += ["extend((op, start, end, sequence, number))"]
+    text = "\n".join(lines).replace("\n", "\n    ")
+    remembered = ["number", *kept]
+    return (f"def capture({', '.join(['start', 'end', 'sequence', *names])}):\n"
+            f"    global {', '.join(remembered)}\n"
+            f"    {text}\n"), remembered
 
 
-_makers: dict[tuple[int, bool], Callable[..., Capture]] = {}
+_codes: dict[tuple[tuple[str, ...], bool], tuple[CodeType, list[str]]] = {}
 
 
-class Captures:
-    """For each op the function from its arguments and start to the number of their key, made when first needed."""
+def _code(type_texts: tuple[str, ...], follows: bool) -> tuple[CodeType, list[str]]:
+    known = _codes.get((type_texts, follows))
+    if known is None:
+        text, remembered = _source(type_texts, follows)
+        space: dict[str, Any] = {}
+        exec(text, space)
+        known = _codes[type_texts, follows] = space["capture"].__code__, remembered
+    return known
 
-    def __init__(self, numbers: Mapping[Key, int], touched: list[int] | None = None) -> None:
-        """`numbers` gives every key a number, also one that it has not seen yet.
+
+class Captures(dict[int, Capture]):
+    """For each op the function that takes its row: start, end, sequence number and arguments. Made when first needed."""
+
+    def __init__(self, extend: Extend, numbers: Mapping[Key, int], touched: list[int] | None = None) -> None:
+        """`extend` takes rows that end with the number of the arguments' key; `numbers` gives every key a number, also
+        one that it has not seen yet.
 
         `touched` takes a row for every piece of memory that an op was given, if anybody wants to know.
         """
+        self._extend = extend
         self._numbers = numbers
         self._touched = touched
-        self._made: list[Capture | None] = [None] * len(observer.op_names)
 
-    def recorded_by(self, extend: Extend) -> Callable[[int, int, int, int, tuple[Any, ...]], None]:
-        """What a thread calls with each op: hands on a row that ends with the number of the arguments."""
-        made, make = self._made, self._make
-
-        def detail(op: int, start: int, end: int, sequence: int, args: tuple[Any, ...]) -> None:
-            try:
-                capture = made[op] or make(op)
-            except IndexError:  # an op that was declared since
-                capture = make(op)
-            extend((op, start, end, sequence, capture(args, start)))
-
-        return detail
-
-    def _make(self, op: int) -> Capture:
-        made = self._made
-        made += [None] * (op + 1 - len(made))
+    def __missing__(self, op: int) -> Capture:
         schema, follows = observer.op_schemas[op], self._touched is not None
         touch: Extend | None = self._touched.extend if self._touched is not None else None
+        capture: Capture
         if schema is None:
-            capture = _without_schema(op, self._numbers, touch)
+            capture = _without_schema(op, self._extend, self._numbers, touch)
         else:
-            make = _makers.get((op, follows))
-            if make is None:
-                space: dict[str, Any] = {}
-                exec(_source(op, [argument.type_text for argument in schema.arguments], follows), space)
-                make = _makers[op, follows] = space["make"]
-            capture = make(self._numbers, note, _notes, _KEPT, object(), touch,
-                           touch and partial(_touch_one, touch), touch and partial(_touch_all, touch), owner_of)
-        made[op] = capture
+            code, remembered = _code(tuple([argument.type_text for argument in schema.arguments]), follows)
+            nothing = object()
+            # A code object of its own, since Python tunes it to the globals that it meets.
+            capture = FunctionType(code.replace(), dict.fromkeys(remembered, nothing) | {
+                "op": op, "place": op * MOST_ARGUMENTS, "extend": self._extend, "numbers": self._numbers, "note": note,
+                "notes": _notes, "kept": _KEPT, "nothing": nothing, "touch": touch, "owner_of": owner_of,
+                "touch_one": touch and partial(_touch_one, touch), "touch_all": touch and partial(_touch_all, touch)})
+        self[op] = capture
         return capture
 
 
-def _without_schema(op: int, numbers: Mapping[Key, int], touch: Extend | None) -> Capture:
-    def capture(args: tuple[Any, ...], start: int) -> int:
+def _without_schema(op: int, extend: Extend, numbers: Mapping[Key, int], touch: Extend | None) -> Capture:
+    def capture(start: int, end: int, sequence: int, *args: Any) -> None:
         if touch is not None:
             _touch_all(touch, op, args, start)
-        return numbers[_notes(op, args)]
+        extend((op, start, end, sequence, numbers[_notes(op, args)]))
 
     return capture
 

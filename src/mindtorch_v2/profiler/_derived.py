@@ -77,11 +77,21 @@ class DerivedColumns:
         return self.end - self.start
 
     @cached_property
+    def has_device_rows(self) -> bool:
+        """Whether anything ran on a device: where nothing did, views need not look any further."""
+        return bool(self.device_type.any())
+
+    @cached_property
+    def host_tid(self) -> NDArray[np.int32]:
+        """tid of what ran on the host, -1 on a device: streams are no threads."""
+        return np.where(self.device_type == 0, self.tid, np.int32(-1)) if self.has_device_rows else self.tid
+
+    @cached_property
     def parent(self) -> NDArray[np.int32]:
         """Row of the innermost enclosing event of the same thread, -1 at a root and for what ran on a device."""
-        rows = np.flatnonzero(self.device_type == 0)
-        if len(rows) == len(self):
+        if not self.has_device_rows:
             return _tree.parents(self.tid, self.start, self.end)
+        rows = np.flatnonzero(self.device_type == 0)
         parent = np.full(len(self), -1, np.int32)
         local = _tree.parents(self.tid[rows], self.start[rows], self.end[rows])
         parent[rows] = np.append(rows, -1)[local]
@@ -100,6 +110,33 @@ class DerivedColumns:
             )
             found[launched] = np.append(host, -1)[owner]
         return found
+
+    @cached_property
+    def linked(self) -> NDArray[np.int32]:
+        """Row of the op or range that a device row or a call of the device's runtime belongs to, -1 for other rows."""
+        calls = self.kind == observer.RUNTIME
+        if not calls.any():
+            return self.launcher
+        above = _tree.nearest_ancestor(self.parent, ~calls & ~self.is_python)
+        return np.where(calls, above, self.launcher)
+
+    @cached_property
+    def is_work(self) -> NDArray[np.bool_]:
+        """Whether the row is work that a device did; a label on a device only covers work."""
+        labels = np.isin(self.kind, (observer.SCOPE, observer.STEP))
+        work: NDArray[np.bool_] = (self.device_type != 0) & ~labels
+        return work
+
+    @cached_property
+    def self_device_ns(self) -> NDArray[np.int64]:
+        """Time on devices: of a device row its own, of a host row that of what it launched itself."""
+        launched = _tree.sums(np.where(self.is_work, self.launcher, -1), self.duration, len(self))
+        return np.where(self.device_type != 0, self.duration, launched)
+
+    @cached_property
+    def total_device_ns(self) -> NDArray[np.int64]:
+        """self_device_ns of the event and all its descendants."""
+        return _tree.subtree_sums(self.parent, self.self_device_ns)
 
     @cached_property
     def children_ns(self) -> NDArray[np.int64]:
@@ -147,10 +184,31 @@ class DerivedColumns:
 
     @cached_property
     def ids(self) -> NDArray[np.int64]:
-        """torch's event number: from 1 in order of start, 0 for Python functions."""
+        """torch's event number: from 1 in order of start, 0 for Python functions.
+
+        What a device's driver numbers itself (device rows and calls of its runtime) has that number.
+        """
         if self._whole:
             return self._whole[0].ids[self._whole[1]]
-        return np.where(self.is_python, 0, np.cumsum(~self.is_python))
+        if not self.has_driver_rows:
+            return np.where(self.is_python, 0, np.cumsum(~self.is_python))
+        of_driver = (self.device_type != 0) | (self.kind == observer.RUNTIME)
+        own = ~self.is_python & ~of_driver
+        return np.where(of_driver, np.maximum(self.correlation, 0), np.where(own, np.cumsum(own), 0))
+
+    @cached_property
+    def has_driver_rows(self) -> bool:
+        """Whether there is anything of a device here: what ran on it, or calls of its runtime."""
+        return self.has_device_rows or bool((self.kind == observer.RUNTIME).any())
+
+    @cached_property
+    def trace_index(self) -> NDArray[np.int64]:
+        """A row's number in a whole trace: ops and labels first, then Python calls; -1 for what has none there."""
+        if self._whole:
+            return self._whole[0].trace_index[self._whole[1]]
+        numbered = ~self.is_python & (self.kind < observer.MEMORY) & (self.device_type == 0)
+        calls = np.cumsum(self.is_python) - 1 + int(numbered.sum())
+        return np.where(numbered, np.cumsum(numbered) - 1, np.where(self.is_python, calls, -1))
 
     @cached_property
     def is_python(self) -> NDArray[np.bool_]:
@@ -176,9 +234,21 @@ class DerivedColumns:
 
     @cached_property
     def call_stack(self) -> NDArray[np.int32]:
-        """Index into stacks as events show it: a backward node and all below it have the stack of the forward op."""
+        """Index into stacks as events show it.
+
+        A backward node and all below it have the stack of the forward op; what ran on a device has the stack of the op
+        that launched it unless it has one itself.
+        """
         if self._whole:
             return self._whole[0].call_stack[self._whole[1]]
+        stack = self._host_stack
+        if not self.has_device_rows:
+            return stack
+        launched = (self.device_type != 0) & (stack < 0)
+        return np.where(launched, np.append(stack, np.int32(-1))[self.launcher], stack)
+
+    @cached_property
+    def _host_stack(self) -> NDArray[np.int32]:
         backward = self.kind == observer.BACKWARD
         if not backward.any() or not (self.stack >= 0).any():
             return self.stack

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,24 +11,29 @@ from numpy.typing import NDArray
 from .._dispatch import observer
 from . import _alloc, _tree
 from ._capture import MOST_ARGUMENTS, TOUCH_WIDTH, decode
+from ._device_recorder import DeviceRecorder
 from ._memory_profiler import StorageNotes
+from ._modules import ModuleInfo, module_path
 from ._python_rows import PythonRows, python_rows
 from ._recorder import SPAN_BASE, Options, Recorder, Tap
 from ._store import EventStore, InputInfo, ThreadInfo
+from ._task_lanes import lane_at, lanes_of_rows
 from .flops import flops_of
 
 Columns = dict[str, Any]  # arrays, or one number for all rows
 _CHUNK = 1 << 16
+_FIRST_TASK = 1_000_000_000  # asyncio tasks are numbered from here, above the operating system's threads
 
 
-def freeze(recorder: Recorder, *, release: bool = False, **meta: Any) -> EventStore:
+def freeze(recorder: Recorder, *, release: bool = False, device: DeviceRecorder | None = None, **meta: Any) -> EventStore:
     """Everything recorded so far as a store; `meta` goes to EventStore.freeze. A recorder that runs goes on.
 
     With `release` the recorder gives its rows away as they are read, so that they are not in memory twice.
     """
     end = recorder.clock_end_ns if recorder.clock_end_ns is not None else recorder.clock()
-    tables = _Tables()
-    parts = [_thread_columns(recorder.options, tap, tables, end, release) for tap in recorder.taps]
+    tables = Tables()
+    with_lanes = any(tap.tasks is not None for tap in recorder.taps)
+    parts = [_thread_columns(recorder.options, tap, tables, end, release, with_lanes) for tap in recorder.taps]
     columns: Columns = {}
     if len(parts) == 1:
         columns = {**parts[0], "tid": np.int32(0)}
@@ -36,13 +42,18 @@ def freeze(recorder: Recorder, *, release: bool = False, **meta: Any) -> EventSt
         columns["tid"] = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part["start"]) for part in parts])
     else:
         columns = {name: np.empty(0, np.int64) for name in ("name", "kind", "tid", "start", "end", "seq", "op")}
-    columns["step"] = _steps(recorder, columns["start"])
-    columns["fwd_tid"] = _forward_threads(columns)
+    threads = [ThreadInfo(tap.ident, tap.name) for tap in recorder.taps]
+    lanes = task_lanes([tap.tasks and tap.tasks.names for tap in recorder.taps], columns, threads)
+    columns["step"] = steps(recorder, columns["start"])
+    columns["fwd_tid"] = forward_threads(columns)
     if recorder.options.with_flops:
         columns["flops"] = tables.flops(columns["op"], columns["shapes"])
-    threads = [ThreadInfo(tap.ident, tap.name) for tap in recorder.taps]
     if recorder.memory is not None:
         columns.update(_memory_columns(recorder.memory.rows, threads))
+        move_memory([tap.tasks and tap.tasks.turns() for tap in recorder.taps], columns, lanes)
+    _add_foreign(recorder, columns, threads, tables)
+    if device is not None:
+        device.added(columns, threads, tables.name, lambda start: steps(recorder, start))
     store = EventStore.freeze(
         columns,
         names=list(tables.names),
@@ -57,7 +68,7 @@ def freeze(recorder: Recorder, *, release: bool = False, **meta: Any) -> EventSt
         **meta,
     )
     if recorder.options.with_modules:
-        _inherit(store, "module")
+        inherit(store, "module")
     return store
 
 
@@ -66,16 +77,23 @@ def storage_notes(recorder: Recorder) -> StorageNotes:
     rows = [value for tap in recorder.taps for value in tap.touched]
     table = np.fromiter(rows, np.int64, len(rows)).reshape(-1, TOUCH_WIDTH)
     # The last column holds the op and the argument's position: was it written to?
-    written = np.zeros(len(table), np.int64)
-    for number, one in enumerate(table[:, 3].tolist()):
-        op, position = divmod(one, MOST_ARGUMENTS)
-        arguments = observer.op_schemas[op].arguments
-        written[number] = position < len(arguments) and arguments[position].written
     parameters = frozenset().union(*(tap.modules.parameters for tap in recorder.taps if tap.modules is not None))
-    return StorageNotes(np.column_stack([table[:, :3], written]), parameters)
+    return StorageNotes(with_written(table), parameters)
 
 
-class _Tables:
+def with_written(touched: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows of what ops touched, with 1 where it was written to in place of op and position."""
+    places, which = np.unique(touched[:, 3], return_inverse=True)
+    written = [_is_written(*divmod(place, MOST_ARGUMENTS)) for place in places.tolist()]
+    return np.column_stack([touched[:, :3], np.array(written or [0], np.int64)[which]])
+
+
+def _is_written(op: int, position: int) -> bool:
+    arguments = observer.op_schemas[op].arguments
+    return position < len(arguments) and bool(arguments[position].written)
+
+
+class Tables:
     """What the columns of all threads point into."""
 
     def __init__(self) -> None:
@@ -86,9 +104,11 @@ class _Tables:
         self._info_numbers: dict[Any, int] = {}
 
     def name(self, text: str) -> int:
+        """The number of a name."""
         return self.names.setdefault(text, len(self.names))
 
     def info(self, key: Any) -> int:
+        """The number of some inputs, noted or decoded."""
         number = self._info_numbers.get(key)
         if number is None:
             number = self._info_numbers[key] = len(self.infos)
@@ -108,33 +128,45 @@ class _Tables:
         return found
 
 
-def _thread_columns(options: Options, tap: Tap, tables: _Tables, end: int, release: bool) -> Columns:
+def _thread_columns(options: Options, tap: Tap, tables: Tables, end: int, release: bool, with_lanes: bool) -> Columns:
     """The rows of one thread in the order in which they ended: ops and spans, then modules, then Python calls."""
-    columns = _op_columns(tap, tables, release)
+    rows = _moved(tap.rows) if release else np.fromiter(tap.rows[:], np.int64)
+    rows = rows.reshape(-1, tap.width)
+    columns = op_columns(tap, np.concatenate([*tap.kept, rows]) if tap.kept else rows, tables)
+    if with_lanes:
+        columns["lane"] = _lanes(tap, columns)
     python = python_rows(tap.stretches(end), end) if options.with_stack else None
     if options.captures_arguments:
-        columns["shapes"] = _renumbered(columns["shapes"], [tables.info(key) for key in list(tap.keys)])
-    modules = _module_columns(tap, tables, end)
+        columns["shapes"] = renumbered(columns["shapes"], [tables.info(key) for key in list(tap.keys)])
+    modules = module_columns(tap.modules.infos, tap.modules.calls(end), tables) if tap.modules is not None else None
+    return with_calls(columns, modules, python, tables, options.with_modules)
+
+
+def with_calls(
+    columns: Columns, modules: Columns | None, python: PythonRows | None, tables: Tables, with_modules: bool
+) -> Columns:
+    """The rows of one thread with the modules they ran in, the stacks they began with, and rows for Python calls."""
     if modules is not None:
-        if options.with_modules:
-            columns["module"] = _modules_at(columns["start"], modules)
-        if options.with_stack:
+        if with_modules:
+            columns["module"] = modules_at(columns["start"], modules)
+        if python is not None:
             # Outer calls last: of equal times the row that comes later is the outer one.
             columns = _joined(columns, {name: modules[name][::-1] for name in ("name", "kind", "start", "end")})
     if python is not None:
         _fit_scopes(columns, python)
-        columns["stack"] = _renumbered(python.stack_at(columns["start"]), _added(tables.stacks, python.stacks))
+        columns["stack"] = renumbered(python.stack_at(columns["start"]), _added(tables.stacks, python.stacks))
         columns = _joined(columns, _python_columns(python, tables))
     return columns
 
 
-def _op_columns(tap: Tap, tables: _Tables, release: bool) -> Columns:
-    table = (_moved(tap.rows) if release else np.fromiter(tap.rows[:], np.int64)).reshape(-1, tap.width)
+def op_columns(tap: Tap, table: NDArray[np.int64], tables: Tables) -> Columns:
+    """Columns of rows that a tap has taken down."""
     ident = table[:, 0]
     is_span = ident >= SPAN_BASE
-    spans = list(tap.spans)
-    span_names = np.array([tables.name(name) for name, _ in spans] or [0], np.int32)
-    span_kinds = np.array([kind for _, kind in spans] or [0], np.int8)
+    span_names, span_kinds = np.zeros(max(tap.spans.made, 1), np.int32), np.zeros(max(tap.spans.made, 1), np.int8)
+    for (text, of_kind), number in list(tap.spans.items()):
+        if number - SPAN_BASE < len(span_names):  # one may be numbered just now, by the thread itself
+            span_names[number - SPAN_BASE], span_kinds[number - SPAN_BASE] = tables.name(text), of_kind
     name, kind = np.empty(len(ident), np.int32), np.zeros(len(ident), np.int8)
     if is_span.any():
         which = ident[is_span] - SPAN_BASE
@@ -153,15 +185,17 @@ def _op_columns(tap: Tap, tables: _Tables, release: bool) -> Columns:
 
 def _moved(values: list[int]) -> NDArray[np.int64]:
     """The numbers of a list as an array. The list is emptied on the way, so that not all are in memory twice."""
-    table = np.empty(len(values), np.int64)
-    while values:
-        first = max(0, len(values) - _CHUNK)
-        table[first : len(values)] = np.fromiter(values[first:], np.int64)
+    last = len(values)  # an op that was under way when the recording ended may still add a row, which comes too late
+    table = np.empty(last, np.int64)
+    while last:
+        first = max(0, last - _CHUNK)
+        table[first:last] = np.fromiter(values[first:last], np.int64)
         del values[first:]
+        last = first
     return table
 
 
-def _renumbered(values: NDArray[Any], numbers: list[int]) -> NDArray[np.int64]:
+def renumbered(values: NDArray[Any], numbers: list[int]) -> NDArray[np.int64]:
     """Each value replaced by numbers[value]; -1 stays."""
     found: NDArray[np.int64] = np.array([*numbers, -1], np.int64)[values]
     return found
@@ -180,12 +214,8 @@ def _joined(columns: Columns, more: Columns) -> Columns:
             for name, values in columns.items()}
 
 
-def _module_columns(tap: Tap, tables: _Tables, end: int) -> Columns | None:
-    """Module calls in order of start, with the path of each as a column of its own."""
-    log = tap.modules
-    if log is None:
-        return None
-    table = log.calls(end)
+def module_columns(infos: Sequence[ModuleInfo], table: NDArray[np.int64], tables: Tables) -> Columns:
+    """Module calls (module, start, end) in order of start, with the path of each as a column of its own."""
     table = table[_tree.row_order(table[:, 1], table[:, 2])]
     module, start, finish = table[:, 0], table[:, 1], table[:, 2]
     parent = _tree.parents(np.zeros(len(table), np.int32), start, finish)
@@ -196,16 +226,16 @@ def _module_columns(tap: Tap, tables: _Tables, end: int) -> Columns | None:
         caller, outer = (int(module[above]), paths[above]) if above >= 0 else (-1, -1)
         path = known.get((number, caller, outer))
         if path is None:
-            text = log.path(number, caller, texts[outer] if above >= 0 else "")
+            text = module_path(infos, number, caller, texts[outer] if above >= 0 else "")
             path = known[number, caller, outer] = tables.modules.setdefault(text, len(tables.modules))
             texts = list(tables.modules)
         paths.append(path)
-    names = [tables.name(f"nn.Module: {info.label}") for info in log.infos]
-    return {"name": _renumbered(module, names), "kind": np.full(len(table), observer.MODULE, np.int64),
+    names = [tables.name(f"nn.Module: {info.label}") for info in infos]
+    return {"name": renumbered(module, names), "kind": np.full(len(table), observer.MODULE, np.int64),
             "start": start, "end": finish, "parent": parent, "path": np.array(paths, np.int64)}
 
 
-def _modules_at(moments: NDArray[np.int64], modules: Columns) -> NDArray[np.int64]:
+def modules_at(moments: NDArray[np.int64], modules: Columns) -> NDArray[np.int64]:
     """For each moment the path of the innermost module that was running, -1 if none was."""
     one = np.zeros(len(modules["start"]), np.int32)
     found = _tree.enclosing(one, modules["start"], modules["end"], modules["parent"],
@@ -213,10 +243,73 @@ def _modules_at(moments: NDArray[np.int64], modules: Columns) -> NDArray[np.int6
     return np.append(modules["path"], -1)[found]
 
 
-def _python_columns(python: PythonRows, tables: _Tables) -> Columns:
+def _python_columns(python: PythonRows, tables: Tables) -> Columns:
     names = [tables.name(text) for text in python.names]
-    return {"name": _renumbered(python.name, names), "kind": np.full(len(python.start), observer.PYTHON, np.int64),
+    return {"name": renumbered(python.name, names), "kind": np.full(len(python.start), observer.PYTHON, np.int64),
             "start": python.start, "end": python.end}
+
+
+def task_lanes(
+    tasks: Sequence[Mapping[int, str] | None], columns: Columns, threads: list[ThreadInfo]
+) -> dict[tuple[int, int], int]:
+    """Give tasks whose scopes met those of others a thread each, by (thread, lane). tasks: names by lane, per thread."""
+    made: dict[tuple[int, int], int] = {}
+    lane = columns.pop("lane", None)
+    if lane is None or not (lane > 0).any():
+        return made
+    tid = columns["tid"] = np.broadcast_to(columns["tid"], len(lane)).copy()
+    for at, names in enumerate(tasks):
+        for one in np.unique(lane[(lane > 0) & (tid == at)]).tolist() if names is not None else ():
+            made[at, one] = len(threads)
+            tid[(lane == one) & (tid == at)] = len(threads)
+            threads.append(ThreadInfo(_FIRST_TASK + one, f"{threads[at].name}: {names[one]}"))
+    return made
+
+
+def _lanes(tap: Tap, columns: Columns) -> NDArray[np.int64]:
+    if tap.tasks is None:
+        return np.zeros(len(columns["start"]), np.int64)
+    return lanes_of_rows(tap.tasks.turns(), columns["kind"], columns["start"], columns["end"])
+
+
+def move_memory(turns: Sequence[Any], columns: Columns, lanes: dict[tuple[int, int], int]) -> None:
+    """What a task on a lane of its own allocated belongs there, too. turns: rows of moment and lane, per thread."""
+    for at in {thread for thread, _ in lanes}:
+        rows = np.flatnonzero(columns["mem_tid"] == at)
+        if turns[at] is not None and len(rows):
+            lane = lane_at(turns[at], columns["mem_time"][rows])
+            columns["mem_tid"][rows] = [lanes.get((at, one), at) for one in lane.tolist()]
+
+
+def _add_foreign(recorder: Recorder, columns: Columns, threads: list[ThreadInfo], tables: Tables) -> None:
+    """Rows of other processes, each process on a lane of its own. What began before the recording is not its own."""
+    lanes: dict[int, int] = {}
+    for ident, name, given, foreign in recorder.foreign:
+        more = foreign_columns(recorder, given, foreign, tables)
+        if not len(more["start"]):
+            continue
+        if ident not in lanes:
+            lanes[ident] = len(threads)
+            threads.append(ThreadInfo(ident, name))
+        more["tid"] = np.full(len(more["start"]), lanes[ident], np.int64)
+        count = len(columns["start"])
+        for column, values in columns.items():
+            if not column.startswith("mem_"):
+                other = more[column] if column in more else np.full(len(more["start"]), -1, np.int64)
+                columns[column] = np.concatenate([np.broadcast_to(values, count), other])
+
+
+def foreign_columns(recorder: Recorder, given: Columns, foreign: Mapping[str, list[Any]], tables: Tables) -> Columns:
+    """The rows that another process recorded during this recording, pointing into its tables."""
+    kept = given["start"] >= recorder.clock_start_ns
+    more = {column: values[kept] for column, values in given.items()}
+    more["name"] = renumbered(more["name"], [tables.name(text) for text in foreign["names"]])
+    more["shapes"] = renumbered(more["shapes"], [tables.info(info) for info in foreign["input_infos"]])
+    more["stack"] = renumbered(more["stack"], _added(tables.stacks, foreign["stacks"]))
+    modules = [tables.modules.setdefault(path, len(tables.modules)) for path in foreign["modules"]]
+    more["module"] = renumbered(more["module"], modules)
+    more["step"] = np.broadcast_to(steps(recorder, more["start"]), len(more["start"]))
+    return more
 
 
 def _fit_scopes(columns: Columns, python: PythonRows) -> None:
@@ -225,7 +318,9 @@ def _fit_scopes(columns: Columns, python: PythonRows) -> None:
     A scope that was opened inside a call that returned before it (a helper that enters a record_function for its
     caller) begins where that call ends; one that is closed inside a later call ends where that call begins.
     """
-    scopes = np.flatnonzero((columns["kind"] == observer.SCOPE) | (columns["kind"] == observer.STEP))
+    # Those on a lane of their own have no calls around them.
+    chosen = ((columns["kind"] == observer.SCOPE) | (columns["kind"] == observer.STEP)) & (columns.get("lane", 0) <= 0)
+    scopes = np.flatnonzero(chosen)
     if not len(scopes) or not len(python.start):
         return
     order = _tree.row_order(python.start, python.end)
@@ -248,17 +343,22 @@ def _fit_scopes(columns: Columns, python: PythonRows) -> None:
     columns["start"][scopes], columns["end"][scopes] = begin, np.maximum(finish, begin)
 
 
-def _steps(recorder: Recorder, start: NDArray[np.int64]) -> Any:
+def steps(recorder: Recorder, start: NDArray[np.int64]) -> Any:
     """The step that each row began in."""
-    moments = np.array([moment for moment, _ in recorder.steps], np.int64)
-    numbers = np.array([number for _, number in recorder.steps] or [0], np.int32)
+    marks = recorder.steps[:]
+    moments = np.array([moment for moment, _ in marks], np.int64)
+    return steps_at(moments, np.array([number for _, number in marks] or [0], np.int32), start)
+
+
+def steps_at(moments: NDArray[np.int64], numbers: NDArray[Any], start: NDArray[np.int64]) -> Any:
+    """The step that each row began in, from when each step began and its number."""
     if len(numbers) == 1:
         return numbers[0]
     at = np.searchsorted(moments, start, side="right") - 1
     return numbers[np.maximum(at, 0)]
 
 
-def _forward_threads(columns: Columns) -> Any:
+def forward_threads(columns: Columns) -> Any:
     """fwd_tid of backward rows: the thread that recorded the op with their number, their own if none did."""
     kind, tid, seq = columns["kind"], columns["tid"], columns["seq"]
     backward = np.flatnonzero(((kind == observer.BACKWARD) | (kind == observer.ENGINE)) & (seq >= 0))
@@ -288,27 +388,29 @@ def _memory_columns(rows: dict[int, list[int]], threads: list[ThreadInfo]) -> Co
     table = np.concatenate([*tables.values(), np.empty((0, _alloc.WIDTH), np.int64)])
     numbers = np.array([known[ident] for ident in tables], np.int64)
     thread = np.repeat(numbers, [len(own) for own in tables.values()])
-    kept = _of_this_recording(table)
-    time, size, address = table[kept].T
-    return {"mem_time": time, "mem_bytes": size, "mem_addr": address, "mem_tid": thread[kept]}
+    kept, size = of_this_recording(table)
+    time, _, address = table[kept].T
+    return {"mem_time": time, "mem_bytes": size[kept], "mem_addr": address, "mem_tid": thread[kept]}
 
 
-def _of_this_recording(table: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which rows to show: not the end of memory whose beginning was not recorded, as in torch.
+def of_this_recording(table: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Which rows to show, and the bytes of each, negative where they were freed.
 
-    With them the running total would fall below zero.
+    Not shown is the end of memory whose beginning was not recorded, as in torch: the running total would fall below zero.
     """
     time, size, address = table.T
     order = np.lexsort((time, address))
     begins, place = size[order] >= 0, address[order]
     known = begins.copy()
     known[1:] |= begins[:-1] & (place[1:] == place[:-1])
-    kept = np.empty(len(table), np.bool_)
+    kept, amount = np.empty(len(table), np.bool_), size.copy()
     kept[order] = known
-    return kept
+    ends = np.flatnonzero(known & ~begins)
+    amount[order[ends]] = -size[order[ends - 1]]
+    return kept, amount
 
 
-def _inherit(store: EventStore, column: str) -> None:
+def inherit(store: EventStore, column: str) -> None:
     """Give backward rows, and what runs inside them, the forward op's entry of a column."""
     forward, backward = store.links
     values: NDArray[Any] = np.array(getattr(store, column))

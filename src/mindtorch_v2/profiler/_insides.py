@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import sysconfig
+from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
 USER, INSIDE, ENTRY, LIBRARY = range(4)
-
-# The globals of the functions that run whenever a tensor goes while memory is recorded: listeners leave them out.
-finaliser_homes: list[dict[str, Any]] = []
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # Rooms of this package that stand for what is compiled in torch, and the profiler itself.
@@ -21,7 +19,13 @@ _GENERATED = re.compile(r"<\w+::[^>]*>$")  # file names of generated op entries
 _GENERATED_INSIDE = re.compile(r"<\w+ \w+::[^>]*>$")  # of what is generated for ops elsewhere, such as their backward
 _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-_SITE_PACKAGES = tuple({sysconfig.get_path("purelib") + os.sep, sysconfig.get_path("platlib") + os.sep})
+# Where packages that were installed live inside the standard library's folder; outside of it they need no telling apart.
+_SITE_PACKAGES = tuple(_STANDARD + folder + os.sep for folder in ("site-packages", "dist-packages"))
+
+
+def inner_code(function: Callable[..., Any], name: str) -> CodeType:
+    """The code of the function of that name which `function` defines: all that it makes share it."""
+    return next(code for code in function.__code__.co_consts if isinstance(code, CodeType) and code.co_name == name)
 
 
 def belongs(filename: str) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, IntEnum
 from typing import Any, NamedTuple
 
@@ -97,7 +98,6 @@ _UNSUPPORTED = (
     "adjust_profiler_step",
     "disable_external_correlation",
     "record_python_gc_info",
-    "expose_kineto_event_metadata",
     "custom_profiler_config",
     "adjust_timestamps",
 )
@@ -107,8 +107,8 @@ class _ExperimentalConfig:
     """Switches that torch calls experimental.
 
     profile_all_threads records every thread, capture_overload_names puts overload names into events, trace_only
-    leaves out events() and averages. verbose is accepted: with_stack alone fills stacks here. Any other switch
-    raises NotImplementedError when it is turned on.
+    leaves out events() and averages, expose_kineto_event_metadata fills metadata_json. verbose is accepted: with_stack
+    alone fills stacks here. Any other switch raises NotImplementedError when it is turned on.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class _ExperimentalConfig:
         del given["self"]
         for name, value in given.items():
             if name in ("profiler_metrics", "performance_events"):
-                if isinstance(value, str) or not isinstance(value, Sequence):
+                if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(v, str) for v in value):
                     raise TypeError(f"{name} must be a list of str, not {type(value).__name__}")
             elif name == "custom_profiler_config":
                 if not isinstance(value, str):
@@ -146,6 +146,7 @@ class _ExperimentalConfig:
     verbose: bool
     profile_all_threads: bool
     capture_overload_names: bool
+    expose_kineto_event_metadata: bool
     custom_profiler_config: str
     trace_only: bool
 
@@ -161,8 +162,9 @@ _DEVICES = {
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """The activities that can be recorded on this machine."""
-    return {ProfilerActivity.CPU}
+    """The activities that can be recorded: the CPU's, and the NPU's once the program uses one."""
+    in_use = "mindtorch_v2._backends.npu.backend" in sys.modules
+    return {ProfilerActivity.CPU, ProfilerActivity.PrivateUse1} if in_use else {ProfilerActivity.CPU}
 
 
 def kineto_available() -> bool:
@@ -172,20 +174,20 @@ def kineto_available() -> bool:
 
 def parse_activities(
     activities: Iterable[Any] | None,
-) -> tuple[set[ProfilerActivity], dict[ProfilerActivity, list[str]]]:
-    """The activities asked for, and the filters of those that were given as {activity: [filter, ...]}."""
+) -> tuple[set[ProfilerActivity], dict[ProfilerActivity, set[str]]]:
+    """The activities asked for, and the filters of those that were given as {activity: [name, ...]}."""
     if activities is None:
         return supported_activities(), {}
     if isinstance(activities, Iterator):
         raise AssertionError("activities must be a collection, not an iterator that can be read only once")
     found: list[ProfilerActivity] = []
     strange: list[Any] = []
-    filters: dict[ProfilerActivity, list[str]] = {}
+    filters: dict[ProfilerActivity, set[str]] = {}
     for entry in activities:
         for one in entry if isinstance(entry, dict) else (entry,):
             (found if isinstance(one, ProfilerActivity) else strange).append(one)
-            if isinstance(entry, dict) and entry[one]:
-                filters[one] = list(entry[one])
+            if isinstance(entry, dict):
+                filters[one] = set(entry[one])
     if not found:
         raise AssertionError("No valid profiler activities found")
     if strange:
@@ -193,9 +195,30 @@ def parse_activities(
     for one in found:
         if found.count(one) > 1:
             raise ValueError(f"Activity {one} specified more than once")
-    if filters:
-        raise NotImplementedError("filters for activities are not supported")
     return set(found), filters
+
+
+_RUNTIMES = {name: name.lower() for name in (
+    "CUDA_RUNTIME", "CUDA_DRIVER", "XPU_RUNTIME", "XPU_DRIVER", "PRIVATEUSE1_RUNTIME", "PRIVATEUSE1_DRIVER")}
+# What a filter may name, and the category that this has in a trace.
+_OF_HOST = {"CPU_OP": "cpu_op", "USER_ANNOTATION": "user_annotation", "PYTHON_FUNCTION": "python_function",
+            "CPU_INSTANT_EVENT": "cpu_instant_event", "EXTERNAL_CORRELATION": "", **_RUNTIMES}
+_OF_DEVICE = {"CONCURRENT_KERNEL": "kernel", "GPU_MEMCPY": "gpu_memcpy", "GPU_MEMSET": "gpu_memset",
+              "GPU_USER_ANNOTATION": "gpu_user_annotation", "OVERHEAD": "", **_RUNTIMES}
+
+
+def filtered_out(filters: Mapping[ProfilerActivity, Iterable[str]]) -> list[str]:
+    """The categories that filters keep out of a trace; RuntimeError if one names what its activity does not have."""
+    left_out: set[str] = set()
+    kept: set[str] = set()
+    for activity, names in filters.items():
+        members = _OF_HOST if activity is ProfilerActivity.CPU else _OF_DEVICE
+        for name in names:
+            if name not in members:
+                raise RuntimeError(f"Unknown or non-member activity type name: '{name}'")
+            kept.add(members[name])
+        left_out.update(members.values())
+    return sorted(left_out - kept - {""})
 
 
 def device_of(activities: Iterable[ProfilerActivity]) -> str | None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .._core.device import device as Device
 from .._dispatch import observer
+from . import _tree
 from ._store import EventStore
 
 _ACCUMULATE = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
@@ -117,23 +118,62 @@ class MemoryProfile:
         backward = _Ranges(store, store.kind == observer.ENGINE)
         accumulating = _Ranges(store, _named(store, lambda name: name == _ACCUMULATE))
         stepping = _Ranges(store, _named(store, lambda name: name.startswith(_OPTIMIZER_STEP)))
-        last_backward = int(backward.end.max()) if len(backward.end) else BEFORE
+        nodes = _Ranges(store, _outermost_ops(store))
+        known: dict[TensorKey, Category] = {}
         for life in self._lives:
-            before = life.start == BEFORE
-            in_step = stepping.end_of(life.start)
-            if life.key.address in parameters or before and any(stepping.end_of(t) is not None for t in life.written):
-                yield life, Category.PARAMETER
+            before, in_step = life.start == BEFORE, stepping.end_of(life.start)
+            if life.key.address in parameters:
+                known[life.key] = Category.PARAMETER
             elif in_step is not None:
-                yield life, Category.OPTIMIZER_STATE if life.outlives(in_step) else Category.TEMPORARY
+                known[life.key] = Category.OPTIMIZER_STATE if life.outlives(in_step) else Category.TEMPORARY
             elif any(life.outlives(accumulating.end_of(t)) for t in (life.start, *life.touched)):
-                yield life, Category.GRADIENT
-            elif before:
-                only_stepping = life.touched and all(stepping.end_of(t) is not None for t in life.touched)
-                yield life, Category.OPTIMIZER_STATE if only_stepping else Category.INPUT
-            elif backward.end_of(life.start) is not None:
-                yield life, Category.AUTOGRAD_DETAIL if life.outlives(last_backward) else Category.TEMPORARY
-            else:
-                yield life, Category.ACTIVATION if life.start < last_backward else Category.TEMPORARY
+                known[life.key] = Category.GRADIENT
+            elif before and life.touched and all(stepping.end_of(t) is not None for t in life.touched):
+                known[life.key] = Category.OPTIMIZER_STATE
+            elif before and any(stepping.end_of(t) is not None for t in life.written):
+                known[life.key] = Category.PARAMETER
+            elif not before and life.end is not None and nodes.at(life.start) == nodes.at(life.end) is not None:
+                known[life.key] = Category.TEMPORARY
+            elif not before and backward.end_of(life.start) is not None:
+                known[life.key] = Category.AUTOGRAD_DETAIL
+        known.update(self._forward(known, nodes, bool(len(backward.start))))
+        for life in self._lives:
+            if life.key in known:
+                yield life, known[life.key]
+
+    def _forward(self, known: dict[TensorKey, Category], nodes: _Ranges, trained: bool) -> dict[TensorKey, Category]:
+        """Of what is still unknown: activations follow from parameters, inputs meet them. The rest stays unknown."""
+        model = {key for key, category in known.items() if category is Category.PARAMETER}
+        if trained and not model:
+            # Nobody said what the parameters are: all that was there before the training began may be one.
+            model = {life.key for life in self._lives if life.start == BEFORE and life.touched}
+        of_node: dict[int, list[_Life]] = {}
+        made_in: dict[TensorKey, int | None] = {}
+        for life in self._lives:
+            made_in[life.key] = None if life.start == BEFORE else nodes.at(life.start)
+            for node in {nodes.at(t) for t in (life.start, *life.touched) if t != BEFORE}:
+                if node is not None:
+                    of_node.setdefault(node, []).append(life)
+        found: dict[TensorKey, Category] = {}
+        follows = set(model)
+        for node in sorted(of_node):
+            lives = of_node[node]
+            if any(life.key in follows for life in lives):
+                made = [life for life in lives if made_in[life.key] == node]
+                follows.update(life.key for life in made if life.key not in known or known[life.key] is Category.TEMPORARY)
+                found.update({life.key: Category.ACTIVATION for life in made if life.key not in known})
+        for lives in of_node.values():
+            if any(life.key in follows for life in lives):
+                for life in lives:
+                    if life.key not in known:
+                        found.setdefault(life.key, Category.INPUT)
+        return found
+
+
+def _outermost_ops(store: EventStore) -> NDArray[np.bool_]:
+    """Ops and backward nodes that no other op or node has called."""
+    ops: NDArray[np.bool_] = np.isin(store.kind, (observer.OP, observer.BACKWARD))
+    return ops & (_tree.nearest_ancestor(store.parent, ops) < 0)
 
 
 def _named(store: EventStore, wanted: Any) -> NDArray[np.bool_]:
@@ -147,35 +187,47 @@ class _Ranges:
     def __init__(self, store: EventStore, chosen: NDArray[np.bool_]) -> None:
         self.start, self.end = store.start[chosen], np.maximum.accumulate(store.end[chosen])
 
+    def at(self, moment: int) -> int | None:
+        """The number of the range that contains a moment, None if none does."""
+        at = int(np.searchsorted(self.start, moment, side="right")) - 1
+        return at if at >= 0 and moment <= self.end[at] else None
+
     def end_of(self, moment: int) -> int | None:
         """When the range that contains a moment ends, None if none does."""
-        at = int(np.searchsorted(self.start, moment, side="right")) - 1
-        return int(self.end[at]) if at >= 0 and moment <= self.end[at] else None
+        at = self.at(moment)
+        return None if at is None else int(self.end[at])
+
+
+_DEVICES = {1: "cuda", 20: "npu"}
+
+
+def _device_name(kind: int, index: int) -> str:
+    return "cpu" if kind == 0 else f"{_DEVICES.get(kind, 'privateuseone')}:{max(index, 0)}"
 
 
 def _lives(store: EventStore, touched: NDArray[np.int64]) -> Iterator[_Life]:
     """Every piece of memory that was there, in order of appearance; what existed before comes first."""
-    events: list[tuple[int, int, int, int, int]] = [
-        (moment, 0, address, size, 0)
-        for moment, address, size in zip(store.mem_time.tolist(), store.mem_addr.tolist(), store.mem_bytes.tolist(),
-                                         strict=True)
+    columns = (store.mem_time, store.mem_addr, store.mem_bytes, store.mem_device_type, store.mem_device_index)
+    events: list[tuple[int, bool, int, int, bool, str]] = [
+        (moment, False, address, size, False, _device_name(kind, index))
+        for moment, address, size, kind, index in zip(*(column.tolist() for column in columns), strict=True)
     ]
-    events += [(moment, 1, address, size, written) for moment, address, size, written in touched.tolist()]
+    events += [(moment, True, address, size, bool(written), "cpu") for moment, address, size, written in touched.tolist()]
     events.sort(key=lambda event: event[0])
     alive: dict[int, _Life] = {}
     earlier: list[_Life] = []
     made: list[_Life] = []
 
-    def begin(address: int, size: int, start: int) -> _Life:
-        life = alive[address] = _Life(TensorKey(len(earlier) + len(made), address, "cpu"), size, start)
+    def begin(address: int, size: int, start: int, device: str) -> _Life:
+        life = alive[address] = _Life(TensorKey(len(earlier) + len(made), address, device), size, start)
         (earlier if start == BEFORE else made).append(life)
         return life
 
-    for moment, is_touch, address, size, written in events:
+    for moment, is_touch, address, size, written, device in events:
         if not is_touch and size >= 0:
-            begin(address, size, moment)
+            begin(address, size, moment, device)
             continue
-        life = alive.get(address) or begin(address, abs(size), BEFORE)
+        life = alive.get(address) or begin(address, abs(size), BEFORE, device)
         if is_touch:
             life.touched.append(moment)
             if written:

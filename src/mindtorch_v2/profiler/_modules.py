@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,7 +14,8 @@ from .._core.storage import owner_of
 from . import _tree
 
 WIDTH = 2  # module number when it begins or _ENDS, time
-_ENDS = -1
+# In place of a module's number: it ended; the thread was listened to from now on, until now.
+_ENDS, _BEGINS, _STOPS = -1, -2, -3
 
 
 class ModuleInfo(NamedTuple):
@@ -46,38 +47,54 @@ class ModuleLog:
         self._references: list[weakref.ref[Any]] = []
         self._of_class: dict[str, int] = {}
         self._events: list[int] = []
-        # Where each stretch between pauses begins in the events, and the time at which it ended.
-        self._begun: list[int] = []
-        self._ended: list[int] = []
+        # For callers that write out what `enter` does with a known module, and `leave`.
+        self.direct = None if unheard else (self._events, self._known)
         self.enter, self.leave = _functions(
             self._events, self._known, self._register, partial(clock) if unheard else clock,
             partial(id) if unheard else id)
 
     def start(self) -> None:
         """Begin with nothing open: calls that are under way already are not ours."""
-        self._begun.append(len(self._events))
+        self._events += (_BEGINS, 0)
 
     def stop(self, end: int) -> None:
         """End the calls that are still under way."""
-        self._ended.append(end)
+        self._events += (_STOPS, end)
 
     def calls(self, end: int) -> NDArray[np.int64]:
         """Rows of module number, start and end; those of calls under way as if they ended now."""
-        events = np.fromiter(self._events[:], np.int64).reshape(-1, WIDTH)
-        bounds = [first // WIDTH for first in self._begun] + [len(events)]
-        stretches = zip(bounds, bounds[1:], [*self._ended, end], strict=False)
-        return np.concatenate([_paired(events[first:last], finish) for first, last, finish in stretches]
-                              or [np.empty((0, 3), np.int64)])
+        return calls_of(np.fromiter(self._events[:], np.int64).reshape(-1, WIDTH), end)
 
-    def path(self, module: int, above: int, above_path: str) -> str:
-        """`Sequential.0.1`: the outermost module's class, then the names under which each holds the next.
+    @property
+    def entries(self) -> int:
+        """How many numbers it holds."""
+        return len(self._events)
 
-        `above` is the number of the module that called this one, -1 if none did.
-        """
-        info = self.infos[module]
-        if above < 0:
-            return info.class_name
-        return f"{above_path}.{self.infos[above].children.get(info.ident, info.class_name)}"
+    def take(self) -> NDArray[np.int64]:
+        """The events so far, which it no longer has; `calls_of` makes calls of all of them together."""
+        count = len(self._events) // WIDTH * WIDTH
+        taken = np.fromiter(self._events[:count], np.int64, count).reshape(-1, WIDTH)
+        del self._events[:count]
+        return taken
+
+    def trim(self, until: int) -> int:
+        """Forget what happened up to a moment, but for calls that are still under way; returns how many had ended."""
+        flat = self._events[:]
+        past = next((at for at in range(0, len(flat), WIDTH) if flat[at + 1] > until), len(flat) // WIDTH * WIDTH)
+        under_way: list[int] = [_BEGINS, 0]
+        ended = 0
+        for at in range(0, past, WIDTH):
+            what = flat[at]
+            if what >= 0:
+                under_way += flat[at : at + WIDTH]
+            elif what != _ENDS:
+                ended += len(under_way) // WIDTH - 1
+                del under_way[WIDTH:]
+            elif len(under_way) > WIDTH:
+                del under_way[-WIDTH:]
+                ended += 1
+        self._events[:past] = under_way
+        return ended
 
     def _register(self, module: Any) -> int:
         """Number a module that is called for the first time."""
@@ -118,6 +135,28 @@ def _functions(
         events += (_ENDS, clock())
 
     return enter, leave
+
+
+def calls_of(events: NDArray[np.int64], end: int) -> NDArray[np.int64]:
+    """Rows of module number, start and end from a log's events; calls still under way end at `end`."""
+    bounds = [*np.flatnonzero(events[:, 0] == _BEGINS).tolist(), len(events)]
+    found = [np.empty((0, 3), np.int64)]
+    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+        stops = np.flatnonzero(events[first:last, 0] == _STOPS)
+        finish = int(events[first + stops[0], 1]) if len(stops) else end
+        found.append(_paired(events[first + 1 : first + int(stops[0]) if len(stops) else last], finish))
+    return np.concatenate(found)
+
+
+def module_path(infos: Sequence[ModuleInfo], module: int, above: int, above_path: str) -> str:
+    """`Sequential.0.1`: the outermost module's class, then the names under which each holds the next.
+
+    `above` is the number of the module that called this one, -1 if none did.
+    """
+    info = infos[module]
+    if above < 0:
+        return info.class_name
+    return f"{above_path}.{infos[above].children.get(info.ident, info.class_name)}"
 
 
 def _paired(events: NDArray[np.int64], end: int) -> NDArray[np.int64]:

@@ -11,9 +11,10 @@ import sys
 import threading
 from collections.abc import Callable
 from threading import get_ident
-from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType, ModuleType
+from types import BuiltinFunctionType, CodeType, MethodDescriptorType, ModuleType
 from typing import Any
 
+from .._core.threads import ThreadState
 from ._insides import ENTRY, INSIDE, LIBRARY, belongs
 
 _monitoring: Any = getattr(sys, "monitoring", None)
@@ -27,9 +28,9 @@ class Listener:
         self,
         events: list[Any],
         clock: Callable[[], int],
-        lost: Callable[[FrameType | None], None],
+        state: ThreadState,
     ) -> None:
-        """`lost` is for listeners that may miss events; this one does not."""
+        """`state` is for listeners that leave the thread while an op runs; this one does not."""
         self._stream = (events, clock)
         self._thread = 0
         self.functions: dict[int, Callable[..., Any]] = {}
@@ -38,6 +39,11 @@ class Listener:
     def hears(code: CodeType) -> bool:
         """Whether calls of this code are in the stream."""
         return _kinds[code.co_filename] != INSIDE
+
+    @staticmethod
+    def unpacked(events: list[Any]) -> list[Any]:
+        """The stream as _stacks wants it: as it is."""
+        return events
 
     def prepare(self) -> None:
         """Make ready to listen to the calling thread."""
@@ -54,13 +60,6 @@ class Listener:
     def stop(self) -> None:
         """Listen no more."""
         _hub.leave(self._thread)
-
-    @staticmethod
-    def after_row(extend: Any) -> Any:
-        """An op's end is heard without help."""
-        return extend
-
-    after_detail = after_row
 
 
 class _Hub:

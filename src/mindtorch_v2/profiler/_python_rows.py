@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from bisect import bisect_right
+from collections.abc import Iterator
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -19,18 +20,32 @@ from . import _tree
 from ._insides import ENTRY, INSIDE, LIBRARY, belongs
 from ._stacks import WIDTH, OpenFrame, Stretch
 
-_RETURN, _FRAME, _BUILTIN = 0, 1, 2
+RETURN, FRAME, BUILTIN = 0, 1, 2
 _ROOT = -1  # the empty stack
 
 
-class _Target(NamedTuple):
+class SavedCode(NamedTuple):
+    """What is needed of a code object that is not there: it ran in another process."""
+
+    co_name: str
+    co_firstlineno: int
+    places: tuple[tuple[int, int], ...]  # from this instruction on, this line
+
+    def co_lines(self) -> Iterator[tuple[int, int, int]]:
+        """As a code object has it."""
+        for start, line in self.places:
+            yield start, start, line
+
+
+class Target(NamedTuple):
     """A distinct thing that was called."""
 
     kind: int
     text: str
-    code: CodeType | None
+    code: CodeType | SavedCode | None
     inside: bool  # part of this runtime's insides
     library: bool  # left out when called from inside
+    file: str = ""
 
 
 class PythonRows(NamedTuple):
@@ -52,16 +67,19 @@ class PythonRows(NamedTuple):
         return np.where(before < 0, _ROOT, self.stack_after[before])
 
 
-def python_rows(stretches: list[Stretch], end: int) -> PythonRows:
-    """Make rows of what was heard on a thread. A call that did not return ends with its stretch, or at `end`."""
+def python_rows(stretches: list[Stretch], end: int, most_frames: int | None = None) -> PythonRows:
+    """Make rows of what was heard on a thread. A call that did not return ends with its stretch, or at `end`.
+
+    most_frames: ValueError if all stacks together have more than that.
+    """
     objects, spots, moments = _one_stream(stretches, end)
     times = np.fromiter(moments, np.int64, len(objects))
     target_of, targets = _targets(objects)
     kinds = np.array([t.kind for t in targets], np.int8)[target_of] if targets else np.empty(0, np.int8)
-    calls = np.flatnonzero(kinds != _RETURN)
+    calls = np.flatnonzero(kinds != RETURN)
     places = np.fromiter(spots, np.int64, len(objects))[calls]
-    depth = np.cumsum(np.where(kinds == _RETURN, -1, 1))
-    returned = _tree.matching_ends(kinds != _RETURN)
+    depth = np.cumsum(np.where(kinds == RETURN, -1, 1))
+    returned = _tree.matching_ends(kinds != RETURN)
     tree = _Tree(targets, target_of[calls], depth[calls], calls, places)
     returns_at = returned[calls]
     ends = np.where(returns_at >= 0, times[returns_at], end)
@@ -84,7 +102,7 @@ def python_rows(stretches: list[Stretch], end: int) -> PythonRows:
         names=list(texts),
         times=times,
         stack_after=stack_after,
-        stacks=tree.stacks(),
+        stacks=tree.stacks(most_frames),
     )
 
 
@@ -109,26 +127,29 @@ def _one_stream(stretches: list[Stretch], end: int) -> tuple[list[Any], list[int
     return objects, places, times
 
 
-def _targets(objects: list[Any]) -> tuple[NDArray[np.int64], list[_Target]]:
+def _targets(objects: list[Any]) -> tuple[NDArray[np.int64], list[Target]]:
     """Number what was called; returns are number 0 .. wherever None falls."""
     idents = np.fromiter(map(id, objects), np.int64, len(objects))
     _, first, number = np.unique(idents, return_index=True, return_inverse=True)
-    shorten = _Shortener()
-    return number.astype(np.int64), [_target(objects[i], shorten) for i in first.tolist()]
+    shorten = Shortener()
+    return number.astype(np.int64), [target_of(objects[i], shorten) for i in first.tolist()]
 
 
-def _target(what: Any, shorten: _Shortener) -> _Target:
+def target_of(what: Any, shorten: Shortener) -> Target:
+    """What an entry of a stream stands for."""
     if what is None:
-        return _Target(_RETURN, "", None, False, False)
+        return Target(RETURN, "", None, False, False)
     if isinstance(what, str):
-        return _Target(_BUILTIN, what, None, False, True)
+        return Target(BUILTIN, what, None, False, True)
+    if isinstance(what, Target):
+        return what
     code, line = what if isinstance(what, OpenFrame) else (what, what.co_firstlineno)
     owner = belongs(code.co_filename)
-    text = f"{shorten(code.co_filename)}({line}): {code.co_name}"
-    return _Target(_FRAME, text, code, owner in (INSIDE, ENTRY), owner == LIBRARY)
+    file = shorten(code.co_filename)
+    return Target(FRAME, f"{file}({line}): {code.co_name}", code, owner in (INSIDE, ENTRY), owner == LIBRARY, file)
 
 
-class _Shortener:
+class Shortener:
     """File names as torch shows them: relative to the folder that they were imported from."""
 
     def __init__(self) -> None:
@@ -152,7 +173,7 @@ class _Tree:
 
     def __init__(
         self,
-        targets: list[_Target],
+        targets: list[Target],
         target: NDArray[np.int64],
         depth: NDArray[np.int64],
         calls: NDArray[np.int64],
@@ -207,15 +228,19 @@ class _Tree:
             numbers[i] = number
         return numbers[inverse]
 
-    def stacks(self) -> list[tuple[str, ...]]:
+    def stacks(self, most_frames: int | None = None) -> list[tuple[str, ...]]:
         """Every stack as text, innermost first."""
-        shorten, lines = _Shortener(), _Lines()
+        frames = 0
+        lines = _Lines()
         made: list[tuple[str, ...]] = []
         for above, target, place in self._nodes:  # a stack comes after the one above it
             text, code = self._targets[target].text, self._targets[target].code
             if code is not None:
-                text = f"{shorten(code.co_filename)}({lines(code, place)}): {code.co_name}"
+                text = f"{self._targets[target].file}({lines(code, place)}): {code.co_name}"
             made.append((text, *made[above]) if above != _ROOT else (text,))
+            frames += len(made[-1])
+            if most_frames is not None and frames > most_frames:
+                raise ValueError("stacks are too large")
         return made
 
 
@@ -225,7 +250,7 @@ class _Lines:
     def __init__(self) -> None:
         self._tables: dict[int, tuple[list[int], list[int]]] = {}
 
-    def __call__(self, code: CodeType, place: int) -> int:
+    def __call__(self, code: CodeType | SavedCode, place: int) -> int:
         if place < 0:
             return code.co_firstlineno
         table = self._tables.get(id(code))

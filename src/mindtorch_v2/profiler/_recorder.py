@@ -8,9 +8,12 @@ functions into the thread's ThreadState: those of a single tap as they are, thos
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns, time_ns
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .._core import threads as all_threads
 from .._core.threads import ThreadState, threads
@@ -19,15 +22,25 @@ from ._alloc import MemoryLog
 from ._capture import TEXT_INPUT, Captures, outlined
 from ._modules import ModuleLog
 from ._stacks import PythonLog, PythonWindow, Stretch
+from ._task_lanes import TaskLog
 
 Extend = Callable[[tuple[int, ...]], None]
-Detail = Callable[[int, int, int, int, tuple[Any, ...]], None]
+Detail = Mapping[int, Callable[..., None]]  # by op id: what takes start, end, sequence number and arguments
 Span = Callable[..., None]  # name, kind, start, end, sequence number, and the outline of its inputs
 
 # Ids from here on are spans, numbered per tap; smaller ones are op ids.
 SPAN_BASE = 1 << 32
 PLAIN_WIDTH = 4  # id, start, end, sequence number
 SHAPES_WIDTH = 5  # and the number of the arguments' key
+
+
+class ForeignRows(NamedTuple):
+    """What another process recorded, as columns and the tables they point into."""
+
+    ident: int
+    name: str
+    columns: dict[str, Any]
+    tables: dict[str, list[Any]]
 
 
 class Options(NamedTuple):
@@ -55,10 +68,17 @@ class Numbered(dict[Any, int]):
 
     def __init__(self, first: int = 0) -> None:
         self.first = first
+        self.made = 0  # how many numbers were given away
 
     def __missing__(self, key: Any) -> int:
-        number = self[key] = self.first + len(self)
+        number = self[key] = self.first + self.made
+        self.made += 1
         return number
+
+    def forget(self, numbers: set[int]) -> None:
+        """Drop the keys of numbers that nobody will ask for again."""
+        for key in [key for key, number in list(self.items()) if number in numbers]:
+            del self[key]
 
 
 class Tap:
@@ -69,6 +89,8 @@ class Tap:
         self.ident = 0
         self.name = ""
         self.rows: list[int] = []
+        # Rows that came before and were taken off that list, for whoever keeps them more compactly.
+        self.kept: list[NDArray[np.int64]] = []
         self.spans = Numbered(SPAN_BASE)
         self.keys = Numbered()
         self.touched: list[int] = []
@@ -78,8 +100,7 @@ class Tap:
         self.detail: Detail | None = None
         self.span: Span
         if options.captures_arguments:
-            captures = Captures(self.keys, self.touched if options.follows_storages else None)
-            self.detail = captures.recorded_by(self.rows.extend)
+            self.detail = Captures(self.rows.extend, self.keys, self.touched if options.follows_storages else None)
         else:
             self.extend = self.rows.extend
         wants_modules = options.with_modules or options.with_stack
@@ -91,6 +112,7 @@ class Tap:
         self.window: PythonWindow | None = None
         self.windows: list[PythonWindow] = []
         self._clock = clock
+        self.tasks: TaskLog | None = None
 
     def listen(self, since: int) -> None:
         """Take down what begins from now on; scopes under way already belong to somebody else."""
@@ -107,7 +129,6 @@ class Tap:
         if self.with_stack:
             self.window = site.python_log(self._clock).open()
             self.windows.append(self.window)
-            site.connect()
 
     def leave(self, site: Site, end: int) -> None:
         """Listen no more."""
@@ -146,7 +167,7 @@ def _arrive_with_first_row(tap: Tap, site: Site) -> None:
         return first
 
     tap.extend = then(extend) if extend is not None else None
-    tap.detail = then(detail) if detail is not None else None
+    tap.detail = PerOp(lambda op: then(detail[op])) if detail is not None else None
     tap.span = then(span)
 
 
@@ -181,21 +202,32 @@ class Scope:
 class Site:
     """All taps of one thread, and the scopes that are open on it."""
 
-    __slots__ = ("_python", "scopes", "state", "taps")
+    __slots__ = ("_python", "scopes", "state", "taps", "tasks")
 
     def __init__(self, state: ThreadState) -> None:
         self.state = state
         self.taps: list[Tap] = []
         self.scopes: list[Scope] = []
         self._python: PythonLog | None = None
+        self.tasks: TaskLog | None = None  # once a task has opened a scope
+
+    def enter(self, scope: Scope, task: Any) -> None:
+        """Begin a scope that `task` opens, if that is not None, at scope.began."""
+        if self.tasks is None:
+            self.tasks = TaskLog()
+            for tap in self.taps:
+                tap.tasks = self.tasks
+            self.connect()
+        self.tasks.entered(task, scope.began)
 
     def python_log(self, clock: Callable[[], int]) -> PythonLog:
         """The thread's stream of Python calls, which all its taps share."""
         if self._python is None:
-            self._python = PythonLog(clock)
+            self._python = PythonLog(clock, self.state)
         return self._python
 
     def add(self, tap: Tap) -> None:
+        tap.tasks = self.tasks
         self.taps.append(tap)
         self.connect()
 
@@ -212,13 +244,22 @@ class Site:
         state.span = _each([tap.span for tap in taps])
         state.module_enter = _each([log.enter for log in modules])
         state.module_exit = _each([log.leave for log in modules])
+        state.module_log = modules[0].direct if len(modules) == 1 else None
         extend = None if details else _each(extends)
-        detail = _detail_of_all(extends, details) if details else None
-        if self._python is not None:
-            listener = self._python.listener
-            extend = listener.after_row(extend) if extend is not None else None
-            detail = listener.after_detail(detail) if detail is not None else None
-        state.extend, state.detail = extend, detail
+        listened_to = any(tap.with_stack for tap in taps)
+        state.extend, state.heard = (None, extend) if listened_to else (extend, None)
+        state.detail = _detail_of_all(extends, details) if details else None
+        if self.tasks is not None:
+            self._watch_turns(self.tasks)
+
+    def _watch_turns(self, tasks: TaskLog) -> None:
+        """Have the functions notice whose turn it is."""
+        state = self.state
+        state.extend = state.extend and tasks.extend(state.extend)
+        state.heard = state.heard and tasks.extend(state.heard)
+        state.span = state.span and tasks.span(state.span)
+        detail = state.detail
+        state.detail = None if detail is None else PerOp(lambda op: tasks.detail(detail[op]))
 
     def close(self, scope: Scope, end: int) -> None:
         """End a scope for every tap that saw it begin."""
@@ -226,6 +267,8 @@ class Site:
             self.scopes.pop()
         else:
             self.scopes.remove(scope)
+        if self.tasks is not None:
+            self.tasks.left(end)
         for tap in self.taps:
             tap.scope(scope, end)
 
@@ -242,17 +285,33 @@ def _each(functions: Sequence[Callable[..., None]]) -> Any:
     return call
 
 
+class PerOp(dict[int, Callable[..., None]]):
+    """A function for each op, made when first needed."""
+
+    def __init__(self, make: Callable[[int], Callable[..., None]]) -> None:
+        self._make = make
+
+    def __missing__(self, op: int) -> Callable[..., None]:
+        function = self[op] = self._make(op)
+        return function
+
+
 def _detail_of_all(extends: Sequence[Extend], details: Sequence[Detail]) -> Detail:
     if not extends and len(details) == 1:
         return details[0]
 
-    def detail(op: int, start: int, end: int, sequence: int, args: tuple[Any, ...]) -> None:
-        for extend in extends:
-            extend((op, start, end, sequence))
-        for one in details:
-            one(op, start, end, sequence, args)
+    def detail_of(op: int) -> Callable[..., None]:
+        takers = [detail[op] for detail in details]
 
-    return detail
+        def detail(start: int, end: int, sequence: int, *args: Any) -> None:
+            for extend in extends:
+                extend((op, start, end, sequence))
+            for take in takers:
+                take(start, end, sequence, *args)
+
+        return detail
+
+    return PerOp(detail_of)
 
 
 # The sites of all threads that are being recorded, by the id() of their state, which a site keeps alive.
@@ -267,6 +326,8 @@ def site_of(state: ThreadState) -> Site:
     return site
 
 
+# Held while recordings begin or end: sites and their taps belong to all of them.
+changing = threading.RLock()
 # Recordings that are listening, oldest first.
 listening: list[Recorder] = []
 
@@ -286,6 +347,7 @@ class Recorder:
         self.steps: list[tuple[int, int]] = []
         self.memory = MemoryLog(options.all_threads, clock, options.with_stack) if options.profile_memory else None
         self._by_state: dict[int, Tap] = {}
+        self.foreign: list[ForeignRows] = []
 
     def start(self, step: int = 0) -> None:
         """Begin to record the calling thread, or every thread if the options say so."""
@@ -305,7 +367,12 @@ class Recorder:
 
     def resume(self) -> None:
         """Listen (again)."""
+        with changing:
+            self._resume()
+
+    def _resume(self) -> None:
         self.listening = True
+        observer.expect_one_thread(unheard=self.options.with_stack)
         listening.append(self)
         observer.watch(+1)
         if self.options.all_threads:
@@ -319,6 +386,10 @@ class Recorder:
 
     def pause(self) -> int:
         """Listen no more and say when that was. Open scopes end here as far as this recording is concerned."""
+        with changing:
+            return self._pause()
+
+    def _pause(self) -> int:
         if self.memory is not None:
             self.memory.stop()
         end = self.clock()
@@ -328,6 +399,8 @@ class Recorder:
             self._detach(tap, end)
         observer.watch(-1)
         listening.remove(self)
+        if not listening:
+            observer.expect_threads()
         self.listening = False
         return end
 
@@ -336,6 +409,11 @@ class Recorder:
         return self.listening and id(state) in self._by_state
 
     def _attach(self, state: ThreadState) -> None:
+        with changing:
+            if self.listening:  # a thread may begin while the recording ends
+                self._attach_now(state)
+
+    def _attach_now(self, state: ThreadState) -> None:
         tap = self._by_state.get(id(state))
         if tap is None:
             tap = self._by_state[id(state)] = Tap(self.options, state, self.clock)

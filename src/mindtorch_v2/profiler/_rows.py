@@ -13,17 +13,18 @@ from numpy.typing import NDArray
 from .._dispatch import observer
 from ._lazy import Reader, stand_for
 from ._store import EventStore, InputInfo
-from .events import DeviceType, FunctionEvent, Interval
+from .event_metadata import read_metadata
+from .events import DeviceType, FunctionEvent, Interval, Kernel
+from .exporters.categories import categories
 
 # By observer kind: what event["kind"] says, torch's scope number and activity type.
-KINDS = ("op", "backward", "engine", "scope", "step", "python", "module", "memory")
-_SCOPES = (0, 1, 0, 7, 7, 0, 0, 0)
-_ACTIVITIES = ("cpu_op", "cpu_op", "cpu_op", "user_annotation", "user_annotation", "python_function",
-               "python_function", None)
+KINDS = ("op", "backward", "engine", "scope", "step", "python", "module", "memory", "kernel", "copy", "fill", "runtime")
+_SCOPES = (0, 1, 0, 7, 7, 0, 0, 0, 0, 0, 0, 0)
 _ANNOTATIONS = (observer.SCOPE, observer.STEP)
 _PYTHON = (observer.PYTHON, observer.MODULE)
 _DEVICES = tuple(DeviceType)
-_FORWARD_BACKWARD = 1  # the flow type that joins an op and its backward node
+# What a flow joins: an op and its backward node, or a launch and what it launched.
+_FORWARD_BACKWARD, _LAUNCH = 1, 2
 _NO_INPUTS = InputInfo((), (), (), ())
 
 
@@ -38,6 +39,7 @@ class EventRows:
         self.origins = [origin for _, origin in self.store.segments]
         self.firsts = [first for first, _ in self.store.segments]
         self.use_device: str | None = self.store.options.get("use_device")
+        self.has_device = self.store.has_device_rows
 
     def __len__(self) -> int:
         return len(self._made)
@@ -79,6 +81,24 @@ class EventRows:
         """Microseconds outside of children."""
         return self.self_ns[row] / 1000
 
+    def device_total_us(self, row: int) -> float:
+        """Microseconds on a device, children included."""
+        return self.total_device_ns[row] / 1000 if self.has_device else 0
+
+    def device_self_us(self, row: int) -> float:
+        """Microseconds on a device outside of children."""
+        return self.self_device_ns[row] / 1000 if self.has_device else 0
+
+    def kernels(self, row: int) -> list[Kernel]:
+        """What this row itself launched, in order of start."""
+        if not self.has_device:
+            return []
+        order, bounds = self._launched
+        return [
+            Kernel(self.store.labels[self.label[at]], self.device_index[at], (self.end[at] - self.start[at]) / 1000)
+            for at in order[bounds[row] : bounds[row + 1]].tolist()
+        ]
+
     def children(self, row: int) -> list[FunctionEvent]:
         """Direct children in order of start."""
         order, bounds = self._children
@@ -89,8 +109,8 @@ class EventRows:
         at = self.shapes[row]
         return self.store.input_infos[at] if at >= 0 else _NO_INPUTS
 
-    def flow(self, row: int) -> tuple[int, bool] | None:
-        """Number of the forward/backward link of this row and whether the link starts here."""
+    def flow(self, row: int) -> tuple[int, bool, int] | None:
+        """Number of this row's link, whether the link starts here, and its type."""
         return self._flows.get(row)
 
     def item(self, row: int, key: str) -> Any:
@@ -100,17 +120,28 @@ class EventRows:
     @cached_property
     def _children(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """All rows by parent, and where the children of each row begin among them."""
-        parent = self.store.parent
-        order = np.argsort(parent, kind="stable")
-        return order, np.searchsorted(parent[order], np.arange(len(parent) + 1))
+        return _grouped_by(self.store.parent)
 
     @cached_property
-    def _flows(self) -> dict[int, tuple[int, bool]]:
+    def _launched(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """All rows by the row that launched them, and where those of each row begin among them."""
+        return _grouped_by(np.where(self.store.is_work, self.store.launcher, -1))
+
+    @cached_property
+    def _flows(self) -> dict[int, tuple[int, bool, int]]:
         forward, backward = self.store.links
-        flows: dict[int, tuple[int, bool]] = {}
+        flows: dict[int, tuple[int, bool, int]] = {}
         for number, (ahead, back) in enumerate(zip(forward.tolist(), backward.tolist(), strict=True), 1):
-            flows[ahead], flows[back] = (number, True), (number, False)
+            flows[ahead], flows[back] = (number, True, _FORWARD_BACKWARD), (number, False, _FORWARD_BACKWARD)
+        if self.has_device:
+            for row in np.flatnonzero((self.store.correlation >= 0) & (self.store.linked >= 0)).tolist():
+                flows[row] = (self.correlation[row], self.kind[row] == observer.RUNTIME, _LAUNCH)
         return flows
+
+
+def _grouped_by(above: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    order = np.argsort(above, kind="stable")
+    return order, np.searchsorted(above[order], np.arange(len(above) + 1))
 
 
 def listed(value: Any) -> Any:
@@ -152,7 +183,50 @@ def _fwd_thread(rows: EventRows, row: int) -> int:
 
 
 def _activity(rows: EventRows, row: int) -> str | None:
-    return _ACTIVITIES[rows.kind[row]] if rows.device_type[row] == 0 else "kernel"
+    host, device = categories(rows.store)
+    return (host if rows.device_type[row] == 0 else device)[rows.kind[row]]
+
+
+def _thread(rows: EventRows, row: int) -> int:
+    # Of what ran on a device: the thread that launched it.
+    launched_by = rows.launch_tid[row]
+    return (launched_by if launched_by >= 0 else rows.tid[row]) + 1
+
+
+def _device_index(rows: EventRows, row: int) -> int:
+    if rows.device_index[row] >= 0:
+        return rows.device_index[row]
+    return 0 if _is_memory(rows, row) else rows.store.pid
+
+
+def _linked(rows: EventRows, row: int) -> int:
+    """The id of the op that a device row or a call of the runtime belongs to, 0 for other rows."""
+    if not rows.store.has_driver_rows:
+        return 0
+    at = rows.linked[row]
+    return rows.ids[at] if at >= 0 else 0
+
+
+def _external_id(rows: EventRows, row: int) -> int:
+    if _is_memory(rows, row):
+        return 0
+    of_driver = rows.kind[row] == observer.RUNTIME or rows.device_type[row] != 0
+    return _linked(rows, row) if of_driver else rows.ids[row]
+
+
+def _device_fields(rows: EventRows, row: int) -> dict[str, str]:
+    """What a trace says of the place of a device row, as JSON texts; only when metadata was asked for."""
+    if not rows.store.options.get("expose_kineto_event_metadata") or rows.device_type[row] == 0:
+        return {}
+    fields = {"device": str(max(rows.device_index[row], 0)), "stream": str(rows.store.threads[rows.tid[row]].ident)}
+    return {**fields, "correlation": str(rows.correlation[row])} if rows.correlation[row] >= 0 else fields
+
+
+def _metadata_json(rows: EventRows, row: int) -> str:
+    fields = _device_fields(rows, row)
+    if rows.store.options.get("expose_kineto_event_metadata") and rows.trace_index[row] >= 0:
+        fields["Ev Idx"] = str(rows.trace_index[row])
+    return ", ".join(f'"{name}": {value}' for name, value in fields.items())
 
 
 def _module_number(rows: EventRows, row: int) -> int:
@@ -186,9 +260,9 @@ _READERS: dict[str, Reader] = {
     "overload_name": _overload,
     "trace_name": _not_of_memory(lambda rows, row: rows.store.names[rows.name[row]]),
     "time_range": _time_range,
-    "thread": lambda rows, row: rows.tid[row] + 1,
+    "thread": _thread,
     "fwd_thread": _fwd_thread,
-    "kernels": lambda rows, row: [],
+    "kernels": lambda rows, row: rows.kernels(row),
     "count": _always(1),
     "cpu_children": lambda rows, row: rows.children(row),
     "cpu_parent": _parent,
@@ -204,7 +278,7 @@ _READERS: dict[str, Reader] = {
     "is_remote": _always(False),
     "sequence_nr": lambda rows, row: rows.seq[row],
     "device_type": lambda rows, row: _DEVICES[rows.device_type[row]],
-    "device_index": lambda rows, row: rows.device_index[row] if rows.device_index[row] >= 0 else rows.store.pid,
+    "device_index": _device_index,
     "device_resource_id": lambda rows, row: rows.store.threads[rows.tid[row]].ident,
     "is_legacy": _always(False),
     "flops": _not_of_memory(lambda rows, row: rows.flops[row]),
@@ -214,13 +288,13 @@ _READERS: dict[str, Reader] = {
     "self_cpu_percent": _always(-1),
     "total_cpu_percent": _always(-1),
     "total_device_percent": _always(-1),
-    "_metadata_json": _not_of_memory(_always("")),
+    "_metadata_json": _not_of_memory(_metadata_json),
     "flow_id": _flow_part(0, 0),
-    "flow_type": _not_of_memory(lambda rows, row: _FORWARD_BACKWARD if rows.flow(row) else 0),
+    "flow_type": _flow_part(2, 0),
     "flow_start": _flow_part(1, False),
-    "external_id": lambda rows, row: 0 if _is_memory(rows, row) else rows.ids[row],
-    "linked_correlation_id": _always(0),
-    "event_metadata": _always(None),
+    "external_id": _external_id,
+    "linked_correlation_id": _linked,
+    "event_metadata": lambda rows, row: read_metadata(_device_fields(rows, row)),
     "structured_input_shapes": _not_of_memory(lambda rows, row: listed(rows.inputs(row).dims)),
     "structured_input_strides": _not_of_memory(lambda rows, row: listed(rows.inputs(row).strides)),
     "input_dtypes": _not_of_memory(lambda rows, row: list(rows.inputs(row).types)),
@@ -233,6 +307,8 @@ FunctionEvent._read_with(_READERS)
 
 def _module(rows: EventRows, row: int) -> str | None:
     at = rows.module[row]
+    if at < 0 and rows.has_device and rows.launcher[row] >= 0:
+        at = rows.module[rows.launcher[row]]
     return rows.store.modules[at] if at >= 0 else None
 
 

@@ -1,7 +1,7 @@
 """Listens to a thread's Python calls through sys.setprofile, for Python 3.11.
 
 Every event costs a Python call, so the listener covers its ears while an op runs: it leaves the thread when it sees the
-op's entry called and comes back when the op hands over its row. What runs inside an op is this runtime's own business.
+op's entry called and comes back when the op's frame ends. What runs inside an op is this runtime's own business.
 """
 
 from __future__ import annotations
@@ -9,11 +9,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
-from .._dispatch import namespace, overloads
-from ._insides import finaliser_homes
+from .._core.threads import ThreadState
+from .._dispatch import dispatcher, namespace, overloads
+from ._alloc import FINALISERS
+from ._insides import ENTRY, belongs, inner_code
+
+# The code of the functions that choose among the entries of one name, and of those that compile an entry when it is
+# first called.
+_CHOOSER = inner_code(overloads.packet_function, "call")
+_STAND_IN = inner_code(dispatcher._stand_in, "entry")
 
 ProfileFunction = Callable[[FrameType, str, Any], None]
 
@@ -25,28 +32,47 @@ class Listener:
         self,
         events: list[Any],
         clock: Callable[[], int],
-        lost: Callable[[FrameType | None], None],
+        state: ThreadState,
     ) -> None:
-        """`lost(frame)` is called when events were missed, with the top of the stack as it is now."""
-        self._stream = (events, clock, lost)
+        """`state` is that of the thread."""
+        self._stream = (events, clock, state)
         self._callback: ProfileFunction | None = None
         self._retire: Callable[[], None] = _nothing
         self._previous: Any = None
+        self._leaves = True
         self.listen: Callable[[], None]
         self.pause: Callable[[], None]
-        self.after_row: Callable[[Callable[[tuple[int, ...]], None]], Callable[[tuple[int, ...]], None]] = _same
-        self.after_detail: Callable[[Callable[..., None]], Callable[..., None]] = _same
 
     @staticmethod
     def hears(code: CodeType) -> bool:
         """Whether calls of this code are in the stream: all are, but for what happens inside ops."""
         return True
 
+    def unpacked(self, events: list[Any]) -> list[Any]:
+        """The stream as _stacks wants it: a return is a mere time here, and that of an op's entry may not be there."""
+        # By id(): looking a code object up by itself takes long.
+        codes = {id(what): what for what in events if what.__class__ is CodeType} if self._leaves else {}
+        unreturned = {number for number, code in codes.items()
+                      if code is _CHOOSER or code is _STAND_IN or belongs(code.co_filename) == ENTRY}
+        made: list[Any] = []
+        take = made.extend
+        following = iter(events)
+        for what in following:
+            if what.__class__ is int:
+                take((None, -1, what))
+            elif id(what) in unreturned:
+                place, now = next(following), next(following)
+                take((what, place, now, None, -1, now))
+            else:
+                take((what, next(following), next(following)))
+        return made
+
     def prepare(self) -> None:
         """Make ready to listen to the calling thread, together with whoever does already."""
         self._previous = sys.getprofile()
         chained = self._previous if callable(self._previous) else None
-        self._callback, self._retire, self.after_row, self.after_detail = _functions(*self._stream, chained)
+        self._leaves = chained is None
+        self._callback, self._retire = _functions(*self._stream, chained)
         # No Python functions, so that calling them is not heard.
         self.listen = partial(sys.setprofile, self._callback)
         self.pause = partial(sys.setprofile, None)
@@ -58,7 +84,6 @@ class Listener:
             _give_back(self._previous)
         self._callback = self._previous = None
         self._retire = _nothing
-        self.after_row = self.after_detail = _same
 
 
 def _give_back(previous: Any) -> None:
@@ -72,25 +97,12 @@ def _nothing(*values: Any) -> None:
     pass
 
 
-def _same(function: Any) -> Any:
-    return function
-
-
 def _functions(
-    events: list[Any], clock: Callable[[], int], lost: Callable[[FrameType | None], None], previous: Any
-) -> tuple[ProfileFunction, Callable[[], None], Any, Any]:
-    """The function for sys.setprofile, one that makes it leave, and wrappers for what takes an op's row."""
-    extend: Callable[[tuple[Any, ...]], None] = events.extend
-    entries = vars(namespace)  # the globals of generated op entries, and of nothing else
-    packets = vars(overloads)  # those of the functions that choose among the entries of one name
-    finalisers = finaliser_homes[0] if finaliser_homes else None
-    setprofile, getframe = sys.setprofile, sys._getframe
+    events: list[Any], clock: Callable[[], int], state: ThreadState, previous: Any
+) -> tuple[ProfileFunction, Callable[[], None]]:
+    """The function for sys.setprofile, and one that makes it leave."""
     builtins: dict[Any, str] = {}
     methods: dict[tuple[str, str], str] = {}
-    # The frame of the op during which nobody listens.
-    op_frame: FrameType | None = None
-    # How many functions are still to return that were called while nobody listened.
-    unheard = 0
 
     def describe(function: Any) -> str:
         owner = function.__self__
@@ -104,112 +116,102 @@ def _functions(
             text = methods[key] = f"<built-in method {key[1]} of {key[0]} object>"
         return text
 
-    def callback(frame: FrameType, event: str, arg: Any) -> None:
-        nonlocal op_frame, unheard
-        if unheard:
-            if event == "return":
-                unheard -= 1
-            elif event == "call":  # a finaliser, say
-                unheard += 1
-        elif event == "return":
-            extend((None, -1, clock()))
-        elif event == "call":
-            home = frame.f_globals
-            if home is finalisers:
-                unheard = 1
-                return
-            back = frame.f_back
-            extend((frame.f_code, -1 if back is None else back.f_lasti, clock()))
-            if home is entries or home is packets:
-                op_frame = frame
-                setprofile(None)
-        elif event == "c_call":
-            extend((builtins.get(arg) or describe(arg), frame.f_lasti, clock()))
-        else:  # c_return, c_exception
-            extend((None, -1, clock()))
-
-    def op_ended(entry: FrameType, end: int) -> None:
-        """An op handed over its row, and it was not called directly where we left: find out what that means."""
-        nonlocal op_frame, unheard
-        unheard = 3  # this function, its caller and the entry
-        outer = entry.f_back
-        # Between where we left and the entry may be a chooser of overloads and, at an op's first call, its stand-in.
-        while outer is not None and (
-            outer.f_globals is packets or outer.f_globals is entries and not outer.f_code.co_filename.startswith("<")
-        ):
-            unheard += 1
-            if outer is op_frame:
-                op_frame = None
-                extend((None, -1, end))
-                setprofile(callback)
-                return
-            outer = outer.f_back
-        while outer is not None and outer is not op_frame:
-            outer = outer.f_back
-        if outer is None:
-            # What we left at handed over no row (the call was refused, or a mode took it): nobody listened since.
-            op_frame = None
-            unheard = 3
-            lost(entry.f_back)
-            setprofile(callback)
-        else:  # an op inside the one that we left at
-            unheard = 0
-
-    def after_row(take: Callable[[tuple[int, ...]], None]) -> Callable[[tuple[int, ...]], None]:
-        def take_and_listen(row: tuple[int, ...]) -> None:
-            nonlocal op_frame, unheard
-            take(row)
-            if op_frame is not None:
-                frame = getframe(1)
-                if frame is op_frame:
-                    op_frame = None
-                    extend((None, -1, row[2]))
-                    unheard = 2
-                    setprofile(callback)
-                else:
-                    op_ended(frame, row[2])
-
-        return take_and_listen
-
-    def after_detail(take: Callable[..., None]) -> Callable[..., None]:
-        def take_and_listen(op: int, start: int, end: int, sequence: int, args: tuple[Any, ...]) -> None:
-            nonlocal op_frame, unheard
-            take(op, start, end, sequence, args)
-            if op_frame is not None:
-                frame = getframe(1)
-                if frame is op_frame:
-                    op_frame = None
-                    extend((None, -1, end))
-                    unheard = 2
-                    setprofile(callback)
-                else:
-                    op_ended(frame, end)
-
-        return take_and_listen
-
     def chained(frame: FrameType, event: str, arg: Any) -> None:
         previous(frame, event, arg)
-        listen_all(frame, event, arg)
-
-    def listen_all(frame: FrameType, event: str, arg: Any) -> None:
-        if event == "call":
-            back = frame.f_back
-            extend((frame.f_code, -1 if back is None else back.f_lasti, clock()))
-        elif event == "c_call":
-            extend((builtins.get(arg) or describe(arg), frame.f_lasti, clock()))
-        else:
-            extend((None, -1, clock()))
+        everything(frame, event, arg)
 
     def retire() -> None:
-        nonlocal extend, clock, op_frame
-        op_frame = None
-        extend = _nothing
-        clock = leave
+        own.update(extend=_nothing, append=_nothing, clock=leave)
+        state.pause = None
 
     def leave() -> int:
-        setprofile(previous)
+        sys.setprofile(previous)
         return 0
 
+    # Names that are global to the callback cost it nothing when it is called, unlike those that it would close over.
+    own = {
+        "extend": events.extend, "append": events.append, "clock": clock, "state": state, "describe": describe,
+        "names": builtins, "entries": vars(namespace), "chooser": _CHOOSER, "stand_in": _STAND_IN,
+        "tensor_end": FINALISERS[0], "storage_end": FINALISERS[1], "left_at": None,
+        "getframe": sys._getframe,
+    }
+    everything = FunctionType(_every_event.__code__.replace(), own)
+    callback = FunctionType(_outside_of_ops.__code__.replace(), own)
+
+    class Pause:
+        """While there is one the listener is away.
+
+        Neither its beginning nor its end is a Python function, so that they are not heard.
+        """
+
+        __slots__ = ()
+        __init__ = partial(sys.setprofile, None)
+        __del__ = partial(sys.setprofile, callback)
+
+    own["Pause"] = Pause
     if previous is not None:  # somebody else counts on every event
-        return chained, retire, _same, _same
-    return callback, retire, after_row, after_detail
+        return chained, retire
+    return callback, retire
+
+
+# What the two functions below find in the globals that each listener gives them.
+extend: Callable[[tuple[Any, ...]], None] = _nothing
+append: Callable[[int], None] = _nothing
+clock: Callable[[], int] = int
+state: Any = None
+describe: Callable[[Any], str] = str
+names: dict[Any, str] = {}  # of builtins
+entries: dict[str, Any] = {}  # the globals of generated op entries, and of nothing else
+Pause: Any = None
+# The code of functions that are on their way to an op's entry, and of those that run at the end of tensors.
+chooser: CodeType | None = None
+stand_in: CodeType | None = None
+tensor_end: CodeType | None = None
+storage_end: CodeType | None = None
+# Which function is on its way to an op's entry now: nothing is taken down until that returns.
+left_at: CodeType | None = None
+getframe: Callable[[int], FrameType] = sys._getframe
+
+
+def _outside_of_ops(frame: FrameType, event: str, arg: Any) -> None:
+    global left_at
+    if event == "return":
+        if arg is None or left_at is not None:  # None: also when an exception ends the frame
+            code = frame.f_code
+            if left_at is not None:
+                if code is left_at:
+                    left_at = None
+                return
+            if code is tensor_end or code is storage_end or frame.f_globals is entries:
+                return
+        append(clock())
+    elif event == "call":
+        code = frame.f_code
+        if left_at is not None:
+            state.pause = Pause
+            return
+        if code is tensor_end or code is storage_end:
+            return
+        try:
+            extend((code, getframe(2).f_lasti, clock()))
+        except ValueError:  # nobody called it
+            extend((code, -1, clock()))
+        state.pause = Pause
+        if code is chooser or code is stand_in:
+            left_at = code
+    elif left_at is not None:
+        pass
+    elif event == "c_call":
+        extend((names.get(arg) or describe(arg), frame.f_lasti, clock()))
+    else:  # c_return, c_exception
+        append(clock())
+
+
+def _every_event(frame: FrameType, event: str, arg: Any) -> None:
+    if event == "call":
+        back = frame.f_back
+        extend((frame.f_code, -1 if back is None else back.f_lasti, clock()))
+    elif event == "c_call":
+        extend((names.get(arg) or describe(arg), frame.f_lasti, clock()))
+    else:
+        append(clock())

@@ -1,16 +1,19 @@
 """Python calls while recording: one flat stream of calls and returns per thread, cut into stretches by recordings.
 
-The stream is one list with three entries per event. What happened: a code object or a name for a call, None for a
-return. For a call, how far the calling frame had come (f_lasti), from which line numbers are made afterwards. When.
+The stream is one list. Unpacked, it has three entries per event. What happened: a code object or a name for a call, None
+for a return. For a call, how far the calling frame had come (f_lasti), from which line numbers are made afterwards. When.
 No frame is kept, so nothing that the program frees stays alive.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
+
+from .._core.threads import ThreadState
 
 if sys.version_info >= (3, 12):
     from ._monitoring import Listener
@@ -38,36 +41,85 @@ class Stretch(NamedTuple):
     events: list[Any]  # WIDTH entries each: what, place, time
 
 
+class Piece(NamedTuple):
+    """A part of a stretch: its beginning (start, frames, places) if it is the first, and its end if it is the last."""
+
+    begun: tuple[int, list[OpenFrame], list[int]] | None
+    events: list[Any]
+    ended: int | None
+
+
 class PythonWindow:
     """What one recording wants of a thread's stream: from its opening to its closing."""
 
     def __init__(self, log: PythonLog) -> None:
         self._log = log
-        # start, frames, places, and where in the stream it begins
-        self._begun: list[tuple[int, list[OpenFrame], list[int], int]] = []
-        self._kept: list[Stretch] | None = None
+        self._begun: tuple[int, list[OpenFrame], list[int]] = (0, [], [])
+        self._held: list[Any] = []  # what is the window's own already, unpacked
+        self._ended: int | None = None
+        self._told = [False, False]  # whether beginning and end were taken
+        # Where in the log's stream the rest begins.
+        self.first = 0
 
     def begin(self, now: int, frame: FrameType | None) -> None:
         """Begin a stretch with the stack that `frame` is the top of."""
-        log = self._log
-        opened, places = _open_frames(frame, log.listener.hears)
-        self._begun.append((now, opened, places, len(log.events)))
+        self._begun = (now, *_open_frames(frame, self._log.listener.hears))
+        self.first = len(self._log.events)
 
     def stretches(self, end: int | None = None) -> list[Stretch]:
         """What was heard so far."""
-        return list(self._cut(end)) if self._kept is None else self._kept
+        start, opened, places = self._begun
+        if self._ended is not None:
+            return [Stretch(start, self._ended, opened, places, self._held)]
+        return [Stretch(start, end, opened, places, self._held + self._log.since(self.first))]
 
     def close(self, end: int) -> None:
         """Take out of the stream what belongs to the window."""
-        self._kept = self.stretches(end)
+        self._held += self._log.since(self.first)
+        self._ended = end
 
-    def _cut(self, end: int | None) -> Iterator[Stretch]:
-        events = self._log.events
-        for at, (start, opened, opened_places, first) in enumerate(self._begun):
-            last, finish = len(events), end
-            if at + 1 < len(self._begun):
-                finish, _, _, last = self._begun[at + 1]
-            yield Stretch(start, finish, opened, opened_places, events[first:last])
+    # ------------------------------------------------------------------ for whoever keeps it while it goes on
+
+    @property
+    def entries(self) -> int:
+        """How many entries it holds itself."""
+        return len(self._held)
+
+    def gather(self) -> None:
+        """Move what was heard so far from the stream into the window."""
+        if self._ended is None:
+            self._held += self._log.taken(self)
+
+    def take(self) -> list[Piece]:
+        """What was heard since the last time, which the window no longer has."""
+        self.gather()
+        begun = None if self._told[0] else self._begun
+        ended = None if self._told[1] else self._ended
+        events, self._held = self._held, []
+        if begun is None and ended is None and not events:
+            return []
+        self._told = [True, ended is not None or self._told[1]]
+        return [Piece(begun, events, ended)]
+
+    def trim(self, until: int) -> int:
+        """Forget what happened up to a moment, but for calls that are still under way; returns how many had returned."""
+        start, opened, places = self._begun
+        before: list[Any] = []
+        for frame, place in zip(opened, places, strict=True):
+            before += (frame, place, start)
+        flat = before + self._held
+        past = next((at for at in range(0, len(flat), WIDTH) if flat[at + 2] > until), len(flat))
+        under_way: list[Any] = []
+        returned = 0
+        for at in range(0, past, WIDTH):
+            if flat[at] is not None:
+                under_way += flat[at : at + WIDTH]
+            elif under_way:
+                del under_way[-WIDTH:]
+                returned += 1
+        self._begun = (start, [], [])
+        self._held = under_way + flat[past:]
+        return returned
 
 
 def _open_frames(
@@ -87,11 +139,12 @@ def _open_frames(
 class PythonLog:
     """The stream of one thread. It flows while at least one window is open."""
 
-    def __init__(self, clock: Callable[[], int]) -> None:
+    def __init__(self, clock: Callable[[], int], state: ThreadState) -> None:
         self.events: list[Any] = []
         self._clock = clock
         self._windows: list[PythonWindow] = []
-        self.listener = Listener(self.events, clock, self._begin_again)
+        self._lock = threading.Lock()  # held while windows come, go, or take something out of the stream
+        self.listener = Listener(self.events, clock, state)
 
     def open(self) -> PythonWindow:
         """Begin a window with the calling thread's stack as it is."""
@@ -102,7 +155,8 @@ class PythonLog:
             self.listener.prepare()
         self._windows.append(window)
         # From here to the end nothing is heard but the return of this function.
-        window.begin(self._clock(), sys._getframe())
+        with self._lock:
+            window.begin(self._clock(), sys._getframe())
         self.listener.listen()
         return window
 
@@ -110,16 +164,29 @@ class PythonLog:
         """End a window. May be called on another thread."""
         if len(self._windows) > 1:
             self.listener.pause()
-            window.close(end)
-            self._windows.remove(window)
+            with self._lock:
+                window.close(end)
+                self._windows.remove(window)
             self.listener.listen()
             return
         self.listener.stop()
-        window.close(end)
-        self._windows.clear()
-        self.events.clear()
+        with self._lock:
+            window.close(end)
+            self._windows.clear()
+            self.events.clear()
 
-    def _begin_again(self, frame: FrameType | None) -> None:
-        """The listener missed something: what it knew of the stack no longer holds."""
-        for window in self._windows:
-            window.begin(self._clock(), frame)
+    def since(self, first: int) -> list[Any]:
+        """The stream from a place on."""
+        return self.listener.unpacked(self.events[first:])
+
+    def taken(self, window: PythonWindow) -> list[Any]:
+        """What a window has not had yet. What no window needs any more leaves the stream."""
+        with self._lock:
+            last = len(self.events)
+            found = self.listener.unpacked(self.events[window.first : last])
+            window.first = last
+            least = min(one.first for one in self._windows)
+            del self.events[:least]
+            for one in self._windows:
+                one.first -= least
+            return found

@@ -187,7 +187,8 @@ class EventStore(DerivedColumns):
 
         A row needs name (text), start and end; kind defaults to OP and thread (an operating-system id) to 1.
         It may have any other column, with `inputs` (InputInfo), `stack` (tuple of frames), `module` and `overload`
-        given by value. A memory row has time, bytes and optionally addr and thread.
+        given by value. What ran on a device has `stream` (its number) instead of a thread, and `launch_thread`.
+        A memory row has time, bytes and optionally addr, thread, device_type and device_index.
         """
         rows, memory = list(rows), list(memory)
         tables: dict[str, dict[Any, int]] = {t: {} for t in ("names", "threads", "infos", "stacks", "modules", "ops")}
@@ -195,18 +196,25 @@ class EventStore(DerivedColumns):
         def index(table: str, value: Any) -> int:
             return -1 if value is None else tables[table].setdefault(value, len(tables[table]))
 
+        def thread(ident: int | None) -> int:
+            return index("threads", None if ident is None else ThreadInfo(ident, f"thread {ident}"))
+
+        def lane(row: Mapping[str, Any]) -> int:
+            stream = row.get("stream")
+            return thread(row.get("thread", 1)) if stream is None else index("threads", ThreadInfo(stream, f"stream {stream}"))
+
         columns: dict[str, Any] = {
             "name": [index("names", r["name"]) for r in rows],
             "kind": [r.get("kind", observer.OP) for r in rows],
-            "tid": [index("threads", r.get("thread", 1)) for r in rows],
+            "tid": [lane(r) for r in rows],
             "start": [r["start"] for r in rows],
             "end": [r["end"] for r in rows],
             "shapes": [index("infos", r.get("inputs")) for r in rows],
             "stack": [index("stacks", r.get("stack")) for r in rows],
             "module": [index("modules", r.get("module")) for r in rows],
             "op": [index("ops", r.get("overload")) for r in rows],
-            "fwd_tid": [index("threads", r.get("fwd_thread")) for r in rows],
-            "launch_tid": [index("threads", r.get("launch_thread")) for r in rows],
+            "fwd_tid": [thread(r.get("fwd_thread")) for r in rows],
+            "launch_tid": [thread(r.get("launch_thread")) for r in rows],
         }
         for column in ("seq", "step", "flops", "device_type", "device_index", "correlation", "launch_ns"):
             columns[column] = [r.get(column, OPTIONAL[column][1]) for r in rows]
@@ -214,11 +222,13 @@ class EventStore(DerivedColumns):
             columns["mem_time"] = [m["time"] for m in memory]
             columns["mem_bytes"] = [m["bytes"] for m in memory]
             columns["mem_addr"] = [m.get("addr", 0) for m in memory]
-            columns["mem_tid"] = [index("threads", m.get("thread", 1)) for m in memory]
+            columns["mem_tid"] = [thread(m.get("thread", 1)) for m in memory]
+            columns["mem_device_type"] = [m.get("device_type", 0) for m in memory]
+            columns["mem_device_index"] = [m.get("device_index", -1) for m in memory]
         return cls.freeze(
             columns,
             names=list(tables["names"]),
-            threads=[ThreadInfo(ident, f"thread {ident}") for ident in tables["threads"] or (1,)],
+            threads=list(tables["threads"]) or [ThreadInfo(1, "thread 1")],
             input_infos=list(tables["infos"]),
             stacks=list(tables["stacks"]),
             modules=list(tables["modules"]),
@@ -236,7 +246,10 @@ class EventStore(DerivedColumns):
             return stores[0]
         tables: dict[str, dict[Any, int]] = {t: {} for t in ("names", "threads", "input_infos", "stacks", "modules")}
         overloads: list[str] = []
-        parts: dict[str, list[NDArray[Any]]] = {c: [] for c in (*COLUMNS, *MEMORY_COLUMNS, "mem_event", "parent")}
+        rows_of = ["mem_event", "parent"]  # columns of row numbers
+        if any(store.has_device_rows for store in stores):
+            rows_of.append("launcher")
+        parts: dict[str, list[NDArray[Any]]] = {c: [] for c in (*COLUMNS, *MEMORY_COLUMNS, *rows_of)}
         segments: list[tuple[int, int]] = []
         offset = 0
         points_into = {
@@ -260,7 +273,7 @@ class EventStore(DerivedColumns):
                     values = moved[points_into[column]][values]
                 elif column == "op":
                     values = np.where(values >= 0, values + len(overloads), -1)
-                elif column in ("mem_event", "parent"):
+                elif column in rows_of:
                     values = np.where(values >= 0, values + offset, -1)
                 collected.append(values)
             overloads.extend(store.overloads)
@@ -276,7 +289,7 @@ class EventStore(DerivedColumns):
         if not len(self.mem_time):
             self.mem_event = np.empty(0, np.int32)
             return self
-        owner = _tree.enclosing(self.tid, self.start, self.end, self.parent, self.mem_tid, self.mem_time)
+        owner = _tree.enclosing(self.host_tid, self.start, self.end, self.parent, self.mem_tid, self.mem_time)
         stray = np.flatnonzero(owner < 0)
         self.mem_event = owner
         if not len(stray):
@@ -290,8 +303,6 @@ class EventStore(DerivedColumns):
             "tid": self.mem_tid[stray],
             "start": time,
             "end": time,
-            "device_type": self.mem_device_type[stray],
-            "device_index": self.mem_device_index[stray],
         }
         # A stray row lies in no other row, so it takes its place by time alone and changes no parent.
         place = np.searchsorted(self.start, time, side="left") + np.arange(extra)
@@ -315,6 +326,11 @@ class EventStore(DerivedColumns):
         columns["mem_event"] = owner
         return EventStore(columns, {**self._tables, "names": names}, self._meta)
 
+    def with_overloads(self, op: NDArray[np.int32], overloads: Sequence[str]) -> EventStore:
+        """The same recording with other overloads; `op` is the new column, an index into `overloads`."""
+        columns = {c: getattr(self, c) for c in (*COLUMNS, *MEMORY_COLUMNS, "mem_event", "parent")}
+        return EventStore({**columns, "op": op}, {**self._tables, "overloads": overloads}, self._meta)
+
     # ------------------------------------------------------------------ parts of it
 
     @cached_property
@@ -337,6 +353,8 @@ class EventStore(DerivedColumns):
         columns.update({column: getattr(self, column) for column in MEMORY_COLUMNS})
         columns["parent"] = near[self.parent[rows]]
         columns["mem_event"] = near[self.mem_event]
+        if self.has_device_rows:
+            columns["launcher"] = near[self.launcher[rows]]
         segments = tuple((int(np.searchsorted(rows, first)), origin) for first, origin in self.segments)
         kept = EventStore(columns, self._tables, {**self._meta, "segments": segments})
         kept._whole = (self, rows)

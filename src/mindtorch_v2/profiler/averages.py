@@ -15,7 +15,7 @@ from ._store import EventStore
 from .events import DeviceType, FormattedTimesMixin, FunctionEvent
 
 _DEVICES = tuple(DeviceType)
-_IS_LABEL = np.zeros(8, np.int64)
+_IS_LABEL = np.zeros(observer.RUNTIME + 1, np.int64)
 _IS_LABEL[[observer.SCOPE, observer.STEP]] = 1
 
 # What an average takes over from its first event.
@@ -212,21 +212,21 @@ def _sums(store: EventStore, group: NDArray[Any], n: int, use_device: str | None
         summed: list[int] = np.bincount(group, weights=values, minlength=n).astype(np.int64).tolist()
         return summed
 
-    on_cpu = store.device_type == 0
-    everything = bool(on_cpu.all())
     none = np.broadcast_to(np.int64(0), len(store))
     duration, alone = store.duration, store.self_ns
     device: Sequence[float] = [0] * n
-    if not everything:
+    device_alone: Sequence[float] = device
+    if store.has_device_rows:
         if use_device:
-            device = microseconds(np.where(on_cpu, 0, duration))
-        duration, alone = np.where(on_cpu, duration, 0), np.where(on_cpu, alone, 0)
+            device, device_alone = microseconds(store.total_device_ns), microseconds(store.self_device_ns)
+        on_host = store.device_type == 0
+        duration, alone = np.where(on_host, duration, 0), np.where(on_host, alone, 0)
     memory = len(store.mem_time) > 0
     return {
         "cpu_time_total": microseconds(duration),
         "self_cpu_time_total": microseconds(alone),
         "device_time_total": device,
-        "self_device_time_total": device,
+        "self_device_time_total": device_alone,
         "cpu_memory_usage": whole(store.total_bytes if memory else none),
         "self_cpu_memory_usage": whole(store.self_bytes if memory else none),
         "device_memory_usage": whole(store.total_device_bytes if memory else none),
@@ -240,7 +240,7 @@ def _grouped(
 ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
     """The group number of each row and the first row of each group; groups in order of first appearance."""
     codes: list[tuple[NDArray[Any], int]] = [(store.label, len(store.labels)), (_IS_LABEL[store.kind], 2)]
-    if store.device_type.any():
+    if store.has_device_rows:
         codes.append((store.device_type, len(_DEVICES)))
     if by_overload and store.options.get("capture_overload_names"):
         codes.append(_by_value(store.op, store.overloads))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from os import PathLike
 from typing import Any
 
@@ -145,7 +146,7 @@ class EventList(list):  # type: ignore[type-arg]
         """Microseconds of all events together, each counted without its children."""
         rows = self._columns
         if rows is not None:
-            return float(rows.store.self_ns[rows.store.device_type == 0].sum() / 1000)
+            return _self_cpu_us(rows.store)
         total: float = sum(event.self_cpu_time_total for event in self)
         return total
 
@@ -200,15 +201,34 @@ class EventList(list):  # type: ignore[type-arg]
             with_flops=self._with_flops,
             top_level_events_only=top_level_events_only,
             time_unit=time_unit,
-            summary=_summary(rows) if rows is not None and not rows.use_device else None,
+            summary=_summary(rows) if rows is not None else None,
         )
 
     def __str__(self) -> str:
         return self.table()
 
+    def _repr_html_(self) -> str:
+        """A notebook's view: the largest averages or the first events, as a table."""
+        notebook = import_module(".report.notebook", __package__)  # here, because only notebooks ask
+        table: str = notebook.list_table(self, memory=self._profile_memory, flops=self._with_flops)
+        return table
+
     def export_chrome_trace(self, path: str | PathLike[str]) -> None:
         """Write the events as a trace for Perfetto, TensorBoard or chrome://tracing."""
         exporters.get("event_list")(self, path)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """The list as columns: names and plain values, one entry per event or average. Times are microseconds."""
+        made: dict[str, list[Any]] = _tabular().to_dict(self)
+        return made
+
+    def to_pandas(self) -> Any:
+        """The same as a pandas.DataFrame. Needs the extra `pandas`."""
+        return _tabular().to_pandas(self)
+
+    def to_arrow(self) -> Any:
+        """The same as a pyarrow.Table. Needs the extra `parquet`."""
+        return _tabular().to_arrow(self)
 
     def supported_export_stacks_metrics(self) -> list[str]:
         """The metrics that export_stacks knows."""
@@ -223,7 +243,15 @@ class EventList(list):  # type: ignore[type-arg]
             exporters.get("stacks")(rows.whole, path, metric=metric)
             return
         attribute = metric.replace("cuda", "device").replace("xpu", "device").replace("privateuse1", "device")
-        export_rows(((event.stack or [], getattr(event, attribute)) for event in self), path)
+        on_device = [event for event in self if event.device_type != DeviceType.CPU]
+        # What ran on a device stands for itself; counting it once more with the op that launched it would double it.
+        counted = on_device if on_device and attribute != metric else self
+        export_rows(((event.stack or [], getattr(event, attribute)) for event in counted), path)
+
+
+def _tabular() -> Any:
+    """Loaded when first asked for: it stands on this module."""
+    return import_module(".formats.tabular", __package__)
 
 
 def _after_filling(method: Callable[..., Any], changes: bool) -> Callable[..., Any]:
@@ -255,9 +283,16 @@ def _backward_node(event: FunctionEvent | None) -> FunctionEvent | None:
     return event
 
 
+def _self_cpu_us(store: EventStore) -> float:
+    alone = store.self_ns[store.device_type == 0] if store.has_device_rows else store.self_ns
+    return float(alone.sum() / 1000)
+
+
 def _summary(rows: EventRows) -> Summary:
-    """What build_table must know of all events of a recording without a device, from its columns."""
+    """What build_table must know of all events of a recording, from its columns."""
     store = rows.store
+    device = bool(rows.use_device) and store.has_device_rows
+    memory = len(store.mem_time) > 0
 
     def widest(column: Any, texts: Callable[[int], Iterable[str]], none: int) -> int:
         used = np.unique(column)
@@ -266,13 +301,17 @@ def _summary(rows: EventRows) -> Summary:
     counted = store.flops[store.flops > 0]
     return Summary(
         count=len(store),
-        self_cpu_us=float(store.self_ns.sum() / 1000),
+        self_cpu_us=_self_cpu_us(store),
+        self_device_us=float(store.duration[store.is_work].sum() / 1000) if device else 0,
         name_width=widest(store.label, lambda at: [store.labels[at]], 0),
         shapes_width=widest(store.shapes, lambda at: [str(shapes)] if (shapes := _shapes(store, at)) else [], 0),
         source_width=widest(store.call_stack, lambda at: store.stacks[at], -1),
         has_overloads=bool(store.options.get("capture_overload_names"))
         and any(store.overloads[at] for at in np.unique(store.op[store.op >= 0]).tolist()),
+        has_device_time=device and bool((store.self_device_ns > 0).any()),
+        has_device_memory=memory and bool((store.self_device_bytes > 0).any()),
         least_flops=int(counted.min()) if len(counted) else 0,
+        use_device=rows.use_device,
     )
 
 

@@ -18,7 +18,10 @@ OUT_OF_MEMORY_EVENT_NAME = "[OutOfMemory]"
 
 
 class DeviceType(StrEnum):
-    """Where an event ran: equal to its name as text, and int() gives torch's number."""
+    """Where an event ran: equal to its name as text, and int() gives torch's number.
+
+    torch's PrivateUse1 is the NPU here and equals that name; both names find it.
+    """
 
     CPU = "CPU"
     CUDA = "CUDA"
@@ -40,10 +43,13 @@ class DeviceType(StrEnum):
     Lazy = "Lazy"
     IPU = "IPU"
     MTIA = "MTIA"
-    PrivateUse1 = "PrivateUse1"
+    PrivateUse1 = "NPU"
+    NPU = "NPU"
 
     @classmethod
     def _missing_(cls, value: object) -> DeviceType | None:
+        if value == "PrivateUse1":
+            return cls.PrivateUse1
         members = list(cls)
         return members[value] if isinstance(value, int) and 0 <= value < len(members) else None
 
@@ -328,6 +334,9 @@ class FunctionEvent(LazyAttributes, FormattedTimesMixin):
         """Microseconds on the device, children included."""
         if self.is_async or not self.use_device:
             return 0
+        if self._live is not None:
+            rows, row = self._live
+            return rows.device_total_us(row)
         if self.device_type != DeviceType.CPU:
             return self.time_range.elapsed_us()
         kernels = sum(kernel.duration for kernel in self.kernels)
@@ -340,6 +349,9 @@ class FunctionEvent(LazyAttributes, FormattedTimesMixin):
         """Microseconds on the device outside of children."""
         if self.is_async or not self.use_device:
             return 0
+        if self._live is not None:
+            rows, row = self._live
+            return rows.device_self_us(row)
         if self.device_type != DeviceType.CPU:
             return self.device_time_total
         return self.device_time_total - sum(child.device_time_total for child in self.cpu_children)

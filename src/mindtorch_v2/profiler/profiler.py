@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
-import socket
+import platform
 import time
 import warnings
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any
 
+from .._backends.errors import OutOfMemoryError
 from .._dispatch import observer
 from . import _autograd_profile
+from ._answers import Answers
 from ._kineto_config import (
     ProfilerActivity,
     _ExperimentalConfig,
@@ -20,13 +21,16 @@ from ._kineto_config import (
     parse_activities,
     supported_activities,
 )
+from ._live import write_after_failure
 from ._memory_profiler import MemoryProfile
 from ._schedule import TRANSITIONS, ProfilerAction, Schedule, record_always, schedule
 from ._step_tracker import KinetoStepTracker
+from ._store import EventStore
+from .analysis.overhead import Calibration
 from .event_list import EventList
 from .execution_trace import ExecutionTraceObserver
 from .exporters import get as exporter
-from .exporters import memory
+from .exporters.strict_json import checked, dumps
 from .flops import ops_without_formula
 from .record_function import step_function
 
@@ -44,7 +48,7 @@ PROFILER_STEP_NAME = "ProfilerStep"
 _default_schedule_fn = record_always
 
 
-class _KinetoProfile:
+class _KinetoProfile(Answers):
     """One window after another, begun and ended by hand: prepare_trace(), start_trace(), stop_trace(), and results.
 
     activities: what to record, CPU if not given. record_shapes: input shapes and types. profile_memory: allocations
@@ -97,6 +101,11 @@ class _KinetoProfile:
 
     def prepare_trace(self) -> None:
         """Make ready for a window; its results take the place of the last one's."""
+        if self.profiler is not None and not self.acc_events:
+            _warn_once(
+                "Warning: Profiler clears events at the end of each cycle. Only events from the current cycle will be "
+                "reported. To keep events across cycles, set acc_events=True."
+            )
         if self.profiler is None or not self.acc_events:
             self.profiler = _autograd_profile.profile(
                 use_cpu=ProfilerActivity.CPU in self.activities,
@@ -111,6 +120,7 @@ class _KinetoProfile:
                 acc_events=self.acc_events,
                 custom_trace_id_callback=self.custom_trace_id_callback,
                 post_processing_timeout_s=self.post_processing_timeout_s,
+                activity_filters=self.activity_filters,
             )
         self.profiler.custom_trace_id_callback = self.custom_trace_id_callback
         self.profiler._prepare_trace()
@@ -153,6 +163,12 @@ class _KinetoProfile:
         profiler = self._ready("getting key averages")
         return profiler.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
+    def _recording(self) -> EventStore:
+        return self._ready("accessing events").store
+
+    def _calibration(self) -> Calibration:
+        return self._ready("measuring its overhead").calibration()
+
     def ops_without_flops(self) -> list[str]:
         """Names of the recorded ops that count no FLOPs because there is no formula for them. Needs with_flops."""
         if not self.with_flops:
@@ -172,6 +188,11 @@ class _KinetoProfile:
         """Write one line per stack, root first, with its metric: input of flame graph tools. Needs with_stack."""
         self._ready("exporting stacks").export_stacks(path, metric)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the last window in this project's own format; profiler.load(path) reads it, on any machine."""
+        store = self._ready("saving").store
+        exporter("saved")(store, path, metadata={**self.preset_metadata, **self._metadata})
+
     def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:
         """Write memory in use by category over time: JSON, gzipped, raw events or HTML, by the name's suffix.
 
@@ -180,6 +201,8 @@ class _KinetoProfile:
         warnings.warn("`export_memory_timeline` is deprecated and will be removed in a future version.",
                       FutureWarning, stacklevel=2)
         self.mem_tl = self._memory_profile()
+        from .exporters import memory  # here, because hardly any recording is written this way
+
         memory.export(self.mem_tl, path, device="cpu" if device is None else device)
 
     def _memory_profile(self) -> MemoryProfile:
@@ -190,25 +213,31 @@ class _KinetoProfile:
         profiler = self._ready("getting the memory profile")
         return MemoryProfile(profiler.store, profiler.storage_notes())
 
+    def _memory_uses(self) -> MemoryProfile | None:
+        return self._memory_profile() if self.record_shapes and self.profile_memory and self.with_stack else None
+
+    def _repr_html_(self) -> str | None:
+        """A notebook's view: key_averages() as a table; None, which means repr(), before anything was recorded."""
+        return None if self.profiler is None or self.profiler.recording else self.key_averages()._repr_html_()
+
     # ------------------------------------------------------------------ what is said about a trace
 
     def add_metadata(self, key: str, value: str) -> None:
         """Put a text under a key at the top level of the trace."""
         if not isinstance(value, str):
-            raise AttributeError(f"add_metadata: the value must be a str, not {type(value).__name__}")
-        self.add_metadata_json(key, json.dumps(value))
+            kind = TypeError if isinstance(value, bytes) else AttributeError
+            raise kind(f"add_metadata: the value must be a str, not {type(value).__name__}")
+        self.add_metadata_json(key, dumps(value))
 
     def add_metadata_json(self, key: str, value: str) -> None:
         """Put a JSON value, given as text, under a key at the top level of the trace."""
         if not isinstance(key, str) or not isinstance(value, str):
             raise TypeError("add_metadata_json: key and value must be str")
-        json.loads(value)
-        self._metadata[key] = value
+        self._metadata[key] = checked(value)
 
     def preset_metadata_json(self, key: str, value: str) -> None:
         """The same, before recording starts."""
-        json.loads(value)
-        self.preset_metadata[key] = value
+        self.preset_metadata[key] = checked(value)
 
     def get_trace_id(self) -> str | None:
         """The id of the current or last window, None before the first."""
@@ -272,6 +301,7 @@ class profile(_KinetoProfile):
         self.step_rec_fn: step_function | None = None
         self.current_action = self._action_of(0)
         self._running = False
+        self._process = os.getpid()
         self.action_map = {
             pair: [self._deed(deed) for deed in deeds] for pair, deeds in TRANSITIONS.items()
         }
@@ -285,6 +315,8 @@ class profile(_KinetoProfile):
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
                  trace: TracebackType | None) -> None:
         try:
+            if kind is not None and issubclass(kind, (MemoryError, OutOfMemoryError)):
+                write_after_failure()
             self.stop()
         finally:
             KinetoStepTracker.erase_step_count(PROFILER_STEP_NAME)
@@ -293,8 +325,11 @@ class profile(_KinetoProfile):
 
     def start(self) -> None:
         """Begin with what the schedule says for the current step. A profile that runs already just goes on."""
+        if self._forked:  # begun by the parent: here it begins anew
+            self._running, self.step_rec_fn, self.profiler, self._process = False, None, None, os.getpid()
         if self._running:
             return
+        self._process = os.getpid()
         KinetoStepTracker.init_step_count(PROFILER_STEP_NAME)
         self._transit_action(ProfilerAction.NONE, self.current_action)
         self._running = True
@@ -302,7 +337,7 @@ class profile(_KinetoProfile):
 
     def stop(self) -> None:
         """End. What was recorded stays; a second stop() changes nothing."""
-        if not self._running and self.profiler is not None:
+        if not self._running and self.profiler is not None or self._forked:
             return
         self._running = False
         self._close_step()
@@ -310,6 +345,8 @@ class profile(_KinetoProfile):
 
     def step(self) -> None:
         """Say that the next step begins."""
+        if self._forked:
+            return
         self._close_step()
         action = self._action_of(self.step_num + 1)
         before, self.current_action = self.current_action, action
@@ -323,6 +360,11 @@ class profile(_KinetoProfile):
             if self._running:
                 self._open_step()
         KinetoStepTracker.increment_step(PROFILER_STEP_NAME)
+
+    @property
+    def _forked(self) -> bool:
+        """Whether this process was forked while the profile ran. It is the parent's, and nothing comes of it here."""
+        return self._running and self._process != os.getpid()
 
     def _action_of(self, step: int) -> ProfilerAction:
         action = self.schedule(step)
@@ -387,12 +429,22 @@ def tensorboard_trace_handler(
                 os.makedirs(dir_name, exist_ok=True)
             except OSError as error:
                 raise RuntimeError(f"Can't create directory: {dir_name}") from error
-        worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+        worker = worker_name or f"{platform.node()}_{os.getpid()}"
         # Nanoseconds, so that two windows of one worker never meet.
         name = f"{worker}.{time.time_ns()}.pt.trace.json{'.gz' if use_gzip else ''}"
         prof.export_chrome_trace(os.path.join(dir_name, name), use_python_export)
 
     return handler
+
+
+_warned: set[str] = set()
+
+
+def _warn_once(message: str) -> None:
+    """Warn, but not a second time in this process: a training loop has many cycles."""
+    if message not in _warned:
+        _warned.add(message)
+        warnings.warn(message, stacklevel=3)
 
 
 def _compatible(config: _ExperimentalConfig | None, with_stack: bool) -> _ExperimentalConfig | None:

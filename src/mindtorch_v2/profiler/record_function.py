@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable
 from time import perf_counter_ns
@@ -12,10 +13,12 @@ from typing import Any, TypeVar
 from .._core.threads import threads
 from .._dispatch import namespace, observer
 from ._recorder import Scope, sites
+from ._task_lanes import current_task
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _NEVER_ENTERED = -1
+_modules = sys.modules
 
 
 class record_function(Scope):
@@ -44,6 +47,10 @@ class record_function(Scope):
                 self.site = site
                 site.scopes.append(self)
                 self.began = perf_counter_ns()
+                if "asyncio" in _modules:
+                    task = current_task()
+                    if task is not None or site.tasks is not None:
+                        site.enter(self, task)
                 return self
         self.began = 0
         return self

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib as _importlib
+from typing import TYPE_CHECKING
 
-from . import data
+from .._later import later as _later
+
+if TYPE_CHECKING:
+    from . import _python_dispatch, _pytree, benchmark, checkpoint, data, dlpack, hooks, tensorboard
 
 __all__ = ["data"]
 
 # Imported when they are first asked for.
-_LATER = ("_python_dispatch", "_pytree", "benchmark", "checkpoint", "dlpack", "hooks", "tensorboard")
-
-
-def __getattr__(name: str) -> object:
-    if name in _LATER:
-        return _importlib.import_module(f".{name}", __name__)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+__getattr__, __dir__ = _later(
+    __name__, ("_python_dispatch", "_pytree", "benchmark", "checkpoint", "data", "dlpack", "hooks", "tensorboard"))

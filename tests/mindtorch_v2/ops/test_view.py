@@ -36,7 +36,7 @@ def test_a_view_of_a_view_has_the_first_base():
 
 def test_writing_to_an_expanded_tensor_is_an_error():
     x = torch.zeros(1, 3)
-    for write in (lambda t: t.add_(1), lambda t: t.fill_(1), lambda t: t.copy_(torch.ones(2, 3))):
+    for write in (lambda t: t.add_(1), lambda t: t.fill_(torch.tensor(1.0)), lambda t: t.copy_(torch.ones(2, 3))):
         with pytest.raises(RuntimeError):
             write(x.expand(2, 3))
     assert x.tolist() == [[0.0, 0.0, 0.0]]

@@ -314,7 +314,7 @@ def test_device_rows_have_device_time_only():
     assert [
         (r.key, r.cpu_time_total, r.device_time_total, r.self_device_time_total, r.use_device, r.device_type)
         for r in averages
-    ] == [("op", 10.0, 0.0, 0.0, "npu", "CPU"), ("kernel", 0.0, 5.0, 5.0, "npu", "PrivateUse1")]
+    ] == [("op", 10.0, 0.0, 0.0, "npu", "CPU"), ("kernel", 0.0, 5.0, 5.0, "npu", "NPU")]
 
 
 def test_columns_and_event_objects_give_the_same_averages():

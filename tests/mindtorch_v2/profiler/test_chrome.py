@@ -12,7 +12,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import observer
-from mindtorch_v2.profiler import profile, record_function
+from mindtorch_v2.profiler import ProfilerActivity, _ExperimentalConfig, profile, record_function
 from mindtorch_v2.profiler._store import EventStore, InputInfo
 from mindtorch_v2.profiler.exporters import _lines, chrome, event_list
 from mindtorch_v2.profiler.exporters.files import write_file
@@ -198,8 +198,9 @@ def test_a_link_is_followed(tmp_path):
 
 
 def test_a_path_must_be_a_path():
-    with pytest.raises(TypeError):
-        chrome.export(store_of(), None)
+    for path in (None, 5, 2.5, ["t.json"]):
+        with pytest.raises(AttributeError, match="a path is text or os.PathLike"):
+            chrome.export(store_of(), path)
 
 
 # ------------------------------------------------------------------------------ real events
@@ -261,3 +262,68 @@ def test_exporting_twice(tmp_path):
     prof.export_chrome_trace(str(tmp_path / "b.json.gz"))
     with gzip.open(tmp_path / "b.json.gz") as file:
         assert json.load(file)["traceEvents"] == json.loads((tmp_path / "a.json").read_text())["traceEvents"]
+
+
+# ------------------------------------------------------------------------------ filters of activities
+
+CPU = ProfilerActivity.CPU
+KEPT = {"CPU_OP": {"cpu_op", "fwdbwd"}, "USER_ANNOTATION": {"user_annotation"}, "PYTHON_FUNCTION": {"python_function"},
+        "CPU_INSTANT_EVENT": {"cpu_instant_event"}, "EXTERNAL_CORRELATION": set(), "CUDA_RUNTIME": set()}
+
+
+@pytest.mark.parametrize("chosen", [["CPU_OP"], ["USER_ANNOTATION"], ["PYTHON_FUNCTION"], ["CPU_INSTANT_EVENT", "CPU_OP"],
+                                    ["EXTERNAL_CORRELATION", "CUDA_RUNTIME"], [], list(KEPT)])
+def test_filters_choose_what_is_in_the_trace(tmp_path, chosen):
+    x = torch.ones(3, requires_grad=True)
+    with profile(activities=[{CPU: chosen}], profile_memory=True, with_stack=True) as prof:
+        with record_function("label"):
+            (x * x).sum().backward()
+    assert prof.activity_filters == {CPU: set(chosen)}
+    prof.export_chrome_trace(tmp_path / "t.json")
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    assert {e["cat"] for e in events if "cat" in e} == {"Trace"}.union(*(KEPT[name] for name in chosen))
+    indices = [e["args"]["Ev Idx"] for e in events if "Ev Idx" in e.get("args", {})]
+    assert sorted(indices) == list(range(len(indices)))
+    # The views show everything all the same.
+    assert {"label", "aten::mul", "MulBackward0"} <= {event.name for event in prof.events()}
+
+
+@pytest.mark.parametrize("name", ["cpu_op", "nonsense", "GPU_MEMCPY"])
+def test_a_filter_that_its_activity_does_not_have(name):
+    prof = profile(activities=[{CPU: [name]}])
+    with pytest.raises(RuntimeError, match=f"Unknown or non-member activity type name: '{name}'"):
+        prof.start()
+
+
+def test_filters_of_the_wrong_kind():
+    with pytest.raises(TypeError):
+        profile(activities=[{CPU: 5}])
+    with pytest.raises(ValueError, match="more than once"):
+        profile(activities=[{CPU: ["CPU_OP"]}, CPU])
+
+
+def test_filters_of_a_device(tmp_path):
+    rows = [row("launch", 2, 3, observer.RUNTIME, correlation=1), row("op", 0, 10),
+            row("k", 20, 30, observer.KERNEL, device_type=20, device_index=0, stream=1, launch_thread=77,
+                launch_ns=START + 2, correlation=1),
+            row("c", 30, 40, observer.COPY, device_type=20, device_index=0, stream=1, launch_thread=77, launch_ns=START + 3)]
+    for away, left in ((["gpu_memcpy"], ["op", "launch", "k"]), (["kernel", "privateuse1_runtime"], ["op", "c"]),
+                       (["cpu_op"], ["launch", "k", "c"])):
+        data = written(store_of(*rows, options={"left_out_of_trace": away}), tmp_path)
+        assert [e["name"] for e in data["traceEvents"] if e["ph"] == "X" and e["cat"] != "Trace"] == left
+        assert sum(e["ph"] == "s" for e in data["traceEvents"]) == sum(name in left for name in ("k", "c"))
+
+
+def test_events_know_their_number_in_the_trace_when_asked(tmp_path):
+    config = _ExperimentalConfig(expose_kineto_event_metadata=True)
+    with profile(with_stack=True, profile_memory=True, experimental_config=config) as prof:
+        torch.ones(3) + 1
+        torch.ones(3)
+    prof.export_chrome_trace(tmp_path / "t.json")
+    spans = [e for e in json.loads((tmp_path / "t.json").read_text())["traceEvents"] if e["ph"] == "X"]
+    wanted = {e["args"]["Ev Idx"]: e["name"] for e in spans if "Ev Idx" in e["args"]}
+    found = {json.loads(f"{{{e.metadata_json}}}")["Ev Idx"]: e.trace_name for e in prof.events() if e.trace_name}
+    assert found == wanted
+    with profile() as prof:
+        torch.ones(3)
+    assert prof.events()[0].metadata_json == "" and prof.events()[0].event_metadata is None

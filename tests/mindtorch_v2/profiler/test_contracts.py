@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 
@@ -30,6 +31,17 @@ def test_names_that_lightning_imports_from_profiler(name):
 @pytest.mark.parametrize("name", ["EventList", "record_function", "profile", "emit_nvtx", "load_nvprof"])
 def test_names_that_lightning_imports_from_autograd_profiler(name):
     assert hasattr(torch.autograd.profiler, name)
+
+
+def test_what_lightning_finds_elsewhere():
+    assert torch.utils.hooks.RemovableHandle.__name__ == "RemovableHandle"
+    kinds = torch.profiler.profile | torch.autograd.profiler.profile | torch.autograd.profiler.emit_nvtx
+    assert isinstance(torch.profiler.profile(), kinds)
+    assert not torch.autograd._profiler_enabled()
+    with torch.profiler.profile():
+        assert torch.autograd._profiler_enabled()
+        torch.autograd._disable_profiler()
+        assert not torch.autograd._profiler_enabled()
 
 
 def test_kineto_is_there():
@@ -67,6 +79,31 @@ def test_every_sort_key_of_lightning(key):
 
 
 # ------------------------------------------------------------------------------ Lightning: how it drives a profile
+
+def test_hooks_may_hand_on_what_they_were_given():
+    """Lightning's hooks return input and output, which then count as the module's."""
+    net = nn.Linear(4, 4)
+    handles = [net.register_forward_pre_hook(lambda module, given: given),
+               net.register_forward_hook(lambda module, given, made: made)]
+    with torch.profiler.profile() as prof:
+        assert net(x).shape == (4, 4)
+    assert all(isinstance(handle, torch.utils.hooks.RemovableHandle) for handle in handles)
+    assert "aten::linear" in aten(prof)
+
+
+def test_lightning_summarises_the_events_of_a_profile_that_ended(tmp_path):
+    prof = torch.profiler.profile(activities=[ProfilerActivity.CPU], record_shapes=True).__enter__()
+    assert prof is not None
+    x + x
+    prof.__exit__(None, None, None)
+    events = prof.events()
+    assert events and isinstance(events, autograd_profiler.EventList)
+    table = events.key_averages(group_by_input_shapes=True).table(
+        sort_by="cpu_time_total", row_limit=20, max_name_column_width=40, header="records")
+    assert "records" in table and "[[4, 4], [4, 4], []]" in table
+    events.export_chrome_trace(str(tmp_path / "0_trace.json"))
+    assert json.loads((tmp_path / "0_trace.json").read_text())[0]["name"] == "aten::add"
+
 
 def test_lightning_labels_modules_by_hooks():
     net = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
@@ -175,6 +212,22 @@ def test_lightning_writes_flame_graphs(tmp_path):
 @pytest.mark.parametrize("name", ["CPU", "CUDA", "XPU", "MTIA", "HPU"])
 def test_activities_that_accelerate_maps(name):
     assert isinstance(getattr(torch.profiler.ProfilerActivity, name), ProfilerActivity)
+
+
+def test_accelerate_ends_the_profile_before_it_exports(tmp_path):
+    """Its context manager writes the trace inside the `with` of torch's, after the user's block."""
+    @contextlib.contextmanager
+    def accelerator_profile(folder):
+        with torch.profiler.profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
+            yield profiler
+        profiler.export_chrome_trace(str(folder / "profile_0.json"))
+
+    with accelerator_profile(tmp_path) as prof:
+        x + x
+        prof.step()
+    trace = json.loads((tmp_path / "profile_0.json").read_text())
+    assert [event["name"] for event in trace["traceEvents"] if event.get("cat") == "cpu_op"] == ["aten::add"]
+    assert "aten::add" in prof.key_averages().table(sort_by="cpu_time_total", row_limit=10)
 
 
 def test_accelerate_builds_and_exports(tmp_path):

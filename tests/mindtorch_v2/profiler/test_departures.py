@@ -9,8 +9,11 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
+from mindtorch_v2._dispatch import observer
 from mindtorch_v2.autograd import profiler as autograd_profiler
 from mindtorch_v2.profiler import DeviceType, ProfilerAction, profile, record_function, schedule
+from mindtorch_v2.profiler._store import EventStore
+from mindtorch_v2.profiler.event_list import EventList
 
 x = torch.ones(4, 4)
 
@@ -261,3 +264,25 @@ def test_arithmetic_has_formulas_and_the_rest_is_named():
 def test_device_types_are_text():
     assert DeviceType.CPU == "CPU" and isinstance(DeviceType.CPU, str)
     assert DeviceType.CUDA.name == "CUDA"
+
+
+# ------------------------------------------------------------------------------ table
+
+@pytest.mark.parametrize("make", [profile, autograd_profiler.profile])
+def test_the_number_of_events_stands_above_torchs_footer(make):
+    with make() as prof:
+        x + x
+        x * x
+    for table in (prof.key_averages().table(), (prof.events() if make is profile else prof).table()):
+        *_, rule, count, footer, end = table.split("\n")
+        assert (set(rule), count, footer[:21], end) == ({"-", " "}, "Total Event Count: 2", "Self CPU time total: ", "")
+
+
+def test_device_time_per_stack_is_counted_once(tmp_path):
+    """torch writes what ran on a device twice: with the op that launched it and with the kernel."""
+    rows = [{"name": "aten::mm", "start": 0, "end": 9000, "stack": ("f.py(1): f",)},
+            {"name": "MatMul", "start": 10_000, "end": 50_000, "stream": 7, "device_type": 1, "device_index": 0,
+             "kind": observer.KERNEL, "launch_thread": 1, "launch_ns": 5000}]
+    events = EventList.from_store(EventStore.from_rows(rows, options={"use_device": "cuda"}))
+    events.export_stacks(tmp_path / "stacks.txt", "self_cuda_time_total")
+    assert (tmp_path / "stacks.txt").read_text() == "f.py(1):_f 40\n"

@@ -142,7 +142,10 @@ def test_exporters_get_what_they_write(events, monkeypatch):
 
 
 def test_events_made_by_hand_become_a_short_trace(tmp_path):
-    made(("a", 3, 0, 10), ("b", 3, 2, 5)).export_chrome_trace(tmp_path / "t.json")
+    events = made(("a", 3, 0, 10), ("b", 3, 2, 5), ("without a name for traces", 3, 3, 4))
+    for event in events[:2]:
+        event.trace_name = event.name
+    events.export_chrome_trace(tmp_path / "t.json")
     spans = json.loads((tmp_path / "t.json").read_text())
     assert [(s["name"], s["ph"], s["ts"], s["dur"], s["tid"], s["pid"]) for s in spans] == [
         ("a", "X", 0, 10, 3, "CPU functions"), ("b", "X", 2, 3, 3, "CPU functions")]
@@ -156,5 +159,5 @@ def test_metrics_of_stacks(events):
 
 
 def test_unknown_exporters_are_named():
-    with pytest.raises(ValueError, match="unknown exporter 'nonsense', known are: chrome, event_list, stacks"):
+    with pytest.raises(ValueError, match="unknown exporter 'nonsense', known are: chrome, .*event_list, .*stacks"):
         exporters.get("nonsense")

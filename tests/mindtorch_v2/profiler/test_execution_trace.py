@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import ExecutionTraceObserver, profile, record_function
 
@@ -53,6 +55,92 @@ def test_nodes_form_a_tree_with_inputs(tmp_path):
     assert add["inputs"]["values"][0][2:] == [0, 6, 4, "cpu"] and add["inputs"]["values"][2] == 1
     assert attribute(add, "op_schema").startswith("aten::add.Tensor(")
     assert len({node["id"] for node in data["nodes"]}) == len(data["nodes"])
+
+
+def test_ops_have_their_outputs(tmp_path):
+    x, weight = torch.ones(4, 3), torch.ones(2, 3, requires_grad=True)
+
+    def work():
+        y = torch.nn.functional.linear(x, weight)
+        y.relu_()
+        torch.max(x, 0)
+        x.split(2)
+        torch.cat([x, x])
+        y.sum().backward()
+        x.sum().item()
+
+    nodes = {node["name"]: node for node in written(tmp_path / "et.json", work)["nodes"]}
+    linear, mm, relu = nodes["aten::linear"], nodes["aten::mm"], nodes["aten::relu_"]
+    assert linear["outputs"]["shapes"] == [[4, 2]] and linear["outputs"]["strides"] == [[2, 1]]
+    assert linear["outputs"]["types"] == ["Tensor(float)"]
+    # who made a tensor, and who used it
+    assert linear["outputs"]["values"] == relu["inputs"]["values"] == relu["outputs"]["values"]
+    assert mm["ctrl_deps"] and mm["outputs"]["values"]
+    best = nodes["aten::max"]["outputs"]
+    assert (best["shapes"], best["types"]) == ([[3], [3]], ["Tensor(float)", "Tensor(long int)"])
+    parts = nodes["aten::split"]["outputs"]
+    assert (parts["shapes"], parts["types"]) == ([[[2, 3], [2, 3]]], ["GenericList[Tensor(float),Tensor(float)]"])
+    assert [part[1:] for part in parts["values"][0]] == [
+        [nodes["aten::split"]["inputs"]["values"][0][1], 0, 6, 4, "cpu"],
+        [nodes["aten::split"]["inputs"]["values"][0][1], 6, 6, 4, "cpu"]]
+    assert nodes["aten::cat"]["inputs"]["types"] == ["GenericList[Tensor(float),Tensor(float)]", "Int"]
+    assert nodes["aten::item"]["outputs"] == {"values": [12.0], "shapes": [[]], "types": ["Double"], "strides": [[]]}
+    engine = nodes["autograd::engine::evaluate_function: SumBackward0"]
+    assert (attribute(engine, "seq_id"), attribute(engine, "fw_tid")) == (-1, 0)
+
+
+def test_every_op_has_inputs_and_outputs(tmp_path):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(0.5), torch.nn.GELU(), torch.nn.Linear(8, 3))
+    optimizer = torch.optim.Adam(model.parameters())
+
+    def step():
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(torch.randn(5, 4)), torch.zeros(5, dtype=torch.int64)).backward()
+        optimizer.step()
+
+    step()
+    nodes = written(tmp_path / "et.json", step)["nodes"]
+    ops = [node for node in nodes if attribute(node, "op_schema")]
+    assert len(ops) > 40
+    assert [node["name"] for node in ops if not node["inputs"]["types"]] == []
+    without = {node["name"] for node in ops if not node["outputs"]["types"]}
+    assert all(attribute(node, "op_schema").endswith("-> ()") for node in ops if node["name"] in without)
+
+
+def test_arguments_that_are_no_tensors(tmp_path):
+    work = lambda: torch.zeros(2, dtype=torch.int64, device="cpu").contiguous(memory_format=torch.contiguous_format)  # noqa: E731
+    nodes = {node["name"]: node for node in written(tmp_path / "et.json", work)["nodes"]}
+    assert nodes["aten::zeros"]["inputs"]["values"][:4] == [[2], 4, "<None>", "cpu"]
+    assert nodes["aten::zeros"]["inputs"]["types"][:4] == ["GenericList[Int]", "Int", "None", "Device"]
+    assert nodes["aten::zeros"]["inputs"]["shapes"][0] == [[]]
+
+
+def test_observing_changes_neither_results_nor_errors(tmp_path):
+    x = torch.ones(2, 3, requires_grad=True)
+
+    def work():
+        with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+            x @ x
+        with pytest.raises(RuntimeError, match="The size of tensor a"):
+            x + torch.ones(5)
+        (x * x).sum().backward()
+
+    written(tmp_path / "et.json", work)
+    assert x.grad.tolist() == [[2.0] * 3] * 2
+    seen = []
+
+    class Counting(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    def with_a_mode():
+        with Counting():
+            x + x
+
+    written(tmp_path / "et2.json", with_a_mode)
+    assert seen == ["add"]
 
 
 def test_a_folder_for_further_files(tmp_path):

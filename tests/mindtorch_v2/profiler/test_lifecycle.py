@@ -21,6 +21,7 @@ from mindtorch_v2.profiler import (
     schedule,
     tensorboard_trace_handler,
 )
+from mindtorch_v2.profiler import profiler as profiler_module
 
 x = torch.ones(3)
 NONE, WARMUP, RECORD, SAVE = list(ProfilerAction)[:4]
@@ -55,6 +56,22 @@ def cycles(steps, acc_events=False, **arguments):
 
 
 # ------------------------------------------------------------------------------ windows
+
+def test_says_once_that_a_cycle_takes_the_place_of_the_last(monkeypatch):
+    monkeypatch.setattr(profiler_module, "_warned", set())
+    with pytest.warns(UserWarning, match="Profiler clears events at the end of each cycle") as caught:
+        cycles(4, wait=1, warmup=0, active=1)
+        cycles(4, wait=1, warmup=0, active=1)
+    assert len([w for w in caught if "clears events" in str(w.message)]) == 1
+
+
+def test_says_nothing_where_nothing_is_cleared(monkeypatch):
+    monkeypatch.setattr(profiler_module, "_warned", set())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cycles(4, acc_events=True, wait=1, warmup=0, active=1)
+        cycles(2, wait=0, warmup=1, active=1, repeat=1)
+
 
 def test_records_between_start_and_stop():
     prof = profile()
@@ -486,3 +503,53 @@ def test_trace_handler_with_an_impossible_folder(tmp_path):
         pass
     with pytest.raises(RuntimeError, match="Can't create directory"):
         tensorboard_trace_handler(str(tmp_path / "file" / "sub"))(prof)
+
+
+# ------------------------------------------------------------------------------ arguments of the wrong kind
+
+@pytest.mark.parametrize("path", [None, 5, 2.5, ["x"], {}])
+def test_what_is_no_path(path):
+    with profile() as prof:
+        x + x
+    with pytest.raises(AttributeError):
+        prof.export_chrome_trace(path)
+    with pytest.raises(AttributeError):
+        torch.profiler.ExecutionTraceObserver().register_callback(path)
+
+
+def test_paths_of_bytes(tmp_path):
+    with profile(with_stack=True) as prof:
+        x + x
+    prof.export_stacks(str(tmp_path / "stacks").encode())
+    prof.events().export_chrome_trace(str(tmp_path / "trace").encode())
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["stacks", "trace"]
+
+
+@pytest.mark.parametrize("callback", ["", {}, 0, None])
+def test_a_callback_that_is_nothing_is_none(callback):
+    with profile(custom_trace_id_callback=callback) as prof:
+        x + x
+    assert len(prof.get_trace_id()) == 32
+
+
+def test_metadata_of_the_wrong_kind():
+    with profile() as prof:
+        for value, error in ((5, AttributeError), (None, AttributeError), (b"x", TypeError)):
+            with pytest.raises(error):
+                prof.add_metadata("key", value)
+
+
+@pytest.mark.parametrize("name", ["profiler_metrics", "performance_events"])
+def test_metrics_must_be_text(name):
+    for value in ([1], "x", 5, b"x"):
+        with pytest.raises(TypeError):
+            _ExperimentalConfig(**{name: value})
+
+
+@pytest.mark.parametrize("arguments", [{"max_shapes_column_width": "x"}, {"max_name_column_width": "x"}])
+def test_widths_must_be_numbers(arguments):
+    with profile() as prof:
+        x + x
+    with pytest.raises(TypeError):
+        prof.key_averages().table(**arguments)
+    assert prof.key_averages().table(time_unit=[]) == prof.key_averages().table()

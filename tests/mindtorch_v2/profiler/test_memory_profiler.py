@@ -17,7 +17,7 @@ from mindtorch_v2.profiler._store import EventStore
 from mindtorch_v2.profiler.exporters import memory
 
 FLAGS = {"record_shapes": True, "profile_memory": True, "with_stack": True}
-ENGINE, SCOPE = observer.ENGINE, observer.SCOPE
+OP, BACKWARD, ENGINE, SCOPE = observer.OP, observer.BACKWARD, observer.ENGINE, observer.SCOPE
 ACCUMULATE = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
 
 
@@ -42,15 +42,70 @@ def test_actions_in_order():
 
 
 def test_categories():
-    rows = [("backward", 100, 200, ENGINE), (ACCUMULATE, 150, 170, ENGINE),
-            ("Optimizer.step#SGD.step", 300, 400, SCOPE)]
-    allocations = [(10, 8, 1), (110, 8, 2), (120, -8, 2), (130, 8, 3), (155, 8, 4), (160, 8, 5), (165, -8, 5),
-                   (310, 8, 6), (320, 8, 7), (330, -8, 7), (500, 8, 8)]
-    touched = [(20, 11, 8, 0), (20, 12, 8, 0), (340, 13, 8, 1), (340, 14, 8, 0)]
+    """A forward op, a backward node with an op inside, accumulation, an optimizer's step, and something afterwards."""
+    rows = [("aten::mm", 5, 30, OP), ("aten::mul", 105, 125, OP), ("MulBackward0", 102, 140, BACKWARD),
+            ("evaluate", 100, 200, ENGINE), (ACCUMULATE, 150, 170, ENGINE), ("aten::add", 305, 308, OP),
+            ("Optimizer.step#SGD.step", 300, 400, SCOPE), ("aten::randn", 500, 510, OP), ("aten::exp", 600, 610, OP)]
+    allocations = [
+        (10, 8, 1),  # made of the parameter 11 and the input 12
+        (110, 8, 2), (120, -8, 2),  # begins and ends inside one backward node
+        (130, 8, 3), (155, 8, 4),  # stays after its node; made while accumulating
+        (310, 8, 6), (320, 8, 7), (330, -8, 7),  # made by the optimizer: to stay, and not to stay
+        (505, 8, 8), (605, 8, 9),  # made of nothing, and of that
+        (700, 8, 10)]  # outside every op
+    touched = [(20, 11, 8, 0), (20, 12, 8, 0), (306, 13, 8, 1), (20, 13, 8, 0), (306, 14, 8, 1), (600, 8, 8, 0)]
     assert categories(made(allocations, touched, rows, parameters=[11])) == {
         1: Category.ACTIVATION, 2: Category.TEMPORARY, 3: Category.AUTOGRAD_DETAIL, 4: Category.GRADIENT,
-        5: Category.TEMPORARY, 6: Category.OPTIMIZER_STATE, 7: Category.TEMPORARY, 8: Category.TEMPORARY,
+        6: Category.OPTIMIZER_STATE, 7: Category.TEMPORARY, 8: None, 9: None, 10: None,
         11: Category.PARAMETER, 12: Category.INPUT, 13: Category.PARAMETER, 14: Category.OPTIMIZER_STATE}
+
+
+def test_a_batch_that_was_made_while_recording_is_an_input():
+    rows = [("aten::randn", 0, 10, OP), ("aten::mm", 20, 30, OP), ("aten::relu", 40, 50, OP)]
+    touched = [(20, 1, 8, 0), (20, 11, 8, 0), (40, 2, 8, 0)]
+    assert categories(made([(5, 8, 1), (25, 8, 2), (45, 8, 3)], touched, rows, parameters=[11])) == {
+        1: Category.INPUT, 2: Category.ACTIVATION, 3: Category.ACTIVATION, 11: Category.PARAMETER}
+
+
+def test_without_known_parameters_a_backward_pass_tells_what_was_trained():
+    rows = [("aten::mm", 20, 30, OP), ("evaluate", 100, 200, ENGINE)]
+    touched = [(20, 11, 8, 0), (20, 12, 8, 0)]
+    assert categories(made([(25, 8, 1)], touched, rows)) == {
+        1: Category.ACTIVATION, 11: Category.INPUT, 12: Category.INPUT}
+    assert set(categories(made([(25, 8, 1)], touched, rows[:1])).values()) == {None}
+
+
+def test_a_training_loop_by_category():
+    """As many bytes of each as torch counts, but for the scalars that torch's kernels make inside."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Dropout(0.1), torch.nn.Linear(128, 32))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    x, y = torch.randn(16, 64), torch.randint(32, (16,))
+
+    def step():
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    def bytes_by_category(work):
+        with profile(**FLAGS) as prof:
+            work()
+        found, total = prof._memory_profile(), {}
+        for _, action, (key, version), size in found.timeline:
+            if action in (Action.PREEXISTING, Action.CREATE):
+                category = found._categories.get(key, version)
+                total[category and category.name] = total.get(category and category.name, 0) + size
+        return total
+
+    weights = 4 * (64 * 128 + 128 + 128 * 32 + 32)
+    assert bytes_by_category(step) == {
+        "PARAMETER": weights, "OPTIMIZER_STATE": weights, "GRADIENT": weights, "INPUT": 4096 + 128,
+        "ACTIVATION": 36876, "AUTOGRAD_DETAIL": 28672}
+    again = bytes_by_category(step)
+    assert (again["PARAMETER"], again["OPTIMIZER_STATE"]) == (weights, weights)
+    with torch.no_grad():
+        assert bytes_by_category(lambda: model(x)) == {
+            "PARAMETER": weights, "INPUT": 4096, "ACTIVATION": 26624, "TEMPORARY": 8192}
 
 
 def test_an_address_used_twice_is_two_pieces():
@@ -60,8 +115,11 @@ def test_an_address_used_twice_is_two_pieces():
 
 # ------------------------------------------------------------------------------ files
 
+SAMPLE = [("aten::matmul", 900, 3100, OP)]
+
+
 def test_totals_and_raw_events(tmp_path):
-    found = made([(1000, 100, 1), (3000, -100, 1)], [(2000, 5, 24, 1)], parameters=[5])
+    found = made([(1000, 100, 1), (3000, -100, 1)], [(2000, 5, 24, 1)], SAMPLE, parameters=[5])
     memory.export(found, tmp_path / "m.json")
     times, rows = json.loads((tmp_path / "m.json").read_text())
     assert times == [1, 1, 2, 3]
@@ -73,7 +131,7 @@ def test_totals_and_raw_events(tmp_path):
 
 
 def test_a_page_with_a_chart(tmp_path):
-    memory.export(made([(1000, 100, 1), (3000, -100, 1)]), tmp_path / "m.html")
+    memory.export(made([(1000, 100, 1), (3000, -100, 1)], rows=SAMPLE), tmp_path / "m.html")
     text = (tmp_path / "m.html").read_text()
     assert "<svg" in text and "Temporary: at most 100 bytes" in text
 
@@ -83,6 +141,19 @@ def test_other_devices(tmp_path):
     assert json.loads((tmp_path / "m.json").read_text()) == [[], []]
     with pytest.raises(RuntimeError):
         memory.export(made(), tmp_path / "m.json", device="nonsense")
+
+
+def test_memory_of_a_device_has_a_timeline_of_its_own(tmp_path):
+    store = EventStore.from_rows(
+        [{"name": "aten::empty", "start": 0, "end": 9000}],
+        [{"time": 1000, "bytes": 100, "addr": 1}, {"time": 2000, "bytes": 64, "addr": 2, "device_type": 20, "device_index": 0},
+         {"time": 8000, "bytes": -64, "addr": 2, "device_type": 20, "device_index": 0}],
+        clock_start_ns=0, wall_start_ns=0)
+    found = MemoryProfile(store, StorageNotes(np.empty((0, 4), np.int64), frozenset()))
+    for device, expected in (("cpu", [[1], [100]]), ("npu:0", [[2, 8], [64, 0]]), ("npu:1", [[], []])):
+        memory.export(found, tmp_path / "m.json", device=device)
+        times, rows = json.loads((tmp_path / "m.json").read_text())
+        assert [times, [sum(row) for row in rows]] == expected
 
 
 # ------------------------------------------------------------------------------ a training step

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _thread
+import contextvars
 import gc
 import threading
 import weakref
@@ -46,7 +48,7 @@ def ops():
     yield first, first + 1
     for table in (observer.op_names, observer.op_overloads, observer.op_schemas):
         del table[first:]
-    _capture._makers.clear()
+    _capture._codes.clear()
 
 
 class Holder:
@@ -138,7 +140,7 @@ def test_recorders_of_one_thread_each_get_their_own_time(ops):
     outer = recorded()
     state.extend((pair, 2000, 2001, -1))
     inner = recorded(record_shapes=True)
-    state.detail(pair, 3000, 3001, -1, (Holder(2), Holder(2), 1))
+    state.detail[pair](3000, 3001, -1, Holder(2), Holder(2), 1)
     inner.stop()
     state.extend((pair, 4000, 4001, -1))
     outer.stop()
@@ -211,12 +213,12 @@ def test_inputs_are_told_apart_and_shared(ops):
     recorder = recorded(record_shapes=True)
     detail = threads.state.detail
     a, b = Holder(2, 3), Holder(3, dtype=np.int64)
-    detail(pair, 2000, 2001, -1, (a, b, 1))
-    detail(pair, 2010, 2011, -1, (a, b, True))
-    detail(pair, 2020, 2021, -1, (a, b, 1.0))
-    detail(pair, 2030, 2031, -1, (Holder(2, 3), b, 1))
-    detail(pair, 2040, 2041, -1, (a, 2.5, None))
-    detail(many, 2050, 2051, -1, ([a, a], 1, None, "mode"))
+    detail[pair](2000, 2001, -1, a, b, 1)
+    detail[pair](2010, 2011, -1, a, b, True)
+    detail[pair](2020, 2021, -1, a, b, 1.0)
+    detail[pair](2030, 2031, -1, Holder(2, 3), b, 1)
+    detail[pair](2040, 2041, -1, a, 2.5, None)
+    detail[many](2050, 2051, -1, [a, a], 1, None, "mode")
     recorder.stop()
     store = freeze(recorder)
     assert store.shapes[0] == store.shapes[3]
@@ -233,7 +235,7 @@ def test_nothing_is_kept_alive(ops):
     recorder = recorded(record_shapes=True)
     held = Holder(2)
     gone = weakref.ref(held._array)
-    threads.state.detail(ops[0], 2000, 2001, -1, (held, held, held))
+    threads.state.detail[ops[0]](2000, 2001, -1, held, held, held)
     del held
     gc.collect()
     assert gone() is None
@@ -333,3 +335,63 @@ def test_nodes_of_the_backward_pass_have_the_shapes_of_their_gradients():
     assert shapes["MmBackward0"] == [[4, 2]]
     assert shapes["torch::autograd::AccumulateGrad"] == [[3, 2]]
     assert shapes["autograd::engine::evaluate_function: MmBackward0"] == []
+
+
+# ------------------------------------------------------------------------------ other threads
+
+def run_in_thread(work):
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+def run_in_a_copied_context(work):
+    """As asyncio.to_thread does: what the context says of the thread that it comes from is not true there."""
+    context = contextvars.copy_context()
+    run_in_thread(lambda: context.run(work))
+
+
+def run_in_a_raw_thread(work):
+    done = threading.Event()
+    _thread.start_new_thread(lambda: (work(), done.set()), ())
+    assert done.wait(10)
+
+
+@pytest.mark.parametrize("elsewhere", [run_in_thread, run_in_a_copied_context, run_in_a_raw_thread])
+@pytest.mark.parametrize("options", [{}, {"record_shapes": True}, {"with_stack": True}])
+def test_ops_of_a_thread_that_begins_while_recording_are_not_ours(elsewhere, options):
+    one = make_tensor(np.ones(3))
+    recorder = Recorder(Options(**options))
+    recorder.start()
+    one + one
+    elsewhere(lambda: one * one)
+    one - one
+    recorder.stop()
+    store = freeze(recorder)
+    assert [store.names[n] for n, kind in zip(store.name, store.kind, strict=True) if kind == observer.OP] == [
+        "aten::add", "aten::sub"]
+    assert threading.getprofile() is None
+
+
+@pytest.mark.parametrize("run", [lambda work: work(), contextvars.Context().run])
+def test_ops_are_recorded_in_any_context_of_the_thread(run):
+    one = make_tensor(np.ones(3))
+    recorder = Recorder(Options())
+    recorder.start()
+    run(lambda: one + one)
+    recorder.stop()
+    assert len(freeze(recorder)) == 1
+
+
+def test_somebody_elses_thread_profile_is_left_alone():
+    def theirs(frame, event, arg):
+        pass
+
+    threading.setprofile(theirs)
+    try:
+        recorder = Recorder(Options())
+        recorder.start()
+        recorder.stop()
+        assert threading.getprofile() is theirs
+    finally:
+        threading.setprofile(None)

@@ -330,3 +330,35 @@ def test_a_real_profile_writes_lines(tmp_path):
     prof.export_stacks(str(tmp_path / "s.txt"))
     lines = (tmp_path / "s.txt").read_text().splitlines()
     assert lines and all(":_middle;" in line and line.rsplit(" ", 1)[1].isdigit() for line in lines)
+
+
+def refused():
+    with contextlib.suppress(TypeError):
+        torch.sum()
+
+
+def failed():
+    with contextlib.suppress(RuntimeError):
+        x + torch.ones(4)
+    return leaf()
+
+
+@pytest.mark.parametrize("function", [refused, failed])
+def test_calls_are_heard_after_an_op_that_failed(function):
+    try:
+        x + torch.ones(4)
+    except RuntimeError as error:
+        kept = error  # and with it the op's frame
+    with profile(activities=[ProfilerActivity.CPU], with_stack=True) as prof:
+        function()
+        try:
+            x + torch.ones(4)
+        except RuntimeError as error:
+            kept = error
+        middle()
+    assert kept is not None
+    names = [short(event.name) for event in prof.events()]
+    assert names.count(here(middle)) == 1
+    assert names.count(here(leaf)) == (1 if function is refused else 2)
+    assert inner(prof, "middle") == [here(leaf)]
+    assert here(function) in names

@@ -11,6 +11,7 @@ from typing import Any
 from ..._core.tensor import Tensor
 from ..._core.threads import threads
 from ..._dispatch import namespace
+from ..._dispatch.observer import clock
 from . import _hooks
 from ._attributes import AttributeMixin
 from ._backward_hook import BackwardHook
@@ -70,8 +71,34 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
     # ------------------------------------------------------------------ calling
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if namespace.watch or self._hooked:
-            return _observed_call(self, args, kwargs)
+        if namespace.watch:
+            state = namespace.current()
+            if state is None:
+                state = threads.state
+            log = state.module_log
+            if log is not None:
+                # What `module_enter` and `module_exit` do, written out: a module is called for every few ops.
+                events, numbers = log
+                try:
+                    events += (numbers[id(self)], clock())
+                except KeyError:
+                    state.module_enter(self)
+                try:
+                    return self._call_impl(*args, **kwargs) if self._hooked else self.forward(*args, **kwargs)
+                finally:
+                    if state.module_log is log:
+                        events += (-1, clock())
+                    elif state.module_exit is not None:
+                        state.module_exit(self)
+            if state.module_enter is not None:
+                state.module_enter(self)
+                try:
+                    return self._call_impl(*args, **kwargs) if self._hooked else self.forward(*args, **kwargs)
+                finally:
+                    if state.module_exit is not None:
+                        state.module_exit(self)
+        if self._hooked:
+            return self._call_impl(*args, **kwargs)
         return self.forward(*args, **kwargs)
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
@@ -215,22 +242,6 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
             return f"{self._get_name()}({extra})"
         body = "\n  ".join(lines + children)
         return f"{self._get_name()}(\n  {body}\n)"
-
-
-def _observed_call(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A call while something records, or of a module with hooks."""
-    call = module._call_impl if module._hooked else module.forward
-    state = threads.state
-    enter = state.module_enter
-    if enter is None or not namespace.watch:
-        return call(*args, **kwargs)
-    enter(module)
-    try:
-        return call(*args, **kwargs)
-    finally:
-        leave = state.module_exit
-        if leave is not None:
-            leave(module)
 
 
 def _indented(text: str) -> str:

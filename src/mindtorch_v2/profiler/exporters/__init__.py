@@ -6,8 +6,20 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-# name -> module of this package whose `export(store, path, **options)` writes the file
-_MODULES: dict[str, str] = {"chrome": "chrome", "event_list": "event_list", "stacks": "stacks"}
+# name -> module, relative to this package, whose `export(store, path, **options)` writes the file
+_MODULES: dict[str, str] = {
+    "chrome": ".chrome",
+    "collapsed": ".stacks",
+    "csv": "..formats.csv_file",
+    "event_list": ".event_list",
+    "html": "..report.html",
+    "parquet": "..formats.parquet_file",
+    "perfetto": "..formats.perfetto",
+    "pprof": "..formats.pprof",
+    "saved": "..formats.saved",
+    "speedscope": "..formats.speedscope",
+    "stacks": ".stacks",
+}
 _loaded: dict[str, Callable[..., Any]] = {}
 
 
@@ -26,5 +38,5 @@ def get(name: str) -> Callable[..., Any]:
     if name not in _loaded:
         if name not in _MODULES:
             raise ValueError(f"unknown exporter {name!r}, known are: {', '.join(names())}")
-        _loaded[name] = import_module(f".{_MODULES[name]}", __name__).export
+        _loaded[name] = import_module(_MODULES[name], __name__).export
     return _loaded[name]

@@ -6,10 +6,10 @@ once; the numbers of a block are laid out by NumPy.
 
 from __future__ import annotations
 
-import json
+import itertools
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from ..._dispatch import observer
 from .._store import EventStore, InputInfo
 from ._lines import Piece, chosen, lines, merged, number, signed, thousandths, where, woven
-from .files import write_file
+from .device_lanes import DeviceLanes
+from .files import path_text, write_file
+from .strict_json import dumps
 
 _BLOCK = 1 << 12  # rows; small enough that buffers are reused instead of newly mapped
 # Kineto counts from the last quarter of a year, so that a time has few enough digits for a double.
@@ -41,12 +43,12 @@ def export(
 
     metadata: JSON text by key, put at the top level. brief: leave out trace_id and host_name.
     """
-    name = os.fspath(path)
-    write_file(path, _Trace(store).blocks(name, metadata or {}, brief))
+    name = path_text(path)
+    write_file(name, _Trace(store).blocks(name, metadata or {}, brief))
 
 
 def _json(value: Any) -> bytes:
-    return json.dumps(value).encode()
+    return dumps(value).encode()
 
 
 class _Trace:
@@ -56,9 +58,18 @@ class _Trace:
         self.store = store
         self.base_ns = store.wall_start_ns // (_QUARTER_S * 10**9) * _QUARTER_S * 10**9
         self.offset_ns = store.wall_start_ns - store.clock_start_ns - self.base_ns
-        self.rows = np.flatnonzero(~store.is_python & (store.kind != observer.MEMORY))
-        self.calls = np.flatnonzero(store.is_python)
         self._names = [_json(name) for name in store.names]
+        # Filters of activities keep whole categories out of the file, though not out of the events.
+        self._left_out = frozenset(store.options.get("left_out_of_trace", ()))
+        self.devices = DeviceLanes(store, self._names, self.moment, self._left_out) if store.has_driver_rows else None
+        shown = ~store.is_python & (store.kind != observer.MEMORY)
+        if self.devices is not None:
+            shown[self.devices.all_rows] = False
+        if self._left_out:
+            shown &= ~np.isin(store.kind, [kind for kind, name in enumerate(_CATEGORIES) if name in self._left_out])
+        self.rows = np.flatnonzero(shown)
+        calls = store.is_python if "python_function" not in self._left_out else np.zeros(len(store), np.bool_)
+        self.calls = np.flatnonzero(calls)
         self._suffixes: list[bytes] = []
 
     def moment(self, clock_ns: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -74,8 +85,13 @@ class _Trace:
             yield self._spans(self.rows[block], block.start, suffix)
         for block in _blocks(self.calls):
             yield self._python_calls(self.calls[block], block.start)
-        yield self._flows()
-        memory = np.arange(len(self.store.mem_time))
+        if "cpu_op" not in self._left_out:
+            yield self._flows()
+        if self.devices is not None:
+            for block in _blocks(self.devices.rows):
+                yield self.devices.spans(self.devices.rows[block])
+            yield self.devices.flows()
+        memory = np.arange(len(self.store.mem_time) if "cpu_instant_event" not in self._left_out else 0)
         for block in _blocks(memory):
             yield self._memory(memory[block], block.start)
         yield self._tail(path)
@@ -86,38 +102,42 @@ class _Trace:
         store = self.store
         fields: dict[str, str] = {"schemaVersion": "1", "deviceProperties": "[]"}
         if not brief and store.trace_id is not None:
-            fields["trace_id"] = json.dumps(store.trace_id)
+            fields["trace_id"] = dumps(store.trace_id)
         fields.update({flag: "1" for flag in _FLAGS if store.options.get(flag)})
-        fields.update({key: json.dumps(value) for key, value in store.metadata.items()})
+        fields.update({key: dumps(value) for key, value in store.metadata.items()})
         fields.update(metadata)
         if not brief:
-            fields["host_name"] = json.dumps(socket.gethostname())
+            fields["host_name"] = dumps(socket.gethostname())
         fields["displayTimeUnit"] = '"ms"'
         fields["baseTimeNanoseconds"] = str(self.base_ns)
-        text = ",\n".join(f"  {json.dumps(key)}: {value}" for key, value in fields.items())
+        text = ",\n".join(f"  {dumps(key)}: {value}" for key, value in fields.items())
         return f'{{\n{text},\n  "traceEvents": [\n'.encode()
 
     def _process_and_threads(self) -> bytes:
         store = self.store
-        pid, at = store.pid, self._text(store.clock_start_ns)
-        rows: list[tuple[str, int, dict[str, Any]]] = [
-            ("process_name", 0, {"name": "python"}),
-            ("process_labels", 0, {"labels": "CPU"}),
-            ("process_sort_index", 0, {"sort_index": pid}),
+        pid, now = store.pid, self._text(store.clock_start_ns)
+        rows: list[tuple[str, int, int, dict[str, Any]]] = [
+            ("process_name", pid, 0, {"name": "python"}),
+            ("process_labels", pid, 0, {"labels": "CPU"}),
+            ("process_sort_index", pid, 0, {"sort_index": pid}),
         ]
-        for thread in store.threads:
-            rows.append(("thread_name", thread.ident, {"name": f"thread {thread.ident} ({thread.name})"}))
-            rows.append(("thread_sort_index", thread.ident, {"sort_index": thread.ident}))
+        lanes = self.devices.lanes if self.devices is not None else ()
+        for at, thread in enumerate(store.threads):
+            if at not in lanes:
+                rows.append(("thread_name", pid, thread.ident, {"name": f"thread {thread.ident} ({thread.name})"}))
+                rows.append(("thread_sort_index", pid, thread.ident, {"sort_index": thread.ident}))
+        if self.devices is not None:
+            rows += self.devices.metadata()
         return "".join(
-            f'{{"ph": "M", "name": "{name}", "ts": {at}, "pid": {pid}, "tid": {tid}, "args": {json.dumps(args)}}},\n'
-            for name, tid, args in rows
+            f'{{"ph": "M", "name": "{name}", "ts": {now}, "pid": {pid}, "tid": {tid}, "args": {dumps(args)}}},\n'
+            for name, pid, tid, args in rows
         ).encode()
 
     def _tail(self, path: str) -> bytes:
         store = self.store
         start, end = self._text(store.clock_start_ns), self._text(store.clock_end_ns)
-        length = f"{(store.clock_end_ns - store.clock_start_ns) / 1000:.3f}"
-        place = f'"pid": {_SPANS_PID}, "tid": {_SPANS_TID}'
+        length = _microseconds(store.clock_end_ns - store.clock_start_ns)
+        place = f'"pid": {self._spans_pid()}, "tid": {_SPANS_TID}'
         rows = (
             f'{{"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", {place}, "ts": {start}, "dur": {length}, '
             f'"args": {{"Op count": 0}}}}',
@@ -126,11 +146,15 @@ class _Trace:
             f'{{"ph": "i", "s": "g", "name": "Iteration Start: PyTorch Profiler", {place}, "ts": {start}}}',
             f'{{"ph": "i", "s": "g", "name": "Record Window End", {place}, "ts": {end}}}',
         )
-        return (",\n".join(rows) + f'\n  ],\n  "traceName": {json.dumps(path)}\n}}\n').encode()
+        return (",\n".join(rows) + f'\n  ],\n  "traceName": {dumps(path)}\n}}\n').encode()
+
+    def _spans_pid(self) -> int:
+        """A process of their own for the spans of the recording itself: none of the host or of a device."""
+        taken = {self.store.pid, *(self.devices.indices if self.devices is not None else ())}
+        return next(pid for pid in itertools.count(_SPANS_PID) if pid not in taken)
 
     def _text(self, clock_ns: int) -> str:
-        whole, fraction = divmod(clock_ns + self.offset_ns, 1000)
-        return f"{whole}.{fraction:03d}"
+        return _microseconds(clock_ns + self.offset_ns)
 
     # ------------------------------------------------------------------ events
 
@@ -217,7 +241,7 @@ class _Trace:
         modules = store.kind[rows] == observer.MODULE
         names, which = np.unique(np.where(modules, store.name[rows] + 1, 0), return_inverse=True)
         suffixes = [
-            b', "Python module id": %s}},\n' % store.names[name - 1].rpartition("_")[2].encode() if name else b"}},\n"
+            b', "Python module id": %d}},\n' % int(ident) if (ident := _module_number(store.names, name)) else b"}},\n"
             for name in names.tolist()
         ]
         return woven(self._prefixes(rows), lines(pieces, count), chosen(suffixes, which))
@@ -275,6 +299,18 @@ class _Trace:
 def _blocks(rows: NDArray[Any]) -> Iterator[slice]:
     for start in range(0, len(rows), _BLOCK):
         yield slice(start, min(start + _BLOCK, len(rows)))
+
+
+def _microseconds(ns: int) -> str:
+    """Exact, whatever the number of digits."""
+    whole, fraction = divmod(abs(ns), 1000)
+    return f"{'-' if ns < 0 else ''}{whole}.{fraction:03d}"
+
+
+def _module_number(names: Sequence[str], name: int) -> str:
+    """The number at the end of a module's name; "" for no module (0), and for a name from elsewhere that has none."""
+    number = names[name - 1].rpartition("_")[2] if name else ""
+    return number if number.isascii() and number.isdecimal() and len(number) < 19 else ""
 
 
 def _as_bytes(text: bytes, count: int) -> NDArray[np.uint8]:

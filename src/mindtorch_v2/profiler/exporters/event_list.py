@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import count
 from typing import Any
 
 from .files import write_file
+from .strict_json import dumps
 
 
 def export(events: Iterable[Any], path: str | os.PathLike[str]) -> None:
-    """Write FunctionEvents as a JSON list of spans; those of a device are on a row of their own."""
-    spans = [
-        {
-            "name": event.trace_name or event.name,
-            "ph": "X",
-            "ts": event.time_range.start,
-            "dur": event.time_range.elapsed_us(),
+    """Write FunctionEvents as a JSON list of spans; those of a device are on a row of their own.
+
+    An op's launches are noted as beginnings of arrows. Events without a name for traces, such as [memory], are left out.
+    """
+    write_file(path, [b"[\n", ",\n".join(map(dumps, _entries(events))).encode(), b"\n]\n"])
+
+
+def _entries(events: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    launches = count()
+    for event in events:
+        if event.trace_name is None:
+            continue
+        place = {
             "tid": event.thread if not event.is_remote else f"{event.node_id}:{event.thread}",
-            "pid": "CPU functions" if event.device_type == "CPU" else f"{event.device_type.name} functions",
-            "args": {},
+            "pid": f"{event.device_type.value} functions",
         }
-        for event in events
-    ]
-    write_file(path, [b"[\n", ",\n".join(map(json.dumps, spans)).encode(), b"\n]\n"])
+        start, name = event.time_range.start, event.trace_name
+        yield {"name": name, "ph": "X", "ts": start, "dur": event.time_range.elapsed_us(), **place, "args": {}}
+        for _ in event.kernels:
+            category = f"cpu_to_{event.use_device or 'cuda'}"
+            yield {"name": name, "ph": "s", "ts": start, **place, "id": next(launches), "cat": category, "args": {}}

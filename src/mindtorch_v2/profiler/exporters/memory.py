@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import html
-import json
 import os
 
 from .._memory_profiler import BEFORE, Action, Category, MemoryProfile
 from .files import write_file
+from .strict_json import dumps
 
 # The columns after the first, which is always 0.
 COLUMNS: tuple[Category | None, ...] = (
@@ -34,9 +34,9 @@ def export(profile: MemoryProfile, path: str | os.PathLike[str], *, device: str 
     if name.endswith(".html"):
         text = _page(*_totals(profile, device), device)
     elif name.endswith("raw.json.gz"):
-        text = json.dumps(_raw(profile, device))
+        text = dumps(_raw(profile, device))
     else:
-        text = json.dumps(_totals(profile, device))
+        text = dumps(_totals(profile, device))
     write_file(path, [text.encode()])
 
 

@@ -12,7 +12,7 @@ from .._store import EventStore
 from .files import write_file
 
 METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total")
-_SEPARATORS = str.maketrans(" ;\t\n", "____")
+_SEPARATORS = str.maketrans(" ;\t\n\r", "_____")
 
 
 def export(store: EventStore, path: str | os.PathLike[str], *, metric: str = "self_cpu_time_total") -> None:
@@ -24,13 +24,13 @@ def export(store: EventStore, path: str | os.PathLike[str], *, metric: str = "se
     rows = np.flatnonzero((stacks >= 0) & (microseconds > 0))
     texts = {at: collapsed(shown.stacks[at]) for at in np.unique(stacks[rows]).tolist()}
     pairs = zip(stacks[rows].tolist(), microseconds[rows].tolist(), strict=True)
-    write_file(path, (f"{texts[at]} {value}\n".encode() for at, value in pairs if texts[at]))
+    write_file(path, (f"{texts[at]} {value}\n".encode("utf-8", "backslashreplace") for at, value in pairs if texts[at]))
 
 
 def export_rows(rows: Iterable[tuple[Sequence[str], float]], path: str | os.PathLike[str]) -> None:
     """Write a line for each (stack, innermost frame first; microseconds) that has both."""
     found = ((collapsed(stack), int(value)) for stack, value in rows)
-    write_file(path, (f"{text} {value}\n".encode() for text, value in found if text and value > 0))
+    write_file(path, (f"{text} {value}\n".encode("utf-8", "backslashreplace") for text, value in found if text and value > 0))
 
 
 def collapsed(stack: Sequence[str]) -> str:
@@ -39,6 +39,11 @@ def collapsed(stack: Sequence[str]) -> str:
 
 
 def _metric(store: EventStore, metric: str) -> NDArray[np.int64]:
-    """Whole microseconds per row: the CPU's, or those of whatever other device there is."""
-    on_cpu = store.device_type == 0
-    return np.where(on_cpu if metric == METRICS[0] else ~on_cpu, store.self_ns // 1000, 0)
+    """Whole microseconds per row: the CPU's, or those of whatever other device there is.
+
+    Work of a device counts where it ran, with the stack of the op that launched it, and not once more with that op.
+    """
+    if not store.has_device_rows:
+        return store.self_ns // 1000 if metric == METRICS[0] else np.zeros(len(store), np.int64)
+    counted = store.device_type == 0 if metric == METRICS[0] else store.is_work
+    return np.where(counted, store.self_ns // 1000, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -17,12 +18,13 @@ _FLOP_UNITS = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs")
 _TIME_UNITS = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0}
 _MEMORY_UNITS = (("GB", 1024**3), ("MB", 1024**2), ("KB", 1024))
 # Devices whose names in a sort key stand for "device".
-_DEVICE_NAMES = ("cuda", "xpu", "privateuse1", "npu")
+_DEVICE_NAMES = ("cuda", "xpu", "privateuse1")
+_NPU = re.compile("(?:^|(?<=_))npu(?=_)")  # the whole word: "input_shapes" has those letters too
 
 
 def format_time(time_us: float, unit: str | None = None) -> str:
     """Microseconds as text, in the given unit or the largest one that leaves a digit before the point."""
-    if unit not in _TIME_UNITS:
+    if not isinstance(unit, str) or unit not in _TIME_UNITS:
         unit = "s" if time_us >= 1_000_000 else "ms" if time_us >= 1_000 else "us"
     return f"{time_us / _TIME_UNITS[unit]:.3f}{unit}"
 
@@ -149,7 +151,8 @@ def _columns(
             Column(f"Self {device}", time("self_device_time_total")),
             Column(
                 f"Self {device} %",
-                lambda event: format_time_share(event.self_device_time_total, total.self_device_us),
+                # A trace may have labels on the device and none of the kernels they cover.
+                lambda event: format_time_share(total.self_device_us and event.self_device_time_total, total.self_device_us),
             ),
             Column(f"{device} total", time("device_time_total")),
             Column(f"{device} time avg", time("device_time")),
@@ -167,8 +170,8 @@ def _columns(
     columns.append(Column("# of Calls", lambda event: event.count))
     if total.has_nodes:
         columns.append(Column("Node ID", lambda event: event.node_id))
+    width = _capped(total.shapes_width, most.shapes)
     if total.shapes_width:
-        width = _capped(total.shapes_width, most.shapes)
         columns.append(Column("Input Shapes", lambda event: str(event.input_shapes)[:width], width))
     if total.source_width >= 0:
         wide = _capped(total.source_width, most.source)
@@ -221,8 +224,11 @@ def build_table(
         attribute = sort_by
         for device in _DEVICE_NAMES:
             attribute = attribute.replace(device, "device")
+        attribute = _NPU.sub("device", attribute)
         events = sorted(events, key=lambda event: getattr(event, attribute), reverse=True)
     total = summary or summarize(events)
+    if total.has_device_time and not total.use_device:
+        raise RuntimeError("use_device is None, but there is device performance data.")
     most = _Widths(max_name_column_width, max_shapes_column_width, max_src_column_width)
     columns = _columns(total, most, with_flops, profile_memory, time_unit)
     rule = "".join("-" * column.width + _GAP for column in columns)

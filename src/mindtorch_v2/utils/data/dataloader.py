@@ -10,6 +10,7 @@ from typing import Any
 
 from ... import _surface as torch
 from ..._core.dtype import int64
+from ..._dispatch import observer
 from ..._dispatch.observer import span
 from . import worker
 from .collate import default_collate, default_convert
@@ -201,7 +202,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._received += 1
         self._indices = iter(loader._index_sampler)
         for tasks in self._tasks:
-            tasks.put((-1, "resume"))
+            tasks.put((-1, "resume", None))
         self._begin()
 
     def _send(self) -> None:
@@ -213,7 +214,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             return
         while not self._active[self._turn]:
             self._turn = (self._turn + 1) % len(self._workers)
-        self._tasks[self._turn].put((self._sent, indices))
+        self._tasks[self._turn].put((self._sent, indices, observer.for_workers()))
         self._sent_to[self._sent] = self._turn
         self._turn = (self._turn + 1) % len(self._workers)
         self._sent += 1
@@ -228,7 +229,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         waited = 0.0
         while True:
             try:
-                number, result = self._results.get(timeout=1.0 if self._timeout is None else min(1.0, self._timeout))
+                number, result, recorded = self._results.get(timeout=1.0 if self._timeout is None else min(1.0, self._timeout))
             except queue.Empty:
                 waited += 1.0
                 dead = [p.pid for p in self._workers if not p.is_alive()]
@@ -239,6 +240,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                     raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds") from None
                 continue
             self._arrived[number] = result
+            if recorded is not None:
+                recorded.deliver()
             return
 
     def _next(self) -> Any:

@@ -53,7 +53,10 @@ def get_worker_info() -> WorkerInfo | None:
 
 def run(worker: int, count: int, seed: int, dataset: Any, collate: Callable[..., Any], batched: bool, drop_last: bool,
         init: Callable[[int], None] | None, tasks: Any, results: Any) -> None:
-    """The worker's loop: take (number, indices), put (number, batch); None ends it."""
+    """The worker's loop: take (number, indices, recording), put (number, batch, what was recorded); None ends it.
+
+    recording: what observer.for_workers() gave the parent.
+    """
     global _info
     torch.set_num_threads(1)
     torch.manual_seed(seed)
@@ -71,16 +74,20 @@ def run(worker: int, count: int, seed: int, dataset: Any, collate: Callable[...,
         task = tasks.get()
         if task is None:
             return
-        number, indices = task
+        number, indices, recording = task
         if failure is not None:
-            results.put((number, failure))
+            results.put((number, failure, None))
             continue
         if indices == "resume":  # a new epoch of a persistent worker
             fetch = make_fetcher(dataset, batched, collate, drop_last)
             continue
+        if recording is not None:
+            recording.begin(worker)
+        result: Any
         try:
-            results.put((number, fetch(indices)))
+            result = fetch(indices)
         except StopIteration:
-            results.put((number, StreamEnd()))
+            result = StreamEnd()
         except Exception as error:
-            results.put((number, Failure(error, f"in DataLoader worker process {worker}")))
+            result = Failure(error, f"in DataLoader worker process {worker}")
+        results.put((number, result, recording.end() if recording is not None else None))

@@ -1,0 +1,37 @@
+"""The NPU as a place where ops run. Importing this needs a driver; the dispatcher does it when a device is first asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._core.device import set_accelerator
+from ..._core.tensor import Tensor
+from ..._dispatch import backends, namespace
+from ..._dispatch.dispatcher import prepare
+from ..._dispatch.registry import OpSpec
+from . import fallback, tensors
+from .devices import current_device
+from .driver import why_unavailable
+from .placement import home
+
+_reason = why_unavailable()
+if _reason is not None:
+    raise AssertionError(f"Torch not compiled with NPU enabled: {_reason}")
+
+from . import kernels  # noqa: E402,F401  registers them
+
+
+def run(op: OpSpec, args: tuple[Any, ...]) -> Any:
+    """Run an op that has no kernel here on NPU tensors: as a view, which moves no data, or on the CPU."""
+    if not op.schema.is_view:
+        return fallback.run_on_cpu(op, args, home(op, args))
+    source = next(value for value in args if isinstance(value, Tensor))
+    made = op.kernel(*prepare(op, args))
+    if isinstance(made, list | tuple):
+        return tuple(tensors.view(array, source) for array in made)
+    return tensors.view(made, source)
+
+
+namespace.fallback_npu = run  # type: ignore[attr-defined]
+backends.loaded["npu"] = backends.Backend(current_device, tensors.upload, tensors.download)
+set_accelerator("npu")

@@ -1,0 +1,137 @@
+"""Events: marks in a stream that can be waited for and, with timing, know when the device reached them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from .devices import activate, timeout_ms
+from .driver import driver
+from .errors import NPUError
+from .signatures import EVENT_CAPTURE_STREAM_PROGRESS, EVENT_RECORDED_COMPLETE, EVENT_SYNC, EVENT_TIME_LINE
+
+# Gives this thread's current stream; streams.py, which builds on this file, sets it.
+current_stream: Callable[[], Any] = None  # type: ignore[assignment]
+
+# Handles of events that are over, by (device, flags): making one is dearer than keeping it.
+_spare: dict[tuple[int, int], list[int]] = {}
+
+
+class Event:
+    """A mark in a stream. `enable_timing=True` for `elapsed_time` and `timestamp_ns`.
+
+    A device has 65,536 events that streams can wait for (1,023 on some), and recording one more than that blocks; with
+    `waitable=False` only the host can wait, and there may be as many as one likes.
+    """
+
+    __slots__ = ("__weakref__", "_complete", "_flags", "device_index", "enable_timing", "handle", "stream")
+
+    def __init__(self, enable_timing: bool = False, *, waitable: bool = True) -> None:
+        self.enable_timing = enable_timing
+        self.handle: int | None = None  # made by the first record, on the device of its stream
+        self.device_index = -1
+        self.stream: Any = None
+        self._flags = EVENT_SYNC if waitable else EVENT_CAPTURE_STREAM_PROGRESS
+        if enable_timing:
+            self._flags |= EVENT_TIME_LINE
+        self._complete = False
+
+    def record(self, stream: Any = None) -> None:
+        """Put the mark behind everything that is in the stream (default: the current one)."""
+        stream = current_stream() if stream is None else stream
+        if self.handle is None:
+            self.device_index = stream.device_index
+            activate(self.device_index)
+            try:
+                self.handle = _spare[self.device_index, self._flags].pop()
+            except (KeyError, IndexError):
+                self.handle = driver().call("aclrtCreateEventExWithFlag", self._flags)
+        elif self.device_index != stream.device_index:
+            raise RuntimeError(f"Event device index {self.device_index} does not match recording stream's device index "
+                               f"{stream.device_index}.")
+        activate(self.device_index)
+        self._complete = False
+        self.stream = stream
+        driver().call("aclrtRecordEvent", self.handle, stream.handle)
+
+    def wait(self, stream: Any = None) -> None:
+        """Have a stream (default: the current one) wait for the mark; the host goes on."""
+        (current_stream() if stream is None else stream).wait_event(self)
+
+    def query(self) -> bool:
+        """Whether the device has passed the mark, or there is none."""
+        if self.handle is not None and not self._complete:
+            activate(self.device_index)
+            self._complete = driver().call("aclrtQueryEventStatus", self.handle) == EVENT_RECORDED_COMPLETE
+        return self.handle is None or self._complete
+
+    def synchronize(self) -> None:
+        """Wait until the device has passed the mark, at most as long as MINDTORCH_NPU_TIMEOUT_S says."""
+        if self.handle is not None:
+            activate(self.device_index)
+            driver().call("aclrtSynchronizeEventWithTimeout", self.handle, timeout_ms())
+            self._complete = True
+
+    def elapsed_time(self, end: Event) -> float:
+        """Milliseconds from this mark to another."""
+        if not (self.enable_timing and end.enable_timing):
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        if self.handle is None or end.handle is None:
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+        if not (self.query() and end.query()):
+            raise RuntimeError("Both events must be completed before calculating elapsed time.")
+        activate(self.device_index)
+        return driver().call("aclrtEventElapsedTime", self.handle, end.handle)
+
+    def timestamp_ns(self) -> int:
+        """When the device passed the mark, on the device's own clock (which counts microseconds)."""
+        if not self.enable_timing:
+            raise ValueError("The event must be created with argument 'enable_timing=True'.")
+        activate(self.device_index)
+        return driver().call("aclrtEventGetTimestamp", self.handle) * 1000
+
+    def __del__(self) -> None:
+        handle, self.handle = self.handle, None
+        if handle is None or sys.is_finalizing():
+            return
+        if self._complete:
+            _spare.setdefault((self.device_index, self._flags), []).append(handle)
+        else:
+            _destroy(handle)  # CANN allows it for an event that is not over
+
+    def __repr__(self) -> str:
+        return f"<npu.Event {'uninitialized' if self.handle is None else hex(self.handle)}>"
+
+
+def _destroy(handle: int) -> None:
+    try:
+        driver().call("aclrtDestroyEvent", handle)
+    except NPUError:
+        pass  # of a lost device: the event went with it
+
+
+def release_spare_events() -> None:
+    """Give the kept handles back to CANN."""
+    for handles in _spare.values():
+        while handles:
+            _destroy(handles.pop())
+
+
+def host_offset_ns(clock: Callable[[], int], stream: Any, tries: int = 5) -> int:
+    """What to add to `timestamp_ns` of a device to get the host's `clock`, found on a stream with nothing to do.
+
+    The mark was passed between two readings of the host's clock; of several tries the narrowest window counts.
+    """
+    stream.synchronize()
+    best: tuple[int, int] | None = None
+    for _ in range(tries):
+        mark = Event(enable_timing=True, waitable=False)
+        start = clock()
+        mark.record(stream)
+        mark.synchronize()
+        end = clock()
+        if best is None or end - start < best[0]:
+            best = (end - start, (start + end) // 2 - mark.timestamp_ns())
+    assert best is not None
+    return best[1]

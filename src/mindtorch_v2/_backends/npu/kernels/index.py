@@ -1,0 +1,110 @@
+"""Looking up, joining, masking."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...._core.keys import NPU
+from ...._core.tensor import Tensor
+from .. import tensors
+from ._call import Call, kernel
+
+
+@kernel("embedding", needs="Embedding")
+def embedding(call: Call, weight: Any, indices: Any, padding_idx: int, scale_grad_by_freq: bool, sparse: bool) -> Any:
+    if sparse:
+        return NotImplemented
+    out = call.output()
+    call.run("Embedding", weight._array, indices._array, out)
+    return out
+
+
+@kernel("embedding_dense_backward", needs="EmbeddingDenseBackward")
+def embedding_backward(call: Call, grad_output: Any, indices: Any, num_weights: int, padding_idx: int,
+                       scale_grad_by_freq: bool) -> Any:
+    if padding_idx < 0 and padding_idx != -1:
+        return NotImplemented
+    out = call.output()
+    # No padding row is -1, which CANN takes as the largest unsigned number.
+    call.run("EmbeddingDenseBackward", grad_output._array, indices._array, num_weights, padding_idx % (1 << 64),
+             scale_grad_by_freq, out)
+    return out
+
+
+@kernel("cat", needs="Cat")
+def cat(call: Call, given: Any, dim: int) -> Any:
+    out = call.output()
+    parts = [call.cast(one._array, out.dtype) for one in given if one._array.shape != (0,)]
+    call.run("Cat", parts, dim % max(out.ndim, 1), out)
+    return out
+
+
+@kernel("stack", needs="Stack")
+def stack(call: Call, given: Any, dim: int) -> Any:
+    out = call.output()
+    call.run("Stack", [call.cast(one._array, out.dtype) for one in given], dim % out.ndim, out)
+    return out
+
+
+@kernel("gather", needs="Gather")
+def gather(call: Call, self: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
+    if sparse_grad:
+        return NotImplemented
+    out = call.output()
+    call.run("Gather", self._array, dim, index._array, out)
+    return out
+
+
+@kernel("index_select", needs="IndexSelect")
+def index_select(call: Call, self: Any, dim: int, index: Any) -> np.ndarray:
+    out = call.output()
+    call.run("IndexSelect", self._array, dim, index._array, out)
+    return out
+
+
+@kernel("scatter_add", needs="ScatterAdd")
+def scatter_add(call: Call, self: Any, dim: int, index: Any, src: Any) -> np.ndarray:
+    out = call.output()
+    call.run("ScatterAdd", self._array, dim, index._array, src._array, out)
+    return out
+
+
+def _triangle(name: str, operator: str) -> None:
+    @kernel(name, needs=operator)
+    def run(call: Call, self: Any, diagonal: int) -> np.ndarray:
+        out = call.output()
+        call.run(operator, self._array, diagonal, out)
+        return out
+
+
+_triangle("tril", "Tril")
+_triangle("triu", "Triu")
+
+
+def _scalar(value: Any) -> Any:
+    """A number, also out of a tensor on the CPU; None for one on the device, which would have to be waited for."""
+    if not isinstance(value, Tensor):
+        return value
+    return None if value._keys & NPU else value._array.item()
+
+
+@kernel("masked_fill_.Scalar", "masked_fill_.Tensor", needs="InplaceMaskedFillScalar")
+def masked_fill_(call: Call, self: Any, mask: Any, value: Any) -> Any:
+    number = _scalar(value)
+    if number is None:
+        return NotImplemented
+    call.run("InplaceMaskedFillScalar", self._array, mask._array, number)
+    return self
+
+
+@kernel("masked_fill.Scalar", "masked_fill.Tensor", needs="InplaceMaskedFillScalar")
+def masked_fill(call: Call, self: Any, mask: Any, value: Any) -> Any:
+    number = _scalar(value)
+    if number is None:
+        return NotImplemented
+    out = call.output()
+    tensors.assign(out, self._array)
+    call.run("InplaceMaskedFillScalar", out, mask._array, number)
+    return out

@@ -1,0 +1,50 @@
+"""Which device an op runs on: the one its tensors are on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._core.keys import NPU
+from ..._core.tensor import Tensor
+from ..._dispatch.registry import OpSpec
+from . import tensors
+
+
+def home(op: OpSpec, args: tuple[Any, ...]) -> int:
+    """The index of the device that an op's tensors are on, or that it was asked to make one on.
+
+    Tensors of two devices are an error, as in torch, except that a CPU tensor without dims counts as a number.
+    """
+    found: Tensor | None = None
+    others: list[Tensor] = []
+    for value in _tensors(args):
+        if not value._keys & NPU:
+            others.append(value)
+        elif found is None:
+            found = value
+        elif tensors.index_of(found) != tensors.index_of(value) and op.schema.name != "copy_":
+            raise _mixed(op, found, value)
+    if found is not None and op.schema.name != "copy_":
+        for value in others:
+            if value._array.ndim:
+                raise _mixed(op, found, value)
+    for argument, value in zip(op.schema.arguments, args, strict=True):
+        if argument.type_text == "Device?" and value is not None:
+            return tensors.device_index(value)
+    assert found is not None
+    return tensors.index_of(found)
+
+
+def _mixed(op: OpSpec, first: Tensor, second: Tensor) -> RuntimeError:
+    return RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {first.device} and "
+                        f"{second.device}! (when running {op.name})")
+
+
+def _tensors(args: tuple[Any, ...]) -> list[Tensor]:
+    found = []
+    for value in args:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif isinstance(value, list | tuple):
+            found += [each for each in value if isinstance(each, Tensor)]
+    return found

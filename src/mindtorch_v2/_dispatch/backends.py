@@ -1,0 +1,45 @@
+"""Devices whose code is loaded when somebody first asks for one: importing the package loads none of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import NamedTuple
+
+import numpy as np
+
+from .._core.device import device as Device
+
+
+class Backend(NamedTuple):
+    """What a device's code offers beside kernels.
+
+    current_index: which of several devices is the calling thread's. upload and download move flat arrays between the host
+    and a device, given by index.
+    """
+
+    current_index: Callable[[], int]
+    upload: Callable[[np.ndarray, int], np.ndarray]
+    download: Callable[[np.ndarray], np.ndarray]
+
+
+# device type -> module that registers its kernels when imported, and raises AssertionError where there is no such device
+MODULES = {"npu": "mindtorch_v2._backends.npu.backend"}
+
+# device type -> what it offers; such a module fills this in
+loaded: dict[str, Backend] = {}
+
+
+def load(device_type: str) -> None:
+    """Have the kernels of a device registered; nothing happens for a device that needs no code of its own."""
+    name = MODULES.get(device_type)
+    if name is not None:
+        import_module(name)
+
+
+def resolved(device: Device) -> Device:
+    """The device with its index: "npu" is the calling thread's current one."""
+    if device.index is not None or device.type not in MODULES:
+        return device
+    load(device.type)
+    return Device(device.type, loaded[device.type].current_index())

@@ -1,0 +1,116 @@
+"""`import torch` as this package: scripts written for torch run unchanged.
+
+    import mindtorch_v2.as_torch
+    mindtorch_v2.as_torch.install()
+    import torch                          # mindtorch_v2 itself, and so for every `torch.x.y`
+
+or, for a whole script, `python -m mindtorch_v2.as_torch script.py arguments ...`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import os
+import runpy
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+__all__ = ["install", "installed", "is_installed", "run", "uninstall"]
+
+_PACKAGE = "mindtorch_v2"
+_TORCH = "torch"
+
+
+def _ours(name: str) -> str:
+    """`torch.nn` -> `mindtorch_v2.nn`."""
+    return _PACKAGE + name[len(_TORCH):]
+
+
+class _Alias(MetaPathFinder, Loader):
+    """Finds `torch` and everything below it in this package."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name != _TORCH and not name.startswith(_TORCH + "."):
+            return None
+        if importlib.util.find_spec(_ours(name)) is None:
+            # Not None: the finders after this one would look into this package's folders under torch's name.
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return ModuleSpec(name, self)
+
+    def exec_module(self, module: ModuleType) -> None:
+        # The import system returns what stands in sys.modules afterwards. Replacing the new, empty module there keeps
+        # `__name__` and `__spec__` of the real one as they are, which its relative imports need.
+        sys.modules[module.__name__] = importlib.import_module(_ours(module.__name__))
+
+
+_alias = _Alias()
+
+
+def is_installed() -> bool:
+    """Whether `import torch` means this package."""
+    return _alias in sys.meta_path
+
+
+def install() -> None:
+    """Make `import torch` and `import torch.x.y` give this package's modules, the same objects.
+
+    Raises ImportError if a real torch has been imported: tensors of two runtimes in one script would not mix.
+    """
+    if is_installed():
+        return
+    found = sys.modules.get(_TORCH)
+    if found is not None and found is not sys.modules.get(_PACKAGE):
+        raise ImportError(f"cannot stand in for torch: it is already imported from {getattr(found, '__file__', None)}. "
+                          f"Call {_PACKAGE}.as_torch.install() before anything imports torch", name=_TORCH)
+    sys.meta_path.insert(0, _alias)
+
+
+def uninstall() -> None:
+    """Undo `install()`: the next `import torch` looks for a real one. Modules imported meanwhile keep what they have."""
+    if not is_installed():
+        return
+    sys.meta_path.remove(_alias)
+    for name in [n for n in sys.modules if n == _TORCH or n.startswith(_TORCH + ".")]:
+        if sys.modules[name] is sys.modules.get(_ours(name)):
+            del sys.modules[name]
+
+
+@contextlib.contextmanager
+def installed() -> Iterator[None]:
+    """`install()` inside a block."""
+    before = is_installed()
+    install()
+    try:
+        yield
+    finally:
+        if not before:
+            uninstall()
+
+
+def run(script: str | os.PathLike[str], arguments: Sequence[str] = ()) -> dict[str, object]:
+    """Run a script as `python script arguments ...` would, with `torch` being this package; returns its globals."""
+    path = os.fspath(script)
+    argv, first = sys.argv, sys.path[0]
+    with installed():
+        sys.argv = [path, *arguments]
+        sys.path[0] = os.path.dirname(os.path.abspath(path))
+        try:
+            return runpy.run_path(path, run_name="__main__")
+        finally:
+            sys.argv, sys.path[0] = argv, first
+
+
+def _main() -> None:
+    if len(sys.argv) < 2:
+        sys.exit(f"usage: python -m {_PACKAGE}.as_torch script.py [arguments ...]")
+    # This file runs as __main__: a script that asks `as_torch` about the alias must meet the one that installed it.
+    importlib.import_module(f"{_PACKAGE}.as_torch").run(sys.argv[1], sys.argv[2:])
+
+
+if __name__ == "__main__":
+    _main()

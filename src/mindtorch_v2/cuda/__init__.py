@@ -1,0 +1,80 @@
+"""torch.cuda: never available here, and it says so."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from .._absent_device import absent
+from .._later import later as _later
+
+globals().update(absent("CUDA"))
+# `amp` stands on the optimizers: scripts that only ask `is_available()` do without.
+__getattr__, __dir__ = _later(__name__, ("amp", "nvtx"))
+
+has_half = False
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether CUDA devices compute in bfloat16: there are none."""
+    return False
+
+
+class _NeedsCuda:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError(f"torch.cuda.{type(self).__name__} requires CUDA support")
+
+
+class Stream(_NeedsCuda):
+    """A stream of a CUDA device."""
+
+
+class Event(_NeedsCuda):
+    """An event of a CUDA device."""
+
+
+class CUDAGraph(_NeedsCuda):
+    """A captured graph of a CUDA device."""
+
+
+class device(_NeedsCuda):
+    """Chooses a CUDA device inside a block."""
+
+
+def stream(stream: Stream | None) -> AbstractContextManager[None]:
+    """Work on a stream inside a block; None, the only one there can be, changes nothing."""
+    if stream is not None:
+        raise TypeError(f"stream(): expected None, since no CUDA stream exists, got {type(stream).__name__}")
+    return nullcontext()
+
+
+class device_of(nullcontext[None]):
+    """Chooses the CUDA device of a tensor inside a block: tensors elsewhere choose none."""
+
+    def __init__(self, obj: Any) -> None:
+        super().__init__()
+
+
+def get_arch_list() -> list[str]:
+    """The architectures this was compiled for."""
+    return []
+
+
+def memory_stats(device: Any = None) -> dict[str, Any]:
+    """Statistics of the CUDA allocator, which has allocated nothing."""
+    return {}
+
+
+class _NoTensorType(type):
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"type torch.cuda.{cls.__name__} not available. Torch not compiled with CUDA enabled.")
+
+
+def _tensor_type(name: str) -> type:
+    """`torch.cuda.FloatTensor`: for isinstance, of which no tensor is one."""
+    return _NoTensorType(name, (), {"__module__": __name__, "is_cuda": True})
+
+
+globals().update({name: _tensor_type(name) for name in (
+    "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor",
+    "LongTensor", "ShortTensor")})

@@ -1,0 +1,31 @@
+"""The modules that torch keeps its distributions in, one for each: `from torch.distributions.normal import Normal`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+_IRREGULAR = {"StudentT": "studentT", "ExponentialFamily": "exp_family", "RelaxedOneHotCategorical": "relaxed_categorical",
+              "OneHotCategoricalStraightThrough": "one_hot_categorical", "TransformedDistribution": "transformed_distribution"}
+
+
+def home_of(name: str) -> str:
+    """`MultivariateNormal` -> `multivariate_normal`."""
+    return _IRREGULAR.get(name) or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def install(package: str, classes: dict[str, Any]) -> None:
+    """Make each class importable from a module of its own, where the package has none of that name."""
+    for name, held in classes.items():
+        path = f"{package}.{home_of(name)}"
+        module = sys.modules.get(path)
+        if module is None:
+            module = ModuleType(path, f"{name}, where torch keeps it.")
+            module.__spec__ = ModuleSpec(path, None)
+            sys.modules[path] = module
+            setattr(sys.modules[package], home_of(name), module)
+        if not hasattr(module, name):
+            setattr(module, name, held)

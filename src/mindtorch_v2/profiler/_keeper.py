@@ -1,0 +1,131 @@
+"""Who keeps what is recorded while the recording goes on: a thread that takes it off the recorder again and again.
+
+The recorder knows nothing of it, so recording costs what it costs anyway. `Stream` writes to a file, `Ring` keeps the
+newest, `Aggregator` sums up.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import warnings
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any
+
+from ._device_recorder import DeviceRecorder
+from ._gc_watch import GcWatch
+from ._out_calls import OutCalls
+from ._recorder import Recorder
+from ._store import EventStore
+
+# A step asks for its events to be kept, but not more often than this: very short steps would do little else.
+_LEAST_PAUSE_S = 0.05
+
+
+class Window:
+    """One recording, from start to stop, and all that listens on its behalf."""
+
+    def __init__(
+        self, recorder: Recorder, gc_watch: GcWatch, device: DeviceRecorder | None, out_calls: OutCalls | None,
+        meta: Mapping[str, Any],
+    ) -> None:
+        self.recorder = recorder
+        self.gc_watch = gc_watch
+        self.device = device
+        self.out_calls = out_calls
+        self.meta = dict(meta)  # options and trace_id
+
+
+class Keeper:
+    """Calls `keep()` from a thread of its own while a window is open, and once more when it closes."""
+
+    def __init__(self, pause_s: float) -> None:
+        self.window: Window | None = None
+        self.lock = threading.RLock()
+        self._pause_s = pause_s
+        self._wanted = threading.Event()
+        self._open = False
+        self._thread: threading.Thread | None = None
+        self._kept_at = 0.0
+        self._pid = 0
+
+    # ------------------------------------------------------------------ what the profile calls
+
+    def begin(self, window: Window) -> None:
+        """A recording has started."""
+        self.window = window
+        self._pid = os.getpid()
+        self.opened()
+        self._open = True
+        atexit.register(self._at_exit)
+        self._thread = threading.Thread(target=self._run, name="profiler keeper", daemon=True)
+        self._thread.start()
+
+    def step(self) -> None:
+        """A step has ended: keep what it left behind soon."""
+        if monotonic() - self._kept_at > _LEAST_PAUSE_S:
+            self._wanted.set()
+
+    def end(self) -> None:
+        """The recording has stopped."""
+        if not self._open:
+            return
+        self._open = False
+        self._wanted.set()
+        if self._thread is not None and os.getpid() == self._pid:
+            self._thread.join()
+        self._thread = None
+        atexit.unregister(self._at_exit)
+        self.flush()
+        if os.getpid() == self._pid:
+            self.closed()
+
+    def flush(self) -> None:
+        """Keep everything recorded so far, now. A process that was forked off keeps nothing: this one is still at it."""
+        if os.getpid() != self._pid:
+            return
+        with self.lock:
+            self._kept_at = monotonic()
+            self.keep()
+
+    # ------------------------------------------------------------------ what each does in its own way
+
+    def opened(self) -> None:
+        """Called when a window begins, before anything is kept of it."""
+
+    def keep(self) -> None:
+        """Take what was recorded off the recorder; called with the lock held."""
+        raise NotImplementedError
+
+    def closed(self) -> None:
+        """Called when a window has ended and all of it is kept."""
+
+    def store(self) -> EventStore | None:
+        """The window as a store; None if the recorder still has it."""
+        return None
+
+    @property
+    def dropped_events(self) -> int:
+        """Events of the window that are kept nowhere."""
+        return 0
+
+    # ------------------------------------------------------------------ the thread
+
+    def _run(self) -> None:
+        while True:
+            self._wanted.wait(self._pause_s)
+            self._wanted.clear()
+            if not self._open:
+                return
+            try:
+                self.flush()
+            except Exception as error:  # nobody above us could hear of it, and the program must go on
+                warnings.warn(f"the profiler cannot keep what it records: {type(error).__name__}: {error}",
+                              RuntimeWarning, stacklevel=1)
+
+    def _at_exit(self) -> None:
+        """The interpreter ends with a recording under way: keep what there is."""
+        if self._open and os.getpid() == self._pid:
+            self.flush()

@@ -1,0 +1,206 @@
+"""From the rows and logs of a streamed file to the store that the recording would have become in memory.
+
+A streamed file has the rows of ops as they ended, and beside them logs of what else was heard. What needs to be known of
+the whole recording (who called whom in Python, which module an op ran in, which thread ran the forward op) is worked out
+here, by the functions that a recording in memory goes through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._dispatch import observer
+from . import _freeze
+from ._memory_profiler import StorageNotes
+from ._modules import ModuleInfo, calls_of
+from ._out_calls import out_overload
+from ._python_rows import Target, python_rows
+from ._stacks import Stretch
+from ._store import COLUMNS, MEMORY_COLUMNS, OPTIONAL, EventStore
+from ._task_lanes import lanes_of_rows
+from ._tree import enclosing
+from .formats._saved_layout import (
+    BEGINS,
+    ENDS,
+    GC_LOG,
+    MODULE_LOG,
+    OUT_LOG,
+    PARAMETER_LOG,
+    PYTHON_LOG,
+    FOREIGN,
+    STEP_LOG,
+    STOPS,
+    TASK_LOG,
+    TOUCHED_LOG,
+)
+
+Logs = Mapping[tuple[int, int], NDArray[np.int64]]  # by number of the log and of the thread
+# Deeper than that, or with more frames in all stacks together, a file is not to be trusted.
+_DEEPEST, _MOST_FRAMES = 2048, 1 << 26
+
+
+def rebuilt(
+    columns: Mapping[str, NDArray[Any]], tables: Mapping[str, Sequence[Any]], logs: Logs, meta: Mapping[str, Any]
+) -> EventStore:
+    """The store. ValueError: the logs make no sense; rebuilt without them it still has every op."""
+    options: dict[str, Any] = meta["options"]
+    made = _freeze.Tables()
+    numbers = np.array([made.name(name) for name in tables["names"]] or [0], np.int64)
+    made.stacks.extend(tables["stacks"])
+    made.modules.update((path, number) for number, path in enumerate(tables["modules"]))
+    rows: dict[str, Any] = {name: columns[name] for name in COLUMNS}
+    rows["name"] = numbers[rows["name"]]
+    end = meta["clock_end_ns"] or _last_moment(columns, logs)
+    threads = list(tables["threads"])
+    heard = _of_threads(rows, tables, made, logs, end, bool(options.get("with_modules")))
+    lanes = _freeze.task_lanes([_task_names(thread, tables, logs) for thread in range(len(threads))], heard, threads)
+    marks = logs.get((STEP_LOG, 0))
+    if marks is not None:
+        heard["step"] = _freeze.steps_at(marks[:, 0], marks[:, 1], heard["start"])
+    heard["fwd_tid"] = _freeze.forward_threads(heard)
+    everything = _with_others(heard, rows)
+    if len(columns["mem_time"]):
+        everything.update({name: columns[name] for name in MEMORY_COLUMNS if name != "mem_total"})
+        everything["mem_tid"] = everything["mem_tid"].copy()
+        _freeze.move_memory([logs.get((TASK_LOG, thread)) for thread in range(len(threads))], everything, lanes)
+    pauses = logs.get((GC_LOG, 0))
+    options["gc_pauses"] = [tuple(row) for row in pauses.tolist()] if pauses is not None else []
+    store = EventStore.freeze(
+        everything, names=list(made.names), threads=threads, input_infos=tables["input_infos"], stacks=made.stacks,
+        modules=list(made.modules), overloads=tables["overloads"], options=options, metadata=meta["metadata"],
+        trace_id=meta["trace_id"], clock_start_ns=meta["clock_start_ns"], clock_end_ns=end,
+        wall_start_ns=meta["wall_start_ns"], pid=meta["pid"],
+    )
+    if options.get("with_modules"):
+        _freeze.inherit(store, "module")
+    return _with_out_calls(store, logs)
+
+
+def storage_notes(logs: Logs) -> StorageNotes:
+    """What ops did to which storage, and which storages are parameters."""
+    touched = [table for (number, _), table in logs.items() if number == TOUCHED_LOG]
+    parameters = [table[:, 0].tolist() for (number, _), table in logs.items() if number == PARAMETER_LOG]
+    return StorageNotes(np.concatenate([*touched, np.empty((0, 4), np.int64)]), frozenset().union(*parameters))
+
+
+def _of_threads(
+    rows: dict[str, Any], tables: Mapping[str, Sequence[Any]], made: _freeze.Tables, logs: Logs, end: int, with_modules: bool
+) -> dict[str, Any]:
+    """The rows that were heard on threads of the process, with their modules and Python calls, thread by thread."""
+    parts = []
+    noted = _noted(rows)
+    for thread in range(len(tables["threads"])):
+        own = np.flatnonzero(noted & (rows["tid"] == thread))
+        part = {name: values[own] for name, values in rows.items()}
+        turns, modules, python = (logs.get((log, thread)) for log in (TASK_LOG, MODULE_LOG, PYTHON_LOG))
+        part["lane"] = np.zeros(len(own), np.int64)
+        if turns is not None:
+            part["lane"] = lanes_of_rows(turns, part["kind"], part["start"], part["end"])
+        calls = heard = None
+        if modules is not None:
+            infos: Sequence[ModuleInfo] = tables["module_infos"]
+            if int(modules[:, 0].max(initial=-1)) >= len(infos):
+                raise ValueError("a module that is not known")
+            if int(np.cumsum(np.sign(modules[:, 0] + 0.5)).max(initial=0)) > _DEEPEST:
+                raise ValueError("modules are nested too deeply")
+            calls = _freeze.module_columns(infos, calls_of(modules, end), made)
+        if python is not None:
+            heard = python_rows(_stretches(python, tables["calls"]), end, _MOST_FRAMES)
+        part = _freeze.with_calls(part, calls, heard, made, with_modules)
+        part["tid"] = np.full(len(part["start"]), thread, np.int64)
+        part["flops"] = np.maximum(part["flops"], 0)
+        parts.append(part)
+    if not parts:
+        return {**rows, "lane": np.zeros(len(rows["start"]), np.int64)}
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _noted(rows: Mapping[str, Any]) -> NDArray[np.bool_]:
+    """Which rows threads have noted themselves: not those of a device, nor of its runtime, nor of other processes."""
+    found: NDArray[np.bool_] = (rows["kind"] < observer.KERNEL) & (rows["correlation"] != FOREIGN)
+    return found
+
+
+def _with_others(heard: dict[str, Any], rows: Mapping[str, Any]) -> dict[str, Any]:
+    """Those rows together with the others, which are as they are."""
+    others = np.flatnonzero(~_noted(rows))
+    joined = {name: np.concatenate([np.broadcast_to(values, len(heard["start"])), rows[name][others]])
+              for name, values in heard.items()}
+    joined["correlation"] = np.where(joined["correlation"] == FOREIGN, -1, joined["correlation"])
+    for name, (_, missing) in OPTIONAL.items():  # a call in Python has none of what only a device has
+        if name in ("device_type",):
+            joined[name] = np.maximum(joined[name], missing)
+    return joined
+
+
+def _task_names(thread: int, tables: Mapping[str, Sequence[Any]], logs: Logs) -> Mapping[int, str] | None:
+    return {task.ident: task.name for task in tables["tasks"]} if (TASK_LOG, thread) in logs else None
+
+
+def _stretches(log: NDArray[np.int64], targets: Sequence[Target]) -> list[Stretch]:
+    """The stretches of a log of calls. What a file might have lost of it does no harm: no call returns that was not made."""
+    what, _, time = log.T
+    if int(what.max(initial=-1)) >= len(targets) or int(what.min(initial=0)) < STOPS:
+        raise ValueError("a call that is not known")
+    known = _objects([*targets, None])  # the last one, which -1 names, is a return
+    time = np.maximum.accumulate(time)
+    bounds = [*np.flatnonzero(what == BEGINS).tolist(), len(log)]
+    made: list[Stretch] = []
+    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+        opened = int(np.clip(log[first, 1], 0, last - first - 1))
+        stops = np.flatnonzero(what[first:last] == STOPS)
+        finish = int(time[first + stops[0]]) if len(stops) else None
+        last = first + int(stops[0]) if len(stops) else last
+        body = np.arange(first + 1 + opened, last)
+        begins = what[body] != ENDS
+        depth = opened + np.cumsum(np.where(begins, 1, -1))
+        if int(depth.max(initial=opened)) > _DEEPEST:
+            raise ValueError("calls are nested too deeply")
+        least = np.minimum.accumulate(np.append(opened, depth))[:-1]
+        body = body[begins | (depth >= np.minimum(least, 0))]
+        events: list[Any] = [None] * (3 * len(body))
+        events[0::3] = known[what[body]].tolist()
+        events[1::3] = log[body, 1].tolist()
+        events[2::3] = time[body].tolist()
+        frames = slice(first + 1, first + 1 + opened)
+        made.append(Stretch(int(time[first]), finish, known[what[frames]].tolist(), log[frames, 1].tolist(), events))
+    return made
+
+
+def _objects(values: Sequence[Any]) -> NDArray[Any]:
+    """An array of the objects themselves, whatever they are."""
+    made = np.empty(len(values), object)
+    for at, value in enumerate(values):
+        made[at] = value
+    return made
+
+
+def _last_moment(columns: Mapping[str, NDArray[Any]], logs: Logs) -> int:
+    """The end of a recording that was cut off: the last moment that anything is known of."""
+    last = [int(columns[name].max(initial=0)) for name in ("end", "mem_time")]
+    last += [int(table[:, -1].max(initial=0)) for (number, _), table in logs.items() if number in (PYTHON_LOG, MODULE_LOG)]
+    return max(last)
+
+
+def _with_out_calls(store: EventStore, logs: Logs) -> EventStore:
+    """The store with calls with `out=` under their own overload."""
+    tables = [(thread, table) for (number, thread), table in logs.items() if number == OUT_LOG and len(table)]
+    if not tables:
+        return store
+    table = np.concatenate([own for _, own in tables])
+    tid = np.repeat([thread for thread, _ in tables], [len(own) for _, own in tables]).astype(np.int32)
+    rows = enclosing(store.host_tid, store.start, store.end, store.parent, tid, table[:, 0])
+    overloads, op = list(store.overloads), store.op.copy()
+    numbers: dict[int, int] = {}
+    for row, called in zip(rows.tolist(), table[:, 1].tolist(), strict=True):
+        if row >= 0 and op[row] == called:
+            if called not in numbers:
+                numbers[called] = len(overloads)
+                name = store.names[store.name[row]].removeprefix("aten::")
+                overloads.append(out_overload(name, overloads[called]))
+            op[row] = numbers[called]
+    return store.with_overloads(op, overloads)

@@ -1,0 +1,68 @@
+"""Memory that a step allocates and no later step gives back."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from ..._store import EventStore
+from ..findings import Finding, size
+from ..places import user_frame
+from ..steps import steps
+
+_FEWEST_STEPS = 4
+_LEAST_BYTES = 64 << 10
+_STEADY = 0.8
+
+
+def rule(store: EventStore) -> list[Finding]:
+    """Fires when the bytes held at the end of a step grow in at least four of five steps; needs profile_memory."""
+    which = steps(store)
+    if len(which.start) < _FEWEST_STEPS or not len(store.mem_time):
+        return []
+    running = np.cumsum(store.mem_bytes)
+    at = np.searchsorted(store.mem_time, which.end, side="right") - 1
+    held = np.where(at >= 0, running[at], 0)[1:]  # the first step fills gradients and optimizer state
+    growth = np.diff(held)
+    grown = int(held[-1] - held[0])
+    if grown < _LEAST_BYTES or (growth > 0).mean() < _STEADY:
+        return []
+    each = grown / len(growth)
+    kept = _kept(store, int(which.end[0]), int(which.end[-1]))
+    makers: Counter[str] = Counter()
+    lines: Counter[str] = Counter()
+    for row in kept.tolist():
+        event, amount = int(store.mem_event[row]), int(store.mem_bytes[row])
+        makers[store.names[store.name[event]] if event >= 0 else "outside of any op"] += amount
+        stack = int(store.call_stack[event]) if event >= 0 else -1
+        frame = user_frame(store.stacks[stack]) if stack >= 0 else None
+        if frame:
+            lines[frame] += amount
+    return [
+        Finding(
+            "memory_growth",
+            f"Memory grows by {size(each)} a step",
+            "Something keeps results of earlier steps: a list of losses that are not detached (use loss.item() or "
+            "loss.detach()), a cache, or a graph held by retain_graph=True.",
+            (
+                f"{size(grown)} more after {len(growth)} steps",
+                *(f"{size(amount)} kept from {name}" for name, amount in makers.most_common(5)),
+            ),
+            lines.most_common(1)[0][0] if lines else None,
+        )
+    ]
+
+
+def _kept(store: EventStore, after: int, before: int) -> np.ndarray:
+    """Memory rows that allocate between two times and whose address is not freed again."""
+    last: dict[int, int] = {}
+    chosen = np.flatnonzero((store.mem_time > after) & (store.mem_time <= before))
+    for row, address, amount in zip(
+        chosen.tolist(), store.mem_addr[chosen].tolist(), store.mem_bytes[chosen].tolist(), strict=True
+    ):
+        if amount > 0:
+            last[address] = row
+        else:
+            last.pop(address, None)
+    return np.array(sorted(last.values()), np.intp)

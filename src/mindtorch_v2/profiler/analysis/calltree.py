@@ -1,0 +1,80 @@
+"""Calls with the same path counted together: the tree behind `mtprof tree` and flame graphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _tree
+from .._store import EventStore
+
+
+@dataclass
+class CallNode:
+    """All calls that have the same names above them."""
+
+    name: str
+    count: int = 0
+    total_ns: int = 0
+    self_ns: int = 0
+    bytes: int = 0
+    flops: int = 0
+    children: list[CallNode] = field(default_factory=list)
+
+
+class CallTree:
+    """The calls of a recording, one node per path of names; a node comes after its parent."""
+
+    def __init__(self, store: EventStore, keep: NDArray[np.bool_] | None = None) -> None:
+        rows = np.flatnonzero((store.device_type == 0) if keep is None else keep & (store.device_type == 0))
+        self.label: NDArray[np.int64]
+        self.parent: NDArray[np.int64]
+        self.labels = store.labels
+        above = _tree.nearest_kept(store.parent, rows)[store.parent[rows]]
+        node, self.parent, self.label = _paths(above, store.label[rows].astype(np.int64), len(store.labels))
+        count = len(self.parent)
+        duration = store.duration[rows]
+        self.count = np.bincount(node, minlength=count)
+        self.total_ns = _tree.sums(node, duration, count)
+        alone = np.maximum(duration - _tree.children_sums(above, duration), 0)
+        self.self_ns = _tree.sums(node, alone, count)
+        self.bytes = _tree.sums(node, store.self_bytes[rows], count)
+        self.flops = _tree.sums(node, store.flops[rows], count)
+
+    def root(self) -> CallNode:
+        """The tree as objects, the children of each node by falling total time."""
+        top = CallNode("")
+        made: list[CallNode] = []
+        columns = (self.label, self.parent, self.count, self.total_ns, self.self_ns, self.bytes, self.flops)
+        for label, parent, count, total, alone, held, flops in zip(*(c.tolist() for c in columns), strict=True):
+            node = CallNode(self.labels[label], count, total, alone, held, flops)
+            made.append(node)
+            (made[parent] if parent >= 0 else top).children.append(node)
+        for node in [top, *made]:
+            node.children.sort(key=lambda child: -child.total_ns)
+        top.total_ns = sum(child.total_ns for child in top.children)
+        top.count = sum(child.count for child in top.children)
+        return top
+
+
+def _paths(
+    above: NDArray[np.int32], label: NDArray[np.int64], labels: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The node of every row, and parent and label of every node: level by level, equal names under one node are one."""
+    node = np.full(len(above), -1, np.int64)
+    parents, names = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    made = 0
+    level = np.flatnonzero(above < 0)
+    pending = np.flatnonzero(above >= 0)
+    while len(level):
+        upper = np.where(above[level] >= 0, node[above[level]], -1)
+        distinct, which = np.unique((upper + 1) * labels + label[level], return_inverse=True)
+        node[level] = made + which
+        parents.append(distinct // labels - 1)
+        names.append(distinct % labels)
+        made += len(distinct)
+        ready = node[above[pending]] >= 0
+        level, pending = pending[ready], pending[~ready]
+    return node, np.concatenate(parents), np.concatenate(names)

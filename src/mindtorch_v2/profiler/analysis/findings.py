@@ -1,0 +1,51 @@
+"""What a rule of advice found, and how it is shown as text."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One piece of advice with what it rests on.
+
+    rule: the rule's name. title: one line that says what to do. detail: why. evidence: figures and places it was seen.
+    where: "file.py(12)" of the user's code, if stacks were recorded. gain_ns: estimate of what following it would save,
+    share: that as a part of the recorded time; both None when the rule cannot tell.
+    """
+
+    rule: str
+    title: str
+    detail: str
+    evidence: tuple[str, ...] = ()
+    where: str | None = None
+    gain_ns: int | None = None
+    share: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        gain = "" if self.gain_ns is None else f" (up to {duration(self.gain_ns)}"
+        if gain:
+            gain += f", {self.share:.0%} of the recording)" if self.share is not None else ")"
+        place = f"\n  at {self.where}" if self.where else ""
+        return "\n".join([f"[{self.rule}] {self.title}{gain}{place}", f"  {self.detail}", *(f"  - {e}" for e in self.evidence)])
+
+
+def duration(ns: float) -> str:
+    """Nanoseconds as text with a unit that fits."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if abs(ns) >= size:
+            return f"{ns / size:.3g} {unit}" if abs(ns) < 1000 * size else f"{ns / size:.0f} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def size(count: float) -> str:
+    """Bytes as text with a unit that fits."""
+    for unit, scale in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
+        if abs(count) >= scale:
+            return f"{count / scale:.3g} {unit}" if abs(count) < 1000 * scale else f"{count / scale:.0f} {unit}"
+    return f"{count:.0f} B"

@@ -1,0 +1,89 @@
+"""Time, memory and FLOPs by nn.Module path, forward and backward apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._dispatch import observer
+from .. import _tree
+from .._store import EventStore
+
+
+@dataclass
+class ModuleNode:
+    """A module: what ran in it (self) and in it and all below it (total), in nanoseconds, bytes and FLOPs."""
+
+    path: str
+    ops: int = 0
+    forward_ns: int = 0
+    backward_ns: int = 0
+    self_forward_ns: int = 0
+    self_backward_ns: int = 0
+    bytes: int = 0
+    flops: int = 0
+    children: list[ModuleNode] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition(".")[2]
+
+
+def module_tree(store: EventStore) -> list[ModuleNode]:
+    """The outermost modules of a recording made with with_modules=True; empty when there are none.
+
+    Rows without a module, such as the optimizer's, are in none of them.
+    """
+    inside = np.flatnonzero((store.module >= 0) & (store.device_type == 0) & ~store.is_python)
+    if not len(inside):
+        return []
+    count = len(store.modules)
+    where = store.module[inside]
+    in_backward = _in_backward(store)[inside]
+    alone = store.self_ns[inside]
+    forward = _tree.sums(where[~in_backward], alone[~in_backward], count)
+    backward = _tree.sums(where[in_backward], alone[in_backward], count)
+    held, flops = _tree.sums(where, store.self_bytes[inside], count), _tree.sums(where, store.flops[inside], count)
+    ops = np.bincount(where, minlength=count)
+    made: dict[str, ModuleNode] = {}
+    tops: list[ModuleNode] = []
+    for number, path in enumerate(store.modules):
+        node = _node(path, made, tops)
+        node.ops, node.bytes, node.flops = int(ops[number]), int(held[number]), int(flops[number])
+        node.self_forward_ns, node.self_backward_ns = int(forward[number]), int(backward[number])
+    for top in tops:
+        _add_up(top)
+    return tops
+
+
+def _node(path: str, made: dict[str, ModuleNode], tops: list[ModuleNode]) -> ModuleNode:
+    """The node of a path, with every node above it."""
+    known = made.get(path)
+    if known is None:
+        known = made[path] = ModuleNode(path)
+        outer = path.rpartition(".")[0]
+        (_node(outer, made, tops).children if outer else tops).append(known)
+    return known
+
+
+def _add_up(top: ModuleNode) -> None:
+    order = [top]
+    for node in order:
+        order.extend(node.children)
+        node.forward_ns, node.backward_ns = node.self_forward_ns, node.self_backward_ns
+    for node in reversed(order):
+        for child in node.children:
+            node.ops += child.ops
+            node.forward_ns += child.forward_ns
+            node.backward_ns += child.backward_ns
+            node.bytes += child.bytes
+            node.flops += child.flops
+
+
+def _in_backward(store: EventStore) -> NDArray[np.bool_]:
+    engine = (store.kind == observer.BACKWARD) | (store.kind == observer.ENGINE)
+    inside: NDArray[np.bool_] = engine | (_tree.nearest_ancestor(store.parent, engine) >= 0)
+    return inside

@@ -1,0 +1,32 @@
+"""Where in the user's code: the innermost line of a stack that is not the framework's."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._store import EventStore
+
+
+def user_frame(frames: tuple[str, ...]) -> str | None:
+    """The innermost frame that is not the framework's: "train.py(12)"."""
+    for frame in frames:
+        place = frame.split(": ", 1)[0]
+        path = place.replace("\\", "/")
+        framework = path.startswith(("mindtorch_v2/", "torch/", "<built-in")) or "/mindtorch_v2/" in path or "/torch/" in path
+        if not framework and "(" in place:
+            return place
+    return None
+
+
+def places(store: EventStore, rows: NDArray[np.intp]) -> list[tuple[str, int]]:
+    """The user's lines above the rows with the number of rows each, most frequent first; empty without stacks."""
+    numbers, counts = np.unique(store.call_stack[rows], return_counts=True)
+    found: Counter[str] = Counter()
+    for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+        frame = user_frame(store.stacks[number]) if number >= 0 else None
+        if frame is not None:
+            found[frame] += count
+    return found.most_common()

@@ -1,0 +1,76 @@
+"""The steps of a recording: when each began and ended, and what every group of rows took in each of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._dispatch import observer
+from .. import _tree
+from .._derived import STEP_PREFIX
+from .._store import EventStore
+
+
+class Steps(NamedTuple):
+    """Steps in order of time. A recording without steps is one step."""
+
+    number: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+
+    @property
+    def duration(self) -> NDArray[np.int64]:
+        """Nanoseconds of each step."""
+        return self.end - self.start
+
+
+def steps(store: EventStore) -> Steps:
+    """The steps of a recording: its ProfilerStep rows, else what the step column says, else all of it as one."""
+    if not len(store):
+        return Steps(*(np.empty(0, np.int64) for _ in range(3)))
+    host = store.device_type == 0
+    named = [i for i, name in enumerate(store.names) if name.startswith(STEP_PREFIX)]
+    rows = np.flatnonzero(np.isin(store.name, named) & host) if named else np.empty(0, np.intp)
+    if len(rows):
+        number = np.array([_number(store.names[n]) for n in store.name[rows].tolist()], np.int64)
+        order = np.argsort(store.start[rows], kind="stable")
+        return Steps(number[order], store.start[rows][order], store.end[rows][order])
+    number = np.unique(store.step[host])
+    if len(number) < 2:
+        return Steps(number.astype(np.int64)[:1], store.start[host].min(keepdims=True), store.end[host].max(keepdims=True))
+    at = np.searchsorted(number, store.step[host])
+    start = np.full(len(number), np.iinfo(np.int64).max)
+    np.minimum.at(start, at, store.start[host])
+    # A step lasts until the next one begins: what lies between two ops is part of it.
+    end = np.append(start[1:], store.end[host].max())
+    return Steps(number.astype(np.int64), start, end)
+
+
+def step_of(store: EventStore, which: Steps) -> NDArray[np.intp]:
+    """Position of the step in which each row started; -1 outside of all."""
+    at = np.searchsorted(which.start, store.start, side="right") - 1
+    inside = (at >= 0) & (store.start < which.end[at]) if len(which.start) else np.zeros(len(store), np.bool_)
+    return np.where(inside, at, -1)
+
+
+def per_step(store: EventStore, which: Steps, group: NDArray[np.integer], groups: int,
+             values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sums of `values`, one line per group and one column per step; rows of group -1 or outside the steps do not count."""
+    at = step_of(store, which)
+    rows = np.flatnonzero((at >= 0) & (group >= 0))
+    flat = group[rows].astype(np.int64) * len(which.start) + at[rows]
+    return _tree.sums(flat, values[rows], groups * len(which.start)).reshape(groups, len(which.start))
+
+
+def is_step(store: EventStore) -> NDArray[np.bool_]:
+    """Whether a row stands for a whole step rather than for work."""
+    named = [i for i, name in enumerate(store.names) if name.startswith(STEP_PREFIX)]
+    found: NDArray[np.bool_] = (store.kind == observer.STEP) | np.isin(store.name, named)
+    return found
+
+
+def _number(name: str) -> int:
+    digits = name[len(STEP_PREFIX) :]
+    return int(digits) if digits.isdecimal() else -1

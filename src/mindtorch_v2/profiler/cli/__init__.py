@@ -1,0 +1,1 @@
+"""The `mtprof` command: one small module per subcommand."""

@@ -1,0 +1,37 @@
+"""mtprof demo: a small training run, recorded, and the commands to look at it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from . import run_script
+from .run import write_profile
+
+EXAMPLE = "mtprof demo -o build/demo"
+
+_SCRIPT = os.path.join(os.path.dirname(__file__), "demo_script.py")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.add_argument("-o", "--output", default="mtprof-demo", help="folder to write to (default mtprof-demo)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Record, write the profile, the trace and the report, and say how to look at them."""
+    os.makedirs(args.output, exist_ok=True)
+    options = dict.fromkeys(("with_stack", "record_shapes", "profile_memory", "with_modules", "with_flops"), True)
+    outcome = run_script.recorded(run_script.Target(_SCRIPT), options, schedule=None)
+    outcome.reraise()
+    prof = outcome.profile
+    paths = {kind: os.path.join(args.output, f"profile{kind}") for kind in (".mtp", ".json.gz", ".html")}
+    for path in paths.values():
+        write_profile(prof, path)
+    print()
+    print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
+    print(prof.overhead())
+    print(f"\nopen {paths['.html']} in a browser, or:")
+    for command in ("table", "tree --by module", "memory", "flops", "advice"):
+        print(f"  mtprof {command} {paths['.mtp']}")
+    return outcome.code

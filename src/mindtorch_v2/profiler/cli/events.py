@@ -1,0 +1,64 @@
+"""mtprof events: single events in order of start."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import numpy as np
+
+from ..analysis.findings import duration
+from . import reading
+
+EXAMPLE = "mtprof events trace.json --name 'aten::mm' --longer-than 1ms -n 10"
+
+_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    reading.add_path(parser)
+    parser.add_argument("--name", default="", help="only events whose name has this in it")
+    parser.add_argument("--step", type=int, default=None, help="only events of this step")
+    parser.add_argument("--longer-than", type=time, default=0, metavar="TIME", help="only longer ones, e.g. 50us, 1ms")
+    parser.add_argument("--slowest", action="store_true", help="longest first instead of in order of start")
+    parser.add_argument("-n", "--limit", type=int, default=50, help="events to show (default 50, -1 for all)")
+    parser.add_argument("--json", action="store_true", help="one JSON object per line")
+
+
+def time(text: str) -> int:
+    """Nanoseconds of "50us"."""
+    for unit in sorted(_UNITS, key=len, reverse=True):
+        number = text.removesuffix(unit)
+        if number != text:
+            return round(float(number) * _UNITS[unit])
+    raise argparse.ArgumentTypeError(f"{text!r} has no unit: ns, us, ms or s")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the events."""
+    loaded = reading.open_recording(args.path)
+    store = loaded.store
+    named = [number for number, name in enumerate(store.names) if args.name in name]
+    rows = np.flatnonzero(np.isin(store.name, named) & (store.duration >= args.longer_than))
+    if args.step is not None:
+        rows = rows[store.step[rows] == args.step]
+    if args.slowest:
+        rows = rows[np.argsort(-store.duration[rows], kind="stable")]
+    shown = rows if args.limit < 0 else rows[: args.limit]
+    for row in shown.tolist():
+        thread = store.threads[store.tid[row]]
+        name = store.names[store.name[row]]
+        start = int(store.start[row]) - store.clock_start_ns
+        if args.json:
+            line = {
+                "name": name, "start_ns": start, "duration_ns": int(store.duration[row]), "thread": thread.ident,
+                "step": int(store.step[row]), "depth": int(store.depth[row]),
+            }
+            print(json.dumps(line))
+        else:
+            indent = "  " * int(store.depth[row])
+            print(f"{start / 1e6:14.6f} ms  {duration(int(store.duration[row])):>9}  thread {thread.ident}  {indent}{name}")
+    if len(shown) < len(rows) and not args.json:
+        print(f"... {len(rows) - len(shown):,} more")
+    return 0

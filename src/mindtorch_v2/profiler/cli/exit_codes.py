@@ -1,0 +1,18 @@
+"""What mtprof's exit codes mean, and the error that carries one."""
+
+from __future__ import annotations
+
+FINE, FOUND, USAGE, UNREADABLE, INTERRUPTED = 0, 1, 2, 3, 130
+
+MEANING = (
+    f"{FINE} fine, {FOUND} something was found (validate: a problem, diff: a change over the limit), {USAGE} wrong usage, "
+    f"{UNREADABLE} a file cannot be read or written, {INTERRUPTED} interrupted; run: the script's own"
+)
+
+
+class Failure(Exception):
+    """Ends a command with one line on stderr and an exit code."""
+
+    def __init__(self, text: str, code: int = UNREADABLE) -> None:
+        super().__init__(text)
+        self.code = code

@@ -1,0 +1,70 @@
+"""What the commands that read a recording have in common: the argument, the progress bar, the notes on what was lost."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+from ..formats import TraceError
+from ..formats.loaded import LoadedProfile, load
+from .exit_codes import Failure
+
+_PATIENCE_S = 1.0  # work that takes longer shows a bar
+
+
+def add_path(parser: argparse.ArgumentParser, name: str = "path") -> None:
+    """The recording to read."""
+    parser.add_argument(name, help="saved profile or Chrome trace, .json or .json.gz")
+
+
+def add_sorting(parser: argparse.ArgumentParser) -> None:
+    """How a table is grouped, sorted and cut."""
+    parser.add_argument("--sort", default=None, metavar="KEY", help="column, e.g. self_cpu_time_total, cpu_time_total, count")
+    parser.add_argument("-n", "--limit", type=int, default=20, help="rows to show (default 20, -1 for all)")
+
+
+def open_recording(path: str) -> LoadedProfile:
+    """Read a recording, with a progress bar if it takes long; what was lost of it is said on stderr."""
+    with ProgressBar(f"reading {path}") as bar:
+        try:
+            loaded = load(path, bar.update)
+        except TraceError as error:
+            raise Failure(f"{path}: {error}") from None
+    if not loaded.recovery.intact:
+        print(f"mtprof: {path}: {loaded.recovery}", file=sys.stderr)
+    return loaded
+
+
+class ProgressBar:
+    """A bar on stderr for work that takes more than a second; nothing where stderr is not a terminal."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._began = time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+        self._shown = sys.stderr.isatty()
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def update(self, done: int, whole: int) -> None:
+        """So much of it is done."""
+        if not self._shown:
+            return
+        if self._bar is None and time.monotonic() - self._began > _PATIENCE_S:
+            from rich.console import Console
+            from rich.progress import Progress
+
+            self._bar = Progress(console=Console(stderr=True), transient=True)
+            self._bar.start()
+            self._task = self._bar.add_task(self._text, total=whole)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, total=whole)

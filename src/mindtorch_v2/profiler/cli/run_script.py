@@ -1,0 +1,115 @@
+"""Runs a script as `python script.py args` would, with a profile around it."""
+
+from __future__ import annotations
+
+import io
+import os
+import runpy
+import signal
+import sys
+import threading
+import traceback
+import types
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from .._kineto_config import _ExperimentalConfig
+from ..profiler import profile
+
+
+class Target(NamedTuple):
+    """What to run: a path, or with `module` the name of a module, and its arguments."""
+
+    name: str
+    args: Sequence[str] = ()
+    module: bool = False
+
+
+class Outcome:
+    """How the script ended, and what was recorded of it."""
+
+    def __init__(self, prof: profile, error: BaseException | None) -> None:
+        self.profile = prof
+        self.error = error
+
+    @property
+    def code(self) -> int:
+        """The exit code that Python would have given."""
+        error = self.error
+        if error is None:
+            return 0
+        if isinstance(error, SystemExit):
+            return error.code if isinstance(error.code, int) else 0 if error.code is None else 1
+        return 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
+
+    def explain(self) -> None:
+        """Print to stderr what Python would have printed: the traceback without the frames of this command."""
+        error = self.error
+        if isinstance(error, SystemExit):
+            if error.code is not None and not isinstance(error.code, int):
+                print(error.code, file=sys.stderr)
+        elif error is not None:
+            traceback.print_exception(type(error), error, _script_frames(error.__traceback__))
+
+    def reraise(self) -> None:
+        """Raise what the script raised."""
+        if self.error is not None:
+            raise self.error
+
+
+def recorded(target: Target, options: dict[str, Any], schedule: Callable[[int], Any] | None,
+             every_step: Callable[[Callable[[], None]], Any] | None = None) -> Outcome:
+    """Run the target from start to end under a profile of all threads; whatever it raises is part of the outcome.
+
+    `every_step(function)` arranges for a function to be called after each training step, which steps the schedule.
+    """
+    prof = profile(experimental_config=_ExperimentalConfig(profile_all_threads=True), schedule=schedule, **options)
+    error: BaseException | None = None
+    argv, first = sys.argv, sys.path[:1]
+    handle = every_step(prof.step) if every_step is not None else None
+    try:
+        sys.argv = [target.name, *target.args]
+        sys.path[:1] = [os.getcwd() if target.module else os.path.dirname(os.path.realpath(target.name))]
+        prof.start()
+        if target.module:
+            runpy.run_module(target.name, run_name="__main__", alter_sys=True)
+        else:
+            _run_file(target.name)
+    except BaseException as caught:
+        error = caught
+    finally:
+        # Ctrl-C once more must not lose what was recorded.
+        previous = signal.signal(signal.SIGINT, signal.SIG_IGN) if _on_main_thread() else None
+        prof.stop()
+        if handle is not None:
+            handle.remove()
+        sys.argv, sys.path[:1] = argv, first
+        if previous is not None:
+            signal.signal(signal.SIGINT, previous)
+    return Outcome(prof, error)
+
+
+def _run_file(path: str) -> None:
+    with io.open_code(path) as stream:
+        code = compile(stream.read(), path, "exec")
+    # As `python script.py` does: the script is __main__ itself, so that pickling its classes works.
+    main = types.ModuleType("__main__")
+    main.__file__, main.__builtins__ = path, __builtins__  # type: ignore[attr-defined]
+    before, sys.modules["__main__"] = sys.modules["__main__"], main
+    try:
+        exec(code, main.__dict__)
+    finally:
+        sys.modules["__main__"] = before
+
+
+def _script_frames(trace: types.TracebackType | None) -> types.TracebackType | None:
+    """The traceback from the script's first frame on; whole if the script did not get that far."""
+    whole = trace
+    while trace is not None and trace.tb_frame.f_code.co_filename in (__file__, runpy.__file__, "<frozen runpy>"):
+        trace = trace.tb_next
+    return trace or whole
+
+
+def _on_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+

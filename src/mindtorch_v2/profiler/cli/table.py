@@ -1,0 +1,39 @@
+"""mtprof table: key_averages() of a recording as torch prints it."""
+
+from __future__ import annotations
+
+import argparse
+
+from . import reading
+from .exit_codes import USAGE, Failure
+
+EXAMPLE = "mtprof table trace.json.gz --sort self_cpu_time_total --by shape -n 30"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    reading.add_path(parser)
+    reading.add_sorting(parser)
+    parser.add_argument("--by", choices=("name", "shape", "stack", "overload"), default="name", help="what to group by")
+    parser.add_argument("--stack-depth", type=int, default=5, metavar="N", help="with --by stack: innermost frames that count")
+    parser.add_argument("--top-level", action="store_true", help="only ops that no other op called")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the table."""
+    loaded = reading.open_recording(args.path)
+    averages = loaded.key_averages(
+        group_by_input_shape=args.by == "shape",
+        group_by_stack_n=args.stack_depth if args.by == "stack" else 0,
+        group_by_overload_name=args.by == "overload",
+    )
+    try:
+        text = averages.table(
+            sort_by=args.sort or "self_cpu_time_total", row_limit=args.limit, top_level_events_only=args.top_level
+        )
+    except AttributeError as error:
+        raise Failure(f"cannot sort by {args.sort!r}: {error}", USAGE) from None
+    print(text)
+    cost = loaded.overhead()
+    print(cost if cost is not None else "Profiler overhead: not known for this file")
+    return 0

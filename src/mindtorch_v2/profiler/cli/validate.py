@@ -1,0 +1,30 @@
+"""mtprof validate: is the file whole, well formed, and does the recording in it make sense?"""
+
+from __future__ import annotations
+
+import argparse
+
+from ..formats import TraceError
+from ..formats.validate import validate_file
+from . import reading
+from .exit_codes import FINE, FOUND, Failure
+
+EXAMPLE = "mtprof validate trace.json.gz"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    reading.add_path(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the problems; exit with 1 if there are any."""
+    try:
+        problems = validate_file(args.path)
+    except TraceError as error:
+        raise Failure(f"{args.path}: {error}") from None
+    for problem in problems:
+        print(problem)
+    errors = [problem for problem in problems if problem.severity == "error"]
+    print(f"{args.path}: " + (f"{len(errors)} problems" if errors else "fine"))
+    return FOUND if errors else FINE

@@ -1,0 +1,153 @@
+"""The part of a Kineto trace that belongs to devices: a process for each, a lane for each stream, arrows from launches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._dispatch import observer
+from .._store import EventStore
+from ._lines import Piece, chosen, lines, number, thousandths, woven
+from .categories import categories
+
+# Devices stand below the processes of the host, whose place is their pid.
+_AFTER_ALL_PIDS = 5_000_000
+_CUDA = 1
+
+Moment = Callable[[NDArray[np.int64]], NDArray[np.int64]]
+
+
+class DeviceLanes:
+    """What ran on devices and the runtime's calls on the host that made it run, on their way to a file."""
+
+    def __init__(self, store: EventStore, names: list[bytes], moment: Moment, left_out: frozenset[str]) -> None:
+        self.store, self._names, self._moment = store, names, moment
+        self.on_device = store.device_type != 0
+        self.all_rows = np.flatnonzero(self.on_device | (store.kind == observer.RUNTIME))
+        self.rows = self.all_rows
+        if left_out:
+            host, device = (np.array([name in left_out for name in kinds]) for kinds in categories(store))
+            away = np.where(self.on_device, device[store.kind], host[store.kind])
+            self.rows = self.all_rows[~away[self.all_rows]]
+        self._shown = np.zeros(len(store), np.bool_)
+        self._shown[self.rows] = True
+        self._idents = np.array([thread.ident for thread in store.threads], np.int64)
+        # A device whose number nobody noted is the first.
+        self.device = np.maximum(store.device_index, 0)
+        self.indices: list[int] = np.unique(self.device[self.on_device]).tolist()
+        self.lanes = np.unique(store.tid[self.on_device])
+
+    def metadata(self) -> Iterator[tuple[str, int, int, dict[str, Any]]]:
+        """(name, pid, tid, args) of the rows that name devices and streams."""
+        store = self.store
+        for device in self.indices:
+            mine = self.on_device & (self.device == device)
+            kind = "GPU" if (store.device_type[mine] == _CUDA).all() else "NPU"
+            yield "process_name", device, 0, {"name": "python"}
+            yield "process_labels", device, 0, {"labels": f"{kind} {device}"}
+            yield "process_sort_index", device, 0, {"sort_index": _AFTER_ALL_PIDS + device}
+            for stream in sorted(store.threads[tid] for tid in np.unique(store.tid[mine]).tolist()):
+                yield "thread_name", device, stream.ident, {"name": stream.name}
+                yield "thread_sort_index", device, stream.ident, {"sort_index": stream.ident}
+
+    def spans(self, rows: NDArray[np.intp]) -> bytes:
+        """Kernels, copies, fills, labels and calls of the runtime, a line for each."""
+        store, count = self.store, len(rows)
+        start = store.start[rows]
+        times: list[Piece] = [thousandths(self._moment(start)), b', "dur": ', thousandths(store.end[rows] - start)]
+        return woven(self._prefixes(rows), lines(times, count), self._arguments(rows))
+
+    def _prefixes(self, rows: NDArray[np.intp]) -> list[bytes]:
+        """Everything before the time: made once per category, name and lane."""
+        store = self.store
+        host, device = categories(store)
+        table = []
+        lane = (store.tid[rows], self.on_device[rows], self.device[rows])
+        distinct, which = _numbered(store.name[rows], store.kind[rows], *lane)
+        for name, kind, tid, on_device, index in distinct:
+            category = (device if on_device else host)[kind] or ""
+            table.append(
+                b'{"ph": "X", "cat": "%s", "name": %s, "pid": %d, "tid": %d, "ts": '
+                % (category.encode(), self._names[name], index if on_device else store.pid, store.threads[tid].ident)
+            )
+        return chosen(table, which)
+
+    def _arguments(self, rows: NDArray[np.intp]) -> list[bytes]:
+        """What follows the times: the op it belongs to, device and stream, the launch's number, each where there is one."""
+        store = self.store
+        has = (store.linked[rows] >= 0, self.on_device[rows], store.correlation[rows] >= 0)
+        made = np.empty(len(rows), object)
+        distinct, which = _numbered(*has)
+        for at, (op, on_device, correlation) in enumerate(distinct):
+            some = rows[which == at]
+            pieces: list[Piece] = []
+            if op:
+                pieces += [b', "External id": ', number(store.ids[store.linked[some]])]
+            if on_device:
+                pieces += [b', "device": ', number(self.device[some]), b', "stream": ', number(self._idents[store.tid[some]])]
+            if correlation:
+                pieces += [b', "correlation": ', number(store.correlation[some])]
+            if pieces and isinstance(pieces[0], bytes):
+                pieces[0] = pieces[0].removeprefix(b", ")
+            made[which == at] = lines([b', "args": {', *pieces, b"}},\n"], len(some))
+        found: list[bytes] = made.tolist()
+        return found
+
+    def flows(self) -> bytes:
+        """Arrows from each launch to what it launched."""
+        store = self.store
+        work = np.flatnonzero(store.is_work & self._shown)
+        calls = np.flatnonzero((store.kind == observer.RUNTIME) & (store.correlation >= 0) & self._shown)
+        starts_with_call = np.isin(store.correlation[work], store.correlation[calls]) & (store.correlation[work] >= 0)
+        called, other = work[starts_with_call], work[~starts_with_call]
+        calls = calls[np.isin(store.correlation[calls], store.correlation[called])]
+        # Without a call of the runtime an arrow starts inside the op, at the moment of the launch.
+        other = other[(store.launch_ns[other] >= 0) & (store.launch_tid[other] >= 0)]
+        free = int(store.correlation.max(initial=0)) + 1
+        others_id = np.where(store.correlation[other] >= 0, store.correlation[other], free + np.arange(len(other)))
+        _, once = np.unique(others_id, return_index=True)
+        begins = self._ends(
+            b"s",
+            np.concatenate([store.correlation[calls], others_id[once]]),
+            np.full(len(calls) + len(once), store.pid),
+            np.concatenate([store.tid[calls], store.launch_tid[other[once]]]),
+            np.concatenate([store.start[calls], store.launch_ns[other[once]]]),
+        )
+        reached = np.concatenate([called, other])
+        finishes = self._ends(
+            b"f",
+            np.concatenate([store.correlation[called], others_id]),
+            self.device[reached],
+            store.tid[reached],
+            store.start[reached],
+        )
+        return begins + finishes
+
+    def _ends(
+        self, phase: bytes, ids: NDArray[Any], pids: NDArray[Any], tids: NDArray[Any], times: NDArray[np.int64]
+    ) -> bytes:
+        count = len(ids)
+        pieces: list[Piece] = [
+            b'{"ph": "%s", "id": ' % phase,
+            number(ids),
+            b', "pid": ',
+            number(pids),
+            b', "tid": ',
+            number(self._idents[tids]),
+            b', "ts": ',
+            thousandths(self._moment(times)),
+            b', "cat": "ac2g", "name": "ac2g"%s},' % (b', "bp": "e"' if phase == b"f" else b""),
+        ]
+        return b"\n".join([*lines(pieces, count), b""])
+
+
+def _numbered(*columns: NDArray[Any]) -> tuple[list[tuple[int, ...]], NDArray[np.intp]]:
+    """The distinct combinations of some columns, and for each row which it has."""
+    key = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        key = key * (int(column.max(initial=0)) + 1) + column
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    return list(zip(*(column[first].tolist() for column in columns), strict=True)), which

@@ -1,0 +1,80 @@
+"""Columns of whole numbers as few bytes: a constant, offsets from the smallest, or differences from row to row.
+
+A coded column is: coding u8, then by coding
+    CONSTANT  value i64
+    OFFSETS   base i64, width u8, one unsigned number of that many bytes per row
+    STEPS     first i64, base i64, width u8, one number per row but the first: its difference to the row before
+All numbers are little-endian. The bytes of the numbers are laid out plane by plane, all lowest bytes first: planes of
+like bytes compress well.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+CONSTANT, OFFSETS, STEPS = range(3)
+_WIDTHS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_CONSTANT = struct.Struct("<Bq")
+_OFFSETS = struct.Struct("<BqB")
+_STEPS = struct.Struct("<BqqB")
+_SMALLEST, _LARGEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+def encode(values: NDArray[Any]) -> bytes:
+    """A column, in the coding that needs the narrowest numbers."""
+    numbers = values.astype(np.int64)
+    if not len(numbers):
+        return _CONSTANT.pack(CONSTANT, 0)
+    low, high = int(numbers.min()), int(numbers.max())
+    if low == high:
+        return _CONSTANT.pack(CONSTANT, low)
+    width = _width(high - low)
+    if width > 1 and high - low <= _LARGEST:
+        steps = np.diff(numbers)
+        least = int(steps.min())
+        narrow = _width(int(steps.max()) - least)
+        if narrow < width:
+            return _STEPS.pack(STEPS, int(numbers[0]), least, narrow) + _planes(steps, least, narrow)
+    return _OFFSETS.pack(OFFSETS, low, width) + _planes(numbers, low, width)
+
+
+def decode(data: bytes, count: int) -> NDArray[np.int64]:
+    """The column again; ValueError if the data is not a column of that length. A constant takes no memory."""
+    try:
+        if data[0] == CONSTANT:
+            _, value = _CONSTANT.unpack(data)
+            return np.broadcast_to(np.int64(value), count)
+        if data[0] == OFFSETS:
+            _, base, width = _OFFSETS.unpack_from(data)
+            return _numbers(data[_OFFSETS.size :], base, width, count)
+        if data[0] == STEPS and count:
+            _, first, base, width = _STEPS.unpack_from(data)
+            made = np.empty(count, np.int64)
+            made[0] = first
+            made[1:] = _numbers(data[_STEPS.size :], base, width, count - 1)
+            return np.cumsum(made, out=made)
+    except (IndexError, struct.error) as error:
+        raise ValueError(str(error)) from None
+    raise ValueError("unknown coding of a column")
+
+
+def _width(span: int) -> int:
+    return next(width for width in _WIDTHS if span < 1 << 8 * width)
+
+
+def _planes(numbers: NDArray[np.int64], base: int, width: int) -> bytes:
+    # Unsigned and modulo 2**64, so that any two int64 have a difference.
+    offsets = (numbers.view(np.uint64) - np.uint64(base & 0xFFFF_FFFF_FFFF_FFFF)).astype(_WIDTHS[width])
+    return np.ascontiguousarray(offsets.view(np.uint8).reshape(-1, width).T).tobytes()
+
+
+def _numbers(planes: bytes, base: int, width: int, count: int) -> NDArray[np.int64]:
+    if width not in _WIDTHS or len(planes) != width * count:
+        raise ValueError("a column of the wrong length")
+    rows = np.ascontiguousarray(np.frombuffer(planes, np.uint8).reshape(width, count).T)
+    offsets = rows.reshape(-1).view(_WIDTHS[width]).astype(np.uint64)
+    return (offsets + np.uint64(base & 0xFFFF_FFFF_FFFF_FFFF)).view(np.int64)

@@ -1,0 +1,29 @@
+"""How a saved profile is laid out inside its frames: numbers of tables and columns, heads of bodies."""
+
+from __future__ import annotations
+
+import struct
+
+# Numbers of tables and columns in a file. They never change; new ones are added at the end.
+TABLES = ("names", "threads", "input_infos", "frames", "stacks", "modules", "overloads", "calls", "module_infos",
+          "tasks")
+ROW_COLUMNS = ("name", "kind", "tid", "start", "end", "seq", "step", "shapes", "stack", "flops", "module", "fwd_tid", "op",
+               "device_type", "device_index", "correlation", "launch_tid", "launch_ns", "parent", "launcher")
+MEMORY_ROW_COLUMNS = ("mem_time", "mem_bytes", "mem_addr", "mem_tid", "mem_total", "mem_device_type", "mem_device_index",
+                      "mem_event")
+# What a recording notes beside its rows, by number: how many columns of whole numbers each log has.
+PYTHON_LOG, MODULE_LOG, TOUCHED_LOG, PARAMETER_LOG, GC_LOG, OUT_LOG, STEP_LOG, TASK_LOG = range(8)
+LOG_WIDTHS = {PYTHON_LOG: 3, MODULE_LOG: 2, TOUCHED_LOG: 4, PARAMETER_LOG: 1, GC_LOG: 3, OUT_LOG: 2, STEP_LOG: 2, TASK_LOG: 2}
+# Tables that only logs point into.
+LOG_TABLES = ("calls", "module_infos", "tasks")
+# In logs of calls and modules, in place of what was called: it ended; the thread was listened to from now on, until now.
+ENDS, BEGINS, STOPS = -1, -2, -3
+FOREIGN = -2  # in the column `correlation` of a streamed file: the row is another process's
+ROWS_PER_FRAME = 1 << 16
+ENTRIES_PER_FRAME = 1 << 12
+TABLE_HEAD = struct.Struct("<BII")  # table, first entry, entries
+ROWS_HEAD = struct.Struct("<II")  # first row, rows
+LOG_HEAD = struct.Struct("<BII")  # log, thread, rows
+COLUMN_HEAD = struct.Struct("<BI")  # column, bytes
+# Whether rows are in the order of a store or in the order in which they were recorded.
+IN_ROW_ORDER, AS_RECORDED = "rows", "recorded"

@@ -1,0 +1,33 @@
+"""Comma-separated values: a line per event or per average."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterator
+from itertools import islice
+
+from .._store import EventStore
+from ..exporters.files import write_file
+from .tabular import Table, chosen
+
+_BLOCK = 1 << 13
+
+
+def export(
+    store: EventStore, path: str | os.PathLike[str], *, what: str = "events", group_by_input_shape: bool = False,
+    group_by_stack_n: int = 0,
+) -> None:
+    """Write a recording's rows, or its averages when `what` is "averages", gzipped if the name ends in .gz."""
+    write_file(path, _blocks(chosen(store, what, group_by_input_shape, group_by_stack_n)))
+
+
+def _blocks(table: Table) -> Iterator[bytes]:
+    rows = zip(*table.values(), strict=True)
+    part: list[tuple[object, ...]] = [tuple(table)]
+    while part:
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows(part)
+        yield text.getvalue().encode("utf-8", "replace")
+        part = list(islice(rows, _BLOCK))

@@ -1,0 +1,210 @@
+"""Reads Chrome traces, as Kineto in PyTorch and the `chrome` exporter here write them, in bounded memory."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._dispatch import observer
+from .._derived import STEP_PREFIX
+from .._store import OPTIONAL, REQUIRED, EventStore
+from ._bounds import too_deep
+from ._json_stream import EventStream
+from ._recovery import Recovery, TraceError
+from ._source import Progress, blocks
+from ._trace_events import Collector
+from ._trace_kinds import MODULE_NAME
+from ._trace_links import forward_threads, launches, python_stacks
+from ._trace_times import LATEST_NS, Inexact
+
+_FLAGS = ("with_stack", "profile_memory", "record_shapes", "with_modules", "with_flops")
+_ENGINE_PREFIX = "autograd::engine::evaluate_function: "
+# Fields of the document that say something about it and not about what was recorded.
+_OF_THE_FILE = {"schemaVersion", "displayTimeUnit", "baseTimeNanoseconds", "traceName", "trace_id", "recovery", *_FLAGS}
+_DEVICE_NAMES = {1: "cuda", 12: "xpu", 19: "mtia", 20: "privateuse1"}
+
+Columns = dict[str, NDArray[Any]]
+
+
+def read(
+    path: str | os.PathLike[str], progress: Progress | None = None, max_bytes: int | None = None
+) -> tuple[EventStore, Recovery]:
+    """The recording in a trace, gzipped or not, and how far it could be read.
+
+    progress(bytes done, bytes in all) is called after every block of the file. max_bytes bounds the contents of the
+    file when unpacked. TraceError: there is no trace in the file.
+    """
+    recovery = Recovery("trace")
+    stream = EventStream(blocks(path, recovery, progress, max_bytes), recovery)
+    collector = Collector(recovery)
+    with _no_garbage_collection():
+        for batch in stream:
+            try:
+                collector.add(batch, stream.raw)
+            except Inexact:
+                collector.add(_with_all_digits(stream.raw))
+    if not stream.found_events:
+        raise TraceError(f"there is no traceEvents in {os.fspath(path)!r}")
+    return _store(collector, stream.fields, recovery), recovery
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Parsed events form no cycles, and looking for some among them takes a fifth of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _with_all_digits(raw: bytes) -> list[Any]:
+    """A batch again, with numbers as they are written."""
+    text = raw.decode("utf-8", "replace")
+    events: list[Any] = json.loads(f"[{text}]", parse_float=Decimal, parse_constant=lambda _: None, strict=False)
+    return events
+
+
+def _store(collector: Collector, fields: Mapping[str, Any], recovery: Recovery) -> EventStore:
+    collector.close_open_spans()
+    host, python, device = collector.host.columns(), collector.python.columns(), collector.device.columns()
+    memory, flows = collector.memory.columns(), collector.flows.columns()
+    names = list(collector.names)
+    _leave_out_the_deepest(host, python, recovery)
+    _refine_kinds(host, python, names)
+    process = _process(collector, host)
+    fwd_tid = forward_threads(host, flows)
+    stack, python_stack, stacks = python_stacks(host, python, names, list(collector.stacks), recovery)
+    launch_tid, launch_ns = launches(device, host)
+    device_type = collector.runtime_device()
+
+    columns = _columns(host, python, device, {
+        "fwd_tid": (fwd_tid, None, None),
+        "stack": (stack, None, python_stack),
+        "device_type": (None, np.full(len(launch_tid), device_type, np.int8), None),
+        "launch_tid": (None, launch_tid, None),
+        "launch_ns": (None, launch_ns, None),
+    })
+    columns["step"] = _steps(host, names, columns["start"])
+    if len(memory["mem_time"]):
+        columns.update(memory)
+    base = fields.get("baseTimeNanoseconds", 0)
+    if type(base) is not int or not 0 <= base < LATEST_NS:
+        recovery.note("the time that times are counted from is not a time")
+        base = 0
+    start, end = _window(collector, columns)
+    del host, python, device, fwd_tid, stack, python_stack, launch_tid, launch_ns  # freeze() needs the room
+    return EventStore.freeze(
+        columns,
+        names=names,
+        threads=collector.lanes.table(process),
+        input_infos=collector.inputs.table,
+        stacks=stacks,
+        modules=list(collector.modules),
+        options=_options(collector, fields, columns, device_type),
+        metadata={key: value for key, value in fields.items() if key not in _OF_THE_FILE},
+        trace_id=fields["trace_id"] if isinstance(fields.get("trace_id"), str) else None,
+        clock_start_ns=start,
+        clock_end_ns=end,
+        wall_start_ns=start + base,
+        pid=int(process) if isinstance(process, int) else 0,
+    )
+
+
+def _leave_out_the_deepest(host: Columns, python: Columns, recovery: Recovery) -> None:
+    tid, start, end = (np.concatenate([host[name], python[name]]) for name in ("tid", "start", "end"))
+    deep = too_deep(tid, start, end)
+    if deep.any():
+        recovery.skip("nested too deeply", int(deep.sum()))
+        for rows, out in ((host, deep[: len(host["start"])]), (python, deep[len(host["start"]) :])):
+            rows.update({name: values[~out] for name, values in rows.items()})
+
+
+def _columns(host: Columns, python: Columns, device: Columns, more: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of all rows, in the order that a store wants; `more` has those of host, device and Python rows.
+
+    A trace has outer spans first and a store wants them last; a Python function is outside of an op of equal times.
+    """
+    made: dict[str, Any] = {}
+    for name in (*REQUIRED, *OPTIONAL):
+        parts = more.get(name) or tuple(rows.get(name) for rows in (host, device, python))
+        if all(part is None or not len(part) for part in parts):
+            if name in REQUIRED:
+                made[name] = np.empty(0, REQUIRED[name])
+            continue  # nothing of the kind was recorded
+        dtype, missing = OPTIONAL.get(name, (REQUIRED.get(name), -1))
+        filled = [
+            np.full(len(rows["start"]), missing, dtype) if part is None else part.astype(dtype, copy=False)
+            for part, rows in zip(parts, (host, device, python), strict=True)
+        ]
+        made[name] = np.concatenate([filled[0][::-1], filled[1], filled[2][::-1]])
+    return made
+
+
+def _refine_kinds(host: Columns, python: Columns, names: list[str]) -> None:
+    """Tell apart what Kineto has one category for."""
+    kind = host["kind"]
+    nodes = {name.removeprefix(_ENGINE_PREFIX) for name in names if name.startswith(_ENGINE_PREFIX)}
+    op, scope = kind == observer.OP, kind == observer.SCOPE
+    kind[op & _named(host["name"], [name.startswith("autograd::engine::") for name in names])] = observer.ENGINE
+    kind[op & _named(host["name"], [name in nodes for name in names])] = observer.BACKWARD
+    kind[scope & _named(host["name"], [name.startswith(STEP_PREFIX) for name in names])] = observer.STEP
+    python["kind"][_named(python["name"], [MODULE_NAME.fullmatch(name) is not None for name in names])] = observer.MODULE
+
+
+def _named(name: NDArray[Any], chosen: list[bool]) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = np.array([*chosen, False])[name]
+    return found
+
+
+def _process(collector: Collector, host: Columns) -> Any:
+    """The process that most rows are of."""
+    lanes = list(collector.lanes.numbers)
+    if not len(host["tid"]):
+        return lanes[0][0] if lanes else 0
+    return lanes[int(np.bincount(host["tid"]).argmax())][0]
+
+
+def _steps(host: Columns, names: list[str], start: NDArray[np.int64]) -> Any:
+    """The step that each row began in: that of the last ProfilerStep#N before it."""
+    rows = np.flatnonzero(host["kind"] == observer.STEP)
+    rows = rows[np.argsort(host["start"][rows], kind="stable")]
+    texts = [names[at].removeprefix(STEP_PREFIX) for at in host["name"][rows].tolist()]
+    numbers = np.array([int(text) if text.isdecimal() and len(text) < 10 else 0 for text in texts], np.int32)
+    if not len(numbers):
+        return np.int32(0)
+    at = np.searchsorted(host["start"][rows], start, side="right") - 1
+    return numbers[np.maximum(at, 0)]
+
+
+def _window(collector: Collector, columns: Mapping[str, Any]) -> tuple[int, int]:
+    """When the recording began and ended: as the trace says, and not inside of what was recorded."""
+    starts = [int(columns[c].min()) for c in ("start", "mem_time") if c in columns and len(columns[c])]
+    ends = [int(columns[c].max()) for c in ("end", "mem_time") if c in columns and len(columns[c])]
+    if collector.window is not None:
+        starts.append(collector.window[0])
+        ends.append(collector.window[1])
+    return min(starts, default=0), max(ends, default=0)
+
+
+def _options(collector: Collector, fields: Mapping[str, Any], columns: Mapping[str, Any], device: int) -> dict[str, Any]:
+    """What was asked of the recording, as the trace says or shows."""
+    options: dict[str, Any] = {flag: bool(fields.get(flag, False)) for flag in _FLAGS}
+    options["record_shapes"] |= bool(collector.inputs.table)
+    options["profile_memory"] |= "mem_time" in columns
+    options["with_stack"] |= "stack" in columns and bool((columns["stack"] >= 0).any())
+    options["with_modules"] |= bool(collector.modules)
+    options["verbose"] = bool(collector.stacks)
+    options["capture_overload_names"] = False
+    options["use_device"] = _DEVICE_NAMES.get(device) if "device_type" in columns else None
+    return options

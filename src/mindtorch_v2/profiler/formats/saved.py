@@ -1,0 +1,163 @@
+"""This project's own file of a recording: small, exact, and readable up to wherever it was cut off.
+
+docs/saved-format.md describes it. `Writer` puts down one frame at a time, so a recording may also be written while it
+goes on; `save` writes a finished one.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._store import COLUMNS, EventStore
+from ..exporters.files import write_file
+from . import _coding
+from ._frames import END, LOG, MEMORY, META, ROWS, TABLE, frame, header
+from ._saved_layout import (
+    AS_RECORDED,
+    COLUMN_HEAD,
+    ENTRIES_PER_FRAME,
+    IN_ROW_ORDER,
+    LOG_HEAD,
+    LOG_TABLES,
+    MEMORY_ROW_COLUMNS,
+    ROW_COLUMNS,
+    ROWS_HEAD,
+    ROWS_PER_FRAME,
+    TABLE_HEAD,
+    TABLES,
+)
+from ._saved_reader import read
+from ._source import Progress
+
+__all__ = ["Writer", "export", "load", "read", "save"]
+
+class Writer:
+    """Makes the frames of a file, one after another; whoever calls it writes them.
+
+    Table entries come before the rows that point to them, and may be added at any time. The last META counts.
+    """
+
+    def __init__(self, recorded: bool = False) -> None:
+        self._order = AS_RECORDED if recorded else IN_ROW_ORDER
+        self._counts = dict.fromkeys(TABLES, 0)
+        self._frame_numbers: dict[str, int] = {}
+        self._rows = self._memory = 0
+
+    def header(self) -> bytes:
+        """What a file begins with."""
+        return header()
+
+    def meta(self, values: Mapping[str, Any]) -> bytes:
+        """What is known of the whole recording; a later one takes the place of an earlier one."""
+        return frame(META, _json({**values, "order": self._order}))
+
+    def table(self, table: str, entries: Sequence[Any]) -> Iterator[bytes]:
+        """Further entries of names, threads, input_infos, stacks, modules or overloads."""
+        if table == "stacks":
+            new = [text for text in dict.fromkeys(f for stack in entries for f in stack) if text not in self._frame_numbers]
+            self._frame_numbers.update((text, at) for at, text in enumerate(new, len(self._frame_numbers)))
+            yield from self.table("frames", new)
+            entries = [[self._frame_numbers[text] for text in stack] for stack in entries]
+        for at in range(0, len(entries), ENTRIES_PER_FRAME):
+            part = entries[at : at + ENTRIES_PER_FRAME]
+            head = TABLE_HEAD.pack(TABLES.index(table), self._counts[table], len(part))
+            yield frame(TABLE, head + _json([_plain(entry) for entry in part]))
+            self._counts[table] += len(part)
+
+    def rows(self, columns: Mapping[str, NDArray[Any]]) -> Iterator[bytes]:
+        """Further rows. Columns that are left out have the value they have when nothing was recorded."""
+        count = len(columns["start"])
+        coded = {**columns, "end": np.asarray(columns["end"]) - columns["start"]}
+        for at in range(0, count, ROWS_PER_FRAME):
+            part = {name: values[at : at + ROWS_PER_FRAME] for name, values in coded.items()}
+            yield frame(ROWS, _rows_body(self._rows, part, ROW_COLUMNS))
+            self._rows += len(part["start"])
+
+    def memory(self, columns: Mapping[str, NDArray[Any]]) -> Iterator[bytes]:
+        """Further allocations and frees."""
+        for at in range(0, len(columns["mem_time"]), ROWS_PER_FRAME):
+            part = {name: values[at : at + ROWS_PER_FRAME] for name, values in columns.items()}
+            yield frame(MEMORY, _rows_body(self._memory, part, MEMORY_ROW_COLUMNS))
+            self._memory += len(part["mem_time"])
+
+    def log(self, number: int, thread: int, table: NDArray[np.int64]) -> Iterator[bytes]:
+        """Further entries of a log, one row each: what the reader makes rows, stacks and modules of."""
+        for at in range(0, len(table), ROWS_PER_FRAME):
+            part = table[at : at + ROWS_PER_FRAME]
+            body = io.BytesIO()
+            body.write(LOG_HEAD.pack(number, thread, len(part)))
+            for column in range(table.shape[1]):
+                data = _coding.encode(part[:, column])
+                body.write(COLUMN_HEAD.pack(column, len(data)) + data)
+            yield frame(LOG, body.getvalue())
+
+    def end(self) -> bytes:
+        """The last frame of a file that is complete."""
+        return frame(END, _json({"rows": self._rows, "memory": self._memory}))
+
+
+def save(
+    store: EventStore, path: str | os.PathLike[str], *, metadata: Mapping[str, str] | None = None
+) -> None:
+    """Write a recording to `path`. A failure leaves what was there before.
+
+    metadata: JSON text by key, put among what was said about the recording.
+    """
+    said = {**store.metadata, **{key: json.loads(value) for key, value in (metadata or {}).items()}}
+    write_file(path, _blocks(store, said))
+
+
+export = save  # the name that exporters are found by
+
+
+def load(path: str | os.PathLike[str], progress: Progress | None = None) -> EventStore:
+    """The recording in a saved profile; TraceError if there is none."""
+    return read(path, progress)[0]
+
+
+def _blocks(store: EventStore, metadata: Mapping[str, Any]) -> Iterator[bytes]:
+    writer = Writer()
+    yield writer.header()
+    yield writer.meta({
+        "options": store.options, "metadata": metadata, "trace_id": store.trace_id, "pid": store.pid,
+        "clock_start_ns": store.clock_start_ns, "clock_end_ns": store.clock_end_ns, "wall_start_ns": store.wall_start_ns,
+        "segments": store.segments,
+    })
+    for table in TABLES:
+        if table != "frames" and table not in LOG_TABLES:
+            yield from writer.table(table, getattr(store, table))
+    columns = {name: getattr(store, name) for name in COLUMNS}
+    if len(store.segments) > 1:  # rows of several recordings: what follows from time in one does not in many
+        columns["parent"], columns["launcher"] = store.parent, store.launcher
+    yield from writer.rows(columns)
+    yield from writer.memory({name: getattr(store, name) for name in MEMORY_ROW_COLUMNS})
+    yield writer.end()
+
+
+def _rows_body(first: int, columns: Mapping[str, NDArray[Any]], order: Sequence[str]) -> bytes:
+    body = io.BytesIO()
+    count = len(next(iter(columns.values())))
+    body.write(ROWS_HEAD.pack(first, count))
+    for number, name in enumerate(order):
+        if name in columns:
+            data = _coding.encode(np.asarray(columns[name]))
+            body.write(COLUMN_HEAD.pack(number, len(data)) + data)
+    return body.getvalue()
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _plain(value: Any) -> Any:
+    """A table entry for JSON, which has no complex numbers."""
+    if isinstance(value, complex):
+        return {"complex": [value.real, value.imag]}
+    return [_plain(entry) for entry in value] if isinstance(value, tuple | list) else value

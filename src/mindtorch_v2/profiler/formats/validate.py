@@ -1,0 +1,207 @@
+"""Checks that a recording keeps the promises every recording makes, and that a file is what it should be."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._dispatch import observer
+from .. import _tree
+from .._store import EventStore
+from ..event_list import EventList
+from ._recovery import NOT_STRICT, Recovery
+from ._source import Progress
+from .detect import read_any
+
+ERROR, NOTE = "error", "note"
+# Spans that PyTorch itself lets overlap: a user's range opens inside the Python function that opens it.
+_LOOSE = (observer.SCOPE, observer.STEP, observer.PYTHON, observer.MODULE)
+_POINTS_INTO = {"name": "names", "tid": "threads", "fwd_tid": "threads", "launch_tid": "threads", "mem_tid": "threads",
+                "shapes": "input_infos", "stack": "stacks", "module": "modules", "op": "overloads"}
+_NEEDED = ("name", "tid", "mem_tid")
+
+
+class Problem(NamedTuple):
+    """Something that is not as it should be (severity "error"), or worth knowing (severity "note")."""
+
+    severity: str
+    check: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.severity}: {self.check}: {self.detail}"
+
+
+def validate(recording: Any) -> list[Problem]:
+    """The problems of a recording: a store, a loaded profile, a live one, or the path of a file."""
+    if isinstance(recording, str | os.PathLike):
+        return validate_file(recording)
+    if isinstance(recording, EventStore):
+        return validate_store(recording)
+    store = recording.store if hasattr(recording, "store") else recording.profiler.store
+    return validate_store(store)
+
+
+def validate_file(path: str | os.PathLike[str], progress: Progress | None = None) -> list[Problem]:
+    """The problems of a file and of the recording in it. TraceError: there is no recording in it."""
+    store, recovery = read_any(path, progress)
+    return [*_of_reading(recovery), *validate_store(store)]
+
+
+def validate_store(store: EventStore) -> list[Problem]:
+    """The problems of a store."""
+    # A row that points nowhere would make every further check fail.
+    return list(_tables(store)) or [problem for check in _CHECKS for problem in check(store)]
+
+
+def _of_reading(recovery: Recovery) -> Iterator[Problem]:
+    if not recovery.complete:
+        yield Problem(ERROR, "complete", "the file is cut off before its end")
+    if recovery.bytes_dropped:
+        yield Problem(ERROR, "readable", f"{recovery.bytes_dropped} bytes could not be read")
+    for reason, count in recovery.skipped.items():
+        severity = NOTE if reason.startswith(("category ", "phase ")) else ERROR
+        yield Problem(severity, "events", f"{count} left out: {reason}")
+    for note in recovery.notes:
+        yield Problem(ERROR if note == NOT_STRICT else NOTE, "file", note)
+
+
+# ---------------------------------------------------------------------- checks: store -> problems
+
+
+def _tables(store: EventStore) -> Iterator[Problem]:
+    for column, table in _POINTS_INTO.items():
+        values, size = getattr(store, column), len(getattr(store, table))
+        least = 0 if column in _NEEDED else -1
+        wrong = int(((values < least) | (values >= size)).sum())
+        if wrong:
+            yield Problem(ERROR, "tables", f"{wrong} rows have a {column} that is not among the {size} {table}")
+
+
+def _times(store: EventStore) -> Iterator[Problem]:
+    backwards = int((store.end < store.start).sum())
+    if backwards:
+        yield Problem(ERROR, "times", f"{backwards} events end before they start")
+    bounds = [first for first, _ in store.segments] + [len(store)]
+    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+        if (np.diff(store.start[first:last]) < 0).any():
+            yield Problem(ERROR, "times", "rows are not in order of start")
+    if (np.diff(store.mem_time) < 0).any():
+        yield Problem(ERROR, "times", "allocations are not in order of time")
+    if store.clock_end_ns < store.clock_start_ns:
+        yield Problem(ERROR, "times", "the recording ends before it starts")
+    if len(store.segments) == 1 and len(store):
+        outside = int(((store.start < store.clock_start_ns) | (store.end > store.clock_end_ns)).sum())
+        if outside:
+            yield Problem(NOTE, "times", f"{outside} events begin before the recording or end after it")
+
+
+def _nesting(store: EventStore) -> Iterator[Problem]:
+    parent = store.parent
+    inner = np.flatnonzero(parent >= 0)
+    above = parent[inner]
+    outside = (store.start[inner] < store.start[above]) | (store.end[inner] > store.end[above])
+    if outside.any():
+        yield Problem(ERROR, "nesting", f"{int(outside.sum())} events are not inside their parents")
+    crossed = _overlapping(store)
+    loose = np.isin(store.kind, _LOOSE)
+    strict = crossed[~loose[crossed[:, 0]] & ~loose[crossed[:, 1]]]
+    if len(strict):
+        yield Problem(ERROR, "nesting", f"{len(strict)} events overlap others of their thread without being inside; "
+                                        f"the first is {store.names[store.name[strict[0, 0]]]!r}")
+    if len(crossed) > len(strict):
+        yield Problem(NOTE, "nesting", f"{len(crossed) - len(strict)} ranges and Python functions overlap partially, as "
+                                       "PyTorch records them; self times around them count the overlap once for each")
+
+
+def _overlapping(store: EventStore) -> NDArray[np.intp]:
+    """Pairs of rows with one parent on one thread, where the first begins before the second, an earlier one, has ended."""
+    rows = np.flatnonzero((store.device_type == 0) & (store.kind != observer.MEMORY))
+    if len(store.segments) > 1 or not len(rows):
+        return np.empty((0, 2), np.intp)
+    group = (store.parent[rows].astype(np.int64) + 1) * len(store.threads) + store.tid[rows]
+    order = np.argsort(group, kind="stable")
+    rows, group = rows[order], group[order]
+    # The latest end so far within a group: groups are lifted apart so that one running maximum serves all.
+    first = np.append(True, group[1:] != group[:-1])
+    end = store.end[rows] - int(store.start.min())
+    lift = np.cumsum(first).astype(np.float64) * (float(end.max()) + 1)
+    latest = np.maximum.accumulate(end + lift)
+    holder = np.maximum.accumulate(np.where(end + lift >= latest, np.arange(len(rows)), 0))
+    crosses = np.flatnonzero(~first[1:] & (store.start[rows[1:]] < store.end[rows[holder[:-1]]])) + 1
+    return np.column_stack([rows[crosses], rows[holder[crosses - 1]]])
+
+
+def _self_times(store: EventStore) -> Iterator[Problem]:
+    host = store.device_type == 0
+    if (store.self_ns < 0).any():
+        yield Problem(ERROR, "self time", f"{int((store.self_ns < 0).sum())} events have a negative self time")
+    crossed = set(np.unique(store.tid[_overlapping(store)[:, 0]]).tolist())
+    for thread in np.unique(store.tid[host]).tolist() if len(store.segments) == 1 else ():
+        rows = host & (store.tid == thread)
+        alone = int(store.self_ns[rows].sum())
+        covered = int(store.duration[rows & (store.parent < 0)].sum())
+        if alone != covered and thread not in crossed:
+            yield Problem(ERROR, "self time", f"self times of {store.threads[thread].name!r} add up to {alone} ns, "
+                                              f"but its events cover {covered} ns")
+
+
+def _queries(store: EventStore) -> Iterator[Problem]:
+    events = EventList.from_store(store)
+    first, second = (_answers(events) for _ in range(2))
+    if first != second or first != _answers(EventList.from_store(store)):
+        yield Problem(ERROR, "queries", "asking twice gives two answers")
+    total = events.self_cpu_time_total
+    over = [key for key, _, alone, _ in first if alone > total * (1 + 1e-9)]
+    if over:
+        yield Problem(ERROR, "percentages", f"{over[0]!r} has more than 100 % of the time")
+    if sum(count for _, count, _, _ in first) != len(events):
+        yield Problem(ERROR, "queries", "averages do not count every event")
+
+
+def _answers(events: EventList) -> list[tuple[str, int, float, int]]:
+    return [(row.key, row.count, row.self_cpu_time_total, row.cpu_memory_usage) for row in events.key_averages()]
+
+
+def _memory(store: EventStore) -> Iterator[Problem]:
+    device = store.mem_device_type.astype(np.int64) << 32 | store.mem_device_index.astype(np.uint32)
+    for one in np.unique(device).tolist():
+        rows = np.flatnonzero(device == one)
+        total, change = store.mem_total[rows], store.mem_bytes[rows]
+        if len(store.segments) > 1 or not total.any():
+            continue
+        wrong = int((np.diff(total) != change[1:]).sum())
+        if wrong:
+            # Threads note their allocations side by side, so the order of two may be told wrongly.
+            severity = NOTE if len(np.unique(store.mem_tid[rows])) > 1 else ERROR
+            yield Problem(severity, "memory", f"{wrong} of {len(rows)} totals do not follow from the one before")
+        if int(total.min()) < 0:
+            yield Problem(ERROR, "memory", "less than nothing is allocated")
+
+
+def _links(store: EventStore) -> Iterator[Problem]:
+    backward = (store.kind == observer.BACKWARD) & (store.seq >= 0)
+    missing = int(backward.sum()) - len(store.links[1])
+    if missing > 0:
+        yield Problem(NOTE, "links", f"{missing} backward nodes have no forward op in the recording")
+    launched = np.flatnonzero((store.device_type != 0) & (store.correlation >= 0))
+    unknown = int((store.launch_ns[launched] < 0).sum())
+    if unknown:
+        yield Problem(NOTE, "links", f"{unknown} of {len(launched)} device events have no launch in the recording")
+    above = _tree.nearest_ancestor(store.parent, np.ones(len(store), np.bool_))
+    if (above >= np.arange(len(store))).any():
+        yield Problem(ERROR, "links", "an event is its own ancestor")
+
+
+def _losses(store: EventStore) -> Iterator[Problem]:
+    recovery = store.metadata.get("recovery")
+    if isinstance(recovery, dict) and not recovery.get("complete", True):
+        yield Problem(NOTE, "losses", "the recording was recovered from a file that was cut off")
+
+
+_CHECKS: tuple[Callable[[EventStore], Iterator[Problem]], ...] = (
+    _times, _nesting, _self_times, _queries, _memory, _links, _losses)

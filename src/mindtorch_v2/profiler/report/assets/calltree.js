@@ -1,0 +1,99 @@
+// Calls merged by who called whom: nodes with the sums of all calls on the same path of names.
+
+export function hasPython(model) {
+  return model.once("python", () => [model.kind.includes(model.KIND.PYTHON) || model.kind.includes(model.KIND.MODULE)])[0];
+}
+
+export class CallTree {
+  // python: whether calls of Python functions and modules are nodes of their own.
+  constructor(model, python) {
+    this.model = model;
+    const { size, parent, kind, KIND, device_type: device } = model;
+    const node = new Int32Array(size).fill(-1),
+      known = new Map(),
+      labels = model.labels.length;
+    this.label = [-1];
+    this.above = [-1];
+    this.family = [-1];
+    const counts = [0],
+      totals = [0],
+      selfs = [0],
+      allocated = [0];
+    const bytesOf = model.memory.allocated;
+    for (let row = 0; row < size; row++) {
+      if (device[row] || kind[row] === KIND.MEMORY) {
+        allocated[0] += bytesOf[row];
+        continue;
+      }
+      const over = parent[row] >= 0 ? node[parent[row]] : 0;
+      if (!python && (kind[row] === KIND.PYTHON || kind[row] === KIND.MODULE)) {
+        node[row] = over;
+        selfs[over] += model.self[row];
+        allocated[over] += bytesOf[row];
+        if (over === 0) totals[0] += model.self[row];
+        continue;
+      }
+      const label = model.label(row),
+        key = over * labels + label;
+      let at = known.get(key);
+      if (at === undefined) {
+        known.set(key, (at = this.label.length));
+        this.label.push(label);
+        this.above.push(over);
+        this.family.push(model.family[row]);
+        counts.push(0);
+        totals.push(0);
+        selfs.push(0);
+        allocated.push(0);
+      }
+      node[row] = at;
+      counts[at]++;
+      totals[at] += model.duration[row];
+      selfs[at] += model.self[row];
+      allocated[at] += bytesOf[row];
+      if (over === 0) totals[0] += model.duration[row];
+    }
+    // Children come after their parents, so going backwards every sum is complete when it is passed on.
+    const sums = allocated.slice();
+    for (let at = sums.length - 1; at > 0; at--) sums[this.above[at]] += sums[at];
+    Object.assign(this, { counts, totals, selfs, allocatedSelf: allocated, allocated: sums, node, length: counts.length });
+    this.children = Array.from({ length: counts.length }, () => []);
+    for (let at = 1; at < counts.length; at++) this.children[this.above[at]].push(at);
+  }
+
+  // The numbers that a metric draws and its self part.
+  values(metric) {
+    return metric === "memory" ? [this.allocated, this.allocatedSelf] : [this.totals, this.selfs];
+  }
+
+  // Puts the largest child first and says where each node begins, in units of the metric.
+  layOut(metric) {
+    const [values] = this.values(metric),
+      begin = new Float64Array(this.length);
+    this.depth = new Int32Array(this.length);
+    for (let at = 0; at < this.length; at++) {
+      this.children[at].sort((a, b) => values[b] - values[a]);
+      let x = begin[at];
+      for (const child of this.children[at]) {
+        begin[child] = x;
+        this.depth[child] = this.depth[at] + 1;
+        x += values[child];
+      }
+    }
+    return begin;
+  }
+
+  name(at) {
+    return at ? this.model.labels[this.label[at]] : "All";
+  }
+
+  shortName(at) {
+    return at ? this.model.shortLabels[this.label[at]] : "All";
+  }
+
+  path(at) {
+    const found = [];
+    for (let one = at; one > 0; one = this.above[one]) found.unshift(one);
+    return found;
+  }
+}

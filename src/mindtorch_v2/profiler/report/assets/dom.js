@@ -1,0 +1,310 @@
+// Making elements. Text goes in as text nodes only, so no name of an event is ever read as markup.
+
+export function el(tag, props = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [key, value] of Object.entries(props)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key === "class") node.className = value;
+    else if (key === "text") node.textContent = value;
+    else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else node.setAttribute(key, value === true ? "" : value);
+  }
+  append(node, children);
+  return node;
+}
+
+export function append(node, children) {
+  for (const child of children.flat(Infinity)) {
+    if (child === null || child === undefined || child === false) continue;
+    node.append(child instanceof Node ? child : String(child));
+  }
+  return node;
+}
+
+export function replace(node, ...children) {
+  node.replaceChildren();
+  return append(node, children);
+}
+
+export function emptyState(title, text) {
+  return el("div", { class: "empty" }, el("h3", { text: title }), el("p", { text }));
+}
+
+export function heading(title, text) {
+  return el("div", { class: "heading" }, el("h2", { text: title }), text && el("p", { text }));
+}
+
+// A bar whose length is a share of its cell. The width is set through the object model, which the page's policy allows.
+export function meter(share, colour) {
+  const fill = el("span", { class: "meter-fill" });
+  fill.style.width = `${Math.max(0, Math.min(1, share)) * 100}%`;
+  if (colour) paintIn(fill, colour);
+  return el("span", { class: "meter", "aria-hidden": "true" }, fill);
+}
+
+// The colour is remembered, so that a change of theme finds whom to repaint.
+export function paintIn(node, colour) {
+  node.dataset.colour = colour;
+  node.style.background = colour;
+}
+
+export function swatch(colour) {
+  const node = el("span", { class: "swatch", "aria-hidden": "true" });
+  paintIn(node, colour);
+  return node;
+}
+
+export function choice(label, options, value, onchange) {
+  const select = el(
+    "select",
+    { "aria-label": label, onchange: (event) => onchange(event.target.value) },
+    options.map(([key, text]) => el("option", { value: key, text })),
+  );
+  select.value = value;
+  return el("label", { class: "field" }, el("span", { text: label }), select);
+}
+
+export function searchBox(label, oninput, onenter) {
+  let waiting = 0;
+  const input = el("input", {
+    type: "search",
+    placeholder: label,
+    "aria-label": label,
+    autocomplete: "off",
+    spellcheck: "false",
+    oninput: () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(() => oninput(input.value), 60);
+    },
+    onkeydown: (event) => {
+      if (event.key === "Escape") input.value = "";
+      else if (event.key !== "Enter") return;
+      // Now, not when the wait is over.
+      clearTimeout(waiting);
+      oninput(input.value);
+      if (event.key === "Enter" && onenter) onenter(event.shiftKey);
+    },
+  });
+  return input;
+}
+
+export function toggle(label, value, onchange) {
+  const input = el("input", { type: "checkbox", onchange: () => onchange(input.checked) });
+  input.checked = value;
+  return el("label", { class: "check" }, input, el("span", { text: label }));
+}
+
+// What a search matches: plain text anywhere, or /a pattern/.
+export function matcher(text) {
+  const wanted = text.trim();
+  if (!wanted) return null;
+  if (wanted.length > 2 && wanted.startsWith("/") && wanted.endsWith("/")) {
+    try {
+      const pattern = new RegExp(wanted.slice(1, -1), "i");
+      return (name) => pattern.test(name);
+    } catch {
+      return () => false;
+    }
+  }
+  const lower = wanted.toLowerCase();
+  return (name) => name.toLowerCase().includes(lower);
+}
+
+// A sortable table. A column: { key, title, number, value(item), cell(item), hint }. It shows `page` rows, more on request.
+export class Table {
+  constructor({ columns, caption, sort, page = 100, details, rowClass }) {
+    Object.assign(this, { columns, details, page, rowClass });
+    this.sort = sort;
+    this.descending = true;
+    this.items = [];
+    this.head = el("tr");
+    this.body = el("tbody");
+    this.more = el("div", { class: "more" });
+    this.element = el(
+      "div",
+      { class: "table-wrap", tabindex: "0", role: "region", "aria-label": caption },
+      el("table", {}, el("caption", { class: "unseen", text: caption }), el("thead", {}, this.head), this.body),
+      this.more,
+    );
+  }
+
+  setColumns(columns) {
+    this.columns = columns;
+    if (!columns.some((column) => column.key === this.sort)) this.sort = columns.find((column) => column.number).key;
+  }
+
+  update(items) {
+    this.items = items;
+    this.shown = this.page;
+    this.render();
+  }
+
+  sortBy(key) {
+    const column = this.columns.find((one) => one.key === key);
+    this.descending = this.sort === key ? !this.descending : Boolean(column.number);
+    this.sort = key;
+    this.render();
+    this.head.querySelector(`[data-key="${key}"] button`).focus();
+  }
+
+  render() {
+    const sorted = this.columns.find((column) => column.key === this.sort);
+    if (sorted) {
+      const sign = this.descending ? -1 : 1;
+      this.items.sort((a, b) => {
+        const x = sorted.value(a),
+          y = sorted.value(b);
+        return x < y ? -sign : x > y ? sign : 0;
+      });
+    }
+    replace(
+      this.head,
+      this.columns.map((column) =>
+        el(
+          "th",
+          {
+            scope: "col",
+            class: column.number ? "number" : "",
+            "data-key": column.key,
+            title: column.hint,
+            "aria-sort": column.key !== this.sort ? "none" : this.descending ? "descending" : "ascending",
+          },
+          el("button", { type: "button", onclick: () => this.sortBy(column.key) }, column.title),
+        ),
+      ),
+    );
+    replace(
+      this.body,
+      this.items.slice(0, this.shown).map((item) => this.row(item)),
+    );
+    replace(
+      this.more,
+      this.items.length > this.shown &&
+        el("button", {
+          type: "button",
+          class: "quiet",
+          text: `Show ${Math.min(this.page, this.items.length - this.shown)} more of ${this.items.length}`,
+          onclick: () => {
+            this.shown += this.page;
+            this.render();
+          },
+        }),
+      this.items.length === 0 && el("p", { class: "muted", text: "Nothing matches." }),
+    );
+  }
+
+  row(item) {
+    const row = el(
+      "tr",
+      { class: this.rowClass ? this.rowClass(item) : "" },
+      this.columns.map((column, at) => {
+        const value = column.value(item);
+        return el(
+          at ? "td" : "th",
+          {
+            class: column.number ? "number" : column.wide ? "wide" : "",
+            scope: at ? undefined : "row",
+            "data-key": column.key,
+            "data-value": column.number ? value : undefined,
+          },
+          column.cell ? column.cell(item) : value,
+        );
+      }),
+    );
+    if (this.details) {
+      const open = () => this.expand(row, item);
+      row.classList.add("opens");
+      row.tabIndex = 0;
+      row.setAttribute("aria-expanded", "false");
+      row.addEventListener("click", (event) => {
+        if (!event.target.closest("button, a")) open();
+      });
+      row.addEventListener("keydown", (event) => {
+        if (event.target === row && (event.key === "Enter" || event.key === " ")) {
+          event.preventDefault();
+          open();
+        }
+        if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+          let next = event.key === "ArrowDown" ? row.nextElementSibling : row.previousElementSibling;
+          while (next && !next.classList.contains("opens"))
+            next = event.key === "ArrowDown" ? next.nextElementSibling : next.previousElementSibling;
+          if (next) {
+            event.preventDefault();
+            next.focus();
+          }
+        }
+      });
+    }
+    return row;
+  }
+
+  expand(row, item) {
+    const open = row.getAttribute("aria-expanded") === "true";
+    row.setAttribute("aria-expanded", String(!open));
+    if (open) row.nextElementSibling.remove();
+    else row.after(el("tr", { class: "detail-row" }, el("td", { colspan: this.columns.length }, this.details(item))));
+  }
+}
+
+// A canvas as sharp as the screen. draw(context, width, height) is called at most once a frame.
+export class Drawing {
+  // `keys`: whether it listens to keys, so that one must be able to come to it.
+  constructor(host, label, draw, keys = true) {
+    this.canvas = el("canvas", { tabindex: keys ? "0" : "-1", role: keys ? "application" : "img", "aria-label": label });
+    this.context = this.canvas.getContext("2d", { alpha: true });
+    this.paint = draw;
+    this.width = 0;
+    this.height = 0;
+    this.waiting = false;
+    host.append(this.canvas);
+    new ResizeObserver(() => this.resize()).observe(this.canvas);
+  }
+
+  resize() {
+    const width = this.canvas.clientWidth,
+      height = this.canvas.clientHeight,
+      ratio = Math.min(window.devicePixelRatio || 1, 2);
+    if (!width || !height) return;
+    if (width === this.width && height === this.height && ratio === this.ratio) return;
+    Object.assign(this, { width, height, ratio });
+    this.canvas.width = Math.round(width * ratio);
+    this.canvas.height = Math.round(height * ratio);
+    this.now();
+  }
+
+  soon() {
+    if (this.waiting) return;
+    this.waiting = true;
+    requestAnimationFrame(() => {
+      this.waiting = false;
+      this.now();
+    });
+  }
+
+  now() {
+    if (!this.width) return;
+    const context = this.context;
+    context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    context.clearRect(0, 0, this.width, this.height);
+    this.paint(context, this.width, this.height);
+  }
+}
+
+// One tooltip for the whole page.
+const tip = el("div", { class: "tip", role: "tooltip", hidden: true });
+
+export function showTip(x, y, ...children) {
+  if (!tip.isConnected) document.body.append(tip);
+  replace(tip, ...children);
+  tip.hidden = false;
+  const width = tip.offsetWidth,
+    height = tip.offsetHeight,
+    gap = 14;
+  const left = x + gap + width > innerWidth ? Math.max(4, x - gap - width) : x + gap;
+  const top = y + gap + height > innerHeight ? Math.max(4, y - gap - height) : y + gap;
+  tip.style.transform = `translate(${left}px, ${top}px)`;
+}
+
+export function hideTip() {
+  tip.hidden = true;
+}

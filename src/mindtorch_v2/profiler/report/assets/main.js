@@ -1,0 +1,189 @@
+// Puts the page together: sections, the way between them, theme and keys.
+
+import { advice } from "./advice.js";
+import { readColumns } from "./decode.js";
+import { el, emptyState, hideTip, replace } from "./dom.js";
+import { count, time } from "./format.js";
+import { flame } from "./flame.js";
+import { memory } from "./memory.js";
+import { Model } from "./model.js";
+import { modules } from "./modules.js";
+import { operators } from "./operators.js";
+import { overview } from "./overview.js";
+import { readTheme, repaintElements, theme } from "./palette.js";
+import { timeline } from "./timeline.js";
+
+const SECTIONS = [overview, advice, operators, flame, timeline, memory, modules];
+const KEYS = [
+  ["1 … 7", "Go to a section"],
+  ["/", "Search in it"],
+  ["T", "Light or dark"],
+  ["?", "This list"],
+  ["Esc", "Close, clear, zoom out"],
+  ["W S + −", "Zoom the timeline"],
+  ["A D ← →", "Move the timeline"],
+  ["↑ ↓", "Scroll its lanes"],
+  ["0", "Show all of it"],
+  ["F", "Zoom to the chosen event"],
+  ["[ ]", "The event before or after it"],
+  ["Shift-drag", "Measure a stretch of time"],
+  ["Enter", "Next match, open a row, zoom the flame graph"],
+];
+
+class App {
+  constructor(model) {
+    this.model = model;
+    this.redraws = [];
+    this.sections = SECTIONS.filter((section) => !section.available || section.available(model));
+    this.built = new Map();
+    const nav = document.getElementById("nav");
+    this.links = this.sections.map((section) =>
+      el("a", { href: `#${section.id}`, text: section.title, "data-section": section.id }),
+    );
+    nav.append(...this.links);
+    addEventListener("hashchange", () => this.route());
+    addEventListener("keydown", (event) => this.key(event));
+    document.getElementById("theme").addEventListener("click", () => this.flipTheme());
+    document.getElementById("help").addEventListener("click", () => this.help());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.retheme());
+    this.route();
+  }
+
+  route() {
+    const wanted = location.hash.slice(1);
+    if (wanted === "main") return document.getElementById("main").focus();
+    this.open(this.sections.find((section) => section.id === wanted) || this.sections[0]);
+  }
+
+  open(section) {
+    hideTip();
+    this.current = section;
+    const main = document.getElementById("main");
+    main.classList.toggle("wide", Boolean(section.wide));
+    for (const [one, root] of this.built) root.hidden = one !== section;
+    for (const link of this.links) {
+      if (link.dataset.section === section.id) {
+        link.setAttribute("aria-current", "page");
+        link.scrollIntoView({ block: "nearest", inline: "nearest" });
+      } else link.removeAttribute("aria-current");
+    }
+    if (this.built.has(section)) return;
+    const root = el("section", { id: `section-${section.id}`, "aria-label": section.title });
+    this.built.set(section, root);
+    main.append(root);
+    section.build(this.model, root, this);
+  }
+
+  go(section) {
+    if (location.hash !== `#${section.id}`) history.pushState(null, "", `#${section.id}`);
+    this.open(section);
+  }
+
+  showOperator(name) {
+    this.go(operators);
+    operators.filter(name);
+  }
+
+  showEvent(row) {
+    this.go(timeline);
+    timeline.timeline.base.resize();
+    timeline.timeline.reveal(row);
+  }
+
+  showTime(from, to) {
+    this.go(timeline);
+    timeline.timeline.view.show(from - (to - from) * 0.03, to + (to - from) * 0.03);
+  }
+
+  searchTimeline(text) {
+    this.go(timeline);
+    timeline.search.value = text;
+    timeline.search.dispatchEvent(new Event("input"));
+    timeline.search.focus();
+  }
+
+  flipTheme() {
+    const next = theme.dark ? "light" : "dark";
+    document.documentElement.dataset.theme = next;
+    try {
+      localStorage.setItem("mindtorch-report-theme", next);
+    } catch {
+      /* a page from disk may have no storage: the choice then lasts as long as the page */
+    }
+    this.retheme();
+  }
+
+  retheme() {
+    readTheme();
+    repaintElements();
+    nameTheme();
+    this.redraws.forEach((redraw) => redraw());
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select, textarea, dialog")) return;
+    const number = Number(event.key);
+    if (number >= 1 && number <= this.sections.length) this.go(this.sections[number - 1]);
+    else if (event.key === "/" && this.current.search) this.current.search.focus();
+    else if (event.key.toLowerCase() === "t") this.flipTheme();
+    else if (event.key === "?") this.help();
+    else return;
+    event.preventDefault();
+  }
+
+  help() {
+    const dialog = el(
+      "dialog",
+      {
+        "aria-label": "Keyboard and mouse",
+        onclose: () => dialog.remove(),
+        onclick: (event) => {
+          if (event.target === dialog) dialog.close();
+        },
+      },
+      el("h2", { text: "Keyboard and mouse" }),
+      el(
+        "dl",
+        { class: "facts" },
+        KEYS.map(([key, text]) => [el("dt", {}, el("kbd", { text: key })), el("dd", { text })]),
+      ),
+      el("p", { class: "actions" }, el("button", { type: "button", onclick: () => dialog.close() }, "Close")),
+    );
+    document.body.append(dialog);
+    dialog.showModal();
+  }
+}
+
+function nameTheme() {
+  const button = document.getElementById("theme");
+  button.textContent = theme.dark ? "☀" : "☾";
+  button.setAttribute("aria-label", theme.dark ? "Switch to light" : "Switch to dark");
+}
+
+async function start() {
+  const status = document.getElementById("status");
+  try {
+    const saved = localStorage.getItem("mindtorch-report-theme");
+    if (saved) document.documentElement.dataset.theme = saved;
+  } catch {
+    /* no storage: the system's theme it is */
+  }
+  readTheme();
+  nameTheme();
+  try {
+    const model = new Model(JSON.parse(document.getElementById("about").textContent), await readColumns());
+    document.getElementById("subtitle").textContent = `${count(model.size)} events · ${time(model.span)}`;
+    status.hidden = true;
+    new App(model);
+    // Milliseconds until the first section was drawn.
+    requestAnimationFrame(() => {
+      document.documentElement.dataset.ready = Math.round(performance.now());
+    });
+  } catch (error) {
+    replace(status, emptyState("This report cannot be shown", error.message));
+    status.classList.add("problem");
+    throw error;
+  }
+}
+
+start();

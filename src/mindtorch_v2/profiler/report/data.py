@@ -1,0 +1,226 @@
+"""A recording as columns and tables for a page: what events() shows, row by row; the page works out the rest."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import platform
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._dispatch import observer
+from .._memory_profiler import MemoryProfile
+from .._rows import flat_shapes
+from .._store import EventStore
+from ..exporters.strict_json import dumps
+from . import _memory
+from ._pack import deflated, inflated, pack
+
+# What a page needs to know of the numbers in the column `kind`.
+KINDS = {
+    "OP": observer.OP,
+    "BACKWARD": observer.BACKWARD,
+    "ENGINE": observer.ENGINE,
+    "SCOPE": observer.SCOPE,
+    "STEP": observer.STEP,
+    "PYTHON": observer.PYTHON,
+    "MODULE": observer.MODULE,
+    "MEMORY": observer.MEMORY,
+    "KERNEL": observer.KERNEL,
+    "COPY": observer.COPY,
+    "FILL": observer.FILL,
+    "RUNTIME": observer.RUNTIME,
+}
+
+
+_OVERHEAD = ("per_event_ns", "events", "total_ns", "share")
+
+
+class Column(NamedTuple):
+    """A named column: how to read it, and its text."""
+
+    name: str
+    spec: dict[str, Any]
+    text: bytes
+
+
+def columns(store: EventStore, memory: MemoryProfile | None = None) -> Iterator[Column]:
+    """Every column of a page, one after another."""
+    yield tables(store)
+    shown = store.shown
+    order = np.argsort(shown.start, kind="stable")  # rows of joined recordings are not in order of time
+    place = np.append(np.empty_like(order), -1)
+    place[order] = np.arange(len(order))
+    rows: list[tuple[str, str, NDArray[Any], bool]] = [
+        ("start", "f64", (shown.start - store.clock_start_ns)[order], True),
+        ("duration", "f64", shown.duration[order], False),
+        ("parent", "i32", _parent_distance(place[shown.parent][order]), False),
+    ]
+    rows += [(name, "u8", getattr(shown, name)[order], False) for name in ("kind", "device_type")]
+    rows += [
+        (name, "i32", getattr(shown, name)[order], False)
+        for name in ("name", "tid", "step", "shapes", "module", "device_index")
+    ]
+    rows += [
+        ("stack", "i32", shown.call_stack[order], False),
+        ("flops", "f64", shown.flops[order], False),
+        ("device_time", "f64", shown.self_device_ns[order], False),
+        ("sequence", "f64", shown.seq[order], False),
+    ]
+    forward, backward = shown.links
+    launched = np.flatnonzero(launches := _launch_rows(shown))
+    rows += [
+        ("forward", "i32", place[forward], True),
+        ("backward", "i32", place[backward], True),
+        ("launch", "i32", place[launches[launched] - 1], True),
+        ("launched", "i32", place[launched], True),
+    ]
+    if len(shown.mem_time):
+        rows += _memory_rows(store, place[shown.mem_event], memory)
+    for name, kind, values, delta in rows:
+        yield Column(name, *pack(values, kind, delta=delta))
+
+
+def _parent_distance(parent: NDArray[Any]) -> NDArray[np.int64]:
+    """How many rows before a row its parent stands, 0 at a root: small numbers that repeat."""
+    return np.where(parent >= 0, np.arange(len(parent)) - parent, 0)
+
+
+def _launch_rows(store: EventStore) -> NDArray[np.int64]:
+    """For what ran on a device one more than the host's row that launched it; 0 elsewhere and where that is unknown."""
+    found = np.asarray(store.launcher, np.int64) + 1
+    calls = np.flatnonzero((store.kind == observer.RUNTIME) & (store.correlation >= 0))
+    wanted = np.flatnonzero((store.device_type != 0) & (store.correlation >= 0))
+    if len(calls) and len(wanted):
+        calls = calls[np.argsort(store.correlation[calls], kind="stable")]
+        numbers = store.correlation[calls]
+        at = np.minimum(np.searchsorted(numbers, store.correlation[wanted]), len(calls) - 1)
+        known = numbers[at] == store.correlation[wanted]
+        found[wanted[known]] = calls[at[known]] + 1
+    return found
+
+
+def _memory_rows(
+    store: EventStore, event: NDArray[Any], memory: MemoryProfile | None
+) -> list[tuple[str, str, NDArray[Any], bool]]:
+    freed = _memory.freed_by(store)
+    rows: list[tuple[str, str, NDArray[Any], bool]] = [
+        ("mem_time", "f64", store.mem_time - store.clock_start_ns, True),
+        ("mem_bytes", "f64", store.mem_bytes, False),
+        ("mem_total", "f64", store.mem_total, True),
+        ("mem_event", "i32", event, True),
+        ("mem_device_type", "u8", store.mem_device_type, False),
+        ("mem_device_index", "i32", store.mem_device_index, False),
+        ("mem_freed", "i32", freed - np.arange(len(freed)), False),
+    ]
+    if memory is not None:
+        uses = _memory.uses(store, memory)
+        rows += [
+            ("mem_category", "u8", uses.category, False),
+            ("before_bytes", "f64", np.array(uses.before_bytes, np.int64), False),
+            ("before_category", "u8", np.array(uses.before_category, np.int64), False),
+            ("before_freed", "i32", np.array(uses.before_freed, np.int64), False),
+        ]
+    return rows
+
+
+def tables(store: EventStore) -> Column:
+    """What the columns point into, as JSON: names, threads, inputs, stacks, modules."""
+    frames = _Numbers()
+    shapes, types = _Numbers(), _Numbers()
+    content = {
+        "names": list(store.names),
+        "threads": [list(thread) for thread in store.threads],
+        "modules": list(store.modules),
+        "stacks": [[frames[frame] for frame in stack] for stack in store.stacks],
+        "frames": frames.texts,
+        "inputs": [
+            [shapes[str(flat_shapes(info.dims))], types[", ".join(info.types)], _values(info.concrete)]
+            for info in store.input_infos
+        ],
+        "shapes": shapes.texts,
+        "types": types.texts,
+    }
+    return Column("tables", {"kind": "json"}, deflated(dumps(content, separators=(",", ":")).encode()))
+
+
+def read_tables(column: Column) -> dict[str, Any]:
+    """What `tables` was made of."""
+    content: dict[str, Any] = json.loads(inflated(column.text))
+    return content
+
+
+class _Numbers(dict[str, int]):
+    """Texts numbered in order of appearance."""
+
+    def __missing__(self, text: str) -> int:
+        self[text] = number = len(self)
+        return number
+
+    @property
+    def texts(self) -> list[str]:
+        return list(self)
+
+
+def _values(concrete: tuple[Any, ...]) -> str:
+    """Arguments that are no tensors, as text."""
+    return ", ".join("·" if value is None else str(value) for value in concrete) if any(
+        value is not None for value in concrete
+    ) else ""
+
+
+def about(
+    store: EventStore,
+    *,
+    title: str,
+    findings: Iterable[Any] = (),
+    memory: MemoryProfile | None = None,
+    overhead: Any = None,
+) -> dict[str, Any]:
+    """What a page says about the recording as a whole."""
+    pauses = store.options.get("gc_pauses") or ()
+    return {
+        "title": title,
+        "kinds": KINDS,
+        "span_ns": max(store.clock_end_ns - store.clock_start_ns, int(store.end.max()) - store.clock_start_ns)
+        if len(store) else 0,
+        "recorded": _moment(store.wall_start_ns),
+        "options": {key: value for key, value in store.options.items() if isinstance(value, (bool, int, str)) and value},
+        "gc": {"pauses": len(pauses), "total_ns": sum(end - start for start, end, *_ in pauses)},
+        "metadata": {str(key): str(value) for key, value in store.metadata.items()},
+        "recording": {
+            "Process": str(store.pid),
+            "Trace": store.trace_id or "",
+        },
+        "environment": f"{platform.python_implementation()} {platform.python_version()} and NumPy {np.__version__} "
+        f"on {platform.system()} {platform.machine()}",
+        "recorded_memory": bool(len(store.mem_time)),
+        "recorded_stacks": bool(len(store) and (store.call_stack >= 0).any()),
+        "categories": [*_memory.CATEGORIES, "UNKNOWN"] if memory is not None else [],
+        "findings": [_fields(finding) for finding in findings],
+        "overhead": None if overhead is None else {name: _field(overhead, name) for name in _OVERHEAD},
+    }
+
+
+def _field(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name)
+
+
+def _moment(wall_ns: int) -> str:
+    return datetime.fromtimestamp(wall_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if wall_ns > 0 else ""
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """A mapping, a dataclass or a named tuple as plain data."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if hasattr(value, "_asdict"):
+        fields: dict[str, Any] = value._asdict()
+        return fields
+    raise TypeError(f"expected a mapping, a dataclass or a named tuple, got {type(value).__name__}")

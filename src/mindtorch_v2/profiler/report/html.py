@@ -1,0 +1,95 @@
+"""Writes a recording as one HTML page that needs neither server nor network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from .._memory_profiler import MemoryProfile
+from .._store import EventStore
+from ..exporters.files import write_file
+from ..exporters.strict_json import dumps
+from . import data
+
+# The page's script is these files one after another: each uses only what stands before it.
+SCRIPTS = (
+    "dom.js", "format.js", "palette.js", "decode.js", "model.js", "groups.js", "gestures.js", "details.js", "memory_use.js",
+    "overview.js", "operators.js", "calltree.js", "branches.js", "flame.js", "lanes.js", "minimap.js", "paint.js",
+    "timeline.js", "memory.js", "modules.js", "advice.js", "main.js",
+)
+_IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let) )", re.MULTILINE)
+
+
+def export(
+    store: EventStore,
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    findings: Iterable[Any] = (),
+    memory: MemoryProfile | None = None,
+    overhead: Any = None,
+) -> None:
+    """Write the report of a recording to `path`.
+
+    title: heading, "Profile" if not given. findings: advice, each with rule, title, detail, evidence, where, gain_ns and
+    share. memory: what memory was used for. overhead: per_event_ns, events, total_ns and share of the profiler's own cost.
+    """
+    about = data.about(store, title=title or "Profile", findings=findings, memory=memory, overhead=overhead)
+    write_file(path, _page(about, data.columns(store, memory)))
+
+
+def _page(about: dict[str, Any], columns: Iterable[data.Column]) -> Iterator[bytes]:
+    style, script = _asset("style.css"), joined_script()
+    fields = {
+        "title": html.escape(about["title"]),
+        "policy": f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'",
+        "style": style,
+        "about": escaped_json(about),
+        "script": script,
+    }
+    head, tail = (_filled(part, fields) for part in _asset("page.html").split("{{columns}}"))
+    yield head.encode("utf-8", "replace")
+    for column in columns:
+        yield (
+            f'<script type="application/octet-stream" data-column="{column.name}" '
+            f'data-spec="{html.escape(json.dumps(column.spec))}">'
+        ).encode()
+        yield column.text
+        yield b"</script>\n"
+    yield tail.encode("utf-8", "replace")
+
+
+def escaped_json(value: Any) -> str:
+    """JSON that nothing in an HTML page can take for markup."""
+    text = dumps(value, default=str)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _filled(template: str, fields: dict[str, str]) -> str:
+    # In one pass, so that a field's own text is never searched for fields.
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: fields[found[1]], template)
+
+
+@cache
+def joined_script() -> str:
+    """All modules as one: imports are gone, since what they name stands above."""
+    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", _asset(name))) for name in SCRIPTS)
+
+
+@cache
+def _asset(name: str) -> str:
+    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

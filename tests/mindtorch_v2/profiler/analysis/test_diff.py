@@ -1,0 +1,132 @@
+"""diff: a change that is there is found, and only that one; noise is not called a change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mindtorch_v2._dispatch import observer
+from mindtorch_v2.profiler._store import EventStore, InputInfo
+from mindtorch_v2.profiler.analysis.diff import diff
+
+OPS = {f"aten::op{n}": 20_000 * (n + 1) for n in range(15)}
+
+
+def recording(seed, slower=None, factor=1.0, steps=60, machine=1.0, without=None):
+    """Steps of made-up ops whose times spread by 8 % and are now and then disturbed for several steps."""
+    rng = np.random.default_rng(seed)
+    rows, now = [], 0
+    disturbed = 0
+    for step in range(steps):
+        begin = now
+        if disturbed == 0 and rng.random() < 0.05:
+            disturbed = int(rng.integers(2, 6))
+        load = 1.6 if disturbed else 1.0
+        disturbed = max(0, disturbed - 1)
+        for name, ns in OPS.items():
+            if name == without:
+                continue
+            length = ns * machine * load * (1 + 0.08 * abs(rng.standard_normal())) * (factor if name == slower else 1.0)
+            rows.append({"name": name, "start": now, "end": now + int(length)})
+            now += int(length) + 500
+        rows.append({"name": f"ProfilerStep#{step}", "kind": observer.STEP, "start": begin, "end": now})
+        now += 100
+    return EventStore.from_rows(rows)
+
+
+def test_a_run_with_itself_shows_nothing():
+    one = recording(1)
+    found = diff(one, one)
+    assert found.found == []
+    assert found.step.verdict == "no evidence"
+    assert found.drift == 1.0
+    assert "no op changed" in str(found)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_planted_slow_down_of_a_tenth_is_named_and_nothing_else(seed):
+    found = diff(recording(2 * seed), recording(2 * seed + 1, slower="aten::op7", factor=1.1)).found
+    assert [(change.key.name, change.verdict) for change in found] == [("aten::op7", "slower")]
+    assert found[0].low < 1.1 < found[0].high
+    assert found[0].relative == pytest.approx(1.1, abs=0.04)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_two_runs_of_the_same_code_differ_in_nothing(seed):
+    assert diff(recording(100 + seed), recording(200 + seed)).found == []
+
+
+def test_a_faster_op_is_named():
+    (change,) = diff(recording(1), recording(2, slower="aten::op3", factor=0.7)).found
+    assert (change.key.name, change.verdict) == ("aten::op3", "faster")
+
+
+def test_a_slower_machine_is_told_apart_from_a_slower_op():
+    found = diff(recording(1), recording(2, machine=1.3))
+    assert found.found == []
+    assert found.drift == pytest.approx(1.3, abs=0.05)
+    assert found.step.verdict == "slower"
+    assert found.step.low > 1.2
+
+
+def test_ops_of_one_recording_only_are_new_or_gone():
+    there, missing = recording(1), recording(2, without="aten::op2")
+    assert [(c.key.name, c.verdict) for c in diff(there, missing).found] == [("aten::op2", "gone")]
+    assert [(c.key.name, c.verdict) for c in diff(missing, there).found] == [("aten::op2", "new")]
+
+
+def test_few_steps_are_no_evidence():
+    found = diff(recording(1, steps=3), recording(2, slower="aten::op7", factor=2.0, steps=3))
+    assert found.found == []
+    assert found.step.verdict == "no evidence"
+
+
+def test_shapes_and_modules_are_kept_apart():
+    def rows(long_shape):
+        made, now = [], 0
+        for step in range(20):
+            begin = now
+            for shape, module in (((4,), "Net.a"), ((8,), "Net.a"), ((8,), "Net.b")):
+                length = 10_000 + 37 * step + (5000 if shape == (8,) and module == "Net.b" and long_shape else 0)
+                info = InputInfo((shape,), ("float",), (shape,), (None,))
+                made.append({"name": "aten::relu", "start": now, "end": now + length, "inputs": info, "module": module})
+                now += length + 10
+            made.append({"name": f"ProfilerStep#{step}", "kind": observer.STEP, "start": begin, "end": now})
+        return EventStore.from_rows(made)
+
+    (change,) = diff(rows(False), rows(True)).found
+    assert str(change.key) == "aten::relu [[8]] in Net.b"
+    assert change.verdict == "slower"
+
+
+def test_to_dict_is_plain():
+    import json
+
+    found = diff(recording(1, steps=8), recording(2, steps=8, without="aten::op2"))
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["steps"] == {"a": 8, "b": 8}
+
+
+def test_bad_arguments():
+    one = recording(1, steps=5)
+    with pytest.raises(ValueError, match="confidence must be"):
+        diff(one, one, confidence=95)
+    with pytest.raises(ValueError, match="least must not be negative"):
+        diff(one, one, least=-1)
+    empty = EventStore.from_rows([])
+    assert diff(empty, empty).found == []
+
+
+def test_profiles_and_files_are_compared(tmp_path):
+    import mindtorch_v2 as torch
+    from mindtorch_v2.profiler import diff as public_diff
+    from mindtorch_v2.profiler import profile
+
+    with profile() as prof:
+        for _ in range(6):
+            torch.ones(3) + 1
+            prof.step()
+    prof.save(tmp_path / "run.mtp")
+    assert public_diff(prof, tmp_path / "run.mtp").found == []
+    assert public_diff(str(tmp_path / "run.mtp"), prof).step.verdict == "no evidence"
+    with pytest.raises(TypeError, match="not int"):
+        public_diff(prof, 3)

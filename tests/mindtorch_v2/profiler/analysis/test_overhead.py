@@ -1,0 +1,68 @@
+"""What recording costs: the estimate's arithmetic, and that a calibration is measured where the recording was made."""
+
+from __future__ import annotations
+
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2._dispatch import observer
+from mindtorch_v2.profiler import profile
+from mindtorch_v2.profiler._store import EventStore
+from mindtorch_v2.profiler.analysis.overhead import Calibration, calibration_of, estimate
+
+COST = Calibration(op=10.0, scope=20.0, python=5.0, inside=2.0)
+
+
+def test_times_without_the_cost_of_the_events_below():
+    rows = [
+        {"name": "inner", "start": 10, "end": 40},
+        {"name": "outer", "start": 0, "end": 100},
+        {"name": "range", "start": 0, "end": 200, "kind": observer.SCOPE},
+    ]
+    found = estimate(EventStore.from_rows(rows), COST)
+    by_name = dict(zip(("range", "outer", "inner"), found.duration_ns.tolist(), strict=True))
+    assert by_name == {"inner": 28, "outer": 100 - 10 - 2, "range": 200 - 20 - 2}
+    assert found.self_ns.tolist() == [178 - 88, 88 - 28, 28]
+    assert (found.events, found.total_ns, found.covered_ns) == (3, 40, 200)
+    assert found.share == pytest.approx(0.2)
+    assert "3 events" in str(found)
+
+
+def test_times_never_become_negative_and_the_share_stays_below_one():
+    rows = [*({"name": "inner", "start": n, "end": n + 1} for n in range(8)), {"name": "outer", "start": 0, "end": 9}]
+    found = estimate(EventStore.from_rows(rows), COST)
+    assert found.duration_ns.min() == 0
+    assert found.share == 1.0
+    assert estimate(EventStore.from_rows([]), COST).share == 0
+
+
+def test_device_rows_and_loose_memory_cost_nothing():
+    rows = [{"name": "k", "start": 0, "end": 9, "kind": observer.KERNEL, "device_type": 1}]
+    assert estimate(EventStore.from_rows(rows, [{"time": 5, "bytes": 8}]), COST).total_ns == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"with_stack": True, "record_shapes": True, "profile_memory": True}])
+def test_a_profile_measures_its_own_overhead_once(options):
+    x = torch.ones(3)
+    with profile(**options) as prof:
+        for _ in range(50):
+            x + x  # noqa: B018
+    found = prof.overhead()
+    assert found.calibration.op > 0
+    assert found.calibration.inside > 0
+    assert (found.calibration.python > 0) == bool(options)
+    assert found.total_ns >= 50 * found.calibration.op * 0.9
+    assert prof.overhead().calibration == found.calibration
+    assert calibration_of(prof.profiler.store) == found.calibration
+
+
+def test_nothing_is_measured_while_something_records():
+    with profile() as prof:
+        torch.ones(3)
+        with pytest.raises(RuntimeError, match="while something records"):
+            prof.overhead()
+
+
+def test_a_recording_of_unknown_cost():
+    assert calibration_of(EventStore.from_rows([])) is None
+    assert calibration_of(EventStore.from_rows([], options={"calibration": {"op": 1}})) is None

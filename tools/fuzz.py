@@ -1,0 +1,259 @@
+"""Coverage-guided fuzzing of everything that reads a file: `python tools/fuzz.py trace --seconds 1200`.
+
+Needs atheris (the `fuzz` extra). An input is a file, or a shorter description of one: checksums and zip archives are
+put around it here, since no mutation would ever get them right. Any exception but the documented ones, a hang of more
+than --timeout seconds or more than --megabytes of memory ends the run, and leaves the input in the folder of findings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import io
+import os
+import pickle
+import sys
+import tempfile
+import time
+import traceback
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+try:
+    import atheris
+except ImportError:
+    sys.exit("tools/fuzz.py needs atheris: pip install '.[fuzz]'")
+
+with atheris.instrument_imports(include=["mindtorch_v2.profiler.formats", "mindtorch_v2._serialization"]):
+    import mindtorch_v2 as torch
+    from mindtorch_v2._serialization import reader as _reader  # noqa: F401  (to be instrumented)
+    from mindtorch_v2._serialization.writer import MAGIC_NUMBER, PROTOCOL_VERSION
+    from mindtorch_v2.profiler import profile, record_function
+    from mindtorch_v2.profiler.event_list import EventList
+    from mindtorch_v2.profiler.formats import TraceError, _frames, kineto, saved
+    from mindtorch_v2.profiler.formats.detect import read_any
+    from mindtorch_v2.profiler.formats.validate import validate_store
+
+FIXTURES = Path(__file__).parent.parent / "tests/mindtorch_v2/profiler/fixtures"
+# The first byte of an input says what the rest is.
+AS_IT_IS, PACKED, DESCRIBED = range(3)
+# What may be wrong with a recording that came from a file that was tampered with: its times, not its make.
+_BROKEN = ("tables", "queries")
+# Questions take longer than reading: they are asked of small recordings, and of one in so many.
+_FEW, _ASKED = 400, 8
+
+
+class Scratch:
+    """A file that holds one input after another."""
+
+    def __init__(self) -> None:
+        folder = "/dev/shm" if os.path.isdir("/dev/shm") else None
+        number, self.path = tempfile.mkstemp(prefix="fuzz-", dir=folder)
+        os.close(number)
+
+    def close(self) -> None:
+        if os.path.exists(self.path):
+            os.unlink(self.path)
+
+    def holding(self, data: bytes) -> str:
+        with open(self.path, "wb") as file:
+            file.write(data)
+        return self.path
+
+
+# ---------------------------------------------------------------------- what is read
+
+
+def trace(scratch: Scratch, data: bytes) -> None:
+    """A Chrome trace, plain or gzipped."""
+    mode, body = data[:1], data[1:]
+    content = gzip.compress(body, 1) if mode == bytes([PACKED]) else body
+    try:
+        store, recovery = kineto.read(scratch.holding(content), max_bytes=1 << 24)
+    except TraceError:
+        return
+    _ask(store, data)
+    str(recovery), recovery.to_dict()
+
+
+def saved_profile(scratch: Scratch, data: bytes) -> None:
+    """A saved profile: as it is, or frames (kind u8, length u16, body) that get their checksums here."""
+    mode, body = data[:1], data[1:]
+    content = body
+    if mode == bytes([DESCRIBED]):
+        content = _frames.header() + b"".join(_frames.frame(kind, part) for kind, part in _parts(body))
+    try:
+        store, recovery = read_any(scratch.holding(content), max_bytes=1 << 24)
+    except TraceError:
+        return
+    _ask(store, data)
+    str(recovery), recovery.to_dict()
+
+
+def checkpoint(scratch: Scratch, data: bytes) -> None:
+    """A checkpoint: as it is, a pickle inside a zip archive, or a pickle behind the head of the older format."""
+    mode, body = data[:1], data[1:]
+    content = body
+    if mode == bytes([PACKED]):
+        content = _archive(body)
+    elif mode == bytes([DESCRIBED]):
+        content = b"".join(pickle.dumps(value, 2) for value in (MAGIC_NUMBER, PROTOCOL_VERSION, {})) + body
+    for options in ({}, {"mmap": True}):
+        try:
+            torch.load(scratch.holding(content), map_location="cpu", **options)
+        except (pickle.UnpicklingError, RuntimeError, EOFError):
+            pass
+
+
+def _ask(store: Any, data: bytes) -> None:
+    """Whatever could be read must answer every question."""
+    if len(store) > _FEW or zlib.crc32(data) % _ASKED:
+        return
+    broken = [problem for problem in validate_store(store) if problem.severity == "error" and problem.check in _BROKEN]
+    assert not broken, broken
+    events = EventList.from_store(store)
+    events.key_averages(True, 3).table(row_limit=5)
+    for _ in events[:50]:
+        pass
+
+
+def _parts(body: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at + 3 <= len(body):
+        kind, length = body[at], int.from_bytes(body[at + 1 : at + 3], "little")
+        yield kind, body[at + 3 : at + 3 + length]
+        at += 3 + length
+
+
+def _archive(pickled: bytes) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("a/data.pkl", pickled)
+        for key in range(3):
+            archive.writestr(f"a/data/{key}", bytes(range(64)))
+    return made.getvalue()
+
+
+# ---------------------------------------------------------------------- what to begin with
+
+
+def _recorded() -> Any:
+    model = torch.nn.Linear(2, 2)
+    with profile(record_shapes=True, profile_memory=True, with_stack=True, with_modules=True) as prof:
+        with record_function("la\"bel"):
+            model(torch.ones(1, 2)).sum().backward()
+    return prof
+
+
+def trace_seeds() -> Iterator[bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t.json"
+        _recorded().export_chrome_trace(path)
+        yield bytes([AS_IT_IS]) + path.read_bytes()[:3000]
+    yield bytes([AS_IT_IS]) + (FIXTURES / "gpu_by_hand.json").read_bytes()
+    yield bytes([PACKED]) + gzip.decompress((FIXTURES / "mlp_plain.json.gz").read_bytes())[:2500]
+    yield bytes([AS_IT_IS]) + gzip.compress(b'{"traceEvents": [{"ph": "B", "name": "a", "ts": 1, "pid": 1, "tid": 2}]}')
+    yield bytes([AS_IT_IS]) + b'[{"ph":"X","name":"a","ts":1.5,"dur":2,"pid":1,"tid":"x","args":{"Input Dims":[[1,2],[]]}},{}]'
+
+
+def saved_seeds() -> Iterator[bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "p.mtp"
+        saved.save(_recorded().profiler.store, path)
+        yield bytes([AS_IT_IS]) + path.read_bytes()
+        from mindtorch_v2.profiler.formats import Recovery
+
+        with open(path, "rb") as file:
+            parts = [(kind, body) for kind, body in _frames.frames(file, Recovery("saved")) if len(body) < 1 << 16]
+    yield bytes([DESCRIBED]) + b"".join(bytes([kind]) + len(body).to_bytes(2, "little") + body for kind, body in parts)
+
+
+def checkpoint_seeds() -> Iterator[bytes]:
+    state = {"w": torch.arange(6.0).reshape(2, 3), "p": torch.nn.Parameter(torch.ones(2)), "n": [1, (2.5, None)],
+             "b": torch.ones(2, dtype=torch.bfloat16), "t": "text", "c": 1j, "s": {1, 2}, "x": b"bytes"}
+    for zipped in (True, False):
+        made = io.BytesIO()
+        torch.save(state, made, _use_new_zipfile_serialization=zipped)
+        yield bytes([AS_IT_IS]) + made.getvalue()
+        if zipped:
+            with zipfile.ZipFile(made) as archive:
+                name = next(name for name in archive.namelist() if name.endswith("data.pkl"))
+                yield bytes([PACKED]) + archive.read(name)
+        else:
+            head = b"".join(pickle.dumps(value, 2) for value in (MAGIC_NUMBER, PROTOCOL_VERSION))
+            yield bytes([DESCRIBED]) + made.getvalue()[len(head) :]
+    for protocol in range(6):
+        yield bytes([PACKED]) + pickle.dumps([1, 2.5, "a", {"k": (None, True)}, {3}, b"b", 1 << 70], protocol)
+
+
+TARGETS: dict[str, tuple[Callable[[Scratch, bytes], None], Callable[[], Iterator[bytes]]]] = {
+    "trace": (trace, trace_seeds),
+    "saved": (saved_profile, saved_seeds),
+    "checkpoint": (checkpoint, checkpoint_seeds),
+}
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("target", choices=TARGETS)
+    arguments.add_argument("--seconds", type=int, default=1200)
+    arguments.add_argument("--runs", type=int, default=1_000_000)
+    arguments.add_argument("--timeout", type=int, default=20)
+    arguments.add_argument("--megabytes", type=int, default=2048)
+    arguments.add_argument("--folder", type=Path, default=Path("build/fuzz"))
+    arguments.add_argument("inputs", nargs="*", type=Path, help="run these and nothing else")
+    chosen = arguments.parse_args()
+    target, seeds = TARGETS[chosen.target]
+    scratch = Scratch()
+    try:
+        for path in chosen.inputs:
+            target(scratch, path.read_bytes())
+        if not chosen.inputs:
+            _fuzz(target, seeds, scratch, chosen)
+    finally:
+        scratch.close()
+
+
+def _fuzz(target: Callable[[Scratch, bytes], None], seeds: Callable[[], Iterator[bytes]], scratch: Scratch,
+          chosen: argparse.Namespace) -> None:
+    corpus, findings = chosen.folder / chosen.target / "corpus", chosen.folder / chosen.target / "findings"
+    for folder in (corpus, findings):
+        folder.mkdir(parents=True, exist_ok=True)
+    for number, seed in enumerate(seeds()):
+        (corpus / f"seed-{number}").write_bytes(seed)
+    done, began = 0, time.monotonic()
+    found: dict[tuple[str, ...], Path] = {}
+
+    def one(data: bytes) -> None:
+        """Run an input. An exception is noted once for each place that raised it, and the search goes on."""
+        nonlocal done
+        done += 1
+        try:
+            target(scratch, data)
+        except Exception as error:
+            frames = traceback.extract_tb(error.__traceback__)[-3:]
+            place = (type(error).__name__, *(f"{frame.filename}:{frame.lineno}" for frame in frames))
+            if place not in found:
+                found[place] = findings / f"exception-{len(found)}-{type(error).__name__}"
+                found[place].write_bytes(data)
+                print(f"FOUND {found[place]}", flush=True)
+                traceback.print_exc()
+        took = time.monotonic() - began
+        if done >= chosen.runs or took >= chosen.seconds:
+            print(f"{chosen.target}: {done} inputs in {took:.0f} s ({done / took:.0f} per second), {len(found)} findings",
+                  flush=True)
+            scratch.close()
+            os._exit(bool(found))  # libFuzzer knows no other end than its own
+
+    atheris.Setup(
+        [sys.argv[0], str(corpus), f"-artifact_prefix={findings}/", f"-timeout={chosen.timeout}",
+         f"-rss_limit_mb={chosen.megabytes}", "-max_len=8192"],
+        one)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
