@@ -1,25 +1,38 @@
 """Writes docs/commands: for each command of mtprof its usage and what it prints for the demo's profile.
 
-    python tools/command_pages.py            # records the demo anew and writes the pages and the picture
+    python tools/command_pages.py            # records the demo anew and writes the pages and the pictures
     python tools/command_pages.py --check    # only compares the usage on the pages with --help
 
-The picture of the report needs Chromium and Playwright.
+The pictures of the report need Chromium and Playwright.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
+
+from mindtorch_v2.profiler.cli.main import COMMANDS, main as mtprof_main
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "commands"
 IMAGES = ROOT / "docs" / "images"
+SCRIPT = "examples/train_gpt.py"
 DEMO = "build/demo"
-PROFILE = f"{DEMO}/profile.mtp"
-MOST_LINES, MOST_WIDTH = 24, 160
+PROFILE, REPORT = f"{DEMO}/profile.mtp", f"{DEMO}/report.html"
+CHANGED = f"{DEMO}/train_gpt_relu.py"  # the same with another activation, for `mtprof diff`
+MOST_LINES = 24
+# file -> section of the report, and how much of it is shown
+PICTURES = {"report.png": ("Overview", 660), "timeline.png": ("Timeline", 620), "memory.png": ("Memory", 600)}
+# Wide enough for usage lines; one BLAS thread, because two that wait for each other on a busy machine are not the subject.
+ENVIRONMENT = {"COLUMNS": "120", "OPENBLAS_NUM_THREADS": "1"}
 
 # command -> (what to know about it, arguments of the example whose output is shown)
 TEXTS: dict[str, tuple[str, list[str] | None]] = {
@@ -64,15 +77,16 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
     ),
     "report": (
         "One HTML file with everything: overview, operators, call tree and flame graph, timeline, memory, modules, advice. It "
-        "needs neither server nor network.\n\n![The report of the demo](../images/report.png)",
-        ["report", PROFILE, "-o", f"{DEMO}/report.html"],
+        "needs neither server nor network.\n\n![Overview: steps, time by kind](../images/report.png)\n\n![Timeline](../images/timeline.png)\n\n"
+        "![Memory by category](../images/memory.png)",
+        ["report", PROFILE, "-o", REPORT],
     ),
     "diff": (
         "Compares the steps of two recordings. Ops are aligned by name, input shapes and module path. For each the time per "
         "step that a quarter of the steps stay below is compared, with a bootstrap interval over blocks of neighbouring steps; "
         "the intervals hold for all ops together. What the whole machine changed by is taken out first and shown. At least "
         "five steps are needed on each side: `mtprof run --schedule`. `--fail-over 5%` makes it a check for CI.",
-        ["diff", PROFILE, PROFILE],
+        ["diff", f"{DEMO}/gelu.mtp", f"{DEMO}/relu.mtp"],
     ),
     "convert": (
         "Writes a recording for another tool: `chrome` (also for Perfetto's page), `perfetto` (its native format), "
@@ -89,47 +103,81 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
 }
 
 
-def mtprof(*arguments: str) -> str:
+def run(*command: str) -> str:
+    """What a program prints on its standard output, run from the root of the checkout."""
+    done = subprocess.run([sys.executable, *command], cwd=ROOT, env={**os.environ, **ENVIRONMENT}, text=True,
+                          stdout=subprocess.PIPE, check=True)
+    return done.stdout
+
+
+def output(*arguments: str) -> str:
     """What the command prints, cut to what fits on a page."""
-    env = {**os.environ, "COLUMNS": "120"}
-    done = subprocess.run([sys.executable, "-m", "mindtorch_v2.profiler", *arguments], cwd=ROOT, env=env, text=True,
-                          capture_output=True, check=True)
-    lines = [line[:MOST_WIDTH].rstrip() for line in done.stdout.strip("\n").splitlines()]
+    lines = [line.rstrip() for line in run("-m", "mindtorch_v2.profiler", *arguments).strip("\n").splitlines()]
     return "\n".join(lines[:MOST_LINES] + (["..."] if len(lines) > MOST_LINES else []))
 
 
 def usage(command: str) -> str:
-    """The command's --help as a fenced block."""
-    return f"```text\n{mtprof(command, '--help')}\n```"
+    """The text of `mtprof command --help`."""
+    printed = io.StringIO()
+    with mock.patch.dict(os.environ, ENVIRONMENT), contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+        mtprof_main([command, "--help"])
+    return printed.getvalue().strip()
+
+
+def words(text: str) -> str:
+    """A usage text without its layout, which differs between versions of Python: `-o FILE, --output FILE` of 3.11 is
+    `-o, --output FILE` since 3.13, and lines break elsewhere."""
+    text = re.sub(r"(-\w) (\S+), (--[\w-]+) \2(?=\s)", r"\1, \3 \2", text)
+    return re.sub(r"\s", "", text)
+
+
+def stale() -> list[str]:
+    """Commands without a page, or whose page has another usage than they have."""
+    pages = {command: PAGES / f"{command}.md" for command in COMMANDS}
+    return [command for command, path in pages.items()
+            if not path.exists() or words(usage(command)) not in map(words, re.findall(r"```text\n(.*?)\n```", path.read_text(), re.S))]
 
 
 def page(command: str) -> str:
     text, example = TEXTS[command]
-    parts = [f"# mtprof {command}", text, usage(command)]
+    parts = [f"# mtprof {command}", text, f"```text\n{usage(command)}\n```"]
     if example:
-        parts += [f"    mtprof {' '.join(example)}", f"```text\n{mtprof(*example)}\n```"]
+        parts += [f"    mtprof {' '.join(example)}", f"```text\n{output(*example)}\n```"]
     return "\n\n".join(parts) + "\n"
 
 
 def index() -> str:
-    lines = ["# Commands", "", "`mtprof` comes with the package; `python -m mindtorch_v2.profiler` is the same. The output on "
-             "these pages is of `mtprof demo -o build/demo`, made by `make docs`.", ""]
-    lines += [f"- [{command}]({command}.md)" for command in TEXTS]
+    lines = ["# Commands", "", "`mtprof` comes with the package; `python -m mindtorch_v2.profiler` is the same. It reads saved "
+             "profiles (`.mtp`), its own", "Chrome traces, and those of PyTorch (`.json`, `.json.gz`). The output on these pages "
+             "is of the files that `make demo` writes,", "with `OPENBLAS_NUM_THREADS=1`; `make docs` makes the pages.", ""]
+    lines += [f"- [{command}]({command}.md): {summary}" for command, summary in COMMANDS.items()]
     return "\n".join(lines) + "\n"
 
 
-def take_picture() -> None:
-    """A screenshot of the demo's report."""
+def record() -> None:
+    """The demo, and two recordings to compare: steps 8 to 27 of it as it is, and with another activation."""
+    run(SCRIPT, "--out", DEMO)
+    shutil.copytree(ROOT / "examples" / "data", ROOT / DEMO / "data", dirs_exist_ok=True)
+    (ROOT / CHANGED).write_text((ROOT / SCRIPT).read_text().replace("nn.GELU()", "nn.ReLU()"))
+    for script, name in ((SCRIPT, "gelu.mtp"), (CHANGED, "relu.mtp")):
+        run("-m", "mindtorch_v2.profiler", "run", "-q", "--shapes", "--modules", "--schedule", "6,2,20,1", "-o", f"{DEMO}/{name}",
+            script, "--steps", "30", "--out", f"{DEMO}/compared")
+
+
+def take_pictures() -> None:
+    """Screenshots of the demo's report."""
     from playwright.sync_api import sync_playwright
 
     IMAGES.mkdir(exist_ok=True)
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        shown = browser.new_page(viewport={"width": 1280, "height": 860}, device_scale_factor=1)
-        shown.goto((ROOT / DEMO / "profile.html").as_uri())
-        shown.wait_for_selector("main section", state="visible")
-        shown.wait_for_timeout(500)
-        shown.screenshot(path=IMAGES / "report.png")
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        shown = browser.new_page(viewport={"width": 1280, "height": 800})
+        shown.goto((ROOT / REPORT).as_uri())
+        for name, (section, height) in PICTURES.items():
+            shown.get_by_role("navigation").get_by_text(section, exact=True).click()
+            shown.wait_for_timeout(1000)  # until everything is drawn
+            shown.screenshot(path=IMAGES / name, clip={"x": 0, "y": 0, "width": 1280, "height": height})
         browser.close()
 
 
@@ -138,15 +186,14 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="only check that the usage on the pages is that of the commands")
     args = parser.parse_args()
     if args.check:
-        stale = [command for command in TEXTS if usage(command) not in (PAGES / f"{command}.md").read_text()]
-        print("stale pages: " + ", ".join(stale) if stale else "the pages are up to date")
-        return 1 if stale else 0
-    mtprof("demo", "-o", DEMO)
+        print("stale pages: " + ", ".join(stale()) if stale() else "the pages are up to date")
+        return 1 if stale() else 0
+    record()
     PAGES.mkdir(exist_ok=True)
-    for command in TEXTS:
+    for command in COMMANDS:
         (PAGES / f"{command}.md").write_text(page(command))
     (PAGES / "README.md").write_text(index())
-    take_picture()
+    take_pictures()
     return 0
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from ._core.keys import NPU
 from ._core.printing import tensor_repr
-from ._core.tensor import Tensor
+from ._core.tensor import Tensor, make_external
 from ._core.untyped_storage import UntypedStorage
 from ._core.untyped_storage import untyped_storage as _untyped_storage
-from ._dispatch import interception
+from ._dispatch import backends, interception
 from ._dispatch.registry import aten
 
 METHODS: dict[str, Callable[..., Any]] = {}
@@ -69,7 +69,21 @@ def is_shared(self: Tensor) -> bool:
 
 @method
 def is_pinned(self: Tensor, device: Any = None) -> bool:
-    return False
+    """Whether the memory is page-locked, so that a device copies from it while the program goes on."""
+    return any(backend.is_pinned(self._array) for backend in backends.loaded.values())
+
+
+@method
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """The tensor in page-locked memory: itself if it is there already, else a copy. Needs an accelerator."""
+    if self.device.type != "cpu":
+        raise RuntimeError(f"cannot pin 'torch.{self.device.type}.{self.dtype.scalar_name}Tensor' only dense CPU tensors can be "
+                           "pinned")
+    if is_pinned(self):
+        return self
+    if not backends.available("npu"):
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    return make_external(backends.loaded["npu"].pin(self._array))
 
 
 @method

@@ -8,7 +8,8 @@ EXPORT size_t sim_item_size(aclDataType dtype) {
     switch (dtype) {
         case ACL_FLOAT16: case ACL_BF16: case ACL_INT16: return 2;
         case ACL_FLOAT: case ACL_INT32: return 4;
-        case ACL_INT64: case ACL_DOUBLE: return 8;
+        case ACL_INT64: case ACL_DOUBLE: case ACL_COMPLEX64: return 8;
+        case ACL_COMPLEX128: return 16;
         case ACL_BOOL: case ACL_INT8: case ACL_UINT8: return 1;
     }
     return 0;

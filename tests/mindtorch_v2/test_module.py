@@ -578,3 +578,8 @@ def test_repr(make, expected: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert repr(make()) == expected
+
+
+def test_all_layers_are_listed():
+    found = {name for name, value in vars(torch.nn.modules).items() if isinstance(value, type) and not name.startswith("_")}
+    assert found == set(torch.nn.modules.__all__)

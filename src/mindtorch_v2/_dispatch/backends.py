@@ -15,12 +15,14 @@ class Backend(NamedTuple):
     """What a device's code offers beside kernels.
 
     current_index: which of several devices is the calling thread's. upload and download move flat arrays between the host
-    and a device, given by index.
+    and a device, given by index. pin copies a host array to page-locked memory, and is_pinned tells whether one is there.
     """
 
     current_index: Callable[[], int]
     upload: Callable[[np.ndarray, int], np.ndarray]
     download: Callable[[np.ndarray], np.ndarray]
+    pin: Callable[[np.ndarray], np.ndarray]
+    is_pinned: Callable[[np.ndarray], bool]
 
 
 # device type -> module that registers its kernels when imported, and raises AssertionError where there is no such device
@@ -35,6 +37,15 @@ def load(device_type: str) -> None:
     name = MODULES.get(device_type)
     if name is not None:
         import_module(name)
+
+
+def available(device_type: str) -> bool:
+    """Whether there is such a device. Loads its code, so ask only when one is wanted."""
+    try:
+        load(device_type)
+    except AssertionError:
+        return False
+    return device_type in loaded
 
 
 def resolved(device: Device) -> Device:

@@ -104,6 +104,8 @@ class _Archive:
             info = self._zip.getinfo(name)
         except KeyError:
             raise RuntimeError(f"PytorchStreamReader failed locating file {name.partition('/')[2]}: file not found") from None
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # Python unpacks others without bounds
+            raise RuntimeError(f"PytorchStreamReader failed reading file {name.partition('/')[2]}: compression not supported")
         if not 0 <= info.header_offset < self._size:
             raise RuntimeError(f"PytorchStreamReader failed locating file {name.partition('/')[2]}: it is outside the file")
         return info

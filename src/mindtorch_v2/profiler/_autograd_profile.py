@@ -7,12 +7,14 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterable
 from types import TracebackType
+from typing import Any
 
 from . import _sessions, _workers  # noqa: F401  (_workers: recordings reach DataLoader workers)
 from ._calibrate import calibrate
 from ._device_recorder import DeviceRecorder, available
 from ._freeze import freeze, storage_notes
 from ._gc_watch import GcWatch
+from ._keeper import Keeper, Window
 from ._kineto_config import (
     ProfilerActivity,
     ProfilerConfig,
@@ -104,6 +106,8 @@ class profile:
         self._gc: GcWatch | None = None
         self._device: DeviceRecorder | None = None
         self._out_calls: OutCalls | None = None
+        # Whoever keeps what is recorded while the recording goes on, if the recorder is not to.
+        self._keeper: Keeper | None = None
         # What was recorded: the last recording, and with acc_events those before it, newest first.
         self._store: EventStore | None = None
         self._earlier: list[EventStore] = []
@@ -148,6 +152,8 @@ class profile:
         self._gc.start()
         if self._out_calls is not None:
             self._out_calls.start()
+        if self._keeper is not None:
+            self._keeper.begin(Window(self._recorder, self._gc, self._device, self._out_calls, self._meta()))
 
     def _stop_trace(self) -> None:
         assert self._recorder is not None and self._gc is not None
@@ -160,6 +166,8 @@ class profile:
         self._recorder.stop()
         if self._device is not None:
             self._device.stop()
+        if self._keeper is not None:
+            self._keeper.end()
         self._events = None
 
     abandon = _stop_trace  # what a session does when the process is forked or ends
@@ -167,6 +175,8 @@ class profile:
     def _mark_step(self, number: int) -> None:
         if self._recorder is not None and self._recorder.listening:
             self._recorder.step(number)
+            if self._keeper is not None:
+                self._keeper.step()
 
     @property
     def recording(self) -> bool:
@@ -230,15 +240,31 @@ class profile:
         return store
 
     def _freeze(self) -> EventStore:
-        recorder = self._recorder if self._recorder is not None else Recorder(self._options)
-        options = self._options._asdict()
+        keeper = self._keeper if self._recorder is not None and bool(self._recorder.steps) else None
+        if keeper is None:
+            return self._freeze_recorder({})
+        kept = keeper.store()
+        if kept is not None:
+            return kept
+        with keeper.lock:  # it takes rows from one place to another
+            dropped = keeper.dropped_events
+            return self._freeze_recorder({"dropped_events": dropped} if dropped else {})
+
+    def _meta(self) -> dict[str, Any]:
+        """Options and id of the recording, as its store has them."""
+        options: dict[str, Any] = self._options._asdict()
         options["use_device"] = self.use_device
         options["capture_overload_names"] = self.experimental_config.capture_overload_names
         options["expose_kineto_event_metadata"] = self.experimental_config.expose_kineto_event_metadata
         options["left_out_of_trace"] = self._left_out
         options["verbose"] = self.experimental_config.verbose
-        options["gc_pauses"] = [] if self._gc is None else list(self._gc.pauses)
-        store = freeze(recorder, release=self._finished, device=self._device, options=options, trace_id=self.trace_id)
+        return {"options": options, "trace_id": self.trace_id}
+
+    def _freeze_recorder(self, metadata: dict[str, Any]) -> EventStore:
+        recorder = self._recorder if self._recorder is not None else Recorder(self._options)
+        meta = self._meta()
+        meta["options"]["gc_pauses"] = [] if self._gc is None else list(self._gc.pauses)
+        store = freeze(recorder, release=self._finished, device=self._device, metadata=metadata, **meta)
         return store if self._out_calls is None else self._out_calls.shown_in(store)
 
     def calibration(self) -> Calibration:
@@ -251,6 +277,9 @@ class profile:
 
     def storage_notes(self) -> StorageNotes:
         """What the last recording noted of storages; needs record_shapes, profile_memory and with_stack."""
+        notes = self._keeper.storage_notes() if self._keeper is not None else None
+        if notes is not None:
+            return notes
         return storage_notes(self._recorder if self._recorder is not None else Recorder(self._options))
 
     @property

@@ -12,7 +12,7 @@ from . import _alloc
 from ._capture import TOUCH_WIDTH
 from ._drain import Table, taken_from
 from ._keeper import Keeper
-from ._recorder import Recorder, Tap
+from ._recorder import Recorder, Tap, changing
 
 # How often the recorder's lists, which take five times the room, are emptied.
 _PAUSE_S = 0.05
@@ -55,7 +55,7 @@ class Ring(Keeper):
         """Take the new rows, and let go of the oldest if all together are too many."""
         assert self.window is not None
         recorder = self.window.recorder
-        with recorder.lock:
+        with changing:
             now = recorder.clock()
             taken = [(tap, taken_from(tap.rows, tap.width)) for tap in list(recorder.taps)]
             for tap, _ in taken:
@@ -113,8 +113,9 @@ class Ring(Keeper):
                 gone += calls if recorder.options.with_stack else 0
             _cut(tap.touched, TOUCH_WIDTH, until)
             kept = {number for table in tap.kept for number in np.unique(table[:, 0]).tolist()}
-            tap.spans.forget([number for (_, kind), number in list(tap.spans.items())
-                              if kind == observer.STEP and number not in kept and number < tap.spans.made - 2])
+            newest = tap.spans.first + tap.spans.made - 2
+            tap.spans.forget({number for (_, kind), number in list(tap.spans.items())
+                              if kind == observer.STEP and number not in kept and number < newest})
         if recorder.memory is not None:
             for rows in list(recorder.memory.rows.values()):
                 _cut(rows, _alloc.WIDTH, until)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from . import _alloc, _freeze, _modules
 from ._capture import TOUCH_WIDTH
-from ._recorder import Recorder, Tap
+from ._recorder import Recorder, Tap, changing
 from ._stacks import Piece
 
 Table = NDArray[np.int64]
@@ -31,7 +31,7 @@ class Taken(NamedTuple):
 
 def take(recorder: Recorder) -> list[Taken]:
     """Everything that the threads have recorded so far; they no longer have it."""
-    with recorder.lock:
+    with changing:
         return [
             Taken(
                 tap,
@@ -41,6 +41,7 @@ def take(recorder: Recorder) -> list[Taken]:
                 taken_from(tap.touched, TOUCH_WIDTH),
             )
             for tap in list(recorder.taps)
+            if tap.ident  # one that has not arrived on its thread yet has nothing
         ]
 
 

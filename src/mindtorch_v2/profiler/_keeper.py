@@ -6,16 +6,16 @@ newest, `Aggregator` sums up.
 
 from __future__ import annotations
 
-import atexit
 import os
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any
 
 from ._device_recorder import DeviceRecorder
 from ._gc_watch import GcWatch
+from ._memory_profiler import StorageNotes
 from ._out_calls import OutCalls
 from ._recorder import Recorder
 from ._store import EventStore
@@ -43,6 +43,7 @@ class Keeper:
 
     def __init__(self, pause_s: float) -> None:
         self.window: Window | None = None
+        self.metadata: Callable[[], Mapping[str, Any]] = dict  # what was said about the trace
         self.lock = threading.RLock()
         self._pause_s = pause_s
         self._wanted = threading.Event()
@@ -59,7 +60,6 @@ class Keeper:
         self._pid = os.getpid()
         self.opened()
         self._open = True
-        atexit.register(self._at_exit)
         self._thread = threading.Thread(target=self._run, name="profiler keeper", daemon=True)
         self._thread.start()
 
@@ -77,7 +77,6 @@ class Keeper:
         if self._thread is not None and os.getpid() == self._pid:
             self._thread.join()
         self._thread = None
-        atexit.unregister(self._at_exit)
         self.flush()
         if os.getpid() == self._pid:
             self.closed()
@@ -106,6 +105,10 @@ class Keeper:
         """The window as a store; None if the recorder still has it."""
         return None
 
+    def storage_notes(self) -> StorageNotes | None:
+        """What the window noted of storages; None if the recorder still has it."""
+        return None
+
     @property
     def dropped_events(self) -> int:
         """Events of the window that are kept nowhere."""
@@ -124,8 +127,3 @@ class Keeper:
             except Exception as error:  # nobody above us could hear of it, and the program must go on
                 warnings.warn(f"the profiler cannot keep what it records: {type(error).__name__}: {error}",
                               RuntimeWarning, stacklevel=1)
-
-    def _at_exit(self) -> None:
-        """The interpreter ends with a recording under way: keep what there is."""
-        if self._open and os.getpid() == self._pid:
-            self.flush()

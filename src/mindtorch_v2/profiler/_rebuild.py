@@ -26,12 +26,12 @@ from ._tree import enclosing
 from .formats._saved_layout import (
     BEGINS,
     ENDS,
+    FOREIGN,
     GC_LOG,
     MODULE_LOG,
     OUT_LOG,
     PARAMETER_LOG,
     PYTHON_LOG,
-    FOREIGN,
     STEP_LOG,
     STOPS,
     TASK_LOG,
@@ -41,6 +41,8 @@ from .formats._saved_layout import (
 Logs = Mapping[tuple[int, int], NDArray[np.int64]]  # by number of the log and of the thread
 # Deeper than that, or with more frames in all stacks together, a file is not to be trusted.
 _DEEPEST, _MOST_FRAMES = 2048, 1 << 26
+# The columns of what threads have noted themselves.
+_HEARD = ("name", "kind", "start", "end", "seq", "op", "shapes", "flops", "module", "stack")
 
 
 def rebuilt(
@@ -95,7 +97,7 @@ def _of_threads(
     noted = _noted(rows)
     for thread in range(len(tables["threads"])):
         own = np.flatnonzero(noted & (rows["tid"] == thread))
-        part = {name: values[own] for name, values in rows.items()}
+        part = {name: rows[name][own] for name in _HEARD}
         turns, modules, python = (logs.get((log, thread)) for log in (TASK_LOG, MODULE_LOG, PYTHON_LOG))
         part["lane"] = np.zeros(len(own), np.int64)
         if turns is not None:
@@ -114,9 +116,8 @@ def _of_threads(
         part["tid"] = np.full(len(part["start"]), thread, np.int64)
         part["flops"] = np.maximum(part["flops"], 0)
         parts.append(part)
-    if not parts:
-        return {**rows, "lane": np.zeros(len(rows["start"]), np.int64)}
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    names = (*_HEARD, "tid", "lane")
+    return {name: np.concatenate([np.empty(0, np.int64), *(part[name] for part in parts)]) for name in names}
 
 
 def _noted(rows: Mapping[str, Any]) -> NDArray[np.bool_]:
@@ -128,12 +129,11 @@ def _noted(rows: Mapping[str, Any]) -> NDArray[np.bool_]:
 def _with_others(heard: dict[str, Any], rows: Mapping[str, Any]) -> dict[str, Any]:
     """Those rows together with the others, which are as they are."""
     others = np.flatnonzero(~_noted(rows))
-    joined = {name: np.concatenate([np.broadcast_to(values, len(heard["start"])), rows[name][others]])
-              for name, values in heard.items()}
+    joined: dict[str, Any] = {}
+    for name in COLUMNS:
+        values = heard[name] if name in heard else OPTIONAL[name][1]
+        joined[name] = np.concatenate([np.broadcast_to(values, len(heard["start"])), rows[name][others]])
     joined["correlation"] = np.where(joined["correlation"] == FOREIGN, -1, joined["correlation"])
-    for name, (_, missing) in OPTIONAL.items():  # a call in Python has none of what only a device has
-        if name in ("device_type",):
-            joined[name] = np.maximum(joined[name], missing)
     return joined
 
 

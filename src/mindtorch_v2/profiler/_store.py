@@ -331,6 +331,12 @@ class EventStore(DerivedColumns):
         columns = {c: getattr(self, c) for c in (*COLUMNS, *MEMORY_COLUMNS, "mem_event", "parent")}
         return EventStore({**columns, "op": op}, {**self._tables, "overloads": overloads}, self._meta)
 
+    @property
+    def dropped_events(self) -> int:
+        """How many events of the recording are not here because there was no room for them."""
+        count = self.metadata.get("dropped_events", 0)
+        return count if isinstance(count, int) and count > 0 else 0
+
     # ------------------------------------------------------------------ parts of it
 
     @cached_property

@@ -35,6 +35,7 @@ class EventList(list):  # type: ignore[type-arg]
         self._use_device: str | None = kwargs.pop("use_device", None)
         self._profile_memory: bool = kwargs.pop("profile_memory", False)
         self._with_flops: bool = kwargs.pop("with_flops", False)
+        self._dropped: int = kwargs.pop("dropped", 0)
         super().__init__(*args, **kwargs)
         self._tree_built = False
 
@@ -46,6 +47,7 @@ class EventList(list):  # type: ignore[type-arg]
             use_device=rows.use_device,
             profile_memory=bool(store.options.get("profile_memory", False)),
             with_flops=bool(store.options.get("with_flops", False)),
+            dropped=store.dropped_events,
         )
         made._rows, made._filled, made._tree_built = rows, False, True
         return made
@@ -163,7 +165,8 @@ class EventList(list):  # type: ignore[type-arg]
         else:
             made = averages.average_events(self, group_by_input_shapes, group_by_stack_n, group_by_overload_name)
         return EventList(
-            made, use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops
+            made, use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops,
+            dropped=self._dropped,
         )
 
     def total_average(self) -> FunctionEventAvg:
@@ -202,6 +205,7 @@ class EventList(list):  # type: ignore[type-arg]
             top_level_events_only=top_level_events_only,
             time_unit=time_unit,
             summary=_summary(rows) if rows is not None else None,
+            dropped=self._dropped,
         )
 
     def __str__(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import time
@@ -14,6 +15,9 @@ from .._backends.errors import OutOfMemoryError
 from .._dispatch import observer
 from . import _autograd_profile
 from ._answers import Answers
+from ._device_recorder import available as device_available
+from ._keeper import Keeper
+from ._keeping import keeper_for
 from ._kineto_config import (
     ProfilerActivity,
     _ExperimentalConfig,
@@ -26,6 +30,7 @@ from ._memory_profiler import MemoryProfile
 from ._schedule import TRANSITIONS, ProfilerAction, Schedule, record_always, schedule
 from ._step_tracker import KinetoStepTracker
 from ._store import EventStore
+from .aggregate_stats import AggregateStats
 from .analysis.overhead import Calibration
 from .event_list import EventList
 from .execution_trace import ExecutionTraceObserver
@@ -87,6 +92,8 @@ class _KinetoProfile(Answers):
         self.use_device = device_of(self.activities)
         self.preset_metadata: dict[str, str] = {}
         self._metadata: dict[str, str] = {}
+        # Whoever keeps what is recorded while the recording goes on, if the recorder is not to.
+        self._keeper: Keeper | None = None
 
     # ------------------------------------------------------------------ recording
 
@@ -123,6 +130,7 @@ class _KinetoProfile(Answers):
                 activity_filters=self.activity_filters,
             )
         self.profiler.custom_trace_id_callback = self.custom_trace_id_callback
+        self.profiler._keeper = self._keeper
         self.profiler._prepare_trace()
 
     def start_trace(self) -> None:
@@ -253,7 +261,11 @@ class profile(_KinetoProfile):
 
     schedule: a function from step number to ProfilerAction, see schedule(). on_trace_ready: called with the profile
     whenever a window is complete. Results are those of the last complete window. Profiles may be nested: each
-    records everything of its own time. The other arguments are those of _KinetoProfile.
+    records everything of its own time. The other arguments are those of _KinetoProfile, and four that torch does not have:
+
+    stream_to: a file that everything recorded is written to while it is recorded, at least every flush_interval_s seconds;
+    after a crash profiler.load(path) has all but the last of it. max_memory_mb: how much to keep at most, with mode="ring"
+    the newest events (dropped_events counts the others), with mode="aggregate" statistics instead of events, see aggregate().
     """
 
     def __init__(
@@ -273,6 +285,10 @@ class profile(_KinetoProfile):
         use_cuda: bool | None = None,
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
+        stream_to: str | os.PathLike[str] | None = None,
+        flush_interval_s: float = 1.0,
+        max_memory_mb: float | None = None,
+        mode: str | None = None,
     ) -> None:
         chosen = set(supported_activities()) if activities is None else activities
         if use_cuda is not None:
@@ -294,6 +310,11 @@ class profile(_KinetoProfile):
             custom_trace_id_callback=custom_trace_id_callback,
             post_processing_timeout_s=post_processing_timeout_s,
         )
+        options = {"acc_events": acc_events, "with_stack": with_stack, "profile_memory": profile_memory,
+                   "use_device": self.use_device is not None and device_available()}
+        self._keeper = keeper_for(stream_to, flush_interval_s, max_memory_mb, mode, options)
+        if self._keeper is not None:
+            self._keeper.metadata = self._said
         self.schedule: Schedule = schedule if schedule else record_always
         self.record_steps = bool(schedule)
         self.on_trace_ready = on_trace_ready
@@ -405,6 +426,24 @@ class profile(_KinetoProfile):
     def _trace_ready(self) -> None:
         if self.on_trace_ready:
             self.on_trace_ready(self)
+
+    # ------------------------------------------------------------------ what is kept while recording
+
+    def aggregate(self) -> AggregateStats:
+        """The statistics of all windows so far. Needs mode="aggregate"."""
+        if not hasattr(self._keeper, "stats"):
+            raise RuntimeError("aggregate() needs profile(max_memory_mb=..., mode='aggregate')")
+        stats: AggregateStats = self._keeper.stats()
+        return stats
+
+    @property
+    def dropped_events(self) -> int:
+        """Events of the last window that are kept nowhere: with mode="ring" the oldest, with stream_to what no disk took."""
+        return self._keeper.dropped_events if self._keeper is not None else 0
+
+    def _said(self) -> dict[str, Any]:
+        """What was said about the trace."""
+        return {key: json.loads(value) for key, value in {**self.preset_metadata, **self._metadata}.items()}
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
         """Take trace ids from a function, from the next window on."""

@@ -183,3 +183,26 @@ def test_the_accelerator_is_the_npu(npu):
     torch.accelerator.synchronize()
     assert issubclass(torch.OutOfMemoryError, RuntimeError)
     assert torch.npu.OutOfMemoryError is torch.OutOfMemoryError
+
+
+def test_page_locked_memory(npu):
+    x = torch.arange(6.0).view(2, 3).t()
+    held = x.pin_memory()
+    assert held.is_pinned() and not x.is_pinned()
+    assert held.pin_memory() is held
+    assert torch.equal(held, x)
+    moved = held.npu(non_blocking=True)
+    torch.npu.synchronize()
+    assert torch.equal(moved.cpu(), x)
+    with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
+        moved.pin_memory()
+
+
+def test_a_data_loader_pins_its_batches(npu):
+    data = torch.utils.data.TensorDataset(torch.ones(4, 2), torch.zeros(4))
+    loader = torch.utils.data.DataLoader([{"x": torch.ones(2), "name": "a"}] * 4, batch_size=2, pin_memory=True)
+    batch = next(iter(loader))
+    assert batch["x"].is_pinned() and batch["name"] == ["a", "a"]
+    first, second = next(iter(torch.utils.data.DataLoader(data, batch_size=2, pin_memory=True)))
+    assert first.is_pinned() and second.is_pinned()
+    assert not next(iter(torch.utils.data.DataLoader(data, batch_size=2)))[0].is_pinned()

@@ -9,7 +9,7 @@ from ..._core.tensor import Tensor
 from ..._dispatch import backends, namespace
 from ..._dispatch.dispatcher import prepare
 from ..._dispatch.registry import OpSpec
-from . import fallback, tensors
+from . import fallback, memory, tensors
 from .devices import current_device
 from .driver import why_unavailable
 from .placement import home
@@ -33,5 +33,7 @@ def run(op: OpSpec, args: tuple[Any, ...]) -> Any:
 
 
 namespace.fallback_npu = run  # type: ignore[attr-defined]
-backends.loaded["npu"] = backends.Backend(current_device, tensors.upload, tensors.download)
+backends.loaded["npu"] = backends.Backend(
+    current_device, tensors.upload, tensors.download, memory.pinned_copy, memory.is_pinned
+)
 set_accelerator("npu")

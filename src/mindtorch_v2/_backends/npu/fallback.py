@@ -13,6 +13,7 @@ from ..._core.tensor import Tensor
 from ..._dispatch.dispatcher import execute
 from ..._dispatch.registry import OpSpec
 from . import tensors
+from .placement import tensors_among
 
 # How often each op has run on the CPU instead.
 counts: Counter[str] = Counter()
@@ -26,8 +27,9 @@ HOST_MADE = frozenset(
 
 def run_on_cpu(op: OpSpec, args: tuple[Any, ...], index: int) -> Any:
     """Run an op on copies of its arguments; what it changes in place or returns is on the device again."""
-    if op.schema.name not in HOST_MADE:
-        _tell(op)
+    given = tensors_among(args)
+    if op.schema.name not in HOST_MADE and (not given or any(tensor._array.size for tensor in given)):
+        _tell(op)  # nothing is copied if there is nothing
     copies: dict[int, Tensor] = {}
     moved = tuple(_to_cpu(value, copies) for value in args)
     wanted = [None if a.type_text == "Device?" else value for a, value in zip(op.schema.arguments, moved, strict=True)]

@@ -80,6 +80,13 @@ def pinned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     return np.asarray(PinnedBlock(math.prod(shape) * dtype.itemsize)).view(dtype).reshape(shape)
 
 
+def pinned_copy(array: np.ndarray) -> np.ndarray:
+    """The same elements in page-locked memory, row-major."""
+    made = pinned_empty(array.shape, array.dtype)
+    np.copyto(made, array)
+    return made
+
+
 def is_pinned(array: np.ndarray) -> bool:
     """Whether a host array is in page-locked memory."""
     base: Any = array

@@ -17,7 +17,7 @@ def home(op: OpSpec, args: tuple[Any, ...]) -> int:
     """
     found: Tensor | None = None
     others: list[Tensor] = []
-    for value in _tensors(args):
+    for value in tensors_among(args):
         if not value._keys & NPU:
             others.append(value)
         elif found is None:
@@ -40,7 +40,8 @@ def _mixed(op: OpSpec, first: Tensor, second: Tensor) -> RuntimeError:
                         f"{second.device}! (when running {op.name})")
 
 
-def _tensors(args: tuple[Any, ...]) -> list[Tensor]:
+def tensors_among(args: tuple[Any, ...]) -> list[Tensor]:
+    """The tensors among an op's arguments, those in lists included."""
     found = []
     for value in args:
         if isinstance(value, Tensor):

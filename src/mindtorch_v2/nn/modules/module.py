@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._core.tensor import Tensor
-from ..._core.threads import threads
+from ..._core.threads import ThreadState, threads
 from ..._dispatch import namespace
 from ..._dispatch.observer import clock
 from . import _hooks
@@ -72,12 +72,10 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if namespace.watch:
-            state = namespace.current()
-            if state is None:
-                state = threads.state
+            state = namespace.current() or threads.state
             log = state.module_log
             if log is not None:
-                # What `module_enter` and `module_exit` do, written out: a module is called for every few ops.
+                # What the two functions of the state do, written out: half of all calls go to modules that do little.
                 events, numbers = log
                 try:
                     events += (numbers[id(self)], clock())
@@ -91,15 +89,8 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
                     elif state.module_exit is not None:
                         state.module_exit(self)
             if state.module_enter is not None:
-                state.module_enter(self)
-                try:
-                    return self._call_impl(*args, **kwargs) if self._hooked else self.forward(*args, **kwargs)
-                finally:
-                    if state.module_exit is not None:
-                        state.module_exit(self)
-        if self._hooked:
-            return self._call_impl(*args, **kwargs)
-        return self.forward(*args, **kwargs)
+                return _observed_call(self, args, kwargs, state)
+        return self._call_impl(*args, **kwargs) if self._hooked else self.forward(*args, **kwargs)
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         """`forward` with all hooks around it."""
@@ -242,6 +233,17 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
             return f"{self._get_name()}({extra})"
         body = "\n  ".join(lines + children)
         return f"{self._get_name()}(\n  {body}\n)"
+
+
+def _observed_call(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], state: ThreadState) -> Any:
+    """A call whose begin and end somebody wants to hear of."""
+    assert state.module_enter is not None
+    state.module_enter(module)
+    try:
+        return module._call_impl(*args, **kwargs) if module._hooked else module.forward(*args, **kwargs)
+    finally:
+        if state.module_exit is not None:
+            state.module_exit(module)
 
 
 def _indented(text: str) -> str:

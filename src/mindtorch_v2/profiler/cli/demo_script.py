@@ -20,7 +20,8 @@ class Net(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1])
-        return self.head(self.encoder(self.embed(x), src_mask=mask, is_causal=True))
+        logits: torch.Tensor = self.head(self.encoder(self.embed(x), src_mask=mask, is_causal=True))
+        return logits
 
 
 def main() -> None:

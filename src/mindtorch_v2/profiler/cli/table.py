@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import argparse
 
+import numpy as np
+
+from .. import _tree
+from .._store import EventStore
+from ..analysis.findings import duration
+from ..analysis.overhead import Overhead
 from . import reading
 from .exit_codes import USAGE, Failure
 
@@ -16,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     reading.add_sorting(parser)
     parser.add_argument("--by", choices=("name", "shape", "stack", "overload"), default="name", help="what to group by")
     parser.add_argument("--stack-depth", type=int, default=5, metavar="N", help="with --by stack: innermost frames that count")
+    parser.add_argument("--corrected", action="store_true", help="also show times without what recording itself cost")
     parser.add_argument("--top-level", action="store_true", help="only ops that no other op called")
 
 
@@ -36,4 +43,20 @@ def run(args: argparse.Namespace) -> int:
     print(text)
     cost = loaded.overhead()
     print(cost if cost is not None else "Profiler overhead: not known for this file")
+    if args.corrected:
+        if cost is None:
+            raise Failure("the file does not tell what recording cost, so times cannot be corrected for it")
+        print_corrected(loaded.store, cost, args.limit)
     return 0
+
+
+def print_corrected(store: EventStore, cost: Overhead, limit: int) -> None:
+    """Self and total times by name as recorded, and with the cost of every recorded event taken away."""
+    host = np.flatnonzero(store.device_type == 0)
+    label, count = store.label[host], len(store.labels)
+    columns = [_tree.sums(label, values[host], count) for values in (
+        store.self_ns, cost.self_ns, store.duration, cost.duration_ns)]
+    print(f"\n{'self':>9} {'corrected':>9} {'total':>9} {'corrected':>9}  operator")
+    order = np.argsort(-columns[1], kind="stable")
+    for at in (order if limit < 0 else order[:limit]).tolist():
+        print(" ".join(f"{duration(int(values[at])):>9}" for values in columns) + f"  {store.labels[at]}")

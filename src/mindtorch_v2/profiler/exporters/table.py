@@ -212,11 +212,12 @@ def build_table(
     top_level_events_only: bool = False,
     time_unit: str | None = None,
     summary: Summary | None = None,
+    dropped: int = 0,
 ) -> str:
     """The table of events or averages as text; "" when there are none.
 
     sort_by names an attribute, largest first. row_limit is reached only when it equals a number of rows, so -1 means
-    all. summary spares a look at every event when somebody already knows the answer.
+    all. summary spares a look at every event when somebody already knows the answer. dropped: how many events are missing.
     """
     if len(events) == 0:
         return ""
@@ -261,4 +262,6 @@ def build_table(
     if total.has_device_time:
         device = (total.use_device or "").upper()
         lines.append(f"Self {device} time total: {format_time(total.self_device_us, time_unit)}")
+    if dropped:
+        lines.append(f"Dropped events: {dropped}")
     return "\n".join([*lines, ""])

@@ -39,6 +39,11 @@ class LoadedProfile(Answers):
     def _recording(self) -> EventStore:
         return self.store
 
+    @property
+    def dropped_events(self) -> int:
+        """Events that were recorded and are not in the file, because there was no room for them."""
+        return self.store.dropped_events
+
     @cached_property
     def _events(self) -> EventList:
         return EventList.from_store(self.store)

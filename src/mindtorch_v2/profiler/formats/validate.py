@@ -201,6 +201,8 @@ def _losses(store: EventStore) -> Iterator[Problem]:
     recovery = store.metadata.get("recovery")
     if isinstance(recovery, dict) and not recovery.get("complete", True):
         yield Problem(NOTE, "losses", "the recording was recovered from a file that was cut off")
+    if store.dropped_events:
+        yield Problem(NOTE, "losses", f"{store.dropped_events} events were dropped while recording")
 
 
 _CHECKS: tuple[Callable[[EventStore], Iterator[Problem]], ...] = (

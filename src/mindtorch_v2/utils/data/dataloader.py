@@ -5,17 +5,19 @@ from __future__ import annotations
 import multiprocessing
 import os
 import queue
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ... import _surface as torch
 from ..._core.dtype import int64
-from ..._dispatch import observer
+from ..._dispatch import backends, observer
 from ..._dispatch.observer import span
 from . import worker
 from .collate import default_collate, default_convert
 from .dataset import Dataset, IterableDataset
 from .fetch import make_fetcher
+from .pin import pinned
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 
@@ -136,6 +138,10 @@ class _BaseDataLoaderIter:
         self._base_seed = int(torch.empty((), dtype=int64).random_(generator=loader.generator).item())
         self._profile_name = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
         self._yielded = 0
+        self._pins = loader.pin_memory and backends.available("npu")
+        if loader.pin_memory and not self._pins:
+            warnings.warn("'pin_memory' argument is set as true but no accelerator is found, then device pinned memory "
+                          "won't be used.", UserWarning, stacklevel=4)
 
     def __iter__(self) -> _BaseDataLoaderIter:
         return self
@@ -144,7 +150,7 @@ class _BaseDataLoaderIter:
         with span(self._profile_name):
             batch = self._next()
             self._yielded += 1
-            return batch
+            return pinned(batch) if self._pins else batch
 
     def _next(self) -> Any:
         raise NotImplementedError

@@ -81,6 +81,20 @@ def test_table_by_shape_and_bad_sort_key(capsys, recorded):
     assert "cannot sort by 'nonsense'" in err
 
 
+def test_table_without_the_cost_of_recording(capsys, recorded):
+    folder, prof = recorded
+    code, out, _ = mtprof(capsys, "table", folder / "run.mtp", "-n", 3, "--corrected")
+    assert code == 0
+    head, *rows = out.splitlines()[-4:]
+    assert head.split() == ["self", "corrected", "total", "corrected", "operator"]
+    assert len(rows) == 3
+    cost = prof.overhead()
+    assert cost.self_ns.sum() < prof.profiler.store.self_ns.sum()
+    code, _, err = mtprof(capsys, "table", folder / "run.json.gz", "--corrected")
+    assert code == 3
+    assert "does not tell what recording cost" in err
+
+
 def test_events(capsys, recorded):
     folder, prof = recorded
     code, out, _ = mtprof(capsys, "events", folder / "run.mtp", "--name", "aten::addmm", "--json", "-n", -1)

@@ -15,10 +15,13 @@ from ...._dispatch.promotion import as_number, computation_dtype
 from ...._dispatch.registry import OpSpec
 from .. import fallback, launch, tensors
 from ..driver import driver
-from ..placement import home
+from ..placement import home, tensors_among
 from ..streams import current_stream
 
 Kernel = Callable[..., Any]
+FLOATS = "fV"  # bfloat16, which NumPy does not know, is of kind V
+NUMBERS = FLOATS + "iu"
+COMPUTED_KINDS = NUMBERS + "b"
 
 
 class Call:
@@ -79,10 +82,11 @@ def _as_operand(value: Any) -> Any:
     return as_number(value)
 
 
-def kernel(*names: str, needs: str | tuple[str, ...] = ()) -> Callable[[Kernel], Kernel]:
+def kernel(*names: str, needs: str | tuple[str, ...] = (), kinds: str = COMPUTED_KINDS) -> Callable[[Kernel], Kernel]:
     """Register `function(call, *args)` for ops; it returns arrays, or NotImplemented to have the CPU do it.
 
-    needs: operators without which the CPU does it, on a card whose library lacks them.
+    needs: operators without which the CPU does it, on a card whose library lacks them. kinds: the NumPy kinds of dtype that
+    the first tensor may have; the CPU does the others, or says in torch's words why nobody does.
     """
     wanted = (needs,) if isinstance(needs, str) else needs
 
@@ -90,22 +94,30 @@ def kernel(*names: str, needs: str | tuple[str, ...] = ()) -> Callable[[Kernel],
         for name in names:
             base, _, overload = name.partition(".")
             spec = registry.packets[base].overloads[overload]
-            spec.kernel_for("npu")(_entry(spec, function, wanted))
+            spec.kernel_for("npu")(_entry(spec, function, wanted, kinds))
         return function
 
     return register
 
 
-def _entry(op: OpSpec, function: Kernel, needs: tuple[str, ...]) -> Kernel:
+def _entry(op: OpSpec, function: Kernel, needs: tuple[str, ...], kinds: str) -> Kernel:
     def run(*args: Any) -> Any:
         call = Call(op, args)
-        if all(driver().has(operator) for operator in needs):
+        if all(driver().has(operator) for operator in needs) and _suits(args, kinds):
             result = function(call, *args)
             if result is not NotImplemented:
                 return _finished(op, args, result)
         return fallback.run_on_cpu(op, args, call.index)
 
     return run
+
+
+def _suits(args: tuple[Any, ...], kinds: str) -> bool:
+    """Whether the device computes with such arguments. What an op makes of nothing at all, or refuses, the CPU knows."""
+    arrays = [value._array for value in tensors_among(args)]
+    if any(isinstance(value, complex) for value in args) or not all(tensors.computes(array.dtype) for array in arrays):
+        return False
+    return not arrays or arrays[0].dtype.kind in kinds and any(array.size for array in arrays)
 
 
 def _finished(op: OpSpec, args: tuple[Any, ...], result: Any) -> Any:

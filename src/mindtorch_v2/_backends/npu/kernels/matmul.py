@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ._call import Call, kernel
+from ._call import FLOATS, Call, kernel
 
 KEEP_PRECISION = 0  # cubeMathType
 
@@ -39,7 +39,7 @@ def baddbmm(call: Call, self: Any, batch1: Any, batch2: Any, beta: Any, alpha: A
     return out
 
 
-@kernel("_convolution", needs="Convolution")
+@kernel("_convolution", needs="Convolution", kinds=FLOATS)
 def convolution(call: Call, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
                 output_padding: Any, groups: int, *switches: bool) -> Any:
     if input._array.ndim != 4:
@@ -50,7 +50,7 @@ def convolution(call: Call, input: Any, weight: Any, bias: Any, stride: Any, pad
     return out
 
 
-@kernel("convolution_backward", needs="ConvolutionBackward")
+@kernel("convolution_backward", needs="ConvolutionBackward", kinds=FLOATS)
 def convolution_backward(call: Call, grad_output: Any, input: Any, weight: Any, bias_sizes: Any, stride: Any, padding: Any,
                          dilation: Any, transposed: bool, output_padding: Any, groups: int, output_mask: Any) -> Any:
     if input._array.ndim != 4:

@@ -9,7 +9,7 @@ import numpy as np
 from ...._core.keys import NPU
 from ...._core.tensor import Tensor
 from .. import tensors
-from ._call import Call, kernel
+from ._call import FLOATS, Call, kernel
 
 
 def _number_or_array(call: Call, value: Any, dtype: np.dtype) -> Any:
@@ -58,7 +58,7 @@ _with_two("addcmul_", "InplaceAddcmul")
 _with_two("addcdiv_", "InplaceAddcdiv")
 
 
-@kernel("lerp_.Scalar", needs="InplaceLerps")
+@kernel("lerp_.Scalar", needs="InplaceLerps", kinds=FLOATS)
 def lerp_(call: Call, self: Any, end: Any, weight: Any) -> Any:
     if not _keeps(self, end):
         return NotImplemented
@@ -85,10 +85,8 @@ def _out_of_place(call: Call, operator: str, self: Any, tensor1: Any, tensor2: A
     return out
 
 
-@kernel("sqrt_", needs="Sqrt")
+@kernel("sqrt_", needs="Sqrt", kinds=FLOATS)
 def sqrt_(call: Call, self: Any) -> Any:
-    if self._array.dtype.kind not in "fV":
-        return NotImplemented
     made = call.empty(self._array.shape, self._array.dtype)
     call.run("Sqrt", self._array, made)
     tensors.assign(self._array, made)

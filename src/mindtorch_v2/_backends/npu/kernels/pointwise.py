@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...._core.keys import NPU
-from ._call import Call, kernel
+from ...._core.tensor import Tensor
+from ._call import COMPUTED_KINDS, FLOATS, NUMBERS, Call, kernel
 
 _UNARY = {
     "neg": "Neg", "abs": "Abs", "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "rsqrt": "Rsqrt", "reciprocal": "Reciprocal",
@@ -19,6 +20,7 @@ _BINARY = {
     "mul.Tensor": ("Mul", "Muls"), "mul.Scalar": ("Mul", "Muls"), "div.Tensor": ("Div", "Divs"), "div.Scalar": ("Div", "Divs"),
     **{f"{name}.Tensor": (f"{name.title()}Tensor", f"{name.title()}Scalar") for name in ("eq", "ne", "lt", "le", "gt", "ge")},
 }  # fmt: skip
+_NOT_OF_BOOLS = ("neg", "relu")
 _SCALED = {"add": ("Add", "Adds"), "sub": ("Sub", "Subs")}
 _BACKWARD = {"tanh_backward": "TanhBackward", "sigmoid_backward": "SigmoidBackward"}
 
@@ -38,7 +40,7 @@ def _binary(operators: tuple[str, str]) -> Any:
     def run(call: Call, self: Any, other: Any) -> Any:
         x, y = call.operands(self, other)
         if not isinstance(x, np.ndarray):
-            if with_tensor not in ("Mul",):
+            if with_tensor != "Mul":
                 return NotImplemented
             x, y = y, x  # a number times a tensor
         out = call.output()
@@ -48,12 +50,23 @@ def _binary(operators: tuple[str, str]) -> Any:
     return run
 
 
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool) or isinstance(value, Tensor) and value._array.dtype == np.bool_
+
+
+def _may_scale(operator: str, self: Any, other: Any, alpha: Any, dtype: np.dtype) -> bool:
+    """Whether torch takes such operands: truth values have no difference, and a whole result takes a whole factor."""
+    if _is_bool(alpha) or operator == "Sub" and (_is_bool(self) or _is_bool(other)):
+        return False
+    return dtype.kind in FLOATS or isinstance(alpha, int)
+
+
 def _scaled(operators: tuple[str, str]) -> Any:
     with_tensor, with_number = operators
 
     def run(call: Call, self: Any, other: Any, alpha: Any) -> Any:
         x, y = call.operands(self, other)
-        if not isinstance(x, np.ndarray):
+        if not isinstance(x, np.ndarray) or not _may_scale(with_tensor, self, other, alpha, x.dtype):
             return NotImplemented
         out = call.output()
         call.run(with_tensor if isinstance(y, np.ndarray) else with_number, x, y, alpha, out)
@@ -63,7 +76,7 @@ def _scaled(operators: tuple[str, str]) -> Any:
 
 
 for _op, _operator in _UNARY.items():
-    kernel(_op, needs=_operator)(_unary(_operator))
+    kernel(_op, needs=_operator, kinds=NUMBERS if _op in _NOT_OF_BOOLS else COMPUTED_KINDS)(_unary(_operator))
 for _op, _operators in _BINARY.items():
     kernel(_op, needs=_operators)(_binary(_operators))
 for _op, _operators in _SCALED.items():
@@ -95,25 +108,28 @@ def _two_tensors(call: Call, operator: str, *values: Any) -> Any:
 
 
 @kernel("pow.Tensor_Scalar", needs="PowTensorScalar")
-def power(call: Call, self: Any, exponent: Any) -> np.ndarray:
+def power(call: Call, self: Any, exponent: Any) -> Any:
     x, n = call.operands(self, exponent)
+    if x.dtype.kind not in FLOATS and n < 0:
+        return NotImplemented
     out = call.output()
     call.run("PowTensorScalar", x, n, out)
     return out
 
 
 @kernel("clamp", needs="Clamp")
-def clamp(call: Call, self: Any, min: Any, max: Any) -> np.ndarray:
+def clamp(call: Call, self: Any, min: Any, max: Any) -> Any:
+    # A bound that is no number makes every element of the result none, which CANN does not promise.
+    if min is max is None or min != min or max != max:
+        return NotImplemented
     out = call.output()
     call.run("Clamp", call.cast(self._array, out.dtype), min, max, out)
     return out
 
 
 @kernel("clamp_min", needs="Clamp")
-def clamp_min(call: Call, self: Any, min: Any) -> np.ndarray:
-    out = call.output()
-    call.run("Clamp", call.cast(self._array, out.dtype), min, None, out)
-    return out
+def clamp_min(call: Call, self: Any, min: Any) -> Any:
+    return clamp(call, self, min, None)
 
 
 @kernel("where.self", needs="SWhere")
@@ -127,31 +143,33 @@ def where(call: Call, condition: Any, self: Any, other: Any) -> Any:
     return out
 
 
-@kernel("isneginf", needs="EqScalar")
-def isneginf(call: Call, self: Any) -> Any:
-    if self._array.dtype.kind not in "fV":
-        return NotImplemented
+@kernel("isneginf", needs="EqScalar", kinds=FLOATS)
+def isneginf(call: Call, self: Any) -> np.ndarray:
     out = call.empty(self._array.shape, np.dtype(np.bool_))
     call.run("EqScalar", self._array, -math.inf, out)
     return out
 
 
-@kernel("threshold_backward", needs="ThresholdBackward")
+@kernel("threshold_backward", needs="ThresholdBackward", kinds=FLOATS)
 def threshold_backward(call: Call, grad_output: Any, self: Any, threshold: Any) -> np.ndarray:
     out = call.output()
     call.run("ThresholdBackward", grad_output._array, self._array, threshold, out)
     return out
 
 
-@kernel("gelu", needs="GeluV2")
-def gelu(call: Call, self: Any, approximate: str) -> np.ndarray:
+@kernel("gelu", needs="GeluV2", kinds=FLOATS)
+def gelu(call: Call, self: Any, approximate: str) -> Any:
+    if approximate not in ("none", "tanh"):
+        return NotImplemented
     out = call.output()
     call.run("GeluV2", self._array, int(approximate == "tanh"), out)
     return out
 
 
-@kernel("gelu_backward", needs="GeluBackwardV2")
-def gelu_backward(call: Call, grad_output: Any, self: Any, approximate: str) -> np.ndarray:
+@kernel("gelu_backward", needs="GeluBackwardV2", kinds=FLOATS)
+def gelu_backward(call: Call, grad_output: Any, self: Any, approximate: str) -> Any:
+    if approximate not in ("none", "tanh"):
+        return NotImplemented
     out = call.output()
     call.run("GeluBackwardV2", grad_output._array, self._array, approximate, out)
     return out
@@ -167,4 +185,4 @@ def _from_result(operator: str) -> Any:
 
 
 for _op, _operator in _BACKWARD.items():
-    kernel(_op, needs=_operator)(_from_result(_operator))
+    kernel(_op, needs=_operator, kinds=FLOATS)(_from_result(_operator))

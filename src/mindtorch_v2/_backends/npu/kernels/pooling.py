@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import tensors
-from ._call import Call, kernel
+from ._call import FLOATS, Call, kernel
 from .matmul import KEEP_PRECISION, pair
 
 
@@ -16,7 +16,7 @@ def _window(kernel_size: Any, stride: Any) -> tuple[list[int], list[int]]:
     return size, pair(stride) if stride else size
 
 
-@kernel("max_pool2d_with_indices", needs="MaxPool2dWithIndices")
+@kernel("max_pool2d_with_indices", needs="MaxPool2dWithIndices", kinds=FLOATS)
 def max_pool2d(call: Call, self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
     if self._array.ndim != 4:
         return NotImplemented
@@ -27,7 +27,7 @@ def max_pool2d(call: Call, self: Any, kernel_size: Any, stride: Any, padding: An
     return out, tensors.converted(small, indices.dtype)
 
 
-@kernel("max_pool2d_with_indices_backward", needs="MaxPool2dWithIndicesBackward")
+@kernel("max_pool2d_with_indices_backward", needs="MaxPool2dWithIndicesBackward", kinds=FLOATS)
 def max_pool2d_backward(call: Call, grad_output: Any, self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
                         ceil_mode: bool, indices: Any) -> Any:
     if self._array.ndim != 4:
@@ -39,7 +39,7 @@ def max_pool2d_backward(call: Call, grad_output: Any, self: Any, kernel_size: An
     return out
 
 
-@kernel("avg_pool2d", needs="AvgPool2d")
+@kernel("avg_pool2d", needs="AvgPool2d", kinds=FLOATS)
 def avg_pool2d(call: Call, self: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
                divisor_override: Any) -> Any:
     out = call.output()
@@ -49,7 +49,7 @@ def avg_pool2d(call: Call, self: Any, kernel_size: Any, stride: Any, padding: An
     return out
 
 
-@kernel("avg_pool2d_backward", needs="AvgPool2dBackward")
+@kernel("avg_pool2d_backward", needs="AvgPool2dBackward", kinds=FLOATS)
 def avg_pool2d_backward(call: Call, grad_output: Any, self: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
                         count_include_pad: bool, divisor_override: Any) -> Any:
     out = call.output()
@@ -59,14 +59,14 @@ def avg_pool2d_backward(call: Call, grad_output: Any, self: Any, kernel_size: An
     return out
 
 
-@kernel("_adaptive_avg_pool2d", needs="AdaptiveAvgPool2d")
+@kernel("_adaptive_avg_pool2d", needs="AdaptiveAvgPool2d", kinds=FLOATS)
 def adaptive_avg_pool2d(call: Call, self: Any, output_size: Any) -> Any:
     out = call.output()
     call.run("AdaptiveAvgPool2d", self._array, list(out.shape[-2:]), out)
     return out
 
 
-@kernel("_adaptive_avg_pool2d_backward", needs="AdaptiveAvgPool2dBackward")
+@kernel("_adaptive_avg_pool2d_backward", needs="AdaptiveAvgPool2dBackward", kinds=FLOATS)
 def adaptive_avg_pool2d_backward(call: Call, grad_output: Any, self: Any) -> Any:
     out = call.output()
     call.run("AdaptiveAvgPool2dBackward", grad_output._array, self._array, out)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ._call import Call, kernel
+from ._call import FLOATS, Call, kernel
 
 
 def _dims(array: np.ndarray, dim: Any) -> list[int]:
@@ -29,14 +29,14 @@ def sum_dims(call: Call, self: Any, dim: Any, keepdim: bool, dtype: Any) -> np.n
     return out
 
 
-@kernel("mean", needs="Mean")
+@kernel("mean", needs="Mean", kinds=FLOATS)
 def mean_all(call: Call, self: Any, dtype: Any) -> np.ndarray:
     out = call.output()
     call.run("Mean", self._array, _dims(self._array, None), False, out.dtype, out)
     return out
 
 
-@kernel("mean.dim", needs="Mean")
+@kernel("mean.dim", needs="Mean", kinds=FLOATS)
 def mean_dims(call: Call, self: Any, dim: Any, keepdim: bool, dtype: Any) -> np.ndarray:
     out = call.output()
     call.run("Mean", self._array, _dims(self._array, dim), keepdim, out.dtype, out)

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ._call import Call, kernel
+from ._call import FLOATS, Call, kernel
 
 
 def _forward(name: str, operator: str) -> None:
-    @kernel(name, needs=operator)
+    @kernel(name, needs=operator, kinds=FLOATS)
     def run(call: Call, self: Any, dim: int, half_to_float: bool) -> Any:
         if half_to_float:
             return NotImplemented
@@ -20,7 +20,7 @@ def _forward(name: str, operator: str) -> None:
 
 
 def _backward(name: str, operator: str) -> None:
-    @kernel(name, needs=operator)
+    @kernel(name, needs=operator, kinds=FLOATS)
     def run(call: Call, grad_output: Any, output: Any, dim: int, input_dtype: Any) -> Any:
         if input_dtype is not output.dtype:
             return NotImplemented
@@ -44,7 +44,7 @@ def _weights(call: Call, weight: Any, self: Any) -> np.ndarray:
     return made
 
 
-@kernel("nll_loss_forward", needs="NLLLoss")
+@kernel("nll_loss_forward", needs="NLLLoss", kinds=FLOATS)
 def nll_loss_forward(call: Call, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
     if self._array.ndim != 2:
         return NotImplemented
@@ -53,7 +53,7 @@ def nll_loss_forward(call: Call, self: Any, target: Any, weight: Any, reduction:
     return out, total
 
 
-@kernel("nll_loss_backward", needs="NLLLossBackward")
+@kernel("nll_loss_backward", needs="NLLLossBackward", kinds=FLOATS)
 def nll_loss_backward(call: Call, grad_output: Any, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int,
                       total_weight: Any) -> Any:
     if self._array.ndim != 2:
@@ -64,14 +64,14 @@ def nll_loss_backward(call: Call, grad_output: Any, self: Any, target: Any, weig
     return out
 
 
-@kernel("mse_loss", needs="MseLoss")
+@kernel("mse_loss", needs="MseLoss", kinds=FLOATS)
 def mse_loss(call: Call, self: Any, target: Any, reduction: int) -> np.ndarray:
     out = call.output()
     call.run("MseLoss", self._array, target._array, reduction, out)
     return out
 
 
-@kernel("mse_loss_backward", needs="MseLossBackward")
+@kernel("mse_loss_backward", needs="MseLossBackward", kinds=FLOATS)
 def mse_loss_backward(call: Call, grad_output: Any, self: Any, target: Any, reduction: int) -> np.ndarray:
     out = call.output()
     call.run("MseLossBackward", grad_output._array, self._array, target._array, reduction, out)
