@@ -77,8 +77,8 @@ def is_pinned(self: Tensor, device: Any = None) -> bool:
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     """The tensor in page-locked memory: itself if it is there already, else a copy. Needs an accelerator."""
     if self.device.type != "cpu":
-        raise RuntimeError(f"cannot pin 'torch.{self.device.type}.{self.dtype.scalar_name}Tensor' only dense CPU tensors can be "
-                           "pinned")
+        kind = f"torch.{self.device.type}.{self.dtype.scalar_name}Tensor"
+        raise RuntimeError(f"cannot pin '{kind}' only dense CPU tensors can be pinned")
     if is_pinned(self):
         return self
     if not backends.available("npu"):

@@ -9,11 +9,11 @@ or, for a whole script, `python -m mindtorch_v2.as_torch script.py arguments ...
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import importlib
 import importlib.util
 import os
-import runpy
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.abc import Loader, MetaPathFinder
@@ -95,14 +95,22 @@ def installed() -> Iterator[None]:
 def run(script: str | os.PathLike[str], arguments: Sequence[str] = ()) -> dict[str, object]:
     """Run a script as `python script arguments ...` would, with `torch` being this package; returns its globals."""
     path = os.fspath(script)
-    argv, first = sys.argv, sys.path[0]
+    # `__file__` is absolute and `sys.argv[0]` as it was given, as Python has them; runpy gives both the same.
+    main = ModuleType("__main__")
+    main.__file__ = os.path.abspath(path)
+    main.__dict__.update(__builtins__=builtins, __cached__=None)
+    with open(path, "rb") as file:
+        code = compile(file.read(), main.__file__, "exec")
+    argv, first, outer = sys.argv, sys.path[0], sys.modules["__main__"]
     with installed():
         sys.argv = [path, *arguments]
-        sys.path[0] = os.path.dirname(os.path.abspath(path))
+        sys.path[0] = os.path.dirname(main.__file__)
+        sys.modules["__main__"] = main
         try:
-            return runpy.run_path(path, run_name="__main__")
+            exec(code, main.__dict__)
         finally:
-            sys.argv, sys.path[0] = argv, first
+            sys.argv, sys.path[0], sys.modules["__main__"] = argv, first, outer
+    return main.__dict__
 
 
 def _main() -> None:

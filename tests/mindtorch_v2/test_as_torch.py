@@ -158,3 +158,17 @@ def test_tensors_are_grouped_by_dtype():
     assert {key[1]: [len(lists[0]), indices] for key, (lists, indices) in groups.items()} == {
         mindtorch_v2.float32: [2, [0, 2]], mindtorch_v2.float64: [1, [1]]}
     assert groups[(a.device, a.dtype)][0][1][0] is c
+
+
+def test_a_script_sees_its_own_path_as_python_has_it(tmp_path, monkeypatch):
+    (tmp_path / "beside.py").write_text("value = 3\n")
+    (tmp_path / "script.py").write_text("import pickle, sys\nimport beside\nimport torch\n\n\nclass Own: pass\n\n\n"
+                                        "again = type(pickle.loads(pickle.dumps(Own()))) is Own\n"
+                                        "seen = (__file__, sys.argv, __name__, torch.__name__, beside.value)\n")
+    monkeypatch.chdir(tmp_path)
+    before = sys.argv, sys.path[0], sys.modules["__main__"]
+    found = as_torch.run("script.py", ["--x", "1"])
+    assert found["seen"] == (str(tmp_path / "script.py"), ["script.py", "--x", "1"], "__main__", "mindtorch_v2", 3)
+    assert found["again"]
+    assert (sys.argv, sys.path[0], sys.modules["__main__"]) == before
+    sys.modules.pop("beside")

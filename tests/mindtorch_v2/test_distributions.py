@@ -187,3 +187,57 @@ def test_expand():
     d = D.Normal(torch.zeros(2), torch.ones(2)).expand((3, 2))
     assert d.batch_shape == d.sample().shape == (3, 2)
     assert D.Independent(D.Normal(torch.zeros(2), 1.0), 1).expand((4,)).sample().shape == (4, 2)
+
+
+# ---------------------------------------------------------------- half Cauchy, correlation matrices
+
+
+def test_half_cauchy():
+    made = D.HalfCauchy(torch.tensor([1.0, 2.0]))
+    torch.manual_seed(0)
+    # PyTorch's numbers.
+    close = torch.testing.assert_close
+    close(made.sample((2,)), torch.tensor([[10.5977, 1.5295], [0.1283, 7.8661]]), atol=1e-4, rtol=1e-4)
+    close(made.log_prob(torch.tensor([0.5, 3.0])), torch.tensor([-0.6747, -2.3234]), atol=1e-4, rtol=0)
+    close(made.cdf(torch.tensor(0.7)), torch.tensor([0.3888, 0.2143]), atol=1e-4, rtol=0)
+    close(made.icdf(torch.tensor(0.3)), torch.tensor([0.5095, 1.0191]), atol=1e-4, rtol=0)
+    close(made.entropy(), torch.tensor([1.8379, 2.5310]), atol=1e-4, rtol=0)
+    assert made.mean.tolist() == made.variance.tolist() == [math.inf] * 2 and made.mode.tolist() == [0, 0]
+    assert repr(made) == "HalfCauchy()" and made.expand((2, 2)).batch_shape == (2, 2)
+    with pytest.raises(ValueError, match=r"support \(GreaterThanEq\(lower_bound=0.0\)\)"):
+        made.log_prob(torch.tensor([-1.0, 1.0]))
+
+
+def test_lkj_cholesky_density():
+    factors = torch.tensor([[[1.0, 0, 0], [-0.20728, 0.97828, 0], [-0.87366, 9.2942e-4, 0.48654]],
+                            [[1.0, 0, 0], [-0.78358, 0.62130, 0], [-0.043911, -0.92276, 0.38286]]])
+    made = D.LKJCholesky(3, 0.5)
+    found = made.__class__(3, 0.5, validate_args=False).log_prob(factors)  # printed digits: rows of length one but for 1e-5
+    torch.testing.assert_close(found, torch.tensor([-1.8106, -1.5709]), atol=2e-4, rtol=0)
+    assert repr(made) == "LKJCholesky(concentration: 0.5)" and made.support is D.constraints.corr_cholesky
+    with pytest.raises(ValueError, match="support \\(CorrCholesky"):
+        made.log_prob(2 * torch.eye(3))
+    with pytest.raises(ValueError, match="^Expected dim to be an integer greater than or equal to 2. Found dim=1.$"):
+        D.LKJCholesky(1)
+
+
+@pytest.mark.parametrize("concentration", [0.5, 1.0, 4.0])
+def test_lkj_cholesky_samples(concentration):
+    torch.manual_seed(3)
+    made = D.LKJCholesky(3, torch.tensor([concentration])).expand((2,))
+    factors = made.sample((4000,))
+    assert factors.shape == (4000, 2, 3, 3) and bool(made.support.check(factors).all())
+    # PyTorch's variances: the squared length of the rows is Beta(1/2, c + 1/2) and Beta(3/2, c), shared by the correlations.
+    matrices, c = factors @ factors.mT, concentration
+    for (row, column), variance in {(1, 0): 0.5 / (c + 1), (2, 0): 0.75 / (c + 1.5), (2, 1): 0.75 / (c + 1.5)}.items():
+        found = matrices[..., row, column]
+        assert abs(found.mean().item()) < 0.05
+        assert found.var().item() == pytest.approx(variance, rel=0.06)
+
+
+@pytest.mark.parametrize("constraint, shown", [
+    (D.constraints.positive, "GreaterThan(lower_bound=0.0)"), (D.constraints.nonnegative, "GreaterThanEq(lower_bound=0.0)"),
+    (D.constraints.unit_interval, "Interval(lower_bound=0.0, upper_bound=1.0)"),
+    (D.constraints.less_than(3), "LessThan(upper_bound=3)"), (D.constraints.corr_cholesky, "CorrCholesky()")])
+def test_constraints_are_shown_as_torch_shows_them(constraint, shown):
+    assert repr(constraint) == shown

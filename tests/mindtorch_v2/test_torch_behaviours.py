@@ -313,3 +313,73 @@ def test_names_of_cuda_for_scripts_that_ask():
         torch.cuda.nvtx.range_push("x")
     assert torch.cuda.get_arch_list() == [] and torch.cuda.memory_stats() == {}
     assert math.isinf(torch.inf) and np.isnan(torch.nan) and torch.newaxis is None
+
+
+# ---------------------------------------------------------------- expanded tensors
+
+
+def _fill_by_mask(x, mask):
+    return x.masked_fill_(mask, 5.0)
+
+
+def _fill_by_tensor(x, mask):
+    return x.masked_fill_(mask, torch.tensor(5.0))
+
+
+def _put_by_mask(x, mask):
+    x[mask] = 5.0
+    return x
+
+
+@pytest.mark.parametrize("write, name", [(_fill_by_mask, "masked_fill_"), (_fill_by_tensor, "masked_fill_"),
+                                         (_put_by_mask, "index_put_")])
+def test_a_mask_writes_into_an_expanded_tensor_with_a_warning(write, name):
+    base = torch.zeros(3, 1)
+    mask = torch.tensor([[True, False], [False, False], [False, True]])
+    with pytest.warns(UserWarning, match=f"^Use of {name} on expanded tensors is deprecated"):
+        made = write(base.expand(3, 2), mask)
+    assert made.tolist() == [[5, 5], [0, 0], [5, 5]]
+    assert base.tolist() == [[5], [0], [5]]
+
+
+def test_an_expanded_tensor_without_elements_is_filled_silently(recwarn):
+    made = torch.zeros(0, 1).expand(0, 4).masked_fill_(torch.zeros(0, 4, dtype=torch.bool), 1)
+    assert made.shape == (0, 4) and not recwarn.list
+
+
+def test_other_ops_refuse_expanded_tensors():
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        torch.zeros(3, 1).expand(3, 2).add_(1)
+
+
+# ---------------------------------------------------------------- arguments that are missing
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda x: x.multinomial(), "^multinomial\\(\\) missing 1 required positional argument"),
+    (lambda x: x.gather(0), "^gather\\(\\) missing 1 required positional argument"),
+])
+def test_a_missing_argument_is_missed_by_the_op(call, message):
+    with pytest.raises(TypeError, match=message):
+        call(torch.ones(3))
+
+
+# ---------------------------------------------------------------- optimizers around optimizers
+
+
+def test_an_optimizer_that_wraps_another_patches_its_step():
+    class Around(torch.optim.Optimizer):
+        def __init__(self, inner):
+            self.inner = inner
+            self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks = {}, {}
+            self._patch_step_function()
+
+        def step(self, closure=None):
+            return self.inner.step(closure)
+
+    weight = nn.Parameter(torch.ones(2))
+    around, seen = Around(torch.optim.SGD([weight], lr=0.5)), []
+    around.register_step_post_hook(lambda *_: seen.append(weight.tolist()))
+    weight.grad = torch.ones(2)
+    around.step()
+    assert seen == [[0.5, 0.5]]

@@ -128,6 +128,11 @@ def _execute_in_place(op: OpSpec, args: tuple[Any, ...], arrays: list[Any]) -> A
 
 def write_result(op: OpSpec, target: Tensor, result: Any) -> None:
     """Store a computed array in an existing tensor, under torch's casting rule."""
+    _check_storable(target, result)
+    np.copyto(target._array, result, casting="unsafe")
+
+
+def _check_storable(target: Tensor, result: np.ndarray) -> None:
     array = target._array
     if result.dtype is not array.dtype:
         computed, kept = dt.from_numpy(result.dtype), dt.from_numpy(array.dtype)
@@ -137,7 +142,6 @@ def write_result(op: OpSpec, target: Tensor, result: Any) -> None:
     if result.shape != array.shape:
         raise RuntimeError(f"output with shape {list(array.shape)} doesn't match the broadcast shape "
                            f"{list(result.shape)}")
-    np.copyto(array, result, casting="unsafe")
 
 
 def wrap(op: OpSpec, args: tuple[Any, ...], result: Any) -> Any:
@@ -266,12 +270,20 @@ def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
                            "differentiation, but one of the arguments requires grad.")
     results = execute(op, args)
     for target, result in zip(targets, results if isinstance(results, list | tuple) else (results,), strict=True):
+        on_npu = (target._keys | result._keys) & NPU
+        if on_npu and target.device != result.device:
+            raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
+                               f"{result.device} and {target.device}! (when running {op.name})")
         if target._array.shape != result._array.shape:
             if target._array.size:
                 warnings.warn(_RESIZED.format(list(target._array.shape), list(result._array.shape)), stacklevel=3)
             target.resize_(result._array.shape)
-        write_result(op, target, result._array)
-        storage_of(target).version += 1
+        if on_npu:
+            _check_storable(target, result._array)
+            execute(registry.packets["copy_"].overloads[""], (target, result, False))
+        else:
+            write_result(op, target, result._array)
+            storage_of(target).version += 1
     return out
 
 
@@ -349,7 +361,9 @@ def _stand_in(_op: OpSpec, _id: int, _kernel: Any) -> FunctionType:
     def entry(*args: Any, **kwargs: Any) -> Any:
         return materialise(_op, _id, _kernel)(*args, **kwargs)
 
-    return FunctionType(entry.__code__, _space, _op.schema.name, None, entry.__closure__)
+    made = FunctionType(entry.__code__, _space, _op.schema.name, None, entry.__closure__)
+    made.__qualname__ = _op.schema.name  # the name that Python's own complaints about arguments use
+    return made
 
 
 def spread(values: tuple[Any, ...]) -> Any:

@@ -71,6 +71,12 @@ def deliberate(error: Exception) -> Exception:
     return error
 
 
+def overlapping_write() -> RuntimeError:
+    """For a write into an expanded tensor, whose elements share places."""
+    return RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory "
+                        "location. Please clone() the tensor before performing the operation.")
+
+
 def translate(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Exception:
     """The exception torch raises where a kernel failed with `error`; the same one where it is torch's already."""
     if op.composite or "deliberate" in error.__dict__ or isinstance(error, RuntimeError | IndexError | NotImplementedError) \
@@ -81,8 +87,7 @@ def translate(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Exception:
         return IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], "
                           f"but got {error.axis})")
     if isinstance(error, ValueError) and "read-only" in str(error):
-        return RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory "
-                            "location. Please clone() the tensor before performing the operation.")
+        return overlapping_write()
     if op.promoted:
         tensors = [a for n, a in zip(op.schema.arguments, args, strict=True)
                    if n.name in op.promoted and isinstance(a, Tensor)]

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._core import dtype as dt
+from .._core.device import device as Device
+from .._core.keys import BACKENDS
 from .._core.tensor import Tensor
 from .._dispatch.errors import deliberate
 
@@ -20,6 +22,11 @@ def normal_dim(dim: int, ndim: int) -> int:
     if not -limit <= dim < limit:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
     return dim + limit if dim < 0 else dim
+
+
+def home_of(tensor: Tensor) -> Device | None:
+    """The device on which to make what goes with a tensor. None for the CPU, where naming it would only take longer."""
+    return tensor.device if tensor._keys & BACKENDS else None
 
 
 def normal_dims(dims: Any, ndim: int) -> tuple[int, ...]:

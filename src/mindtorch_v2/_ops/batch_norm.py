@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._dispatch.registry import aten, composite, op
-from ._common import like_first
+from ._common import home_of, like_first
 from ._elementwise import need_float
 from ._half import in_float32
 from ._rows import channel_dots, channel_sums
@@ -121,7 +121,7 @@ def _(grads, grad_out, input, weight, running_mean, running_var, save_invstd, tr
         made = made if w is None else made * w.view(shape)
         return made if b is None else made + b.view(shape)
 
-    bias = aten.zeros((input.shape[1],), dtype=input.dtype) if output_mask[2] else None
+    bias = aten.zeros((input.shape[1],), dtype=input.dtype, device=home_of(input)) if output_mask[2] else None
     (to_input, to_weight, _), to_grad = backward_of_backward(forward, (input, weight, bias), grad_out, grads)
     return to_grad, to_input, to_weight, None, None, None, None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._dispatch.registry import aten, composite, op
-from ._common import like_first
+from ._common import home_of, like_first
 
 
 def _check(p):
@@ -23,7 +23,7 @@ def _feature_shape(input):
 
 def _empty(input, features):
     if features:
-        return aten.empty(_feature_shape(input), dtype=input.dtype)
+        return aten.empty(_feature_shape(input), dtype=input.dtype, device=home_of(input))
     return aten.empty_like(input)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first, normal_dim
+from ._expanded import is_expanded, writable
 from .copy import dense_copy
 from .scatter import extremes
 
@@ -127,6 +128,8 @@ def put_at(out, indices, values, accumulate):
     if values.dtype != out.dtype:
         raise RuntimeError("Index put requires the source and destination dtypes match, got "
                            f"{_name(out)} for the destination and {_name(values)} for the source.")
+    if is_expanded(out):
+        out = writable(out, "index_put_", "tensor[indices] = tensor", 7)
     try:
         key = _as_key(out.shape, indices)
         if accumulate:

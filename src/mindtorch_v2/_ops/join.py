@@ -11,7 +11,7 @@ from .._core.size import Size
 from .._dispatch.errors import broadcast_mismatch, deliberate
 from .._dispatch.promotion import rank
 from .._dispatch.registry import aten, composite, op
-from ._common import normal_dim
+from ._common import home_of, normal_dim
 
 
 def _common(arrays):
@@ -34,8 +34,7 @@ def _cat_error(arrays, dim):
     for position, array in enumerate(arrays):
         if array.ndim == 0:
             return RuntimeError(f"zero-dimensional tensor (at position {position}) cannot be concatenated")
-    kept = [a for a in arrays if not _is_nothing(a.shape)]
-    first = kept[0]
+    first = next((a for a in arrays if not _is_nothing(a.shape)), None)
     for position, array in enumerate(arrays):
         if _is_nothing(array.shape):
             continue
@@ -52,6 +51,9 @@ def _cat_error(arrays, dim):
 def _cat_shape(tensors, dim):
     shapes = [t._array.shape for t in tensors if not _is_nothing(t._array.shape)] or [(0,)]
     dim = normal_dim(dim, len(shapes[0]))
+    error = _cat_error([t._array for t in tensors], dim)
+    if error is not None:
+        raise error
     whole = list(shapes[0])
     whole[dim] = sum(s[dim] for s in shapes)
     return whole, dt.result_type(*map(rank, tensors)).np
@@ -100,8 +102,20 @@ composite("concatenate(Tensor[] tensors, int dim=0) -> Tensor", lambda tensors, 
           samples=lambda make: [([make(3, 4), make(2, 4)],)])
 
 
+def _common_shape(arrays):
+    """The shape that tensors must share to be stacked."""
+    if not arrays:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    shape = arrays[0].shape
+    for position, array in enumerate(arrays):
+        if array.shape != shape:
+            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and "
+                               f"{list(array.shape)} at entry {position}")
+    return shape
+
+
 def _stack_shape(tensors, dim):
-    shape = tensors[0]._array.shape
+    shape = _common_shape([t._array for t in tensors])
     dim = normal_dim(dim, len(shape) + 1)
     return (*shape[:dim], len(tensors), *shape[dim:]), dt.result_type(*map(rank, tensors)).np
 
@@ -109,14 +123,8 @@ def _stack_shape(tensors, dim):
 @op("stack(Tensor[] tensors, int dim=0) -> Tensor", shape=_stack_shape,
     samples=lambda make: [([make(3, 4), make(3, 4)],), ([make(3, 4), make(3, 4)], -1)])
 def stack(tensors, dim):
-    if not tensors:
-        raise RuntimeError("stack expects a non-empty TensorList")
+    shape = _common_shape(tensors)
     arrays = _common(tensors)
-    shape = arrays[0].shape
-    for position, array in enumerate(arrays):
-        if array.shape != shape:
-            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and "
-                               f"{list(array.shape)} at entry {position}")
     if dim != 0:
         dim = normal_dim(dim, len(shape) + 1)
     if dim == 0:
@@ -316,11 +324,11 @@ def combinations(self, r, with_replacement):
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
-        return aten.empty((0,), dtype=self.dtype)
+        return aten.empty((0,), dtype=self.dtype, device=home_of(self))
     n = self._array.size
     grids = aten.meshgrid([self] * r, indexing="ij")
-    places = aten.meshgrid([aten.arange(n)] * r, indexing="ij")
-    chosen = aten.full((n,) * r, True, dtype=dt.bool_)
+    places = aten.meshgrid([aten.arange(n, device=home_of(self))] * r, indexing="ij")
+    chosen = aten.full((n,) * r, True, dtype=dt.bool_, device=home_of(self))
     for first, second in zip(places, places[1:], strict=False):
         chosen = aten.mul_(chosen, aten.le(first, second) if with_replacement else aten.lt(first, second))
     return aten.stack([aten.masked_select(grid, chosen) for grid in grids], 1)

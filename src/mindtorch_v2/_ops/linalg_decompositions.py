@@ -9,6 +9,7 @@ import numpy as np
 from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
 from . import _linalg_math as la
+from ._common import home_of
 from .linalg import check_info, check_matrices, spd
 
 _INT32 = np.dtype(np.int32)
@@ -106,7 +107,7 @@ cholesky_solve.vjp(self=lambda g, input2, upper: aten.cholesky_solve(g, input2, 
 @composite("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", samples=lambda make: [(spd(make),)])
 def cholesky_inverse(self, upper):
     check_matrices(self._array, "cholesky_inverse", square=True)
-    return aten.cholesky_solve(aten.eye(self._array.shape[-1], dtype=self.dtype), self, upper)
+    return aten.cholesky_solve(aten.eye(self._array.shape[-1], dtype=self.dtype, device=home_of(self)), self, upper)
 
 
 # ---------------------------------------------------------------- QR
@@ -365,7 +366,7 @@ def _(grads, self, result0, result1):
         # Vectors have length 1: what would lengthen them is taken out.
         along = aten.to(aten.unsqueeze(aten.real(aten.diagonal(turned, 0, -2, -1)), -2), dtype=turned.dtype)
         part = (turned - aten.matmul(adjoint, vectors * along)) / gap
-        identity = aten.eye(values._array.shape[-1], dtype=turned.dtype)
+        identity = aten.eye(values._array.shape[-1], dtype=turned.dtype, device=home_of(turned))
         part = part * (1 - identity)
         if grad_values is not None:
             part = part + aten.diag_embed(grad_values)

@@ -9,7 +9,7 @@ import numpy as np
 from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
 from . import _linalg_math as la
-from ._common import like_first, normal_dim
+from ._common import home_of, like_first, normal_dim
 from .linalg import check_info, check_matrices, regular
 
 # ---------------------------------------------------------------- norms
@@ -125,7 +125,7 @@ def _rank(self, atol, rtol, hermitian):
     self = aten.detach(self)
     size = max(self._array.shape[-2:])
     if not self._array.size:
-        return aten.zeros(self._array.shape[:-2], dtype=dt.int64)
+        return aten.zeros(self._array.shape[:-2], dtype=dt.int64, device=home_of(self))
     values = aten.abs(aten.linalg_eigvalsh(self)) if hermitian else aten.linalg_svdvals(self)
     if rtol is None:
         given = atol is not None and (atol._array if hasattr(atol, "_array") else atol) > 0
@@ -153,7 +153,7 @@ composite("linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitia
 def _power(self, n):
     check_matrices(self._array, "linalg.matrix_power", square=True)
     if n == 0:
-        identity = aten.eye(self._array.shape[-1], dtype=self.dtype)
+        identity = aten.eye(self._array.shape[-1], dtype=self.dtype, device=home_of(self))
         return aten.copy_(aten.clone(self), identity)
     if n < 0:
         self, n = aten.linalg_inv(self), -n
@@ -187,7 +187,7 @@ def _matrix_exp_grad(g, self):
     turned = aten.mH(self)
     *batch, n, _ = self._array.shape
     upper = aten.cat([turned, g], -1)
-    lower = aten.cat([aten.zeros((*batch, n, n), dtype=self.dtype), turned], -1)
+    lower = aten.cat([aten.zeros((*batch, n, n), dtype=self.dtype, device=home_of(self)), turned], -1)
     whole = aten.linalg_matrix_exp(aten.cat([upper, lower], -2))
     return aten.narrow(aten.narrow(whole, -2, 0, n), -1, n, n)
 
@@ -249,8 +249,8 @@ composite("linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-
 def linalg_householder_product(input, tau):
     """The first columns of the product of reflections I - tau v vᴴ, each v below the diagonal of a column."""
     *batch, m, n = input._array.shape
-    vectors = aten.tril(input, -1) + aten.eye(m, n, dtype=input.dtype)
-    made = aten.eye(m, n, dtype=input.dtype)
+    made = aten.eye(m, n, dtype=input.dtype, device=home_of(input))
+    vectors = aten.tril(input, -1) + made
     for i in reversed(range(tau._array.shape[-1])):
         v = aten.narrow(vectors, -1, i, 1)
         weight = aten.unsqueeze(aten.narrow(tau, -1, i, 1), -1)

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from .._dispatch.registry import aten, op
+from ._common import home_of
 
 _F32 = np.dtype(np.float32)
 _LSTM = 2  # the mode's number in the op's arguments
@@ -42,7 +43,7 @@ def fused_lstm(input, state, weights, reverse, train):
     h, c = state
     has_biases = b_ih is not None
     if not has_biases:
-        b_ih = b_hh = aten.zeros((w_ih._array.shape[0],), dtype=w_ih.dtype)
+        b_ih = b_hh = aten.zeros((w_ih._array.shape[0],), dtype=w_ih.dtype, device=home_of(w_ih))
     output, h, c, _ = aten.mkldnn_rnn_layer(input, w_ih, w_hh, b_ih, b_hh, h, c, reverse, [], _LSTM,
                                             w_hh._array.shape[1], 1, has_biases, False, False, train)
     return output, [h, c]

@@ -9,6 +9,7 @@ from .._core.tensor import make_tensor
 from .._dispatch.errors import broadcast_mismatch
 from .._dispatch.promotion import rank
 from .._dispatch.registry import aten, composite, op
+from ._expanded import is_expanded, writable
 
 _BOOL = np.dtype(np.bool_)
 _INT64 = np.dtype(np.int64)
@@ -34,6 +35,18 @@ def _check_mask(mask, name):
 # ---------------------------------------------------------------- masks
 
 
+def fill_places(out, value, mask):
+    """Write `value` where the mask is; where one element stands in several places of `out`, any of them counts."""
+    if not out.size:
+        return
+    if is_expanded(out):
+        out = writable(out, "masked_fill_", "tensor[mask] = scalar", 6)
+        repeated = tuple(dim for dim, stride in enumerate(out.strides) if stride == 0)
+        mask = np.broadcast_to(mask, out.shape).any(axis=repeated, keepdims=True)
+        out = out[tuple(slice(0, 1) if dim in repeated else slice(None) for dim in range(out.ndim))]
+    np.copyto(out, value, where=mask, casting="unsafe")
+
+
 @op("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", inplace=True, node="MaskedFillBackward1",
     shape=lambda self, mask, value: (np.broadcast_shapes(self._array.shape, mask._array.shape), self._array.dtype),
     samples=lambda make: [(make(3, 4), make.bools(3, 4), make())])
@@ -48,7 +61,7 @@ def masked_fill_tensor(self, mask, value, out=None):
         raise RuntimeError(f"value cannot be converted to type {kept.cpp_name} without overflow")
     if out is None:
         return np.where(mask, value.astype(self.dtype), self)
-    np.copyto(out, value, where=mask, casting="unsafe")
+    fill_places(out, value, mask)
     return out
 
 

@@ -21,7 +21,7 @@ def masked_fill(self, mask, value, out=None):
                            f"{dt.from_numpy(mask.dtype).scalar_name}")
     if out is None:
         return np.where(mask, _array(value, self.dtype), self)
-    np.copyto(out, _array(value, self.dtype), where=mask)
+    masked.fill_places(out, _array(value, self.dtype), mask)
     return out
 
 

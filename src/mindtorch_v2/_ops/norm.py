@@ -9,7 +9,7 @@ import numpy as np
 from .._core import dtype as dt
 from .._core.tensor import make_tensor
 from .._dispatch.registry import aten, composite, op
-from ._common import like_first
+from ._common import home_of, like_first
 from ._elementwise import constant, need_float
 from ._half import in_float32
 from ._rows import column_sums, row_dots, row_sums, small_averages
@@ -262,7 +262,7 @@ def _(grads, grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask)
         made = made if w is None else made * w.view(1, C, 1)
         return (made if b is None else made + b.view(1, C, 1)).reshape(input.shape)
 
-    bias = aten.zeros((C,), dtype=input.dtype) if output_mask[2] else None
+    bias = aten.zeros((C,), dtype=input.dtype, device=home_of(input)) if output_mask[2] else None
     (to_input, to_weight, _), to_grad = backward_of_backward(forward, (input, weight, bias), grad_out, grads)
     return to_grad, to_input, None, None, to_weight
 

@@ -7,7 +7,7 @@ import numpy as np
 from .._core import dtype as dt
 from .._core.memory_format import contiguous_format
 from .._dispatch.registry import aten, composite, op
-from ._common import like_first, normal_dim, normal_dims, np_dtype
+from ._common import home_of, like_first, normal_dim, normal_dims, np_dtype
 from .copy import dense_copy
 from .view import contiguous, restride
 from .view_parts import diagonal_view
@@ -46,7 +46,7 @@ def repeat(self, repeats):
 
 def _repeat_grad(g, self_shape, repeats):
     if 0 in repeats:
-        return aten.zeros(self_shape, dtype=g.dtype)
+        return aten.zeros(self_shape, dtype=g.dtype, device=home_of(g))
     lead = len(repeats) - len(self_shape)
     shape, dims = [], []
     for i, r in enumerate(repeats):
@@ -330,7 +330,7 @@ def vander(x, N, increasing):
         raise RuntimeError("N must be non-negative.")
     rows = x._array.shape[0]
     kind = dt.promote_types(x.dtype, dt.int64)
-    parts = [aten.ones((rows, min(count, 1)), dtype=kind)]
+    parts = [aten.ones((rows, min(count, 1)), dtype=kind, device=home_of(x))]
     if count > 1:
         spread = aten.expand(aten.unsqueeze(x, 1), (rows, count - 1))
         parts.append(aten.cumprod(spread, 1, dtype=kind))

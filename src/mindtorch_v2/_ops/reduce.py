@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
-from ._common import normal_dim, normal_dims, np_dtype, reduced_shape
+from ._common import home_of, normal_dim, normal_dims, np_dtype, reduced_shape
 
 _INT64 = np.dtype(np.int64)
 _BOOL = np.dtype(np.bool_)
@@ -211,7 +211,7 @@ def _all_but_one(t, dim):
         return aten.ones_like(t)
     shape = list(t._array.shape)
     shape[dim] = 1
-    ones = aten.ones(shape, dtype=t.dtype)
+    ones = aten.ones(shape, dtype=t.dtype, device=home_of(t))
     before = aten.cumprod(aten.cat([ones, aten.narrow(t, dim, 0, size - 1)], dim), dim)
     turned = aten.flip(aten.narrow(t, dim, 1, size - 1), (dim,))
     after = aten.flip(aten.cumprod(aten.cat([ones, turned], dim), dim), (dim,))
@@ -265,7 +265,7 @@ def value_selecting_reduction_backward(grad, dim, indices, sizes, keepdim):
     """The gradient of picking elements along a dim: each goes where its element came from."""
     if not keepdim and len(sizes):
         grad, indices = aten.unsqueeze(grad, dim), aten.unsqueeze(indices, dim)
-    return aten.scatter_(aten.zeros(sizes, dtype=grad.dtype), dim, indices, grad)
+    return aten.scatter_(aten.zeros(sizes, dtype=grad.dtype, device=home_of(grad)), dim, indices, grad)
 
 
 def evenly_distributed(g, self, result):

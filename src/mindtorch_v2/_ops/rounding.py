@@ -9,6 +9,7 @@ import numpy as np
 from .._core import dtype as dt
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten, composite, op
+from ._common import home_of
 from .pointwise import count, zero_grad
 
 _array = np.array
@@ -97,7 +98,7 @@ op("signbit(Tensor self) -> Tensor", lambda self: np.signbit(self) if self.dtype
 
 def _flat(other):
     """The gradient of an operand that only decides something."""
-    return aten.zeros(other._array.shape, dtype=other.dtype) if isinstance(other, Tensor) else None
+    return aten.zeros(other._array.shape, dtype=other.dtype, device=home_of(other)) if isinstance(other, Tensor) else None
 
 
 def _copysign_grad(g, self, result):

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten, composite, op
-from ._common import like_first, normal_dim, np_dtype
+from ._common import home_of, like_first, normal_dim, np_dtype
 
 _INT64 = np.dtype(np.int64)
 _FLOAT32 = np.dtype(np.float32)
@@ -81,7 +81,7 @@ def cumprod_backward(grad, input, dim, output):
     # With zeros nothing may be divided by: the product of what lies before times that of what comes after.
     shape = list(input._array.shape)
     shape[dim] = 1
-    one = aten.ones(shape, dtype=input.dtype)
+    one = aten.ones(shape, dtype=input.dtype, device=home_of(input))
     before = aten.cumprod(aten.cat([one, aten.narrow(input, dim, 0, size - 1)], dim), dim)
     pieces = []
     for k in range(size):
@@ -122,7 +122,7 @@ _extreme("cummin", np.minimum)
 def cummaxmin_backward(grad, input, indices, dim):
     if not input._array.size or not input._array.ndim:
         return grad
-    zeros = aten.zeros(input._array.shape, dtype=input.dtype)
+    zeros = aten.zeros(input._array.shape, dtype=input.dtype, device=home_of(input))
     return aten.scatter_add_(zeros, dim, indices, grad)
 
 
@@ -209,7 +209,7 @@ def _dx(make):
 def _empty_result(y, dim):
     shape = list(y._array.shape)
     del shape[dim]
-    return aten.zeros(shape, dtype=y.dtype)
+    return aten.zeros(shape, dtype=y.dtype, device=home_of(y))
 
 
 @composite("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", samples=_xy)

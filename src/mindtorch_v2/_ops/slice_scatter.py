@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._dispatch.registry import aten, composite, op
-from ._common import like_first
+from ._common import home_of, like_first
 from .copy import dense_copy
 from .view_parts import diagonal_view
 from .view_parts import select as _select
@@ -22,7 +22,7 @@ def _placed(made, part, src, name):
 
 
 def _zeros(g, shape):
-    return aten.zeros(shape, dtype=g.dtype)
+    return aten.zeros(shape, dtype=g.dtype, device=home_of(g))
 
 
 @op("select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor", shape=like_first,

@@ -10,7 +10,7 @@ from .._core import dtype as dt
 from .._core.threads import threads
 from .._dispatch.registry import aten, composite, op
 from . import _special_math as special_math
-from ._common import like_first
+from ._common import home_of, like_first
 from ._erf import erf32
 from .pointwise import conj, count
 
@@ -259,7 +259,7 @@ def mvlgamma(self, p):
 
 
 def _mvlgamma_grad(g, self, p):
-    halves = aten.arange(-p / 2 + 0.5, 0.5, 0.5, dtype=self.dtype)
+    halves = aten.arange(-p / 2 + 0.5, 0.5, 0.5, dtype=self.dtype, device=home_of(self))
     return g * (self.unsqueeze(-1) + halves).digamma_().sum(-1)
 
 

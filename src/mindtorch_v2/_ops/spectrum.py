@@ -10,7 +10,7 @@ import numpy as np
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten, composite, op
 from . import _special_math as special_math
-from ._common import np_dtype
+from ._common import home_of, np_dtype
 from ._factory import OPTIONS, check_options
 from .fft import NONE, ROOT
 
@@ -139,7 +139,7 @@ def istft(self, n_fft, hop_length, win_length, window, center, normalized, onesi
     batch, frames = pieces._array.shape[:2]
     reach = n_fft + hop * (frames - 1)
     if window is None:
-        window = aten.ones((n_fft,), dtype=self.dtype.to_real())
+        window = aten.ones((n_fft,), dtype=self.dtype.to_real(), device=home_of(self))
     # Pieces overlap: they are added up, and divided by the sum of the windows' squares that lie over each point.
     total = aten.unfold_backward(aten.mul(pieces, window), (batch, reach), 1, n_fft, hop)
     squares = aten.expand(aten.unsqueeze(aten.pow(window, 2), 0), (frames, n_fft))

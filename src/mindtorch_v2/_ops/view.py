@@ -13,7 +13,6 @@ import numpy as np
 from .._core import dtype as dt
 from .._core.memory_format import contiguous_format
 from .._core.storage import owner_of
-from .._core.tensor import make_view
 from .._dispatch.registry import aten, composite, op
 from ._common import infer_size, normal_dim, normal_dims
 
@@ -79,7 +78,7 @@ def view_dtype(self, dtype):
             raise RuntimeError(f"self.size(-1) must be divisible by {wanted.itemsize // self.itemsize} to view {names},"
                                f" but got {self.shape[-1]}")
         if not self.size:  # NumPy asks for a stride of one element even here
-            return np.empty((*self.shape[:-1], self.shape[-1] * self.itemsize // wanted.itemsize), wanted)
+            return self.reshape(-1).view(wanted).reshape(*self.shape[:-1], self.shape[-1] * self.itemsize // wanted.itemsize)
     return self.view(wanted)
 
 
@@ -204,11 +203,9 @@ _transpose = transpose.call
 @composite("t(Tensor(a) self) -> Tensor(a)")
 def t(self):
     ndim = self._array.ndim
-    if ndim == 2:
-        return _transpose(self, 0, 1)
     if ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
-    return make_view(self._array.view(), self)
+    return _transpose(self, 0, 1 if ndim == 2 else 0)
 
 
 t.vjp(self=lambda g: aten.t(g))

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from .._core.keys import AUTOGRAD
+from .._core.keys import AUTOGRAD, NPU
 from .._core.memory_format import contiguous_format, preserve_format
-from .._core.storage import Storage, owner_of
+from .._core.storage import Storage
 from .._core.tensor import storage_of
 from .._dispatch.registry import aten, composite
 from ._common import normal_dim, normal_dims
@@ -83,19 +83,26 @@ def as_strided_(self, size, stride, storage_offset):
 # ---------------------------------------------------------------- size and memory
 
 
-def _grown(array, shape):
-    """(an array of another size that begins with what the memory holds from the first element on, whether it moved).
-
-    Where the memory is large enough it is used as it is; else it is copied to a larger one.
-    """
+def _within(array, shape):
+    """An array of another shape over the same memory from the first element on; None where that is too small."""
     memory, start = memory_of(array)
-    count = math.prod(shape)
-    if start + count * array.itemsize <= memory.nbytes:
-        return np.ndarray(shape, array.dtype, memory, start), False
-    made = np.empty(count, array.dtype)
+    if start + math.prod(shape) * array.itemsize > memory.nbytes:
+        return None
+    return np.ndarray(shape, array.dtype, memory, start)
+
+
+def _grown(self, shape):
+    """Larger memory that begins with what the tensor's memory holds from its first element on."""
+    memory, start = memory_of(self._array)
+    if self._keys & NPU:  # only the device can copy
+        held = (memory.nbytes - start) // self._array.itemsize
+        made = aten.empty(shape, dtype=self.dtype, device=self.device)
+        aten.copy_(aten.as_strided(made, (held,), (1,)), aten.as_strided(self, (held,), (1,)))
+        return made._array, made._storage
+    made = np.empty(math.prod(shape), self._array.dtype)
     held = memory.reshape(-1).view(np.uint8)[start:]
     made.view(np.uint8)[:held.size] = held
-    return made.reshape(shape), True
+    return made.reshape(shape), Storage(made)
 
 
 def _check_resizable(self, name):
@@ -117,10 +124,11 @@ def resize_(self, size, memory_format):
     if shape == self._array.shape and memory_format is not contiguous_format:
         return self
     version = storage_of(self).version
-    array, moved = _grown(self._array, shape)
-    self._array = array
-    if moved:
-        self._storage = Storage(owner_of(array))
+    array = _within(self._array, shape)
+    if array is not None:
+        self._array = array
+    else:
+        self._array, self._storage = _grown(self, shape)
         self._base = None
     storage_of(self).version = version + 1
     return self

@@ -10,7 +10,7 @@ from .._core.keys import AUTOGRAD
 from .._core.tensor import Tensor
 from .._core.threads import threads
 from .._dispatch.registry import aten, composite, op
-from ._common import normal_dim
+from ._common import home_of, normal_dim
 from .view import memory_of, restride
 
 END = 9223372036854775807  # where a slice ends that names no end, as torch writes it
@@ -262,7 +262,7 @@ def _place_grad(g, size, stride, offset, count):
     if not _overlaps(size, stride):
         aten.copy_(aten.as_strided(flat, size, stride, offset), g)
         return flat
-    places = aten.as_strided(aten.arange(count), size, stride, offset)
+    places = aten.as_strided(aten.arange(count, device=home_of(g)), size, stride, offset)
     return aten.index_add_(flat, 0, aten.reshape(places, (-1,)), aten.reshape(g, (-1,)))
 
 
@@ -275,7 +275,7 @@ def _(g, self_shape, self_strides, self_dtype, size, stride, storage_offset):
     flat = _place_grad(g, size, stride, offset, count)
     if _overlaps(self_shape, own):
         # Elements that share a place share its gradient.
-        ones = aten.ones(tuple(self_shape), dtype=g.dtype)
+        ones = aten.ones(tuple(self_shape), dtype=g.dtype, device=home_of(g))
         flat = flat / aten.clamp(_place_grad(ones, self_shape, own, 0, count), min=1)
     return aten.as_strided(flat, self_shape, own, 0)
 

@@ -9,7 +9,7 @@ from .._core.storage import Storage, owner_of
 from .._core.tensor import Tensor, make_view
 from .._dispatch import namespace
 from .._dispatch.registry import aten, composite, op
-from ._common import normal_dim
+from ._common import home_of, normal_dim
 from .view_parts import ALL
 from .view_parts import narrow as _narrow_op
 from .view_parts import slice_ as _slice_op
@@ -30,7 +30,8 @@ def _size_at(self, dim, name):
 def _filled(grads, shapes):
     """The gradients of all parts, zeros for those that nobody asked for."""
     known = next(g for g in grads if g is not None)
-    return [aten.zeros(shape, dtype=known.dtype) if g is None else g for g, shape in zip(grads, shapes, strict=True)]
+    return [aten.zeros(shape, dtype=known.dtype, device=home_of(known)) if g is None else g
+            for g, shape in zip(grads, shapes, strict=True)]
 
 
 def _joined(grads, shape, sizes, dim):
@@ -176,7 +177,7 @@ def _(grads, self_shape, dim):
     dim = normal_dim(dim, len(self_shape))
     shape = (*self_shape[:dim], *self_shape[dim + 1:])
     known = next(g for g in grads if g is not None)
-    whole = [aten.expand(aten.zeros((), dtype=known.dtype), shape) if g is None else g for g in grads]
+    whole = [aten.expand(aten.zeros((), dtype=known.dtype, device=home_of(known)), shape) if g is None else g for g in grads]
     return aten.stack(whole, dim)
 
 

@@ -78,9 +78,10 @@ def tensor_of(loaded: LoadedStorage, offset: int, size: Any, stride: Any, dtype:
 def rebuild_tensor_v2(storage: LoadedStorage, storage_offset: int, size: Any, stride: Any, requires_grad: bool,
                       backward_hooks: Any, metadata: Any = None) -> Tensor:
     """A tensor of a typed storage."""
-    if getattr(storage, "dtype", None) is None:
+    dtype: dt.dtype | None = getattr(storage, "dtype", None)
+    if dtype is None:
         raise RuntimeError("checkpoint has an untyped storage where a typed one belongs")
-    tensor = tensor_of(storage, storage_offset, size, stride, storage.dtype)
+    tensor = tensor_of(storage, storage_offset, size, stride, dtype)
     if requires_grad:
         require_grad(tensor)
     return tensor

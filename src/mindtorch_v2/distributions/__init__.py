@@ -11,6 +11,7 @@ from .continuous import (
     Exponential,
     Gamma,
     Gumbel,
+    HalfCauchy,
     HalfNormal,
     Laplace,
     Normal,
@@ -30,6 +31,7 @@ from .discrete import (
 )
 from .distribution import Distribution, ExponentialFamily
 from .kl import kl_divergence, register_kl
+from .lkj_cholesky import LKJCholesky
 from .multivariate import Independent, MixtureSameFamily, MultivariateNormal
 from .transformed import LogNormal, TransformedDistribution
 from .transforms import (

@@ -8,7 +8,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-_IRREGULAR = {"StudentT": "studentT", "ExponentialFamily": "exp_family", "RelaxedOneHotCategorical": "relaxed_categorical",
+_IRREGULAR = {"LKJCholesky": "lkj_cholesky", "StudentT": "studentT", "ExponentialFamily": "exp_family",
+              "RelaxedOneHotCategorical": "relaxed_categorical",
               "OneHotCategoricalStraightThrough": "one_hot_categorical", "TransformedDistribution": "transformed_distribution"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _surface as _torch
+from .._core import dtype as dt
 
 torch: Any = _torch
 
@@ -12,6 +13,7 @@ __all__ = [
     "Constraint",
     "boolean",
     "cat",
+    "corr_cholesky",
     "dependent",
     "dependent_property",
     "greater_than",
@@ -120,6 +122,13 @@ class _Bounded(Constraint):
     def __init__(self, lower: Any = None, upper: Any = None, closed: bool = True) -> None:
         self.lower_bound, self.upper_bound, self.closed = lower, upper, closed
 
+    def __repr__(self) -> str:
+        if self.upper_bound is None:
+            return f"GreaterThan{'Eq' if self.closed else ''}(lower_bound={self.lower_bound})"
+        if self.lower_bound is None:
+            return f"LessThan(upper_bound={self.upper_bound})"
+        return f"Interval(lower_bound={self.lower_bound}, upper_bound={self.upper_bound})"
+
     def check(self, value: Any) -> Any:
         made = value == value
         if self.lower_bound is not None:
@@ -142,6 +151,16 @@ class _LowerCholesky(Constraint):
     def check(self, value: Any) -> Any:
         lower = (value.tril() == value).flatten(-2).all(-1)
         return lower & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
+
+
+class _CorrCholesky(Constraint):
+    event_dim = 2
+
+    def check(self, value: Any) -> Any:
+        # The rows of a correlation matrix's factor have length one; rounding grows with their number of elements.
+        tolerance = dt.finfo(value.dtype).eps * value.size(-1) * 10
+        unit = (torch.linalg_vector_norm(value.detach(), dim=-1) - 1).abs().le(tolerance).all(-1)
+        return lower_cholesky.check(value) & unit
 
 
 class _PositiveDefinite(Constraint):
@@ -191,6 +210,7 @@ unit_interval = _Bounded(0.0, 1.0)
 interval = _Bounded
 simplex = _Simplex()
 lower_cholesky = _LowerCholesky()
+corr_cholesky = _CorrCholesky()
 positive_definite = _PositiveDefinite()
 
 

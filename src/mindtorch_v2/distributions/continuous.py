@@ -336,6 +336,9 @@ class HalfNormal(Distribution):
         (self.scale,) = broadcast_all(scale)
         super().__init__(self.scale.shape, validate_args=validate_args)
 
+    def __repr__(self) -> str:
+        return "HalfNormal()"  # torch keeps the scale in another distribution, and so does not show it
+
     mean = property(lambda self: self.scale * math.sqrt(2 / math.pi))
     mode = property(lambda self: torch.zeros_like(self.scale))
     variance = property(lambda self: self.scale.pow(2) * (1 - 2 / math.pi))
@@ -354,6 +357,47 @@ class HalfNormal(Distribution):
 
     def entropy(self) -> Any:
         return 0.5 * math.log(math.pi / 2) + 0.5 + torch.log(self.scale)
+
+
+class HalfCauchy(Distribution):
+    """HalfCauchy(scale): the absolute value of a Cauchy variable around zero."""
+
+    arg_constraints = {"scale": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+
+    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+        (self.scale,) = broadcast_all(scale)
+        super().__init__(self.scale.shape, validate_args=validate_args)
+
+    def __repr__(self) -> str:
+        return "HalfCauchy()"  # torch keeps the scale in another distribution, and so does not show it
+
+    mean = property(lambda self: torch.full_like(self.scale, math.inf))
+    mode = property(lambda self: torch.zeros_like(self.scale))
+    variance = property(lambda self: torch.full_like(self.scale, math.inf))
+
+    @property
+    def _whole(self) -> Cauchy:
+        return Cauchy(torch.zeros_like(self.scale), self.scale, validate_args=False)
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        return self._whole.rsample(sample_shape).abs()
+
+    def log_prob(self, value: Any) -> Any:
+        self._validate_sample(value)
+        density = self._whole.log_prob(value) + math.log(2)
+        return torch.where(value >= 0, density, torch.full_like(density, -math.inf))
+
+    def cdf(self, value: Any) -> Any:
+        self._validate_sample(value)
+        return 2 * self._whole.cdf(value) - 1
+
+    def icdf(self, prob: Any) -> Any:
+        return self._whole.icdf((prob + 1) / 2)
+
+    def entropy(self) -> Any:
+        return self._whole.entropy() - math.log(2)
 
 
 class Dirichlet(ExponentialFamily):

@@ -56,7 +56,7 @@ class Optimizer:
     def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         self._make_hooks()
-        self._watch_step()
+        self._patch_step_function()
         if isinstance(params, Tensor):
             raise TypeError("params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
                             + params.type())  # type: ignore[attr-defined]
@@ -80,8 +80,11 @@ class Optimizer:
         self._optimizer_load_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
         self._optimizer_load_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 
-    def _watch_step(self) -> None:
-        """Give the class's step its span and its hooks, once per class, so that subclasses need not do so."""
+    def _patch_step_function(self) -> None:
+        """Give the class's step its span and its hooks, once per class, so that subclasses need not do so.
+
+        Optimizers that wrap another and do not call `Optimizer.__init__` call this by torch's name.
+        """
         cls = type(self)
         if not getattr(cls.step, "hooked", False):
             cls.step = _watched(cls.step)  # type: ignore[method-assign]
@@ -94,7 +97,7 @@ class Optimizer:
         for name in ("_optimizer_step_pre_hooks", "_optimizer_state_dict_pre_hooks"):
             if name not in self.__dict__:
                 self._make_hooks()
-        self._watch_step()
+        self._patch_step_function()
         self.defaults.setdefault("differentiable", False)
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from .._dispatch import observer
 from . import _freeze
 from ._derived import display_name
 from ._drain import Table, taken_from
-from ._folding import COLUMNS, Counted, Folding, Rows, empty
+from ._folding import BACKWARD, COLUMNS, Counted, Folding, Rows, empty
 from ._keeper import Keeper
 from ._recorder import SPAN_BASE, Recorder, Tap, changing, sites
 from ._rows import flat_shapes
@@ -45,6 +45,7 @@ class Aggregator(Keeper):
         recorder = self.window.recorder
         with changing:
             now = recorder.clock()
+            marks = len(recorder.steps)
             taken = [(tap, taken_from(tap.rows, tap.width)) for tap in list(recorder.taps)]
             foreign = recorder.foreign[:]
             del recorder.foreign[: len(foreign)]
@@ -64,7 +65,7 @@ class Aggregator(Keeper):
             rows = _foreign_rows(more, self._tables)
             self._sums.add(Folding().fold(rows, np.empty(0, np.int64), everything=True), self._tables)
         self.window.gc_watch.pauses.clear()
-        del recorder.steps[: -_MARKS_KEPT]
+        del recorder.steps[: max(0, marks - _MARKS_KEPT)]
 
     def closed(self) -> None:
         """Nothing more comes: count what was held back."""
@@ -180,9 +181,9 @@ class _ForwardModules:
         for number, module in zip(sequence[ops].tolist(), rows["module"][ops].tolist(), strict=True):
             self._known[thread, number] = module
             self._thread_of[number] = thread
-        for table in (self._known, self._thread_of):
-            for key in list(table)[: max(0, len(table) - _MOST_FORWARD)]:
-                del table[key]  # type: ignore[attr-defined]
+        for key in list(self._known)[: max(0, len(self._known) - _MOST_FORWARD)]:
+            del self._known[key]
+            self._thread_of.pop(key[1], None)
 
     def give(self, thread: int, rows: Rows, sequence: NDArray[np.int64]) -> None:
         """Give backward rows the module of their forward op."""
@@ -193,7 +194,8 @@ class _ForwardModules:
             of = thread if (thread, number) in self._known else self._thread_of.get(number, thread)
             module = self._known.pop((of, number), None)
             if module is not None:
-                rows["module"][row], rows["given"][row] = module, 1
+                self._thread_of.pop(number, None)
+                rows["module"][row], rows["given"][row] = module, BACKWARD
 
 
 class _Sums:

@@ -10,8 +10,8 @@ from ._store import EventStore
 from .exporters import get as exporter
 
 if TYPE_CHECKING:
-    from ._memory_profiler import MemoryProfile
     from .analysis.findings import Finding
+    from .analysis.memory_categories import Uses
     from .analysis.overhead import Overhead
 
 
@@ -39,7 +39,6 @@ class Answers:
         found: Overhead = _analysis("overhead").estimate(self._recording(), calibration)
         return found
 
-
     def export_html(self, path: str | os.PathLike[str], title: str | None = None) -> None:
         """Write a report to look at in a browser: one file, without server or network.
 
@@ -54,9 +53,10 @@ class Answers:
             overhead=self.overhead(),
         )
 
-    def _memory_uses(self) -> MemoryProfile | None:
+    def _memory_uses(self) -> Uses | None:
         """What memory was used for, None where the recording does not tell."""
-        return None
+        found: Uses | None = _analysis("memory_categories").kept_in(self._recording())
+        return found
 
 
 def _analysis(name: str) -> Any:

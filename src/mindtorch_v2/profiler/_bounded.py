@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,20 +15,29 @@ from ._recorder import Recorder, Tap, changing
 
 # How often the recorder's lists, which take five times the room, are emptied.
 _PAUSE_S = 0.05
-# The oldest events go in slices; a slice is at most this part of what is kept, or so.
-_SLICES = 32
+# Rows are kept in blocks of one size, which are used again, so that memory is not torn to pieces. The oldest goes as a whole.
+_BLOCKS = 256
+_LARGEST_BLOCK = 1 << 20
 _BYTES_PER_ENTRY = 36  # of a list of numbers: the pointer and the number
+_COUNTED_PER_TURN = 1 << 15
 
 
-class _Slice(NamedTuple):
-    """The rows of all threads up to a moment, beginning where the slice before ends."""
+class _Block:
+    """Some rows of one thread."""
 
-    until: int
-    rows: list[tuple[Tap, Table]]
+    def __init__(self, tap: Tap, table: Table) -> None:
+        self.tap = tap
+        self.table = table
+        self.used = 0
 
     @property
-    def nbytes(self) -> int:
-        return sum(table.nbytes for _, table in self.rows)
+    def until(self) -> int:
+        """When the last of its rows ended."""
+        return int(self.table[self.used - 1, 2])
+
+    @property
+    def rows(self) -> Table:
+        return self.table[: self.used]
 
 
 class Ring(Keeper):
@@ -38,8 +46,12 @@ class Ring(Keeper):
     def __init__(self, max_memory_mb: float) -> None:
         super().__init__(_PAUSE_S)
         self._most = int(max_memory_mb * (1 << 20))
-        self._slices: deque[_Slice] = deque()
+        self._block_bytes = min(max(self._most // _BLOCKS, 1 << 10), _LARGEST_BLOCK)
+        self._blocks: dict[int, deque[_Block]] = {}  # by id() of the tap
+        self._free: list[Table] = []
+        self._count = 0  # blocks in use
         self._dropped = 0
+        self._trimmed_to = 0
 
     @property
     def dropped_events(self) -> int:
@@ -48,104 +60,98 @@ class Ring(Keeper):
 
     def opened(self) -> None:
         """Begin with nothing."""
-        self._slices.clear()
-        self._dropped = 0
+        self._free += [block.table for blocks in self._blocks.values() for block in blocks]
+        self._blocks.clear()
+        self._count = self._dropped = self._trimmed_to = 0
 
     def keep(self) -> None:
         """Take the new rows, and let go of the oldest if all together are too many."""
         assert self.window is not None
         recorder = self.window.recorder
         with changing:
-            now = recorder.clock()
-            taken = [(tap, taken_from(tap.rows, tap.width)) for tap in list(recorder.taps)]
-            for tap, _ in taken:
+            for tap in list(recorder.taps):
+                while True:
+                    rows = taken_from(tap.rows, tap.width, _COUNTED_PER_TURN)
+                    self._add(tap, rows)
+                    self._shrink(recorder)
+                    if len(rows) < _COUNTED_PER_TURN:
+                        break
                 for window in tap.windows:
                     window.gather()
-            self._add([(tap, table) for tap, table in taken if len(table)], now)
             self._shrink(recorder)
 
-    def _add(self, rows: list[tuple[Tap, Table]], now: int) -> None:
-        size, most = sum(table.nbytes for _, table in rows), self._most // _SLICES
-        last = self._slices[-1] if self._slices else None
-        if last is not None and last.nbytes + size <= most:
-            for tap, table in rows:
-                if last.rows and tap.kept and any(table_ is tap.kept[-1] for _, table_ in last.rows):
-                    table = np.concatenate([tap.kept.pop(), table])
-                tap.kept.append(table)
-            touched = {id(tap) for tap, _ in rows}
-            kept = [(tap, tap.kept[-1] if id(tap) in touched else table) for tap, table in last.rows]
-            present = {id(tap) for tap, _ in kept}
-            kept += [(tap, tap.kept[-1]) for tap, _ in rows if id(tap) not in present]
-            self._slices[-1] = _Slice(now, kept)
-            return
-        for until, part in _split(rows, now, -(-size // max(most, 1)) or 1):
-            for tap, table in part:
-                tap.kept.append(table)
-            self._slices.append(_Slice(until, part))
+    def _add(self, tap: Tap, rows: Table) -> None:
+        blocks = self._blocks.setdefault(id(tap), deque())
+        while len(rows):
+            if not blocks or blocks[-1].used == len(blocks[-1].table):
+                blocks.append(_Block(tap, self._table(tap.width)))
+                tap.kept.append(blocks[-1].rows)
+            block = blocks[-1]
+            count = min(len(rows), len(block.table) - block.used)
+            block.table[block.used : block.used + count] = rows[:count]
+            block.used += count
+            tap.kept[-1] = block.rows
+            rows = rows[count:]
+
+    def _table(self, width: int) -> Table:
+        self._count += 1
+        while self._free:
+            table = self._free.pop()
+            if table.shape[1] == width:
+                return table
+        return np.empty((max(self._block_bytes // (8 * width), 16), width), np.int64)
 
     def _shrink(self, recorder: Recorder) -> None:
-        if self._size(recorder) <= self._most:
-            return
-        # A little more than needed goes, so that logs are not trimmed again and again.
-        while self._slices and self._size(recorder) > self._most * (1 - 1 / _SLICES):
-            oldest = self._slices.popleft()
-            for tap, table in oldest.rows:
-                assert tap.kept[0] is table
-                del tap.kept[0]
-                self._dropped += len(table)
-            self._dropped += self._trim_logs(recorder, oldest.until)
+        while self._size(recorder) > self._most:
+            oldest = min((blocks[0] for blocks in self._blocks.values() if blocks), key=lambda block: block.until, default=None)
+            if oldest is None:
+                until = (self._trimmed_to + recorder.clock()) // 2  # there are only logs: the older half goes
+                for tap in recorder.taps:
+                    self._trim_thread(recorder, tap, until)
+                self._trimmed_to = until
+                return
+            blocks, tap, until = self._blocks[id(oldest.tap)], oldest.tap, oldest.until
+            blocks.popleft()
+            del tap.kept[0]
+            self._dropped += oldest.used
+            self._count -= 1
+            self._free.append(oldest.table)
+            self._trim_thread(recorder, tap, until)
+            self._trimmed_to = max(self._trimmed_to, until)
+            self._trim_marks(recorder)
 
     def _size(self, recorder: Recorder) -> int:
         lists = sum(map(len, recorder.memory.rows.values())) if recorder.memory is not None else 0
         for tap in recorder.taps:
             lists += len(tap.touched) + sum(window.entries for window in tap.windows)
             lists += tap.modules.entries if tap.modules is not None else 0
-        return sum(one.nbytes for one in self._slices) + lists * _BYTES_PER_ENTRY
+        foreign: int = sum(values.nbytes for one in recorder.foreign for values in one.columns.values())
+        return self._count * self._block_bytes + lists * _BYTES_PER_ENTRY + foreign
 
-    def _trim_logs(self, recorder: Recorder, until: int) -> int:
-        """Let go of what the logs have up to a moment; returns how many events that would have become."""
-        assert self.window is not None
-        gone = 0
-        for tap in recorder.taps:
-            gone += sum(window.trim(until) for window in tap.windows)
-            if tap.modules is not None:
-                calls = tap.modules.trim(until)
-                gone += calls if recorder.options.with_stack else 0
-            _cut(tap.touched, TOUCH_WIDTH, until)
+    def _trim_thread(self, recorder: Recorder, tap: Tap, until: int) -> None:
+        """Let go of what a thread's logs have up to a moment."""
+        for window in tap.windows:
+            self._dropped += window.trim(until)
+        if tap.modules is not None:
+            calls = tap.modules.trim(until)
+            self._dropped += calls if recorder.options.with_stack else 0
+        _cut(tap.touched, TOUCH_WIDTH, until)
+        if recorder.memory is not None and tap.ident in recorder.memory.rows:
+            _cut(recorder.memory.rows[tap.ident], _alloc.WIDTH, until)
+        steps = [number for (_, kind), number in list(tap.spans.items()) if kind == observer.STEP]
+        if len(steps) > _BLOCKS:
             kept = {number for table in tap.kept for number in np.unique(table[:, 0]).tolist()}
-            newest = tap.spans.first + tap.spans.made - 2
-            tap.spans.forget({number for (_, kind), number in list(tap.spans.items())
-                              if kind == observer.STEP and number not in kept and number < newest})
-        if recorder.memory is not None:
-            for rows in list(recorder.memory.rows.values()):
-                _cut(rows, _alloc.WIDTH, until)
-        pauses = self.window.gc_watch.pauses
-        del pauses[: sum(1 for _, end, _ in list(pauses) if end <= until)]
-        marks = recorder.steps
-        del marks[: max(0, sum(1 for moment, _ in list(marks) if moment <= until) - 1)]
-        return gone
+            tap.spans.forget({number for number in steps[:-2] if number not in kept})
 
-
-def _split(rows: list[tuple[Tap, Table]], now: int, count: int) -> list[tuple[int, list[tuple[Tap, Table]]]]:
-    """The rows of all threads cut at the same moments into so many parts of about the same size."""
-    if count == 1 or not rows:
-        return [(now, rows)] if rows else []
-    ends = np.sort(np.concatenate([table[:, 2] for _, table in rows]))
-    moments = [*ends[np.arange(1, count) * len(ends) // count].tolist(), now]
-    made: list[tuple[int, list[tuple[Tap, Table]]]] = []
-    place = [0] * len(rows)
-    # Rows are noted when they end, so their ends are in order; a clock that was read early makes no difference here.
-    ordered = [np.maximum.accumulate(table[:, 2]) for _, table in rows]
-    for moment in moments:
-        part = []
-        for at, (tap, table) in enumerate(rows):
-            until = len(table) if moment == now else int(np.searchsorted(ordered[at], moment, side="right"))
-            if until > place[at]:
-                part.append((tap, table[place[at] : until].copy()))
-                place[at] = until
-        if part:
-            made.append((moment, part))
-    return made
+    def _trim_marks(self, recorder: Recorder) -> None:
+        """Let go of steps, pauses and rows of other processes that are older than everything that is kept."""
+        assert self.window is not None
+        oldest = min((int(blocks[0].table[0, 1]) for blocks in self._blocks.values() if blocks), default=self._trimmed_to)
+        pauses, marks = self.window.gc_watch.pauses, recorder.steps
+        del pauses[: sum(1 for _, end, _ in list(pauses) if end <= oldest)]
+        del marks[: max(0, sum(1 for moment, _ in list(marks) if moment <= oldest) - 1)]
+        while recorder.foreign and int(recorder.foreign[0].columns["end"].max(initial=0)) <= self._trimmed_to:
+            self._dropped += len(recorder.foreign.pop(0).columns["start"])
 
 
 def _cut(rows: list[int], width: int, until: int) -> None:

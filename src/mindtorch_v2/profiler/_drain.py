@@ -45,9 +45,9 @@ def take(recorder: Recorder) -> list[Taken]:
         ]
 
 
-def taken_from(values: list[int], width: int) -> Table:
-    """The whole rows of a flat list, which are taken out of it."""
-    count = len(values) // width * width
+def taken_from(values: list[int], width: int, most: int | None = None) -> Table:
+    """The whole rows of a flat list, or so many of them, which are taken out of it."""
+    count = min(len(values) // width, len(values) if most is None else most) * width
     table = np.fromiter(values[:count], np.int64, count).reshape(-1, width)
     del values[:count]
     return table

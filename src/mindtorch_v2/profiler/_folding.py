@@ -22,6 +22,8 @@ Rows = dict[str, Numbers]  # COLUMNS, in the order in which the rows ended
 
 COLUMNS = ("start", "end", "kind", "label", "shape", "module", "given", "step", "flops")
 _CARRIED = ("start", "end", "taken", "count")  # of counted rows: what to take off a parent's self time, and how many
+# In the column `given`: the row was given the module of a forward op, as its backward node or as the engine's around it.
+BACKWARD, ENGINE = 1, 2
 _HELD = 1 << 14
 _MOST_CARRIED = 1 << 12
 
@@ -112,16 +114,16 @@ def _self_times(
 
 def _inherited(held: Rows, above: Numbers) -> Numbers:
     """Modules of rows: backward rows have been given their forward op's, and what runs around and inside them has that too."""
-    given = held["given"] > 0
-    if not given.any():
+    backward = np.flatnonzero(held["given"] == BACKWARD)
+    if not (held["given"] > 0).any():
         return held["module"]
-    module, known = held["module"].copy(), given.copy()
     parent = above.clip(-1).astype(np.int32)
-    backward = np.flatnonzero(given)
     engine = parent[backward]
     outer = (engine >= 0) & (held["kind"][engine] == observer.ENGINE)
-    module[engine[outer]] = module[backward[outer]]
-    known[engine[outer]] = True
+    # The backward row may be counted before the engine's around it, which is why that is told now.
+    held["module"][engine[outer]] = held["module"][backward[outer]]
+    held["given"][engine[outer]] = ENGINE
+    module, known = held["module"].copy(), held["given"] > 0
     nearest = _tree.nearest_ancestor(parent, known)
     inner = np.flatnonzero((nearest >= 0) & ~known)
     module[inner] = module[nearest[inner]]

@@ -41,16 +41,16 @@ def freeze(recorder: Recorder, *, release: bool = False, device: DeviceRecorder 
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         columns["tid"] = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part["start"]) for part in parts])
     else:
-        columns = {name: np.empty(0, np.int64) for name in ("name", "kind", "tid", "start", "end", "seq", "op")}
+        columns = {name: np.empty(0, np.int64) for name in ("name", "kind", "tid", "start", "end", "seq", "op", "shapes")}
     threads = [ThreadInfo(tap.ident, tap.name) for tap in recorder.taps]
-    lanes = task_lanes([tap.tasks and tap.tasks.names for tap in recorder.taps], columns, threads)
+    lanes = task_lanes([None if tap.tasks is None else tap.tasks.names for tap in recorder.taps], columns, threads)
     columns["step"] = steps(recorder, columns["start"])
     columns["fwd_tid"] = forward_threads(columns)
     if recorder.options.with_flops:
         columns["flops"] = tables.flops(columns["op"], columns["shapes"])
     if recorder.memory is not None:
         columns.update(_memory_columns(recorder.memory.rows, threads))
-        move_memory([tap.tasks and tap.tasks.turns() for tap in recorder.taps], columns, lanes)
+        move_memory([None if tap.tasks is None else tap.tasks.turns() for tap in recorder.taps], columns, lanes)
     _add_foreign(recorder, columns, threads, tables)
     if device is not None:
         device.added(columns, threads, tables.name, lambda start: steps(recorder, start))
@@ -84,8 +84,8 @@ def storage_notes(recorder: Recorder) -> StorageNotes:
 def with_written(touched: NDArray[np.int64]) -> NDArray[np.int64]:
     """Rows of what ops touched, with 1 where it was written to in place of op and position."""
     places, which = np.unique(touched[:, 3], return_inverse=True)
-    written = [_is_written(*divmod(place, MOST_ARGUMENTS)) for place in places.tolist()]
-    return np.column_stack([touched[:, :3], np.array(written or [0], np.int64)[which]])
+    written = np.array([_is_written(*divmod(place, MOST_ARGUMENTS)) for place in places.tolist()], np.int64)
+    return np.column_stack([touched[:, :3], written[which]])
 
 
 def _is_written(op: int, position: int) -> bool:
@@ -259,7 +259,9 @@ def task_lanes(
         return made
     tid = columns["tid"] = np.broadcast_to(columns["tid"], len(lane)).copy()
     for at, names in enumerate(tasks):
-        for one in np.unique(lane[(lane > 0) & (tid == at)]).tolist() if names is not None else ():
+        if names is None:
+            continue
+        for one in np.unique(lane[(lane > 0) & (tid == at)]).tolist():
             made[at, one] = len(threads)
             tid[(lane == one) & (tid == at)] = len(threads)
             threads.append(ThreadInfo(_FIRST_TASK + one, f"{threads[at].name}: {names[one]}"))

@@ -19,6 +19,7 @@ from ._memory_profiler import StorageNotes
 from ._out_calls import OutCalls
 from ._recorder import Recorder
 from ._store import EventStore
+from .aggregate_stats import AggregateStats
 
 # A step asks for its events to be kept, but not more often than this: very short steps would do little else.
 _LEAST_PAUSE_S = 0.05
@@ -108,6 +109,10 @@ class Keeper:
     def storage_notes(self) -> StorageNotes | None:
         """What the window noted of storages; None if the recorder still has it."""
         return None
+
+    def stats(self) -> AggregateStats:
+        """The statistics of all windows, if that is what is kept."""
+        raise RuntimeError("aggregate() needs profile(max_memory_mb=..., mode='aggregate')")
 
     @property
     def dropped_events(self) -> int:

@@ -14,6 +14,7 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from .._core.threads import ThreadState
+from ._insides import ENTRY, INSIDE, LIBRARY, belongs
 
 if sys.version_info >= (3, 12):
     from ._monitoring import Listener
@@ -102,7 +103,10 @@ class PythonWindow:
         return [Piece(begun, events, ended)]
 
     def trim(self, until: int) -> int:
-        """Forget what happened up to a moment, but for calls that are still under way; returns how many had returned."""
+        """Forget what happened up to a moment, but for calls that are still under way.
+
+        Returns how many calls that would make a row are forgotten.
+        """
         start, opened, places = self._begun
         before: list[Any] = []
         for frame, place in zip(opened, places, strict=True):
@@ -110,16 +114,32 @@ class PythonWindow:
         flat = before + self._held
         past = next((at for at in range(0, len(flat), WIDTH) if flat[at + 2] > until), len(flat))
         under_way: list[Any] = []
+        hidden: list[bool] = [False]
         returned = 0
         for at in range(0, past, WIDTH):
             if flat[at] is not None:
                 under_way += flat[at : at + WIDTH]
+                hidden.append(_is_hidden(flat[at], hidden[-1]))
             elif under_way:
                 del under_way[-WIDTH:]
-                returned += 1
+                returned += not hidden.pop()
         self._begun = (start, [], [])
         self._held = under_way + flat[past:]
         return returned
+
+
+def _is_hidden(what: Any, called_from_hidden: bool) -> bool:
+    """Whether a call makes no row: it is of this runtime's inside, or of a library and made there."""
+    if isinstance(what, str):
+        return called_from_hidden
+    code = what.code if isinstance(what, OpenFrame) else what
+    owner = _owners.get(code.co_filename)
+    if owner is None:
+        owner = _owners[code.co_filename] = belongs(code.co_filename)
+    return owner in (INSIDE, ENTRY) or owner == LIBRARY and called_from_hidden
+
+
+_owners: dict[str, int] = {}
 
 
 def _open_frames(

@@ -85,9 +85,10 @@ class Stream(Keeper):
         window = self.window
         assert window is not None
         last = window.recorder.clock_end_ns is not None
+        marks = len(window.recorder.steps)
         taken = take(window.recorder)
         memory = self._memory.take(window.recorder, last)
-        self._write([*self._frames(window, taken, memory)])
+        self._write([*self._frames(window, taken, memory, marks)])
 
     def closed(self) -> None:
         """End a window in the file; until another one begins, the file is complete."""
@@ -140,7 +141,7 @@ class Stream(Keeper):
             **window.meta, **self._first, "clock_end_ns": end, "metadata": said, "pid": self._pid,
             "segments": [[0, self._first["clock_start_ns"]]], "logs": True})
 
-    def _frames(self, window: Window, taken: list[Taken], memory: Table) -> Iterator[bytes]:
+    def _frames(self, window: Window, taken: list[Taken], memory: Table, marks: int) -> Iterator[bytes]:
         """Everything in the order in which a reader wants it: tables before what points into them."""
         recorder, writer, tables = window.recorder, self._writer, self._tables
         if self._file.giving_up:
@@ -167,10 +168,10 @@ class Stream(Keeper):
         for ident in np.unique(memory[:, 0]).tolist():
             if ident not in numbers:  # a thread that allocated and ran no op
                 numbers[ident] = self._number_of(ThreadInfo(ident, f"thread {ident}"))
-        logs += self._other_logs(window, numbers)
+        logs += self._other_logs(window, numbers, marks)
         columns += self._foreign(window)
-        for table, entries in tables.fresh():
-            yield from writer.table(table, entries)
+        for name, entries in tables.fresh():
+            yield from writer.table(name, entries)
         for number, thread, table in logs:
             yield from writer.log(number, thread, table)
         if columns:
@@ -203,14 +204,13 @@ class Stream(Keeper):
         table[:, 2] = [time for _, _, times in parts for time in times]
         return table
 
-    def _other_logs(self, window: Window, numbers: Mapping[int, int]) -> list[tuple[int, int, Table]]:
+    def _other_logs(self, window: Window, numbers: Mapping[int, int], marks: int) -> list[tuple[int, int, Table]]:
         """Step marks, the garbage collector's pauses, parameters, and calls with `out=`, as far as they are new."""
         recorder, found = window.recorder, []
         # All but the last mark leave the recorder's list, so that it stays short however many steps there are.
-        seen = len(recorder.steps)
-        found.append((STEP_LOG, 0, _table(recorder.steps[self._steps : seen], 2)))
-        del recorder.steps[: max(seen - 1, 0)]
-        self._steps = min(seen, 1)
+        found.append((STEP_LOG, 0, _table(recorder.steps[self._steps : marks], 2)))
+        del recorder.steps[: max(marks - 1, 0)]
+        self._steps = min(marks, 1)
         pauses = window.gc_watch.pauses
         taken = pauses[: len(pauses)]
         del pauses[: len(taken)]

@@ -25,10 +25,21 @@ _modules = sys.modules
 _ON_LANES = (observer.OP, observer.BACKWARD, observer.ENGINE, observer.SCOPE, observer.STEP)
 
 
+def _no_loop() -> None:
+    """Stands for asyncio's own function for as long as nobody has imported asyncio."""
+
+
+_running_loop: Callable[[], Any] = _no_loop
+
+
 def current_task() -> Any:
     """The asyncio task that runs on this thread, None if there is none. Imports nothing."""
-    if "asyncio.tasks" not in _modules or _modules["asyncio.events"]._get_running_loop() is None:
-        return None
+    global _running_loop
+    if _running_loop() is None:
+        if _running_loop is not _no_loop or "asyncio.tasks" not in _modules:
+            return None
+        _running_loop = _modules["asyncio.events"]._get_running_loop
+        return current_task()
     return _modules["asyncio.tasks"].current_task()
 
 

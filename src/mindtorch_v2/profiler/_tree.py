@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+_BLOCK = 1 << 16
 Rows = NDArray[np.intp]
 Times = NDArray[np.int64] | NDArray[np.float64]
 
@@ -81,17 +82,22 @@ def _parents_of_one_thread(start: Times, end: Times) -> NDArray[np.int32]:
 
 def _parents_by_stack(start: Times, end: Times) -> NDArray[np.int32]:
     """The rule of `parents` row by row, for ranges that overlap partially."""
-    found: list[int] = []
+    parent = np.empty(len(start), np.int32)
     open_rows: list[int] = []
     open_ends: list[int] = []
-    for row, (begin, finish) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
-        while open_rows and (begin >= open_ends[-1] or finish > open_ends[-1]):
-            open_rows.pop()
-            open_ends.pop()
-        found.append(open_rows[-1] if open_rows else -1)
-        open_rows.append(row)
-        open_ends.append(finish)
-    return np.array(found, np.int32)
+    # Block by block: as Python numbers, all rows at a time would take ten times the memory of the columns.
+    for first in range(0, len(start), _BLOCK):
+        block = slice(first, first + _BLOCK)
+        found: list[int] = []
+        for row, (begin, finish) in enumerate(zip(start[block].tolist(), end[block].tolist(), strict=True), first):
+            while open_rows and (begin >= open_ends[-1] or finish > open_ends[-1]):
+                open_rows.pop()
+                open_ends.pop()
+            found.append(open_rows[-1] if open_rows else -1)
+            open_rows.append(row)
+            open_ends.append(finish)
+        parent[block] = found
+    return parent
 
 
 def depths(parent: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -31,6 +31,7 @@ from ._schedule import TRANSITIONS, ProfilerAction, Schedule, record_always, sch
 from ._step_tracker import KinetoStepTracker
 from ._store import EventStore
 from .aggregate_stats import AggregateStats
+from .analysis.memory_categories import Uses, packed, uses
 from .analysis.overhead import Calibration
 from .event_list import EventList
 from .execution_trace import ExecutionTraceObserver
@@ -199,6 +200,9 @@ class _KinetoProfile(Answers):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the last window in this project's own format; profiler.load(path) reads it, on any machine."""
         store = self._ready("saving").store
+        known = self._memory_uses()
+        if known is not None:
+            store.options["memory_uses"] = packed(known)
         exporter("saved")(store, path, metadata={**self.preset_metadata, **self._metadata})
 
     def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:
@@ -221,8 +225,10 @@ class _KinetoProfile(Answers):
         profiler = self._ready("getting the memory profile")
         return MemoryProfile(profiler.store, profiler.storage_notes())
 
-    def _memory_uses(self) -> MemoryProfile | None:
-        return self._memory_profile() if self.record_shapes and self.profile_memory and self.with_stack else None
+    def _memory_uses(self) -> Uses | None:
+        if not (self.record_shapes and self.profile_memory and self.with_stack):
+            return None
+        return uses(self._recording(), self._memory_profile())
 
     def _repr_html_(self) -> str | None:
         """A notebook's view: key_averages() as a table; None, which means repr(), before anything was recorded."""
@@ -431,10 +437,9 @@ class profile(_KinetoProfile):
 
     def aggregate(self) -> AggregateStats:
         """The statistics of all windows so far. Needs mode="aggregate"."""
-        if not hasattr(self._keeper, "stats"):
+        if self._keeper is None:
             raise RuntimeError("aggregate() needs profile(max_memory_mb=..., mode='aggregate')")
-        stats: AggregateStats = self._keeper.stats()
-        return stats
+        return self._keeper.stats()
 
     @property
     def dropped_events(self) -> int:

@@ -85,6 +85,7 @@ CODE_NAMES = {
 }
 
 OUT_OF_MEMORY = frozenset((200000, 207001, 207018, 300000))
+REFUSED_ARGUMENTS = frozenset((161001, 161002))  # by the first phase of an operator: nothing ran
 TIMEOUTS = frozenset((107019, 107020, 507012, 507014, 507017, 507034, 507046, 507047))
 DEVICE_LOST = frozenset((200002, 207004, 507010, 507901))
 

@@ -63,6 +63,12 @@ def dtype_code(dtype: np.dtype) -> int:
     return code
 
 
+def address(array: np.ndarray) -> int:
+    """Where an array's first element is."""
+    found: int = array.__array_interface__["data"][0]
+    return found
+
+
 def _int64s(values: Sequence[int]) -> Any:
     return (ctypes.c_int64 * len(values))(*values)
 
@@ -103,7 +109,7 @@ class _Descriptors:
 
     def tensor(self, array: np.ndarray) -> int:
         layout = _layout(array.shape, array.strides, array.dtype)
-        return self._create("Tensor", *layout, array.__array_interface__["data"][0])
+        return self._create("Tensor", *layout, address(array))
 
     def tensor_or_none(self, array: np.ndarray | None) -> int | None:
         return None if array is None else self.tensor(array)

@@ -108,10 +108,6 @@ def release_pinned() -> None:
 # ---------------------------------------------------------------- copies
 
 
-def _address(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]
-
-
 def _check(device: np.ndarray, host: np.ndarray) -> None:
     if device.dtype != host.dtype or device.shape != host.shape:
         raise ValueError(f"a copy between {device.dtype} {device.shape} on the device and {host.dtype} {host.shape}")
@@ -135,7 +131,7 @@ def to_device(target: np.ndarray, source: np.ndarray, stream: Stream | None = No
         source = staged
     with launch.observed("copy", "HtoD", stream, target.nbytes):
         activate(stream.device_index)
-        driver().call("aclrtMemcpyAsync", _address(target), target.nbytes, _address(source), target.nbytes,
+        driver().call("aclrtMemcpyAsync", launch.address(target), target.nbytes, launch.address(source), target.nbytes,
                       MEMCPY_HOST_TO_DEVICE, stream.handle)
     stream.keep(source)
 
@@ -153,7 +149,7 @@ def to_host(target: np.ndarray, source: np.ndarray, stream: Stream | None = None
     landing = target if direct else pinned_empty(target.shape, target.dtype)
     with launch.observed("copy", "DtoH", stream, source.nbytes):
         activate(stream.device_index)
-        driver().call("aclrtMemcpyAsync", _address(landing), source.nbytes, _address(source), source.nbytes,
+        driver().call("aclrtMemcpyAsync", launch.address(landing), source.nbytes, launch.address(source), source.nbytes,
                       MEMCPY_DEVICE_TO_HOST, stream.handle)
     stream.keep(source, landing)
     if non_blocking and direct:
@@ -169,7 +165,7 @@ def fill_bytes(target: np.ndarray, value: int, stream: Stream | None = None) -> 
     if target.nbytes:
         with launch.observed("fill", "Memset", stream, target.nbytes):
             activate(stream.device_index)
-            driver().call("aclrtMemsetAsync", _address(target), target.nbytes, value, target.nbytes, stream.handle)
+            driver().call("aclrtMemsetAsync", launch.address(target), target.nbytes, value, target.nbytes, stream.handle)
 
 
 def release_device(device: int) -> None:

@@ -9,11 +9,14 @@ from ..._core.tensor import Tensor
 from ..._dispatch.registry import OpSpec
 from . import tensors
 
+_INDEXING = ("index", "index_put", "index_put_", "_index_put_impl_")
+
 
 def home(op: OpSpec, args: tuple[Any, ...]) -> int:
     """The index of the device that an op's tensors are on, or that it was asked to make one on.
 
-    Tensors of two devices are an error, as in torch, except that a CPU tensor without dims counts as a number.
+    Tensors of two devices are an error, as in torch, except that a CPU tensor without dims counts as a number and that
+    indices may be on the CPU.
     """
     found: Tensor | None = None
     others: list[Tensor] = []
@@ -26,7 +29,7 @@ def home(op: OpSpec, args: tuple[Any, ...]) -> int:
             raise _mixed(op, found, value)
     if found is not None and op.schema.name != "copy_":
         for value in others:
-            if value._array.ndim:
+            if value._array.ndim and op.schema.name not in _INDEXING:
                 raise _mixed(op, found, value)
     for argument, value in zip(op.schema.arguments, args, strict=True):
         if argument.type_text == "Device?" and value is not None:

@@ -18,12 +18,6 @@ from .devices import current_device
 from .streams import Stream, current_stream
 
 _new = object.__new__
-_COMPUTED = frozenset("float32 float16 bfloat16 float64 int8 int16 int32 int64 uint8 bool".split())
-
-
-def computes(dtype: np.dtype) -> bool:
-    """Whether operators take a dtype. Tensors of the others can be stored, moved and copied."""
-    return dtype.name in _COMPUTED
 
 
 def device_index(device: Any) -> int:
@@ -106,7 +100,7 @@ def assign(target: np.ndarray, source: np.ndarray) -> None:
     if not target.size:
         return
     stream = current_stream(home.device_index)
-    converts = target.dtype != source.dtype and not (computes(target.dtype) and computes(source.dtype))
+    converts = target.dtype != source.dtype and "c" in (target.dtype.kind, source.dtype.kind)  # which operators may not
     if converts or home.device_index != away.device_index:  # by way of the host, which always works
         assign(target, upload(download(source), home.device_index, target.dtype))
         return

@@ -25,6 +25,7 @@ COMMANDS = {
     "diff": "what became faster or slower between two recordings",
     "convert": "write a recording for another tool",
     "validate": "check a file",
+    "repair": "save what can be read of a file that was cut off or damaged",
     "demo": "record a small training run and show what can be done with it",
 }
 

@@ -20,13 +20,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the figures."""
-    store = reading.open_recording(args.path).store
+    loaded = reading.open_recording(args.path)
+    store = loaded.store
     if not len(store.mem_time):
         raise Failure("no memory was recorded: profile(profile_memory=True), or `mtprof run --memory`")
-    for use in memory_use(store):
+    for use in memory_use(store, loaded._memory_uses()):
         print(f"{use.device}: {use.allocations:,} allocations of {size(use.allocated)}, {size(use.left)} left at the end")
         print(f"peak: {size(use.peak)} after {duration(use.peak_ns - store.clock_start_ns)}"
               + (f", in step {use.peak_step}" if use.peak_step is not None else ""))
+        if use.categories:
+            print("held then: " + ", ".join(f"{name.lower()} {size(amount)}" for name, amount in use.categories.items()))
         print(f"\n{'held':>9} {'blocks':>7}  allocated by, at the peak")
         for holder in use.holders[: args.limit]:
             place = f"  at {holder.where}" if holder.where else ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 
-from ..exporters import get as exporter
 from . import reading
 
 EXAMPLE = "mtprof report trace.json.gz -o report.html"
@@ -23,8 +22,6 @@ def run(args: argparse.Namespace) -> int:
     loaded = reading.open_recording(args.path)
     name = os.path.basename(args.path)
     target = args.output or args.path.removesuffix(".gz").removesuffix(".json").removesuffix(".mtp") + ".html"
-    exporter("html")(
-        loaded.store, target, title=args.title or name, findings=loaded.advice(), overhead=loaded.overhead()
-    )
+    loaded.export_html(target, title=args.title or name)
     print(target)
     return 0

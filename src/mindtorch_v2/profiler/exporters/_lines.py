@@ -1,92 +1,142 @@
 """Lines of text from columns of numbers: one template for all lines, filled in with NumPy instead of formatting.
 
 A template is a matrix of bytes, one row per line. Numbers are right-aligned in columns as wide as the largest needs,
-with blanks in front, which JSON allows; so all lines have one length and nothing has to be moved.
+with blanks in front, which JSON allows; so all lines have one length and nothing has to be moved. Digits are written
+four at a time, as words that a table has for every number below 10,000.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
-Piece = bytes | Bytes
 
-# The four digits of every number below 10,000, as one 32-bit word each.
-_FOUR = (np.arange(10_000)[:, None] // (1000, 100, 10, 1) % 10 + ord("0")).astype(np.uint8)
-_WORDS = _FOUR.view(np.uint32).reshape(-1)
-_POWERS = 10 ** np.arange(1, 19, dtype=np.int64)
+
+class Words(NamedTuple):
+    """Text of one width for every line: parts and where they begin, each a word per line, or the same in all lines."""
+
+    width: int
+    parts: list[tuple[int, NDArray[Any] | bytes]]
+
+
+Piece = bytes | Bytes | Words
+
 _BLANK = ord(" ")
+# What can stand for four digits: at n the digits of n with leading zeros, at _BLANKED + n with blanks instead of them, at
+# _NOTHING blanks alone.
+_BLANKED, _NOTHING = 10_000, 20_000
+_FOUR = np.full((20_001, 4), _BLANK, np.uint8)
+for _place in range(4):
+    # Counting up, the digit at this place stays for so many numbers.
+    _digits = np.tile(np.repeat(np.arange(ord("0"), ord("9") + 1, dtype=np.uint8), 10 ** (3 - _place)), 10**_place)
+    _first = 10 ** (3 - _place) if _place < 3 else 0
+    _FOUR[:_BLANKED, _place] = _digits
+    _FOUR[_BLANKED + _first : _NOTHING, _place] = _digits[_first:]
+_WORDS = _FOUR.view(np.uint32).reshape(-1)
+_PAIRS = _FOUR.view(np.uint16)[:, 1].copy()
+# The same for the one to four digits that a number begins with: parts and where they begin.
+_FIRST = {1: [(0, _FOUR[:, 3].copy())], 2: [(0, _PAIRS)], 3: [(0, _FOUR[:, 1].copy()), (1, _PAIRS)], 4: [(0, _WORDS)]}
+# .000 to .999
+_POINT = _FOUR[:1000].copy()
+_POINT[:, 0] = ord(".")
+_FRACTIONS = _POINT.view(np.uint32).reshape(-1)
 
 
-def _digits(values: NDArray[np.int64], groups: int) -> Bytes:
-    """Decimal digits with leading zeros, 4 * groups of them."""
-    words = np.empty((len(values), groups), np.uint32)
-    rest = values
-    for group in range(groups - 1, 0, -1):
-        above = rest // 10_000
-        words[:, group] = _WORDS[rest - above * 10_000]
-        rest = above
-    words[:, 0] = _WORDS[rest]
-    return words.view(np.uint8).reshape(len(values), 4 * groups)
-
-
-def number(values: NDArray[Any]) -> Bytes:
+def number(values: NDArray[Any]) -> Words:
     """Whole numbers, not negative."""
-    values = values.astype(np.int64)
-    width = len(str(int(values.max()))) if len(values) else 1
-    made = _digits(values, -(-width // 4))[:, -width:]
-    # Column by column from the left: a digit is blank where the number does not reach it.
-    for column in range(width - 1):
-        made[values < _POWERS[width - 2 - column], column] = _BLANK
-    return made
+    if not len(values):
+        return Words(1, [])
+    rest: NDArray[np.int64] = values.astype(np.int64, copy=False)
+    low, high = int(rest.min()), int(rest.max())
+    at = width = len(str(high))
+    even = len(str(low)) == width  # no number is shorter than another
+    parts: list[tuple[int, NDArray[Any] | bytes]] = []
+    while at > 4 and low != high:
+        above = rest // 10_000
+        group = rest - above * 10_000
+        if not even:
+            group[above == 0] += _BLANKED
+            if at < width:
+                group[rest == 0] = _NOTHING
+        at -= 4
+        parts.append((at, _WORDS.take(group)))
+        rest, low, high = above, low // 10_000, high // 10_000
+    if low == high:  # the digits that all have in common
+        parts.append((0, b"%d" % low))
+    else:
+        group = rest + _BLANKED
+        if not even and at < width:
+            group[rest == 0] = _NOTHING
+        parts += [(offset, table.take(group)) for offset, table in _FIRST[at]]
+    return Words(width, parts)
 
 
-def signed(values: NDArray[Any]) -> Bytes:
+def signed(values: NDArray[Any]) -> Piece:
     """Whole numbers with a minus sign where they are negative."""
     made = number(np.abs(values))
     if (values >= 0).all():
         return made
-    made = np.hstack([np.full((len(values), 1), _BLANK, np.uint8), made])
+    table = together([b" ", made], len(values))
     below = np.flatnonzero(values < 0)
     # Right before the first digit.
-    made[below, (made[below] != _BLANK).argmax(axis=1) - 1] = ord("-")
-    return made
+    table[below, (table[below] != _BLANK).argmax(axis=1) - 1] = ord("-")
+    return table
 
 
-def thousandths(values: NDArray[np.int64]) -> Bytes:
+def thousandths(values: NDArray[np.int64]) -> Words:
     """Thousandths as a decimal fraction with three places: 12345 as 12.345."""
     whole = values // 1000
-    fraction = _FOUR[values - whole * 1000]  # 0345
-    fraction[:, 0] = ord(".")
-    return np.hstack([number(whole), fraction])
+    width, parts = number(whole)
+    return Words(width + 4, [*parts, (width, _FRACTIONS.take(values - whole * 1000))])
 
 
-def where(shown: NDArray[np.bool_], piece: Bytes, other: bytes = b"") -> Bytes:
+def where(shown: NDArray[np.bool_], piece: Words, other: bytes) -> Piece:
     """A piece in the lines where it is shown, some constant text in the others."""
-    width = max(piece.shape[1], len(other))
-    made = np.full((len(shown), width), _BLANK, np.uint8)
-    made[:, width - piece.shape[1] :] = piece
+    width = max(piece.width, len(other))
+    moved = Words(width, [(width - piece.width + at, part) for at, part in piece.parts])
+    if shown.all():
+        return moved
+    made = together([moved], len(shown))
     made[~shown] = np.frombuffer(other.rjust(width), np.uint8)
     return made
 
 
 def together(pieces: Sequence[Piece], count: int) -> Bytes:
     """Pieces side by side; constant text is the same in every line."""
-    width = sum(len(piece) if isinstance(piece, bytes) else piece.shape[1] for piece in pieces)
-    made = np.empty((count, width), np.uint8)
-    at = 0
+    same = bytearray()
+    varying: list[tuple[int, NDArray[Any]]] = []
     for piece in pieces:
+        at = len(same)
         if isinstance(piece, bytes):
-            made[:, at : at + len(piece)] = np.frombuffer(piece, np.uint8)
-            at += len(piece)
+            same += piece
+        elif isinstance(piece, Words):
+            same += b" " * piece.width
+            for offset, part in piece.parts:
+                if isinstance(part, bytes):
+                    same[at + offset : at + offset + len(part)] = part
+                else:
+                    varying.append((at + offset, part))
         else:
-            made[:, at : at + piece.shape[1]] = piece
-            at += piece.shape[1]
+            same += b" " * piece.shape[1]
+            varying.append((at, piece))
+    width = len(same)
+    made = np.empty((count, width), np.uint8)
+    made[:] = np.frombuffer(same, np.uint8)
+    for at, part in varying:
+        if part.ndim == 1:
+            np.ndarray((count,), part.dtype, made, at, (width,))[:] = part
+        else:
+            made[:, at : at + part.shape[1]] = part
     return made
+
+
+def text(pieces: Sequence[Piece], count: int) -> bytes:
+    """All lines in one piece."""
+    return together(pieces, count).tobytes()
 
 
 def lines(pieces: Sequence[Piece], count: int) -> list[bytes]:
@@ -113,8 +163,41 @@ def chosen(table: Sequence[bytes], which: NDArray[Any]) -> list[bytes]:
     """table[i] for every i."""
     objects = np.empty(len(table), object)
     objects[:] = table
-    found: list[bytes] = objects[which].tolist()
+    found: list[bytes] = objects.take(which).tolist()
     return found
+
+
+class Texts:
+    """Text by number, made when a number first occurs."""
+
+    _MOST = 1 << 20  # numbers that have a place in a table, though most of them never occur
+
+    def __init__(self, make: Callable[[int], bytes], size: int) -> None:
+        """`make` writes the text of a number below `size`."""
+        self._make = make
+        self._made: dict[int, int] = {}  # by number the place in the list
+        self._texts: list[bytes] = []
+        self._places = np.full(size, -1, np.int32) if size <= self._MOST else None
+
+    def of(self, numbers: NDArray[np.int64]) -> list[bytes]:
+        """The text of each number."""
+        if self._places is None:
+            distinct, which = np.unique(numbers, return_inverse=True)
+            return chosen([self[one] for one in distinct.tolist()], which)
+        places = self._places.take(numbers)
+        if len(places) and places.min() < 0:
+            for one in np.unique(numbers[places < 0]).tolist():
+                self[one]
+                self._places[one] = self._made[one]
+            places = self._places.take(numbers)
+        return chosen(self._texts, places)
+
+    def __getitem__(self, one: int) -> bytes:
+        place = self._made.get(one)
+        if place is None:
+            place = self._made[one] = len(self._texts)
+            self._texts.append(self._make(one))
+        return self._texts[place]
 
 
 def woven(*columns: Sequence[bytes]) -> bytes:

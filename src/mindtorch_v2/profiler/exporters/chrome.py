@@ -7,9 +7,9 @@ once; the numbers of a block are laid out by NumPy.
 from __future__ import annotations
 
 import itertools
+import math
 import os
-import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..._dispatch import observer
 from .._store import EventStore, InputInfo
-from ._lines import Piece, chosen, lines, merged, number, signed, thousandths, where, woven
+from ._lines import Piece, Texts, Words, lines, merged, number, signed, text, thousandths, where, woven
 from .device_lanes import DeviceLanes
 from .files import path_text, write_file
 from .strict_json import dumps
@@ -30,6 +30,7 @@ _FLAGS = ("with_stack", "profile_memory", "record_shapes", "with_modules", "with
 # torch has text here ("Spans", "Traces"); readers want numbers.
 _SPANS_PID, _SPANS_TID = 0, 0
 _LAST_SORT_INDEX = 0x20000000
+_END = b"}},\n"
 
 
 def export(
@@ -70,7 +71,12 @@ class _Trace:
         self.rows = np.flatnonzero(shown)
         calls = store.is_python if "python_function" not in self._left_out else np.zeros(len(store), np.bool_)
         self.calls = np.flatnonzero(calls)
-        self._suffixes: list[bytes] = []
+        self._threads = max(len(store.threads), 1)
+        self._prefixes = Texts(self._prefix, len(store.names) * self._threads * len(_CATEGORIES))
+        self._call_ends = Texts(self._call_end, len(store.names) * self._threads * len(_CATEGORIES))
+        self._call_stack = store.call_stack if store.options.get("verbose") else None
+        self._widths = (len(store.input_infos) + 1, len(store.modules) + 1, len(store.stacks) + 1)
+        self._suffixes = Texts(self._suffix, math.prod(self._widths))
 
     def moment(self, clock_ns: NDArray[np.int64]) -> NDArray[np.int64]:
         """Clock times as nanoseconds since the trace's base."""
@@ -80,9 +86,8 @@ class _Trace:
         """The whole file, piece by piece."""
         yield self._head(metadata, brief)
         yield self._process_and_threads()
-        suffix = self._row_suffixes()
         for block in _blocks(self.rows):
-            yield self._spans(self.rows[block], block.start, suffix)
+            yield self._spans(self.rows[block], block.start)
         for block in _blocks(self.calls):
             yield self._python_calls(self.calls[block], block.start)
         if "cpu_op" not in self._left_out:
@@ -107,7 +112,7 @@ class _Trace:
         fields.update({key: dumps(value) for key, value in store.metadata.items()})
         fields.update(metadata)
         if not brief:
-            fields["host_name"] = dumps(socket.gethostname())
+            fields["host_name"] = dumps(_host_name())
         fields["displayTimeUnit"] = '"ms"'
         fields["baseTimeNanoseconds"] = str(self.base_ns)
         text = ",\n".join(f"  {dumps(key)}: {value}" for key, value in fields.items())
@@ -158,36 +163,37 @@ class _Trace:
 
     # ------------------------------------------------------------------ events
 
-    def _prefixes(self, rows: NDArray[np.intp]) -> list[bytes]:
-        """Everything before the time, for each row: made once per category, name and thread."""
+    def _sources(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Category, name and thread of each row in one number."""
         store = self.store
-        width = max(len(store.threads), 1)
-        key = (store.name[rows].astype(np.int64) * width + store.tid[rows]) * len(_CATEGORIES) + store.kind[rows]
-        distinct, which = np.unique(key, return_inverse=True)
-        table = []
-        for one in distinct.tolist():
-            rest, kind = divmod(one, len(_CATEGORIES))
-            name, tid = divmod(rest, width)
-            table.append(
-                b'{"ph": "X", "cat": "%s", "name": %s, "pid": %d, "tid": %d, "ts": '
-                % (_CATEGORIES[kind].encode(), self._names[name], store.pid, store.threads[tid].ident)
-            )
-        return chosen(table, which)
+        name = store.name[rows].astype(np.int64)
+        return (name * self._threads + store.tid[rows]) * len(_CATEGORIES) + store.kind[rows]
+
+    def _prefix(self, source: int) -> bytes:
+        """Everything before the time."""
+        rest, kind = divmod(source, len(_CATEGORIES))
+        name, tid = divmod(rest, self._threads)
+        return b'{"ph": "X", "cat": "%s", "name": %s, "pid": %d, "tid": %d, "ts": ' % (
+            _CATEGORIES[kind].encode(), self._names[name], self.store.pid, self.store.threads[tid].ident)
 
     def _times(self, rows: NDArray[np.intp]) -> list[Piece]:
         start = self.store.start[rows]
         return [thousandths(self.moment(start)), b', "dur": ', thousandths(self.store.end[rows] - start)]
 
-    def _spans(self, rows: NDArray[np.intp], first: int, suffix: NDArray[np.int64]) -> bytes:
+    def _spans(self, rows: NDArray[np.intp], first: int) -> bytes:
         """Ops and annotations."""
         linked = self.store.seq[rows] >= 0
         index = np.arange(first, first + len(rows))
-        middles = merged(linked, self._span_lines(rows[linked], index[linked], True),
-                         self._span_lines(rows[~linked], index[~linked], False))
-        return woven(self._prefixes(rows), middles, chosen(self._suffixes, suffix[rows]))
+        details = self._details(rows)
+        alike = int(details[0]) if (details == details[0]).all() else None
+        end = self._suffixes[alike] if alike is not None else b""
+        middles = merged(linked, self._span_lines(rows[linked], index[linked], True, end),
+                         self._span_lines(rows[~linked], index[~linked], False, end))
+        columns = [self._prefixes.of(self._sources(rows)), middles]
+        return woven(*columns) if alike is not None else woven(*columns, self._suffixes.of(details))
 
-    def _span_lines(self, rows: NDArray[np.intp], index: NDArray[np.intp], linked: bool) -> list[bytes]:
-        """Everything between a row's prefix and suffix; autograd's numbers where it has any."""
+    def _span_lines(self, rows: NDArray[np.intp], index: NDArray[np.intp], linked: bool, end: bytes) -> list[bytes]:
+        """Everything from a row's times on; autograd's numbers where it has any."""
         store = self.store
         pieces: list[Piece] = [
             *self._times(rows),
@@ -202,28 +208,26 @@ class _Trace:
                 b', "Fwd thread id": ',
                 number(store.fwd_tid[rows] + 1),
             ]
-        return lines([*pieces, b', "Ev Idx": ', number(index)], len(rows))
+        return lines([*pieces, b', "Ev Idx": ', number(index), end], len(rows))
 
-    def _row_suffixes(self) -> NDArray[np.int64]:
-        """For each row of the store the number of what follows its event index: inputs, module and stack."""
+    def _details(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Inputs, module and stack of each row in one number."""
         store = self.store
-        stacks = store.call_stack if store.options.get("verbose") else np.full(len(store), -1)
-        columns = (store.shapes, store.module, stacks)
-        widths = (len(store.input_infos) + 1, len(store.modules) + 1, len(store.stacks) + 1)
-        key = np.zeros(len(store), np.int64)
-        for column, width in zip(columns, widths, strict=True):
-            key = key * width + column + 1
-        distinct, which = np.unique(key, return_inverse=True)
-        for one in distinct.tolist():
-            rest, stack = divmod(one, widths[2])
-            shapes, module = divmod(rest, widths[1])
-            text = _inputs(store.input_infos[shapes - 1]) if shapes else b""
-            if module:
-                text += b', "Module Hierarchy": ' + _json(store.modules[module - 1])
-            if stack:
-                text += b', "Call stack": ' + _json(";".join(reversed(store.stacks[stack - 1])))
-            self._suffixes.append(text + b"}},\n")
-        return which
+        _, modules, stacks = self._widths
+        key = (store.shapes[rows].astype(np.int64) + 1) * modules + store.module[rows] + 1
+        return key * stacks + (self._call_stack[rows] + 1 if self._call_stack is not None else 0)
+
+    def _suffix(self, details: int) -> bytes:
+        """What follows the event index: inputs, module and stack, each where there is one."""
+        store = self.store
+        rest, stack = divmod(details, self._widths[2])
+        shapes, module = divmod(rest, self._widths[1])
+        made = _inputs(store.input_infos[shapes - 1]) if shapes else b""
+        if module:
+            made += b', "Module Hierarchy": ' + _json(store.modules[module - 1])
+        if stack:
+            made += b', "Call stack": ' + _json(";".join(reversed(store.stacks[stack - 1])))
+        return made + _END
 
     def _python_calls(self, rows: NDArray[np.intp], first: int) -> bytes:
         """Python functions and modules."""
@@ -238,13 +242,17 @@ class _Trace:
             b', "Ev Idx": ',
             number(np.arange(first, first + count) + len(self.rows)),
         ]
-        modules = store.kind[rows] == observer.MODULE
-        names, which = np.unique(np.where(modules, store.name[rows] + 1, 0), return_inverse=True)
-        suffixes = [
-            b', "Python module id": %d}},\n' % int(ident) if (ident := _module_number(store.names, name)) else b"}},\n"
-            for name in names.tolist()
-        ]
-        return woven(self._prefixes(rows), lines(pieces, count), chosen(suffixes, which))
+        sources = self._sources(rows)
+        columns = [self._prefixes.of(sources)]
+        if (store.kind[rows] == observer.MODULE).any():
+            return woven(*columns, lines(pieces, count), self._call_ends.of(sources))
+        return woven(*columns, lines([*pieces, _END], count))
+
+    def _call_end(self, source: int) -> bytes:
+        """What ends the line of a Python call: a module has a number."""
+        rest, kind = divmod(source, len(_CATEGORIES))
+        ident = _module_number(self.store.names[rest // self._threads]) if kind == observer.MODULE else ""
+        return b', "Python module id": %d}},\n' % int(ident) if ident else _END
 
     def _flows(self) -> bytes:
         """Arrows from forward ops to their backward nodes, in order of time."""
@@ -260,15 +268,15 @@ class _Trace:
         idents = np.array([thread.ident for thread in store.threads], np.int64)
         pieces: list[Piece] = [
             b'{"ph": ',
-            where(~ends, _as_bytes(b'"s", "id": ', 2 * count), b'"f", "bp": "e", "id": '),
+            where(~ends, Words(11, [(0, b'"s", "id": ')]), b'"f", "bp": "e", "id": '),
             number(np.tile(np.arange(1, count + 1), 2)[order]),
             b', "pid": %d, "tid": ' % store.pid,
             number(idents[store.tid[rows]]),
             b', "ts": ',
             thousandths(self.moment(store.start[rows])),
-            b', "cat": "fwdbwd", "name": "fwdbwd"},',
+            b', "cat": "fwdbwd", "name": "fwdbwd"},\n',
         ]
-        return b"\n".join([*lines(pieces, 2 * count), b""])
+        return text(pieces, 2 * count)
 
     def _memory(self, rows: NDArray[np.intp], first: int) -> bytes:
         """Allocations and frees."""
@@ -291,14 +299,22 @@ class _Trace:
             number(store.mem_addr[rows]),
             b', "finished": false, "Ev Idx": ',
             number(np.arange(first, first + count) + len(self.rows) + len(self.calls)),
-            b"}},",
+            _END,
         ]
-        return b"\n".join([*lines(pieces, count), b""])
+        return text(pieces, count)
 
 
 def _blocks(rows: NDArray[Any]) -> Iterator[slice]:
     for start in range(0, len(rows), _BLOCK):
         yield slice(start, min(start + _BLOCK, len(rows)))
+
+
+def _host_name() -> str:
+    if hasattr(os, "uname"):
+        return os.uname().nodename
+    import socket  # here, because it takes longer to import than a small trace to write
+
+    return socket.gethostname()
 
 
 def _microseconds(ns: int) -> str:
@@ -307,15 +323,10 @@ def _microseconds(ns: int) -> str:
     return f"{'-' if ns < 0 else ''}{whole}.{fraction:03d}"
 
 
-def _module_number(names: Sequence[str], name: int) -> str:
-    """The number at the end of a module's name; "" for no module (0), and for a name from elsewhere that has none."""
-    number = names[name - 1].rpartition("_")[2] if name else ""
+def _module_number(name: str) -> str:
+    """The number at the end of a module's name; "" for a name from elsewhere that has none."""
+    number = name.rpartition("_")[2]
     return number if number.isascii() and number.isdecimal() and len(number) < 19 else ""
-
-
-def _as_bytes(text: bytes, count: int) -> NDArray[np.uint8]:
-    """Constant text as a piece with one line per row."""
-    return np.broadcast_to(np.frombuffer(text, np.uint8), (count, len(text)))
 
 
 def _inputs(info: InputInfo) -> bytes:

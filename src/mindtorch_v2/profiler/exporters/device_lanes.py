@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..._dispatch import observer
 from .._store import EventStore
-from ._lines import Piece, chosen, lines, number, thousandths, woven
+from ._lines import Piece, chosen, lines, number, text, thousandths, woven
 from .categories import categories
 
 # Devices stand below the processes of the host, whose place is their pid.
@@ -139,9 +139,9 @@ class DeviceLanes:
             number(self._idents[tids]),
             b', "ts": ',
             thousandths(self._moment(times)),
-            b', "cat": "ac2g", "name": "ac2g"%s},' % (b', "bp": "e"' if phase == b"f" else b""),
+            b', "cat": "ac2g", "name": "ac2g"%s},\n' % (b', "bp": "e"' if phase == b"f" else b""),
         ]
-        return b"\n".join([*lines(pieces, count), b""])
+        return text(pieces, count)
 
 
 def _numbered(*columns: NDArray[Any]) -> tuple[list[tuple[int, ...]], NDArray[np.intp]]:

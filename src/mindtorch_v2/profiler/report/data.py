@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
-from .._memory_profiler import MemoryProfile
 from .._rows import flat_shapes
 from .._store import EventStore
+from ..analysis.memory_categories import CATEGORIES, Uses
 from ..exporters.strict_json import dumps
 from . import _memory
 from ._pack import deflated, inflated, pack
@@ -48,7 +48,7 @@ class Column(NamedTuple):
     text: bytes
 
 
-def columns(store: EventStore, memory: MemoryProfile | None = None) -> Iterator[Column]:
+def columns(store: EventStore, memory: Uses | None = None) -> Iterator[Column]:
     """Every column of a page, one after another."""
     yield tables(store)
     shown = store.shown
@@ -105,7 +105,7 @@ def _launch_rows(store: EventStore) -> NDArray[np.int64]:
 
 
 def _memory_rows(
-    store: EventStore, event: NDArray[Any], memory: MemoryProfile | None
+    store: EventStore, event: NDArray[Any], memory: Uses | None
 ) -> list[tuple[str, str, NDArray[Any], bool]]:
     freed = _memory.freed_by(store)
     rows: list[tuple[str, str, NDArray[Any], bool]] = [
@@ -118,12 +118,11 @@ def _memory_rows(
         ("mem_freed", "i32", freed - np.arange(len(freed)), False),
     ]
     if memory is not None:
-        uses = _memory.uses(store, memory)
         rows += [
-            ("mem_category", "u8", uses.category, False),
-            ("before_bytes", "f64", np.array(uses.before_bytes, np.int64), False),
-            ("before_category", "u8", np.array(uses.before_category, np.int64), False),
-            ("before_freed", "i32", np.array(uses.before_freed, np.int64), False),
+            ("mem_category", "u8", memory.category, False),
+            ("before_bytes", "f64", np.array(memory.before_bytes, np.int64), False),
+            ("before_category", "u8", np.array(memory.before_category, np.int64), False),
+            ("before_freed", "i32", np.array(memory.before_freed, np.int64), False),
         ]
     return rows
 
@@ -178,7 +177,7 @@ def about(
     *,
     title: str,
     findings: Iterable[Any] = (),
-    memory: MemoryProfile | None = None,
+    memory: Uses | None = None,
     overhead: Any = None,
 ) -> dict[str, Any]:
     """What a page says about the recording as a whole."""
@@ -200,7 +199,7 @@ def about(
         f"on {platform.system()} {platform.machine()}",
         "recorded_memory": bool(len(store.mem_time)),
         "recorded_stacks": bool(len(store) and (store.call_stack >= 0).any()),
-        "categories": [*_memory.CATEGORIES, "UNKNOWN"] if memory is not None else [],
+        "categories": [*CATEGORIES, "UNKNOWN"] if memory is not None else [],
         "findings": [_fields(finding) for finding in findings],
         "overhead": None if overhead is None else {name: _field(overhead, name) for name in _OVERHEAD},
     }

@@ -13,8 +13,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from .._memory_profiler import MemoryProfile
 from .._store import EventStore
+from ..analysis.memory_categories import Uses
 from ..exporters.files import write_file
 from ..exporters.strict_json import dumps
 from . import data
@@ -35,7 +35,7 @@ def export(
     *,
     title: str | None = None,
     findings: Iterable[Any] = (),
-    memory: MemoryProfile | None = None,
+    memory: Uses | None = None,
     overhead: Any = None,
 ) -> None:
     """Write the report of a recording to `path`.

@@ -129,6 +129,7 @@ def test_memory_and_flops(capsys, recorded):
     code, out, _ = mtprof(capsys, "memory", folder / "run.mtp")
     assert code == 0
     assert "peak: " in out and "aten::" in out
+    assert "held then: " in out and "optimizer_state" not in out and "gradient" in out
     code, out, _ = mtprof(capsys, "flops", folder / "run.mtp")
     assert code == 0
     assert "aten::addmm" in out and "GFLOP/s" in out

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler._store import EventStore
+from mindtorch_v2.profiler.analysis import memory_categories
 from mindtorch_v2.profiler.analysis.findings import Finding
 from mindtorch_v2.profiler.event_list import EventList
 from mindtorch_v2.profiler.events import DeviceType
@@ -114,11 +115,11 @@ def test_memory_knows_what_freed_it(device_store):
 def test_memory_has_the_categories_of_the_memory_profile(profiled):
     profile = profiled._memory_profile()
     store = profiled.profiler.store
-    columns = read(store, profile)
+    columns = read(store, memory_categories.uses(store, profile))
     made = columns["mem_bytes"] > 0
     by_category = defaultdict(int)
     for amount, category in zip(columns["mem_bytes"][made], columns["mem_category"][made], strict=True):
-        by_category[(*_memory.CATEGORIES, "UNKNOWN")[category]] += int(amount)
+        by_category[(*memory_categories.CATEGORIES, "UNKNOWN")[category]] += int(amount)
     wanted = defaultdict(int)
     for _, action, size, category in profile.on_device("cpu"):
         if action.name == "CREATE":

@@ -7,21 +7,32 @@ from typing import Any
 
 import numpy as np
 
+from ...._core import dtype as dt
 from ...._core.keys import NPU
 from ...._core.tensor import Tensor, storage_of
 from ...._dispatch import registry
 from ...._dispatch.dispatcher import predicted, result_type_of
+from ...._dispatch.errors import overlapping_write
 from ...._dispatch.promotion import as_number, computation_dtype
 from ...._dispatch.registry import OpSpec
 from .. import fallback, launch, tensors
 from ..driver import driver
+from ..errors import REFUSED_ARGUMENTS, NPUError
 from ..placement import home, tensors_among
 from ..streams import current_stream
 
 Kernel = Callable[..., Any]
-FLOATS = "fV"  # bfloat16, which NumPy does not know, is of kind V
-NUMBERS = FLOATS + "iu"
-COMPUTED_KINDS = NUMBERS + "b"
+Dtypes = frozenset[np.dtype]
+
+
+def _named(*dtypes: dt.dtype) -> Dtypes:
+    return frozenset(each.np for each in dtypes)
+
+
+MATRIX_FLOATS = _named(dt.float16, dt.bfloat16, dt.float32)  # what the matrix units multiply
+FLOATS = MATRIX_FLOATS | _named(dt.float64)
+NUMBERS = FLOATS | _named(dt.int8, dt.int16, dt.int32, dt.int64, dt.uint8)
+COMPUTED = NUMBERS | _named(dt.bool_)
 
 
 class Call:
@@ -64,6 +75,11 @@ class Call:
         target = computation_dtype(self.op.promote, tuple(values)).np
         return [self.cast(value._array, target) if isinstance(value, Tensor) else value for value in plain]
 
+    def apart(self, array: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """The array, or a copy if an operator that writes into `target` would change it before reading it."""
+        one, two = ((launch.address(each), each.shape, each.strides) for each in (array, target))
+        return array if one == two or not np.may_share_memory(array, target) else tensors.converted(array, array.dtype)
+
     def filled(self, value: Any, dtype: np.dtype) -> np.ndarray:
         """A number as an array without dims."""
         made = self.empty((), dtype)
@@ -75,6 +91,11 @@ class Call:
         return array if array.dtype == dtype else tensors.converted(array, dtype)
 
 
+def is_bool(value: Any) -> bool:
+    """Whether an argument is a truth value or a tensor of them."""
+    return isinstance(value, bool) or isinstance(value, Tensor) and value._array.dtype == np.bool_
+
+
 def _as_operand(value: Any) -> Any:
     """A tensor of the device as it is, anything else as a number."""
     if isinstance(value, Tensor):
@@ -82,11 +103,13 @@ def _as_operand(value: Any) -> Any:
     return as_number(value)
 
 
-def kernel(*names: str, needs: str | tuple[str, ...] = (), kinds: str = COMPUTED_KINDS) -> Callable[[Kernel], Kernel]:
+def kernel(*names: str, needs: str | tuple[str, ...] = (), dtypes: Dtypes = COMPUTED,
+           mixed: bool = False) -> Callable[[Kernel], Kernel]:
     """Register `function(call, *args)` for ops; it returns arrays, or NotImplemented to have the CPU do it.
 
-    needs: operators without which the CPU does it, on a card whose library lacks them. kinds: the NumPy kinds of dtype that
-    the first tensor may have; the CPU does the others, or says in torch's words why nobody does.
+    The CPU also does what the device does not compute, or says in torch's words why nobody does: without an operator that
+    is needed (a card's library may lack it), for a first tensor that has none of `dtypes`, for tensors of several floating
+    dtypes, unless the op promotes them or the kernel takes them `mixed`, and for arguments that an operator refuses.
     """
     wanted = (needs,) if isinstance(needs, str) else needs
 
@@ -94,17 +117,27 @@ def kernel(*names: str, needs: str | tuple[str, ...] = (), kinds: str = COMPUTED
         for name in names:
             base, _, overload = name.partition(".")
             spec = registry.packets[base].overloads[overload]
-            spec.kernel_for("npu")(_entry(spec, function, wanted, kinds))
+            spec.kernel_for("npu")(_entry(spec, function, wanted, dtypes, mixed or spec.promote is not None))
         return function
 
     return register
 
 
-def _entry(op: OpSpec, function: Kernel, needs: tuple[str, ...], kinds: str) -> Kernel:
+_FILLS = ("fill_", "zero_", "masked_fill_")  # which write the same wherever elements share a place
+
+
+def _entry(op: OpSpec, function: Kernel, needs: tuple[str, ...], dtypes: Dtypes, mixed: bool) -> Kernel:
     def run(*args: Any) -> Any:
         call = Call(op, args)
-        if all(driver().has(operator) for operator in needs) and _suits(args, kinds):
-            result = function(call, *args)
+        if op.schema.mutates and op.schema.name not in _FILLS and not args[0]._array.flags.writeable:
+            raise overlapping_write()
+        if all(driver().has(operator) for operator in needs) and _suits(args, dtypes, mixed):
+            try:
+                result = function(call, *args)
+            except NPUError as error:
+                if error.error_code not in REFUSED_ARGUMENTS:
+                    raise
+                result = NotImplemented  # nothing was launched
             if result is not NotImplemented:
                 return _finished(op, args, result)
         return fallback.run_on_cpu(op, args, call.index)
@@ -112,12 +145,17 @@ def _entry(op: OpSpec, function: Kernel, needs: tuple[str, ...], kinds: str) -> 
     return run
 
 
-def _suits(args: tuple[Any, ...], kinds: str) -> bool:
-    """Whether the device computes with such arguments. What an op makes of nothing at all, or refuses, the CPU knows."""
-    arrays = [value._array for value in tensors_among(args)]
-    if any(isinstance(value, complex) for value in args) or not all(tensors.computes(array.dtype) for array in arrays):
+def _suits(args: tuple[Any, ...], dtypes: Dtypes, mixed: bool) -> bool:
+    """Whether the device computes with such arguments. What an op makes of nothing at all, too, the CPU knows."""
+    if any(isinstance(value, complex) for value in args):
         return False
-    return not arrays or arrays[0].dtype.kind in kinds and any(array.size for array in arrays)
+    arrays = [tensor._array for tensor in tensors_among(args)]
+    if not arrays:
+        return True
+    if arrays[0].dtype not in dtypes or not any(array.size for array in arrays):
+        return False
+    given = {array.dtype for array in arrays}
+    return given <= COMPUTED and (mixed or len(given & FLOATS) < 2)
 
 
 def _finished(op: OpSpec, args: tuple[Any, ...], result: Any) -> Any:

@@ -34,17 +34,19 @@ def local_scalar_dense(call: Call, self: Any) -> Any:
     return tensors.download(self._array).item()
 
 
-@kernel("copy_", needs="InplaceCopy")
+@kernel("copy_", needs="InplaceCopy", mixed=True)
 def copy_(call: Call, self: Any, src: Any, non_blocking: bool) -> Any:
     target, source = self._array, src._array
-    if np.broadcast_shapes(target.shape, source.shape) != target.shape:
-        raise RuntimeError(broadcast_mismatch([target.shape, source.shape]) or (
-            f"output with shape {list(target.shape)} doesn't match the broadcast shape "
-            f"{list(np.broadcast_shapes(target.shape, source.shape))}"))
+    mismatch = broadcast_mismatch([target.shape, source.shape])
+    if mismatch is not None:
+        raise RuntimeError(mismatch)
+    whole = np.broadcast_shapes(target.shape, source.shape)
+    if whole != target.shape:
+        raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(whole)}")
     if not self._keys & NPU:
         np.copyto(target, tensors.download(source), "unsafe")
     elif src._keys & NPU:
-        tensors.assign(target, source)
+        tensors.assign(target, call.apart(source, target))
     elif target.flags.c_contiguous and source.shape == target.shape:
         _upload(target, source, non_blocking)
     else:

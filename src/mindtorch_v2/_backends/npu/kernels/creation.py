@@ -9,7 +9,7 @@ import numpy as np
 from ...._core.dtype import get_default_dtype
 from .. import memory
 from ..streams import current_stream
-from ._call import Call, kernel
+from ._call import COMPUTED, Call, kernel
 
 
 def _zeroed(array: np.ndarray, index: int) -> np.ndarray:
@@ -17,7 +17,9 @@ def _zeroed(array: np.ndarray, index: int) -> np.ndarray:
     return array
 
 
-def _filled(call: Call, array: np.ndarray, value: Any) -> np.ndarray:
+def _filled(call: Call, array: np.ndarray, value: Any) -> Any:
+    if array.dtype not in COMPUTED:
+        return NotImplemented
     if array.size:
         call.run("InplaceFillScalar", array, value)
     return array
@@ -34,7 +36,7 @@ def empty_strided(call: Call, size: Any, stride: Any, dtype: Any, *options: Any)
     extent = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
     flat = call.empty((extent,), kind)
     strides = [s * kind.itemsize for s in stride]
-    return np.lib.stride_tricks.as_strided(flat, tuple(size), strides)
+    return np.ndarray(tuple(size), kind, flat, strides=strides)
 
 
 @kernel("zeros", "zeros_like", "new_zeros")
@@ -43,22 +45,22 @@ def zeros(call: Call, *args: Any) -> np.ndarray:
 
 
 @kernel("ones", "ones_like", "new_ones", needs="InplaceFillScalar")
-def ones(call: Call, *args: Any) -> np.ndarray:
+def ones(call: Call, *args: Any) -> Any:
     return _filled(call, call.output(), 1)
 
 
 @kernel("full", needs="InplaceFillScalar")
-def full(call: Call, size: Any, fill_value: Any, *options: Any) -> np.ndarray:
+def full(call: Call, size: Any, fill_value: Any, *options: Any) -> Any:
     return _filled(call, call.output(), fill_value)
 
 
 @kernel("full_like", needs="InplaceFillScalar")
-def full_like(call: Call, self: Any, fill_value: Any, *options: Any) -> np.ndarray:
+def full_like(call: Call, self: Any, fill_value: Any, *options: Any) -> Any:
     return _filled(call, call.output(), fill_value)
 
 
 @kernel("new_full", needs="InplaceFillScalar")
-def new_full(call: Call, self: Any, size: Any, fill_value: Any, *options: Any) -> np.ndarray:
+def new_full(call: Call, self: Any, size: Any, fill_value: Any, *options: Any) -> Any:
     return _filled(call, call.output(), fill_value)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ...._core.keys import NPU
 from ...._core.tensor import Tensor
 from .. import tensors
-from ._call import Call, kernel
+from ._call import FLOATS, Call, kernel
 
 
 @kernel("embedding", needs="Embedding")
@@ -33,7 +33,7 @@ def embedding_backward(call: Call, grad_output: Any, indices: Any, num_weights: 
     return out
 
 
-@kernel("cat", needs="Cat")
+@kernel("cat", needs="Cat", mixed=True)
 def cat(call: Call, given: Any, dim: int) -> Any:
     out = call.output()
     parts = [call.cast(one._array, out.dtype) for one in given if one._array.shape != (0,)]
@@ -41,16 +41,23 @@ def cat(call: Call, given: Any, dim: int) -> Any:
     return out
 
 
-@kernel("stack", needs="Stack")
+@kernel("stack", needs="Stack", mixed=True)
 def stack(call: Call, given: Any, dim: int) -> Any:
     out = call.output()
     call.run("Stack", [call.cast(one._array, out.dtype) for one in given], dim % out.ndim, out)
     return out
 
 
+def _reaches(array: np.ndarray, dim: int, index: np.ndarray) -> bool:
+    """Whether every place of an index has a row along `dim` to look in."""
+    if array.ndim != index.ndim or not -array.ndim <= dim < array.ndim:
+        return False
+    return all(n <= m for d, (n, m) in enumerate(zip(index.shape, array.shape, strict=True)) if d != dim % array.ndim)
+
+
 @kernel("gather", needs="Gather")
 def gather(call: Call, self: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
-    if sparse_grad:
+    if sparse_grad or not _reaches(self._array, dim, index._array):
         return NotImplemented
     out = call.output()
     call.run("Gather", self._array, dim, index._array, out)
@@ -65,7 +72,10 @@ def index_select(call: Call, self: Any, dim: int, index: Any) -> np.ndarray:
 
 
 @kernel("scatter_add", needs="ScatterAdd")
-def scatter_add(call: Call, self: Any, dim: int, index: Any, src: Any) -> np.ndarray:
+def scatter_add(call: Call, self: Any, dim: int, index: Any, src: Any) -> Any:
+    fits = src._array.ndim == index._array.ndim and all(np.less_equal(index._array.shape, src._array.shape))
+    if not fits or not _reaches(self._array, dim, index._array):
+        return NotImplemented
     out = call.output()
     call.run("ScatterAdd", self._array, dim, index._array, src._array, out)
     return out
@@ -83,25 +93,32 @@ _triangle("tril", "Tril")
 _triangle("triu", "Triu")
 
 
-def _scalar(value: Any) -> Any:
-    """A number, also out of a tensor on the CPU; None for one on the device, which would have to be waited for."""
-    if not isinstance(value, Tensor):
-        return value
-    return None if value._keys & NPU else value._array.item()
+def _fill_number(array: np.ndarray, mask: Any, value: Any) -> Any:
+    """The number to fill with, None for what the CPU is to do or to refuse.
+
+    That of a tensor on the device would have to be waited for.
+    """
+    if mask._array.dtype != np.bool_ or not mask._keys & NPU or isinstance(value, Tensor) and value._keys & NPU:
+        return None
+    number = value._array.item() if isinstance(value, Tensor) else value
+    if array.dtype in FLOATS or isinstance(number, bool):
+        return number
+    limits = np.iinfo(array.dtype) if array.dtype.kind in "iu" and isinstance(number, int) else None
+    return number if limits is not None and limits.min <= number <= limits.max else None
 
 
-@kernel("masked_fill_.Scalar", "masked_fill_.Tensor", needs="InplaceMaskedFillScalar")
+@kernel("masked_fill_.Scalar", "masked_fill_.Tensor", needs="InplaceMaskedFillScalar", mixed=True)
 def masked_fill_(call: Call, self: Any, mask: Any, value: Any) -> Any:
-    number = _scalar(value)
+    number = _fill_number(self._array, mask, value)
     if number is None:
         return NotImplemented
     call.run("InplaceMaskedFillScalar", self._array, mask._array, number)
     return self
 
 
-@kernel("masked_fill.Scalar", "masked_fill.Tensor", needs="InplaceMaskedFillScalar")
+@kernel("masked_fill.Scalar", "masked_fill.Tensor", needs="InplaceMaskedFillScalar", mixed=True)
 def masked_fill(call: Call, self: Any, mask: Any, value: Any) -> Any:
-    number = _scalar(value)
+    number = _fill_number(self._array, mask, value)
     if number is None:
         return NotImplemented
     out = call.output()

@@ -13,14 +13,14 @@ def _array(tensor: Any) -> np.ndarray | None:
     return None if tensor is None else tensor._array
 
 
-@kernel("native_layer_norm", needs="LayerNorm", kinds=FLOATS)
+@kernel("native_layer_norm", needs="LayerNorm", dtypes=FLOATS, mixed=True)
 def layer_norm(call: Call, input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
     out, mean, rstd = call.outputs()
     call.run("LayerNorm", input._array, list(normalized_shape), _array(weight), _array(bias), eps, out, mean, rstd)
     return out, mean, rstd
 
 
-@kernel("native_layer_norm_backward", needs="LayerNormBackward", kinds=FLOATS)
+@kernel("native_layer_norm_backward", needs="LayerNormBackward", dtypes=FLOATS, mixed=True)
 def layer_norm_backward(call: Call, grad_out: Any, input: Any, normalized_shape: Any, mean: Any, rstd: Any, weight: Any,
                         bias: Any, output_mask: Any) -> Any:
     shape, dtype = tuple(normalized_shape), input._array.dtype
@@ -31,7 +31,7 @@ def layer_norm_backward(call: Call, grad_out: Any, input: Any, normalized_shape:
     return tuple(made)
 
 
-@kernel("native_batch_norm", needs="BatchNorm", kinds=FLOATS)
+@kernel("native_batch_norm", needs="BatchNorm", dtypes=FLOATS, mixed=True)
 def batch_norm(call: Call, input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
                momentum: float, eps: float) -> Any:
     channels = (input._array.shape[1],)
@@ -42,7 +42,7 @@ def batch_norm(call: Call, input: Any, weight: Any, bias: Any, running_mean: Any
     return out, mean, invstd
 
 
-@kernel("native_batch_norm_backward", needs="BatchNormBackward", kinds=FLOATS)
+@kernel("native_batch_norm_backward", needs="BatchNormBackward", dtypes=FLOATS, mixed=True)
 def batch_norm_backward(call: Call, grad_out: Any, input: Any, weight: Any, running_mean: Any, running_var: Any, save_mean: Any,
                         save_invstd: Any, train: bool, eps: float, output_mask: Any) -> Any:
     channels, dtype = (input._array.shape[1],), input._array.dtype

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...._core.keys import NPU
-from ...._core.tensor import Tensor
-from ._call import COMPUTED_KINDS, FLOATS, NUMBERS, Call, kernel
+from ._call import COMPUTED, FLOATS, NUMBERS, Call, is_bool, kernel
 
 _UNARY = {
     "neg": "Neg", "abs": "Abs", "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "rsqrt": "Rsqrt", "reciprocal": "Reciprocal",
@@ -50,15 +49,11 @@ def _binary(operators: tuple[str, str]) -> Any:
     return run
 
 
-def _is_bool(value: Any) -> bool:
-    return isinstance(value, bool) or isinstance(value, Tensor) and value._array.dtype == np.bool_
-
-
 def _may_scale(operator: str, self: Any, other: Any, alpha: Any, dtype: np.dtype) -> bool:
     """Whether torch takes such operands: truth values have no difference, and a whole result takes a whole factor."""
-    if _is_bool(alpha) or operator == "Sub" and (_is_bool(self) or _is_bool(other)):
+    if is_bool(alpha) or operator == "Sub" and (is_bool(self) or is_bool(other)):
         return False
-    return dtype.kind in FLOATS or isinstance(alpha, int)
+    return dtype in FLOATS or isinstance(alpha, int)
 
 
 def _scaled(operators: tuple[str, str]) -> Any:
@@ -76,7 +71,7 @@ def _scaled(operators: tuple[str, str]) -> Any:
 
 
 for _op, _operator in _UNARY.items():
-    kernel(_op, needs=_operator, kinds=NUMBERS if _op in _NOT_OF_BOOLS else COMPUTED_KINDS)(_unary(_operator))
+    kernel(_op, needs=_operator, dtypes=NUMBERS if _op in _NOT_OF_BOOLS else COMPUTED)(_unary(_operator))
 for _op, _operators in _BINARY.items():
     kernel(_op, needs=_operators)(_binary(_operators))
 for _op, _operators in _SCALED.items():
@@ -110,7 +105,7 @@ def _two_tensors(call: Call, operator: str, *values: Any) -> Any:
 @kernel("pow.Tensor_Scalar", needs="PowTensorScalar")
 def power(call: Call, self: Any, exponent: Any) -> Any:
     x, n = call.operands(self, exponent)
-    if x.dtype.kind not in FLOATS and n < 0:
+    if x.dtype not in FLOATS and n < 0:
         return NotImplemented
     out = call.output()
     call.run("PowTensorScalar", x, n, out)
@@ -143,21 +138,21 @@ def where(call: Call, condition: Any, self: Any, other: Any) -> Any:
     return out
 
 
-@kernel("isneginf", needs="EqScalar", kinds=FLOATS)
+@kernel("isneginf", needs="EqScalar", dtypes=FLOATS)
 def isneginf(call: Call, self: Any) -> np.ndarray:
     out = call.empty(self._array.shape, np.dtype(np.bool_))
     call.run("EqScalar", self._array, -math.inf, out)
     return out
 
 
-@kernel("threshold_backward", needs="ThresholdBackward", kinds=FLOATS)
+@kernel("threshold_backward", needs="ThresholdBackward", dtypes=FLOATS)
 def threshold_backward(call: Call, grad_output: Any, self: Any, threshold: Any) -> np.ndarray:
     out = call.output()
     call.run("ThresholdBackward", grad_output._array, self._array, threshold, out)
     return out
 
 
-@kernel("gelu", needs="GeluV2", kinds=FLOATS)
+@kernel("gelu", needs="GeluV2", dtypes=FLOATS)
 def gelu(call: Call, self: Any, approximate: str) -> Any:
     if approximate not in ("none", "tanh"):
         return NotImplemented
@@ -166,7 +161,7 @@ def gelu(call: Call, self: Any, approximate: str) -> Any:
     return out
 
 
-@kernel("gelu_backward", needs="GeluBackwardV2", kinds=FLOATS)
+@kernel("gelu_backward", needs="GeluBackwardV2", dtypes=FLOATS)
 def gelu_backward(call: Call, grad_output: Any, self: Any, approximate: str) -> Any:
     if approximate not in ("none", "tanh"):
         return NotImplemented
@@ -185,4 +180,4 @@ def _from_result(operator: str) -> Any:
 
 
 for _op, _operator in _BACKWARD.items():
-    kernel(_op, needs=_operator, kinds=FLOATS)(_from_result(_operator))
+    kernel(_op, needs=_operator, dtypes=FLOATS)(_from_result(_operator))

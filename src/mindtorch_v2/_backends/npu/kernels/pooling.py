@@ -16,7 +16,7 @@ def _window(kernel_size: Any, stride: Any) -> tuple[list[int], list[int]]:
     return size, pair(stride) if stride else size
 
 
-@kernel("max_pool2d_with_indices", needs="MaxPool2dWithIndices", kinds=FLOATS)
+@kernel("max_pool2d_with_indices", needs="MaxPool2dWithIndices", dtypes=FLOATS)
 def max_pool2d(call: Call, self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
     if self._array.ndim != 4:
         return NotImplemented
@@ -27,7 +27,7 @@ def max_pool2d(call: Call, self: Any, kernel_size: Any, stride: Any, padding: An
     return out, tensors.converted(small, indices.dtype)
 
 
-@kernel("max_pool2d_with_indices_backward", needs="MaxPool2dWithIndicesBackward", kinds=FLOATS)
+@kernel("max_pool2d_with_indices_backward", needs="MaxPool2dWithIndicesBackward", dtypes=FLOATS)
 def max_pool2d_backward(call: Call, grad_output: Any, self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
                         ceil_mode: bool, indices: Any) -> Any:
     if self._array.ndim != 4:
@@ -39,9 +39,11 @@ def max_pool2d_backward(call: Call, grad_output: Any, self: Any, kernel_size: An
     return out
 
 
-@kernel("avg_pool2d", needs="AvgPool2d", kinds=FLOATS)
+@kernel("avg_pool2d", needs="AvgPool2d", dtypes=FLOATS)
 def avg_pool2d(call: Call, self: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
                divisor_override: Any) -> Any:
+    if self._array.ndim not in (3, 4):
+        return NotImplemented
     out = call.output()
     size, step = _window(kernel_size, stride)
     call.run("AvgPool2d", self._array, size, step, pair(padding), ceil_mode, count_include_pad, divisor_override or 0,
@@ -49,7 +51,7 @@ def avg_pool2d(call: Call, self: Any, kernel_size: Any, stride: Any, padding: An
     return out
 
 
-@kernel("avg_pool2d_backward", needs="AvgPool2dBackward", kinds=FLOATS)
+@kernel("avg_pool2d_backward", needs="AvgPool2dBackward", dtypes=FLOATS)
 def avg_pool2d_backward(call: Call, grad_output: Any, self: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
                         count_include_pad: bool, divisor_override: Any) -> Any:
     out = call.output()
@@ -59,14 +61,14 @@ def avg_pool2d_backward(call: Call, grad_output: Any, self: Any, kernel_size: An
     return out
 
 
-@kernel("_adaptive_avg_pool2d", needs="AdaptiveAvgPool2d", kinds=FLOATS)
+@kernel("_adaptive_avg_pool2d", needs="AdaptiveAvgPool2d", dtypes=FLOATS)
 def adaptive_avg_pool2d(call: Call, self: Any, output_size: Any) -> Any:
     out = call.output()
     call.run("AdaptiveAvgPool2d", self._array, list(out.shape[-2:]), out)
     return out
 
 
-@kernel("_adaptive_avg_pool2d_backward", needs="AdaptiveAvgPool2dBackward", kinds=FLOATS)
+@kernel("_adaptive_avg_pool2d_backward", needs="AdaptiveAvgPool2dBackward", dtypes=FLOATS)
 def adaptive_avg_pool2d_backward(call: Call, grad_output: Any, self: Any) -> Any:
     out = call.output()
     call.run("AdaptiveAvgPool2dBackward", grad_output._array, self._array, out)

@@ -8,6 +8,8 @@ import numpy as np
 
 from ._call import FLOATS, Call, kernel
 
+_BOOL = np.dtype(np.bool_)
+
 
 def _dims(array: np.ndarray, dim: Any) -> list[int]:
     if dim is None or isinstance(dim, list | tuple) and not dim:
@@ -15,32 +17,40 @@ def _dims(array: np.ndarray, dim: Any) -> list[int]:
     return [dim] if isinstance(dim, int) else list(dim)
 
 
-@kernel("sum", needs="ReduceSum")
-def sum_all(call: Call, self: Any, dtype: Any) -> np.ndarray:
+def _repeats(array: np.ndarray, dims: list[int]) -> bool:
+    """Whether a dimension is named twice, which torch refuses."""
+    return len({dim % max(array.ndim, 1) for dim in dims}) < len(dims)
+
+
+def _total(call: Call, operator: str, array: np.ndarray, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    dims = _dims(array, dim)
+    if _repeats(array, dims):
+        return NotImplemented
     out = call.output()
-    call.run("ReduceSum", self._array, _dims(self._array, None), False, out.dtype, out)
+    source = array if dtype is None else call.cast(array, dtype.np)  # torch converts first
+    call.run(operator, source, dims, keepdim, out.dtype, out)
     return out
+
+
+@kernel("sum", needs="ReduceSum")
+def sum_all(call: Call, self: Any, dtype: Any) -> Any:
+    return _total(call, "ReduceSum", self._array, None, False, dtype)
 
 
 @kernel("sum.dim_IntList", needs="ReduceSum")
-def sum_dims(call: Call, self: Any, dim: Any, keepdim: bool, dtype: Any) -> np.ndarray:
-    out = call.output()
-    call.run("ReduceSum", self._array, _dims(self._array, dim), keepdim, out.dtype, out)
-    return out
+def sum_dims(call: Call, self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    return _total(call, "ReduceSum", self._array, dim, keepdim, dtype)
 
 
-@kernel("mean", needs="Mean", kinds=FLOATS)
-def mean_all(call: Call, self: Any, dtype: Any) -> np.ndarray:
-    out = call.output()
-    call.run("Mean", self._array, _dims(self._array, None), False, out.dtype, out)
-    return out
+@kernel("mean", needs="Mean")
+def mean_all(call: Call, self: Any, dtype: Any) -> Any:
+    return mean_dims(call, self, None, False, dtype)
 
 
-@kernel("mean.dim", needs="Mean", kinds=FLOATS)
-def mean_dims(call: Call, self: Any, dim: Any, keepdim: bool, dtype: Any) -> np.ndarray:
-    out = call.output()
-    call.run("Mean", self._array, _dims(self._array, dim), keepdim, out.dtype, out)
-    return out
+@kernel("mean.dim", needs="Mean")
+def mean_dims(call: Call, self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    computed = self._array.dtype if dtype is None else dtype.np
+    return _total(call, "Mean", self._array, dim, keepdim, dtype) if computed in FLOATS else NotImplemented
 
 
 @kernel("max", needs="Max")
@@ -58,50 +68,48 @@ def max_dim(call: Call, self: Any, dim: int, keepdim: bool) -> Any:
 
 
 @kernel("amax", needs="Amax")
-def amax(call: Call, self: Any, dim: Any, keepdim: bool) -> np.ndarray:
+def amax(call: Call, self: Any, dim: Any, keepdim: bool) -> Any:
+    dims = _dims(self._array, dim)
+    if _repeats(self._array, dims):
+        return NotImplemented
     out = call.output()
-    call.run("Amax", self._array, _dims(self._array, dim), keepdim, out)
+    call.run("Amax", self._array, dims, keepdim, out)
     return out
 
 
-def _any(call: Call, flags: np.ndarray, dims: list[int], keepdim: bool) -> np.ndarray:
+def _any(call: Call, flags: np.ndarray, dim: Any, keepdim: bool, out: np.ndarray) -> np.ndarray:
     """Whether any flag is set: the largest of them as numbers."""
-    numbers = call.cast(flags, np.dtype(np.float32))
-    gone = {dim % max(flags.ndim, 1) for dim in dims}
-    kept = tuple(1 if d in gone else n for d, n in enumerate(flags.shape) if keepdim or d not in gone)
-    largest = call.empty(kept, numbers.dtype)
-    call.run("Amax", numbers, dims, keepdim, largest)
-    return call.cast(largest, np.dtype(np.bool_))
-
-
-@kernel("any", needs="Amax")
-def any_all(call: Call, self: Any) -> Any:
-    return _any(call, self._array, _dims(self._array, None), False) if self._array.size else NotImplemented
-
-
-@kernel("any.dim", needs="Amax")
-def any_dim(call: Call, self: Any, dim: int, keepdim: bool) -> Any:
-    return _any(call, self._array, _dims(self._array, dim), keepdim) if self._array.size else NotImplemented
+    numbers = call.cast(call.cast(flags, _BOOL), np.dtype(np.float32))
+    largest = call.empty(out.shape, numbers.dtype)
+    call.run("Amax", numbers, _dims(flags, dim), keepdim, largest)
+    return call.cast(largest, out.dtype)
 
 
 def _not(call: Call, flags: np.ndarray) -> np.ndarray:
-    out = call.empty(flags.shape, np.dtype(np.bool_))
+    out = call.empty(flags.shape, _BOOL)
     call.run("LogicalNot", flags, out)
     return out
 
 
+@kernel("any", needs="Amax")
+def any_all(call: Call, self: Any) -> np.ndarray:
+    return _any(call, self._array, None, False, call.output())
+
+
+@kernel("any.dim", needs="Amax")
+def any_dim(call: Call, self: Any, dim: int, keepdim: bool) -> np.ndarray:
+    return _any(call, self._array, dim, keepdim, call.output())
+
+
 @kernel("all", needs=("Amax", "LogicalNot"))
-def all_all(call: Call, self: Any) -> Any:
-    if not self._array.size:
-        return NotImplemented
-    return _not(call, _any(call, _not(call, self._array), _dims(self._array, None), False))
+def all_all(call: Call, self: Any) -> np.ndarray:
+    return all_dim(call, self, None, False)
 
 
 @kernel("all.dim", needs=("Amax", "LogicalNot"))
-def all_dim(call: Call, self: Any, dim: int, keepdim: bool) -> Any:
-    if not self._array.size:
-        return NotImplemented
-    return _not(call, _any(call, _not(call, self._array), _dims(self._array, dim), keepdim))
+def all_dim(call: Call, self: Any, dim: Any, keepdim: bool) -> np.ndarray:
+    out = call.output()
+    return call.cast(_not(call, _any(call, _not(call, self._array), dim, keepdim, out)), out.dtype)
 
 
 @kernel("argmax", needs="ArgMax")

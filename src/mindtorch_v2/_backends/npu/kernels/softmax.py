@@ -10,7 +10,7 @@ from ._call import FLOATS, Call, kernel
 
 
 def _forward(name: str, operator: str) -> None:
-    @kernel(name, needs=operator, kinds=FLOATS)
+    @kernel(name, needs=operator, dtypes=FLOATS)
     def run(call: Call, self: Any, dim: int, half_to_float: bool) -> Any:
         if half_to_float:
             return NotImplemented
@@ -20,7 +20,7 @@ def _forward(name: str, operator: str) -> None:
 
 
 def _backward(name: str, operator: str) -> None:
-    @kernel(name, needs=operator, kinds=FLOATS)
+    @kernel(name, needs=operator, dtypes=FLOATS)
     def run(call: Call, grad_output: Any, output: Any, dim: int, input_dtype: Any) -> Any:
         if input_dtype is not output.dtype:
             return NotImplemented
@@ -35,6 +35,9 @@ _backward("_softmax_backward_data", "SoftmaxBackward")
 _backward("_log_softmax_backward_data", "LogSoftmaxBackward")
 
 
+_CLASSES = (np.int64, np.uint8)
+
+
 def _weights(call: Call, weight: Any, self: Any) -> np.ndarray:
     """Class weights; CANN wants them also where all are one."""
     if weight is not None:
@@ -44,16 +47,16 @@ def _weights(call: Call, weight: Any, self: Any) -> np.ndarray:
     return made
 
 
-@kernel("nll_loss_forward", needs="NLLLoss", kinds=FLOATS)
+@kernel("nll_loss_forward", needs="NLLLoss", dtypes=FLOATS)
 def nll_loss_forward(call: Call, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
-    if self._array.ndim != 2:
+    if self._array.ndim != 2 or target._array.dtype not in _CLASSES:
         return NotImplemented
     out, total = call.outputs()
     call.run("NLLLoss", self._array, target._array, _weights(call, weight, self), reduction, ignore_index, out, total)
     return out, total
 
 
-@kernel("nll_loss_backward", needs="NLLLossBackward", kinds=FLOATS)
+@kernel("nll_loss_backward", needs="NLLLossBackward", dtypes=FLOATS)
 def nll_loss_backward(call: Call, grad_output: Any, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int,
                       total_weight: Any) -> Any:
     if self._array.ndim != 2:
@@ -64,14 +67,16 @@ def nll_loss_backward(call: Call, grad_output: Any, self: Any, target: Any, weig
     return out
 
 
-@kernel("mse_loss", needs="MseLoss", kinds=FLOATS)
-def mse_loss(call: Call, self: Any, target: Any, reduction: int) -> np.ndarray:
+@kernel("mse_loss", needs="MseLoss", dtypes=FLOATS)
+def mse_loss(call: Call, self: Any, target: Any, reduction: int) -> Any:
+    if self._array.dtype != target._array.dtype:
+        return NotImplemented
     out = call.output()
     call.run("MseLoss", self._array, target._array, reduction, out)
     return out
 
 
-@kernel("mse_loss_backward", needs="MseLossBackward", kinds=FLOATS)
+@kernel("mse_loss_backward", needs="MseLossBackward", dtypes=FLOATS)
 def mse_loss_backward(call: Call, grad_output: Any, self: Any, target: Any, reduction: int) -> np.ndarray:
     out = call.output()
     call.run("MseLossBackward", grad_output._array, self._array, target._array, reduction, out)

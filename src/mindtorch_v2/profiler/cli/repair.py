@@ -1,0 +1,42 @@
+"""mtprof repair: what can be read of a file that was cut off or damaged, written as a whole one."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from ..formats import TraceError
+from ..formats.loaded import load
+from . import reading
+from .exit_codes import FINE, USAGE, Failure
+
+EXAMPLE = "mtprof repair crashed.mtp -o repaired.mtp"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    reading.add_path(parser)
+    parser.add_argument("-o", "--output", required=True, help="file to write, as a saved profile")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the file; say what is in it and what is not."""
+    if os.path.exists(args.output) and os.path.samefile(args.path, args.output):
+        raise Failure("the output would replace the input: name another file with --output", USAGE)
+    with reading.ProgressBar(f"reading {args.path}") as bar:
+        try:
+            loaded = load(args.path, bar.update)
+        except TraceError as error:
+            raise Failure(f"{args.path}: {error}") from None
+    store, recovery = loaded.store, loaded.recovery
+    loaded.save(args.output)
+    seconds = (store.clock_end_ns - store.clock_start_ns) / 1e9
+    print(f"recovered: {len(store)} events and {len(store.mem_time)} allocations and frees in {seconds:.3f} s")
+    lost = [f"{recovery.bytes_dropped} bytes"] if recovery.bytes_dropped else []
+    lost += [f"{count} x {reason}" for reason, count in recovery.skipped.items()] + recovery.notes
+    if store.dropped_events:
+        lost.append(f"{store.dropped_events} events that were dropped while recording")
+    print("lost: " + ("; ".join(lost) if lost else "nothing that was written"))
+    print("the file was " + ("complete" if recovery.complete else "cut off before its end"))
+    print(args.output)
+    return FINE
