@@ -88,7 +88,7 @@ def block() -> str:
     departures = {line.case for line in listed(PARITY / "departures.txt")}
     groups = counts(names(), departures, {gap.case for gap in gaps})
     total = Count(*map(sum, zip(*groups.values(), strict=True)))
-    lines = ["| cases | what they look at | cases | agree | differ on purpose | gaps |", "|---|---|---:|---:|---:|---:|"]
+    lines = ["| group | what its cases look at | cases | agree | differ on purpose | gaps |", "|---|---|---:|---:|---:|---:|"]
     for group, text in GROUPS.items():
         count = groups[group]
         name = f"`{group}_*`" if count.cases > 10 else f"`{group}`"

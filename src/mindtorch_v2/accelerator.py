@@ -16,7 +16,11 @@ def is_available() -> bool:
 
 
 def current_accelerator(check_available: bool = False) -> Device | None:
-    """The accelerator's device, without an index, or None without one."""
+    """The accelerator's device, without an index, or None without one.
+
+    check_available: torch also names an accelerator that it was built for and that is not there, unless told to check.
+    Nothing is built for one here, so there is none that is not there.
+    """
     return Device("npu") if npu.is_available() else None
 
 

@@ -36,10 +36,14 @@ def _tensor(data: Any, dtype: str, shape: list[int], device: Any) -> Tensor:
     return made.to(device)  # type: ignore[attr-defined, no-any-return]
 
 
-def _specs(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
-    """What the format's writer takes; ValueError and RuntimeError where it would not write what is meant."""
+def _specs(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Any], list[Tensor]]:
+    """What the format's writer takes, and the tensors whose memory it reads, which must live until it has.
+
+    ValueError and RuntimeError where it would not write what is meant.
+    """
     owners: dict[int, list[str]] = {}
     made = {}
+    read: list[Tensor] = []
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
             raise ValueError(f"Key `{name}` is invalid, expected torch.Tensor but received {type(tensor)}")
@@ -51,6 +55,9 @@ def _specs(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
                              "tensor to pack it before saving.")
         if array.size:
             owners.setdefault(id(owner_of(array)), []).append(name)
+        on_cpu: Tensor = tensor if tensor.is_cpu else tensor.cpu()  # type: ignore[attr-defined]
+        read.append(on_cpu)
+        array = on_cpu._array
         made[name] = _format.TensorSpec(dtype=tensor.dtype.name, shape=list(array.shape), data_ptr=array.ctypes.data,
                                         data_len=array.nbytes)
     shared = [names for names in owners.values() if len(names) > 1]
@@ -58,17 +65,19 @@ def _specs(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
         raise RuntimeError("Some tensors share memory, this will lead to duplicate memory on disk and potential differences "
                            f"when loading them again: {shared}. A potential way to correctly save your model is to use "
                            "`save_model`.")
-    return made
+    return made, read
 
 
 def save(tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
     """Tensors as the bytes of a file."""
-    return bytes(_format.serialize(_specs(tensors), metadata=metadata))
+    specs, _read = _specs(tensors)
+    return bytes(_format.serialize(specs, metadata=metadata))
 
 
 def save_file(tensors: Mapping[str, Tensor], filename: str | os.PathLike[str], metadata: dict[str, str] | None = None) -> None:
     """Write tensors to a file."""
-    _format.serialize_file(_specs(tensors), filename, metadata=metadata)
+    specs, _read = _specs(tensors)
+    _format.serialize_file(specs, filename, metadata=metadata)
 
 
 def load(data: bytes) -> dict[str, Tensor]:
@@ -121,7 +130,7 @@ class safe_open:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._entries = {}
+        self._entries, self._bytes = {}, None  # tensors that were read keep the file mapped
 
     def keys(self) -> list[str]:
         """The names of the tensors, in the order of their names."""

@@ -241,3 +241,20 @@ def test_lkj_cholesky_samples(concentration):
     (D.constraints.less_than(3), "LessThan(upper_bound=3)"), (D.constraints.corr_cholesky, "CorrCholesky()")])
 def test_constraints_are_shown_as_torch_shows_them(constraint, shown):
     assert repr(constraint) == shown
+
+
+def test_negative_binomial():
+    made = D.NegativeBinomial(torch.tensor([3.0, 0.5]), probs=torch.tensor([0.25, 0.5]))
+    # PyTorch's numbers.
+    found = made.log_prob(torch.tensor([2.0, 0.0]))
+    torch.testing.assert_close(found, torch.tensor([-1.8439, -0.3466]), atol=1e-4, rtol=0)
+    torch.testing.assert_close(made.mean, torch.tensor([1.0, 0.5]))
+    torch.testing.assert_close(made.variance, torch.tensor([4 / 3, 1.0]))
+    assert made.mode.tolist() == [0.0, 0.0]
+    assert D.NegativeBinomial(0, logits=torch.tensor(0.3)).log_prob(torch.tensor(0.0)).item() == 0
+    torch.manual_seed(0)
+    drawn = made.sample((20000,))
+    torch.testing.assert_close(drawn.mean(0), made.mean, atol=0.05, rtol=0)
+    torch.testing.assert_close(drawn.var(0), made.variance, atol=0.1, rtol=0)
+    with pytest.raises(ValueError, match="HalfOpenInterval\\(lower_bound=0.0, upper_bound=1.0\\)"):
+        D.NegativeBinomial(3, probs=torch.tensor(1.0))

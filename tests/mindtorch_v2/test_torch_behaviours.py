@@ -383,3 +383,33 @@ def test_an_optimizer_that_wraps_another_patches_its_step():
     weight.grad = torch.ones(2)
     around.step()
     assert seen == [[0.5, 0.5]]
+
+
+# ---------------------------------------------------------------- numbers in front of tensors
+
+
+@pytest.mark.parametrize("name, expected", [
+    ("add", [5.0, 7.0]), ("sub", [1.0, -1.0]), ("subtract", [1.0, -1.0]), ("mul", [6.0, 12.0]), ("multiply", [6.0, 12.0]),
+    ("div", [1.5, 0.75]), ("divide", [1.5, 0.75]), ("true_divide", [1.5, 0.75]), ("floor_divide", [1.0, 0.0])])
+def test_a_number_may_stand_before_a_tensor(name, expected):
+    function = getattr(torch, name)
+    x = torch.tensor([2.0, 4.0])
+    for _ in range(2):  # the second call finds what the first one prepared
+        assert function(3, x).tolist() == expected
+    assert function(3, x.double()).dtype is torch.float64
+    assert function(3.0, torch.tensor(2, dtype=torch.float16)).dtype is torch.float16
+    assert function(2.0, torch.tensor([2])).dtype is torch.float32
+
+
+def test_a_number_before_a_tensor_with_options_and_gradient():
+    w = torch.ones(2, requires_grad=True)
+    torch.sub(3, w, alpha=2).sum().backward()
+    assert w.grad.tolist() == [-2, -2]
+    assert torch.div(7, torch.tensor([2]), rounding_mode="floor").tolist() == [3]
+    assert torch.add(1, 2).item() == 3
+    with pytest.raises(RuntimeError, match="Subtraction"):
+        torch.sub(True, w)
+    with pytest.raises(TypeError):
+        torch.add("a", w)
+    with pytest.raises(TypeError):
+        torch.matmul(1.0, w)

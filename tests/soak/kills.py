@@ -79,6 +79,8 @@ def one_kill(folder: str, number: int, chance: random.Random, longest: float) ->
         lines = [line.split() for line in file.read().split("\n")[1:-1]]
     left = {int(at): int(moment) for at, moment in lines}
     due = [at for at, moment in left.items() if moment < killed_at - INTERVAL_S * 1e9]
+    if not os.path.exists(profile_path):  # killed before the first window began
+        return f"there is no file, and {len(due)} ranges were due" if due else None
     try:
         loaded = load(profile_path)
     except TraceError as error:

@@ -43,7 +43,7 @@ class ThreadState:
         self.span: Callable[..., None] | None = None
         self.module_enter: Callable[[Any], None] | None = None
         self.module_exit: Callable[[Any], None] | None = None
-        # Where a single recording keeps module calls: what `module_enter` and `module_exit` add to, and modules' numbers by id().
+        # Where a single recording keeps module calls: the list that those two add to, and the modules' numbers by id().
         self.module_log: tuple[list[int], dict[int, int]] | None = None
         # Python-level interception (function and dispatch modes, autocast), innermost last.
         self.modes: list[Any] = []

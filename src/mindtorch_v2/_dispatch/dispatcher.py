@@ -25,7 +25,7 @@ from .._core.threads import threads
 from . import backends, namespace, observer, registry
 from .codegen import entry_source
 from .errors import broadcast_mismatch, check_listed, check_tensor_arguments, translate, type_name
-from .overloads import accepts, packet_function
+from .overloads import accepts, number_as_tensor, packet_function
 from .promotion import as_number, computation_dtype, is_number, promote
 from .registry import OpSpec, aten
 from .schema import REQUIRED
@@ -315,6 +315,13 @@ def _dims_of_tensors(op: OpSpec, args: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple((int(v._array),) if yes else v for v, yes in zip(args, meant, strict=True)) if any(meant) else args
 
 
+def _call_by_schema(op: OpSpec, args: tuple[Any, ...]) -> Any:
+    """Call an op's entry with all arguments in the order of its schema."""
+    named = {a.python_name: value for a, value in zip(op.schema.arguments, args, strict=True) if a.keyword_only}
+    assert op.call is not None
+    return op.call(*args[:len(args) - len(named)], **named)
+
+
 def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
     """What an entry does when its short path failed: a tensor argument was no tensor, or NumPy complained."""
     if "deliberate" in error.__dict__:
@@ -324,6 +331,9 @@ def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
         if numbers is not args:
             return _run_kernel(op, numbers)
     if isinstance(error, AttributeError):
+        lifted = number_as_tensor(op.schema.name, args, {})
+        if lifted is not None:
+            return _call_by_schema(op, lifted)
         check_listed(op, args)
         handled = namespace.call_overloaded(op, args)
         if handled is not NotImplemented:

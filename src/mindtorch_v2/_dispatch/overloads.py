@@ -10,13 +10,16 @@ import numpy as np
 from .._core import dtype as dt
 from .._core.device import device as Device
 from .._core.memory_format import layout, memory_format
-from .._core.tensor import Tensor
+from .._core.tensor import Tensor, make_tensor
 from .errors import type_name
+from .promotion import as_number, rank
 from .registry import OpSpec, Packet
 from .schema import REQUIRED, Argument, Schema
 
 _INTEGERS = (int, np.integer)
 _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
+# The functions that take a number for their first tensor, too.
+_NUMBERS_FIRST = frozenset({"add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide"})
 # NumPy's spellings, which torch takes as well.
 ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
 
@@ -69,6 +72,17 @@ def accepts(spec: OpSpec, argument: Argument, value: Any, lenient: bool = True) 
         return isinstance(value, list | tuple)
     check = _CHECKS.get(kind)
     return check is None or check(value)
+
+
+def number_as_tensor(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
+    """`torch.mul(2.0, x)`: the arguments with the number as a tensor that leaves x's dtype as a number does; else None."""
+    if name not in _NUMBERS_FIRST or not args or not isinstance(args[0], _NUMBERS):
+        return None
+    number, other = as_number(args[0]), args[1] if len(args) > 1 else kwargs.get("other")
+    own = dt.number_dtype(number)
+    if isinstance(other, Tensor) and own is not dt.bool_:
+        own = dt.result_type(rank(other), rank(number))
+    return make_tensor(np.asarray(number).astype(own.np)), *args[1:]
 
 
 def varargs(schema: Schema) -> Argument | None:
@@ -165,6 +179,9 @@ def packet_function(packet: Packet) -> Any:
             key = type(args[0])
         entry: Any = find(key)
         if entry is None:
+            lifted = number_as_tensor(packet.name, args, kwargs)
+            if lifted is not None:
+                return choose(lifted, kwargs)
             spec, by_type = resolve(packet, args, kwargs)
             entry = spec.call
             if by_type:

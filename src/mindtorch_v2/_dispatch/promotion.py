@@ -25,7 +25,11 @@ def rank(operand: Any) -> tuple[dt.dtype, int]:
 def computation_dtype(mode: str, operands: tuple[Any, ...]) -> dt.dtype:
     """The dtype that an op of this promotion computes in."""
     ranked = [rank(operand) for operand in operands]
-    if mode == "number" and any(kind is dt.bool_ for kind, _ in ranked):
+    bools = [kind is dt.bool_ for kind, _ in ranked] if mode == "number" else []
+    if any(bools):
+        if all(bools):
+            raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                               "`logical_xor()` operator instead.")
         raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a "
                            "mask, use the `~` or `logical_not()` operator instead.")
     result = dt.result_type(*ranked)

@@ -33,6 +33,7 @@ from .distribution import Distribution, ExponentialFamily
 from .kl import kl_divergence, register_kl
 from .lkj_cholesky import LKJCholesky
 from .multivariate import Independent, MixtureSameFamily, MultivariateNormal
+from .negative_binomial import NegativeBinomial
 from .transformed import LogNormal, TransformedDistribution
 from .transforms import (
     AbsTransform,

@@ -18,6 +18,7 @@ __all__ = [
     "dependent_property",
     "greater_than",
     "greater_than_eq",
+    "half_open_interval",
     "independent",
     "integer_interval",
     "interval",
@@ -138,6 +139,17 @@ class _Bounded(Constraint):
         return made
 
 
+class _HalfOpenInterval(Constraint):
+    def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
+        self.lower_bound, self.upper_bound = lower_bound, upper_bound
+
+    def check(self, value: Any) -> Any:
+        return (value >= self.lower_bound) & (value < self.upper_bound)
+
+    def __repr__(self) -> str:
+        return f"HalfOpenInterval(lower_bound={self.lower_bound}, upper_bound={self.upper_bound})"
+
+
 class _Simplex(Constraint):
     event_dim = 1
 
@@ -208,6 +220,7 @@ positive = _Bounded(lower=0.0, closed=False)
 nonnegative = _Bounded(lower=0.0)
 unit_interval = _Bounded(0.0, 1.0)
 interval = _Bounded
+half_open_interval = _HalfOpenInterval
 simplex = _Simplex()
 lower_cholesky = _LowerCholesky()
 corr_cholesky = _CorrCholesky()

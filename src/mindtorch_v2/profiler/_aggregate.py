@@ -79,9 +79,9 @@ class Aggregator(Keeper):
 
     def stats(self) -> AggregateStats:
         """The statistics so far."""
+        if self._open:
+            self.flush()
         with self.lock:
-            if self._open:
-                self.flush()
             sums = self._sums.copy()
             for thread in self._threads.values():
                 held = thread.folding.fold(empty(COLUMNS), np.empty(0, np.int64), everything=True, keep=False)

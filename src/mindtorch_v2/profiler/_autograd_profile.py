@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import uuid
 import warnings
 from collections.abc import Callable, Iterable
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -234,7 +236,17 @@ class profile:
         """The last recording, as far as it got."""
         if self._store is not None:
             return self._store
-        store = self._freeze()
+        listener = sys.getprofile()
+        # While it records, whoever listens to Python calls must not hear what is made of them: the next time there would
+        # be many times as much. Neither call here is heard, so that none is without its return.
+        deaf, hearing = partial(sys.setprofile, None), partial(sys.setprofile, listener)
+        if callable(listener):
+            deaf()
+        try:
+            store = self._freeze()
+        finally:
+            if callable(listener):
+                hearing()
         if self._finished:
             self._store = store
         return store

@@ -105,11 +105,13 @@ class Ring(Keeper):
         while self._size(recorder) > self._most:
             oldest = min((blocks[0] for blocks in self._blocks.values() if blocks), key=lambda block: block.until, default=None)
             if oldest is None:
-                until = (self._trimmed_to + recorder.clock()) // 2  # there are only logs: the older half goes
+                begun, now = max(self._trimmed_to, recorder.clock_start_ns), recorder.clock()
+                if now - begun < 2:
+                    return
+                self._trimmed_to = (begun + now) // 2  # there are only logs: the older half goes
                 for tap in recorder.taps:
-                    self._trim_thread(recorder, tap, until)
-                self._trimmed_to = until
-                return
+                    self._trim_thread(recorder, tap, self._trimmed_to)
+                continue
             blocks, tap, until = self._blocks[id(oldest.tap)], oldest.tap, oldest.until
             blocks.popleft()
             del tap.kept[0]

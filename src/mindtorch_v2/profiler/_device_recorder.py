@@ -148,17 +148,17 @@ def _append(made: dict[str, list[int]], *values: int) -> None:
 
 def _add_memory(columns: dict[str, Any], rows: list[tuple[int, int, int, int, int]], threads: dict[int, int]) -> None:
     """Blocks given out and let go. The end of one that was given out before the recording began is not shown, as on the CPU."""
-    known: set[int] = set()
+    known: set[tuple[int, int]] = set()
     kept = []
-    for time, amount, address, thread, index in sorted(rows):
+    for time, amount, address, thread, index in sorted(rows, key=lambda row: row[0]):
         if thread not in threads:
             thread = next(iter(threads))
         if amount > 0:
-            known.add(address)
-        elif address not in known:
+            known.add((index, address))
+        elif (index, address) not in known:
             continue
         else:
-            known.remove(address)
+            known.remove((index, address))
         kept.append((time, amount, address, threads[thread], NPU, index))
     names = ("mem_time", "mem_bytes", "mem_addr", "mem_tid", "mem_device_type", "mem_device_index")
     before = len(columns.get("mem_time", ()))

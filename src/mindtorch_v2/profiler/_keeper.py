@@ -23,6 +23,9 @@ from .aggregate_stats import AggregateStats
 
 # A step asks for its events to be kept, but not more often than this: very short steps would do little else.
 _LEAST_PAUSE_S = 0.05
+# Numbers in the recorder's lists, some 45 bytes each: beyond that a step waits until they are kept. On a machine with too
+# much to do the thread may have to wait for its turn.
+_MOST_WAITING = 1 << 17
 
 
 class Window:
@@ -50,6 +53,7 @@ class Keeper:
         self._wanted = threading.Event()
         self._open = False
         self._thread: threading.Thread | None = None
+        self._waiting: list[threading.Event] = []  # for the next time that everything is kept
         self._kept_at = 0.0
         self._pid = 0
 
@@ -65,8 +69,12 @@ class Keeper:
         self._thread.start()
 
     def step(self) -> None:
-        """A step has ended: keep what it left behind soon."""
-        if monotonic() - self._kept_at > _LEAST_PAUSE_S:
+        """A step has ended: keep what it left behind soon, or at once if the thread does not get round to it."""
+        assert self.window is not None
+        recorder = self.window.recorder
+        if not recorder.options.with_stack and sum(len(tap.rows) for tap in recorder.taps) > _MOST_WAITING:
+            self._keep_now()
+        elif monotonic() - self._kept_at > _LEAST_PAUSE_S:
             self._wanted.set()
 
     def end(self) -> None:
@@ -86,6 +94,16 @@ class Keeper:
         """Keep everything recorded so far, now. A process that was forked off keeps nothing: this one is still at it."""
         if os.getpid() != self._pid:
             return
+        if self._open and self._thread is not None and self._thread.is_alive():
+            # On the thread itself, since what another one does might be recorded, and there would be no end to it.
+            done = threading.Event()
+            self._waiting.append(done)
+            self._wanted.set()
+            done.wait()
+        else:
+            self._keep_now()
+
+    def _keep_now(self) -> None:
         with self.lock:
             self._kept_at = monotonic()
             self.keep()
@@ -125,10 +143,15 @@ class Keeper:
         while True:
             self._wanted.wait(self._pause_s)
             self._wanted.clear()
-            if not self._open:
-                return
+            waiting = self._waiting[:]
+            del self._waiting[: len(waiting)]
             try:
-                self.flush()
+                if not self._open:
+                    return
+                self._keep_now()
             except Exception as error:  # nobody above us could hear of it, and the program must go on
                 warnings.warn(f"the profiler cannot keep what it records: {type(error).__name__}: {error}",
                               RuntimeWarning, stacklevel=1)
+            finally:
+                for one in waiting:
+                    one.set()

@@ -41,6 +41,7 @@ from .formats._saved_layout import (
 Logs = Mapping[tuple[int, int], NDArray[np.int64]]  # by number of the log and of the thread
 # Deeper than that, or with more frames in all stacks together, a file is not to be trusted.
 _DEEPEST, _MOST_FRAMES = 2048, 1 << 26
+_OF_A_THREAD = (PYTHON_LOG, MODULE_LOG, TASK_LOG)
 # The columns of what threads have noted themselves.
 _HEARD = ("name", "kind", "start", "end", "seq", "op", "shapes", "flops", "module", "stack")
 
@@ -95,7 +96,8 @@ def _of_threads(
     """The rows that were heard on threads of the process, with their modules and Python calls, thread by thread."""
     parts = []
     noted = _noted(rows)
-    for thread in range(len(tables["threads"])):
+    present = {*np.unique(rows["tid"][noted]).tolist(), *(thread for log, thread in logs if log in _OF_A_THREAD)}
+    for thread in sorted(thread for thread in present if thread < len(tables["threads"])):
         own = np.flatnonzero(noted & (rows["tid"] == thread))
         part = {name: rows[name][own] for name in _HEARD}
         turns, modules, python = (logs.get((log, thread)) for log in (TASK_LOG, MODULE_LOG, PYTHON_LOG))

@@ -113,6 +113,8 @@ class Tap:
         self.windows: list[PythonWindow] = []
         self._clock = clock
         self.tasks: TaskLog | None = None
+        # Until its thread hands over something: ends the wait, by arriving (True, on that thread) or not.
+        self.settle: Callable[[bool], None] | None = None
 
     def listen(self, since: int) -> None:
         """Take down what begins from now on; scopes under way already belong to somebody else."""
@@ -154,14 +156,18 @@ def _arrive_with_first_row(tap: Tap, site: Site) -> None:
     """For a thread that is running already: the tap arrives when that thread hands something over."""
     extend, detail, span = tap.extend, tap.detail, tap.span
 
-    def settle() -> None:
+    def settle(here: bool) -> None:
+        tap.settle = None
+        site.waiting.remove(settle)
         tap.extend, tap.detail, tap.span = extend, detail, span
         site.connect()
-        tap.arrive(site)
+        if here:
+            tap.arrive(site)
 
     def then(function: Callable[..., None]) -> Callable[..., None]:
         def first(*values: Any) -> None:
-            settle()
+            if tap.settle is not None:
+                tap.settle(True)
             function(*values)
 
         return first
@@ -169,6 +175,8 @@ def _arrive_with_first_row(tap: Tap, site: Site) -> None:
     tap.extend = then(extend) if extend is not None else None
     tap.detail = PerOp(lambda op: then(detail[op])) if detail is not None else None
     tap.span = then(span)
+    tap.settle = settle
+    site.waiting.append(settle)
 
 
 def _plain_span(extend: Extend, numbers: Numbered, since: int) -> Span:
@@ -202,7 +210,7 @@ class Scope:
 class Site:
     """All taps of one thread, and the scopes that are open on it."""
 
-    __slots__ = ("_python", "scopes", "state", "taps", "tasks")
+    __slots__ = ("_python", "scopes", "state", "taps", "tasks", "waiting")
 
     def __init__(self, state: ThreadState) -> None:
         self.state = state
@@ -210,6 +218,12 @@ class Site:
         self.scopes: list[Scope] = []
         self._python: PythonLog | None = None
         self.tasks: TaskLog | None = None  # once a task has opened a scope
+        self.waiting: list[Callable[[bool], None]] = []  # of taps that have not arrived
+
+    def settle(self) -> None:
+        """Have the taps arrive: runs on their thread."""
+        for settle in list(self.waiting):
+            settle(True)
 
     def enter(self, scope: Scope, task: Any) -> None:
         """Begin a scope that `task` opens, if that is not None, at scope.began."""
@@ -428,9 +442,11 @@ class Recorder:
 
     def _detach(self, tap: Tap, end: int) -> None:
         site = sites[id(tap.state)]
+        if tap.settle is not None:
+            tap.settle(False)
         tap.leave(site, end)
         for scope in reversed(site.scopes):
-            tap.scope(scope, end)
+            tap.scope(scope, max(end, scope.began))  # another thread may have opened it just now
         site.remove(tap)
         if not site.taps:
             del sites[id(tap.state)]

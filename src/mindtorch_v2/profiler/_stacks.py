@@ -77,6 +77,10 @@ class PythonWindow:
     def close(self, end: int) -> None:
         """Take out of the stream what belongs to the window."""
         self._held += self._log.since(self.first)
+        last = len(self._held)  # the thread went on between the end of the recording and its hearing of it
+        while last and self._held[last - 1] > end:
+            last -= WIDTH
+        del self._held[last:]
         self._ended = end
 
     # ------------------------------------------------------------------ for whoever keeps it while it goes on

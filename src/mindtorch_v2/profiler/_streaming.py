@@ -111,7 +111,8 @@ class Stream(Keeper):
     def _read(self) -> tuple[EventStore, _rebuild.Logs]:
         window = self.window
         assert window is not None
-        self.flush()
+        if self._open:
+            self.flush()
         if self._file.waiting:
             raise OSError(f"the recording cannot be read back: {self._file.failure}")
         recorder = window.recorder

@@ -67,7 +67,7 @@ class TaskLog:
 
     def left(self, moment: int) -> None:
         """A scope ends."""
-        self._turn(self._seen)
+        self._turn(self._seen + 1)
         self._seen = moment
 
     def _turn(self, moment: int) -> None:
@@ -82,7 +82,7 @@ class TaskLog:
         """The function that takes an op's row, with an eye on whose turn it is."""
 
         def extend(row: tuple[int, ...]) -> None:
-            self._turn(self._seen)
+            self._turn(self._seen + 1)
             self._seen = row[2]
             take(row)
 
@@ -92,7 +92,7 @@ class TaskLog:
         """The same for one that is given start, end and more."""
 
         def detail(start: int, end: int, *more: Any) -> None:
-            self._turn(self._seen)
+            self._turn(self._seen + 1)
             self._seen = end
             take(start, end, *more)
 
@@ -102,7 +102,7 @@ class TaskLog:
         """The same for spans."""
 
         def span(name: str, kind: int, start: int, end: int, *more: Any) -> None:
-            self._turn(self._seen)
+            self._turn(self._seen + 1)
             self._seen = end
             take(name, kind, start, end, *more)
 

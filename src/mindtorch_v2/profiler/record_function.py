@@ -45,6 +45,8 @@ class record_function(Scope):
             site = sites.get(id(threads.state))
             if site is not None:
                 self.site = site
+                if site.waiting:
+                    site.settle()
                 site.scopes.append(self)
                 self.began = perf_counter_ns()
                 if "asyncio" in _modules:

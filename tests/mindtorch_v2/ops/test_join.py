@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,18 @@ import mindtorch_v2 as torch
 @pytest.mark.like_torch("join", "gradient_join")
 def test_like_torch(compare, section, expression):
     compare(section, expression)
+
+
+@pytest.mark.parametrize(("join", "message"), [
+    (lambda x: torch.cat([x, x[:, :2]]), "Sizes of tensors must match except in dimension 0. Expected size 4 but got size 2"),
+    (lambda x: torch.cat([x, x[0]]), "Tensors must have same number of dimensions: got 2 and 1"),
+    (lambda x: torch.cat([x[0, 0], x]), "zero-dimensional tensor (at position 0) cannot be concatenated"),
+    (lambda x: torch.stack([x, x[:1]]), "stack expects each tensor to be equal size, but got [3, 4] at entry 0 and [1, 4]"),
+])
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_parts_that_do_not_fit(join, message, device):
+    with pytest.raises(RuntimeError, match=re.escape(message)):
+        join(torch.zeros(3, 4, device=device))
 
 
 def test_joined_tensors_are_contiguous_whatever_their_parts_are():

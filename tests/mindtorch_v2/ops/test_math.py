@@ -8,6 +8,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
@@ -56,3 +57,16 @@ def test_answers_what_torch_answers(family: str, expression: str) -> None:
     got = json.loads(json.dumps(math_values.answer(torch, torch.from_numpy, expression)))
     expected = RECORDED[family][expression]
     assert agrees(expected, got), f"expected {expected}\ngot {got}"
+
+
+@pytest.mark.parametrize("number", [2, 2.0, True, np.float32(2), np.int64(2)])
+def test_a_number_may_come_first(number):
+    made = torch.mul(number, torch.ones(2, dtype=torch.float16))
+    assert (made.dtype, made.tolist()) == (torch.float16, [float(number)] * 2)
+
+
+@pytest.mark.parametrize(("other", "words"), [(True, "two bool tensors"), (torch.tensor(True), "two bool tensors"),
+                                              (1, "a bool tensor"), (torch.ones(1), "a bool tensor")])
+def test_truth_values_have_no_difference(other, words):
+    with pytest.raises(RuntimeError, match=f"with {words} is not supported"):
+        torch.tensor([True]) - other

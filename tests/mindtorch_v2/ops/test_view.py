@@ -161,3 +161,19 @@ def test_bfloat16(call):
     made = call(x.to(torch.bfloat16))
     assert made.dtype is torch.bfloat16
     assert made.to(torch.float64).tolist() == call(x).tolist()
+
+
+@pytest.mark.parametrize("make", [lambda **o: torch.empty(3, **o), lambda **o: torch.empty((), **o)])
+def test_t_of_fewer_than_two_dims_is_a_view_on_the_same_device(make):
+    x = make()
+    assert x.t()._base is x and x.t().shape == x.shape
+    assert make(device="meta").t().device.type == "meta"
+    with torch.profiler.profile() as prof:
+        x.t()
+    assert [event.name for event in prof.events()][:2] == ["aten::t", "aten::transpose"]
+
+
+def test_nothing_seen_as_another_dtype_is_still_a_view():
+    x = torch.zeros(3, 0)
+    assert x.view(torch.uint8)._base is x and x.view(torch.uint8).shape == (3, 0)
+    assert x.view(torch.uint8).untyped_storage().data_ptr() == x.untyped_storage().data_ptr()

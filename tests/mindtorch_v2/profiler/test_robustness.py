@@ -516,3 +516,36 @@ def test_a_legacy_profile_left_twice_changes_nothing():
         x + x
     prof.__exit__(None, None, None)
     assert [event.name for event in prof.function_events] == ["aten::add"]
+
+
+def test_calls_on_the_way_out_are_not_in_the_recording():
+    """The thread that stops is heard until its turn comes, after that of the others."""
+    config = _ExperimentalConfig(profile_all_threads=True)
+    stop, ready = threading.Event(), threading.Event()
+
+    def other():
+        x + x
+        ready.set()
+        stop.wait()
+
+    thread = threading.Thread(target=other)
+    prof = profile(with_stack=True, experimental_config=config)
+    starter = threading.Thread(target=prof.start)
+    starter.start()
+    starter.join()
+    thread.start()
+    ready.wait()
+    x * x
+    prof.stop()
+    stop.set()
+    thread.join()
+    assert not errors(prof)
+
+
+def test_asking_while_recording_does_not_multiply_what_is_recorded():
+    with profile(with_stack=True) as prof:
+        for _ in range(50):
+            x + x
+        entries = [len(prof.profiler._recorder.taps[0].stretches(0)[0].events) for _ in (prof.profiler.store for _ in range(4))]
+    assert entries[-1] - entries[0] < 3 * (entries[1] - entries[0]) + 1000
+    assert ops(prof) == ["aten::add"] * 50 and not errors(prof)

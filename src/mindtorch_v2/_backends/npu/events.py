@@ -113,7 +113,7 @@ def _destroy(handle: int) -> None:
 
 def release_spare_events() -> None:
     """Give the kept handles back to CANN."""
-    for handles in _spare.values():
+    for handles in list(_spare.values()):  # other threads may let go of events meanwhile
         while handles:
             _destroy(handles.pop())
 

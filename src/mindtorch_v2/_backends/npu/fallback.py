@@ -13,7 +13,7 @@ from ..._core.tensor import Tensor
 from ..._dispatch.dispatcher import execute
 from ..._dispatch.registry import OpSpec
 from . import tensors
-from .placement import tensors_among
+from .placement import check_written, tensors_among
 
 # How often each op has run on the CPU instead.
 counts: Counter[str] = Counter()
@@ -27,6 +27,7 @@ HOST_MADE = frozenset(
 
 def run_on_cpu(op: OpSpec, args: tuple[Any, ...], index: int) -> Any:
     """Run an op on copies of its arguments; what it changes in place or returns is on the device again."""
+    check_written(op, args)
     given = tensors_among(args)
     if op.schema.name not in HOST_MADE and (not given or any(tensor._array.size for tensor in given)):
         _tell(op)  # nothing is copied if there is nothing

@@ -97,7 +97,7 @@ def is_pinned(array: np.ndarray) -> bool:
 
 def release_pinned() -> None:
     """Give page-locked memory that nobody uses back to the system."""
-    for addresses in _spare.values():
+    for addresses in list(_spare.values()):  # other threads may let go of blocks meanwhile
         while addresses:
             try:
                 driver().call("aclrtFreeHost", addresses.pop())

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..._core.keys import NPU
 from ..._core.tensor import Tensor
+from ..._dispatch.errors import overlapping_write
 from ..._dispatch.registry import OpSpec
 from . import tensors
 
@@ -36,6 +37,16 @@ def home(op: OpSpec, args: tuple[Any, ...]) -> int:
             return tensors.device_index(value)
     assert found is not None
     return tensors.index_of(found)
+
+
+_FILLS = ("fill_", "zero_", "masked_fill_")  # which write the same wherever elements share a place
+
+
+def check_written(op: OpSpec, args: tuple[Any, ...]) -> None:
+    """RuntimeError in torch's words for a write into an expanded tensor."""
+    if op.schema.mutates and op.schema.name not in _FILLS and isinstance(args[0], Tensor) \
+            and not args[0]._array.flags.writeable:
+        raise overlapping_write()
 
 
 def _mixed(op: OpSpec, first: Tensor, second: Tensor) -> RuntimeError:

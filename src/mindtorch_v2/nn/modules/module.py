@@ -72,7 +72,7 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if namespace.watch:
-            state = namespace.current() or threads.state
+            state: Any = threads.state
             log = state.module_log
             if log is not None:
                 # What the two functions of the state do, written out: half of all calls go to modules that do little.

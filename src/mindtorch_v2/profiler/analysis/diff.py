@@ -19,6 +19,7 @@ Verdict = Literal["faster", "slower", "no evidence", "new", "gone"]
 
 _FEWEST_STEPS = 5
 _BOOTSTRAPS = 2000
+_MOST_DRAWN = 4_000_000  # steps in all bootstraps of one op: long recordings are sure of their figures with fewer
 _BLOCKS = 12
 # What else runs on a machine only ever makes a step slower, so the faster steps tell more of the code than the median.
 _TYPICAL = 0.25
@@ -66,6 +67,10 @@ class Diff:
         """What there is evidence for."""
         return [change for change in self.changes if change.verdict != "no evidence"]
 
+    def slower_by(self, change: Change, limit: float) -> bool:
+        """Whether a change is slower by more than a part `limit` of it, beyond doubt: also by less than `least`."""
+        return min(self.a_steps, self.b_steps) >= _FEWEST_STEPS and change.low > 1 and change.relative > 1 + limit
+
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain values."""
         return {
@@ -80,7 +85,7 @@ class Diff:
         return self.table()
 
     def table(self, limit: int = 20) -> str:
-        """The step as a whole and what changed, as text."""
+        """The step as a whole and what changed, as text: the largest `limit` changes, all of them if it is negative."""
         lines = [
             f"step: {duration(self.step.a_ns)} -> {duration(self.step.b_ns)}  ({_percent(self.step.ratio)}, "
             f"{self.confidence:.0%} interval {_percent(self.step.low)} to {_percent(self.step.high)}): {self.step.verdict}",
@@ -91,9 +96,10 @@ class Diff:
         if not found:
             lines.append("no op changed by more than can be told from noise")
             return "\n".join(lines)
-        width = min(60, max(len(str(change.key)) for change in found[:limit]))
+        shown = found if limit < 0 else found[:limit]
+        width = min(60, max((len(str(change.key)) for change in shown), default=0))
         lines.append(f"{'':{width}}  {'a / step':>10}  {'b / step':>10}  {'change':>8}  {'interval':>18}  verdict")
-        for change in found[:limit]:
+        for change in shown:
             name = str(change.key)
             name = name if len(name) <= width else name[: width - 3] + "..."
             interval = "" if change.verdict in ("new", "gone") else f"{_percent(change.low)} to {_percent(change.high)}"
@@ -102,8 +108,8 @@ class Diff:
                 f"{name:{width}}  {duration(change.a_ns):>10}  {duration(change.b_ns):>10}  {moved:>8}  {interval:>18}  "
                 f"{change.verdict}"
             )
-        if len(found) > limit:
-            lines.append(f"... and {len(found) - limit} more")
+        if len(found) > len(shown):
+            lines.append(f"... and {len(found) - len(shown)} more")
         return "\n".join(lines)
 
 
@@ -124,6 +130,8 @@ def diff(a: EventStore, b: EventStore, *, confidence: float = 0.99, least: float
     enough = min(len(a_steps.start), len(b_steps.start)) >= _FEWEST_STEPS
     a_mid, b_mid = _typical(a_times), _typical(b_times)
     both = (a_mid > 0) & (b_mid > 0)
+    # Also what runs in so few steps that its typical time is none.
+    in_a, in_b = a_calls.sum(axis=1) > 0, b_calls.sum(axis=1) > 0
     ratio = np.divide(b_mid, a_mid, out=np.ones(len(keys)), where=both)
     # The median op says how much faster or slower everything was; with few ops it could be the change itself.
     drift = float(np.median(ratio[both])) if both.sum() >= 10 else 1.0
@@ -133,9 +141,16 @@ def diff(a: EventStore, b: EventStore, *, confidence: float = 0.99, least: float
     for number, key in enumerate(keys):
         relative = float(ratio[number] / drift)
         bounds = (float(low[number] / drift), float(high[number] / drift)) if noisy[number] else (0.0, float("inf"))
-        verdict = _verdict(a_mid[number], b_mid[number], relative, bounds, least, enough)
-        if verdict in ("new", "gone") and max(a_mid[number], b_mid[number]) == 0:
+        if not a_mid[number] and not b_mid[number]:
             continue
+        if in_a[number] and in_b[number]:
+            # On a machine with other work not all ops drift alike: one counts as changed only if it did so as measured too.
+            known = enough and bool(both[number])
+            verdict = _verdict(relative, bounds, least, known)
+            if verdict != _verdict(float(ratio[number]), (float(low[number]), float(high[number])), least, known):
+                verdict = "no evidence"
+        else:
+            verdict = "new" if in_b[number] else "gone"
         changes.append(
             Change(key, float(a_mid[number]), float(b_mid[number]), float(a_counts[number]), float(b_counts[number]),
                    relative, *bounds, verdict)
@@ -177,7 +192,8 @@ def _intervals(a: NDArray[np.int64], b: NDArray[np.int64], wanted: NDArray[np.bo
     low, high = np.zeros(len(a)), np.full(len(a), np.inf)
     if not wanted.any() or not a.shape[1] or not b.shape[1]:
         return low, high
-    a_draws, b_draws = _draws(a.shape[1], rng), _draws(b.shape[1], rng)
+    times = max(200, min(_BOOTSTRAPS, _MOST_DRAWN // max(a.shape[1], b.shape[1])))
+    a_draws, b_draws = _draws(a.shape[1], times, rng), _draws(b.shape[1], times, rng)
     for number in np.flatnonzero(wanted).tolist():
         of_a, of_b = _typical(a[number][a_draws]), _typical(b[number][b_draws])
         spread = np.log(np.maximum(of_b, 1) / np.maximum(of_a, 1))
@@ -187,11 +203,11 @@ def _intervals(a: NDArray[np.int64], b: NDArray[np.int64], wanted: NDArray[np.bo
     return low, high
 
 
-def _draws(count: int, rng: np.random.Generator) -> NDArray[np.intp]:
+def _draws(count: int, times: int, rng: np.random.Generator) -> NDArray[np.intp]:
     """Which steps each bootstrap takes: runs of neighbours, since a disturbance lasts for several steps."""
     length = max(1, count // _BLOCKS)
-    starts = rng.integers(count, size=(_BOOTSTRAPS, -(-count // length)))
-    return ((starts[:, :, None] + np.arange(length)) % count).reshape(_BOOTSTRAPS, -1)[:, :count]
+    starts = rng.integers(count, size=(times, -(-count // length)))
+    return ((starts[:, :, None] + np.arange(length)) % count).reshape(times, -1)[:, :count]
 
 
 def _whole(a: NDArray[np.int64], b: NDArray[np.int64], rng: np.random.Generator, confidence: float, least: float,
@@ -200,13 +216,11 @@ def _whole(a: NDArray[np.int64], b: NDArray[np.int64], rng: np.random.Generator,
     of_a, of_b = (float(_typical(one[None])[0]) for one in (a, b))
     ratio = of_b / of_a if of_a else 1.0
     bounds = (float(low[0]), float(high[0]))
-    verdict = _verdict(of_a, of_b, ratio, bounds, least, enough)
+    verdict = _verdict(ratio, bounds, least, enough and of_a > 0 and of_b > 0)
     return Change(WorkKey("step", "", "", 0), of_a, of_b, 1.0, 1.0, ratio, *bounds, verdict)
 
 
-def _verdict(a: float, b: float, ratio: float, bounds: tuple[float, float], least: float, enough: bool) -> Verdict:
-    if a == 0 or b == 0:
-        return "new" if b else "gone"
+def _verdict(ratio: float, bounds: tuple[float, float], least: float, enough: bool) -> Verdict:
     if not enough:
         return "no evidence"
     if bounds[0] > 1 and ratio > 1 + least:

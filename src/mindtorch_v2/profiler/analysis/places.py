@@ -10,12 +10,16 @@ from numpy.typing import NDArray
 from .._store import EventStore
 
 
+# How frames of the framework begin: files are recorded relative to where packages are found.
+_FRAMEWORK = ("mindtorch_v2/", "torch/", "<built-in", "<frozen")
+
+
 def user_frame(frames: tuple[str, ...]) -> str | None:
     """The innermost frame that is not the framework's: "train.py(12)"."""
     for frame in frames:
         place = frame.split(": ", 1)[0]
         path = place.replace("\\", "/")
-        framework = path.startswith(("mindtorch_v2/", "torch/", "<built-in")) or "/mindtorch_v2/" in path or "/torch/" in path
+        framework = path.startswith(_FRAMEWORK) or any(f"-packages/{start}" in path for start in _FRAMEWORK)
         if not framework and "(" in place:
             return place
     return None

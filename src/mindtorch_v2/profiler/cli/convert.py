@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import os
 
-from ..exporters import get as exporter
 from . import reading
 from .exit_codes import USAGE, Failure
 
 EXAMPLE = "mtprof convert trace.json.gz --to speedscope -o trace.speedscope.json"
 
-# what to call it -> (exporter, ending of the file)
+# exporter -> ending of the file
 FORMATS = {
-    "chrome": ("chrome", ".json"),
-    "saved": ("saved", ".mtp"),
-    "perfetto": ("perfetto", ".pftrace"),
-    "speedscope": ("speedscope", ".speedscope.json"),
-    "collapsed": ("collapsed", ".collapsed.txt"),
-    "pprof": ("pprof", ".pb.gz"),
-    "csv": ("csv", ".csv"),
-    "parquet": ("parquet", ".parquet"),
-    "html": ("html", ".html"),
+    "chrome": ".json",
+    "saved": ".mtp",
+    "perfetto": ".pftrace",
+    "speedscope": ".speedscope.json",
+    "collapsed": ".collapsed.txt",
+    "pprof": ".pb.gz",
+    "csv": ".csv",
+    "parquet": ".parquet",
+    "html": ".html",
 }
 
 
@@ -34,13 +34,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the file."""
     wanted = args.to or _by_ending(args.output)
-    name, ending = FORMATS[wanted]
+    target = args.output or reading.stem(args.path) + FORMATS[wanted]
+    reading.check_apart(args.path, target)
     loaded = reading.open_recording(args.path)
-    target = args.output or args.path.removesuffix(".gz").removesuffix(".json").removesuffix(".mtp") + ending
-    if target == args.path:
-        raise Failure("the output would replace the input: name another file with --output", USAGE)
     try:
-        exporter(name)(loaded.store, target)
+        if wanted == "html":
+            loaded.export_html(target, os.path.basename(args.path))
+        else:
+            loaded.export(wanted, target)
     except ImportError as error:  # an extra that is not installed
         raise Failure(str(error), USAGE) from None
     print(target)
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _by_ending(output: str | None) -> str:
-    for name, (_, ending) in sorted(FORMATS.items(), key=lambda item: -len(item[1][1])):
+    for name, ending in sorted(FORMATS.items(), key=lambda item: -len(item[1])):
         if output and (output.endswith(ending) or output.endswith(ending + ".gz")):
             return name
     raise Failure(f"say the format with --to: {', '.join(FORMATS)}", USAGE)

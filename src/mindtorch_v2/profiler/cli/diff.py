@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 
-from ..analysis.diff import Change
 from ..analysis.diff import diff as compare
 from . import reading
-from .exit_codes import FINE, FOUND
+from .exit_codes import FINE, FOUND, USAGE, Failure
 
 EXAMPLE = "mtprof diff before.mtp after.mtp --fail-over 5%"
 
@@ -22,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fail-op-over", type=percent, default=None, metavar="P%", help="the same for any single op")
     parser.add_argument("--confidence", type=percent, default=0.99, metavar="P%", help="of all intervals (default 99%%)")
     parser.add_argument("--least", type=percent, default=0.05, metavar="P%", help="smaller changes are not named (default 5%%)")
-    parser.add_argument("-n", "--limit", type=int, default=20, help="changes to show (default 20)")
+    reading.add_limit(parser, 20, "changes")
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.add_argument("--html", default=None, metavar="FILE", help="write the comparison as a page too")
 
@@ -38,17 +37,16 @@ def percent(text: str) -> float:
 def run(args: argparse.Namespace) -> int:
     """Print what changed."""
     a, b = reading.open_recording(args.a), reading.open_recording(args.b)
-    found = compare(a.store, b.store, confidence=args.confidence, least=args.least)
+    try:
+        found = compare(a.store, b.store, confidence=args.confidence, least=args.least)
+    except ValueError as error:
+        raise Failure(str(error), USAGE) from None
     if args.html:
         from ..report.comparison import export
 
         export(found, args.html, names=(args.a, args.b))
     print(json.dumps(found.to_dict(), indent=1) if args.json else found.table(args.limit))
-    too_slow = args.fail_over is not None and _proven(found.step, args.fail_over)
+    too_slow = args.fail_over is not None and found.slower_by(found.step, args.fail_over)
     if args.fail_op_over is not None:
-        too_slow = too_slow or any(_proven(change, args.fail_op_over) for change in found.changes)
+        too_slow = too_slow or any(found.slower_by(change, args.fail_op_over) for change in found.changes)
     return FOUND if too_slow else FINE
-
-
-def _proven(change: Change, limit: float) -> bool:
-    return change.verdict == "slower" and change.relative > 1 + limit

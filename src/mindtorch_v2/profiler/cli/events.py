@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--step", type=int, default=None, help="only events of this step")
     parser.add_argument("--longer-than", type=time, default=0, metavar="TIME", help="only longer ones, e.g. 50us, 1ms")
     parser.add_argument("--slowest", action="store_true", help="longest first instead of in order of start")
-    parser.add_argument("-n", "--limit", type=int, default=50, help="events to show (default 50, -1 for all)")
+    reading.add_limit(parser, 50, "events")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
 
 
@@ -45,8 +45,8 @@ def run(args: argparse.Namespace) -> int:
         rows = rows[store.step[rows] == args.step]
     if args.slowest:
         rows = rows[np.argsort(-store.duration[rows], kind="stable")]
-    shown = rows if args.limit < 0 else rows[: args.limit]
-    for row in shown.tolist():
+    shown = reading.first(rows.tolist(), args.limit)
+    for row in shown:
         thread = store.threads[store.tid[row]]
         name = store.names[store.name[row]]
         start = int(store.start[row]) - store.clock_start_ns

@@ -17,7 +17,7 @@ EXAMPLE = "mtprof flops profile.mtp"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     reading.add_path(parser)
-    parser.add_argument("-n", "--limit", type=int, default=20, help="rows to show (default 20)")
+    reading.add_limit(parser, 20)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     calls = np.bincount(labels, minlength=count)
     whole = int(flops.sum())
     print(f"{'FLOPs':>10} {'share':>6} {'time':>9} {'GFLOP/s':>8} {'calls':>9}  operator")
-    for label in np.argsort(-flops, kind="stable")[: args.limit].tolist():
+    for label in reading.first(np.argsort(-flops, kind="stable").tolist(), args.limit):
         if flops[label]:
             speed = flops[label] / spent[label] if spent[label] else float("nan")
             print(

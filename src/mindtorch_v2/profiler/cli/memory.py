@@ -15,7 +15,7 @@ EXAMPLE = "mtprof memory profile.mtp -n 10"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     reading.add_path(parser)
-    parser.add_argument("-n", "--limit", type=int, default=15, help="rows to show (default 15)")
+    reading.add_limit(parser, 15)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -31,9 +31,10 @@ def run(args: argparse.Namespace) -> int:
         if use.categories:
             print("held then: " + ", ".join(f"{name.lower()} {size(amount)}" for name, amount in use.categories.items()))
         print(f"\n{'held':>9} {'blocks':>7}  allocated by, at the peak")
-        for holder in use.holders[: args.limit]:
+        shown = reading.first(use.holders, args.limit)
+        for holder in shown:
             place = f"  at {holder.where}" if holder.where else ""
             print(f"{size(holder.bytes):>9} {holder.blocks:>7,}  {holder.name}{place}")
-        if len(use.holders) > args.limit:
-            print(f"... {len(use.holders) - args.limit} more")
+        if len(use.holders) > len(shown):
+            print(f"... {len(use.holders) - len(shown)} more")
     return 0

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from ..formats import TraceError
 from ..formats.loaded import LoadedProfile, load
-from .exit_codes import Failure
+from .exit_codes import USAGE, Failure
+
+T = TypeVar("T")
 
 _PATIENCE_S = 1.0  # work that takes longer shows a bar
 
@@ -23,7 +27,28 @@ def add_path(parser: argparse.ArgumentParser, name: str = "path") -> None:
 def add_sorting(parser: argparse.ArgumentParser) -> None:
     """How a table is grouped, sorted and cut."""
     parser.add_argument("--sort", default=None, metavar="KEY", help="column, e.g. self_cpu_time_total, cpu_time_total, count")
-    parser.add_argument("-n", "--limit", type=int, default=20, help="rows to show (default 20, -1 for all)")
+    add_limit(parser, 20)
+
+
+def add_limit(parser: argparse.ArgumentParser, default: int, what: str = "rows") -> None:
+    """How many lines to show."""
+    parser.add_argument("-n", "--limit", type=int, default=default, help=f"{what} to show (default {default}, -1 for all)")
+
+
+def first(rows: Sequence[T], limit: int) -> Sequence[T]:
+    """The rows to show."""
+    return rows if limit < 0 else rows[:limit]
+
+
+def stem(path: str) -> str:
+    """A recording's path without its ending."""
+    return path.removesuffix(".gz").removesuffix(".json").removesuffix(".mtp")
+
+
+def check_apart(source: str, target: str) -> None:
+    """A command must not write over what it reads."""
+    if os.path.exists(source) and os.path.exists(target) and os.path.samefile(source, target):
+        raise Failure("the output would replace the input: name another file with --output", USAGE)
 
 
 def open_recording(path: str) -> LoadedProfile:

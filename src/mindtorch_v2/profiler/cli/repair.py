@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 
 from ..formats import TraceError
 from ..formats.loaded import load
 from . import reading
-from .exit_codes import FINE, USAGE, Failure
+from .exit_codes import FINE, Failure
 
 EXAMPLE = "mtprof repair crashed.mtp -o repaired.mtp"
 
@@ -21,8 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the file; say what is in it and what is not."""
-    if os.path.exists(args.output) and os.path.samefile(args.path, args.output):
-        raise Failure("the output would replace the input: name another file with --output", USAGE)
+    reading.check_apart(args.path, args.output)
     with reading.ProgressBar(f"reading {args.path}") as bar:
         try:
             loaded = load(args.path, bar.update)

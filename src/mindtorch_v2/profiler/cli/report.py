@@ -19,9 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the page."""
-    loaded = reading.open_recording(args.path)
-    name = os.path.basename(args.path)
-    target = args.output or args.path.removesuffix(".gz").removesuffix(".json").removesuffix(".mtp") + ".html"
-    loaded.export_html(target, title=args.title or name)
+    target = args.output or reading.stem(args.path) + ".html"
+    reading.check_apart(args.path, target)
+    reading.open_recording(args.path).export_html(target, args.title or os.path.basename(args.path))
     print(target)
     return 0

@@ -58,5 +58,5 @@ def print_corrected(store: EventStore, cost: Overhead, limit: int) -> None:
         store.self_ns, cost.self_ns, store.duration, cost.duration_ns)]
     print(f"\n{'self':>9} {'corrected':>9} {'total':>9} {'corrected':>9}  operator")
     order = np.argsort(-columns[1], kind="stable")
-    for at in (order if limit < 0 else order[:limit]).tolist():
+    for at in reading.first(order.tolist(), limit):
         print(" ".join(f"{duration(int(values[at])):>9}" for values in columns) + f"  {store.labels[at]}")

@@ -39,7 +39,8 @@ for _place in range(4):
 _WORDS = _FOUR.view(np.uint32).reshape(-1)
 _PAIRS = _FOUR.view(np.uint16)[:, 1].copy()
 # The same for the one to four digits that a number begins with: parts and where they begin.
-_FIRST = {1: [(0, _FOUR[:, 3].copy())], 2: [(0, _PAIRS)], 3: [(0, _FOUR[:, 1].copy()), (1, _PAIRS)], 4: [(0, _WORDS)]}
+_FIRST: dict[int, list[tuple[int, NDArray[Any]]]] = {
+    1: [(0, _FOUR[:, 3].copy())], 2: [(0, _PAIRS)], 3: [(0, _FOUR[:, 1].copy()), (1, _PAIRS)], 4: [(0, _WORDS)]}
 # .000 to .999
 _POINT = _FOUR[:1000].copy()
 _POINT[:, 0] = ord(".")
@@ -126,7 +127,7 @@ def together(pieces: Sequence[Piece], count: int) -> Bytes:
     width = len(same)
     made = np.empty((count, width), np.uint8)
     made[:] = np.frombuffer(same, np.uint8)
-    for at, part in varying:
+    for at, part in varying if count else ():
         if part.ndim == 1:
             np.ndarray((count,), part.dtype, made, at, (width,))[:] = part
         else:

@@ -213,10 +213,10 @@ class _Found:
         tables = {name: self._tables[name] for name in _STORE_TABLES}
         log_tables = {name: self._tables[name] for name in LOG_TABLES}
         self._repair(columns, tables)
-        self._bound(columns)
         for name in ("parent", "launcher"):
             if name not in self._parts:
                 columns.pop(name, None)
+        self._bound(columns)
         order = meta.pop("order")
         if order == AS_RECORDED and with_logs:
             return self._rebuilt(columns, {**tables, **log_tables}, meta)

@@ -74,6 +74,10 @@ class LoadedProfile(Answers):
         """Write the recording in this project's own format."""
         exporter("saved")(self.store, path)
 
+    def _repr_html_(self) -> str | None:
+        """A notebook's view: key_averages() as a table."""
+        return self.key_averages()._repr_html_()
+
     def __len__(self) -> int:
         return len(self.store)
 

@@ -69,10 +69,48 @@ def test_a_slower_machine_is_told_apart_from_a_slower_op():
     assert found.step.low > 1.2
 
 
+def test_an_op_that_does_not_drift_with_the_others_has_not_changed():
+    """Other work on the machine slows Python down and leaves large matrix products alone."""
+    found = diff(recording(1), recording(2, machine=1.3, slower="aten::op14", factor=1 / 1.3))
+    assert found.drift == pytest.approx(1.3, abs=0.05)
+    assert found.found == []
+
+
 def test_ops_of_one_recording_only_are_new_or_gone():
     there, missing = recording(1), recording(2, without="aten::op2")
     assert [(c.key.name, c.verdict) for c in diff(there, missing).found] == [("aten::op2", "gone")]
     assert [(c.key.name, c.verdict) for c in diff(missing, there).found] == [("aten::op2", "new")]
+
+
+def test_an_op_of_a_few_steps_is_neither_new_nor_gone():
+    def every(nth, skipped):
+        rows = []
+        for step in range(40):
+            rows.append({"name": f"ProfilerStep#{step}", "kind": observer.STEP, "start": step * 1000, "end": step * 1000 + 900})
+            rows.append({"name": "aten::mm", "start": step * 1000 + 10, "end": step * 1000 + 500})
+            if (step % nth != 0) == skipped:
+                rows.append({"name": "aten::copy_", "start": step * 1000 + 600, "end": step * 1000 + 800})
+        return EventStore.from_rows(rows)
+
+    seldom, mostly = every(8, skipped=False), every(8, skipped=True)
+    for found in (diff(seldom, mostly), diff(mostly, seldom)):
+        assert {change.key.name: change.verdict for change in found.changes}["aten::copy_"] == "no evidence"
+
+
+def test_a_limit_below_what_is_named_counts_too():
+    found = diff(recording(1, steps=200), recording(2, slower="aten::op14", factor=1.04, steps=200))
+    (change,) = (change for change in found.changes if change.key.name == "aten::op14")
+    assert (change.verdict, found.slower_by(change, 0.01), found.slower_by(change, 0.2)) == ("no evidence", True, False)
+    few = diff(recording(1, steps=3), recording(2, slower="aten::op14", factor=2, steps=3))
+    assert not any(few.slower_by(change, 0.01) for change in few.changes)
+
+
+def test_the_table_is_cut_and_says_so():
+    found = diff(recording(1, steps=8), EventStore.from_rows([]))
+    assert len(found.found) == len(OPS)
+    assert str(found.table(3)).splitlines()[-1] == f"... and {len(OPS) - 3} more"
+    assert len(found.table(-1).splitlines()) == 3 + len(OPS)
+    assert found.table(0).splitlines()[-1] == f"... and {len(OPS)} more"
 
 
 def test_few_steps_are_no_evidence():
@@ -114,6 +152,7 @@ def test_bad_arguments():
         diff(one, one, least=-1)
     empty = EventStore.from_rows([])
     assert diff(empty, empty).found == []
+    assert diff(empty, empty).step.verdict == diff(one, empty).step.verdict == "no evidence"
 
 
 def test_profiles_and_files_are_compared(tmp_path):

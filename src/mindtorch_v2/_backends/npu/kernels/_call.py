@@ -12,13 +12,12 @@ from ...._core.keys import NPU
 from ...._core.tensor import Tensor, storage_of
 from ...._dispatch import registry
 from ...._dispatch.dispatcher import predicted, result_type_of
-from ...._dispatch.errors import overlapping_write
 from ...._dispatch.promotion import as_number, computation_dtype
 from ...._dispatch.registry import OpSpec
 from .. import fallback, launch, tensors
 from ..driver import driver
 from ..errors import REFUSED_ARGUMENTS, NPUError
-from ..placement import home, tensors_among
+from ..placement import check_written, home, tensors_among
 from ..streams import current_stream
 
 Kernel = Callable[..., Any]
@@ -123,14 +122,10 @@ def kernel(*names: str, needs: str | tuple[str, ...] = (), dtypes: Dtypes = COMP
     return register
 
 
-_FILLS = ("fill_", "zero_", "masked_fill_")  # which write the same wherever elements share a place
-
-
 def _entry(op: OpSpec, function: Kernel, needs: tuple[str, ...], dtypes: Dtypes, mixed: bool) -> Kernel:
     def run(*args: Any) -> Any:
         call = Call(op, args)
-        if op.schema.mutates and op.schema.name not in _FILLS and not args[0]._array.flags.writeable:
-            raise overlapping_write()
+        check_written(op, args)
         if all(driver().has(operator) for operator in needs) and _suits(args, dtypes, mixed):
             try:
                 result = function(call, *args)

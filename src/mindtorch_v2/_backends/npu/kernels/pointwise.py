@@ -49,19 +49,14 @@ def _binary(operators: tuple[str, str]) -> Any:
     return run
 
 
-def _may_scale(operator: str, self: Any, other: Any, alpha: Any, dtype: np.dtype) -> bool:
-    """Whether torch takes such operands: truth values have no difference, and a whole result takes a whole factor."""
-    if is_bool(alpha) or operator == "Sub" and (is_bool(self) or is_bool(other)):
-        return False
-    return dtype in FLOATS or isinstance(alpha, int)
-
-
 def _scaled(operators: tuple[str, str]) -> Any:
     with_tensor, with_number = operators
 
     def run(call: Call, self: Any, other: Any, alpha: Any) -> Any:
+        if is_bool(alpha) or with_tensor == "Sub" and (is_bool(self) or is_bool(other)):
+            return NotImplemented
         x, y = call.operands(self, other)
-        if not isinstance(x, np.ndarray) or not _may_scale(with_tensor, self, other, alpha, x.dtype):
+        if not isinstance(x, np.ndarray) or x.dtype not in FLOATS and not isinstance(alpha, int):
             return NotImplemented
         out = call.output()
         call.run(with_tensor if isinstance(y, np.ndarray) else with_number, x, y, alpha, out)

@@ -55,14 +55,13 @@ def rule(store: EventStore) -> list[Finding]:
 
 
 def _kept(store: EventStore, after: int, before: int) -> np.ndarray:
-    """Memory rows that allocate between two times and whose address is not freed again."""
-    last: dict[int, int] = {}
+    """Memory rows that allocate between two times and whose address on their device is not freed again."""
+    last: dict[tuple[int, ...], int] = {}
     chosen = np.flatnonzero((store.mem_time > after) & (store.mem_time <= before))
-    for row, address, amount in zip(
-        chosen.tolist(), store.mem_addr[chosen].tolist(), store.mem_bytes[chosen].tolist(), strict=True
-    ):
+    columns = (store.mem_device_type, store.mem_device_index, store.mem_addr, store.mem_bytes)
+    for row, *place, amount in zip(chosen.tolist(), *(column[chosen].tolist() for column in columns), strict=True):
         if amount > 0:
-            last[address] = row
+            last[tuple(place)] = row
         else:
-            last.pop(address, None)
+            last.pop(tuple(place), None)
     return np.array(sorted(last.values()), np.intp)
