@@ -11,6 +11,9 @@ MADE := $(VENV)/.made-with-$(subst /,_,$(PYTHON))
 RUN  := $(VENV)/.installed-run
 DEV  := $(VENV)/.installed-dev
 
+# Of the longest part of `make soak`; each fuzzing run takes two thirds of it.
+SOAK_MINUTES ?= 30
+
 # Other projects' programs bring a hundred packages along: they have an environment of their own.
 INTEROP := build/interop
 
@@ -24,7 +27,7 @@ help:
 	@echo "make bench   time profiler, dispatch and training against the stored figures, or TORCH_PYTHON=/path/to/python's torch"
 	@echo "make interop open traces in TensorBoard's plugin, HolisticTraceAnalysis, VizTracer and speedscope (needs the network)"
 	@echo "make soak    what takes long: kills, ten million ops, fuzzing, threads (SOAK_MINUTES=30)"
-	@echo "make docs    record the demo and write docs/commands and the picture of the report (needs Chromium)"
+	@echo "make docs    record the demo and write docs/commands, its pictures and the parity table (needs Chromium)"
 	@echo "make clean   remove .venv, build and caches"
 	@echo "PYTHON=python3.12 chooses the interpreter"
 
@@ -42,8 +45,19 @@ lint: $(DEV)
 bench: $(RUN)
 	$(BIN)/python benchmarks/bench.py --clock cpu $(if $(TORCH_PYTHON),--base torch --base-python '$(TORCH_PYTHON)',--base stored) $(BENCH_ARGS)
 
+soak: $(DEV)
+	MACHINE_RUNS=10000 $(BIN)/python -m pytest -q tests/mindtorch_v2/profiler/test_lifecycle_machine.py
+	$(BIN)/python tests/soak/kills.py --kills 200
+	$(BIN)/python tests/soak/ten_million.py
+	$(BIN)/python tests/soak/threads.py --seconds $$(( 60 * $(SOAK_MINUTES) ))
+	$(PIP) install --editable '.[dev,fuzz]'
+	for loader in trace saved checkpoint; do \
+		$(BIN)/python tools/fuzz.py $$loader --seconds $$(( 40 * $(SOAK_MINUTES) )) || exit 1; \
+	done
+
 docs: $(DEV)
 	$(BIN)/python tools/command_pages.py
+	$(BIN)/python tools/parity_table.py
 
 interop: $(INTEROP)/.installed
 	INTEROP_FOLDER=$(INTEROP) $(INTEROP)/venv/bin/python -m pytest -q -W ignore -o pythonpath=tests/interop tests/interop $(PYTEST_ARGS)

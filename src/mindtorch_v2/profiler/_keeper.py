@@ -45,11 +45,13 @@ class Window:
 class Keeper:
     """Calls `keep()` from a thread of its own while a window is open, and once more when it closes."""
 
-    def __init__(self, pause_s: float) -> None:
+    def __init__(self, pause_s: float, most_s: float = float("inf")) -> None:
+        """pause_s: how long to wait from one time to the next. most_s: after that long a step waits for it."""
         self.window: Window | None = None
         self.metadata: Callable[[], Mapping[str, Any]] = dict  # what was said about the trace
         self.lock = threading.RLock()
         self._pause_s = pause_s
+        self._most_s = most_s
         self._wanted = threading.Event()
         self._open = False
         self._thread: threading.Thread | None = None
@@ -64,6 +66,7 @@ class Keeper:
         self.window = window
         self._pid = os.getpid()
         self.opened()
+        self._kept_at = monotonic()
         self._open = True
         self._thread = threading.Thread(target=self._run, name="profiler keeper", daemon=True)
         self._thread.start()
@@ -72,9 +75,12 @@ class Keeper:
         """A step has ended: keep what it left behind soon, or at once if the thread does not get round to it."""
         assert self.window is not None
         recorder = self.window.recorder
-        if not recorder.options.with_stack and sum(len(tap.rows) for tap in recorder.taps) > _MOST_WAITING:
+        late = monotonic() - self._kept_at
+        if late > self._most_s:
+            self.flush()
+        elif not recorder.options.with_stack and sum(len(tap.rows) for tap in recorder.taps) > _MOST_WAITING:
             self._keep_now()
-        elif monotonic() - self._kept_at > _LEAST_PAUSE_S:
+        elif late > _LEAST_PAUSE_S:
             self._wanted.set()
 
     def end(self) -> None:
@@ -140,8 +146,11 @@ class Keeper:
     # ------------------------------------------------------------------ the thread
 
     def _run(self) -> None:
+        pause = _LEAST_PAUSE_S
         while True:
-            self._wanted.wait(self._pause_s)
+            # Soon at first: the first time takes longest, since everything is new.
+            self._wanted.wait(min(pause, self._pause_s))
+            pause = min(2 * pause, self._pause_s)
             self._wanted.clear()
             waiting = self._waiting[:]
             del self._waiting[: len(waiting)]

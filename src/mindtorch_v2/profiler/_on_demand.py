@@ -7,6 +7,7 @@ import signal
 import statistics
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -122,7 +123,7 @@ def _on_signal(served: OnDemand, number: int) -> None:
             wanted.acquire()
             if closed.is_set():
                 return
-            served.toggle()
+            _toggle(served)
 
     worker = threading.Thread(target=work, name="profiler on demand", daemon=True)
     worker.start()
@@ -136,6 +137,14 @@ def _on_signal(served: OnDemand, number: int) -> None:
     served._end.append(end)
 
 
+def _toggle(served: OnDemand) -> None:
+    """Do what was asked for on the thread that listens, which must go on listening whatever comes of it."""
+    try:
+        served.toggle()
+    except Exception as error:  # nobody above could hear of it
+        warnings.warn(f"profiling on demand failed: {error}", RuntimeWarning, stacklevel=2)
+
+
 def _on_touch(served: OnDemand, path: str) -> None:
     closed = threading.Event()
     seen = _touched(path)
@@ -145,7 +154,7 @@ def _on_touch(served: OnDemand, path: str) -> None:
         while not closed.wait(_POLL_S):
             now = _touched(path)
             if now is not None and now != seen:
-                served.toggle()
+                _toggle(served)
             seen = now
 
     worker = threading.Thread(target=work, name="profiler on demand", daemon=True)

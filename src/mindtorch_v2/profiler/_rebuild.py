@@ -57,7 +57,7 @@ def rebuilt(
     made.modules.update((path, number) for number, path in enumerate(tables["modules"]))
     rows: dict[str, Any] = {name: columns[name] for name in COLUMNS}
     rows["name"] = numbers[rows["name"]]
-    end = meta["clock_end_ns"] or _last_moment(columns, logs)
+    end = meta["clock_end_ns"] or max(_last_moment(columns, logs), meta["clock_start_ns"])
     threads = list(tables["threads"])
     heard = _of_threads(rows, tables, made, logs, end, bool(options.get("with_modules")))
     lanes = _freeze.task_lanes([_task_names(thread, tables, logs) for thread in range(len(threads))], heard, threads)

@@ -44,8 +44,8 @@ class Stream(Keeper):
     """Writes the windows of a profile to one file."""
 
     def __init__(self, path: str | os.PathLike[str], flush_interval_s: float) -> None:
-        # Twice per interval, so that what a kill loses is younger than the interval, writing included.
-        super().__init__(flush_interval_s / 2)
+        # More often than once per interval, so that what a kill loses is younger than that, writing included.
+        super().__init__(flush_interval_s / 4, flush_interval_s / 2)
         self.path = path_text(path)
         check_target(self.path)
         self._file = StreamFile(self.path)
@@ -78,7 +78,8 @@ class Stream(Keeper):
         self._pens.clear()
         self._steps = self._parameters = 0
         self._begun_at = self._file.size
-        self._write([self._meta(0)])
+        tables = [block for name, entries in self._tables.fresh() for block in self._writer.table(name, entries)]
+        self._write([self._meta(0), *tables])
 
     def keep(self) -> None:
         """Write what was recorded since the last time."""

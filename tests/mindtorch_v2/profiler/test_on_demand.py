@@ -52,6 +52,23 @@ def test_touching_a_file_does_the_same(tmp_path):
     assert "aten::exp" in {row.key for row in load(served.dumps[0]).key_averages()}
 
 
+def test_what_goes_wrong_is_told_and_asking_again_works(tmp_path, monkeypatch):
+    asked = []
+
+    def toggle():
+        asked.append(None)
+        if len(asked) == 1:
+            raise OSError("no room")
+
+    flag = tmp_path / "flag"
+    with serve_on_demand(flag, folder=tmp_path) as served, pytest.warns(RuntimeWarning, match="on demand failed: no room"):
+        monkeypatch.setattr(served, "toggle", toggle)
+        flag.touch()
+        until(lambda: len(asked) == 1)
+        os.utime(flag, ns=(1, 1))
+        until(lambda: len(asked) == 2)
+
+
 def test_closing_writes_what_is_being_recorded(tmp_path):
     served = serve_on_demand(tmp_path / "flag", folder=tmp_path)
     served.start()

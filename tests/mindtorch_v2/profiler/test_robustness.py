@@ -546,6 +546,6 @@ def test_asking_while_recording_does_not_multiply_what_is_recorded():
     with profile(with_stack=True) as prof:
         for _ in range(50):
             x + x
-        entries = [len(prof.profiler._recorder.taps[0].stretches(0)[0].events) for _ in (prof.profiler.store for _ in range(4))]
-    assert entries[-1] - entries[0] < 3 * (entries[1] - entries[0]) + 1000
+        counts = [len(prof.profiler.store) for _ in range(4)]
+    assert counts[3] - counts[0] < 60
     assert ops(prof) == ["aten::add"] * 50 and not errors(prof)

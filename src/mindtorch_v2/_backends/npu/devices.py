@@ -50,11 +50,6 @@ def activate(index: int) -> None:
         _thread.bound = index
 
 
-def forget_binding() -> None:
-    """Tell CANN again at the next call, since the device was reset."""
-    _thread.bound = -1
-
-
 def device_name(index: int) -> str:
     """What the device is called, such as "Ascend910B3"."""
     activate(index)

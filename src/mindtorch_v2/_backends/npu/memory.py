@@ -30,20 +30,18 @@ def empty(shape: tuple[int, ...], dtype: np.dtype, stream: Stream | None = None)
 
 def block_of(array: np.ndarray) -> Block:
     """The block behind a device array or any view of it."""
-    base: Any = array
-    while isinstance(base, np.ndarray):
-        base = base.base
+    base = _behind(array)
     if not isinstance(base, Block):
         raise TypeError("the array is not in NPU memory")
     return base
 
 
-def is_device_array(array: np.ndarray) -> bool:
-    """Whether an array's elements are in device memory."""
+def _behind(array: np.ndarray) -> Any:
+    """What owns the memory of an array: a block, or None for NumPy itself."""
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base
-    return isinstance(base, Block)
+    return base
 
 
 # ---------------------------------------------------------------- page-locked host memory
@@ -89,10 +87,7 @@ def pinned_copy(array: np.ndarray) -> np.ndarray:
 
 def is_pinned(array: np.ndarray) -> bool:
     """Whether a host array is in page-locked memory."""
-    base: Any = array
-    while isinstance(base, np.ndarray):
-        base = base.base
-    return isinstance(base, PinnedBlock)
+    return isinstance(_behind(array), PinnedBlock)
 
 
 def release_pinned() -> None:

@@ -33,11 +33,6 @@ class Recovery:
         """Whether nothing at all was lost."""
         return self.complete and not self.bytes_dropped and not self.skipped and not self.notes
 
-    @property
-    def skipped_events(self) -> int:
-        """All skipped events together."""
-        return sum(self.skipped.values())
-
     def skip(self, reason: str, count: int = 1) -> None:
         """Count events that are left out."""
         if count:
