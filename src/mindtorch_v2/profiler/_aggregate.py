@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._dispatch import observer
-from . import _freeze
+from . import _columns, _freeze
 from ._derived import display_name
 from ._drain import Table, taken_from
 from ._folding import BACKWARD, COLUMNS, Counted, Folding, Rows, empty
@@ -89,7 +89,7 @@ class Aggregator(Keeper):
             return sums.stats(self._tables)
 
 
-class _Names(_freeze.Tables):
+class _Names(_columns.Tables):
     """Names as views show them, and what groups are told apart by."""
 
     def __init__(self) -> None:
@@ -132,14 +132,14 @@ class _Thread:
             new = [tables.info(key) for key in list(tap.keys)[len(self._infos) :]]
             self._infos += new
             if recorder.options.with_flops:
-                flops = tables.flops(columns["op"], _freeze.renumbered(columns["shapes"], self._infos))
+                flops = tables.flops(columns["op"], _columns.renumbered(columns["shapes"], self._infos))
             if recorder.options.record_shapes:
                 self._shapes += [tables.shape(info) for info in new]
-                shape = _freeze.renumbered(columns["shapes"], self._shapes)
+                shape = _columns.renumbered(columns["shapes"], self._shapes)
         module = nothing
         if tap.modules is not None:
-            calls = _freeze.module_columns(tap.modules.infos, tap.modules.calls(now), tables)
-            module = _freeze.modules_at(columns["start"], calls)
+            calls = _columns.module_columns(tap.modules.infos, tap.modules.calls(now), tables)
+            module = _columns.modules_at(columns["start"], calls)
             if count:
                 tap.modules.trim(int(columns["end"].min()))
         steps = table[(table[:, 0] >= SPAN_BASE) & (columns["kind"] == observer.STEP), 0]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _alloc, _freeze, _modules
+from . import _alloc, _columns, _modules
 from ._capture import TOUCH_WIDTH
 from ._recorder import Recorder, Tap, changing
 from ._stacks import Piece
@@ -81,7 +81,7 @@ class MemoryDrain:
         table, self._waiting = table[done], table[~done]
         before = np.column_stack([np.full((len(self._alive), 2), -1), self._alive[:, ::-1]])
         whole = np.concatenate([before, table])
-        kept, size = _freeze.of_this_recording(whole[:, 1:])
+        kept, size = _columns.of_this_recording(whole[:, 1:])
         self._alive = _alive_after(whole)
         kept[: len(before)] = False
         whole[:, 2] = size

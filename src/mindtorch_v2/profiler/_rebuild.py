@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._dispatch import observer
-from . import _freeze
+from . import _columns
 from ._memory_profiler import StorageNotes
 from ._modules import ModuleInfo, calls_of
 from ._out_calls import out_overload
@@ -51,7 +51,7 @@ def rebuilt(
 ) -> EventStore:
     """The store. ValueError: the logs make no sense; rebuilt without them it still has every op."""
     options: dict[str, Any] = meta["options"]
-    made = _freeze.Tables()
+    made = _columns.Tables()
     numbers = np.array([made.name(name) for name in tables["names"]] or [0], np.int64)
     made.stacks.extend(tables["stacks"])
     made.modules.update((path, number) for number, path in enumerate(tables["modules"]))
@@ -60,16 +60,16 @@ def rebuilt(
     end = meta["clock_end_ns"] or max(_last_moment(columns, logs), meta["clock_start_ns"])
     threads = list(tables["threads"])
     heard = _of_threads(rows, tables, made, logs, end, bool(options.get("with_modules")))
-    lanes = _freeze.task_lanes([_task_names(thread, tables, logs) for thread in range(len(threads))], heard, threads)
+    lanes = _columns.task_lanes([_task_names(thread, tables, logs) for thread in range(len(threads))], heard, threads)
     marks = logs.get((STEP_LOG, 0))
     if marks is not None:
-        heard["step"] = _freeze.steps_at(marks[:, 0], marks[:, 1], heard["start"])
-    heard["fwd_tid"] = _freeze.forward_threads(heard)
+        heard["step"] = _columns.steps_at(marks[:, 0], marks[:, 1], heard["start"])
+    heard["fwd_tid"] = _columns.forward_threads(heard)
     everything = _with_others(heard, rows)
     if len(columns["mem_time"]):
         everything.update({name: columns[name] for name in MEMORY_COLUMNS if name != "mem_total"})
         everything["mem_tid"] = everything["mem_tid"].copy()
-        _freeze.move_memory([logs.get((TASK_LOG, thread)) for thread in range(len(threads))], everything, lanes)
+        _columns.move_memory([logs.get((TASK_LOG, thread)) for thread in range(len(threads))], everything, lanes)
     pauses = logs.get((GC_LOG, 0))
     options["gc_pauses"] = [tuple(row) for row in pauses.tolist()] if pauses is not None else []
     store = EventStore.freeze(
@@ -79,7 +79,7 @@ def rebuilt(
         wall_start_ns=meta["wall_start_ns"], pid=meta["pid"],
     )
     if options.get("with_modules"):
-        _freeze.inherit(store, "module")
+        _columns.inherit(store, "module")
     return _with_out_calls(store, logs)
 
 
@@ -91,7 +91,7 @@ def storage_notes(logs: Logs) -> StorageNotes:
 
 
 def _of_threads(
-    rows: dict[str, Any], tables: Mapping[str, Sequence[Any]], made: _freeze.Tables, logs: Logs, end: int, with_modules: bool
+    rows: dict[str, Any], tables: Mapping[str, Sequence[Any]], made: _columns.Tables, logs: Logs, end: int, with_modules: bool
 ) -> dict[str, Any]:
     """The rows that were heard on threads of the process, with their modules and Python calls, thread by thread."""
     parts = []
@@ -111,10 +111,10 @@ def _of_threads(
                 raise ValueError("a module that is not known")
             if int(np.cumsum(np.sign(modules[:, 0] + 0.5)).max(initial=0)) > _DEEPEST:
                 raise ValueError("modules are nested too deeply")
-            calls = _freeze.module_columns(infos, calls_of(modules, end), made)
+            calls = _columns.module_columns(infos, calls_of(modules, end), made)
         if python is not None:
             heard = python_rows(_stretches(python, tables["calls"]), end, _MOST_FRAMES)
-        part = _freeze.with_calls(part, calls, heard, made, with_modules)
+        part = _columns.with_calls(part, calls, heard, made, with_modules)
         part["tid"] = np.full(len(part["start"]), thread, np.int64)
         part["flops"] = np.maximum(part["flops"], 0)
         parts.append(part)

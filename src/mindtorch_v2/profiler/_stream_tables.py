@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._dispatch import observer
-from . import _freeze
+from . import _columns, _freeze
 from ._call_table import described
 from ._derived import STEP_PREFIX
 from ._drain import Table
@@ -18,7 +18,7 @@ from ._task_lanes import TaskLog
 from .formats._saved_layout import ENDS
 
 
-class StreamTables(_freeze.Tables):
+class StreamTables(_columns.Tables):
     """The tables of a file. Entries are numbered for good, written once, and what will not be asked for again forgotten."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class Pen:
         columns = _freeze.op_columns(tap, rows, tables)
         if "shapes" in columns:
             self._infos += [tables.info(key) for key in list(tap.keys)[len(self._infos) :]]
-            columns["shapes"] = _freeze.renumbered(columns["shapes"], self._infos)
+            columns["shapes"] = _columns.renumbered(columns["shapes"], self._infos)
             if recorder.options.with_flops:
                 columns["flops"] = tables.flops(columns["op"], columns["shapes"])
         columns["step"] = np.broadcast_to(_freeze.steps(recorder, columns["start"]), len(rows))
@@ -126,7 +126,7 @@ class Pen:
         log = self._tap.modules
         assert log is not None
         self._modules += [tables.module(info) for info in log.infos[len(self._modules) :]]
-        number = np.where(events[:, 0] >= 0, _freeze.renumbered(np.maximum(events[:, 0], -1), self._modules), events[:, 0])
+        number = np.where(events[:, 0] >= 0, _columns.renumbered(np.maximum(events[:, 0], -1), self._modules), events[:, 0])
         return np.column_stack([number, events[:, 1]])
 
     def turns(self, tasks: TaskLog, tables: StreamTables) -> Table:

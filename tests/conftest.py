@@ -1,0 +1,25 @@
+"""For all suites: the NPU that some tests bring into their process is not there for the others."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+BACKEND, DRIVER = "mindtorch_v2._backends.npu.backend", "mindtorch_v2._backends.npu.driver"
+
+
+@pytest.fixture(autouse=True)
+def _npu_for_its_own_tests_only(request, monkeypatch):
+    """A process keeps the driver it has loaded; tests that are not marked `npu` see a machine without one."""
+    driver = sys.modules.get(DRIVER)
+    if driver is None or driver._driver is None or request.node.get_closest_marker("npu") is not None:
+        return
+    from mindtorch_v2._backends.npu.errors import DriverNotFoundError
+    from mindtorch_v2._core import device
+
+    monkeypatch.delenv("MINDTORCH_NPU_LIBRARY", raising=False)  # nor for the processes they start
+    monkeypatch.setattr(driver, "_driver", None)
+    monkeypatch.setattr(driver, "_reason", DriverNotFoundError("hidden from this test"))
+    monkeypatch.delitem(sys.modules, BACKEND, raising=False)
+    monkeypatch.setattr(device, "_accelerator", None)
