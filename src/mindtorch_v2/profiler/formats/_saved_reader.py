@@ -51,14 +51,17 @@ _MOST_GROWTH, _FREE_BYTES = 1000, 256 << 20
 _MOST_VISITS = 1 << 34
 
 
-def read(path: str | os.PathLike[str], progress: Progress | None = None) -> tuple[EventStore, Recovery]:
+def read(
+    path: str | os.PathLike[str], progress: Progress | None = None, max_bytes: int | None = None
+) -> tuple[EventStore, Recovery]:
     """The recording in a saved profile and how far it could be read.
 
-    TraceError: there is none. progress(bytes done, bytes in all) is called after every frame.
+    TraceError: there is none, or its columns take more than max_bytes. progress(bytes done, bytes in all) is called after
+    every frame.
     """
     recovery = Recovery("saved")
     size = os.path.getsize(path)
-    found = _Found(recovery, _FREE_BYTES + _MOST_GROWTH * size)
+    found = _Found(recovery, _FREE_BYTES + _MOST_GROWTH * size if max_bytes is None else max_bytes)
     with open(path, "rb") as file:
         for kind, body in frames(file, recovery):
             try:

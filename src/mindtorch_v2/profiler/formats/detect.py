@@ -18,16 +18,5 @@ def read_any(
     with open(path, "rb") as file:
         start = file.read(len(MAGIC))
     if start == MAGIC:
-        return saved.read(path, progress)
+        return saved.read(path, progress, max_bytes)
     return kineto.read(path, progress, max_bytes)
-
-
-def load_any(path: str | os.PathLike[str], progress: Progress | None = None) -> EventStore:
-    """The recording in a file. If something of it was lost, metadata["recovery"] tells what.
-
-    progress(bytes done, bytes in all) is called along the way. TraceError: there is no recording in the file.
-    """
-    store, recovery = read_any(path, progress)
-    if not recovery.intact:
-        store.metadata["recovery"] = recovery.to_dict()
-    return store

@@ -12,7 +12,7 @@ import pytest
 
 from mindtorch_v2.profiler import load
 from mindtorch_v2.profiler.formats import TraceError
-from mindtorch_v2.profiler.formats.detect import load_any, read_any
+from mindtorch_v2.profiler.formats.detect import read_any
 from mindtorch_v2.profiler.formats.kineto import read
 from mindtorch_v2.profiler.formats.validate import validate_store
 
@@ -26,7 +26,7 @@ def good(span, count=20):
 
 def test_a_trace_cut_in_half_is_read_up_to_the_cut(fixtures, tmp_path):
     text = gzip.decompress((fixtures / "mlp_everything.json.gz").read_bytes())
-    whole = load_any(fixtures / "mlp_everything.json.gz")
+    whole = load(fixtures / "mlp_everything.json.gz").store
     half = tmp_path / "half.json"
     half.write_bytes(text[: len(text) // 2])
     store, recovery = read_any(half)
@@ -249,7 +249,7 @@ def test_a_gzip_bomb_is_refused(tmp_path):
 def test_a_bom_is_passed_over(tmp_path, span):
     path = tmp_path / "bom.json"
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps(good(span)).encode())
-    assert len(load_any(path)) == 20
+    assert len(load(path).store) == 20
 
 
 def test_memory_stays_far_below_the_size_of_the_file(tmp_path, span):
@@ -258,9 +258,9 @@ def test_memory_stays_far_below_the_size_of_the_file(tmp_path, span):
     events = ",\n".join(json.dumps(span(f"op{i % 50}", i * 2.0, 1.5, **pad)) for i in range(30_000))
     path.write_text('{"traceEvents": [\n' + events + "\n]}")
     size = path.stat().st_size
-    load_any(path)  # what the first use imports is not the file's
+    load(path)  # what the first use imports is not the file's
     tracemalloc.start()
-    store = load_any(path)
+    store = load(path).store
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert len(store) == 30_000 and size > 20_000_000

@@ -10,7 +10,7 @@ import pytest
 
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import load
-from mindtorch_v2.profiler.formats.detect import load_any, read_any
+from mindtorch_v2.profiler.formats.detect import read_any
 from mindtorch_v2.profiler.formats.kineto import read
 
 RECORDED = ("mlp_plain", "mlp_everything", "cnn_verbose", "gpt_steps", "threads")
@@ -69,11 +69,11 @@ def test_stacks_are_torchs(fixtures):
 
 
 def test_steps_threads_and_links_of_a_torch_trace(fixtures):
-    store = load_any(fixtures / "gpt_steps.json.gz")
+    store = load(fixtures / "gpt_steps.json.gz").store
     assert set(store.step.tolist()) == {1, 2}
     assert (store.kind == observer.STEP).sum() == 2
     assert len(store.links[0]) > 50
-    threads = load_any(fixtures / "threads.json.gz")
+    threads = load(fixtures / "threads.json.gz").store
     forward, backward = threads.links
     assert len(forward) and len({thread.ident for thread in threads.threads}) > 1
     # A node's forward op ran on the thread that the arrow starts from.
@@ -89,7 +89,7 @@ def test_options_and_metadata_of_a_torch_trace(fixtures):
     assert store.wall_start_ns > 1_700_000_000_000_000_000
     assert store.pid == store.threads[0].ident
     assert store.threads[0].name == "python"
-    assert "recovery" not in load_any(fixtures / "mlp_everything.json.gz").metadata
+    assert "recovery" not in load(fixtures / "mlp_everything.json.gz").store.metadata
 
 
 # ------------------------------------------------------------------------------ devices
@@ -121,7 +121,7 @@ def test_a_gpu_trace(fixtures):
 @pytest.mark.parametrize("category, device", [("privateuse1_runtime", 20), ("xpu_runtime", 12), ("cuda_runtime", 1)])
 def test_the_runtime_tells_the_device(trace, span, category, device):
     path = trace([span("launch", 1, 1, category, correlation=1), span("k", 5, 1, "kernel", pid=0, tid=3, device=0, stream=3)])
-    store = load_any(path)
+    store = load(path).store
     assert store.device_type.tolist() == [0, device]
 
 
@@ -134,7 +134,7 @@ def test_the_runtime_tells_the_device(trace, span, category, device):
 ])
 def test_times_are_exact(trace, text, nanoseconds):
     path = trace(f'[{{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": {text}, "dur": 0.007}}]')
-    store = load_any(path)
+    store = load(path).store
     assert (store.start[0], store.end[0]) == (nanoseconds, nanoseconds + 7)
 
 
@@ -142,7 +142,7 @@ def test_every_thousandth_of_the_longest_times_is_exact(trace):
     thousandths = np.arange(7_889_237_999_999_000, 7_889_238_000_000_000)
     events = ",".join(f'{{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": {at // 1000}.{at % 1000:03d}, "dur": 0.000}}'
                       for at in thousandths.tolist())
-    assert (load_any(trace(f"[{events}]")).start == thousandths).all()
+    assert (load(trace(f"[{events}]")).store.start == thousandths).all()
 
 
 # ------------------------------------------------------------------------------ shapes of traces
@@ -203,7 +203,7 @@ def test_categories_that_nobody_knows_are_spans_and_other_phases_are_counted(tra
 def test_inputs_are_values(trace, span):
     args = {"Input Dims": [[2, 3], [], [[1], [2, 2]], []], "Input type": ["float", "Scalar", "TensorList", "ScalarList"],
             "Input Strides": [[3, 1], [], [[1], [2, 1]], []], "Concrete Inputs": ["", "2.", "", "[8, 16]"]}
-    [info] = load_any(trace([span("aten::x", 0, 1, **args), span("aten::x", 2, 1, **args)])).input_infos
+    [info] = load(trace([span("aten::x", 0, 1, **args), span("aten::x", 2, 1, **args)])).store.input_infos
     assert info.dims == ((2, 3), (), ((1,), (2, 2)), ())
     assert info.concrete == (None, 2.0, None, (8, 16))
     assert info.types[2] == "TensorList" and info.strides[0] == (3, 1)
@@ -225,7 +225,7 @@ def test_progress_reaches_the_end(fixtures):
 def test_blocks_that_end_anywhere_give_the_same(monkeypatch, fixtures):
     from mindtorch_v2.profiler.formats import _source
 
-    whole = load_any(fixtures / "mlp_everything.json.gz")
+    whole = load(fixtures / "mlp_everything.json.gz").store
     for size in (997, 4096, 50_001):
         monkeypatch.setattr(_source, "BLOCK", size)
         store, recovery = read_any(fixtures / "mlp_everything.json.gz")

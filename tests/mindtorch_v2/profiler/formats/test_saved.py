@@ -16,7 +16,7 @@ from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import load
 from mindtorch_v2.profiler._store import COLUMNS, MEMORY_COLUMNS, EventStore, ThreadInfo
 from mindtorch_v2.profiler.formats import TraceError, _coding, _frames, saved
-from mindtorch_v2.profiler.formats.detect import load_any, read_any
+from mindtorch_v2.profiler.formats.detect import read_any
 
 TABLES = ("names", "threads", "input_infos", "stacks", "modules", "overloads")
 META = ("metadata", "trace_id", "clock_start_ns", "clock_end_ns", "wall_start_ns", "segments", "pid")
@@ -89,21 +89,21 @@ def assert_same_views(one, other):
 
 @pytest.mark.parametrize("name", ["mlp_everything.json.gz", "threads.json.gz", "cnn_verbose.json.gz", "gpu_by_hand.json"])
 def test_a_torch_trace_comes_back(fixtures, tmp_path, name):
-    store = load_any(fixtures / name)
-    assert_same(store, load_any(saved_at(store, tmp_path)))
+    store = load(fixtures / name).store
+    assert_same(store, load(saved_at(store, tmp_path)).store)
 
 
 def test_recordings_that_were_joined_come_back(made_up, tmp_path):
     later = EventStore.from_rows([{"name": "b", "start": 5, "end": 9}, {"name": "a", "start": 0, "end": 10}], clock_start_ns=3)
     joined = EventStore.joined([made_up, later])
-    back = load_any(saved_at(joined, tmp_path))
+    back = load(saved_at(joined, tmp_path)).store
     assert_same(joined, back)
     assert len(back.segments) == 2
 
 
 def test_an_empty_recording_comes_back(tmp_path):
     store = EventStore.from_rows([])
-    assert_same(store, load_any(saved_at(store, tmp_path)))
+    assert_same(store, load(saved_at(store, tmp_path)).store)
 
 
 def test_more_rows_than_fit_a_frame(tmp_path, monkeypatch):
@@ -220,7 +220,7 @@ def test_a_damaged_table_leaves_placeholders(long_file):
 
 
 def test_a_recording_without_names_is_still_written_as_strict_json(fixtures, tmp_path):
-    path = saved_at(load_any(fixtures / "mlp_everything.json.gz"), tmp_path)
+    path = saved_at(load(fixtures / "mlp_everything.json.gz").store, tmp_path)
     data = bytearray(path.read_bytes())
     data[frames_of(data)[1][1] - 3] ^= 1
     path.write_bytes(data)
@@ -332,3 +332,11 @@ def test_frames_written_as_they_come_make_a_recording(tmp_path):
     path.write_bytes(b"".join(blocks[:-4]))
     store, recovery = read_any(path)
     assert len(store) == 1 and not recovery.complete and not recovery.bytes_dropped
+
+
+def test_the_bytes_of_a_saved_profile_can_be_bounded(tmp_path):
+    rows = [{"name": "aten::add", "start": 3 * n * n, "end": 3 * n * n + n + 1} for n in range(1000)]
+    saved.save(EventStore.from_rows(rows), tmp_path / "run.mtp")
+    assert len(load(tmp_path / "run.mtp", max_bytes=1_000_000)) == 1000
+    with pytest.raises(TraceError, match="unpacks to more"):
+        load(tmp_path / "run.mtp", max_bytes=1000)

@@ -17,12 +17,11 @@ from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import exporters, load
 from mindtorch_v2.profiler._store import EventStore
 from mindtorch_v2.profiler.formats import _protobuf, tabular
-from mindtorch_v2.profiler.formats.detect import load_any
 
 
 @pytest.fixture
 def recorded(fixtures):
-    return load_any(fixtures / "mlp_everything.json.gz")
+    return load(fixtures / "mlp_everything.json.gz").store
 
 
 def written(form, store, tmp_path, **options):
@@ -80,7 +79,7 @@ def test_speedscope_of_a_torch_trace_nests(recorded, tmp_path):
 
 
 def test_labels_on_a_device_stay_around_their_kernels(fixtures, tmp_path):
-    store = load_any(fixtures / "gpu_by_hand.json")
+    store = load(fixtures / "gpu_by_hand.json").store
     document = json.loads(written("speedscope", store, tmp_path))
     [lane] = [profile for profile in document["profiles"] if profile["name"] == "device 0 stream 7"]
     spans = {document["shared"]["frames"][frame]["name"]: end - start for frame, start, end in nested(lane["events"])}
