@@ -42,8 +42,9 @@ class OnDemand:
         with self._lock:
             if self._profile is None and self._process == os.getpid():  # forks are not served
                 config = _ExperimentalConfig(profile_all_threads=True)
-                self._profile = profile(experimental_config=config, **self._options)
-                self._profile.start()
+                made = profile(experimental_config=config, **self._options)
+                made.start()
+                self._profile = made  # only now: whoever asks is told that it records when it does
 
     def stop(self) -> str | None:
         """End the recording and write it; returns the file, None if nothing was recording."""
