@@ -10,6 +10,7 @@ from typing import Any
 from .._core import dtype as dt
 from .._core.keys import AUTOGRAD
 from .._core.tensor import Tensor
+from .._dispatch.observer import inside
 from .._dispatch.registry import aten
 from .edges import GradientEdge, edge_of
 from .engine import GraphRoot, GraphTask, Root
@@ -197,10 +198,10 @@ def _run(task: GraphTask, outputs: Sequence[Any], grads: Sequence[Tensor | None]
     if not roots:
         return
     if len(roots) > 1:
-        task.run(GraphRoot(roots), 0, None, walk_for(task))
+        inside(task.run, GraphRoot(roots), 0, None, walk_for(task))
         return
     node, number, grad = roots[0]
-    task.run(node, number, grad, walk_for(task))
+    inside(task.run, node, number, grad, walk_for(task))
 
 
 def _edges(inputs: Sequence[Any]) -> list[Edge]:

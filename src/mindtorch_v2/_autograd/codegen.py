@@ -39,13 +39,16 @@ class _Writer:
                 parts.append("None")
         return f"({', '.join(parts)},)"
 
-    def saved(self, in_place: bool) -> str:
-        """The expression of the tuple to save; the results of an in-place op are filled in later."""
+    def saved(self, in_place: bool, first: bool = False) -> str:
+        """The expression of the tuple to save; the results of an in-place op are filled in later. With `first`, results
+        but the first are arrays, which nobody can change and which need no storage to tell."""
         parts = []
         for kind, index in self.plan.saved:
             if kind == RESULT:
                 if in_place:
                     parts.append("None, None, 0, 0")
+                elif first and index:
+                    parts.append(f"o{index}, None, 0, 0")
                 else:
                     parts.append(f"r{index}._array, s{index}, s{index}.version, r{index}._keys & -2")
             elif kind == ARG:
@@ -129,12 +132,12 @@ def single_output(derivative: Derivative) -> bool:
     return len(schema.returns) == 1 and not schema.returns_list
 
 
-def record_source(derivative: Derivative, plans: list[Plan], others: bool, known: bool) -> str:
+def record_source(derivative: Derivative, plans: list[Plan], others: bool, known: bool, first: bool) -> str:
     """record(args, result, state): leaves the node of a call that gave `result`, if an input requires grad.
 
     What differs between the sets of inputs that require grad is written out for each of `plans`. `others` says that
     there are more sets, which are left to the function of that name; `known`, that the caller has found out which set
-    it is.
+    it is; `first`, that of several results only the first is a tensor, and the others are arrays.
     """
     lines = [unpacked(derivative)]
     if others:
@@ -151,18 +154,24 @@ def record_source(derivative: Derivative, plans: list[Plan], others: bool, known
             lines.append("if dtype is not f32 and dtype.kind not in 'fcV': return")
     lines += ["node = NodeType()", "node.hooks = None", "n = state.sequence", "node.sequence = n",
               "state.sequence = n + 1"]
+    if first:
+        lines.append(f"{', '.join(f'o{i}' for i in range(len(derivative.op.schema.returns)))} = result")
     if len(plans) == 1:
-        lines += _body(plans[0], single)
+        lines += _body(plans[0], single, first)
     else:
         for plan in plans:
             test = "if" if plan is plans[0] else "elif"
             lines.append("else:" if plan is plans[-1] else f"{test} mask == {plan.mask}:")
-            lines += ["    " + line for line in _body(plan, single)]
+            lines += ["    " + line for line in _body(plan, single, first)]
     if single:
         lines += ["node.inputs = (array.shape, dtype)", "result._keys |= 1", "result._node = node",
                   "result._output_nr = 0"]
     elif derivative.op.schema.returns_list:
         lines.append("link(node, result)")
+    elif first:
+        others_of = [f"(o{i}.shape, o{i}.dtype)" for i in range(1, len(derivative.op.schema.returns))]
+        lines += ["array = o0._array", f"node.inputs = [(array.shape, array.dtype), {', '.join(others_of)}]",
+                  "o0._keys |= 1", "o0._node = node", "o0._output_nr = 0"]
     else:
         lines += _linked(len(derivative.op.schema.returns))
     return function("record(args, result, state)", lines)
@@ -189,14 +198,14 @@ def _linked(count: int) -> list[str]:
     return [*lines, f"node.inputs = [{', '.join(f'i{i}' for i in range(count))}]"]
 
 
-def _body(plan: Plan, single: bool) -> list[str]:
+def _body(plan: Plan, single: bool, first: bool) -> list[str]:
     """What a node takes from a call: edges, and values to save."""
     writer = _Writer(plan)
     lines = [f"node.plan = plan_{plan.mask}", f"node.edges = {writer.edges()}"]
-    for index in sorted({index for kind, index in plan.saved if kind == RESULT}):
+    for index in sorted({index for kind, index in plan.saved if kind == RESULT and not (first and index)}):
         r = "result" if single else f"result[{index}]"
         lines += [f"r{index} = {r}", f"s{index} = r{index}._storage or fresh_storage(r{index})"]
-    saved = writer.saved(False)
+    saved = writer.saved(False, first)
     return [*lines, f"node.saved = {saved}"] if saved else lines
 
 

@@ -142,28 +142,28 @@ def maker(derivative: Derivative, mask: int) -> Callable[..., Any]:
     return plan.make
 
 
-def compile_record(derivative: Derivative) -> Callable[..., None]:
-    """record(args, result, state) of an op."""
+def compile_record(derivative: Derivative, first: bool = False) -> Callable[..., None]:
+    """record(args, result, state) of an op; with `first`, for results of which only the first is a tensor."""
     count = len(derivative.arguments)
     if count == 1 or count <= _WRITTEN_OUT and not any(derivative.lists):
-        return _compile_record(derivative, [1, *range((1 << count) - 1, 1, -1)])
+        return _compile_record(derivative, [1, *range((1 << count) - 1, 1, -1)], first=first)
     recorders: dict[int, Callable[..., None]] = {}
 
     def others(mask: int, args: Any, result: Any, state: Any) -> None:
         if mask:
             record = recorders.get(mask)
             if record is None:
-                record = recorders[mask] = _compile_record(derivative, [mask], known=True)
+                record = recorders[mask] = _compile_record(derivative, [mask], known=True, first=first)
             record(args, result, state)
 
-    return _compile_record(derivative, [1], others)
+    return _compile_record(derivative, [1], others, first=first)
 
 
 def _compile_record(derivative: Derivative, masks: list[int], others: Callable[..., None] | None = None,
-                    known: bool = False) -> Callable[..., None]:
+                    known: bool = False, first: bool = False) -> Callable[..., None]:
     plans = [plan_for(derivative, mask) for mask in masks]
-    source = record_source(derivative, plans, others is not None, known)
-    return _compile(derivative, "record", f" {masks[0]:b}" if known else "", source,
+    source = record_source(derivative, plans, others is not None, known, first)
+    return _compile(derivative, "record", (f" {masks[0]:b}" if known else "") + (" first" if first else ""), source,
                     {"others": others, **{f"plan_{plan.mask}": plan for plan in plans}})
 
 

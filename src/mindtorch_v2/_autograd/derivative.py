@@ -50,7 +50,8 @@ def needs_of(mask: int, count: int) -> tuple[bool, ...]:
 class Derivative:
     """The derivative of one op."""
 
-    __slots__ = ("arguments", "formulas", "joint", "lists", "node_type", "op", "plans", "record", "takes_all")
+    __slots__ = ("arguments", "formulas", "joint", "lists", "node_type", "op", "plans", "record", "record_first",
+                 "takes_all")
 
     def __init__(self, op: OpSpec, source: Any, node_type: type) -> None:
         self.op = op
@@ -77,6 +78,8 @@ class Derivative:
         self.plans: dict[int, Plan] = {}
         # record(args, result, thread state): leaves the node of one call, if an input needs a gradient.
         self.record: Callable[..., None]
+        # The same for a call of which only the first result is shown, and the others are arrays; compiled when first asked for.
+        self.record_first: Callable[..., None] | None = None
 
     def lay_out(self, mask: int) -> Plan:
         """The plan for the inputs in `mask`, not compiled yet."""

@@ -14,6 +14,7 @@ import numpy as np
 from .._core.tensor import Tensor
 from .._core.threads import threads
 from .._dispatch import namespace
+from .._dispatch.observer import aloud
 from .._dispatch.registry import aten
 from .accumulate import HELD_ONCE_MORE, AccumulateGrad, owns_memory
 from .hooks import run_after_hooks, run_before_hooks, run_hooked, run_tensor_hooks
@@ -75,7 +76,7 @@ class GraphTask:
         try:
             (walk or _walk)(self, root, waiting)
             for callback in self.callbacks:
-                callback()
+                aloud(callback)
         finally:
             running.tasks.pop()
             state.grad_enabled = enabled

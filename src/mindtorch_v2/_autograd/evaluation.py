@@ -147,7 +147,12 @@ def _recorded(run: Callable[..., Gradients], state: ThreadState) -> Callable[...
 
 def _outline(grads: Any) -> Outline:
     """What a node is given, for a recording that wants to know; no gradient is held."""
-    given = list(grads) if grads.__class__ is list or grads.__class__ is tuple else [grads]
+    if grads is None:
+        return ()
+    if grads.__class__ is not list and grads.__class__ is not tuple:
+        array = grads._array
+        return ((array.shape, array.strides, array.dtype),)
+    given = list(grads)
     while given and given[-1] is None:  # outputs that have no gradient, as indices and saved statistics
         given.pop()
     return tuple([None if g is None else (g._array.shape, g._array.strides, g._array.dtype) for g in given])

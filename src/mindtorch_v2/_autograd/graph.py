@@ -145,6 +145,17 @@ def attach(op: OpSpec, args: tuple[Any, ...], result: Any) -> None:
         (op.derivative or derivative_of(op)).record(args, result, state)
 
 
+def attach_first(op: OpSpec, args: tuple[Any, ...], result: tuple[Any, ...]) -> None:
+    """As `attach`, for an op with several results of which the caller shows the first alone: the others are arrays."""
+    state = threads.state
+    if state.grad_enabled:
+        derivative = op.derivative or derivative_of(op)
+        record = derivative.record_first
+        if record is None:
+            record = derivative.record_first = compile_record(derivative, first=True)
+        record(args, result, state)
+
+
 # Called with every node as it is made, while somebody wants to know: anomaly mode, saved_tensors_hooks.
 _on_node: list[Callable[[Node], None]] = []
 
@@ -155,7 +166,8 @@ def watch_nodes(function: Callable[[Node], None], on: bool) -> None:
         _on_node.append(function)
     else:
         _on_node.remove(function)
-    namespace.attach = _attach_watched if _on_node else attach
+    namespace.attach = _watched(attach) if _on_node else attach
+    namespace.attach_first = _watched(attach_first) if _on_node else attach_first
 
 
 def watched() -> bool:
@@ -169,16 +181,21 @@ def tell(node: Node) -> None:
         function(node)
 
 
-def _attach_watched(op: OpSpec, args: tuple[Any, ...], result: Any) -> None:
-    state = threads.state
-    before = state.sequence
-    attach(op, args, result)
-    if state.sequence != before:
-        outputs = result if isinstance(result, tuple | list) else (result,)
-        for output in outputs:
-            if isinstance(output, Tensor) and output._keys & AUTOGRAD:
-                tell(output._node)
-                return
+def _watched(attaching: Callable[..., None]) -> Callable[..., None]:
+    """The same with the new node shown to those who watch."""
+
+    def attach_watched(op: OpSpec, args: tuple[Any, ...], result: Any) -> None:
+        state = threads.state
+        before = state.sequence
+        attaching(op, args, result)
+        if state.sequence != before:
+            outputs = result if isinstance(result, tuple | list) else (result,)
+            for output in outputs:
+                if isinstance(output, Tensor) and output._keys & AUTOGRAD:
+                    tell(output._node)
+                    return
+
+    return attach_watched
 
 
 def fill_results(node: OpNode, outputs: Sequence[Tensor]) -> None:
@@ -247,6 +264,7 @@ def _give_accumulator(tensor: Tensor) -> None:
 
 
 namespace.attach = attach
+namespace.attach_first = attach_first
 namespace.below_autograd = below_autograd
 namespace.without_history = without_history
 namespace.require_grad = require_grad

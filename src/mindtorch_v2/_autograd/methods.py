@@ -74,7 +74,10 @@ def detach_(self: Tensor) -> Tensor:
 
 
 def _get_grad(self: Tensor) -> Tensor | None:
-    grad: Tensor | None = getattr(self, "_grad", None)
+    try:
+        grad: Tensor | None = self._grad
+    except AttributeError:
+        grad = None
     if grad is None and self._keys & AUTOGRAD and not self._node.is_accumulator and not _retains_grad(self):
         warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
                       "attribute won't be populated during autograd.backward(). If you indeed want the .grad field to "

@@ -2,7 +2,7 @@
 
 A node keeps plain values in one tuple, `saved`. A tensor takes two places there, itself and its version; a
 result of the node's own op takes four (array, storage, version, keys), so that the node does not hold the tensor
-that holds the node.
+that holds the node. Of a result that nobody was shown there is only the array.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from .._core.keys import AUTOGRAD
 from .._core.storage import Storage, owner_of
 from .._core.tensor import Tensor, make_alias, storage_of
 from .._core.threads import threads
+from .._dispatch.observer import aloud
 from .node import Edge, Node
 
 # The version of a value that a hook has packed.
@@ -47,7 +48,7 @@ class Packed:
 
     def get(self) -> Tensor:
         """The tensor again, without history."""
-        tensor = self.unpack(self.value)
+        tensor = aloud(self.unpack, self.value)
         if not isinstance(tensor, Tensor):
             raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                             f"{type(tensor)}")
@@ -66,15 +67,15 @@ def unpack_saved(node: Node, value: Any, version: int) -> Tensor:
 
 def unpack_result(node: Node, number: int, array: Any, storage: Storage | None, version: int, keys: int) -> Tensor:
     """The node's own result number `number` as a tensor again, tied to the node while a graph is being made."""
-    if storage is None:
-        tensor: Tensor = array.get()  # a Packed
+    if array.__class__ is Packed:
+        tensor: Tensor = array.get()
     else:
         tensor = _new(Tensor)
         tensor._array = array
         tensor._keys = keys
         tensor._storage = storage
         tensor._base = None
-        if storage.version != version:
+        if storage is not None and storage.version != version:
             raise RuntimeError(modified_message(tensor, version, node, number))
     if threads.state.grad_enabled:
         tie(tensor, node, number)

@@ -7,6 +7,8 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
+Ears = tuple[Callable[[], None], Callable[[], None]]
+
 
 class ThreadState:
     """The state of one thread. Ops read it only when something unusual is going on, so it stays plain."""
@@ -15,9 +17,11 @@ class ThreadState:
         "__weakref__",
         "autocast",
         "detail",
+        "ears",
         "extend",
         "grad_enabled",
         "heard",
+        "hushed",
         "inference",
         "modes",
         "module_enter",
@@ -40,11 +44,16 @@ class ThreadState:
         self.detail: Mapping[int, Callable[..., None]] | None = None
         # Makes what the op that is being called is to hold until it ends, for whoever listens to Python calls around ops.
         self.pause: Callable[[], Any] | None = None
+        # How a listener to Python calls stops hearing and hears again; `hushed` is the same while an inside keeps it from
+        # hearing.
+        self.ears: Ears | None = None
+        self.hushed: Ears | None = None
         self.span: Callable[..., None] | None = None
         self.module_enter: Callable[[Any], None] | None = None
         self.module_exit: Callable[[Any], None] | None = None
-        # Where a single recording keeps module calls: the list that those two add to, and the modules' numbers by id().
-        self.module_log: tuple[list[int], dict[int, int]] | None = None
+        # Where a single recording keeps module calls: the list that those two add to, the modules' numbers by id(), and
+        # the functions that give an id and the time.
+        self.module_log: tuple[list[int], dict[int, int], Callable[[Any], int], Callable[[], int]] | None = None
         # Python-level interception (function and dispatch modes, autocast), innermost last.
         self.modes: list[Any] = []
         self.autocast: Any = None

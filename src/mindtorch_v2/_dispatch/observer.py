@@ -7,6 +7,8 @@ also listens to Python calls; `ThreadState.detail[op id]` is called with start, 
 
 Whoever listens to Python calls and wants to hear nothing of an op's inside puts a function into `ThreadState.pause`. An op
 takes it out, calls it when it begins, and lets go of what it returned when its frame ends: the object's end is the sign.
+Longer insides, such as the walk of a backward pass, run as `inside(function, ...)`, and call what belongs to the user as
+`aloud(function, ...)`.
 """
 
 from __future__ import annotations
@@ -20,11 +22,12 @@ from time import perf_counter_ns as clock
 from types import FrameType, TracebackType
 from typing import Any
 
-from .._core.threads import ThreadState, threads
+from .._core.threads import Ears, ThreadState, threads
 from . import namespace
 
 __all__ = ["BACKWARD", "COPY", "ENGINE", "FILL", "KERNEL", "MEMORY", "MODULE", "OP", "PYTHON", "RUNTIME", "SCOPE", "STEP",
-           "Outline", "clock", "op_names", "op_overloads", "op_schemas", "span", "thread_state", "watch", "watching"]
+           "Outline", "aloud", "clock", "inside", "op_names", "op_overloads", "op_schemas", "span", "thread_state", "watch",
+           "watching"]
 
 # What a recorded range is. The numbers are stored in event columns.
 OP, BACKWARD, ENGINE, SCOPE, STEP, PYTHON, MODULE, MEMORY = range(8)
@@ -95,6 +98,47 @@ def _thread_began(frame: FrameType, event: str, arg: Any) -> None:
 def watching() -> bool:
     """Whether any thread is being watched."""
     return namespace.watch > 0
+
+
+def inside(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function of this runtime's own whose Python calls nobody need hear."""
+    state = threads.state
+    ears = state.ears
+    return function(*args) if ears is None else _hushed(state, ears, function, args)
+
+
+def aloud(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function of the user's from an inside: whoever listens to Python calls hears this one."""
+    state = threads.state
+    ears = state.hushed
+    return function(*args) if ears is None else _heard_again(state, ears, function, args)
+
+
+def _hushed(state: ThreadState, ears: Ears, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    # The call of this function and its return are heard, nothing in between.
+    stop_hearing, hear = ears
+    stop_hearing()
+    state.hushed, state.pause = ears, None
+    try:
+        return function(*args)
+    finally:
+        state.hushed = None
+        hear()
+
+
+def _heard_again(state: ThreadState, ears: Ears, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    stop_hearing, hear = ears
+    state.hushed = None
+    hear()
+    try:
+        return function(*args)
+    finally:
+        stop_hearing()
+        state.hushed, state.pause = ears, None
+
+
+# Frames from a function of the second code up to one of the first are on the stack without having been heard.
+HUSHED, HEARD_AGAIN = _hushed.__code__, _heard_again.__code__
 
 
 class span:

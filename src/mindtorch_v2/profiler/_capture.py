@@ -60,7 +60,7 @@ _NUMBER_TYPES = {int: "long int", bool: "bool", float: "double", complex: "c10::
 TEXT_INPUT = InputInfo(((),), ("",), ((),), (None,))
 
 
-def outlined(inputs: observer.Outline) -> InputInfo:
+def _outlined(inputs: observer.Outline) -> InputInfo:
     """The inputs of a span: tensors, or nothing where one was missing."""
     missing = ((), "", ())
     columns = [missing if one is None else (one[0], from_numpy(one[2]).cpp_name, tuple(s // one[2].itemsize for s in one[1]))
@@ -76,11 +76,13 @@ def note(value: Any) -> Any:
         return value
     if kind is float or kind is bool or kind is complex:
         return kind, value
-    if isinstance(value, list | tuple):
+    if kind is list or kind is tuple:
         return (_LIST, *map(note, value))
     array = getattr(value, "_array", None)
     if array is not None:
         return _TENSOR, array.shape, array.strides, array.dtype
+    if isinstance(value, list | tuple):
+        return (_LIST, *map(note, value))
     if isinstance(value, dtype | formats.memory_format | formats.layout):
         return value
     if isinstance(value, int):
@@ -113,7 +115,8 @@ def _source(type_texts: tuple[str, ...], follows: bool) -> tuple[str, list[str]]
     tensors = [i for i, type_text in enumerate(type_texts) if type_text == "Tensor"]
     others = [i for i, type_text in enumerate(type_texts) if type_text != "Tensor"]
     parts = ("shape", "strides", "dtype")
-    key = ["op", *(f"b{i}.shape, b{i}.strides, b{i}.dtype" if i in tensors else f"note(a{i})" for i in range(len(names)))]
+    key = ["op", *(f"shape{i}, strides{i}, dtype{i}" if i in tensors else  # as just remembered
+                   f"a{i} if a{i}.__class__ is int or a{i} is None else note(a{i})" for i in range(len(names)))]
     same = [f"a{i} is last{i}" for i in others]
     kept = [f"last{i}" for i in others]
     remember = [f"last{i} = a{i} if a{i}.__class__ in kept else nothing" for i in others]
@@ -220,8 +223,12 @@ def _touch_one(touch: Extend, place: int, value: Any, start: int) -> None:
 
 
 def decode(key: Key) -> InputInfo:
-    """The inputs that a key stands for, one entry per argument."""
+    """The inputs that a key stands for, one entry per argument. The key of a span is its outline, or what is asked for."""
+    if isinstance(key, InputInfo):
+        return key
     op = key[0]
+    if not isinstance(op, int):
+        return _outlined(key)
     schema = observer.op_schemas[op if op >= 0 else ~op]
     wanted = [a.type_text for a in schema.arguments] if schema is not None else []
     items = list(key[1:])

@@ -40,7 +40,7 @@ class Tables:
         number = self._info_numbers.get(key)
         if number is None:
             number = self._info_numbers[key] = len(self.infos)
-            self.infos.append(key if isinstance(key, InputInfo) else decode(key))
+            self.infos.append(decode(key))
         return number
 
     def flops(self, op: NDArray[Any], shapes: NDArray[Any]) -> NDArray[np.int64]:
@@ -92,21 +92,31 @@ def _joined(columns: Columns, more: Columns) -> Columns:
             for name, values in columns.items()}
 
 
-def module_columns(infos: Sequence[ModuleInfo], table: NDArray[np.int64], tables: Tables) -> Columns:
-    """Module calls (module, start, end) in order of start, with the path of each as a column of its own."""
+def module_columns(
+    infos: Sequence[ModuleInfo], table: NDArray[np.int64], tables: Tables, most_text: int | None = None
+) -> Columns:
+    """Module calls (module, start, end) in order of start, with the path of each as a column of its own.
+
+    most_text: ValueError if all paths together have more characters than that.
+    """
     table = table[_tree.row_order(table[:, 1], table[:, 2])]
     module, start, finish = table[:, 0], table[:, 1], table[:, 2]
     parent = _tree.parents(np.zeros(len(table), np.int32), start, finish)
     paths: list[int] = []
     known: dict[tuple[int, int, int], int] = {}
     texts = list(tables.modules)
+    length = 0
     for number, above in zip(module.tolist(), parent.tolist(), strict=True):
         caller, outer = (int(module[above]), paths[above]) if above >= 0 else (-1, -1)
         path = known.get((number, caller, outer))
         if path is None:
             text = module_path(infos, number, caller, texts[outer] if above >= 0 else "")
-            path = known[number, caller, outer] = tables.modules.setdefault(text, len(tables.modules))
-            texts = list(tables.modules)
+            length += len(text)
+            if most_text is not None and length > most_text:
+                raise ValueError("paths of modules are too long")
+            path = known[number, caller, outer] = tables.modules.setdefault(text, len(texts))
+            if path == len(texts):
+                texts.append(text)
         paths.append(path)
     names = [tables.name(f"nn.Module: {info.label}") for info in infos]
     return {"name": renumbered(module, names), "kind": np.full(len(table), observer.MODULE, np.int64),

@@ -48,10 +48,9 @@ class ModuleLog:
         self._of_class: dict[str, int] = {}
         self._events: list[int] = []
         # For callers that write out what `enter` does with a known module, and `leave`.
-        self.direct = None if unheard else (self._events, self._known)
-        self.enter, self.leave = _functions(
-            self._events, self._known, self._register, partial(clock) if unheard else clock,
-            partial(id) if unheard else id)
+        ident, now = (partial(id), partial(clock)) if unheard else (id, clock)
+        self.direct = (self._events, self._known, ident, now)
+        self.enter, self.leave = _functions(self._events, self._known, self._register, now, ident)
 
     def start(self) -> None:
         """Begin with nothing open: calls that are under way already are not ours."""

@@ -19,7 +19,7 @@ from .._core import threads as all_threads
 from .._core.threads import ThreadState, threads
 from .._dispatch import observer
 from ._alloc import MemoryLog
-from ._capture import TEXT_INPUT, Captures, outlined
+from ._capture import TEXT_INPUT, Captures
 from ._modules import ModuleLog
 from ._stacks import PythonLog, PythonWindow, Stretch
 from ._task_lanes import TaskLog
@@ -190,7 +190,7 @@ def _plain_span(extend: Extend, numbers: Numbered, since: int) -> Span:
 def _wide_span(extend: Extend, numbers: Numbered, since: int, keys: Numbered) -> Span:
     def span(name: str, kind: int, start: int, end: int, sequence: int, inputs: observer.Outline = ()) -> None:
         if start >= since:
-            extend((numbers[name, kind], start, end, sequence, keys[outlined(inputs)] if inputs else -1))
+            extend((numbers[name, kind], start, end, sequence, keys[inputs] if inputs else -1))
 
     return span
 

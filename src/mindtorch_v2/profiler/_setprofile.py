@@ -76,6 +76,8 @@ class Listener:
         # No Python functions, so that calling them is not heard.
         self.listen = partial(sys.setprofile, self._callback)
         self.pause = partial(sys.setprofile, None)
+        if self._leaves:
+            self._stream[2].ears = (self.pause, self.listen)
 
     def stop(self) -> None:
         """Listen no more; give the thread back. On another thread it takes effect with that thread's next call."""
@@ -122,7 +124,7 @@ def _functions(
 
     def retire() -> None:
         own.update(extend=_nothing, append=_nothing, clock=leave)
-        state.pause = None
+        state.pause = state.ears = None
 
     def leave() -> int:
         sys.setprofile(previous)

@@ -14,6 +14,7 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from .._core.threads import ThreadState
+from .._dispatch.observer import HEARD_AGAIN, HUSHED
 from ._insides import ENTRY, INSIDE, LIBRARY, belongs
 
 if sys.version_info >= (3, 12):
@@ -152,12 +153,22 @@ def _open_frames(
     """The frames of a stack whose code the listener hears, outermost first, and how far each one's caller had come."""
     frames: list[FrameType] = []
     while frame is not None:
+        if frame.f_code is HEARD_AGAIN:
+            frame = _hushed_by(frame)
         if hears(frame.f_code):
             frames.append(frame)
         frame = frame.f_back
     frames.reverse()
     places = [-1, *(caller.f_lasti for caller in frames[:-1])][: len(frames)]
     return [OpenFrame(frame.f_code, frame.f_lineno) for frame in frames], places
+
+
+def _hushed_by(frame: FrameType) -> FrameType:
+    """The next frame outward that hushed the listener: it was heard, those up to it were not."""
+    while frame.f_code is not HUSHED:
+        assert frame.f_back is not None
+        frame = frame.f_back
+    return frame
 
 
 class PythonLog:

@@ -85,7 +85,7 @@ def test_a_layer_adds_as_many_calls_as_it_has_events():
     off = calls_of(OPS["linear"])
     on = recorded(OPS["linear"])
     assert on[0] - off[0] <= 1  # the module looks whether anybody wants to hear of it
-    assert on[1] - off[1] <= 4 * events
+    assert on[1] - off[1] <= 4 * events + 1
 
 
 def blocks_kept(function, **options):

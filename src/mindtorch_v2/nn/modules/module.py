@@ -11,7 +11,6 @@ from typing import Any
 from ..._core.tensor import Tensor
 from ..._core.threads import ThreadState, threads
 from ..._dispatch import namespace
-from ..._dispatch.observer import clock
 from . import _hooks
 from ._attributes import AttributeMixin
 from ._backward_hook import BackwardHook
@@ -72,20 +71,22 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if namespace.watch:
-            state: Any = threads.state
+            state: Any = namespace.current()
+            if state is None:
+                state = threads.state
             log = state.module_log
             if log is not None:
                 # What the two functions of the state do, written out: half of all calls go to modules that do little.
-                events, numbers = log
+                events, numbers, ident, now = log
                 try:
-                    events += (numbers[id(self)], clock())
+                    events += (numbers[ident(self)], now())
                 except KeyError:
                     state.module_enter(self)
                 try:
                     return self._call_impl(*args, **kwargs) if self._hooked else self.forward(*args, **kwargs)
                 finally:
                     if state.module_log is log:
-                        events += (-1, clock())
+                        events += (-1, now())
                     elif state.module_exit is not None:
                         state.module_exit(self)
             if state.module_enter is not None:
