@@ -46,7 +46,7 @@ bench: $(RUN)
 	$(BIN)/python benchmarks/bench.py --clock cpu $(if $(TORCH_PYTHON),--base torch --base-python '$(TORCH_PYTHON)',--base stored) $(BENCH_ARGS)
 
 soak: $(DEV)
-	MACHINE_RUNS=10000 $(BIN)/python -m pytest -q tests/mindtorch_v2/profiler/test_lifecycle_machine.py
+	MACHINE_RUNS=10000 $(BIN)/python -m pytest -q -n 2 tests/mindtorch_v2/profiler/test_lifecycle_machine.py
 	$(BIN)/python tests/soak/kills.py --kills 200
 	$(BIN)/python tests/soak/ten_million.py
 	$(BIN)/python tests/soak/threads.py --seconds $$(( 60 * $(SOAK_MINUTES) ))

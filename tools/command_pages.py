@@ -29,6 +29,7 @@ SCRIPT = "examples/train_gpt.py"
 DEMO = "build/demo"
 PROFILE, REPORT = f"{DEMO}/profile.mtp", f"{DEMO}/report.html"
 CHANGED = f"{DEMO}/train_gpt_relu.py"  # the same with another activation, for `mtprof diff`
+RUNS = (1, 2, 3, 4)  # of each
 CUT = f"{DEMO}/cut.json"  # the beginning of the trace, for `mtprof repair`
 MOST_LINES = 24
 # file -> section of the report, and how much of it is shown
@@ -89,8 +90,10 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
         ["tree", PROFILE, "--by", "module"],
     ),
     "memory": (
-        "What was allocated, the peak, and which ops and lines had allocated what was held then (recorded with `--memory` or "
-        "`profile_memory=True`). Of a saved profile with shapes and stacks it also tells what that memory was used for.",
+        "What was in use at the start, at the peak and at the end, and which ops and lines had allocated what was held at the "
+        "peak (recorded with `--memory` or `profile_memory=True`). The figures are those of the report: with what was there "
+        "before the recording, as far as it is known. A saved profile with shapes and stacks knows all that its ops touched, "
+        "and what memory was used for; of other recordings only that much is known as was freed meanwhile.",
         ["memory", PROFILE, "-n", "8"],
     ),
     "flops": (
@@ -112,12 +115,16 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
         ["report", PROFILE, "-o", f"{DEMO}/profile.html"],
     ),
     "diff": (
-        "Compares the steps of two recordings. Ops are aligned by name, input shapes and module path. For each, the lower "
-        "quartile of its time per step is compared, with a bootstrap interval over blocks of neighbouring steps; the intervals "
-        "hold for all ops together. A change that all ops share (a slower machine) is shown in the second line and taken out "
-        "of those below it; the step's own time, in the first, is as measured. At least five steps are needed on each "
-        "side: `mtprof run --schedule`. `--fail-over 5%` makes it a check for CI, for a machine that does nothing else.",
-        ["diff", f"{DEMO}/gelu.mtp", f"{DEMO}/relu.mtp", "-n", "10"],
+        "Compares the steps of two recordings, or of several before a change with several after it. Ops are aligned by name, "
+        "input shapes and module path. For each, the lower quartile of its time per step is compared; the intervals hold for "
+        "all ops together. A change that all ops share (a slower machine) is shown in the second line and taken out of those "
+        "below it; the step's own time, in the first, is as measured. At least five steps are needed in each recording: "
+        "`mtprof run --schedule`.\n\n"
+        "With one recording on each side the interval is a bootstrap over blocks of neighbouring steps. It knows how much "
+        "steps of one run differ, not how much runs do, and on a machine with other work that is more: 5 to 40 % here. With several "
+        "on each side (`before*.mtp --to after*.mtp`, recorded in turns) the recordings of one side show it, by a t-test whose "
+        "variances are drawn towards that of the median op. For a check in CI, `--fail-over 5%`, record three to five of each.",
+        ["diff", *(f"{DEMO}/gelu{n}.mtp" for n in RUNS), "--to", *(f"{DEMO}/relu{n}.mtp" for n in RUNS), "-n", "10"],
     ),
     "convert": (
         "Writes a recording for another tool: `chrome` (also for Perfetto's page), `perfetto` (its native format), "
@@ -145,7 +152,7 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
 # command -> what stands above its example
 ABOUT_EXAMPLES = {
     "advice": f"Of the loop below, recorded with `mtprof {' '.join(RECORD_WASTEFUL)}`:\n\n```python\n{WASTEFUL_TEXT}```",
-    "diff": "60 steps of the demo with `nn.GELU()`, and 60 steps of the same with `nn.ReLU()`:",
+    "diff": "Four runs of 30 steps of the demo with `nn.GELU()`, in turns with four of the same with `nn.ReLU()`:",
     "repair": "The first half of the demo's trace:",
     "report": "`make demo` writes the report in these pictures, `build/demo/report.html`.\n\n"
               "![Overview: steps, time by kind](../images/report.png)\n\n![Timeline](../images/timeline.png)\n\n"
@@ -217,9 +224,10 @@ def record() -> None:
     run("-m", "mindtorch_v2.profiler", *RECORD_WASTEFUL)
     shutil.copytree(ROOT / "examples" / "data", ROOT / DEMO / "data", dirs_exist_ok=True)
     (ROOT / CHANGED).write_text((ROOT / SCRIPT).read_text().replace("nn.GELU()", "nn.ReLU()"))
-    for script, name in ((SCRIPT, "gelu.mtp"), (CHANGED, "relu.mtp")):
-        run("-m", "mindtorch_v2.profiler", "run", "-q", "--shapes", "--modules", "--schedule", "6,2,60,1",
-            "-o", f"{DEMO}/{name}", script, "--steps", "70", "--out", f"{DEMO}/compared")
+    for number in RUNS:
+        for script, name in ((SCRIPT, "gelu"), (CHANGED, "relu")):
+            run("-m", "mindtorch_v2.profiler", "run", "-q", "--shapes", "--modules", "--schedule", "6,2,30,1",
+                "-o", f"{DEMO}/{name}{number}.mtp", script, "--steps", "40", "--out", f"{DEMO}/compared")
 
 
 def take_pictures() -> None:

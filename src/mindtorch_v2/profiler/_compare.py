@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import Any
 
 from ._answers import Answers
 from ._store import EventStore
@@ -13,16 +15,24 @@ from .formats.loaded import load
 Comparable = Answers | str | os.PathLike[str]
 
 
-def diff(a: Comparable, b: Comparable, *, confidence: float = 0.99, least: float = 0.05) -> Diff:
+def diff(a: Comparable | Sequence[Comparable], b: Comparable | Sequence[Comparable], *, confidence: float = 0.99,
+         least: float = 0.05) -> Diff:
     """What became faster or slower from `a` to `b`: profiles that have ended, loaded ones, or paths of files.
 
     Ops are aligned by name, input shapes and module path, and compared step by step. `confidence` holds for all of them
     together; changes smaller than `least` (0.05: five per cent of the op's time) are not called a change.
+
+    Each side may be a list of at least two instead. How the recordings of one side differ then shows what a difference
+    between the sides is worth, which on a machine with other work one recording of each cannot.
     """
-    return compare(_recording(a), _recording(b), confidence=confidence, least=least)
+    return compare(_recordings(a), _recordings(b), confidence=confidence, least=least)
 
 
-def _recording(given: Comparable) -> EventStore:
+def _recordings(given: Comparable | Sequence[Comparable]) -> EventStore | list[EventStore]:
+    return [_recording(one) for one in given] if isinstance(given, list | tuple) else _recording(given)
+
+
+def _recording(given: Any) -> EventStore:
     if isinstance(given, Answers):
         return given._recording()
     if isinstance(given, (str, os.PathLike)):

@@ -1,28 +1,25 @@
-"""Two recordings compared, step by step: what became faster, what slower, and of what there is no evidence."""
+"""Recordings compared, step by step: what became faster, what slower, and of what there is no evidence."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._store import EventStore
+from .evidence import from_recordings, from_steps, intervals, typical
 from .findings import duration
 from .keys import WorkKey, work_keys
 from .steps import per_step, steps
 
 Verdict = Literal["faster", "slower", "no evidence", "new", "gone"]
 
+Recordings = EventStore | Sequence[EventStore]
+
 _FEWEST_STEPS = 5
-_BOOTSTRAPS = 2000
-_MOST_DRAWN = 4_000_000  # steps in all bootstraps of one op: long recordings are sure of their figures with fewer
-_BLOCKS = 12
-# What else runs on a machine only ever makes a step slower, so the faster steps tell more of the code than the median.
-_TYPICAL = 0.25
 _SEED = 20240229  # the same files give the same answer
 
 
@@ -61,11 +58,17 @@ class Diff:
     b_steps: int
     confidence: float
     least: float
+    recordings: tuple[int, int] = (1, 1)
 
     @property
     def found(self) -> list[Change]:
         """What there is evidence for."""
         return [change for change in self.changes if change.verdict != "no evidence"]
+
+    @property
+    def of_recordings(self) -> str:
+        """Of how many recordings the steps are, where that is more than one each."""
+        return "" if self.recordings == (1, 1) else f" of {self.recordings[0]} and {self.recordings[1]} recordings"
 
     def slower_by(self, change: Change, limit: float) -> bool:
         """Whether a change is slower by more than a part `limit` of it, beyond doubt: also by less than `least`."""
@@ -75,6 +78,7 @@ class Diff:
         """The figures as plain values."""
         return {
             "steps": {"a": self.a_steps, "b": self.b_steps},
+            "recordings": {"a": self.recordings[0], "b": self.recordings[1]},
             "confidence": self.confidence,
             "drift": self.drift,
             "step": _plain(self.step),
@@ -89,7 +93,7 @@ class Diff:
         lines = [
             f"step: {duration(self.step.a_ns)} -> {duration(self.step.b_ns)}  ({_percent(self.step.ratio)}, "
             f"{self.confidence:.0%} interval {_percent(self.step.low)} to {_percent(self.step.high)}): {self.step.verdict}",
-            f"steps compared: {self.a_steps} and {self.b_steps}; "
+            f"steps compared: {self.a_steps} and {self.b_steps}{self.of_recordings}; "
             f"all ops together moved by {_percent(self.drift)}, which is taken out below",
         ]
         found = self.found
@@ -113,8 +117,8 @@ class Diff:
         return "\n".join(lines)
 
 
-def diff(a: EventStore, b: EventStore, *, confidence: float = 0.99, least: float = 0.05) -> Diff:
-    """Compare the self times per step of two recordings.
+def diff(a: Recordings, b: Recordings, *, confidence: float = 0.99, least: float = 0.05) -> Diff:
+    """Compare the self times per step of two recordings, or of several on each side.
 
     `confidence` holds for all ops together (each interval is widened for their number); changes smaller than `least`
     (a part of the op's time) are never called a change.
@@ -123,61 +127,62 @@ def diff(a: EventStore, b: EventStore, *, confidence: float = 0.99, least: float
         raise ValueError(f"confidence must be at least 0.5 and below 1, got {confidence}")
     if least < 0:
         raise ValueError(f"least must not be negative, got {least}")
-    a_steps, b_steps = steps(a), steps(b)
-    keys, (a_times, a_calls, b_times, b_calls) = _aligned(a, b)
-    a_counts, b_counts = _typical(a_calls), _typical(b_calls)
+    sides = [[side] if isinstance(side, EventStore) else list(side) for side in (a, b)]
+    counts = (len(sides[0]), len(sides[1]))
+    if counts != (1, 1) and min(counts) < 2:
+        raise ValueError(f"one recording on each side, or at least two on each, got {counts[0]} and {counts[1]}")
+    keys, all_times, all_calls = _aligned([*sides[0], *sides[1]])
+    all_steps = [steps(store).duration for side in sides for store in side]
+    enough = min(len(durations) for durations in all_steps) >= _FEWEST_STEPS
+    # One line per recording, one column per key: typical times and calls of a step, and whether it was called at all.
+    mids, calls = (np.array([typical(one) for one in of_all]) for of_all in (all_times, all_calls))
+    called = np.array([one.sum(axis=1) > 0 for one in all_calls])
+    both = (mids > 0).all(axis=0)
+    (a_mid, b_mid), (a_calls, b_calls) = (
+        [np.exp(np.log(np.maximum(side, 1e-9)).mean(axis=0)) * (side > 0).all(axis=0) for side in np.split(of_all, [counts[0]])]
+        for of_all in (mids, calls))
+    in_a, in_b = (side.any(axis=0) for side in np.split(called, [counts[0]]))
+    wanted = both & _worth_it(a_mid, b_mid)
     rng = np.random.default_rng(_SEED)
-    enough = min(len(a_steps.start), len(b_steps.start)) >= _FEWEST_STEPS
-    a_mid, b_mid = _typical(a_times), _typical(b_times)
-    both = (a_mid > 0) & (b_mid > 0)
-    # Also what runs in so few steps that its typical time is none.
-    in_a, in_b = a_calls.sum(axis=1) > 0, b_calls.sum(axis=1) > 0
-    ratio = np.divide(b_mid, a_mid, out=np.ones(len(keys)), where=both)
-    # The median op says how much faster or slower everything was; with few ops it could be the change itself.
-    drift = float(np.median(ratio[both])) if both.sum() >= 10 else 1.0
-    noisy = both & _worth_it(a_mid, b_mid)
-    low, high = _intervals(a_times, b_times, noisy, rng, 1 - (1 - confidence) / max(int(noisy.sum()), 1))
+    several = counts != (1, 1)
+    evidence = (from_recordings(*np.split(mids, [counts[0]]), wanted, confidence) if several else
+                from_steps(all_times[0], all_times[1], wanted, both, rng, confidence))
     changes = []
     for number, key in enumerate(keys):
-        relative = float(ratio[number] / drift)
-        bounds = (float(low[number] / drift), float(high[number] / drift)) if noisy[number] else (0.0, float("inf"))
-        if not a_mid[number] and not b_mid[number]:
+        if not mids[:, number].any():
             continue
+        relative = float(b_mid[number] / a_mid[number] / evidence.drift) if both[number] else 1.0
+        bounds = (float(evidence.low[number]), float(evidence.high[number]))
         if in_a[number] and in_b[number]:
-            # On a machine with other work not all ops drift alike: one counts as changed only if it did so as measured too.
             known = enough and bool(both[number])
             verdict = _verdict(relative, bounds, least, known)
-            if verdict != _verdict(float(ratio[number]), (float(low[number]), float(high[number])), least, known):
-                verdict = "no evidence"
+            if not several:
+                # On a machine with other work not all ops drift alike, and one recording cannot tell: there an op counts as
+                # changed only if it did so as measured too.
+                as_measured = [value * evidence.drift for value in (relative, *bounds)]
+                if verdict != _verdict(as_measured[0], (as_measured[1], as_measured[2]), least, known):
+                    verdict = "no evidence"
         else:
             verdict = "new" if in_b[number] else "gone"
-        changes.append(
-            Change(key, float(a_mid[number]), float(b_mid[number]), float(a_counts[number]), float(b_counts[number]),
-                   relative, *bounds, verdict)
-        )
-    changes.sort(key=lambda change: -abs(change.b_ns / drift - change.a_ns))
-    whole = _whole(a_steps.duration, b_steps.duration, rng, confidence, least, enough)
-    return Diff(whole, changes, drift, len(a_steps.start), len(b_steps.start), confidence, least)
+        changes.append(Change(key, float(a_mid[number]), float(b_mid[number]), float(a_calls[number]), float(b_calls[number]),
+                              relative, *bounds, verdict))
+    changes.sort(key=lambda change: -abs(change.b_ns / evidence.drift - change.a_ns))
+    whole = _whole(all_steps, counts[0], rng, confidence, least, enough)
+    a_steps, b_steps = (sum(map(len, side)) for side in (all_steps[: counts[0]], all_steps[counts[0] :]))
+    return Diff(whole, changes, evidence.drift, a_steps, b_steps, confidence, least, counts)
 
 
-def _aligned(a: EventStore, b: EventStore) -> tuple[list[WorkKey], list[NDArray[np.int64]]]:
-    """The keys of both; times and calls of a, times and calls of b: one line per key, one column per step."""
-    a_keys, a_rows = work_keys(a)
-    b_keys, b_rows = work_keys(b)
-    numbers = {key: number for number, key in enumerate(dict.fromkeys([*a_keys, *b_keys]))}
-    found: list[NDArray[np.int64]] = []
-    for store, keys, rows in ((a, a_keys, a_rows), (b, b_keys, b_rows)):
+def _aligned(stores: Sequence[EventStore]) -> tuple[list[WorkKey], list[NDArray[np.int64]], list[NDArray[np.int64]]]:
+    """The keys of all recordings; of each its times and its calls: one line per key, one column per step."""
+    found = [work_keys(store) for store in stores]
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(key for keys, _ in found for key in keys))}
+    times, calls = [], []
+    for store, (keys, rows) in zip(stores, found, strict=True):
         moved = np.array([*(numbers[key] for key in keys), -1], np.int64)[rows]
         which = steps(store)
-        found.append(per_step(store, which, moved, len(numbers), store.self_ns))
-        found.append(per_step(store, which, moved, len(numbers), np.ones(len(store), np.int64)))
-    return list(numbers), found
-
-
-def _typical(values: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The time per step that a quarter of the steps stay below, for every line."""
-    found: NDArray[np.float64] = np.quantile(values, _TYPICAL, axis=1) if values.shape[1] else np.zeros(len(values))
-    return found
+        times.append(per_step(store, which, moved, len(numbers), store.self_ns))
+        calls.append(per_step(store, which, moved, len(numbers), np.ones(len(store), np.int64)))
+    return list(numbers), times, calls
 
 
 def _worth_it(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -186,37 +191,21 @@ def _worth_it(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.bool
     return found
 
 
-def _intervals(a: NDArray[np.int64], b: NDArray[np.int64], wanted: NDArray[np.bool_], rng: np.random.Generator,
-               confidence: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Bootstrap interval of the ratio of typical times; the same steps are drawn for every op."""
-    low, high = np.zeros(len(a)), np.full(len(a), np.inf)
-    if not wanted.any() or not a.shape[1] or not b.shape[1]:
-        return low, high
-    times = max(200, min(_BOOTSTRAPS, _MOST_DRAWN // max(a.shape[1], b.shape[1])))
-    a_draws, b_draws = _draws(a.shape[1], times, rng), _draws(b.shape[1], times, rng)
-    for number in np.flatnonzero(wanted).tolist():
-        of_a, of_b = _typical(a[number][a_draws]), _typical(b[number][b_draws])
-        spread = np.log(np.maximum(of_b, 1) / np.maximum(of_a, 1))
-        # Far in the tails a normal interval of the same width is steadier than the few extreme draws.
-        middle, width = float(np.mean(spread)), float(np.std(spread)) * _normal_quantile((1 + confidence) / 2)
-        low[number], high[number] = np.exp(middle - width), np.exp(middle + width)
-    return low, high
-
-
-def _draws(count: int, times: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Which steps each bootstrap takes: runs of neighbours, since a disturbance lasts for several steps."""
-    length = max(1, count // _BLOCKS)
-    starts = rng.integers(count, size=(times, -(-count // length)))
-    return ((starts[:, :, None] + np.arange(length)) % count).reshape(times, -1)[:, :count]
-
-
-def _whole(a: NDArray[np.int64], b: NDArray[np.int64], rng: np.random.Generator, confidence: float, least: float,
+def _whole(all_steps: Sequence[NDArray[np.int64]], a_count: int, rng: np.random.Generator, confidence: float, least: float,
            enough: bool) -> Change:
-    low, high = _intervals(a[None], b[None], np.ones(1, np.bool_), rng, confidence)
-    of_a, of_b = (float(_typical(one[None])[0]) for one in (a, b))
+    """The step itself: as measured, since what the machine did to it cannot be told from what the code did."""
+    mids = np.array([typical(durations[None]) for durations in all_steps])
+    known, one = bool((mids > 0).all()), np.ones(1, np.bool_)
+    of_a, of_b = (float(np.exp(np.log(side).mean())) if known else float(side.mean()) for side in np.split(mids, [a_count]))
+    if len(all_steps) == 2:
+        low, high = intervals(all_steps[0][None], all_steps[1][None], one, rng, confidence)
+    elif known:
+        _, low, high = from_recordings(*np.split(mids, [a_count]), one, confidence)
+    else:
+        low, high = np.zeros(1), np.full(1, np.inf)
     ratio = of_b / of_a if of_a else 1.0
     bounds = (float(low[0]), float(high[0]))
-    verdict = _verdict(ratio, bounds, least, enough and of_a > 0 and of_b > 0)
+    verdict = _verdict(ratio, bounds, least, enough and known)
     return Change(WorkKey("step", "", "", 0), of_a, of_b, 1.0, 1.0, ratio, *bounds, verdict)
 
 
@@ -228,11 +217,6 @@ def _verdict(ratio: float, bounds: tuple[float, float], least: float, enough: bo
     if bounds[1] < 1 and ratio < 1 / (1 + least):
         return "faster"
     return "no evidence"
-
-
-def _normal_quantile(p: float) -> float:
-    """Standard normal quantile."""
-    return NormalDist().inv_cdf(p)
 
 
 def _percent(ratio: float) -> str:

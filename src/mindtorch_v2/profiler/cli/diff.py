@@ -14,8 +14,10 @@ EXAMPLE = "mtprof diff before.mtp after.mtp --fail-over 5%"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
-    reading.add_path(parser, "a")
-    reading.add_path(parser, "b")
+    parser.add_argument("paths", nargs="+", metavar="path",
+                        help="the two recordings, before and after: saved profiles or Chrome traces, .json or .json.gz")
+    parser.add_argument("--to", nargs="+", default=None, metavar="path",
+                        help="several recordings after the change, where the first paths are several before it")
     parser.add_argument("--fail-over", type=percent, default=None, metavar="P%",
                         help="exit with 1 if a step became slower by more than this, beyond doubt")
     parser.add_argument("--fail-op-over", type=percent, default=None, metavar="P%", help="the same for any single op")
@@ -34,17 +36,28 @@ def percent(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is not a percentage") from None
 
 
+def sides(paths: list[str], to: list[str] | None) -> tuple[list[str], list[str]]:
+    """What was recorded before, and what after."""
+    if to is not None:
+        return paths, to
+    if len(paths) != 2:
+        raise Failure(f"two recordings are compared, or several with several: before*.mtp --to after*.mtp; got {len(paths)}",
+                      USAGE)
+    return paths[:1], paths[1:]
+
+
 def run(args: argparse.Namespace) -> int:
     """Print what changed."""
-    a, b = reading.open_recording(args.a), reading.open_recording(args.b)
+    before, after = sides(args.paths, args.to)
+    a, b = ([reading.open_recording(path).store for path in side] for side in (before, after))
     try:
-        found = compare(a.store, b.store, confidence=args.confidence, least=args.least)
+        found = compare(a, b, confidence=args.confidence, least=args.least)
     except ValueError as error:
         raise Failure(str(error), USAGE) from None
     if args.html:
         from ..report.comparison import export
 
-        export(found, args.html, names=(args.a, args.b))
+        export(found, args.html, names=(" ".join(before), " ".join(after)))
     print(json.dumps(found.to_dict(), indent=1) if args.json else found.table(args.limit))
     too_slow = args.fail_over is not None and found.slower_by(found.step, args.fail_over)
     if args.fail_op_over is not None:

@@ -59,7 +59,8 @@ def _page(diff: Diff, names: tuple[str, str]) -> str:
 <h1>{escape(names[0])} → {escape(names[1])}</h1>
 <p class="verdict">A step took {duration(step.a_ns)} and takes {duration(step.b_ns)}:
 <span class="{_class(step)}">{_percent(step.ratio)}, {step.verdict}</span></p>
-<p>{diff.a_steps} and {diff.b_steps} steps, {diff.confidence:.0%} interval {_percent(step.low)} to {_percent(step.high)}.
+<p>{diff.a_steps} and {diff.b_steps} steps{diff.of_recordings},
+{diff.confidence:.0%} interval {_percent(step.low)} to {_percent(step.high)}.
 All ops together moved by {_percent(diff.drift)}, which is taken out of the figures below.</p>
 <div class="scroll">{listed}</div>
 <p>{rest} more were compared, of which there is no evidence that they changed.</p>

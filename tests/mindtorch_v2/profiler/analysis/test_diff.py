@@ -8,13 +8,18 @@ import pytest
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler._store import EventStore, InputInfo
 from mindtorch_v2.profiler.analysis.diff import diff
+from mindtorch_v2.profiler.analysis.evidence import student_quantile
 
 OPS = {f"aten::op{n}": 20_000 * (n + 1) for n in range(15)}
 
 
-def recording(seed, slower=None, factor=1.0, steps=60, machine=1.0, without=None):
-    """Steps of made-up ops whose times spread by 8 % and are now and then disturbed for several steps."""
+def recording(seed, slower=None, factor=1.0, steps=60, machine=1.0, without=None, uneven=0.0):
+    """Steps of made-up ops whose times spread by 8 % and are now and then disturbed for several steps.
+
+    `uneven`: by how much more the machine moved each op during this recording, as a standard deviation.
+    """
     rng = np.random.default_rng(seed)
+    moved = dict(zip(OPS, np.exp(uneven * rng.standard_normal(len(OPS))), strict=True)) if uneven else dict.fromkeys(OPS, 1.0)
     rows, now = [], 0
     disturbed = 0
     for step in range(steps):
@@ -26,7 +31,8 @@ def recording(seed, slower=None, factor=1.0, steps=60, machine=1.0, without=None
         for name, ns in OPS.items():
             if name == without:
                 continue
-            length = ns * machine * load * (1 + 0.08 * abs(rng.standard_normal())) * (factor if name == slower else 1.0)
+            usual = ns * machine * moved[name] * load * (factor if name == slower else 1.0)
+            length = usual * (1 + 0.08 * abs(rng.standard_normal()))
             rows.append({"name": name, "start": now, "end": now + int(length)})
             now += int(length) + 500
         rows.append({"name": f"ProfilerStep#{step}", "kind": observer.STEP, "start": begin, "end": now})
@@ -54,6 +60,54 @@ def test_a_planted_slow_down_of_a_tenth_is_named_and_nothing_else(seed):
 @pytest.mark.parametrize("seed", range(20))
 def test_two_runs_of_the_same_code_differ_in_nothing(seed):
     assert diff(recording(100 + seed), recording(200 + seed)).found == []
+
+
+# ------------------------------------------------------------------------------ several recordings on each side
+
+def side(seed, count=5, **planted):
+    """Recordings on a machine that moves as a whole, and each op by 2 % more, from one to the next."""
+    speeds = np.random.default_rng(seed).uniform(0.9, 1.3, count)
+    return [recording(1000 * seed + n, uneven=0.02, steps=24, machine=speed, **planted) for n, speed in enumerate(speeds)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_several_recordings_see_through_an_uneven_machine(seed):
+    before = side(2 * seed)
+    assert diff(before, side(2 * seed + 1)).found == []
+    found = diff(before, side(2 * seed + 1, slower="aten::op7", factor=1.15)).found
+    assert [(change.key.name, change.verdict) for change in found] == [("aten::op7", "slower")]
+    assert found[0].low < 1.15 < found[0].high
+    assert found[0].ratio / found[0].relative == pytest.approx(diff(before, side(2 * seed + 1)).drift, rel=0.01)
+
+
+def test_the_step_of_several_recordings():
+    before, after = side(1), [recording(50 + n, machine=3.0, steps=24) for n in range(3)]
+    found = diff(before, after)
+    assert found.step.verdict == "slower" and 1 < found.step.low < found.step.ratio < found.step.high
+    assert (found.recordings, found.a_steps, found.b_steps) == ((5, 3), 120, 72)
+    assert "steps compared: 120 and 72 of 5 and 3 recordings;" in str(found)
+    assert found.to_dict()["recordings"] == {"a": 5, "b": 3}
+
+
+def test_ops_that_some_recordings_have_are_neither_new_nor_gone():
+    before = side(1, count=3)
+    after = [*side(2, count=2, without="aten::op2"), recording(9, steps=24)]
+    assert not {"new", "gone"} & {change.verdict for change in diff(before, after).changes}
+    without = side(2, count=3, without="aten::op2")
+    assert [(c.key.name, c.verdict) for c in diff(before, without).found] == [("aten::op2", "gone")]
+
+
+def test_one_recording_against_several_is_refused():
+    with pytest.raises(ValueError, match="at least two on each, got 1 and 3"):
+        diff(recording(1), side(1, count=3))
+    with pytest.raises(ValueError, match="got 0 and 3"):
+        diff([], side(1, count=3))
+
+
+@pytest.mark.parametrize("p, freedom, exact",
+                         [(0.975, 6, 2.4469), (0.9995, 6, 5.9588), (0.9995, 8, 5.0413), (0.9999, 12, 5.2633)])
+def test_student_quantiles(p, freedom, exact):
+    assert student_quantile(p, freedom) == pytest.approx(exact, rel=0.01)
 
 
 def test_a_faster_op_is_named():
@@ -167,5 +221,8 @@ def test_profiles_and_files_are_compared(tmp_path):
     prof.save(tmp_path / "run.mtp")
     assert public_diff(prof, tmp_path / "run.mtp").found == []
     assert public_diff(str(tmp_path / "run.mtp"), prof).step.verdict == "no evidence"
+    assert public_diff([prof, prof], [tmp_path / "run.mtp", prof]).recordings == (2, 2)
     with pytest.raises(TypeError, match="not int"):
         public_diff(prof, 3)
+    with pytest.raises(TypeError, match="not int"):
+        public_diff([prof, 3], [prof, prof])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -130,6 +131,13 @@ def test_memory_and_flops(capsys, recorded):
     assert code == 0
     assert "peak: " in out and "aten::" in out
     assert "held then: " in out and "optimizer_state" not in out and "gradient" in out
+    assert "parameter" in out  # which were there before the recording
+    assert re.search(r"in use [\d.]+ K?B at the start, [\d.]+ K?B at the end", out)
+    assert re.search(r"peak: .*; [\d.]+ K?B of it from before the recording, [\d.]+ K?B allocated since", out)
+    assert re.search(r" \d+  from before the recording$", out, re.MULTILINE) and "not known" not in out
+    code, out, _ = mtprof(capsys, "memory", folder / "run.json.gz")
+    assert code == 0
+    assert "in use at least " in out and "What was there before and was not freed meanwhile is not known" in out
     code, out, _ = mtprof(capsys, "flops", folder / "run.mtp")
     assert code == 0
     assert "aten::addmm" in out and "GFLOP/s" in out
@@ -185,6 +193,24 @@ def test_diff_over_the_limit(capsys, tmp_path):
     assert mtprof(capsys, "diff", fast, slow, "--fail-over", "150%")[0] == 0
     assert mtprof(capsys, "diff", fast, slow, "--fail-over", "150%", "--fail-op-over", "50%")[0] == 1
     assert mtprof(capsys, "diff", slow, fast, "--fail-over", "5%")[0] == 0
+
+
+def test_diff_of_several(capsys, tmp_path):
+    before = [steps_of(tmp_path / f"before{n}.mtp", 100_000 + 500 * n) for n in range(4)]
+    after = [steps_of(tmp_path / f"after{n}.mtp", 200_000 + 500 * n) for n in range(4)]
+    code, out, _ = mtprof(capsys, "diff", *before, "--to", *after, "--fail-over", "5%", "--html", tmp_path / "d.html")
+    assert code == 1
+    assert "steps compared: 40 and 40 of 4 and 4 recordings;" in out
+    assert "40 and 40 steps of 4 and 4 recordings" in (tmp_path / "d.html").read_text()
+    assert mtprof(capsys, "diff", *before, "--to", *before, "--fail-over", "5%")[0] == 0
+
+
+@pytest.mark.parametrize("given", [["a"], ["a", "a", "a"], ["a", "--to", "a", "a"]])
+def test_diff_says_what_it_compares(capsys, tmp_path, given):
+    path = steps_of(tmp_path / "a.mtp", 1000)
+    code, out, err = mtprof(capsys, "diff", *(path if one == "a" else one for one in given))
+    assert (code, out) == (2, "")
+    assert err.startswith("mtprof diff: ") and f"got {given.count('a') if '--to' not in given else '1 and 2'}" in err
 
 
 @pytest.mark.parametrize("option", ["--confidence=100%", "--confidence=1%", "--least=-5%"])
