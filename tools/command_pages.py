@@ -121,9 +121,10 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
         "below it; the step's own time, in the first, is as measured. At least five steps are needed in each recording: "
         "`mtprof run --schedule`.\n\n"
         "With one recording on each side the interval is a bootstrap over blocks of neighbouring steps. It knows how much "
-        "steps of one run differ, not how much runs do, and on a machine with other work that is more: 5 to 40 % here. With several "
-        "on each side (`before*.mtp --to after*.mtp`, recorded in turns) the recordings of one side show it, by a t-test whose "
-        "variances are drawn towards that of the median op. For a check in CI, `--fail-over 5%`, record three to five of each.",
+        "steps of one run differ, not how much runs do, and on a machine with other work that is more: 5 to 40 % here. With "
+        "several on each side (`before*.mtp --to after*.mtp`, recorded in turns) the recordings of one side show it, by a "
+        "t-test whose variances are drawn towards that of the median op. For a check in CI, `--fail-over 5%`, record three to "
+        "five of each.",
         ["diff", *(f"{DEMO}/gelu{n}.mtp" for n in RUNS), "--to", *(f"{DEMO}/relu{n}.mtp" for n in RUNS), "-n", "10"],
     ),
     "convert": (

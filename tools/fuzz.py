@@ -22,18 +22,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 try:
     import atheris
 except ImportError:
     sys.exit("tools/fuzz.py needs atheris: pip install '.[fuzz]'")
 
-with atheris.instrument_imports(include=["mindtorch_v2.profiler.formats", "mindtorch_v2._serialization"]):
+with atheris.instrument_imports(
+        include=["mindtorch_v2.profiler.formats", "mindtorch_v2.profiler._rebuild", "mindtorch_v2._serialization"]):
     import mindtorch_v2 as torch
     from mindtorch_v2._serialization import reader as _reader  # noqa: F401  (to be instrumented)
     from mindtorch_v2._serialization.writer import MAGIC_NUMBER, PROTOCOL_VERSION
     from mindtorch_v2.profiler import profile, record_function
     from mindtorch_v2.profiler.event_list import EventList
-    from mindtorch_v2.profiler.formats import TraceError, _frames, kineto, saved
+    from mindtorch_v2.profiler.formats import Recovery, TraceError, _frames, kineto, saved
     from mindtorch_v2.profiler.formats.detect import read_any
     from mindtorch_v2.profiler.formats.validate import validate_store
 
@@ -159,16 +162,37 @@ def trace_seeds() -> Iterator[bytes]:
     yield bytes([AS_IT_IS]) + b'[{"ph":"X","name":"a","ts":1.5,"dur":2,"pid":1,"tid":"x","args":{"Input Dims":[[1,2],[]]}},{}]'
 
 
+def _streamed() -> bytes:
+    """A streamed file with every log in it, smaller than any that is recorded."""
+    writer = saved.Writer(recorded=True)
+    tables: dict[str, list[Any]] = {
+        "threads": [(1, "main")], "names": ["aten::add", "scope"], "overloads": ["Tensor"], "tasks": [(1, "one"), (2, "two")],
+        "calls": [["len"], ["f.py(1): f", "f.py", "f", 1, 0, 0, [[0, 1], [4, 2]]]],
+        "module_infos": [[7, "Net", 0, [[8, "fc"]]], [8, "Linear", 0, []]],
+    }
+    logs = [[(-2, 1, 10), (1, -1, 10), (1, 2, 12), (0, 4, 14), (-1, 0, 15), (-1, 0, 30), (-3, 0, 90)],
+            [(-2, 0), (0, 11), (1, 13), (-1, 20), (-1, 60), (-3, 90)], [(14, 99, 8, 1)], [(99,)], [(40, 41, 2)], [(14, 0)],
+            [(0, 0), (50, 1)], [(12, 1), (20, 2), (30, 1), (40, 2)]]
+    rows = {"name": [0, 1, 1], "kind": [0, 3, 3], "tid": [0, 0, 0], "start": [14, 12, 20], "end": [18, 35, 50],
+            "op": [0, -1, -1], "correlation": [-1, -1, -2]}
+    blocks = [writer.header(), writer.meta({"logs": True, "options": {"with_modules": True, "with_stack": True}})]
+    blocks += [block for name, entries in tables.items() for block in writer.table(name, entries)]
+    blocks += [block for number, log in enumerate(logs) for block in writer.log(number, 0, np.array(log, np.int64))]
+    blocks += writer.rows({name: np.array(values) for name, values in rows.items()})
+    blocks += writer.memory({"mem_time": np.array([16]), "mem_bytes": np.array([8]), "mem_tid": np.array([0])})
+    return b"".join([*blocks, writer.end()])
+
+
 def saved_seeds() -> Iterator[bytes]:
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "p.mtp"
-        saved.save(_recorded().profiler.store, path)
-        yield bytes([AS_IT_IS]) + path.read_bytes()
-        from mindtorch_v2.profiler.formats import Recovery
-
-        with open(path, "rb") as file:
-            parts = [(kind, body) for kind, body in _frames.frames(file, Recovery("saved")) if len(body) < 1 << 16]
-    yield bytes([DESCRIBED]) + b"".join(bytes([kind]) + len(body).to_bytes(2, "little") + body for kind, body in parts)
+        whole, streamed = Path(folder) / "p.mtp", Path(folder) / "s.mtp"
+        saved.save(_recorded().profiler.store, whole)
+        streamed.write_bytes(_streamed())
+        yield bytes([AS_IT_IS]) + whole.read_bytes()
+        for path in (whole, streamed):
+            with open(path, "rb") as file:
+                parts = [(kind, body) for kind, body in _frames.frames(file, Recovery("saved")) if len(body) < 1 << 12]
+            yield bytes([DESCRIBED]) + b"".join(bytes([kind]) + len(body).to_bytes(2, "little") + body for kind, body in parts)
 
 
 def checkpoint_seeds() -> Iterator[bytes]:
