@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 
 import numpy as np
@@ -11,78 +10,17 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
-from mindtorch_v2._core.threads import threads
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import _ExperimentalConfig as Config
 from mindtorch_v2.profiler import _folding, load, profile, record_function, schedule, validate
 from mindtorch_v2.profiler._aggregate import OTHER, Aggregator
 from mindtorch_v2.profiler._bounded import Ring
 from mindtorch_v2.profiler._freeze import freeze
-from mindtorch_v2.profiler._gc_watch import GcWatch
-from mindtorch_v2.profiler._keeper import Window
-from mindtorch_v2.profiler._recorder import Options, Recorder
 from mindtorch_v2.profiler.aggregate_stats import RELATIVE_ERROR, AggregateStats, Summary
 
-ALL = {"record_shapes": True, "with_stack": True, "profile_memory": True, "with_modules": True, "with_flops": True}
+from .keeping import ALL, ByHand, train
+
 SMALL = 0.05  # MB
-
-
-class Clock:
-    """Says what it is told, one more each time it is asked."""
-
-    def __init__(self, now=0):
-        self.now = now
-
-    def __call__(self):
-        self.now += 1
-        return self.now
-
-
-class ByHand:
-    """A keeper without a thread of its own, and a recorder that is fed by hand."""
-
-    def __init__(self, keeper, **options):
-        self.keeper = keeper
-        self.clock = Clock(1000)
-        self.recorder = Recorder(Options(**options), self.clock)
-        self.recorder.start()
-        keeper._pid = os.getpid()
-        keeper.window = Window(self.recorder, GcWatch(self.clock), None, None, {})
-        keeper.opened()
-
-    def op(self, number, start, end, sequence=-1):
-        threads.state.extend((number, start, end, sequence))
-
-    def stop(self):
-        self.recorder.stop()
-        self.keeper.flush()
-        self.keeper.closed()
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = nn.Linear(4, 8), nn.Linear(8, 2)
-
-    def forward(self, x):
-        with record_function("inside"):
-            return self.second(torch.relu(self.first(x)))
-
-
-def train(prof, steps, flush=None, every=3):
-    net = Net()
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    for number in range(steps):
-        with record_function("iteration"):
-            loss = net(torch.ones(3, 4)).sum()
-            if flush is not None and number % every == 1:
-                flush()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        if flush is not None and number % every == 0:
-            flush()
-        prof.step()
 
 
 def names(store):
@@ -157,7 +95,7 @@ def test_dropped_events_are_told_everywhere(tmp_path):
 @pytest.mark.parametrize("options", [{}, {"with_stack": True}, {"with_modules": True}, ALL], ids=str)
 def test_ring_with_every_option(options):
     with profile(max_memory_mb=0.4 if options.get("with_stack") else 0.1, mode="ring", **options) as prof:
-        train(prof, 60, prof._keeper.flush)
+        train(prof, 60, prof._keeper.flush, every=3)
     store = prof.profiler.store
     assert prof.dropped_events > 0 and not errors(prof)
     assert store.step.max() == 59 and len(store) > 50
@@ -275,9 +213,7 @@ def test_totals_in_any_chunks(monkeypatch, seed):
     monkeypatch.setattr(_folding, "_HELD", 40)
     monkeypatch.setattr(_folding, "_MOST_CARRIED", 4)
     chance = np.random.default_rng(seed)
-    hand = ByHand(Aggregator(10))
-    twin = Recorder(Options(), lambda: hand.clock.now)
-    twin.start()
+    hand = ByHand(Aggregator(10), twin=True)
 
     def op(depth):
         start = hand.clock()
@@ -298,10 +234,9 @@ def test_totals_in_any_chunks(monkeypatch, seed):
             op(2)
         site, scope.site = scope.site, None
         site.close(scope, hand.clock())
-    twin.stop()
     hand.stop()
-    assert counted(hand.keeper.stats()) == exact(freeze(twin))
-    assert hand.keeper.stats().self_ns == int(freeze(twin).self_ns.sum())
+    assert counted(hand.keeper.stats()) == exact(freeze(hand.twin))
+    assert hand.keeper.stats().self_ns == int(freeze(hand.twin).self_ns.sum())
 
 
 def test_what_is_held_is_bounded():

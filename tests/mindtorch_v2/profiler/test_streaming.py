@@ -14,90 +14,19 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2 import nn
 from mindtorch_v2._core.threads import threads
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import _ExperimentalConfig as Config
 from mindtorch_v2.profiler import _stream_file, load, profile, record_function, schedule, validate
 from mindtorch_v2.profiler._freeze import freeze
-from mindtorch_v2.profiler._gc_watch import GcWatch
-from mindtorch_v2.profiler._keeper import Window
-from mindtorch_v2.profiler._recorder import Options, Recorder
 from mindtorch_v2.profiler._streaming import Stream
 from mindtorch_v2.profiler.cli.main import main
 
-ALL = {"record_shapes": True, "with_stack": True, "profile_memory": True, "with_modules": True, "with_flops": True}
+from .keeping import ALL, ByHand, Net, helper, train
+
 OPTIONS = [{}, {"record_shapes": True}, {"with_stack": True}, {"profile_memory": True}, {"with_modules": True},
            {"with_flops": True}, ALL]
 NEVER = 1000.0  # seconds: only the test itself flushes
-
-
-class Clock:
-    """Says what it is told, one more each time it is asked."""
-
-    def __init__(self, now=0):
-        self.now = now
-
-    def __call__(self):
-        self.now += 1
-        return self.now
-
-
-class ByHand:
-    """A stream without a thread of its own, beside a recorder that is fed by hand and its twin, which keeps everything."""
-
-    def __init__(self, path, **options):
-        self.stream = Stream(path, NEVER)
-        self.stream._pid = os.getpid()
-        self.clock = Clock(1000)
-        self.recorder = Recorder(Options(**options), self.clock)
-        self.recorder.start()
-        self.twin = Recorder(Options(**options), lambda: self.clock.now)
-        self.twin.start()
-        self.stream.window = Window(self.recorder, GcWatch(self.clock), None, None, {
-            "options": Options(**options)._asdict(), "trace_id": "T"})
-        self.stream.opened()
-
-    def flush(self):
-        self.stream.flush()
-
-    def stop(self):
-        self.twin.stop()
-        self.recorder.stop()
-        self.recorder.clock_end_ns = self.twin.clock_end_ns
-        self.stream.flush()
-        self.stream.closed()
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = nn.Linear(4, 8), nn.Linear(8, 2)
-
-    def forward(self, x):
-        with record_function("inside"):
-            return self.second(torch.relu(self.first(x)))
-
-
-def helper():
-    return torch.ones(3) * 2
-
-
-def train(prof, steps, flush=None):
-    net = Net()
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    for number in range(steps):
-        with record_function("iteration"):
-            helper()
-            if flush is not None and number % 2:
-                flush()
-            loss = net(torch.ones(3, 4)).sum()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        if flush is not None:
-            flush()
-        prof.step()
 
 
 def rows(store, since=0, until=1 << 62, kinds=range(12)):
@@ -180,7 +109,7 @@ def test_python_calls_across_chunks(tmp_path):
 def test_rows_in_any_chunks(tmp_path, seed):
     """Fed by hand, with a fake clock: nested ops whose parents come in later chunks."""
     chance = np.random.default_rng(seed)
-    both = ByHand(tmp_path / "run.mtp")
+    both = ByHand(Stream(tmp_path / "run.mtp", NEVER), twin=True)
     state, clock = threads.state, both.clock
 
     def op(depth):
@@ -297,6 +226,25 @@ def test_every_window_goes_to_the_file_and_results_are_the_last_ones(tmp_path):
         (f"work {n}", n) for n in (2, 3, 6, 7, 10, 11)]
     assert [event.name for event in prof.events() if event.name.startswith("work")] == ["work 10", "work 11"]
     assert {row.key: row.count for row in prof.key_averages()}["aten::add"] == 2
+
+
+def test_later_windows_bring_nothing_that_is_known(tmp_path):
+    """Frames that are open when a window begins, and modules, are in the file once, however many windows have them."""
+    path, net = tmp_path / "run.mtp", Net()
+    known = []
+
+    def ready(prof):
+        tables = prof._keeper._tables
+        known.append((len(tables._calls), len(tables._module_numbers), len(tables.names), len(tables.infos)))
+
+    with profile(stream_to=path, flush_interval_s=NEVER, schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=ready,
+                 with_stack=True, with_modules=True, record_shapes=True) as prof:
+        for _ in range(24):
+            net(torch.ones(3, 4))
+            prof.step()
+    assert len(known) == 12 and len(set(known[3:])) == 1
+    store = load(path).store
+    assert [store.names[name] for name in store.name].count("nn.Module: Net_0") == 12
 
 
 def test_recorder_holds_little(tmp_path):

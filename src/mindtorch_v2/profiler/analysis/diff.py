@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,7 +19,9 @@ Verdict = Literal["faster", "slower", "no evidence", "new", "gone"]
 
 Recordings = EventStore | Sequence[EventStore]
 
-_FEWEST_STEPS = 5
+FEWEST_STEPS = 5  # in each recording
+_KNOWN_BY: dict[str, Callable[[EventStore], NDArray[np.int32]]] = {
+    "shapes": lambda store: store.shapes, "modules": lambda store: store.module}
 _SEED = 20240229  # the same files give the same answer
 
 
@@ -46,6 +48,11 @@ class Change:
         """b / a as measured."""
         return self.b_ns / self.a_ns if self.a_ns else float("inf")
 
+    @property
+    def interval(self) -> str:
+        """The interval as text."""
+        return f"{_percent(self.low)} to {_percent(self.high)}" if 0 < self.low <= self.high < float("inf") else "unknown"
+
 
 @dataclass(frozen=True)
 class Diff:
@@ -59,6 +66,8 @@ class Diff:
     confidence: float
     least: float
     recordings: tuple[int, int] = (1, 1)
+    enough: bool = True  # steps in every recording for any verdict
+    ignored: tuple[str, ...] = ()  # what not all recordings know of their ops
 
     @property
     def found(self) -> list[Change]:
@@ -70,15 +79,23 @@ class Diff:
         """Of how many recordings the steps are, where that is more than one each."""
         return "" if self.recordings == (1, 1) else f" of {self.recordings[0]} and {self.recordings[1]} recordings"
 
+    @property
+    def notes(self) -> list[str]:
+        """What one must know to read the figures, in sentences."""
+        few = [] if self.enough else [f"too few steps: at least {FEWEST_STEPS} are needed in each recording for any verdict on "
+                                      "times (mtprof run --schedule)"]
+        return few + [f"not every recording has {what}: ops are compared without" for what in self.ignored]
+
     def slower_by(self, change: Change, limit: float) -> bool:
         """Whether a change is slower by more than a part `limit` of it, beyond doubt: also by less than `least`."""
-        return min(self.a_steps, self.b_steps) >= _FEWEST_STEPS and change.low > 1 and change.relative > 1 + limit
+        return self.enough and change.low > 1 and change.relative > 1 + limit
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain values."""
         return {
             "steps": {"a": self.a_steps, "b": self.b_steps},
             "recordings": {"a": self.recordings[0], "b": self.recordings[1]},
+            "enough_steps": self.enough,
             "confidence": self.confidence,
             "drift": self.drift,
             "step": _plain(self.step),
@@ -92,13 +109,14 @@ class Diff:
         """The step as a whole and what changed, as text: the largest `limit` changes, all of them if it is negative."""
         lines = [
             f"step: {duration(self.step.a_ns)} -> {duration(self.step.b_ns)}  ({_percent(self.step.ratio)}, "
-            f"{self.confidence:.0%} interval {_percent(self.step.low)} to {_percent(self.step.high)}): {self.step.verdict}",
+            f"{self.confidence:.0%} interval {self.step.interval}): {self.step.verdict}",
             f"steps compared: {self.a_steps} and {self.b_steps}{self.of_recordings}; "
             f"all ops together moved by {_percent(self.drift)}, which is taken out below",
         ]
+        lines += self.notes
         found = self.found
         if not found:
-            lines.append("no op changed by more than can be told from noise")
+            lines += ["no op changed by more than can be told from noise"] if self.enough else []
             return "\n".join(lines)
         shown = found if limit < 0 else found[:limit]
         width = min(60, max((len(str(change.key)) for change in shown), default=0))
@@ -106,7 +124,7 @@ class Diff:
         for change in shown:
             name = str(change.key)
             name = name if len(name) <= width else name[: width - 3] + "..."
-            interval = "" if change.verdict in ("new", "gone") else f"{_percent(change.low)} to {_percent(change.high)}"
+            interval = "" if change.verdict in ("new", "gone") else change.interval
             moved = "" if change.verdict in ("new", "gone") else _percent(change.relative)
             lines.append(
                 f"{name:{width}}  {duration(change.a_ns):>10}  {duration(change.b_ns):>10}  {moved:>8}  {interval:>18}  "
@@ -131,16 +149,18 @@ def diff(a: Recordings, b: Recordings, *, confidence: float = 0.99, least: float
     counts = (len(sides[0]), len(sides[1]))
     if counts != (1, 1) and min(counts) < 2:
         raise ValueError(f"one recording on each side, or at least two on each, got {counts[0]} and {counts[1]}")
-    keys, all_times, all_calls = _aligned([*sides[0], *sides[1]])
-    all_steps = [steps(store).duration for side in sides for store in side]
-    enough = min(len(durations) for durations in all_steps) >= _FEWEST_STEPS
+    stores = [*sides[0], *sides[1]]
+    # What one recording does not know would tell everything in it apart from the same in the others.
+    known = {what: all((column(store) >= 0).any() for store in stores) for what, column in _KNOWN_BY.items()}
+    ignored = [what for what, column in _KNOWN_BY.items() if not known[what] and any((column(s) >= 0).any() for s in stores)]
+    keys, all_times, all_calls = _aligned(stores, known)
+    all_steps = [steps(store).duration for store in stores]
+    enough = min(len(durations) for durations in all_steps) >= FEWEST_STEPS
     # One line per recording, one column per key: typical times and calls of a step, and whether it was called at all.
     mids, calls = (np.array([typical(one) for one in of_all]) for of_all in (all_times, all_calls))
     called = np.array([one.sum(axis=1) > 0 for one in all_calls])
     both = (mids > 0).all(axis=0)
-    (a_mid, b_mid), (a_calls, b_calls) = (
-        [np.exp(np.log(np.maximum(side, 1e-9)).mean(axis=0)) * (side > 0).all(axis=0) for side in np.split(of_all, [counts[0]])]
-        for of_all in (mids, calls))
+    (a_mid, b_mid), (a_calls, b_calls) = ([_middle(side) for side in np.split(of_all, [counts[0]])] for of_all in (mids, calls))
     in_a, in_b = (side.any(axis=0) for side in np.split(called, [counts[0]]))
     wanted = both & _worth_it(a_mid, b_mid)
     rng = np.random.default_rng(_SEED)
@@ -154,13 +174,13 @@ def diff(a: Recordings, b: Recordings, *, confidence: float = 0.99, least: float
         relative = float(b_mid[number] / a_mid[number] / evidence.drift) if both[number] else 1.0
         bounds = (float(evidence.low[number]), float(evidence.high[number]))
         if in_a[number] and in_b[number]:
-            known = enough and bool(both[number])
-            verdict = _verdict(relative, bounds, least, known)
+            sure = enough and bool(both[number])
+            verdict = _verdict(relative, bounds, least, sure)
             if not several:
                 # On a machine with other work not all ops drift alike, and one recording cannot tell: there an op counts as
                 # changed only if it did so as measured too.
                 as_measured = [value * evidence.drift for value in (relative, *bounds)]
-                if verdict != _verdict(as_measured[0], (as_measured[1], as_measured[2]), least, known):
+                if verdict != _verdict(as_measured[0], (as_measured[1], as_measured[2]), least, sure):
                     verdict = "no evidence"
         else:
             verdict = "new" if in_b[number] else "gone"
@@ -169,12 +189,14 @@ def diff(a: Recordings, b: Recordings, *, confidence: float = 0.99, least: float
     changes.sort(key=lambda change: -abs(change.b_ns / evidence.drift - change.a_ns))
     whole = _whole(all_steps, counts[0], rng, confidence, least, enough)
     a_steps, b_steps = (sum(map(len, side)) for side in (all_steps[: counts[0]], all_steps[counts[0] :]))
-    return Diff(whole, changes, evidence.drift, a_steps, b_steps, confidence, least, counts)
+    return Diff(whole, changes, evidence.drift, a_steps, b_steps, confidence, least, counts, enough,
+                tuple(ignored))
 
 
-def _aligned(stores: Sequence[EventStore]) -> tuple[list[WorkKey], list[NDArray[np.int64]], list[NDArray[np.int64]]]:
+def _aligned(stores: Sequence[EventStore], known: dict[str, bool]
+             ) -> tuple[list[WorkKey], list[NDArray[np.int64]], list[NDArray[np.int64]]]:
     """The keys of all recordings; of each its times and its calls: one line per key, one column per step."""
-    found = [work_keys(store) for store in stores]
+    found = [work_keys(store, **known) for store in stores]
     numbers = {key: number for number, key in enumerate(dict.fromkeys(key for keys, _ in found for key in keys))}
     times, calls = [], []
     for store, (keys, rows) in zip(stores, found, strict=True):
@@ -183,6 +205,13 @@ def _aligned(stores: Sequence[EventStore]) -> tuple[list[WorkKey], list[NDArray[
         times.append(per_step(store, which, moved, len(numbers), store.self_ns))
         calls.append(per_step(store, which, moved, len(numbers), np.ones(len(store), np.int64)))
     return list(numbers), times, calls
+
+
+def _middle(recordings: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The geometric mean of several recordings, one line each; 0 where one has none."""
+    logs = np.log(np.where(recordings > 0, recordings, 1.0))
+    found: NDArray[np.float64] = np.exp(logs.mean(axis=0)) * (recordings > 0).all(axis=0)
+    return found
 
 
 def _worth_it(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -195,17 +224,17 @@ def _whole(all_steps: Sequence[NDArray[np.int64]], a_count: int, rng: np.random.
            enough: bool) -> Change:
     """The step itself: as measured, since what the machine did to it cannot be told from what the code did."""
     mids = np.array([typical(durations[None]) for durations in all_steps])
-    known, one = bool((mids > 0).all()), np.ones(1, np.bool_)
-    of_a, of_b = (float(np.exp(np.log(side).mean())) if known else float(side.mean()) for side in np.split(mids, [a_count]))
-    if len(all_steps) == 2:
-        low, high = intervals(all_steps[0][None], all_steps[1][None], one, rng, confidence)
-    elif known:
-        _, low, high = from_recordings(*np.split(mids, [a_count]), one, confidence)
-    else:
+    sure, one = enough and bool((mids > 0).all()), np.ones(1, np.bool_)
+    of_a, of_b = (float(_middle(side)[0]) for side in np.split(mids, [a_count]))
+    if not sure:
         low, high = np.zeros(1), np.full(1, np.inf)
-    ratio = of_b / of_a if of_a else 1.0
+    elif len(all_steps) == 2:
+        low, high = intervals(all_steps[0][None], all_steps[1][None], one, rng, confidence)
+    else:
+        _, low, high = from_recordings(*np.split(mids, [a_count]), one, confidence)
+    ratio = of_b / of_a if sure else 1.0
     bounds = (float(low[0]), float(high[0]))
-    verdict = _verdict(ratio, bounds, least, enough and known)
+    verdict = _verdict(ratio, bounds, least, sure)
     return Change(WorkKey("step", "", "", 0), of_a, of_b, 1.0, 1.0, ratio, *bounds, verdict)
 
 

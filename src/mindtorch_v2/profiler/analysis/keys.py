@@ -24,14 +24,19 @@ class WorkKey(NamedTuple):
         return self.name + (f" {self.shapes}" if self.shapes else "") + (f" in {self.module}" if self.module else "")
 
 
-def work_keys(store: EventStore) -> tuple[list[WorkKey], NDArray[np.int64]]:
-    """The keys of a recording and, for each row, which one it has; -1 for Python calls, steps and loose memory."""
+def work_keys(store: EventStore, *, shapes: bool = True, modules: bool = True) -> tuple[list[WorkKey], NDArray[np.int64]]:
+    """The keys of a recording and, for each row, which one it has; -1 for Python calls, steps and loose memory.
+
+    Without `shapes` or `modules` rows that differ in nothing else are one thing.
+    """
     counted = ~store.is_python & ~is_step(store) & (store.kind != observer.MEMORY) & (store.kind != observer.RUNTIME)
     rows = np.flatnonzero(counted)
-    shapes = _texts(store)
-    shape_numbers = {text: number for number, text in enumerate(dict.fromkeys(shapes))}
-    shape_of = np.array([*(shape_numbers[text] for text in shapes), -1], np.int64)[store.shapes[rows]]
-    columns: list[NDArray[Any]] = [store.label[rows], shape_of, store.module[rows], store.device_type[rows]]
+    texts = _texts(store)
+    shape_numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    unknown = np.full(len(rows), -1, np.int64)
+    shape_of = np.array([*(shape_numbers[text] for text in texts), -1], np.int64)[store.shapes[rows]] if shapes else unknown
+    module_of = store.module[rows] if modules else unknown
+    columns: list[NDArray[Any]] = [store.label[rows], shape_of, module_of, store.device_type[rows]]
     packed = np.zeros(len(rows), np.int64)
     for column in columns:
         packed = packed * (int(column.max(initial=-1)) + 2) + column + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
+from ..analysis.diff import FEWEST_STEPS
 from ..analysis.diff import diff as compare
 from . import reading
 from .exit_codes import FINE, FOUND, USAGE, Failure
@@ -59,6 +60,9 @@ def run(args: argparse.Namespace) -> int:
 
         export(found, args.html, names=(" ".join(before), " ".join(after)))
     print(json.dumps(found.to_dict(), indent=1) if args.json else found.table(args.limit))
+    limited = args.fail_over is not None or args.fail_op_over is not None
+    if limited and not found.enough:
+        raise Failure(f"too few steps to tell whether anything is over a limit: {FEWEST_STEPS} are needed in each recording")
     too_slow = args.fail_over is not None and found.slower_by(found.step, args.fail_over)
     if args.fail_op_over is not None:
         too_slow = too_slow or any(found.slower_by(change, args.fail_op_over) for change in found.changes)

@@ -48,7 +48,9 @@ def _page(diff: Diff, names: tuple[str, str]) -> str:
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     step = diff.step
     rest = len(diff.changes) - len(diff.found)
-    listed = _table(diff.found) if diff.found else "<p>No op changed by more than can be told from noise.</p>"
+    notes = "".join(f"<p>{escape(note)}</p>" for note in diff.notes)
+    nothing = "<p>No op changed by more than can be told from noise.</p>" if diff.enough else ""
+    listed = _table(diff.found) if diff.found else nothing
     return f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -60,8 +62,9 @@ def _page(diff: Diff, names: tuple[str, str]) -> str:
 <p class="verdict">A step took {duration(step.a_ns)} and takes {duration(step.b_ns)}:
 <span class="{_class(step)}">{_percent(step.ratio)}, {step.verdict}</span></p>
 <p>{diff.a_steps} and {diff.b_steps} steps{diff.of_recordings},
-{diff.confidence:.0%} interval {_percent(step.low)} to {_percent(step.high)}.
+{diff.confidence:.0%} interval {step.interval}.
 All ops together moved by {_percent(diff.drift)}, which is taken out of the figures below.</p>
+{notes}
 <div class="scroll">{listed}</div>
 <p>{rest} more were compared, of which there is no evidence that they changed.</p>
 </html>
@@ -91,7 +94,7 @@ def _interval(change: Change, reach: float) -> str:
         return round(_WIDTH / 2 * (1 + math.log(ratio) / reach * 0.95), 1)
 
     middle = _HEIGHT / 2
-    label = f"{_percent(change.low)} to {_percent(change.high)}"
+    label = change.interval
     return (
         f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="{label}"><title>{label}</title>'
         f'<line class="axis" x1="{_WIDTH / 2}" x2="{_WIDTH / 2}" y1="0" y2="{_HEIGHT}"/>'

@@ -163,14 +163,31 @@ def test_the_table_is_cut_and_says_so():
     found = diff(recording(1, steps=8), EventStore.from_rows([]))
     assert len(found.found) == len(OPS)
     assert str(found.table(3)).splitlines()[-1] == f"... and {len(OPS) - 3} more"
-    assert len(found.table(-1).splitlines()) == 3 + len(OPS)
+    assert len(found.table(-1).splitlines()) == 4 + len(OPS)
     assert found.table(0).splitlines()[-1] == f"... and {len(OPS)} more"
 
 
-def test_few_steps_are_no_evidence():
+def test_few_steps_are_no_evidence_and_it_says_so():
     found = diff(recording(1, steps=3), recording(2, slower="aten::op7", factor=2.0, steps=3))
     assert found.found == []
     assert found.step.verdict == "no evidence"
+    assert (found.enough, found.step.interval, found.to_dict()["enough_steps"]) == (False, "unknown", False)
+    assert "too few steps: at least 5 are needed" in str(found) and "no op changed" not in str(found)
+    assert diff(recording(1, steps=5), recording(1, steps=5)).notes == []
+
+
+@pytest.mark.parametrize("what, column", [("shapes", {"inputs": InputInfo(((4,),), ("float",), ((1,),), (None,))}),
+                                          ("modules", {"module": "Net"})])
+def test_what_one_side_does_not_know_tells_nothing_apart(what, column):
+    def rows(more):
+        return EventStore.from_rows([row for step in range(6) for row in (
+            {"name": "aten::relu", "start": 100 * step, "end": 100 * step + 50, **more},
+            {"name": f"ProfilerStep#{step}", "kind": observer.STEP, "start": 100 * step, "end": 100 * step + 60})])
+
+    for found in (diff(rows(column), rows({})), diff(rows({}), rows(column))):
+        assert [(str(change.key), change.verdict) for change in found.changes] == [("aten::relu", "no evidence")]
+        assert found.notes == [f"not every recording has {what}: ops are compared without"]
+    assert diff(rows(column), rows(column)).notes == []
 
 
 def test_shapes_and_modules_are_kept_apart():

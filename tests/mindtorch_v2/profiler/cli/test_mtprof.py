@@ -171,10 +171,10 @@ def test_diff_with_itself(capsys, recorded):
     assert "no op changed" in out
 
 
-def steps_of(path, ns):
-    """A recording of ten steps whose one op takes so long."""
+def steps_of(path, ns, steps=10):
+    """A recording of a few steps whose one op takes so long."""
     rows = []
-    for step in range(10):
+    for step in range(steps):
         start = step * 10 * ns
         rows.append({"name": "aten::mm", "start": start + 10, "end": start + 10 + ns + step})
         rows.append({"name": f"ProfilerStep#{step}", "kind": observer.STEP, "start": start, "end": start + 20 + ns + step})
@@ -193,6 +193,15 @@ def test_diff_over_the_limit(capsys, tmp_path):
     assert mtprof(capsys, "diff", fast, slow, "--fail-over", "150%")[0] == 0
     assert mtprof(capsys, "diff", fast, slow, "--fail-over", "150%", "--fail-op-over", "50%")[0] == 1
     assert mtprof(capsys, "diff", slow, fast, "--fail-over", "5%")[0] == 0
+
+
+def test_a_limit_needs_steps(capsys, tmp_path):
+    few = steps_of(tmp_path / "few.mtp", 1000, steps=4)
+    code, out, err = mtprof(capsys, "diff", few, few, "--fail-over", "5%", "--html", tmp_path / "d.html")
+    assert code == 3 and "too few steps" in out
+    assert err.startswith("mtprof diff: too few steps to tell")
+    assert "too few steps" in (tmp_path / "d.html").read_text()
+    assert mtprof(capsys, "diff", few, few)[0] == 0
 
 
 def test_diff_of_several(capsys, tmp_path):

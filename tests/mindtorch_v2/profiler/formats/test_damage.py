@@ -265,3 +265,34 @@ def test_memory_stays_far_below_the_size_of_the_file(tmp_path, span):
     tracemalloc.stop()
     assert len(store) == 30_000 and size > 20_000_000
     assert peak < size / 2
+
+
+def like_kineto(span, count):
+    """Ops with inputs, Python functions around them, allocations, and arrows from forward to backward ops."""
+    inputs = {"Input Dims": [[4, 8], [8]], "Input type": ["float", "float"], "Input Strides": [[8, 1], [1]],
+              "Concrete Inputs": ["", ""], "Module Hierarchy": "Net.fc"}
+    for n in range(count // 4):
+        at = n * 10.0
+        yield span(f"f.py({n % 30}): g", at, 9.5, "python_function", **{"Python id": n, "Python parent id": None})
+        yield span(f"aten::op{n % 50}", at + 1, 7.25, **inputs, **{"Sequence number": n, "Fwd thread id": 0, "External id": n})
+        yield {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "s": "t", "pid": 1, "tid": 1, "ts": at + 2,
+               "args": {"Bytes": 64, "Addr": 10**14 + n, "Total Allocated": 64 * n, "Device Type": 0, "Device Id": -1}}
+        yield {"ph": "sf"[n % 2], "id": n // 2, "cat": "fwdbwd", "name": "fwdbwd", "pid": 1, "tid": 1, "ts": at + 1, "bp": "e"}
+
+
+@pytest.mark.parametrize("ending", ["json", "json.gz"])
+def test_memory_for_each_event_does_not_depend_on_how_many_there_are(tmp_path, span, ending):
+    """A trace is read as a stream: beside a block of the file there are the numbers of each event, and nothing else of it."""
+    peaks = {}
+    for count in (20_000, 20_000, 80_000):  # the first time imports are counted, too
+        path = tmp_path / f"t.{ending}"
+        text = '{"traceEvents": [\n' + ",\n".join(map(json.dumps, like_kineto(span, count))) + "\n]}"
+        path.write_bytes(gzip.compress(text.encode(), 1) if ending.endswith("gz") else text.encode())
+        tracemalloc.start()
+        store = load(path).store
+        peaks[count] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert len(store) == count // 2 and len(store.mem_time) == count // 4
+    each = (peaks[80_000] - peaks[20_000]) / 60_000
+    assert each < 120  # an event has 220 bytes of text, and as a dict ten times as many
+    assert peaks[20_000] - 20_000 * each < 12 << 20

@@ -1,0 +1,132 @@
+"""What a mouse can do with charts and tables, keys can: with one stop for Tab, a name, a mark that is seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("playwright.sync_api", reason="Playwright for Python is not installed")
+
+
+def active(page: Any, script: str) -> Any:
+    return page.evaluate(f"((one) => {script})(document.activeElement)")
+
+
+def tab_to(page: Any, selector: str) -> None:
+    """Press Tab until an element has the focus."""
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if active(page, f"one.matches({selector!r})"):
+            return
+    raise AssertionError(f"Tab does not come to {selector}")
+
+
+def pixels(page: Any, selector: str) -> str:
+    """What a canvas shows."""
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    return page.eval_on_selector(selector, "canvas => canvas.toDataURL()")
+
+
+def test_steps_are_read_marked_and_opened(open_page, report, profiled):
+    page = open_page(report)
+    bare = pixels(page, "#step-canvas")
+    tab_to(page, "#step-canvas")
+    assert active(page, "one.getAttribute('role')") == "slider"
+    assert active(page, "one.getAttribute('aria-label')").startswith("Time of 3 steps")
+    said, shown = [], [bare]
+    for key in ("ArrowLeft", "ArrowRight", "ArrowRight", "ArrowRight", "Home", "End", "ArrowLeft"):
+        page.keyboard.press(key)
+        said.append(active(page, "one.getAttribute('aria-valuetext')").split(",")[0].removeprefix("ProfilerStep#"))
+        shown.append(pixels(page, "#step-canvas"))
+    assert said == ["1", "2", "3", "3", "1", "3", "2"]
+    assert len(set(shown)) == 4  # nothing is marked at first, then each of the three in turn
+    assert page.inner_text(".tip").startswith("ProfilerStep#2")
+    page.keyboard.press("Enter")
+    assert page.inner_text("#nav [aria-current=page]") == "Timeline"
+    store = profiled.profiler.store
+    step = next(row for row in range(len(store)) if store.names[store.name[row]] == "ProfilerStep#2")
+    begin, end = active(page, "[one.dataset.from, one.dataset.to]")  # the timeline has the focus
+    assert float(end) - float(begin) == pytest.approx(1.06 * int(store.duration[step]), rel=0.01)
+    assert not page.is_visible(".tip")
+
+
+def test_the_mark_goes_with_the_focus(open_page, report):
+    page = open_page(report)
+    bare = pixels(page, "#step-canvas")
+    tab_to(page, "#step-canvas")
+    page.keyboard.press("ArrowRight")
+    assert pixels(page, "#step-canvas") != bare
+    page.keyboard.press("Tab")
+    assert pixels(page, "#step-canvas") == bare and not page.is_visible(".tip")
+
+
+def test_cells_of_the_flame_graph_are_told_as_one_goes(open_page, report):
+    page = open_page(report, "calls")
+    tab_to(page, "#section-calls canvas")
+    said = "#section-calls .flame-host [aria-live=polite]"
+    names = []
+    for key in ("ArrowDown", "ArrowDown", "ArrowUp", "ArrowUp", "ArrowUp"):
+        page.keyboard.press(key)
+        names.append(page.text_content(said).split(", ")[0])
+        assert page.inner_text(".tip").startswith(names[-1])
+    assert names[0] == names[2] != names[1] and names[3] == names[4] == "All"
+    for _ in range(300):  # what is too narrow to be drawn is no place to go
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press(" ")
+    assert page.locator("#section-calls .crumbs button").count() == 2
+    page.keyboard.press("Tab")
+    assert not page.is_visible(".tip")
+
+
+@pytest.mark.parametrize("section", ["calls", "modules"])
+def test_branches_of_a_tree(open_page, report, section):
+    page = open_page(report, section)
+    row = f"#section-{section} tbody tr"
+    tab_to(page, row)
+    assert page.locator(f"{row}[tabindex='0']").count() == 1
+    page.keyboard.press("Home")
+    count, level = page.locator(row).count(), "Number(one.getAttribute('aria-level'))"
+    assert active(page, level) == 1
+    page.keyboard.press("ArrowLeft")  # closes
+    assert active(page, "one.getAttribute('aria-expanded')") == "false" and page.locator(row).count() == 1 < count
+    page.keyboard.press("ArrowRight")  # opens
+    page.keyboard.press("ArrowRight")  # goes in
+    assert active(page, level) == 2
+    page.keyboard.press("ArrowLeft" if active(page, "one.getAttribute('aria-expanded')") != "true" else "ArrowUp")
+    assert active(page, level) == 1
+    page.keyboard.press("End")
+    last = active(page, "one.textContent")
+    assert last == page.locator(row).last.text_content()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Shift+Tab")
+    assert active(page, "one.textContent") == last  # one comes back to where one was
+
+
+def test_rows_of_a_table(open_page, report):
+    page = open_page(report, "operators")
+    tab_to(page, "#section-operators tbody tr")
+    names = page.locator("#section-operators tbody [data-key=name]").all_inner_texts()
+    for key, name in (("ArrowDown", names[1]), ("End", names[-1]), ("ArrowUp", names[-2]), ("Home", names[0])):
+        page.keyboard.press(key)
+        assert active(page, "one.cells[0].innerText") == name
+    page.keyboard.press("Enter")
+    assert page.is_visible(".group-details")
+    page.keyboard.press("ArrowDown")
+    assert active(page, "one.cells[0].innerText") == names[1]  # not the open row's details
+    plain = page.evaluate("getComputedStyle(document.querySelector('#section-operators tbody tr:last-child td')).boxShadow")
+    assert active(page, "getComputedStyle(one.cells[1]).boxShadow") != plain == "none"
+
+
+def test_moments_of_the_memory_chart(open_page, report):
+    page = open_page(report, "memory")
+    tab_to(page, "#memory-canvas")
+    assert "At the peak" in page.inner_text("#section-memory")
+    page.keyboard.press("[")
+    assert "At the chosen moment" in page.inner_text("#section-memory")
+    page.keyboard.press("]")
+    assert "At the peak" in page.inner_text("#section-memory")
+    for _ in range(400):
+        page.keyboard.press("[")
+    assert "At the chosen moment, 0:" in page.inner_text("#section-memory")  # before anything happened
