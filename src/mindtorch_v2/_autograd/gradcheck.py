@@ -100,7 +100,7 @@ def _random_weight(output: Tensor, non_contiguous: bool) -> Tensor:
     values = rng.standard_normal((*output._array.shape, 2 if non_contiguous else 1)).astype(output._array.dtype)
     if output._array.dtype.kind == "c":
         values = values + 1j * rng.standard_normal(values.shape).astype(values.real.dtype)
-    made = make_external(values[..., 0] if non_contiguous else np.ascontiguousarray(values[..., 0]))
+    made = make_external(values[..., 0] if non_contiguous else values[..., 0].copy())
     require_grad(made)
     return made
 

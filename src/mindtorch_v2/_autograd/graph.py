@@ -122,6 +122,8 @@ class NoDerivative:
                 if any(output is o for o in floating):
                     tie(output, node, number)
 
+    record_first = record
+
 
 def derivative_of(op: OpSpec) -> Derivative | NoDerivative:
     """An op's derivative, compiled."""
@@ -152,6 +154,7 @@ def attach_first(op: OpSpec, args: tuple[Any, ...], result: tuple[Any, ...]) -> 
         derivative = op.derivative or derivative_of(op)
         record = derivative.record_first
         if record is None:
+            assert isinstance(derivative, Derivative)
             record = derivative.record_first = compile_record(derivative, first=True)
         record(args, result, state)
 

@@ -209,6 +209,11 @@ def make_alias(array: np.ndarray, of: Tensor) -> Tensor:
     return tensor
 
 
+def make_sharing(array: np.ndarray, of: Tensor) -> Tensor:
+    """A tensor around what a kernel made of another's array: with its storage if it looks at the same memory."""
+    return make_alias(array, of) if owner_of(array) is owner_of(of._array) else make_tensor(array)
+
+
 def make_external(array: np.ndarray) -> Tensor:
     """A tensor around memory that was allocated elsewhere."""
     tensor = _new(Tensor)

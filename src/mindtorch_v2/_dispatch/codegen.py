@@ -222,6 +222,8 @@ def _kernel_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list
         text.add(f"_out = {call}", "if _out.__class__ is not ndarray: _out = asarray(_out)")
         if schema.is_view:
             text.add(f"_result = make_view(_out, {tensors[0].python_name})")
+        elif "shares" in op.tags:
+            text.add(f"_result = make_sharing(_out, {tensors[0].python_name})")
         else:
             _wrap(text, "_out", "_result")
             text.add("_alloc = allocation.extend")

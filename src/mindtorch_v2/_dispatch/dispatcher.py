@@ -20,12 +20,12 @@ from .._core import dtype as dt
 from .._core.device import device as Device
 from .._core.keys import AUTOGRAD, BACKENDS, META, NPU, PYTHON
 from .._core.storage import allocation
-from .._core.tensor import Tensor, allocated, make_meta, make_tensor, make_view, storage_of
+from .._core.tensor import Tensor, allocated, make_meta, make_sharing, make_tensor, make_view, storage_of
 from .._core.threads import threads
 from . import backends, namespace, observer, registry
 from .codegen import entry_source
 from .errors import broadcast_mismatch, check_listed, check_tensor_arguments, translate, type_name
-from .overloads import accepts, number_as_tensor, packet_function
+from .overloads import accepts, number_as_tensor, only_a_method, packet_function, type_word
 from .promotion import as_number, computation_dtype, is_number, promote
 from .registry import OpSpec, aten
 from .schema import REQUIRED
@@ -303,11 +303,6 @@ def dispatch_with_keyset(keyset: int, name: str, *args: Any, **kwargs: Any) -> A
     return namespace.without_history(function, args, kwargs)
 
 
-_TYPE_WORDS = {"int[]": "tuple of ints", "float[]": "tuple of floats", "Tensor[]": "tuple of Tensors",
-               "Scalar": "Number", "ScalarType": "torch.dtype", "Device": "torch.device", "Layout": "torch.layout",
-               "MemoryFormat": "torch.memory_format"}
-
-
 def _dims_of_tensors(op: OpSpec, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments with 0-d tensors of integers as ints where dims are asked for: `x.sum(torch.tensor(1))`."""
     meant = [a.is_int_list and isinstance(v, Tensor) and accepts(op, a, v)
@@ -347,13 +342,12 @@ def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
             error = again
     if isinstance(error, TypeError) and str(error).startswith(f"{op.schema.name}(): argument"):
         raise error  # about an argument, and already in torch's words
+    first = 0 if only_a_method(op.schema.name) else 1
     for position, (argument, value) in enumerate(zip(op.schema.arguments, args, strict=True)):
         if not accepts(op, argument, value):
-            kind = argument.type_text.rstrip("?")
-            kind = _TYPE_WORDS.get(kind.partition("[")[0] + "[]" if "[" in kind else kind, kind)
             given = value[0] if isinstance(value, tuple) and len(value) == 1 else value
-            raise TypeError(f"{op.schema.name}(): argument '{argument.python_name}' (position {position + 1}) must be "
-                            f"{kind}, not {type_name(given)}") from None
+            raise TypeError(f"{op.schema.name}(): argument '{argument.python_name}' (position {position + first}) must be "
+                            f"{type_word(argument)}, not {type_name(given)}") from None
     known = translate(op, args, error)
     if known is error:
         raise error
@@ -388,7 +382,7 @@ def missing(op: OpSpec, name: str) -> None:
 _space.update(
     inf=float("inf"), ndarray=np.ndarray, asarray=np.asarray, f32=dt.float32.np, new=object.__new__,
     new_tuple=tuple.__new__, Tensor=Tensor, threads=threads, clock=observer.clock, allocation=allocation,
-    allocated=allocated, storage_of=storage_of, make_view=make_view, make_tensor=make_tensor,
+    allocated=allocated, storage_of=storage_of, make_view=make_view, make_sharing=make_sharing, make_tensor=make_tensor,
     promote=promote, keys_of=keys_of, listed_keys=listed_keys, run_kernel=_run_kernel, recover=recover, run_out=run_out,
     write_result=write_result, missing=missing, REQUIRED=REQUIRED, spread=spread,
 )

@@ -27,6 +27,7 @@ _SUMS: dict[int, np.ndarray] = {}
 _AVERAGES: dict[int, np.ndarray] = {}
 # What was found out for shapes met before: asking an array for its shape and looking that up is less than working it out.
 _FAMILIAR_SUMS: dict[tuple[int, ...], np.ndarray | None] = {}
+_HANDFUL_SUMS: dict[tuple[int, ...], np.ndarray] = {}
 _FAMILIAR_AVERAGES: dict[tuple[int, ...], np.ndarray | None] = {}
 _MOST_SHAPES = 1024
 _UNKNOWN = np.empty(0)
@@ -68,17 +69,24 @@ def small_averages(rows: np.ndarray) -> np.ndarray | None:
     return _remembered(_FAMILIAR_AVERAGES, rows.shape, True) if made is _UNKNOWN else made
 
 
+def is_tame(handful: np.ndarray) -> bool:
+    """Whether all elements of a handful of float32 numbers lie between -32 and 32."""
+    return handful.tobytes()[_TOP_BYTE::4].translate(_WILD).isascii()
+
+
 def tame_sums(rows: np.ndarray) -> np.ndarray | None:
     """As `small_sums`, and None as well where exponentials of the elements may overflow or vanish."""
-    if rows.dtype is not _F32:
-        return None
-    made = _FAMILIAR_SUMS.get(rows.shape, _UNKNOWN)
-    if made is _UNKNOWN:
-        made = _remembered(_FAMILIAR_SUMS, rows.shape, False)
+    made = _HANDFUL_SUMS.get(rows.shape)
+    if made is not None and rows.dtype is _F32:
+        # `is_tame`, written out: the call would cost half as much again.
+        return made if rows.tobytes()[_TOP_BYTE::4].translate(_WILD).isascii() else None
+    made = small_sums(rows)
     if made is None:
         return None
     if rows.size <= _HANDFUL:
-        return made if rows.tobytes()[_TOP_BYTE::4].translate(_WILD).isascii() else None
+        if len(_HANDFUL_SUMS) < _MOST_SHAPES:
+            _HANDFUL_SUMS[rows.shape] = made
+        return made if is_tame(rows) else None
     flat = rows.reshape(-1)
     return made if flat.dot(flat) < _TAME else None
 

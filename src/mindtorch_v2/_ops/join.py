@@ -13,6 +13,9 @@ from .._dispatch.promotion import rank
 from .._dispatch.registry import aten, composite, op
 from ._common import home_of, normal_dim
 
+# NumPy's function without the search for arrays of other libraries, which takes a quarter of the time on small arrays.
+_concatenate = getattr(np.concatenate, "_implementation", np.concatenate)
+
 
 def _common(arrays):
     """Arrays in the dtype that torch promotes them to."""
@@ -71,7 +74,7 @@ def cat(tensors, dim):
             arrays = _common(tensors)
             break
     try:
-        made = np.concatenate(arrays, dim)
+        made = _concatenate(arrays, dim)
         return made if made.flags.c_contiguous else made.copy("C")
     except ValueError:
         pass
@@ -102,6 +105,15 @@ composite("concatenate(Tensor[] tensors, int dim=0) -> Tensor", lambda tensors, 
           samples=lambda make: [([make(3, 4), make(2, 4)],)])
 
 
+def _alike(arrays):
+    """Whether arrays have one shape and one dtype."""
+    shape, kind = arrays[0].shape, arrays[0].dtype
+    for array in arrays:
+        if array.dtype is not kind or array.shape != shape:
+            return False
+    return True
+
+
 def _common_shape(arrays):
     """The shape that tensors must share to be stacked."""
     if not arrays:
@@ -123,14 +135,15 @@ def _stack_shape(tensors, dim):
 @op("stack(Tensor[] tensors, int dim=0) -> Tensor", shape=_stack_shape,
     samples=lambda make: [([make(3, 4), make(3, 4)],), ([make(3, 4), make(3, 4)], -1)])
 def stack(tensors, dim):
-    shape = _common_shape(tensors)
-    arrays = _common(tensors)
+    if not tensors or not _alike(tensors):
+        _common_shape(tensors)
+        tensors = _common(tensors)
     if dim != 0:
-        dim = normal_dim(dim, len(shape) + 1)
+        dim = normal_dim(dim, tensors[0].ndim + 1)
     if dim == 0:
-        return np.array(arrays)
+        return np.array(tensors)
     key = (slice(None),) * dim + (None,)
-    made = np.concatenate([a[key] for a in arrays], dim)
+    made = _concatenate([a[key] for a in tensors], dim)
     return made if made.flags.c_contiguous else made.copy("C")
 
 

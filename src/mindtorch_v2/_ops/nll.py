@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from operator import getitem
 
 import numpy as np
 
 from .._core import dtype as dt
+from .._core.keys import AUTOGRAD
 from .._core.tensor import make_tensor
 from .._dispatch import namespace
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first
 from ._half import in_float32
+from ._rows import is_tame
 from .loss import MEAN, NONE, SUM
 from .scalar_forms import div_number, mul_number
 from .softmax import log_softmax, log_softmax_kernel
@@ -22,7 +25,10 @@ _INT64 = np.dtype(np.int64)
 _UINT8 = np.dtype(np.uint8)
 _FEW = 64
 _HANDFUL = 32
-_array = np.array
+_ONES = [np.ones(n, np.float32) for n in range(_HANDFUL + 1)]
+# So many sums of a handful of tame exponentials have a product that a Python number can hold.
+_MOST_FACTORS = 16
+_array, _exp, _log, _prod = np.array, np.exp, math.log, math.prod
 
 
 def _scalar_name(array):
@@ -125,6 +131,20 @@ def _total(values):
     return sum(values.tolist()) if values.size <= _FEW else np.add.reduce(values, None)
 
 
+def _handful_total(rows, target, ignore_index):
+    """The sum of the picked elements of a few float32 rows, as a number; None where there are more of them, where some do
+    not count, or something is wrong. Of a handful of elements Python picks some quicker than NumPy."""
+    if rows.size > _HANDFUL or target.dtype is not _INT64 or target.ndim != 1 or rows.ndim != 2:
+        return None
+    listed, labels = rows.tolist(), target.tolist()
+    if len(listed) != len(labels) or not labels or min(labels) < 0 or 0 <= ignore_index < len(listed[0]):
+        return None
+    try:
+        return sum(map(getitem, listed, labels))
+    except IndexError:
+        return None  # the general path says which label it is
+
+
 # ---------------------------------------------------------------- rows: (N, C) and (N,), or (C,) and a single class
 
 
@@ -146,16 +166,9 @@ def _check_rows(self, target):
 def nll_loss_forward(self, target, weight, reduction, ignore_index):
     if reduction != NONE and weight is None and self.dtype is _F32:
         count = target.size
-        if self.size <= _HANDFUL and target.dtype is _INT64 and count and self.ndim == 2 and target.ndim == 1 \
-                and (ignore_index < 0 or ignore_index >= self.shape[1]):
-            # Of a handful of elements Python picks some quicker than NumPy.
-            rows, labels = self.tolist(), target.tolist()
-            if min(labels) >= 0 and len(rows) == count:
-                try:
-                    total = -sum(map(getitem, rows, labels))
-                    return _array(total / count if reduction == MEAN else total, _F32), _array(count, _F32)
-                except IndexError:
-                    pass  # the general path says what is wrong
+        total = _handful_total(self, target, ignore_index)
+        if total is not None:
+            return _array(-total / count if reduction == MEAN else -total, _F32), _array(count, _F32)
         places = _plain_places(self.shape, target, ignore_index)
         if places is not None:
             total = -_total(self.take(places))
@@ -299,26 +312,53 @@ _log_softmax_kernel, _nll_kernel = log_softmax_kernel.kernel, nll_loss_forward.k
            "int ignore_index=-100, float label_smoothing=0.0) -> Tensor",
            samples=lambda make: [(make(3, 5), make.ints(5, 3), make.constant(5), MEAN, -100, 0.1), (make(3, 5), make(3, 5))])
 def cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoothing):
+    labels = target._array
     shape = self._array.shape
+    if weight is None and label_smoothing == 0 and labels.ndim == 1 and len(shape) == 2 and labels.size == shape[0] \
+            and not namespace.watch:
+        return _plain_loss(self, target, reduction, ignore_index)
     dim = 0 if len(shape) == 1 else 1
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if weight is not None and weight._array.shape != shape[dim:dim + 1]:
         raise RuntimeError("cross_entropy: weight tensor should be defined either for all "
                            f"{shape[dim]} classes or no classes but got weight tensor of shape: {list(weight.shape)}")
-    labels = target._array
-    if not namespace.watch and len(shape) == 2 and labels.shape == shape[:1] and weight is None and label_smoothing == 0:
-        # What the ops below do, when there is nobody to see those in between.
-        if self._keys or target._keys:
-            return _nll_forward(_log_softmax_data(self, 1, False), target, None, reduction, ignore_index)[0]
-        made = _nll_kernel(_log_softmax_kernel(self._array, 1, False), labels, None, reduction, ignore_index)[0]
-        return make_tensor(made if made.__class__ is np.ndarray else np.asarray(made))
     if shape == labels.shape:
         return _probability_loss(self, target, weight, reduction, ignore_index, label_smoothing, dim)
     log_probabilities = _log_softmax(self, dim)
     if label_smoothing > 0:
         return _smoothed_loss(log_probabilities, target, weight, reduction, ignore_index, label_smoothing, dim)
     return _nll_loss_nd(log_probabilities, target, weight, reduction, ignore_index)
+
+
+def _plain_loss(self, target, reduction, ignore_index):
+    """The loss of rows of scores when there is nobody to see the ops in between: their kernels, and their nodes."""
+    keys, scores, labels = self._keys | target._keys, self._array, target._array
+    if keys > AUTOGRAD:
+        return _nll_forward(_log_softmax_data(self, 1, False), target, None, reduction, ignore_index)[0]
+    if not keys and reduction != NONE and (total := _handful_loss(scores, labels, ignore_index)) is not None:
+        return make_tensor(_array(total / labels.size if reduction == MEAN else total, _F32))
+    likely = make_tensor(_log_softmax_kernel(scores, 1, False))
+    if keys:
+        namespace.attach(log_softmax_kernel, (self, 1, False), likely)
+    loss, total = _nll_kernel(likely._array, labels, None, reduction, ignore_index)
+    made = make_tensor(loss if loss.__class__ is np.ndarray else np.asarray(loss))
+    if keys:
+        namespace.attach_first(nll_loss_forward, (likely, target, None, reduction, ignore_index), (made, total))
+    return made
+
+
+def _handful_loss(scores, labels, ignore_index):
+    """The sum of the losses of a few rows of scores, as a number and without their log probabilities; None for others.
+
+    The sum of log(sum(exp(x))) over the rows is the logarithm of a product, which is one number's.
+    """
+    if scores.dtype is not _F32 or labels.size > _MOST_FACTORS:
+        return None
+    picked = _handful_total(scores, labels, ignore_index)
+    if picked is None or not is_tame(scores):
+        return None
+    return _log(_prod(_exp(scores).dot(_ONES[scores.shape[1]]).tolist())) - picked
 
 
 def _per_class(weight, ndim, dim):

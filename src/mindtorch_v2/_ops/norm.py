@@ -7,7 +7,9 @@ import math
 import numpy as np
 
 from .._core import dtype as dt
+from .._core.keys import AUTOGRAD
 from .._core.tensor import make_tensor
+from .._dispatch import namespace
 from .._dispatch.registry import aten, composite, op
 from ._common import home_of, like_first
 from ._elementwise import constant, need_float
@@ -18,7 +20,8 @@ from .scalar_forms import add_number_
 
 _F32 = np.dtype(np.float32)
 # On small arrays looking a function up, or making an index, is a part of the cost.
-_add, _multiply, _reciprocal, _sqrt, _subtract = np.add, np.multiply, np.reciprocal, np.sqrt, np.subtract
+_add, _divide, _multiply, _reciprocal, _sqrt, _square, _subtract = (
+    np.add, np.divide, np.multiply, np.reciprocal, np.sqrt, np.square, np.subtract)
 _FIRST_COLUMN = (slice(None), slice(1))
 # Rows are taken in blocks of about this many elements, which stay in the cache from one pass to the next.
 _BLOCK = 1 << 17
@@ -112,9 +115,16 @@ def _small_layer_norm(input, averages, eps):
     """Rows of a small matrix, with means and variances spread over them by products."""
     mean = input.dot(averages)
     made = _subtract(input, mean)
-    scale = _multiply(made, made).dot(averages)
+    scale = _square(made).dot(averages)
     _reciprocal(_sqrt(_add(scale, constant(eps, _F32), scale), scale), scale)
     return _multiply(made, scale, made), mean[_FIRST_COLUMN], scale[_FIRST_COLUMN]
+
+
+def _small_normalised(input, averages, eps):
+    """The same without the means and scales, which only a derivative needs."""
+    made = _subtract(input, input.dot(averages))
+    scale = _square(made).dot(averages)
+    return _divide(made, _sqrt(_add(scale, constant(eps, _F32), scale), scale), made)
 
 
 @in_float32
@@ -187,11 +197,27 @@ def _(grads, grad_out, input, normalized_shape, mean, rstd, weight, bias):
     return to_grad, to_input, None, None, to_weight, None
 
 
+_native_layer_norm, _layer_norm_kernel = native_layer_norm.call, native_layer_norm.kernel
+
+
 @composite("layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
            "bool cudnn_enable=True) -> Tensor", samples=lambda make: [(make(3, 4), (4,), make(4), make(4))])
 def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
     _check_layer_norm(input, normalized_shape, weight, bias)
-    return aten.native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
+    keys = input._keys | (0 if weight is None else weight._keys) | (0 if bias is None else bias._keys)
+    if keys > AUTOGRAD or namespace.watch:
+        return _native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
+    # What the op does, when there is nobody to see it.
+    array = input._array
+    if not keys and weight is None and bias is None and len(normalized_shape) == 1 \
+            and (averages := small_averages(array)) is not None:
+        return make_tensor(_small_normalised(array, averages, eps))
+    made, mean, rstd = _layer_norm_kernel(array, normalized_shape, None if weight is None else weight._array,
+                                          None if bias is None else bias._array, eps)
+    shown = make_tensor(made)
+    if keys:
+        namespace.attach_first(native_layer_norm, (input, normalized_shape, weight, bias, eps), (shown, mean, rstd))
+    return shown
 
 
 # ---------------------------------------------------------------- group norm

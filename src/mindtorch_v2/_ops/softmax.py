@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._core import dtype as dt
+from .._core.keys import AUTOGRAD
 from .._core.tensor import make_tensor
 from .._dispatch import namespace
 from .._dispatch.registry import aten, composite, op
@@ -175,21 +176,28 @@ def _softmax_samples(make):
     return [(make(3, 4), 1), (make(2, 3, 4), 1)]
 
 
-_softmax_call, _log_softmax_call, _softmax_kernel = softmax_kernel.call, log_softmax_kernel.call, softmax_kernel.kernel
+_softmax_call, _softmax_kernel = softmax_kernel.call, softmax_kernel.kernel
+_log_softmax_call, _log_softmax_kernel = log_softmax_kernel.call, log_softmax_kernel.kernel
 
 
 @composite("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", samples=_softmax_samples)
 def softmax(self, dim, dtype):
-    if dtype is None:
-        # What the op does, when there is nobody to see it and nothing to be differentiated.
-        if self._keys or namespace.watch:
-            return _softmax_call(self, dim, False)
-        return make_tensor(_softmax_kernel(self._array, dim, False))
-    return _softmax_call(_as(self, dtype), dim, False)
+    keys = self._keys
+    if dtype is not None or keys > AUTOGRAD or namespace.watch:
+        return _softmax_call(self if dtype is None else _as(self, dtype), dim, False)
+    # What the op does, when there is nobody to see it.
+    made = make_tensor(_softmax_kernel(self._array, dim, False))
+    if keys:
+        namespace.attach(softmax_kernel, (self, dim, False), made)
+    return made
 
 
 @composite("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", samples=_softmax_samples)
 def log_softmax(self, dim, dtype):
-    return _log_softmax_call(self if dtype is None else _as(self, dtype), dim, False)
-
-
+    keys = self._keys
+    if dtype is not None or keys > AUTOGRAD or namespace.watch:
+        return _log_softmax_call(self if dtype is None else _as(self, dtype), dim, False)
+    made = make_tensor(_log_softmax_kernel(self._array, dim, False))
+    if keys:
+        namespace.attach(log_softmax_kernel, (self, dim, False), made)
+    return made

@@ -82,7 +82,7 @@ def view_dtype(self, dtype):
     return self.view(wanted)
 
 
-@op("_unsafe_view(Tensor self, int[] size) -> Tensor", samples=lambda make: [(make(3, 4), (2, 6))],
+@op("_unsafe_view(Tensor self, int[] size) -> Tensor", samples=lambda make: [(make(3, 4), (2, 6))], tags=("shares",),
     shape=lambda self, size: (infer_size(size, self._array.size), self._array.dtype))
 def unsafe_view(self, size):
     return self.reshape(infer_size(size, self.size))
@@ -358,8 +358,8 @@ def _expansion(shape, strides, size):
         return None
     lead = len(size) - len(shape)
     wanted, steps = list(size), [0] * len(size)
-    for i, (have, step) in enumerate(zip(shape, strides, strict=True)):
-        want = size[lead + i]
+    for i in reversed(range(len(shape))):  # the last dim that does not fit is the one to name
+        have, step, want = shape[i], strides[i], size[lead + i]
         if want == have or want == -1:
             wanted[lead + i], steps[lead + i] = have, step
         elif have != 1:

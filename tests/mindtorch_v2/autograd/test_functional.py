@@ -142,6 +142,7 @@ def test_gradcheck(fast):
     x = x2().requires_grad_()
     assert gradcheck(lambda v: (v * v, v.sin()), (x,), fast_mode=fast)
     assert gradgradcheck(torch.sin, (x,), fast_mode=fast)
+    assert gradgradcheck(lambda t: torch.sin(t).sum(), (x,), fast_mode=fast)
     assert not gradcheck(Wrong.apply, (x,), raise_exception=False, fast_mode=fast)
     with pytest.raises(GradcheckError, match="Jacobian mismatch for output 0 with respect to input 0,\nnumerical:"):
         gradcheck(Wrong.apply, (x,), fast_mode=fast)

@@ -183,3 +183,24 @@ def test_all_three_flags_are_needed(tmp_path, missing):
     with warnings.catch_warnings(), pytest.raises(ValueError, match=f"^{missing}=True required"):
         warnings.simplefilter("ignore")
         prof.export_memory_timeline(tmp_path / "m.json")
+
+
+def test_a_product_of_more_than_two_dimensions_is_allocated_once():
+    """`_unsafe_view` gives the memory of its argument another shape; it is neither gained twice nor given back early."""
+    x, w = torch.ones(2, 3, 4), torch.ones(4, 5)
+    with profile(profile_memory=True) as prof:
+        product = x @ w
+        kept = product.storage_offset()
+        del product
+    changes = prof.profiler.store.mem_bytes.tolist()
+    assert (changes, kept) == ([120, -120], 0)
+
+
+def test_an_unsafe_view_shares_the_storage():
+    x = torch.ones(2, 6)
+    seen = torch.ops.aten._unsafe_view(x, [3, 4])
+    seen.add_(1)
+    assert x.sum() == 24 and seen._version == 1 and not seen._is_view()
+    assert x.untyped_storage().data_ptr() == seen.untyped_storage().data_ptr()
+    crossed = torch.ops.aten._unsafe_view(x.t(), [3, 4])  # where no view is possible
+    assert crossed.data_ptr() != x.data_ptr()

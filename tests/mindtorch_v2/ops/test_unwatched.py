@@ -1,0 +1,174 @@
+"""Composites that call kernels directly while nobody watches: values, nodes and derivatives are those of the ops they name."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import mindtorch_v2 as torch
+import mindtorch_v2.nn.functional as F
+from mindtorch_v2.autograd.graph import saved_tensors_hooks
+
+LABELS = torch.tensor([0, 2, 1, 3])
+WEIGHT, BIAS = torch.linspace(0.5, 2, 4), torch.linspace(-1, 1, 4)
+CASES = {
+    "softmax": lambda x: F.softmax(x, -1),
+    "softmax of columns": lambda x: F.softmax(x, 0),
+    "log_softmax": lambda x: F.log_softmax(x, 1),
+    "layer_norm": lambda x: F.layer_norm(x, (4,)),
+    "layer_norm of a list": lambda x: F.layer_norm(x, [4]),
+    "layer_norm of all dims": lambda x: F.layer_norm(x, (4, 4)),
+    "layer_norm with weight": lambda x: F.layer_norm(x, (4,), WEIGHT.to(x.dtype), BIAS.to(x.dtype)),
+    "layer_norm without bias": lambda x: F.layer_norm(x, (4,), WEIGHT.to(x.dtype)),
+    "cross_entropy": lambda x: F.cross_entropy(x, LABELS),
+    "cross_entropy, sum": lambda x: F.cross_entropy(x, LABELS, reduction="sum"),
+    "cross_entropy, none": lambda x: F.cross_entropy(x, LABELS, reduction="none"),
+    "cross_entropy, ignored": lambda x: F.cross_entropy(x, LABELS, ignore_index=2),
+}
+cases = pytest.mark.parametrize("function", CASES.values(), ids=CASES.keys())
+
+
+def scores(dtype=torch.float32, scale=1.0):
+    return (torch.sin(torch.arange(16.0, dtype=dtype) * 1.7) * scale).view(4, 4)
+
+
+def watched(function, x):
+    with torch.profiler.profile():
+        return function(x)
+
+
+def graph_of(tensor):
+    """Names of the nodes behind a tensor, outermost first."""
+    names, node = [], tensor.grad_fn
+    while node is not None:
+        names.append(node.name())
+        node = node.next_functions[0][0] if node.next_functions else None
+    return names
+
+
+def same(a, b):
+    return torch.allclose(a, b, rtol=1e-5, atol=1e-6) and a.dtype == b.dtype and a.shape == b.shape
+
+
+@cases
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_values(function, dtype, scale):
+    x = scores(dtype, scale)
+    assert same(function(x), watched(function, x))
+
+
+@cases
+def test_gradients_and_nodes(function):
+    x, y = scores().requires_grad_(), scores().requires_grad_()
+    short, long = function(x), watched(function, y)
+    assert graph_of(short) == graph_of(long) and len(graph_of(short)) >= 2
+    assert same(short.detach(), long.detach())
+    for made in (short, long):
+        (made * torch.linspace(1, 2, made.numel()).view(made.shape)).sum().backward()
+    assert same(x.grad, y.grad) and x.grad.abs().sum() > 0
+
+
+@cases
+def test_second_derivatives(function):
+    x = scores(torch.float64).requires_grad_()
+    assert torch.autograd.gradcheck(function, (x,)) and torch.autograd.gradgradcheck(function, (x,))
+
+
+@cases
+def test_no_history_without_grad_mode(function):
+    with torch.no_grad():
+        assert not function(scores().requires_grad_()).requires_grad
+
+
+@pytest.mark.parametrize("weight", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_gradients_of_layer_norm_parameters(weight, bias):
+    grads = []
+    for call in (lambda f, *args: f(*args), lambda f, *args: watched(lambda _: f(*args), None)):
+        w, b = WEIGHT.clone().requires_grad_(weight), BIAS.clone().requires_grad_(bias)
+        made = call(F.layer_norm, scores(), (4,), w, b)
+        assert made.requires_grad is (weight or bias)
+        if weight or bias:
+            (made * made).sum().backward()
+        grads.append((w.grad, b.grad))
+    for short, long in zip(*grads, strict=True):
+        assert (short is None) == (long is None)
+        assert short is None or same(short, long)
+
+
+def test_results_that_are_not_shown_are_saved_like_others():
+    x = scores().requires_grad_()
+    made = F.layer_norm(x, (4,))
+    mean, rstd = made.grad_fn._saved_result1, made.grad_fn._saved_result2
+    assert same(mean, x.detach().mean(1, True)) and mean.shape == rstd.shape == (4, 1)
+    loss = F.cross_entropy(x, LABELS)
+    assert loss.grad_fn._saved_result1.item() == 4
+    loss.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        loss.backward()
+
+
+def test_hooks_see_what_is_saved():
+    packed = []
+
+    def pack(tensor):
+        packed.append(tuple(tensor.shape))
+        return tensor
+
+    x = scores().requires_grad_()
+    with saved_tensors_hooks(pack, lambda tensor: tensor):
+        normal, loss = F.layer_norm(x, (4,)), F.cross_entropy(x, LABELS)
+    assert sorted(packed) == sorted([(4, 4), (4, 1), (4, 1), (4, 4), (4, 4), (4,), ()])
+    (normal.sum() + loss).backward()
+    plain = scores().requires_grad_()
+    (F.layer_norm(plain, (4,)).sum() + F.cross_entropy(plain, LABELS)).backward()
+    assert same(x.grad, plain.grad)
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "cross_entropy"])
+def test_anomaly_mode_names_the_call(name):
+    x = torch.full((4, 4), math.nan, requires_grad=True)
+    with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="returned nan values"), \
+            pytest.warns(UserWarning, match="Traceback of forward call"):
+        CASES[name](x).sum().backward()
+
+
+def test_an_input_changed_in_place_is_noticed():
+    x = scores().requires_grad_()
+    leaf = x * 1
+    made = F.layer_norm(leaf, (4,))
+    leaf.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        made.sum().backward()
+    made = F.softmax(x * 1, -1)
+    made.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        made.sum().backward()
+
+
+@cases
+def test_forward_mode(function):
+    x = scores()
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, torch.ones(4, 4))
+        primal, tangent = torch.autograd.forward_ad.unpack_dual(function(dual))
+    assert same(primal, function(x)) and tangent.shape == primal.shape
+
+
+@pytest.mark.parametrize("name, column", [
+    ("large", [88.0, 89.0, 87.5, 88.5]), ("tiny", [-104.0, -103.0, -120.0, -200.0]), ("edge", [32.0, -32.0, 31.999, 0.0])])
+@pytest.mark.parametrize("grad", [False, True])
+def test_cross_entropy_of_wild_rows(name, column, grad):
+    x = torch.tensor([column, [0.5, -1.0, 31.0, 2.0]], requires_grad=grad)
+    labels = torch.tensor([1, 3])
+    want = F.cross_entropy(x.detach().double(), labels).item()
+    assert F.cross_entropy(x, labels).item() == pytest.approx(want, rel=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(16, 2), (17, 1), (32, 1), (1, 32), (2, 17)])
+def test_cross_entropy_of_the_most_rows_that_are_a_handful(shape):
+    x = torch.full(shape, 31.5)
+    labels = torch.zeros(shape[0], dtype=torch.int64)
+    assert F.cross_entropy(x, labels, reduction="sum").item() == pytest.approx(shape[0] * math.log(shape[1]), abs=1e-3)
