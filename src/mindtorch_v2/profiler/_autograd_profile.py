@@ -27,10 +27,9 @@ from ._kineto_config import (
     as_timeout,
     filtered_out,
 )
-from ._memory_profiler import StorageNotes
 from ._out_calls import OutCalls
 from ._recorder import Options, Recorder
-from ._store import EventStore
+from ._store import EventStore, StorageNotes
 from .analysis.overhead import Calibration, calibration_of
 from .averages import FunctionEventAvg
 from .event_list import EventList

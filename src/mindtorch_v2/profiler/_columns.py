@@ -215,11 +215,14 @@ def forward_threads(columns: Columns) -> Any:
     forward_tid[backward] = tid[backward]
     if tid.max() > 0:
         ops = np.flatnonzero((kind == observer.OP) & (seq >= 0))
-        own = set(zip(tid[ops].tolist(), seq[ops].tolist(), strict=True))
-        elsewhere = dict(zip(seq[ops].tolist(), tid[ops].tolist(), strict=True))
-        for row, thread, number in zip(backward.tolist(), tid[backward].tolist(), seq[backward].tolist(), strict=True):
-            if (thread, number) not in own:
-                forward_tid[row] = elsewhere.get(number, thread)
+        numbers, which = np.unique(np.concatenate([seq[ops], seq[backward]]), return_inverse=True)
+        of_op, of_backward = which[: len(ops)], which[len(ops) :]
+        own = np.isin(tid[backward].astype(np.int64) * len(numbers) + of_backward,
+                      tid[ops].astype(np.int64) * len(numbers) + of_op)
+        elsewhere = np.full(len(numbers), -1, np.int32)
+        elsewhere[of_op] = tid[ops]  # the last one of a number counts
+        known = elsewhere[of_backward]
+        forward_tid[backward] = np.where(own | (known < 0), tid[backward], known)
     return forward_tid
 
 

@@ -26,10 +26,9 @@ from ._columns import (
     with_calls,
 )
 from ._device_recorder import DeviceRecorder
-from ._memory_profiler import StorageNotes
 from ._python_rows import python_rows
 from ._recorder import SPAN_BASE, Options, Recorder, Tap
-from ._store import EventStore, ThreadInfo
+from ._store import EventStore, StorageNotes, ThreadInfo
 from ._task_lanes import lanes_of_rows
 
 _CHUNK = 1 << 16

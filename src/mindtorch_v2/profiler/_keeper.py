@@ -15,10 +15,9 @@ from typing import Any
 
 from ._device_recorder import DeviceRecorder
 from ._gc_watch import GcWatch
-from ._memory_profiler import StorageNotes
 from ._out_calls import OutCalls
 from ._recorder import Recorder
-from ._store import EventStore
+from ._store import EventStore, StorageNotes
 from .aggregate_stats import AggregateStats
 
 # A step asks for its events to be kept, but not more often than this: very short steps would do little else.

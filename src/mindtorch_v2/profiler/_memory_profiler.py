@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .._core.device import device as Device
 from .._dispatch import observer
 from . import _tree
-from ._store import EventStore
+from ._store import EventStore, StorageNotes
 
 _ACCUMULATE = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
 _OPTIMIZER_STEP = "Optimizer.step#"
@@ -47,13 +47,6 @@ class TensorKey(NamedTuple):
     id: int
     address: int
     device: str
-
-
-class StorageNotes(NamedTuple):
-    """What a recording noted of storages beside their allocation: rows of (op start, address, bytes, written to)."""
-
-    touched: NDArray[np.int64]
-    parameters: frozenset[int]  # addresses of the parameters of modules that were called
 
 
 @dataclass

@@ -70,7 +70,7 @@ class PythonRows(NamedTuple):
 def python_rows(stretches: list[Stretch], end: int, most_frames: int | None = None) -> PythonRows:
     """Make rows of what was heard on a thread. A call that did not return ends with its stretch, or at `end`.
 
-    most_frames: ValueError if all stacks together have more than that.
+    most_frames: ValueError if all stacks together have more than that; eight characters of text count as one.
     """
     objects, spots, moments = _one_stream(stretches, end)
     times = np.fromiter(moments, np.int64, len(objects))
@@ -111,9 +111,8 @@ def _one_stream(stretches: list[Stretch], end: int) -> tuple[list[Any], list[int
     objects: list[Any] = []
     places: list[int] = []
     times: list[int] = []
-    ended = 0
+    ended = still_open = 0
     for stretch in stretches:
-        still_open = len(objects) - 2 * objects.count(None)
         objects += [None] * still_open
         places += [-1] * still_open
         times += [ended] * still_open
@@ -123,6 +122,8 @@ def _one_stream(stretches: list[Stretch], end: int) -> tuple[list[Any], list[int
         objects += stretch.events[0::WIDTH]
         places += stretch.events[1::WIDTH]
         times += stretch.events[2::WIDTH]
+        heard = stretch.events[0::WIDTH]
+        still_open = len(stretch.opened) + len(heard) - 2 * heard.count(None)
         ended = stretch.end if stretch.end is not None else end
     return objects, places, times
 
@@ -238,7 +239,7 @@ class _Tree:
             if code is not None:
                 text = f"{self._targets[target].file}({lines(code, place)}): {code.co_name}"
             made.append((text, *made[above]) if above != _ROOT else (text,))
-            frames += len(made[-1])
+            frames += len(made[-1]) + len(text) // 8
             if most_frames is not None and frames > most_frames:
                 raise ValueError("stacks are too large")
         return made

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from .._dispatch import observer
 from . import _columns
-from ._memory_profiler import StorageNotes
 from ._modules import ModuleInfo, calls_of
 from ._out_calls import out_overload
-from ._python_rows import Target, python_rows
+from ._python_rows import python_rows
 from ._stacks import Stretch
-from ._store import COLUMNS, MEMORY_COLUMNS, OPTIONAL, EventStore
+from ._store import COLUMNS, MEMORY_COLUMNS, OPTIONAL, REQUIRED, EventStore, StorageNotes
 from ._task_lanes import lanes_of_rows
-from ._tree import enclosing
+from ._tree import depths, enclosing
+from .formats._bounds import DEEPEST, MOST_LANES, nesting, too_deep
 from .formats._saved_layout import (
     BEGINS,
     ENDS,
@@ -39,8 +39,9 @@ from .formats._saved_layout import (
 )
 
 Logs = Mapping[tuple[int, int], NDArray[np.int64]]  # by number of the log and of the thread
-# Deeper than that, or with more frames in all stacks together, a file is not to be trusted.
-_DEEPEST, _MOST_FRAMES = 2048, 1 << 26
+# A few bytes can say much, so what logs may lead to is bounded: frames of all stacks, characters of all modules' paths,
+# times that a thread was listened to, steps of any walk up a tree or through a table.
+_MOST_FRAMES, _MOST_TEXT, _MOST_STRETCHES, _MOST_WALK = 1 << 24, 1 << 26, 1 << 16, 1 << 29
 _OF_A_THREAD = (PYTHON_LOG, MODULE_LOG, TASK_LOG)
 # The columns of what threads have noted themselves.
 _HEARD = ("name", "kind", "start", "end", "seq", "op", "shapes", "flops", "module", "stack")
@@ -54,13 +55,18 @@ def rebuilt(
     made = _columns.Tables()
     numbers = np.array([made.name(name) for name in tables["names"]] or [0], np.int64)
     made.stacks.extend(tables["stacks"])
-    made.modules.update((path, number) for number, path in enumerate(tables["modules"]))
+    modules = [made.modules.setdefault(path, len(made.modules)) for path in tables["modules"]]  # lost ones have one path
     rows: dict[str, Any] = {name: columns[name] for name in COLUMNS}
     rows["name"] = numbers[rows["name"]]
+    rows["module"] = _columns.renumbered(rows["module"], modules)
     end = meta["clock_end_ns"] or max(_last_moment(columns, logs), meta["clock_start_ns"])
     threads = list(tables["threads"])
     heard = _of_threads(rows, tables, made, logs, end, bool(options.get("with_modules")))
-    lanes = _columns.task_lanes([_task_names(thread, tables, logs) for thread in range(len(threads))], heard, threads)
+    if "lane" in heard:
+        _bound_walk(len(np.unique(heard["lane"])), len(heard["lane"]), "too many tasks")
+    tasks = {task.ident: task.name for task in tables["tasks"]}
+    lanes = _columns.task_lanes([tasks if (TASK_LOG, thread) in logs else None for thread in range(len(threads))],
+                                heard, threads)
     marks = logs.get((STEP_LOG, 0))
     if marks is not None:
         heard["step"] = _columns.steps_at(marks[:, 0], marks[:, 1], heard["start"])
@@ -96,30 +102,80 @@ def _of_threads(
     """The rows that were heard on threads of the process, with their modules and Python calls, thread by thread."""
     parts = []
     noted = _noted(rows)
-    present = {*np.unique(rows["tid"][noted]).tolist(), *(thread for log, thread in logs if log in _OF_A_THREAD)}
+    logged = {thread for log, thread in logs if log in _OF_A_THREAD}
+    present = logged.union(np.unique(rows["tid"][noted]).tolist())
+    _bound_logs(logs, len(logged), len(tables["module_infos"]))
+    targets = _objects([*tables["calls"], None])  # the last one, which -1 names, is a return
+    room, deepest = _MOST_FRAMES, 0
+    with_lanes = any(log == TASK_LOG for log, _ in logs)
     for thread in sorted(thread for thread in present if thread < len(tables["threads"])):
         own = np.flatnonzero(noted & (rows["tid"] == thread))
         part = {name: rows[name][own] for name in _HEARD}
         turns, modules, python = (logs.get((log, thread)) for log in (TASK_LOG, MODULE_LOG, PYTHON_LOG))
-        part["lane"] = np.zeros(len(own), np.int64)
-        if turns is not None:
-            part["lane"] = lanes_of_rows(turns, part["kind"], part["start"], part["end"])
+        if with_lanes:
+            part["lane"] = np.zeros(len(own), np.int64) if turns is None else lanes_of_rows(
+                turns, part["kind"], part["start"], part["end"])
         calls = heard = None
         if modules is not None:
-            infos: Sequence[ModuleInfo] = tables["module_infos"]
-            if int(modules[:, 0].max(initial=-1)) >= len(infos):
-                raise ValueError("a module that is not known")
-            if int(np.cumsum(np.sign(modules[:, 0] + 0.5)).max(initial=0)) > _DEEPEST:
-                raise ValueError("modules are nested too deeply")
-            calls = _columns.module_columns(infos, calls_of(modules, end), made)
+            calls = _module_calls(modules, tables["module_infos"], end, made)
+            deepest = max(deepest, _bound_nesting(calls["start"], calls["end"], len(own)))
         if python is not None:
-            heard = python_rows(_stretches(python, tables["calls"]), end, _MOST_FRAMES)
+            heard = python_rows(_stretches(python, targets), max(end, int(python[:, 2].max(initial=end))), room)
+            room -= sum(map(len, heard.stacks))
+            scopes = int(np.isin(part["kind"], (observer.SCOPE, observer.STEP)).sum())
+            deepest = max(deepest, _bound_nesting(heard.start, heard.end, scopes))
         part = _columns.with_calls(part, calls, heard, made, with_modules)
-        part["tid"] = np.full(len(part["start"]), thread, np.int64)
+        part["tid"] = np.full(len(part["start"]), thread, np.int32)
         part["flops"] = np.maximum(part["flops"], 0)
         parts.append(part)
-    names = (*_HEARD, "tid", "lane")
-    return {name: np.concatenate([np.empty(0, np.int64), *(part[name] for part in parts)]) for name in names}
+    joined = {name: _joined([part.pop(name) for part in parts], name)
+              for name in (*_HEARD, "tid", *(("lane",) if with_lanes else ()))}
+    if deepest * len(joined["start"]) > _MOST_WALK and too_deep(joined["tid"], joined["start"], joined["end"]).any():
+        raise ValueError("calls are nested too deeply")
+    return joined
+
+
+def _joined(parts: list[NDArray[Any]], name: str) -> NDArray[Any]:
+    """A column of all threads, in the type that a store has it in: a recording may be so large that only this fits."""
+    dtype = REQUIRED.get(name) or OPTIONAL.get(name, (np.int64,))[0]
+    return np.concatenate([np.empty(0, dtype), *parts], dtype=dtype, casting="unsafe")
+
+
+def _bound_logs(logs: Logs, threads: int, modules: int) -> None:
+    """ValueError if logs are about too many threads, or threads were listened to too often."""
+    marks = sum(int((table[:, 0] == BEGINS).sum()) for (log, _), table in logs.items() if log in (PYTHON_LOG, MODULE_LOG))
+    if marks > _MOST_STRETCHES:
+        raise ValueError("threads were listened to too often")
+    if threads > MOST_LANES:
+        raise ValueError("logs of too many threads")
+    _bound_walk(modules, 8 * sum(log == MODULE_LOG for log, _ in logs), "too many modules")
+
+
+def _bound_walk(steps: int, times: int, fault: str) -> None:
+    if steps * times > _MOST_WALK:
+        raise ValueError(fault)
+
+
+def _bound_nesting(start: NDArray[np.int64], end: NDArray[np.int64], walks: int) -> int:
+    """How deep calls are nested; ValueError if too deep, or if walking up from so many rows takes too long."""
+    deepest = int(nesting(start, end).max(initial=0)) + 1
+    if deepest > DEEPEST + 1:
+        raise ValueError("calls are nested too deeply")
+    _bound_walk(deepest, walks, "calls are nested too deeply for so many rows")
+    return deepest
+
+
+def _module_calls(
+    log: NDArray[np.int64], infos: Sequence[ModuleInfo], end: int, made: _columns.Tables
+) -> _columns.Columns:
+    """The calls of modules in a thread's log."""
+    if int(log[:, 0].max(initial=-1)) >= len(infos) or int(log[:, 0].min(initial=0)) < STOPS:
+        raise ValueError("a module that is not known")
+    events = np.column_stack([log[:, 0], np.maximum.accumulate(log[:, 1])])
+    calls = calls_of(events, max(end, int(events[-1, 1])))
+    if int(nesting(calls[:, 1], calls[:, 2]).max(initial=0)) > DEEPEST:
+        raise ValueError("modules are nested too deeply")
+    return _columns.module_columns(infos, calls, made, _MOST_TEXT)
 
 
 def _noted(rows: Mapping[str, Any]) -> NDArray[np.bool_]:
@@ -131,6 +187,8 @@ def _noted(rows: Mapping[str, Any]) -> NDArray[np.bool_]:
 def _with_others(heard: dict[str, Any], rows: Mapping[str, Any]) -> dict[str, Any]:
     """Those rows together with the others, which are as they are."""
     others = np.flatnonzero(~_noted(rows))
+    if not len(others):
+        return heard
     joined: dict[str, Any] = {}
     for name in COLUMNS:
         values = heard[name] if name in heard else OPTIONAL[name][1]
@@ -139,37 +197,33 @@ def _with_others(heard: dict[str, Any], rows: Mapping[str, Any]) -> dict[str, An
     return joined
 
 
-def _task_names(thread: int, tables: Mapping[str, Sequence[Any]], logs: Logs) -> Mapping[int, str] | None:
-    return {task.ident: task.name for task in tables["tasks"]} if (TASK_LOG, thread) in logs else None
-
-
-def _stretches(log: NDArray[np.int64], targets: Sequence[Target]) -> list[Stretch]:
+def _stretches(log: NDArray[np.int64], targets: NDArray[Any]) -> list[Stretch]:
     """The stretches of a log of calls. What a file might have lost of it does no harm: no call returns that was not made."""
-    what, _, time = log.T
-    if int(what.max(initial=-1)) >= len(targets) or int(what.min(initial=0)) < STOPS:
+    what, place, time = log[:, 0], np.maximum(log[:, 1], -1), np.maximum.accumulate(log[:, 2])
+    if int(what.max(initial=-1)) >= len(targets) - 1 or int(what.min(initial=0)) < STOPS:
         raise ValueError("a call that is not known")
-    known = _objects([*targets, None])  # the last one, which -1 names, is a return
-    time = np.maximum.accumulate(time)
     bounds = [*np.flatnonzero(what == BEGINS).tolist(), len(log)]
     made: list[Stretch] = []
     for first, last in zip(bounds[:-1], bounds[1:], strict=True):
-        opened = int(np.clip(log[first, 1], 0, last - first - 1))
         stops = np.flatnonzero(what[first:last] == STOPS)
         finish = int(time[first + stops[0]]) if len(stops) else None
         last = first + int(stops[0]) if len(stops) else last
+        opened = min(max(int(log[first, 1]), 0), last - first - 1)
+        frames = np.arange(first + 1, first + 1 + opened)
+        frames = frames[what[frames] >= 0]
         body = np.arange(first + 1 + opened, last)
         begins = what[body] != ENDS
-        depth = opened + np.cumsum(np.where(begins, 1, -1))
-        if int(depth.max(initial=opened)) > _DEEPEST:
+        depth = len(frames) + np.cumsum(np.where(begins, 1, -1))
+        # What returned without a call does not count: of the depth it would be at, the lowest so far is the ground.
+        least = np.minimum.accumulate(np.append(0, depth))
+        if int((depth - least[1:]).max(initial=len(frames))) > DEEPEST:
             raise ValueError("calls are nested too deeply")
-        least = np.minimum.accumulate(np.append(opened, depth))[:-1]
-        body = body[begins | (depth >= np.minimum(least, 0))]
+        body = body[begins | (depth >= least[:-1])]
         events: list[Any] = [None] * (3 * len(body))
-        events[0::3] = known[what[body]].tolist()
-        events[1::3] = log[body, 1].tolist()
+        events[0::3] = targets[what[body]].tolist()
+        events[1::3] = place[body].tolist()
         events[2::3] = time[body].tolist()
-        frames = slice(first + 1, first + 1 + opened)
-        made.append(Stretch(int(time[first]), finish, known[what[frames]].tolist(), log[frames, 1].tolist(), events))
+        made.append(Stretch(int(time[first]), finish, targets[what[frames]].tolist(), place[frames].tolist(), events))
     return made
 
 
@@ -195,6 +249,9 @@ def _with_out_calls(store: EventStore, logs: Logs) -> EventStore:
         return store
     table = np.concatenate([own for _, own in tables])
     tid = np.repeat([thread for thread, _ in tables], [len(own) for _, own in tables]).astype(np.int32)
+    if len(table) * DEEPEST > _MOST_WALK:
+        _bound_walk(int(depths(store.parent).max(initial=0)), len(table), "too many calls with out=")
+    _bound_walk(len(tables), len(store), "logs of too many threads")
     rows = enclosing(store.host_tid, store.start, store.end, store.parent, tid, table[:, 0])
     overloads, op = list(store.overloads), store.op.copy()
     numbers: dict[int, int] = {}

@@ -66,6 +66,13 @@ class ThreadInfo(NamedTuple):
     name: str
 
 
+class StorageNotes(NamedTuple):
+    """What a recording noted of storages beside their allocation: rows of (op start, address, bytes, written to)."""
+
+    touched: NDArray[np.int64]
+    parameters: frozenset[int]  # addresses of the parameters of modules that were called
+
+
 class InputInfo(NamedTuple):
     """The inputs of one call, one entry per schema argument.
 
@@ -85,6 +92,9 @@ class EventStore(DerivedColumns):
     Rows are sorted by (start, -end), so a parent precedes its children; between equal intervals the one recorded
     later is the outer. All times are nanoseconds of the clock that read clock_start_ns when recording began.
     """
+
+    # What a streamed file noted of storages beside their allocation; None where nothing was.
+    storage_notes: StorageNotes | None = None
 
     def __init__(
         self, columns: Mapping[str, NDArray[Any]], tables: Mapping[str, Sequence[Any]], meta: Mapping[str, Any]

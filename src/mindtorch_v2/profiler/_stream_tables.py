@@ -14,6 +14,7 @@ from ._derived import STEP_PREFIX
 from ._drain import Table
 from ._python_rows import Shortener
 from ._recorder import SPAN_BASE, Recorder, Tap
+from ._stacks import OpenFrame
 from ._task_lanes import TaskLog
 from .formats._saved_layout import ENDS
 
@@ -25,10 +26,10 @@ class StreamTables(_columns.Tables):
         super().__init__()
         self._fresh: dict[str, list[Any]] = {}
         self._count = 0
-        self._call_numbers: dict[int, int] = {}
+        self._call_numbers: dict[Any, int] = {}  # by id()
         self._calls: list[Any] = []  # kept, so that no other object gets the same id()
-        self._texts: dict[str, int] = {}
-        self._modules_made = 0
+        self._equal_calls: dict[Any, int] = {}  # texts and open frames, which are made anew each time
+        self._module_numbers: dict[Any, int] = {}
         self._told = dict.fromkeys(("input_infos", "overloads", "stacks", "modules"), 0)
 
     def name(self, text: str) -> int:
@@ -46,10 +47,12 @@ class StreamTables(_columns.Tables):
 
     def module(self, info: Any) -> int:
         """The number of a module that was called."""
-        children = [[key, name] for key, name in info.children.items()]
-        self.add("module_infos", [info.ident, info.class_name, info.order, children])
-        self._modules_made += 1
-        return self._modules_made - 1
+        entry = (info.ident, info.class_name, info.order, tuple(info.children.items()))
+        number = self._module_numbers.get(entry)
+        if number is None:
+            number = self._module_numbers[entry] = len(self._module_numbers)
+            self.add("module_infos", entry)
+        return number
 
     def calls(self, what: list[Any], shorten: Shortener) -> NDArray[np.int64]:
         """The number of each thing that was called; marks, which are numbers already, stay, and a return is ENDS."""
@@ -62,20 +65,14 @@ class StreamTables(_columns.Tables):
             return ENDS
         if isinstance(what, int):
             return what
-        if isinstance(what, str):
-            number = self._texts.get(what)
-            if number is not None:
-                return number
-        else:
-            number = self._call_numbers.get(id(what))
-            if number is not None:
-                return number
-        number = len(self._calls)
+        by_value = isinstance(what, str | OpenFrame)
+        known: dict[Any, int] = self._equal_calls if by_value else self._call_numbers
+        key = what if by_value else id(what)
+        number = known.get(key)
+        if number is not None:
+            return number
+        number = known[key] = len(self._calls)
         self._calls.append(what)
-        if isinstance(what, str):
-            self._texts[what] = number
-        else:
-            self._call_numbers[id(what)] = number
         self.add("calls", described(what, shorten))
         return number
 

@@ -15,11 +15,10 @@ import numpy as np
 from . import _freeze, _rebuild
 from ._drain import MemoryDrain, Table, Taken, take
 from ._keeper import Keeper, Window
-from ._memory_profiler import StorageNotes
 from ._python_rows import Shortener
 from ._recorder import ForeignRows
 from ._stacks import WIDTH, Piece
-from ._store import OPTIONAL, EventStore, ThreadInfo
+from ._store import OPTIONAL, EventStore, StorageNotes, ThreadInfo
 from ._stream_file import StreamFile, check_target
 from ._stream_tables import Pen, StreamTables
 from .exporters.files import path_text

@@ -9,8 +9,10 @@ from __future__ import annotations
 import itertools
 import sys
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from contextvars import ContextVar
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -121,7 +123,7 @@ class TaskLog:
 
 def lane_at(noted: Any, moments: NDArray[np.int64]) -> NDArray[np.int64]:
     """The lane whose turn it was at each moment, from rows of moment and lane."""
-    turns = np.array([(0, 0), *noted], np.int64)
+    turns = np.concatenate([np.zeros((1, 2), np.int64), np.asarray(noted, np.int64).reshape(-1, 2)])
     # A turn is noted when its first row ends, so one may be noted after a later one began: each counts from its own.
     turns = turns[np.argsort(turns[:, 0], kind="stable")]
     found: NDArray[np.int64] = turns[np.searchsorted(turns[:, 0], moments, side="right") - 1, 1]
@@ -139,12 +141,22 @@ def lanes_of_rows(
     scopes = np.flatnonzero((kind == observer.SCOPE) & (lane > 0))
     order = scopes[np.argsort(start[scopes], kind="stable")]
     met: set[int] = set()
-    under_way: list[tuple[int, int]] = []
+    alone: set[int] = set()  # lanes with scopes under way that have met no other
+    under_way: list[tuple[int, int]] = []  # a heap of ends and lanes
+    counts: Counter[int] = Counter()  # of scopes under way, by lane
     for begin, finish, own in zip(start[order].tolist(), end[order].tolist(), lane[order].tolist(), strict=True):
-        under_way = [(until, other) for until, other in under_way if until > begin]
-        others = {other for _, other in under_way if other != own}
-        if others:
-            met |= {own, *others}
-        under_way.append((finish, own))
+        while under_way and under_way[0][0] <= begin:
+            _, over = heappop(under_way)
+            counts[over] -= 1
+            if not counts[over]:
+                del counts[over]
+                alone.discard(over)
+        heappush(under_way, (finish, own))
+        counts[own] += 1
+        if own not in met:
+            alone.add(own)
+        if len(counts) > 1:
+            met |= alone
+            alone.clear()
     found: NDArray[np.int64] = np.where(np.isin(lane, list(met)), lane, 0) if met else np.zeros(len(lane), np.int64)
     return found

@@ -159,13 +159,13 @@ def diff(a: Recordings, b: Recordings, *, confidence: float = 0.99, least: float
     # One line per recording, one column per key: typical times and calls of a step, and whether it was called at all.
     mids, calls = (np.array([typical(one) for one in of_all]) for of_all in (all_times, all_calls))
     called = np.array([one.sum(axis=1) > 0 for one in all_calls])
-    both = (mids > 0).all(axis=0)
+    both: NDArray[np.bool_] = np.all(mids > 0, axis=0)
     (a_mid, b_mid), (a_calls, b_calls) = ([_middle(side) for side in np.split(of_all, [counts[0]])] for of_all in (mids, calls))
-    in_a, in_b = (side.any(axis=0) for side in np.split(called, [counts[0]]))
+    in_a, in_b = np.any(called[: counts[0]], axis=0).tolist(), np.any(called[counts[0] :], axis=0).tolist()
     wanted = both & _worth_it(a_mid, b_mid)
     rng = np.random.default_rng(_SEED)
     several = counts != (1, 1)
-    evidence = (from_recordings(*np.split(mids, [counts[0]]), wanted, confidence) if several else
+    evidence = (from_recordings(mids[: counts[0]], mids[counts[0] :], wanted, confidence) if several else
                 from_steps(all_times[0], all_times[1], wanted, both, rng, confidence))
     changes = []
     for number, key in enumerate(keys):
@@ -231,7 +231,7 @@ def _whole(all_steps: Sequence[NDArray[np.int64]], a_count: int, rng: np.random.
     elif len(all_steps) == 2:
         low, high = intervals(all_steps[0][None], all_steps[1][None], one, rng, confidence)
     else:
-        _, low, high = from_recordings(*np.split(mids, [a_count]), one, confidence)
+        _, low, high = from_recordings(mids[:a_count], mids[a_count:], one, confidence)
     ratio = of_b / of_a if sure else 1.0
     bounds = (float(low[0]), float(high[0]))
     verdict = _verdict(ratio, bounds, least, sure)

@@ -19,7 +19,7 @@ _NUMBER = {category: number for number, category in enumerate(Category)}
 
 
 class Uses(NamedTuple):
-    """What memory was used for: a category for every memory row, and what was there before the recording."""
+    """What memory was used for: a category for every memory row, and what the CPU had before the recording."""
 
     category: NDArray[np.int64]
     before_bytes: list[int]
@@ -38,7 +38,7 @@ def uses(store: EventStore, profile: MemoryProfile) -> Uses:
         known = profile._categories.get(key, version)
         number = UNKNOWN if known is None else _NUMBER[known]
         row = rows.get((moment - wall, key.address))
-        if action is Action.PREEXISTING:
+        if action is Action.PREEXISTING and key.device == "cpu":
             before[key] = [size, number, -1]
         elif action is Action.CREATE and row is not None:
             category[row] = number
@@ -55,8 +55,13 @@ def packed(found: Uses) -> dict[str, Any]:
 
 
 def kept_in(store: EventStore) -> Uses | None:
-    """What a saved recording tells; None if it does not, or makes no sense."""
+    """What a saved or streamed recording tells; None if it does not, or makes no sense."""
     known = store.options.get("memory_uses")
+    if known is None and store.storage_notes is not None and len(store.storage_notes.touched):
+        try:
+            return uses(store, MemoryProfile(store, store.storage_notes))
+        except (ArithmeticError, LookupError, TypeError, ValueError):  # of a damaged file
+            return None
     if not isinstance(known, Mapping):
         return None
     try:

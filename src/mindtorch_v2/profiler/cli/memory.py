@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ..analysis.findings import duration, size
-from ..analysis.memory_use import memory_use
+from ..analysis.memory_use import MemoryUse, memory_use
 from . import reading
 from .exit_codes import Failure
 
@@ -25,16 +25,28 @@ def run(args: argparse.Namespace) -> int:
     if not len(store.mem_time):
         raise Failure("no memory was recorded: profile(profile_memory=True), or `mtprof run --memory`")
     for use in memory_use(store, loaded._memory_uses()):
-        print(f"{use.device}: {use.allocations:,} allocations of {size(use.allocated)}, {size(use.left)} left at the end")
+        at_least = "" if use.before_known else "at least "
+        print(f"{use.device}: {use.allocations:,} allocations of {size(use.allocated)}; in use {at_least}{size(use.before)} "
+              f"at the start, {size(use.left)} at the end")
         print(f"peak: {size(use.peak)} after {duration(use.peak_ns - store.clock_start_ns)}"
-              + (f", in step {use.peak_step}" if use.peak_step is not None else ""))
+              + (f", in step {use.peak_step}" if use.peak_step is not None else "") + f"; {_parts(use)}")
+        if not use.before_known:
+            print("What was there before and was not freed meanwhile is not known and not counted.")
         if use.categories:
             print("held then: " + ", ".join(f"{name.lower()} {size(amount)}" for name, amount in use.categories.items()))
         print(f"\n{'held':>9} {'blocks':>7}  allocated by, at the peak")
         shown = reading.first(use.holders, args.limit)
         for holder in shown:
             place = f"  at {holder.where}" if holder.where else ""
-            print(f"{size(holder.bytes):>9} {holder.blocks:>7,}  {holder.name}{place}")
+            blocks = f"{holder.blocks:,}" if holder.blocks else "-"
+            print(f"{size(holder.bytes):>9} {blocks:>7}  {holder.name}{place}")
         if len(use.holders) > len(shown):
             print(f"... {len(use.holders) - len(shown)} more")
     return 0
+
+
+def _parts(use: MemoryUse) -> str:
+    """What the peak was made of."""
+    if use.peak_before or use.before_known:
+        return f"{size(use.peak_before)} of it from before the recording, {size(use.peak - use.peak_before)} allocated since"
+    return "all of it allocated since the recording began"

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
+from .. import _tree
 from .._rows import flat_shapes
 from .._store import EventStore
 from ..analysis.memory_categories import CATEGORIES, Uses
@@ -48,8 +49,8 @@ class Column(NamedTuple):
     text: bytes
 
 
-def columns(store: EventStore, memory: Uses | None = None) -> Iterator[Column]:
-    """Every column of a page, one after another."""
+def columns(store: EventStore, memory: Uses | None = None, overhead: Any = None) -> Iterator[Column]:
+    """Every column of a page, one after another; with what recording cost where the overhead tells it row by row."""
     yield tables(store)
     shown = store.shown
     order = np.argsort(shown.start, kind="stable")  # rows of joined recordings are not in order of time
@@ -71,6 +72,8 @@ def columns(store: EventStore, memory: Uses | None = None) -> Iterator[Column]:
         ("device_time", "f64", shown.self_device_ns[order], False),
         ("sequence", "f64", shown.seq[order], False),
     ]
+    if getattr(overhead, "self_ns", None) is not None:
+        rows.append(("self_cost", "f64", self_cost(store, overhead.self_ns)[order], False))
     forward, backward = shown.links
     launched = np.flatnonzero(launches := _launch_rows(shown))
     rows += [
@@ -83,6 +86,27 @@ def columns(store: EventStore, memory: Uses | None = None) -> Iterator[Column]:
         rows += _memory_rows(store, place[shown.mem_event], memory)
     for name, kind, values, delta in rows:
         yield Column(name, *pack(values, kind, delta=delta))
+
+
+def self_cost(store: EventStore, corrected: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What recording cost in the self time of each row of `store.shown`; `corrected` is the store's own, without the cost.
+
+    Few numbers that repeat, so they take little room: one for every number of calls below a row.
+    """
+    above = _tree.nearest_kept(store.parent, _rows_of(store.shown, store))[:-1]
+    cost = _tree.sums(above, store.self_ns - corrected, len(store.shown))
+    return np.clip(cost, 0, store.shown.self_ns)
+
+
+def _rows_of(part: EventStore, whole: EventStore) -> NDArray[np.intp]:
+    """Which rows of the whole recording a part of it has."""
+    rows = np.arange(len(part), dtype=np.intp)
+    while part is not whole:
+        assert part._whole is not None
+        over, kept = part._whole
+        assert isinstance(over, EventStore)
+        part, rows = over, kept[rows]
+    return rows
 
 
 def _parent_distance(parent: NDArray[Any]) -> NDArray[np.int64]:

@@ -21,9 +21,9 @@ from . import data
 
 # The page's script is these files one after another: each uses only what stands before it.
 SCRIPTS = (
-    "dom.js", "format.js", "palette.js", "decode.js", "model.js", "groups.js", "gestures.js", "details.js", "memory_use.js",
-    "overview.js", "operators.js", "calltree.js", "branches.js", "flame.js", "lanes.js", "minimap.js", "paint.js",
-    "timeline.js", "memory.js", "modules.js", "advice.js", "main.js",
+    "dom.js", "tables.js", "format.js", "palette.js", "decode.js", "model.js", "groups.js", "gestures.js", "details.js",
+    "memory_use.js", "step_chart.js", "overview.js", "operators.js", "calltree.js", "branches.js", "icicle.js", "flame.js",
+    "lanes.js", "minimap.js", "paint.js", "timeline.js", "memory_chart.js", "memory.js", "modules.js", "advice.js", "main.js",
 )
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let) )", re.MULTILINE)
@@ -41,10 +41,11 @@ def export(
     """Write the report of a recording to `path`.
 
     title: heading, "Profile" if not given. findings: advice, each with rule, title, detail, evidence, where, gain_ns and
-    share. memory: what memory was used for. overhead: per_event_ns, events, total_ns and share of the profiler's own cost.
+    share. memory: what memory was used for. overhead: per_event_ns, events, total_ns and share of the profiler's own cost, and
+    if it has it self_ns, the self times without that cost.
     """
     about = data.about(store, title=title or "Profile", findings=findings, memory=memory, overhead=overhead)
-    write_file(path, _page(about, data.columns(store, memory)))
+    write_file(path, _page(about, data.columns(store, memory, overhead)))
 
 
 def _page(about: dict[str, Any], columns: Iterable[data.Column]) -> Iterator[bytes]:

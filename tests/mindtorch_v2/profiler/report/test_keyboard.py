@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from mindtorch_v2.profiler._store import EventStore
+from mindtorch_v2.profiler.report import html
+
 pytest.importorskip("playwright.sync_api", reason="Playwright for Python is not installed")
 
 
@@ -71,13 +74,24 @@ def test_cells_of_the_flame_graph_are_told_as_one_goes(open_page, report):
         names.append(page.text_content(said).split(", ")[0])
         assert page.inner_text(".tip").startswith(names[-1])
     assert names[0] == names[2] != names[1] and names[3] == names[4] == "All"
-    for _ in range(300):  # what is too narrow to be drawn is no place to go
-        page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowDown")
     page.keyboard.press(" ")
     assert page.locator("#section-calls .crumbs button").count() == 2
     page.keyboard.press("Tab")
     assert not page.is_visible(".tip")
+
+
+def test_what_is_too_narrow_to_be_drawn_is_no_place_to_go(open_page, tmp_path):
+    rows = [{"name": name, "start": at, "end": at + size} for name, at, size in (
+        ("wide", 0, 10**9), ("less wide", 10**9, 10**8), ("too narrow", 2 * 10**9, 10))]
+    html.export(EventStore.from_rows(rows), tmp_path / "page.html")
+    page = open_page(tmp_path / "page.html", "calls")
+    tab_to(page, "#section-calls canvas")
+    names = []
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight", "ArrowLeft"):
+        page.keyboard.press(key)
+        names.append(page.text_content("#section-calls .flame-host [aria-live=polite]").split(", ")[0])
+    assert names == ["wide", "less wide", "less wide", "wide"]
 
 
 @pytest.mark.parametrize("section", ["calls", "modules"])

@@ -1,8 +1,9 @@
 // The call tree as a table of branches to open.
 
-import { el, meter, replace, swatch } from "./dom.js";
+import { breakable, el, meter, replace, swatch } from "./dom.js";
 import { bytes, count, percent, time } from "./format.js";
 import { theme } from "./palette.js";
+import { rowKeys, tableBox } from "./tables.js";
 
 const MOST_BRANCHES = 40;
 
@@ -10,9 +11,8 @@ const MOST_BRANCHES = 40;
 export class Branches {
   constructor() {
     this.body = el("tbody");
-    this.element = el(
-      "div",
-      { class: "table-wrap", tabindex: "0", role: "region", "aria-label": "Call tree" },
+    this.element = tableBox(
+      "Call tree",
       el(
         "table",
         { role: "treegrid", "aria-label": "Call tree" },
@@ -32,7 +32,7 @@ export class Branches {
         this.body,
       ),
     );
-    this.body.addEventListener("keydown", (event) => this.key(event));
+    rowKeys(this.body, (row) => this.flip(row));
   }
 
   show(tree, metric, root) {
@@ -70,9 +70,9 @@ export class Branches {
       { class: "branch" },
       el("span", { class: `twist${opens ? "" : " leaf"}`, "aria-hidden": "true" }),
       swatch(theme.families[this.tree.family[at]]),
-      el("span", { class: "mono", text: this.tree.name(at) }),
+      el("span", { class: "mono" }, breakable(this.tree.name(at))),
     );
-    name.style.paddingLeft = `${Math.min(level - 1, 24) * 14}px`;
+    name.style.setProperty("--level", Math.min(level - 1, 24));
     return el(
       "tr",
       {
@@ -105,28 +105,5 @@ export class Branches {
       while (row.nextElementSibling && Number(row.nextElementSibling.getAttribute("aria-level")) > level)
         row.nextElementSibling.remove();
     else row.after(...this.rows(Number(row.dataset.node), level + 1));
-  }
-
-  key(event) {
-    const row = event.target.closest("tr");
-    if (!row) return;
-    const open = row.getAttribute("aria-expanded");
-    const go = (next) => {
-      if (next) {
-        next.tabIndex = 0;
-        next.focus();
-      }
-    };
-    if (event.key === "ArrowDown") go(row.nextElementSibling);
-    else if (event.key === "ArrowUp") go(row.previousElementSibling);
-    else if (
-      (event.key === "ArrowRight" && open === "false") ||
-      (event.key === "ArrowLeft" && open === "true") ||
-      event.key === "Enter" ||
-      event.key === " "
-    )
-      this.flip(row);
-    else return;
-    event.preventDefault();
   }
 }

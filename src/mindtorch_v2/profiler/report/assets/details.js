@@ -24,6 +24,7 @@ export function eventDetails(model, row, app) {
   const facts = [
     fact("Duration", time(model.duration[row])),
     fact("Self", time(model.self[row])),
+    model.self_cost?.[row] > 0 && fact("Corrected", `${time(model.self[row] - model.self_cost[row])} without recording it`),
     fact("Start", time(model.start[row])),
     fact("Where", model.laneName(lane)),
     fact("Kind", `${words(model.kindNames[model.kind[row]])} · ${PHASES[model.phase[row]][0].toLowerCase()}`),
@@ -33,7 +34,8 @@ export function eventDetails(model, row, app) {
   if (model.shapes[row] >= 0) {
     const [shape, types, values] = model.inputs[model.shapes[row]];
     if (shapes(model.shapeTexts[shape])) facts.push(fact("Inputs", shapes(model.shapeTexts[shape])));
-    if (model.typeTexts[types]) facts.push(fact("Types", model.typeTexts[types]));
+    const kinds = model.typeTexts[types].split(", ");
+    if (kinds.some(Boolean)) facts.push(fact("Types", kinds.map((kind) => kind || "·").join(", ")));
     if (values) facts.push(fact("Values", values));
   }
   const module = model.moduleOf(row);

@@ -34,6 +34,12 @@ export function heading(title, text) {
   return el("div", { class: "heading" }, el("h2", { text: title }), text && el("p", { text }));
 }
 
+// A long name with places to break it at, so that a narrow column does not break it anywhere.
+export function breakable(text) {
+  const parts = text.split(/(?<=::|\/)|(?<=[A-Za-z0-9])(?=_)/);
+  return parts.flatMap((part, at) => (at ? [document.createElement("wbr"), part] : [part]));
+}
+
 // A bar whose length is a share of its cell. The width is set through the object model, which the page's policy allows.
 export function meter(share, colour) {
   const fill = el("span", { class: "meter-fill" });
@@ -52,6 +58,14 @@ export function swatch(colour) {
   const node = el("span", { class: "swatch", "aria-hidden": "true" });
   paintIn(node, colour);
   return node;
+}
+
+export function legend(entries) {
+  return el(
+    "ul",
+    { class: "legend" },
+    entries.map(([name, colour]) => el("li", {}, swatch(colour), name)),
+  );
 }
 
 export function choice(label, options, value, onchange) {
@@ -108,142 +122,6 @@ export function matcher(text) {
   }
   const lower = wanted.toLowerCase();
   return (name) => name.toLowerCase().includes(lower);
-}
-
-// A sortable table. A column: { key, title, number, value(item), cell(item), hint }. It shows `page` rows, more on request.
-export class Table {
-  constructor({ columns, caption, sort, page = 100, details, rowClass }) {
-    Object.assign(this, { columns, details, page, rowClass });
-    this.sort = sort;
-    this.descending = true;
-    this.items = [];
-    this.head = el("tr");
-    this.body = el("tbody");
-    this.more = el("div", { class: "more" });
-    this.element = el(
-      "div",
-      { class: "table-wrap", tabindex: "0", role: "region", "aria-label": caption },
-      el("table", {}, el("caption", { class: "unseen", text: caption }), el("thead", {}, this.head), this.body),
-      this.more,
-    );
-  }
-
-  setColumns(columns) {
-    this.columns = columns;
-    if (!columns.some((column) => column.key === this.sort)) this.sort = columns.find((column) => column.number).key;
-  }
-
-  update(items) {
-    this.items = items;
-    this.shown = this.page;
-    this.render();
-  }
-
-  sortBy(key) {
-    const column = this.columns.find((one) => one.key === key);
-    this.descending = this.sort === key ? !this.descending : Boolean(column.number);
-    this.sort = key;
-    this.render();
-    this.head.querySelector(`[data-key="${key}"] button`).focus();
-  }
-
-  render() {
-    const sorted = this.columns.find((column) => column.key === this.sort);
-    if (sorted) {
-      const sign = this.descending ? -1 : 1;
-      this.items.sort((a, b) => {
-        const x = sorted.value(a),
-          y = sorted.value(b);
-        return x < y ? -sign : x > y ? sign : 0;
-      });
-    }
-    replace(
-      this.head,
-      this.columns.map((column) =>
-        el(
-          "th",
-          {
-            scope: "col",
-            class: column.number ? "number" : "",
-            "data-key": column.key,
-            title: column.hint,
-            "aria-sort": column.key !== this.sort ? "none" : this.descending ? "descending" : "ascending",
-          },
-          el("button", { type: "button", onclick: () => this.sortBy(column.key) }, column.title),
-        ),
-      ),
-    );
-    replace(
-      this.body,
-      this.items.slice(0, this.shown).map((item) => this.row(item)),
-    );
-    replace(
-      this.more,
-      this.items.length > this.shown &&
-        el("button", {
-          type: "button",
-          class: "quiet",
-          text: `Show ${Math.min(this.page, this.items.length - this.shown)} more of ${this.items.length}`,
-          onclick: () => {
-            this.shown += this.page;
-            this.render();
-          },
-        }),
-      this.items.length === 0 && el("p", { class: "muted", text: "Nothing matches." }),
-    );
-  }
-
-  row(item) {
-    const row = el(
-      "tr",
-      { class: this.rowClass ? this.rowClass(item) : "" },
-      this.columns.map((column, at) => {
-        const value = column.value(item);
-        return el(
-          at ? "td" : "th",
-          {
-            class: column.number ? "number" : column.wide ? "wide" : "",
-            scope: at ? undefined : "row",
-            "data-key": column.key,
-            "data-value": column.number ? value : undefined,
-          },
-          column.cell ? column.cell(item) : value,
-        );
-      }),
-    );
-    if (this.details) {
-      const open = () => this.expand(row, item);
-      row.classList.add("opens");
-      row.tabIndex = 0;
-      row.setAttribute("aria-expanded", "false");
-      row.addEventListener("click", (event) => {
-        if (!event.target.closest("button, a")) open();
-      });
-      row.addEventListener("keydown", (event) => {
-        if (event.target === row && (event.key === "Enter" || event.key === " ")) {
-          event.preventDefault();
-          open();
-        }
-        if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-          let next = event.key === "ArrowDown" ? row.nextElementSibling : row.previousElementSibling;
-          while (next && !next.classList.contains("opens"))
-            next = event.key === "ArrowDown" ? next.nextElementSibling : next.previousElementSibling;
-          if (next) {
-            event.preventDefault();
-            next.focus();
-          }
-        }
-      });
-    }
-    return row;
-  }
-
-  expand(row, item) {
-    const open = row.getAttribute("aria-expanded") === "true";
-    row.setAttribute("aria-expanded", String(!open));
-    if (open) row.nextElementSibling.remove();
-    else row.after(el("tr", { class: "detail-row" }, el("td", { colspan: this.columns.length }, this.details(item))));
-  }
 }
 
 // A canvas as sharp as the screen. draw(context, width, height) is called at most once a frame.

@@ -50,7 +50,7 @@ class KeyNumbers {
 // Which group each row belongs to, and the groups; rows between `from` and `to` (times) only, if given.
 export function grouped(model, by, from = -Infinity, to = Infinity) {
   const [width, second] = secondKey(model, by),
-    { size, kind, KIND, memory, deviceTotal } = model;
+    { size, kind, KIND, memory, deviceTotal, self_cost: cost } = model;
   const numbers = new KeyNumbers(64 * 2 * model.labels.length * width),
     group = new Int32Array(size).fill(-1),
     found = [];
@@ -72,6 +72,7 @@ export function grouped(model, by, from = -Infinity, to = Infinity) {
         family: model.family[row],
         count: 0,
         self: 0,
+        corrected: 0,
         total: 0,
         deviceSelf: 0,
         deviceTime: 0,
@@ -91,6 +92,7 @@ export function grouped(model, by, from = -Infinity, to = Infinity) {
     one.deviceTime += deviceTotal[row];
     if (!device) {
       one.self += model.self[row];
+      if (cost) one.corrected += model.self[row] - cost[row];
       one.total += model.duration[row];
     }
     if (one.stack < 0) one.stack = model.stack[row];

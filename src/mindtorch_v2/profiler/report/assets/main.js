@@ -25,9 +25,10 @@ const KEYS = [
   ["↑ ↓", "Scroll its lanes"],
   ["0", "Show all of it"],
   ["F", "Zoom to the chosen event"],
-  ["[ ]", "The event before or after it"],
+  ["[ ]", "The event, or the moment of the memory chart, before or after"],
+  ["← → ↑ ↓", "From step to step, from call to call, from row to row"],
   ["Shift-drag", "Measure a stretch of time"],
-  ["Enter", "Next match, open a row, zoom the flame graph"],
+  ["Enter", "Next match; open a row or a step; zoom the flame graph"],
 ];
 
 class App {
@@ -46,6 +47,9 @@ class App {
     document.getElementById("theme").addEventListener("click", () => this.flipTheme());
     document.getElementById("help").addEventListener("click", () => this.help());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.retheme());
+    // Heads of tables stay below the page's own.
+    const top = document.querySelector(".top");
+    new ResizeObserver(() => document.documentElement.style.setProperty("--top", `${top.offsetHeight}px`)).observe(top);
     this.route();
   }
 
@@ -59,12 +63,11 @@ class App {
     hideTip();
     this.current = section;
     const main = document.getElementById("main");
-    main.classList.toggle("wide", Boolean(section.wide));
     for (const [one, root] of this.built) root.hidden = one !== section;
     for (const link of this.links) {
       if (link.dataset.section === section.id) {
         link.setAttribute("aria-current", "page");
-        link.scrollIntoView({ block: "nearest", inline: "nearest" });
+        link.scrollIntoView({ block: "nearest", inline: "center" });
       } else link.removeAttribute("aria-current");
     }
     if (this.built.has(section)) return;
@@ -93,6 +96,7 @@ class App {
   showTime(from, to) {
     this.go(timeline);
     timeline.timeline.view.show(from - (to - from) * 0.03, to + (to - from) * 0.03);
+    document.getElementById("timeline-canvas").focus({ preventScroll: true });
   }
 
   searchTimeline(text) {

@@ -1,145 +1,28 @@
 // Memory in use over time, by what it was for where that is known, and who held it at a moment.
 
-import { choice, Drawing, el, emptyState, heading, hideTip, meter, showTip, swatch, Table } from "./dom.js";
-import { bytes, count, percent, tickLabel, tickSize, time, words } from "./format.js";
-import { attachKeys, attachPointer, TimeView } from "./gestures.js";
-import { legend } from "./overview.js";
+import { breakable, choice, el, emptyState, heading, legend, meter, swatch } from "./dom.js";
+import { bytes, count, percent, time, words } from "./format.js";
+import { MemoryChart } from "./memory_chart.js";
 import { memoryDevices, memoryUse } from "./memory_use.js";
 import { categoryColour, theme } from "./palette.js";
+import { Table } from "./tables.js";
 
-const LEFT = 74;
-const BOTTOM = 24;
-
-class MemoryChart {
-  constructor(host, model, onpick) {
-    Object.assign(this, { model, onpick, chosen: 0 });
-    this.drawing = new Drawing(
-      host,
-      "Memory in use over time: A and D move, W and S zoom, 0 shows all",
-      (context, width, height) => this.paint(context, width, height),
-    );
-    this.drawing.canvas.id = "memory-canvas";
-    this.view = new TimeView(model.span, () => this.drawing.soon());
-    this.view.fit();
-    const moment = (x) => this.view.from + ((x - LEFT) / (this.drawing.width - LEFT)) * this.view.width;
-    attachPointer(this.drawing.canvas, {
-      move: (dx) => this.view.pan(-dx / (this.drawing.width - LEFT)),
-      zoom: (factor, x) => this.view.zoom(factor, moment(x)),
-      leave: hideTip,
-      click: (x) => this.pick(Math.max(0, this.use.at(moment(x)))),
-      hover: (x, y, event) => {
-        if (x < LEFT) return hideTip();
-        const place = this.use.at(moment(x)),
-          lines = this.use.order
-            .map((part) => [this.use.names[part], this.use.value(part, place)])
-            .filter(([, value]) => value > 0);
-        showTip(
-          event.clientX,
-          event.clientY,
-          el("strong", { text: bytes(lines.reduce((sum, [, value]) => sum + value, 0)) }),
-          el("span", { text: `at ${time(moment(x))}` }),
-          this.use.known &&
-            lines
-              .reverse()
-              .map(([name, value]) => el("span", {}, swatch(categoryColour(name)), `${words(name)} ${bytes(value)}`)),
-        );
-      },
-    });
-    attachKeys(this.drawing.canvas, this.view);
-  }
-
-  show(use) {
-    this.use = use;
-    this.pick(use.peak);
-  }
-
-  pick(place) {
-    this.chosen = place;
-    this.drawing.soon();
-    this.onpick(place);
-  }
-
-  paint(context, width, height) {
-    const { use, view } = this;
-    if (!use) return;
-    const room = height - BOTTOM - 10,
-      wide = width - LEFT,
-      most = (use.totals[use.peak] || 1) * 1.04,
-      scale = room / most,
-      each = view.width / wide;
-    const floor = 10 + room;
-    context.font = theme.font;
-    context.textBaseline = "middle";
-    const step = 2 ** Math.ceil(Math.log2(most / 4));
-    for (let level = 0; level <= most; level += step) {
-      const y = Math.round(floor - level * scale);
-      context.fillStyle = theme.line;
-      context.fillRect(LEFT, y, wide, 1);
-      context.fillStyle = theme.muted;
-      context.textAlign = "right";
-      context.fillText(bytes(level), LEFT - 8, y);
-    }
-    // In each pixel the moment with the most is drawn, so that no peak is lost; equal neighbours become one rectangle.
-    const colours = use.names.map((name) => (use.known ? categoryColour(name) : theme.accent));
-    let place = use.at(view.from),
-      runFrom = 0,
-      runPlace = place;
-    const flush = (x) => {
-      let y = floor;
-      for (const part of use.order) {
-        const tall = use.value(part, runPlace) * scale;
-        if (tall <= 0) continue;
-        context.fillStyle = colours[part];
-        context.fillRect(LEFT + runFrom, y - tall, x - runFrom, tall);
-        y -= tall;
-      }
-    };
-    const lastPixel = Math.min(wide, Math.ceil((this.model.span - view.from) / each)),
-      firstPixel = Math.max(0, Math.floor(-view.from / each));
-    runFrom = firstPixel;
-    for (let x = firstPixel; x < lastPixel; x++) {
-      const until = view.from + (x + 1) * each;
-      let best = place;
-      const stays = place;
-      while (place + 1 < use.times.length && use.times[place + 1] < until) {
-        place++;
-        if (best === stays || use.totals[place] > use.totals[best]) best = place;
-      }
-      if (stays >= 0 && use.totals[stays] > use.totals[best]) best = stays;
-      if (best !== runPlace) {
-        flush(x);
-        runFrom = x;
-        runPlace = best;
-      }
-    }
-    flush(lastPixel);
-    const tick = tickSize(view.width, wide / 110);
-    context.textAlign = "left";
-    for (let at = Math.ceil(view.from / tick) * tick; at < view.to; at += tick) {
-      const x = LEFT + (at - view.from) / each;
-      context.fillStyle = theme.muted;
-      context.fillRect(Math.round(x), floor, 1, 5);
-      if (x < width - 70) context.fillText(tickLabel(at, tick), x + 4, floor + 13);
-    }
-    const x = LEFT + (use.times[this.chosen] - view.from) / each;
-    if (x >= LEFT) {
-      context.fillStyle = theme.ink;
-      context.fillRect(Math.round(x), 6, 1.5, floor - 6);
-      const text = this.chosen === use.peak ? "peak" : "chosen";
-      context.textAlign = x > width - 80 ? "right" : "left";
-      context.fillText(`${text} ${bytes(use.totals[this.chosen])}`, x + (x > width - 80 ? -6 : 6), 12);
-      context.textAlign = "left";
-    }
-    context.fillStyle = theme.panel;
-    context.fillRect(LEFT - 4, 0, 4, floor);
-  }
+// Why a recording does not tell what memory was used for.
+function whyUnknown(model, use) {
+  const wanted = ["record_shapes", "profile_memory", "with_stack"],
+    missing = wanted.filter((option) => !model.about.options[option]);
+  if (use.device) return "What memory was used for is worked out for the CPU only.";
+  if (missing.length)
+    return `What it was used for is not known: that takes ${missing.map((option) => `${option}=True`).join(" and ")}.`;
+  return "What it was used for is not known: a trace does not say so; the profile itself tells, with export_html() or save().";
 }
 
 export const memory = {
   id: "memory",
   title: "Memory",
   build(model, root, app) {
-    root.append(heading("Memory"));
+    const intro = "What was in use when, and who held it. Click the chart for another moment.";
+    root.append(heading("Memory", model.hasMemory && intro));
     if (!model.hasMemory) {
       root.append(
         emptyState(
@@ -169,7 +52,7 @@ export const memory = {
               "span",
               { class: "op-name" },
               swatch(use.known ? categoryColour(item.category) : theme.accent),
-              el("span", { class: "mono", text: item.name || "from before the recording" }),
+              el("span", { class: "mono" }, breakable(item.name)),
             ),
         },
         use.known && {
@@ -186,7 +69,13 @@ export const memory = {
           value: (item) => item.bytes,
           cell: (item) => [meter(item.bytes / held), el("span", { class: "share", text: percent(item.bytes, held) })],
         },
-        { key: "count", title: "Pieces", number: true, value: (item) => item.count, cell: (item) => count(item.count) },
+        {
+          key: "count",
+          title: "Pieces",
+          number: true,
+          value: (item) => item.count,
+          cell: (item) => (item.count ? count(item.count) : "–"),
+        },
         model.hasModules && { key: "module", title: "Module", wide: true, value: (item) => item.module, cell: mono("module") },
         model.hasStacks && { key: "line", title: "Source", wide: true, value: (item) => item.line, cell: mono("line") },
       ].filter(Boolean);
@@ -200,11 +89,16 @@ export const memory = {
     const pick = (place) => {
       const items = use.held(place);
       held = items.reduce((sum, item) => sum + item.bytes, 0) || 1;
-      const pieces = count(items.reduce((sum, item) => sum + item.count, 0)),
-        when = place === use.peak ? "At the peak" : "At the chosen moment";
+      const when = place === use.peak ? "At the peak" : "At the chosen moment",
+        total = use.total(place),
+        earlier = use.earlier(place);
+      const parts =
+        earlier || use.beforeKnown
+          ? `${bytes(earlier)} of it from before the recording and ${bytes(total - earlier)} allocated since.`
+          : "all of it allocated since the recording began.";
       about.textContent =
-        `${when}, ${time(use.times[place])}: ${bytes(use.totals[place])} in use, ` +
-        `${pieces} pieces whose allocation is known hold ${bytes(held)}.`;
+        `${when}, ${time(use.time(place))}: ${bytes(total)} in use, ${parts}` +
+        (use.beforeKnown ? "" : " What was there before and was not freed meanwhile is not known and not counted.");
       shares.replaceChildren(
         ...(use.known
           ? use.order.map((part) => [use.names[part], use.value(part, place)]).sort((a, b) => b[1] - a[1])
@@ -214,9 +108,9 @@ export const memory = {
             "li",
             { "data-category": name, "data-value": value },
             el("span", { class: "bar-name" }, swatch(categoryColour(name)), words(name)),
-            meter(value / (use.totals[place] || 1), categoryColour(name)),
+            meter(value / (use.total(place) || 1), categoryColour(name)),
             el("span", { class: "bar-value", text: bytes(value) }),
-            el("span", { class: "bar-share", text: percent(value, use.totals[place]) }),
+            el("span", { class: "bar-share", text: percent(value, use.total(place)) }),
           ),
         ),
       );
@@ -228,14 +122,7 @@ export const memory = {
       keys.replaceChildren(
         ...(use.known
           ? [legend(use.order.map((part) => [words(use.names[part]), categoryColour(use.names[part])]))]
-          : [
-              el("p", {
-                class: "note",
-                text:
-                  "What it was used for is not known in this recording: " +
-                  "with record_shapes=True, profile_memory=True and with_stack=True a live profile knows.",
-              }),
-            ]),
+          : [el("p", { class: "note", text: whyUnknown(model, use) })]),
       );
       chart.show(use);
     };
@@ -252,7 +139,6 @@ export const memory = {
             show,
           ),
         el("button", { type: "button", onclick: () => chart.pick(use.peak) }, "Go to the peak"),
-        el("span", { class: "note", text: "Click the chart to see who holds memory at another moment." }),
       ),
       host,
       keys,

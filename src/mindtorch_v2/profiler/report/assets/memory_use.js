@@ -2,10 +2,12 @@
 
 const STACKING = ["PARAMETER", "OPTIMIZER_STATE", "INPUT", "GRADIENT", "ACTIVATION", "TEMPORARY", "AUTOGRAD_DETAIL", "UNKNOWN"];
 
+const EARLIER = "from before the recording";
+
 // The memory of one device: moments, totals and, for each category, how much it had from each moment on.
 class MemoryUse {
   constructor(model, device, index) {
-    this.model = model;
+    Object.assign(this, { model, device });
     const rows = (this.rows = []);
     for (let at = 0; at < model.mem_time.length; at++)
       if (model.mem_device_type[at] === device && model.mem_device_index[at] === index) rows.push(at);
@@ -19,18 +21,22 @@ class MemoryUse {
     const madeBy = new Map();
     for (const at of rows) if (model.mem_freed[at]) madeBy.set(at + model.mem_freed[at], at);
     const endsBefore = new Map();
+    this.beforeKnown = Boolean(known);
     if (known) {
       model.before_bytes.forEach((amount, at) => {
         now[model.before_category[at]] += amount;
         if (model.before_freed[at] >= 0) endsBefore.set(model.before_freed[at], at);
       });
     } else {
-      // Only differences are known: the least is drawn as zero.
+      // What a trace tells of it, and what was freed that nobody had allocated.
       let least = 0;
       for (const at of rows) least = Math.min(least, model.mem_total[at]);
-      now[0] = (rows.length ? model.mem_total[rows[0]] - model.mem_bytes[rows[0]] : 0) - least;
+      const told = rows.length ? model.mem_total[rows[0]] - model.mem_bytes[rows[0]] : 0;
+      now[0] = told - least;
+      this.beforeKnown = told > 0;
     }
     this.before = now.slice();
+    this.start = now.reduce((sum, amount) => sum + amount, 0);
     rows.forEach((at, place) => {
       let part = unknown;
       if (known) {
@@ -43,10 +49,10 @@ class MemoryUse {
       for (let one = 0; one < now.length; one++) sum += this.parts[one][place] = now[one];
       this.totals[place] = sum;
     });
-    this.peak = this.totals.reduce((best, value, at) => (value > this.totals[best] ? at : best), 0);
+    this.peak = this.totals.reduce((best, value, at) => (value > this.total(best) ? at : best), -1);
     this.known = Boolean(known);
     this.order = STACKING.map((name) => this.names.indexOf(name)).filter(
-      (part) => part >= 0 && this.parts[part].some((value) => value > 0),
+      (part) => part >= 0 && (this.before[part] > 0 || this.parts[part].some((value) => value > 0)),
     );
   }
 
@@ -62,17 +68,30 @@ class MemoryUse {
     return low - 1;
   }
 
+  time(place) {
+    return place < 0 ? 0 : this.times[place];
+  }
+
+  total(place) {
+    return place < 0 ? this.start : this.totals[place];
+  }
+
+  // How much of what is in use was there before the recording.
+  earlier(place) {
+    return this.held(place).reduce((sum, item) => sum + (item.earlier ? item.bytes : 0), 0);
+  }
+
   value(part, place) {
     return place < 0 ? this.before[part] : this.parts[part][place];
   }
 
-  // What was allocated up to a place and not yet freed, by category and by who allocated it.
+  // What is in use at a place, by category and by who allocated it.
   held(place) {
     const { model, rows } = this,
-      last = rows[place],
+      last = place < 0 ? -1 : rows[place],
       found = new Map();
-    const add = (category, amount, row) => {
-      const name = row >= 0 ? model.labels[model.label(row)] : "",
+    const add = (category, amount, row, earlier = false) => {
+      const name = row >= 0 ? model.labels[model.label(row)] : earlier ? EARLIER : "outside of any op",
         stack = row >= 0 ? model.stackOf(row) : [],
         module = row >= 0 ? model.moduleOf(row) : -1;
       const line = stack.length ? model.frame(stack[0]) : "",
@@ -88,6 +107,7 @@ class MemoryUse {
           line,
           module: model.modules[module] || "",
           row,
+          earlier,
           bytes: amount,
           count: 1,
         });
@@ -100,9 +120,16 @@ class MemoryUse {
     }
     if (this.known)
       model.before_bytes.forEach((amount, at) => {
-        if (model.before_freed[at] < 0 || model.before_freed[at] > last) add(model.before_category[at], amount, -1);
+        if (model.before_freed[at] < 0 || model.before_freed[at] > last) add(model.before_category[at], amount, -1, true);
       });
-    return [...found.values()];
+    const items = [...found.values()];
+    if (!this.known) {
+      const rest = this.total(place) - items.reduce((sum, item) => sum + item.bytes, 0);
+      // Nobody counted the pieces.
+      if (rest > 0)
+        items.push({ category: "UNKNOWN", name: EARLIER, line: "", module: "", row: -1, earlier: true, bytes: rest, count: 0 });
+    }
+    return items;
   }
 }
 

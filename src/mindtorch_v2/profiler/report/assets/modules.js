@@ -1,8 +1,9 @@
 // Time, memory and FLOPs by nn.Module, along the path under which each module holds the next.
 
-import { el, emptyState, heading, meter, searchBox, matcher, replace } from "./dom.js";
+import { breakable, el, emptyState, heading, meter, searchBox, matcher, replace } from "./dom.js";
 import { bytes, count, flops, percent, time } from "./format.js";
 import { PHASE } from "./palette.js";
+import { rowKeys, tableBox } from "./tables.js";
 
 const SUMS = ["ops", "forward", "backward", "bytes", "flops"];
 
@@ -68,9 +69,9 @@ export const modules = {
     const titles = [
       ["Module", ""],
       ["Share", "number"],
-      ["Forward", "number"],
-      ["Backward", "number"],
-      ["Own", "number"],
+      ["Forward", "number", "Self time of the ops called in it, with the modules in it"],
+      ["Backward", "number", "Self time of the backward nodes of those ops"],
+      ["Own", "number", "Forward and backward, without the modules in it"],
       ["Ops", "number"],
       model.hasMemory && ["Memory", "number"],
       model.hasFlops && ["FLOPs", "number"],
@@ -84,24 +85,18 @@ export const modules = {
         "span",
         { class: "branch" },
         el("span", { class: `twist${opens ? "" : " leaf"}`, "aria-hidden": "true" }),
-        el("span", { class: "mono", text: node.name, title: node.path }),
+        el("span", { class: "mono", title: node.path }, breakable(node.name)),
       );
-      name.style.paddingLeft = `${(level - 1) * 16}px`;
+      name.style.setProperty("--level", level - 1);
       return el(
         "tr",
         {
           class: "opens",
-          tabindex: "0",
+          tabindex: "-1",
           "data-path": node.path,
           "aria-level": level,
           "aria-expanded": opens ? String(!closed.has(node)) : undefined,
           onclick: () => flip(node),
-          onkeydown: (event) => {
-            if (event.key === "Enter" || event.key === " ") {
-              event.preventDefault();
-              flip(node);
-            }
-          },
         },
         el("th", { scope: "row" }, name),
         el("td", { class: "number" }, meter(all / whole), el("span", { class: "share", text: percent(all, whole) })),
@@ -133,16 +128,23 @@ export const modules = {
         };
       tree.children.forEach((child) => visit(child, 1));
       replace(body, rows);
+      if (rows.length) rows[0].tabIndex = 0;
     };
+    const nodeOf = new Map(),
+      number = (node) => {
+        nodeOf.set(node.path, node);
+        node.children.forEach(number);
+      };
+    tree.children.forEach(number);
+    rowKeys(body, (one) => flip(nodeOf.get(one.dataset.path)));
     this.search = searchBox("Filter modules", (text) => {
       test = matcher(text);
       render();
     });
     root.append(
       el("div", { class: "toolbar" }, this.search),
-      el(
-        "div",
-        { class: "table-wrap", tabindex: "0", role: "region", "aria-label": "Modules" },
+      tableBox(
+        "Modules",
         el(
           "table",
           { role: "treegrid", "aria-label": "Modules" },
@@ -152,7 +154,7 @@ export const modules = {
             el(
               "tr",
               {},
-              titles.map(([title, kind]) => el("th", { scope: "col", class: kind, text: title })),
+              titles.map(([title, kind, hint]) => el("th", { scope: "col", class: kind, title: hint, text: title })),
             ),
           ),
           body,

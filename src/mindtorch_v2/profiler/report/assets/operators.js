@@ -1,10 +1,11 @@
 // The operator table: what key_averages() says, to sort, filter, regroup and open.
 
-import { choice, el, heading, matcher, meter, searchBox, swatch, Table } from "./dom.js";
+import { append, breakable, choice, el, heading, matcher, meter, searchBox, swatch } from "./dom.js";
 import { bytes, count, flops, percent, shapes, time } from "./format.js";
 import { grouped, GROUPINGS } from "./groups.js";
 import { stackList } from "./details.js";
 import { theme } from "./palette.js";
+import { Table } from "./tables.js";
 
 const SHOWN = [
   ["all", "Everything"],
@@ -34,7 +35,8 @@ function belongs(model, group, shown) {
   }
 }
 
-function columnsFor(model, by) {
+// `most` is the self time of the first among the groups: its bar is full.
+function columnsFor(model, by, most) {
   const number = (key, title, value, format, hint) => ({
     key,
     title,
@@ -43,14 +45,14 @@ function columnsFor(model, by) {
     value,
     cell: (group) => format(value(group)),
   });
-  const share = (key, title, value, whole, hint) => ({
+  const share = (key, title, value, whole, most, hint) => ({
     key,
     title,
     hint,
     number: true,
     value,
     cell: (group) => [
-      meter(whole ? value(group) / whole : 0),
+      meter(most ? value(group) / most : 0),
       el("span", { class: "share", text: percent(value(group), whole) }),
     ],
   });
@@ -60,7 +62,12 @@ function columnsFor(model, by) {
       title: "Name",
       value: (group) => group.name,
       cell: (group) =>
-        el("span", { class: "op-name" }, swatch(theme.families[group.family]), el("span", { class: "mono", text: group.name })),
+        el(
+          "span",
+          { class: "op-name" },
+          swatch(theme.families[group.family]),
+          el("span", { class: "mono" }, breakable(group.name)),
+        ),
     },
   ];
   if (by === "shape")
@@ -69,7 +76,7 @@ function columnsFor(model, by) {
       title: "Input shapes",
       wide: true,
       value: (group) => group.shape,
-      cell: (group) => el("span", { class: "mono", text: shapes(group.shape) }),
+      cell: (group) => el("span", { class: "mono", title: shapes(group.shape), text: shapes(group.shape) }),
     });
   if (by === "module")
     found.push({
@@ -81,8 +88,16 @@ function columnsFor(model, by) {
     });
   found.push(
     number("count", "Calls", (group) => group.count, count),
-    share("self_share", "Self %", (group) => group.self, model.hostSelf, "Share of all self time on the host"),
+    share("self_share", "Self %", (group) => group.self, model.hostSelf, most, "Share of all self time on the host"),
     number("self", "Self", (group) => group.self, time, "Time outside of what it called"),
+    model.self_cost &&
+      number(
+        "corrected",
+        "Corrected",
+        (group) => group.corrected,
+        time,
+        "Self time without what recording itself cost, estimated from the cost of an event",
+      ),
     number("total", "Total", (group) => group.total, time, "Time with everything it called"),
     number("average", "Average", (group) => (group.count ? group.total / group.count : 0), time, "Total time by call"),
   );
@@ -115,7 +130,7 @@ function columnsFor(model, by) {
       cell: (group) => el("span", { class: "mono", title: line(group), text: line(group).replace(/^.*\//, "") }),
     });
   }
-  return found;
+  return found.filter(Boolean);
 }
 
 function histogram(values) {
@@ -206,9 +221,10 @@ export const operators = {
       shown = "all",
       filter = "",
       found = grouped(model, by);
+    const largest = () => found.groups.reduce((most, group) => Math.max(most, group.self), 0);
     const summary = el("p", { class: "note", role: "status" });
     const table = new Table({
-      columns: columnsFor(model, by),
+      columns: columnsFor(model, by, largest()),
       caption: "Operators",
       sort: "self",
       details: (group) => groupDetails(model, found, group, app),
@@ -244,10 +260,18 @@ export const operators = {
       shown = value;
       render();
     });
-    root.append(
+    const missing = [
+      !model.hasShapes && "record_shapes=True",
+      !model.hasStacks && "with_stack=True",
+      !model.hasModules && "with_modules=True",
+      !model.hasMemory && "profile_memory=True",
+      !model.hasFlops && "with_flops=True",
+    ].filter(Boolean);
+    append(root, [
       heading(
         "Operators",
-        "Events of one name summed up, as key_averages() does. Open a row for its durations, shapes and callers.",
+        "Events of one name summed up, as key_averages() does. Open a row for its durations, shapes and callers." +
+          (model.self_cost ? " Corrected is self time without what recording cost, as far as that is known." : ""),
       ),
       el(
         "div",
@@ -256,23 +280,15 @@ export const operators = {
         choice("Group by", usable, by, (value) => {
           by = value;
           found = grouped(model, by);
-          table.setColumns(columnsFor(model, by));
+          table.setColumns(columnsFor(model, by, largest()));
           render();
         }),
         showChoice,
       ),
+      missing.length > 0 && el("p", { class: "note", text: `Not recorded here; pass ${missing.join(", ")} to see more.` }),
       summary,
       table.element,
-    );
-    const missing = [
-      !model.hasShapes && "record_shapes=True",
-      !model.hasStacks && "with_stack=True",
-      !model.hasModules && "with_modules=True",
-      !model.hasMemory && "profile_memory=True",
-      !model.hasFlops && "with_flops=True",
-    ].filter(Boolean);
-    if (missing.length)
-      root.append(el("p", { class: "note", text: `Not recorded here; pass ${missing.join(", ")} to see more.` }));
+    ]);
     app.redraws.push(() => table.render());
     render();
     this.filter = (name) => {

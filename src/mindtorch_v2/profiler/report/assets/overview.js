@@ -1,10 +1,11 @@
 // The first page: how long, what for, on what, and how it was recorded.
 
-import { Drawing, el, emptyState, heading, hideTip, meter, showTip, swatch } from "./dom.js";
+import { el, emptyState, heading, meter, swatch } from "./dom.js";
 import { bytes, count, flops, percent, plural, time, words } from "./format.js";
 import { grouped } from "./groups.js";
 import { memoryDevices, memoryUse } from "./memory_use.js";
 import { PHASE, PHASES, theme } from "./palette.js";
+import { stepChart } from "./step_chart.js";
 
 function card(title, value, note, id) {
   return el(
@@ -12,7 +13,7 @@ function card(title, value, note, id) {
     { class: "card", id },
     el("h3", { text: title }),
     el("p", { class: "figure", text: value }),
-    note && el("p", { class: "note", text: note }),
+    note && el("p", { class: "note", text: note.replace(/(?<=\d) /g, "\u00a0") }),
   );
 }
 
@@ -68,12 +69,13 @@ function cards(model) {
   if (model.hasMemory) {
     for (const { key, device, name } of memoryDevices(model)) {
       const use = memoryUse(model, key),
-        allocated = use.rows.reduce((sum, at) => sum + Math.max(0, model.mem_bytes[at]), 0);
+        allocated = use.rows.reduce((sum, at) => sum + Math.max(0, model.mem_bytes[at]), 0),
+        earlier = use.earlier(use.peak);
       found.push(
         card(
           device ? `Peak memory, ${name}` : "Peak memory",
-          bytes(use.totals[use.peak]),
-          `${bytes(allocated)} allocated in all`,
+          bytes(use.total(use.peak)),
+          `${earlier ? `with ${bytes(earlier)} from before; ` : ""}${bytes(allocated)} allocated in all`,
           "card-memory",
         ),
       );
@@ -130,88 +132,6 @@ function bars(entries, whole) {
         el("span", { class: "bar-share", text: percent(entry.value, whole) }),
       ),
     ),
-  );
-}
-
-function stepChart(model, app) {
-  const { steps, phases } = model;
-  if (!steps.length)
-    return emptyState("No steps", "Call prof.step() at the end of every step, with a schedule, and each step gets a bar here.");
-  const most = Math.max(...steps.map((step) => step.end - step.start)),
-    host = el("div", { class: "step-chart" });
-  const left = 64,
-    bottom = 20,
-    top = 8;
-  const place = (width) => (width - left) / steps.length;
-  const draw = (context, width, height) => {
-    const room = height - top - bottom,
-      each = place(width),
-      gap = each > 12 ? Math.min(10, each * 0.25) : 0;
-    context.font = theme.font;
-    context.textBaseline = "middle";
-    for (const part of [0, 0.5, 1]) {
-      const y = top + room * (1 - part);
-      context.fillStyle = theme.line;
-      context.fillRect(left, Math.round(y), width - left, 1);
-      context.fillStyle = theme.muted;
-      context.textAlign = "right";
-      context.fillText(part ? time(most * part) : "0", left - 8, y);
-    }
-    steps.forEach((step, at) => {
-      const wide = Math.max(1, Math.min(each - gap, 96)),
-        x = left + at * each + (each - wide) / 2;
-      let y = top + room;
-      const parts = phases.each[at],
-        sum = parts.slice(0, PHASE.DEVICE).reduce((a, b) => a + b, 0),
-        scale = ((step.end - step.start) / most) * (room / Math.max(sum, step.end - step.start));
-      for (let phase = 0; phase < PHASE.DEVICE; phase++) {
-        const tall = parts[phase] * scale;
-        context.fillStyle = theme.phases[phase];
-        context.fillRect(x, y - tall, wide, tall);
-        y -= tall;
-      }
-      if (each > 34 || at % Math.ceil(40 / each) === 0) {
-        context.fillStyle = theme.muted;
-        context.textAlign = "center";
-        context.fillText(step.name.replace(/^\D+/, ""), x + wide / 2, height - bottom / 2);
-      }
-    });
-  };
-  const drawing = new Drawing(host, `Time of ${plural(steps.length, "step")}, the longest ${time(most)}`, draw, false);
-  const stepAt = (event) => Math.floor((event.offsetX - left) / place(drawing.width));
-  drawing.canvas.addEventListener("pointermove", (event) => {
-    const step = steps[stepAt(event)];
-    if (!step) return hideTip();
-    const parts = phases.each[stepAt(event)];
-    showTip(
-      event.clientX,
-      event.clientY,
-      el("strong", { text: step.name }),
-      el("span", { text: time(step.end - step.start) }),
-      PHASES.map(
-        ([name], phase) => parts[phase] > 0 && el("span", {}, swatch(theme.phases[phase]), `${name} ${time(parts[phase])}`),
-      ),
-    );
-  });
-  drawing.canvas.addEventListener("pointerleave", hideTip);
-  drawing.canvas.addEventListener("click", (event) => {
-    const step = steps[stepAt(event)];
-    if (step) app.showTime(step.start, step.end);
-  });
-  app.redraws.push(() => drawing.soon());
-  return el(
-    "div",
-    {},
-    host,
-    legend(PHASES.map(([name], at) => [name, theme.phases[at]]).filter((_, at) => at !== PHASE.DEVICE && phases.all[at] > 0)),
-  );
-}
-
-export function legend(entries) {
-  return el(
-    "ul",
-    { class: "legend" },
-    entries.map(([name, colour]) => el("li", {}, swatch(colour), name)),
   );
 }
 

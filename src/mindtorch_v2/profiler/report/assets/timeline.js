@@ -273,7 +273,6 @@ class Timeline {
 export const timeline = {
   id: "timeline",
   title: "Timeline",
-  wide: true,
   build(model, root, app) {
     root.append(heading("Timeline"));
     if (!model.size) return root.append(emptyState("No events", "Nothing was recorded."));
