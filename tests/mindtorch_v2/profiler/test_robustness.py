@@ -255,6 +255,42 @@ def test_each_task_keeps_its_own_parent(options):
     assert sum("Task-" in name for name in names) == 2
 
 
+def in_turns():
+    """Two event loops of one thread, each of which runs a little at a time."""
+    loops = [asyncio.new_event_loop(), asyncio.new_event_loop()]
+    tasks = [loop.create_task(work) for loop, work in zip(
+        loops, (job("one", lambda: x + x), job("two", lambda: x * x)), strict=True)]
+    while not all(task.done() for task in tasks):
+        for loop in loops:
+            loop.call_soon(loop.stop)
+            loop.run_forever()
+    for loop in loops:
+        loop.close()
+
+
+def one_after_another():
+    asyncio.run(jobs())
+    asyncio.run(jobs())
+
+
+def in_threads():
+    running = [threading.Thread(target=lambda: asyncio.run(jobs())) for _ in range(2)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+
+
+@pytest.mark.parametrize("run, tasks", [(one_after_another, 4), (in_turns, 2), (in_threads, 4)])
+def test_tasks_of_several_event_loops_are_told_apart(run, tasks):
+    with profile(experimental_config=everybody) as prof:
+        run()
+    parents = Counter((event.name, scope_above(event)) for event in prof.events() if event.name in ("aten::add", "aten::mul"))
+    assert parents == {("aten::add", "one"): 3 * tasks // 2, ("aten::mul", "two"): 3 * tasks // 2}
+    assert len({event.thread for event in prof.events() if event.name in ("one", "two")}) == tasks
+    assert not errors(prof)
+
+
 def test_a_task_that_meets_no_other_stays_with_its_thread():
     async def alone():
         with record_function("alone"):

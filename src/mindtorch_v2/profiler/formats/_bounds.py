@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_LANES = 1 << 12
+# Threads times rows: each thread's rows are looked for among all.
+MOST_VISITS = 1 << 34
 # Levels of all rows together: some ten seconds of walking.
 _MOST_LEVELS = 1_000_000_000
-_DEEPEST = 2048
+DEEPEST = 2048
 
 
 def too_deep(tid: NDArray[np.int32], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -19,7 +21,14 @@ def too_deep(tid: NDArray[np.int32], start: NDArray[np.int64], end: NDArray[np.i
     depth = np.zeros(len(start), np.int64)
     for thread in np.unique(tid):
         rows = np.flatnonzero(tid == thread)
-        rows = rows[np.lexsort((-end[rows], start[rows]))]
-        depth[rows] = np.arange(len(rows)) - np.searchsorted(np.sort(end[rows]), start[rows], side="right")
-    found: NDArray[np.bool_] = depth > (_DEEPEST if int(depth.sum()) > _MOST_LEVELS else len(start))
+        depth[rows] = nesting(start[rows], end[rows])
+    found: NDArray[np.bool_] = depth > (DEEPEST if int(depth.sum()) > _MOST_LEVELS else len(start))
     return found
+
+
+def nesting(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many rows of its thread each row lies inside of, or more where rows overlap partially."""
+    depth = np.empty(len(start), np.int64)
+    order = np.lexsort((-end, start))
+    depth[order] = np.arange(len(start)) - np.searchsorted(np.sort(end), start[order], side="right")
+    return depth

@@ -19,7 +19,10 @@ LOG_TABLES = ("calls", "module_infos", "tasks")
 # In logs of calls and modules, in place of what was called: it ended; the thread was listened to from now on, until now.
 ENDS, BEGINS, STOPS = -1, -2, -3
 FOREIGN = -2  # in the column `correlation` of a streamed file: the row is another process's
-ROWS_PER_FRAME = 1 << 16
+# A frame is what damage costs, so it is small; a smaller one takes more bytes an event. A finished recording has some
+# FRAMES of rows, of no fewer and no more rows than this. A reader takes larger ones too.
+FRAMES, LEAST_ROWS_PER_FRAME, ROWS_PER_FRAME = 32, 1 << 8, 1 << 12
+MOST_ROWS_PER_FRAME = 1 << 16
 ENTRIES_PER_FRAME = 1 << 12
 TABLE_HEAD = struct.Struct("<BII")  # table, first entry, entries
 ROWS_HEAD = struct.Struct("<II")  # first row, rows

@@ -12,15 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
-from .._call_table import LOST, restored
-from .._modules import ModuleInfo
-from .._python_rows import Target
-from .._rebuild import rebuilt
-from .._store import COLUMNS, MEMORY_COLUMNS, OPTIONAL, REQUIRED, EventStore, InputInfo, ThreadInfo
+from .._rebuild import rebuilt, storage_notes
+from .._store import COLUMNS, MEMORY_COLUMNS, OPTIONAL, REQUIRED, EventStore
 from . import _coding
-from ._bounds import MOST_LANES, too_deep
+from ._bounds import MOST_LANES, MOST_VISITS, too_deep
 from ._frames import END, LOG, MEMORY, META, ROWS, TABLE, frames
 from ._recovery import Recovery, TraceError
+from ._saved_entries import ENTRIES, LOST_ENTRIES
 from ._saved_layout import (
     AS_RECORDED,
     COLUMN_HEAD,
@@ -30,9 +28,9 @@ from ._saved_layout import (
     LOG_TABLES,
     LOG_WIDTHS,
     MEMORY_ROW_COLUMNS,
+    MOST_ROWS_PER_FRAME,
     ROW_COLUMNS,
     ROWS_HEAD,
-    ROWS_PER_FRAME,
     TABLE_HEAD,
     TABLES,
 )
@@ -42,13 +40,13 @@ from ._trace_kinds import MODULE_NAME
 # What columns point into, and so must not point beyond.
 _POINTS_INTO = {"name": "names", "tid": "threads", "fwd_tid": "threads", "launch_tid": "threads", "shapes": "input_infos",
                 "stack": "stacks", "module": "modules", "op": "overloads", "mem_tid": "threads"}
-_LOST = "<lost>"
 _STORE_TABLES = ("names", "threads", "input_infos", "stacks", "modules", "overloads")
 _MOST_DEVICE_TYPE = 20  # torch's number of the last one, PrivateUse1
-# Bytes of columns that a file may grow to: its own size times this, and some to begin with.
+# Bytes that a file may grow to: its own size times this, and some to begin with.
 _MOST_GROWTH, _FREE_BYTES = 1000, 256 << 20
-# Threads times rows: each thread's rows are looked for among all.
-_MOST_VISITS = 1 << 34
+# What is counted for a row beside its columns that are not the same everywhere, for an entry of a log, for one of a table
+# that is lost, and for a byte of JSON, each of which a few bytes of a file can make many of.
+_ROW_BYTES, _LOG_BYTES, _LOST_BYTES, _JSON_GROWTH = 64, 256, 64, 20
 
 
 def read(
@@ -56,8 +54,8 @@ def read(
 ) -> tuple[EventStore, Recovery]:
     """The recording in a saved profile and how far it could be read.
 
-    TraceError: there is none, or its columns take more than max_bytes. progress(bytes done, bytes in all) is called after
-    every frame.
+    TraceError: there is none, or what it unpacks to takes more than max_bytes. progress(bytes done, bytes in all) is
+    called after every frame.
     """
     recovery = Recovery("saved")
     size = os.path.getsize(path)
@@ -114,6 +112,8 @@ class _Found:
 
     def take(self, kind: int, body: bytes) -> None:
         """Use the contents of a frame."""
+        if kind in (META, TABLE, END):
+            self._grow(_JSON_GROWTH * len(body))
         if kind == META:
             meta = json.loads(body)
             self._meta = {**_checked_meta(meta), "order": meta.get("order", IN_ROW_ORDER), "logs": bool(meta.get("logs"))}
@@ -129,17 +129,24 @@ class _Found:
         else:
             self._recovery.note(f"frames of kind {kind} are not known here")
 
+    def _grow(self, count: int) -> None:
+        """Account for so many bytes more; TraceError if that is more than the file may take."""
+        self._most_bytes -= count
+        if self._most_bytes < 0:
+            raise TraceError("the file unpacks to more than a recording could")
+
     def _take_table(self, body: bytes) -> None:
         number, first, count = TABLE_HEAD.unpack_from(body)
-        if number >= len(TABLES) or TABLES[number] not in _ENTRIES:
+        if number >= len(TABLES) or TABLES[number] not in ENTRIES:
             self._recovery.note(f"table {number} is not known here")
             return
         entries = json.loads(body[TABLE_HEAD.size :])
         known = self._tables[TABLES[number]]
         if len(entries) != count or first < len(known) or first > len(known) + 64 * ENTRIES_PER_FRAME:
             raise ValueError("a table out of order")
-        made = [_ENTRIES[TABLES[number]](entry, self._tables) for entry in entries]
-        known.extend([_LOST_ENTRIES[TABLES[number]]] * (first - len(known)))
+        self._grow(_LOST_BYTES * (first - len(known)))
+        made = [ENTRIES[TABLES[number]](entry, self._tables) for entry in entries]
+        known.extend([LOST_ENTRIES[TABLES[number]]] * (first - len(known)))
         known.extend(made)
 
     def _take_log(self, body: bytes) -> None:
@@ -147,24 +154,24 @@ class _Found:
         if number not in LOG_WIDTHS:
             self._recovery.note(f"log {number} is not known here")
             return
-        if count > ROWS_PER_FRAME:
+        if count > MOST_ROWS_PER_FRAME:
             raise ValueError("too many rows in a frame")
+        self._grow(_LOG_BYTES * count)
         at, columns = LOG_HEAD.size, []
         while at < len(body):
             _, length = COLUMN_HEAD.unpack_from(body, at)
             at += COLUMN_HEAD.size
             columns.append(_coding.decode(body[at : at + length], count))
             at += length
-        if len(columns) != LOG_WIDTHS[number]:
+            if len(columns) > LOG_WIDTHS[number]:
+                break
+        if len(columns) != LOG_WIDTHS[number] or not count:
             raise ValueError("a log with other columns")
-        self._most_bytes -= 8 * count * len(columns)
-        if self._most_bytes < 0:
-            raise TraceError("the file unpacks to more than a recording could")
         self._logs.setdefault((number, thread), []).append(np.column_stack(columns))
 
     def _take_rows(self, kind: int, body: bytes) -> None:
         first, count = ROWS_HEAD.unpack_from(body)
-        if count > ROWS_PER_FRAME:
+        if count > MOST_ROWS_PER_FRAME:
             raise ValueError("too many rows in a frame")
         order = ROW_COLUMNS if kind == ROWS else MEMORY_ROW_COLUMNS
         at, columns = ROWS_HEAD.size, {}
@@ -174,9 +181,7 @@ class _Found:
             if number < len(order):
                 columns[order[number]] = _coding.decode(body[at : at + length], count)
             at += length
-        self._most_bytes -= sum(8 * count for column in columns.values() if column.strides != (0,))
-        if self._most_bytes < 0:
-            raise TraceError("the file unpacks to more than a recording could")
+        self._grow(_ROW_BYTES * count + sum(8 * count for column in columns.values() if column.strides != (0,)))
         if kind == ROWS:
             if not REQUIRED.keys() <= columns.keys():
                 raise ValueError("a column is missing")
@@ -210,14 +215,15 @@ class _Found:
             recovery.note("what was known of the whole recording is lost")
         meta = dict(self._meta or {**_checked_meta({}), "order": AS_RECORDED})
         with_logs = meta.pop("logs", False) or bool(self._logs)
-        columns = {name: _joined(parts) for name, parts in self._parts.items()}
+        given = set(self._parts)
+        columns = {name: _joined(self._parts.pop(name)) for name in given}  # one by one: not all is in memory twice
         for name, dtype in _DTYPES.items():
             columns.setdefault(name, np.empty(0, dtype))
         tables = {name: self._tables[name] for name in _STORE_TABLES}
         log_tables = {name: self._tables[name] for name in LOG_TABLES}
         self._repair(columns, tables)
         for name in ("parent", "launcher"):
-            if name not in self._parts:
+            if name not in given:
                 columns.pop(name, None)
         self._bound(columns)
         order = meta.pop("order")
@@ -231,7 +237,9 @@ class _Found:
 
     def _rebuilt(self, columns: dict[str, NDArray[Any]], tables: dict[str, list[Any]], meta: dict[str, Any]) -> EventStore:
         try:
-            return rebuilt(columns, tables, self.logs(), meta)
+            store = rebuilt(columns, tables, self.logs(), meta)
+            store.storage_notes = storage_notes(self.logs())
+            return store
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             self._recovery.note(f"calls, modules and steps are lost: {error}")
             return _frozen(columns, {name: tables[name] for name in tables if name not in LOG_TABLES}, meta)
@@ -239,7 +247,7 @@ class _Found:
     def _bound(self, columns: dict[str, NDArray[Any]]) -> None:
         """Leave out rows that would make every question take forever."""
         threads = len(np.unique(columns["tid"]))
-        if threads > MOST_LANES and threads * len(columns["tid"]) > _MOST_VISITS:
+        if threads > MOST_LANES and threads * len(columns["tid"]) > MOST_VISITS:
             raise TraceError(f"the file has rows of {threads} threads")
         deep = too_deep(columns["tid"], columns["start"], columns["end"])
         if deep.any():
@@ -256,7 +264,7 @@ class _Found:
                 raise TraceError(f"column {name} has a row that points nowhere")
             if beyond:
                 missing = min(int(values.max()) + 1 - len(tables[table]), 1 << 20)
-                tables[table] += [_LOST_ENTRIES[table]] * missing
+                tables[table] += [LOST_ENTRIES[table]] * missing
                 columns[name] = np.minimum(values, len(tables[table]) - 1)
                 self._recovery.note(f"entries of {table} are lost")
             if int(values.min(initial=0)) < -1:
@@ -362,50 +370,3 @@ _OPTIONS: dict[str, Callable[[Any], bool]] = {
         isinstance(pause, list) and len(pause) == 3 and all(type(part) is int for part in pause) for pause in value),
     "calibration": lambda value: isinstance(value, dict) and all(type(part) in (int, float) for part in value.values()),
 }
-
-
-def _text(entry: Any, tables: Any) -> str:
-    if not isinstance(entry, str):
-        raise TypeError("not a text")
-    return entry
-
-
-def _thread(entry: Any, tables: Any) -> ThreadInfo:
-    ident, name = entry
-    return ThreadInfo(int(ident), _text(name, tables))
-
-
-def _tuples(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(map(_tuples, value))
-    return complex(*value["complex"]) if isinstance(value, dict) else value
-
-
-def _input_info(entry: Any, tables: Any) -> InputInfo:
-    dims, types, strides, concrete = map(_tuples, entry)
-    if not all(isinstance(part, tuple) for part in (dims, types, strides, concrete)):
-        raise TypeError("not the inputs of a call")
-    return InputInfo(dims, types, strides, concrete)
-
-
-def _stack(entry: Any, tables: dict[str, list[Any]]) -> tuple[str, ...]:
-    known = tables["frames"]
-    return tuple(known[at] if 0 <= at < len(known) else _LOST for at in entry)
-
-
-def _call(entry: Any, tables: Any) -> Target:
-    return restored(entry)
-
-
-def _module_info(entry: Any, tables: Any) -> ModuleInfo:
-    ident, class_name, order, children = entry
-    return ModuleInfo(int(ident), _text(class_name, tables), int(order),
-                      {int(key): _text(name, tables) for key, name in children})
-
-
-_ENTRIES: dict[str, Any] = {"names": _text, "threads": _thread, "input_infos": _input_info, "frames": _text,
-                            "stacks": _stack, "modules": _text, "overloads": _text, "calls": _call,
-                            "module_infos": _module_info, "tasks": _thread}
-_LOST_ENTRIES: dict[str, Any] = {"names": _LOST, "threads": ThreadInfo(0, _LOST), "input_infos": InputInfo((), (), (), ()),
-                                 "frames": _LOST, "stacks": (_LOST,), "modules": _LOST, "overloads": "", "calls": LOST,
-                                 "module_infos": ModuleInfo(0, _LOST, 0, {}), "tasks": ThreadInfo(0, _LOST)}

@@ -23,7 +23,9 @@ from ._saved_layout import (
     AS_RECORDED,
     COLUMN_HEAD,
     ENTRIES_PER_FRAME,
+    FRAMES,
     IN_ROW_ORDER,
+    LEAST_ROWS_PER_FRAME,
     LOG_HEAD,
     LOG_TABLES,
     MEMORY_ROW_COLUMNS,
@@ -37,6 +39,7 @@ from ._saved_reader import read
 from ._source import Progress
 
 __all__ = ["Writer", "export", "load", "read", "save"]
+
 
 class Writer:
     """Makes the frames of a file, one after another; whoever calls it writes them.
@@ -136,9 +139,23 @@ def _blocks(store: EventStore, metadata: Mapping[str, Any]) -> Iterator[bytes]:
     columns = {name: getattr(store, name) for name in COLUMNS}
     if len(store.segments) > 1:  # rows of several recordings: what follows from time in one does not in many
         columns["parent"], columns["launcher"] = store.parent, store.launcher
-    yield from writer.rows(columns)
-    yield from writer.memory({name: getattr(store, name) for name in MEMORY_ROW_COLUMNS})
+    yield from _side_by_side(writer, columns, {name: getattr(store, name) for name in MEMORY_ROW_COLUMNS})
     yield writer.end()
+
+
+def _side_by_side(
+    writer: Writer, rows: Mapping[str, NDArray[Any]], memory: Mapping[str, NDArray[Any]]
+) -> Iterator[bytes]:
+    """Rows frame by frame, each followed by the memory that belongs to it: half a file has half of both."""
+    count = len(rows["start"])
+    size = min(max(-(-count // FRAMES), LEAST_ROWS_PER_FRAME), ROWS_PER_FRAME)
+    latest = np.maximum.accumulate(memory["mem_event"])  # of the memory rows up to each, the last event that has one
+    done = 0
+    for at in range(0, max(count, 1), size):
+        yield from writer.rows({name: values[at : at + size] for name, values in rows.items()})
+        upto = int(np.searchsorted(latest, at + size)) if at + size < count else len(latest)
+        yield from writer.memory({name: values[done:upto] for name, values in memory.items()})
+        done = upto
 
 
 def _rows_body(first: int, columns: Mapping[str, NDArray[Any]], order: Sequence[str]) -> bytes:

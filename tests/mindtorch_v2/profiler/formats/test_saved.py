@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+import tracemalloc
 import zlib
 
 import numpy as np
@@ -16,6 +17,7 @@ from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import load
 from mindtorch_v2.profiler._store import COLUMNS, MEMORY_COLUMNS, EventStore, ThreadInfo
 from mindtorch_v2.profiler.formats import TraceError, _coding, _frames, saved
+from mindtorch_v2.profiler.formats._saved_layout import STEP_LOG
 from mindtorch_v2.profiler.formats.detect import read_any
 
 TABLES = ("names", "threads", "input_infos", "stacks", "modules", "overloads")
@@ -392,3 +394,27 @@ def test_the_bytes_of_a_saved_profile_can_be_bounded(tmp_path):
     assert len(load(tmp_path / "run.mtp", max_bytes=1_000_000)) == 1000
     with pytest.raises(TraceError, match="unpacks to more"):
         load(tmp_path / "run.mtp", max_bytes=1000)
+
+
+def test_a_streamed_file_takes_little_memory_for_each_event(tmp_path):
+    """Rows of two threads, forward and backward ops, are put together without much of them being there twice."""
+    peaks = {}
+    for count in (20_000, 20_000, 80_000):  # the first time imports are counted, too
+        chance = np.random.default_rng(0)
+        writer = saved.Writer(recorded=True)
+        start = np.cumsum(chance.integers(300, 40_000, count))
+        kind = np.arange(count) % 2 * observer.BACKWARD
+        rows = {"name": chance.integers(0, 90, count), "kind": kind, "tid": np.arange(count) // 2 % 2, "start": start,
+                "end": start + 200, "seq": np.arange(count) // 2, "op": np.where(kind, -1, 3)}
+        blocks = [writer.header(), writer.meta({"logs": True}), *writer.table("names", [f"op {n}" for n in range(90)]),
+                  *writer.table("overloads", ["x"] * 4), *writer.table("threads", [(1, "a"), (2, "b")]),
+                  *writer.log(STEP_LOG, 0, np.array([[0, 0]])), *writer.rows(rows), writer.end()]
+        path = tmp_path / "s.mtp"
+        path.write_bytes(b"".join(blocks))
+        tracemalloc.start()
+        store = load(path).store
+        peaks[count] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert len(store) == count and np.array_equal(store.fwd_tid[store.kind == observer.BACKWARD], np.arange(count // 2) % 2)
+    each = (peaks[80_000] - peaks[20_000]) / 60_000
+    assert each < 250
