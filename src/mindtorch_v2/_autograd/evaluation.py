@@ -47,8 +47,8 @@ def walk_for(task: GraphTask) -> Callable[[GraphTask, Node, Waiting], None] | No
 def _recorded_walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
     """The engine's plain walk with a span around each node and one around its evaluation.
 
-    Written out in one piece, so that a recorded pass takes hardly longer than one that nobody looks at. Gradients are not
-    held here either: who holds one tells the engine whether it may be changed in place.
+    Written out in one piece, so that a recorded pass takes hardly longer than one that nobody looks at. When gradients are
+    handed on, none is held here either: who holds one tells the engine whether it may be changed in place.
     """
     state = threads.state
     pending, leaves, ready, hand_on = task.pending, task.leaves, task.ready, task.hand_on
@@ -63,13 +63,15 @@ def _recorded_walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
         try:
             if node.hooks is None:
                 inputs = () if state.detail is None else _outline(waiting[1])
+                given, kept = waiting.pop(), _kept(node)
                 start = clock()
                 try:
-                    results = node.plan.run(node, waiting.pop(), retain)
+                    results = node.plan.run(node, given, retain)
                 finally:
                     span = state.span
                     if span is not None:
                         span(name, BACKWARD, start, clock(), sequence, inputs)
+                    given = kept = None  # as in torch, the evaluation gives back what the node was given, not the node
             else:
                 results = run_hooked(node, waiting, _recorded(node.plan.run, state), retain)
             edges = node.edges
@@ -133,6 +135,7 @@ def _recorded(run: Callable[..., Gradients], state: ThreadState) -> Callable[...
 
     def recorded(node: Node, grads: Any, retain: bool) -> Gradients:
         inputs = () if state.detail is None else _outline(grads)
+        kept = _kept(node)  # noqa: F841  until the span has ended
         start = clock()
         try:
             with anomaly.parent(node):
@@ -143,6 +146,11 @@ def _recorded(run: Callable[..., Gradients], state: ThreadState) -> Callable[...
                 span(node.name(), BACKWARD, start, clock(), node.sequence, inputs)
 
     return recorded
+
+
+def _kept(node: Node) -> Any:
+    """What a node has saved, for whoever wants it to live a little longer."""
+    return getattr(node, "saved", None)
 
 
 def _outline(grads: Any) -> Outline:

@@ -204,3 +204,29 @@ def test_an_unsafe_view_shares_the_storage():
     assert x.untyped_storage().data_ptr() == seen.untyped_storage().data_ptr()
     crossed = torch.ops.aten._unsafe_view(x.t(), [3, 4])  # where no view is possible
     assert crossed.data_ptr() != x.data_ptr()
+
+
+# Bytes of a backward pass through Linear(64, 128), ReLU, Linear(128, 10) and cross entropy of 32 rows, as torch 2.13 has
+# them: total and self.
+BACKWARD_BYTES = {
+    "AddmmBackward0": (54272, 0),
+    "LogSoftmaxBackward0": (1280, 0),
+    "NllLossBackward0": (1280, 0),
+    "ReluBackward0": (16384, 0),
+    "aten::_log_softmax_backward_data": (1280, 1280),
+    "aten::nll_loss_backward": (1280, 1280),
+    "aten::threshold_backward": (16384, 16384),
+    "autograd::engine::evaluate_function: AddmmBackward0": (37160, -17664),
+    "autograd::engine::evaluate_function: LogSoftmaxBackward0": (-1280, -2560),
+    "autograd::engine::evaluate_function: NllLossBackward0": (1276, -4),
+    "autograd::engine::evaluate_function: ReluBackward0": (-16384, -32768),
+}
+
+
+def test_what_a_node_was_given_is_given_back_by_its_evaluation():
+    net = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
+    x, y = torch.randn(32, 64), torch.zeros(32, dtype=torch.int64)
+    with profile(profile_memory=True) as prof:
+        torch.nn.functional.cross_entropy(net(x), y).backward()
+    found = {row.key: (row.cpu_memory_usage, row.self_cpu_memory_usage) for row in prof.key_averages()}
+    assert {name: found.get(name) for name in BACKWARD_BYTES} == BACKWARD_BYTES
