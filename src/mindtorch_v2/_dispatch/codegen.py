@@ -9,6 +9,8 @@ from .registry import OpSpec, functional_form
 from .schema import REQUIRED, Argument
 
 _INDENT = "    "
+# Promotions that look at operands of one dtype, too, unless that is float32.
+_ALWAYS = ("float", "real")
 
 
 class _Text:
@@ -45,7 +47,7 @@ def _signature(op: OpSpec, extras: list[str]) -> tuple[str, list[str]]:
             positional.append("*_values")
             keyword.append(f"{name}=None")
             binding.append(f"if {name} is None: {name} = "
-                           "_values if len(_values) != 1 or _values[0].__class__ is int else spread(_values)")
+                           "_values if not _values or _values[0].__class__ is int or _values[1:] else spread(_values)")
             continue
         aliased = (name == "dim" and "axis" not in names) or (name == "keepdim" and "keepdims" not in names)
         loose = loose or (argument.default is not REQUIRED and not argument.keyword_only)
@@ -276,7 +278,7 @@ def _operands(text: _Text, op: OpSpec, tensors: list[Argument], packed: str) -> 
         text.add(f"_keys = {_keys(tensors)}", f"_x0 = {first.python_name}._array")
         if op.promote == "float":
             text.add(f"if _x0.dtype is not f32 and _keys < 2: {remake}")
-    elif len(promoted) == 2:
+    elif len(promoted) == 2 and "tensors" not in op.tags:
         other = promoted[1].python_name
         text.add(f"_x0 = {first.python_name}._array", f"_kind = {other}.__class__")
         text.begin("if _kind is float or _kind is int:")
@@ -284,7 +286,7 @@ def _operands(text: _Text, op: OpSpec, tensors: list[Argument], packed: str) -> 
         text.end()
         text.begin("else:")
         text.add(f"_keys = {_keys([first, promoted[1], *plain])}", f"_x1 = {other}._array")
-        mixed = "(_x0.dtype is not f32 or _x1.dtype is not f32)" if op.promote == "float" else "_x0.dtype is not _x1.dtype"
+        mixed = "(_x0.dtype is not f32 or _x1.dtype is not f32)" if op.promote in _ALWAYS else "_x0.dtype is not _x1.dtype"
         text.add(f"if {mixed} and _keys < 2: {remake}")
         text.end()
     else:
@@ -292,7 +294,7 @@ def _operands(text: _Text, op: OpSpec, tensors: list[Argument], packed: str) -> 
         for a in promoted:
             text.add(f"{names[a.name]} = {a.python_name}._array")
         same = " or ".join(f"_x0.dtype is not {name}.dtype" for name in list(names.values())[1:])
-        text.add(f"if ({same}) and _keys < 2: {remake}" if op.promote != "float" else
+        text.add(f"if ({same}) and _keys < 2: {remake}" if op.promote not in _ALWAYS else
                  f"if (_x0.dtype is not f32 or {same}) and _keys < 2: {remake}")
     return [names.get(a.name) or _plain_value(a) for a in op.schema.arguments]
 

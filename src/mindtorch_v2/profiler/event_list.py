@@ -15,7 +15,7 @@ from ._store import EventStore
 from .averages import FunctionEventAvg
 from .events import DeviceType, FunctionEvent
 from .exporters.stacks import export_rows
-from .exporters.table import Summary, build_table
+from .exporters.table import COUNTED_BY_TORCH, Summary, build_table
 
 _METRICS = ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
 _BACKWARD_SCOPE = 1
@@ -302,7 +302,9 @@ def _summary(rows: EventRows) -> Summary:
         used = np.unique(column)
         return max((len(text) for at in used[used >= 0].tolist() for text in texts(at)), default=none)
 
-    counted = store.flops[store.flops > 0]
+    counted = store.flops > 0
+    of_torch = counted & np.isin(store.label, [at for at, label in enumerate(store.labels) if label in COUNTED_BY_TORCH])
+    least, least_other = (int(store.flops[which].min()) if which.any() else 0 for which in (of_torch, counted & ~of_torch))
     return Summary(
         count=len(store),
         self_cpu_us=_self_cpu_us(store),
@@ -314,7 +316,8 @@ def _summary(rows: EventRows) -> Summary:
         and any(store.overloads[at] for at in np.unique(store.op[store.op >= 0]).tolist()),
         has_device_time=device and bool((store.self_device_ns > 0).any()),
         has_device_memory=memory and bool((store.self_device_bytes > 0).any()),
-        least_flops=int(counted.min()) if len(counted) else 0,
+        least_flops=least,
+        least_other_flops=least_other,
         use_device=rows.use_device,
     )
 

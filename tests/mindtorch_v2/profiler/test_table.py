@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+import mindtorch_v2 as torch
+from mindtorch_v2.profiler import profile
 from mindtorch_v2.profiler._store import EventStore, InputInfo
 from mindtorch_v2.profiler.event_list import EventList
 from mindtorch_v2.profiler.events import DeviceType, FunctionEvent
@@ -94,6 +96,22 @@ def test_a_label_on_the_device_is_no_part_of_the_devices_total():
         made(("kernel", 0, 40, device), ("label", 0, 50, {**device, "is_user_annotation": True})).key_averages().table()
     )
     assert text.endswith("Self CPU time total: 0.000us\nSelf CUDA time total: 40.000us\n")
+
+
+def test_the_unit_of_flops_is_that_of_what_torch_counts():
+    def title(*rows):
+        text = made(*((name, 10 * n, 10 * n + 5, {"flops": flops}) for n, (name, flops) in enumerate(rows)),
+                    listing={"with_flops": True}).table()
+        return next(word for word in ("Total FLOPs", "Total KFLOPs", "Total MFLOPs") if word in text)
+
+    assert title(("aten::mm", 20_000), ("aten::sum", 3)) == "Total KFLOPs"
+    assert title(("aten::mm", 20_000), ("aten::mul", 3)) == "Total FLOPs"
+    assert title(("aten::sum", 3_000_000), ("aten::exp", 5_000_000)) == "Total MFLOPs"
+    x = torch.ones(50, 50)
+    with profile(with_flops=True) as prof:
+        (x @ x).sum()
+    for listed in (prof.events(), prof.key_averages()):
+        assert "Total KFLOPs" in listed.table()
 
 
 def test_every_frame_has_its_line_and_flops_stand_below_their_title():

@@ -60,8 +60,13 @@ class Summary:
     has_nodes: bool = False
     has_device_time: bool = False
     has_device_memory: bool = False
-    least_flops: float = 0
+    least_flops: float = 0  # of ops that torch counts, too
+    least_other_flops: float = 0
     use_device: str | None = None
+
+
+# The unit of the FLOPs column follows the least figure, as in torch: of these, since more ops are counted here.
+COUNTED_BY_TORCH = frozenset(f"aten::{name}" for name in ("add", "addmm", "baddbmm", "bmm", "conv2d", "mm", "mul"))
 
 
 def summarize(events: Iterable[Any]) -> Summary:
@@ -85,7 +90,10 @@ def summarize(events: Iterable[Any]) -> Summary:
         if event.stack:
             total.source_width = max(total.source_width, *map(len, event.stack))
         if event.flops is not None and event.flops > 0:
-            total.least_flops = min(total.least_flops or event.flops, event.flops)
+            if event.key in COUNTED_BY_TORCH:
+                total.least_flops = min(total.least_flops or event.flops, event.flops)
+            else:
+                total.least_other_flops = min(total.least_other_flops or event.flops, event.flops)
     return total
 
 
@@ -176,8 +184,9 @@ def _columns(
     if total.source_width >= 0:
         wide = _capped(total.source_width, most.source)
         columns.append(Column(_SOURCE, lambda event: _tail(event.stack[0], wide) if event.stack else "", wide, True))
-    if with_flops and total.least_flops > 0:
-        power = min(max(int(log10(total.least_flops)) // 3, 0), len(_FLOP_UNITS) - 1)
+    least_flops = total.least_flops or total.least_other_flops
+    if with_flops and least_flops > 0:
+        power = min(max(int(log10(least_flops)) // 3, 0), len(_FLOP_UNITS) - 1)
         columns.append(Column(f"Total {_FLOP_UNITS[power]}", lambda event: _flops(event.flops, 10 ** (3 * power))))
     return columns
 
