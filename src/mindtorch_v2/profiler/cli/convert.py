@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 
 from . import reading
 from .exit_codes import USAGE, Failure
@@ -34,12 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the file."""
     wanted = args.to or _by_ending(args.output)
-    target = args.output or reading.stem(args.path) + FORMATS[wanted]
+    target = args.output or reading.default_target(args.path, FORMATS[wanted])
     reading.check_apart(args.path, target)
     loaded = reading.open_recording(args.path)
     try:
         if wanted == "html":
-            loaded.export_html(target, os.path.basename(args.path))
+            loaded.export_html(target, reading.title(args.path))
         else:
             loaded.export(wanted, target)
     except ImportError as error:  # an extra that is not installed

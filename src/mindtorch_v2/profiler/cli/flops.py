@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import _tree
+from .._store import EventStore
 from ..analysis.findings import duration
 from . import reading
 from .exit_codes import Failure
+from .flops_from_shapes import flops_from_shapes
 
 EXAMPLE = "mtprof flops profile.mtp"
 
@@ -23,12 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the figures."""
     store = reading.open_recording(args.path).store
-    if not store.flops.any():
-        raise Failure("no FLOPs were recorded: profile(with_flops=True), or `mtprof run --flops`")
-    rows = np.flatnonzero(store.flops > 0)
+    amounts = known_flops(store)
+    rows = np.flatnonzero(amounts > 0)
     labels = store.label[rows]
     count = len(store.labels)
-    flops = _tree.sums(labels, store.flops[rows], count)
+    flops = _tree.sums(labels, amounts[rows], count)
     spent = _tree.sums(labels, store.duration[rows], count)
     calls = np.bincount(labels, minlength=count)
     whole = int(flops.sum())
@@ -40,5 +42,19 @@ def run(args: argparse.Namespace) -> int:
                 f"{flops[label]:>10.3g} {flops[label] / whole:>6.1%} {duration(int(spent[label])):>9} {speed:>8.3g} "
                 f"{calls[label]:>9,}  {store.labels[label]}"
             )
-    print(f"{whole:.4g} FLOPs in all")
+    how = "" if store.flops.any() else ", worked out from the input shapes in the file"
+    print(f"{whole:.4g} FLOPs in all{how}")
     return 0
+
+
+def known_flops(store: EventStore) -> NDArray[np.int64]:
+    """FLOPs of every row: as recorded, or else as its input shapes tell. Failure: there are none, and why."""
+    if store.flops.any():
+        return store.flops
+    if not (store.shapes >= 0).any():
+        raise Failure("the file has neither FLOPs nor input shapes to work them out from: record with "
+                      "profile(record_shapes=True), or `mtprof run --flops`")
+    found = flops_from_shapes(store)
+    if not found.any():
+        raise Failure("no FLOPs: there is no formula for any op of which the file has input shapes")
+    return found

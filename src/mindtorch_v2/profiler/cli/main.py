@@ -9,7 +9,10 @@ from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
+from ...version import __version__ as torch_version
 from . import exit_codes
+
+PACKAGE = "mindtorch_v2"
 
 # name -> what it does, in the order of --help. Each is a module of this package with add_arguments(parser), run(args)
 # and EXAMPLE; it is imported when its command is used.
@@ -35,6 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if argv is None else argv)
     parser = _parser(given[0] if given and given[0] in COMMANDS else None)
     args = parser.parse_args(given)
+    if args.version:
+        print(_version())
+        return exit_codes.FINE
     if not hasattr(args, "run"):
         parser.print_help()
         return exit_codes.USAGE
@@ -62,6 +68,7 @@ def _parser(wanted: str | None) -> argparse.ArgumentParser:
         description="Record, read and compare profiles: saved ones, Chrome traces, and those of PyTorch (.json, .json.gz).",
         epilog=f"exit codes: {exit_codes.MEANING}",
     )
+    parser.add_argument("--version", action="store_true", help="say which version this is")
     commands = parser.add_subparsers(metavar="command", dest="command")
     for name, summary in COMMANDS.items():
         module = _command(name) if name == wanted else None
@@ -76,6 +83,17 @@ def _parser(wanted: str | None) -> argparse.ArgumentParser:
             module.add_arguments(one)
             one.set_defaults(run=module.run)
     return parser
+
+
+def _version() -> str:
+    """What is installed; a checkout that is not installed has no version of its own."""
+    from importlib import metadata  # here, because hardly any call asks for it
+
+    try:
+        own = metadata.version(PACKAGE)
+    except metadata.PackageNotFoundError:
+        own = "(not installed)"
+    return f"mtprof of {PACKAGE} {own}, which follows torch {torch_version}"
 
 
 def _command(name: str) -> ModuleType:

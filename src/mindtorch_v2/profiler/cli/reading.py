@@ -11,17 +11,19 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from ..formats import TraceError
+from ..formats._source import Pipe
 from ..formats.loaded import LoadedProfile, load
 from .exit_codes import USAGE, Failure
 
 T = TypeVar("T")
 
+STDIN = "-"
 _PATIENCE_S = 1.0  # work that takes longer shows a bar
 
 
 def add_path(parser: argparse.ArgumentParser, name: str = "path") -> None:
     """The recording to read."""
-    parser.add_argument(name, help="saved profile or Chrome trace, .json or .json.gz")
+    parser.add_argument(name, help="saved profile or Chrome trace, .json or .json.gz; - is standard input")
 
 
 def add_sorting(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +47,32 @@ def stem(path: str) -> str:
     return path.removesuffix(".gz").removesuffix(".json").removesuffix(".mtp")
 
 
+def source(path: str) -> str | os.PathLike[str]:
+    """What the argument stands for: a path, or standard input."""
+    if path != STDIN:
+        return path
+    if sys.stdin is None:
+        raise Failure("there is no standard input to read from", USAGE)
+    return Pipe(sys.stdin.buffer, "standard input")
+
+
+def is_named(path: str) -> bool:
+    """Whether the recording has a name of its own, unlike what comes out of a pipe."""
+    return path != STDIN and (os.path.isfile(path) or os.path.isdir(path) or not os.path.exists(path))
+
+
+def default_target(path: str, ending: str) -> str:
+    """Where to write what is made of a recording if nobody says: beside it."""
+    if not is_named(path):
+        raise Failure("what comes out of a pipe has no name: say with --output what file to write", USAGE)
+    return stem(path) + ending
+
+
+def title(path: str) -> str:
+    """What to call a recording."""
+    return os.path.basename(path) if is_named(path) else "recording"
+
+
 def check_apart(source: str, target: str) -> None:
     """A command must not write over what it reads."""
     if os.path.exists(source) and os.path.exists(target) and os.path.samefile(source, target):
@@ -55,7 +83,7 @@ def open_recording(path: str) -> LoadedProfile:
     """Read a recording, with a progress bar if it takes long; what was lost of it is said on stderr."""
     with ProgressBar(f"reading {path}") as bar:
         try:
-            loaded = load(path, bar.update)
+            loaded = load(source(path), bar.update)
         except TraceError as error:
             raise Failure(f"{path}: {error}") from None
     if not loaded.recovery.intact:
@@ -90,6 +118,7 @@ class ProgressBar:
 
             self._bar = Progress(console=Console(stderr=True), transient=True)
             self._bar.start()
-            self._task = self._bar.add_task(self._text, total=whole)
+            self._task = self._bar.add_task(self._text, total=None)
         if self._bar is not None:
-            self._bar.update(self._task, completed=done, total=whole)
+            # How much there is in a pipe is not known: the bar only moves.
+            self._bar.update(self._task, completed=done, total=whole if whole > done else None)

@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
     reading.check_apart(args.path, args.output)
     with reading.ProgressBar(f"reading {args.path}") as bar:
         try:
-            loaded = load(args.path, bar.update)
+            loaded = load(reading.source(args.path), bar.update)
         except TraceError as error:
             raise Failure(f"{args.path}: {error}") from None
     store, recovery = loaded.store, loaded.recovery

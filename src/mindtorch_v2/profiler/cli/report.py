@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 
 from . import reading
 
@@ -19,8 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the page."""
-    target = args.output or reading.stem(args.path) + ".html"
+    target = args.output or reading.default_target(args.path, ".html")
     reading.check_apart(args.path, target)
-    reading.open_recording(args.path).export_html(target, args.title or os.path.basename(args.path))
+    reading.open_recording(args.path).export_html(target, args.title or reading.title(args.path))
     print(target)
     return 0

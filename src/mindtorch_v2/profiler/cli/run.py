@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import profiler
 from ..profiler import profile
-from . import run_script
+from . import run_script, signals
 from .exit_codes import USAGE, Failure
 
 EXAMPLE = "mtprof run --shapes --memory -o train.mtp train.py --epochs 1"
 
 _OPTIONS = {"stack": "with_stack", "memory": "profile_memory", "shapes": "record_shapes", "modules": "with_modules",
             "flops": "with_flops"}
+_ENDINGS = (".mtp", ".json", ".json.gz", ".html")
 _HELP = {
     "stack": "Python calls and source lines",
     "memory": "allocations and frees",
@@ -47,6 +49,8 @@ def run(args: argparse.Namespace) -> int:
         raise Failure(f"there is no file {args.script!r}", USAGE)
     name = os.path.basename(args.script).removesuffix(".py")
     target = args.output or f"{name}.mtp"
+    if not target.endswith(_ENDINGS):
+        raise Failure(f"what format is {target!r}? Its name must end in {', '.join(_ENDINGS[:-1])} or {_ENDINGS[-1]}", USAGE)
     folder = os.path.dirname(os.path.abspath(target))
     if not os.path.isdir(folder):  # said now, not after an hour of training
         raise Failure(f"there is no folder {folder!r} to write to")
@@ -55,19 +59,58 @@ def run(args: argparse.Namespace) -> int:
 
         as_torch.install()
     options = {given: getattr(args, option) or args.all for option, given in _OPTIONS.items()}
+    schedule: _Schedule | None = args.schedule
     outcome = run_script.recorded(
         run_script.Target(args.script, args.args, args.module),
         options,
-        args.schedule,
-        None if args.schedule is None else _after_optimizer_steps,
+        None if schedule is None else schedule.action_of,
+        None if schedule is None else _after_optimizer_steps,
     )
+    if args.module and outcome.module_missing:
+        raise Failure(f"cannot run {args.script!r}: {outcome.error}", USAGE)
     outcome.explain()
-    write_profile(outcome.profile, target)
-    if not args.quiet:
+    with signals.ignored(signal.SIGTERM):  # what was recorded is not lost at the last moment
+        said = _hint_at_as_torch(outcome) if not args.as_torch else ""
+        lost = _nothing_to_write(outcome, schedule)
+        if not lost:
+            write_profile(outcome.profile, target)
+    if not args.quiet and not lost:
         print(outcome.profile.key_averages().table(sort_by="self_cpu_time_total", row_limit=10), file=sys.stderr)
         print(outcome.profile.overhead(), file=sys.stderr)
-    print(f"mtprof: wrote {target}", file=sys.stderr)
+    for line in filter(None, (said, lost and f"{lost}; {target} was not written", not lost and f"wrote {target}")):
+        print(f"mtprof: {line}", file=sys.stderr)
     return outcome.code
+
+
+class _Schedule(NamedTuple):
+    """When to record: a schedule(), the steps of a cycle before it records, and all steps of a cycle."""
+
+    action_of: Any
+    before: int
+    cycle: int
+
+    def needs(self, steps: int) -> int:
+        """How many steps it takes until one is recorded, in the cycle that so many steps lead into."""
+        return steps // self.cycle * self.cycle + self.before + 1
+
+
+def _hint_at_as_torch(outcome: run_script.Outcome) -> str:
+    """What to say to somebody who has forgotten --as-torch, "" to others."""
+    if outcome.torch_missing:
+        return "torch is not installed here; with --as-torch, `import torch` in the script means this package"
+    if "torch" in sys.modules and outcome.only_python:
+        return "of the torch that is installed nothing is recorded; with --as-torch, `import torch` means this package"
+    return ""
+
+
+def _nothing_to_write(outcome: run_script.Outcome, schedule: _Schedule | None) -> str:
+    """Why there is nothing worth a file, which might replace a good one; "" if there is something."""
+    if schedule is not None and (outcome.steps < schedule.before or not outcome.events):
+        return (f"nothing was recorded: the schedule needs {schedule.needs(outcome.steps)} steps of an optimizer or more, "
+                f"and there were {outcome.steps}")
+    if outcome.code and not outcome.events or outcome.torch_missing and outcome.only_python:
+        return "nothing was recorded before the script ended"
+    return ""
 
 
 def write_profile(prof: profile, path: str) -> None:
@@ -81,10 +124,11 @@ def write_profile(prof: profile, path: str) -> None:
         prof.save(path)
 
 
-def _schedule(text: str) -> Any:
+def _schedule(text: str) -> _Schedule:
     try:
         wait, warmup, active, repeat = (int(part) for part in text.split(","))
-        return profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=repeat)
+        made = profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=repeat)
+        return _Schedule(made, wait + warmup, wait + warmup + active)
     except (ValueError, AssertionError) as error:
         raise argparse.ArgumentTypeError(f"{text!r} is not four numbers wait,warmup,active,repeat: {error}") from None
 

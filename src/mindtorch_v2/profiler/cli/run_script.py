@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import os
 import runpy
 import signal
 import sys
-import threading
 import traceback
 import types
 from collections.abc import Callable, Sequence
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from .._kineto_config import _ExperimentalConfig
 from ..profiler import profile
+from . import signals
 
 
 class Target(NamedTuple):
@@ -31,6 +32,7 @@ class Outcome:
     def __init__(self, prof: profile, error: BaseException | None) -> None:
         self.profile = prof
         self.error = error
+        self._script_trace = None if error is None else _script_frames(error.__traceback__)
 
     @property
     def code(self) -> int:
@@ -49,7 +51,32 @@ class Outcome:
             if error.code is not None and not isinstance(error.code, int):
                 print(error.code, file=sys.stderr)
         elif error is not None:
-            traceback.print_exception(type(error), error, _script_frames(error.__traceback__))
+            traceback.print_exception(type(error), error, self._script_trace)
+
+    @property
+    def steps(self) -> int:
+        """How many training steps were seen."""
+        return self.profile.step_num
+
+    @property
+    def events(self) -> int:
+        """How many events were recorded; none as well if the schedule did not even get to warming up."""
+        return 0 if self.profile.profiler is None else len(self.profile.profiler.store)
+
+    @property
+    def only_python(self) -> bool:
+        """Whether nothing but Python calls was recorded."""
+        return self.profile.profiler is None or bool(self.profile.profiler.store.is_python.all())
+
+    @property
+    def module_missing(self) -> bool:
+        """Whether the module that was to be run was not found, or cannot be run: nothing of it has run."""
+        return isinstance(self.error, ImportError) and self._script_trace is None
+
+    @property
+    def torch_missing(self) -> bool:
+        """Whether the script ended because it imports torch and there is none."""
+        return isinstance(self.error, ModuleNotFoundError) and self.error.name == "torch"
 
     def reraise(self) -> None:
         """Raise what the script raised."""
@@ -70,22 +97,21 @@ def recorded(target: Target, options: dict[str, Any], schedule: Callable[[int], 
     try:
         sys.argv = [target.name, *target.args]
         sys.path[:1] = [os.getcwd() if target.module else os.path.dirname(os.path.realpath(target.name))]
-        prof.start()
-        if target.module:
-            runpy.run_module(target.name, run_name="__main__", alter_sys=True)
-        else:
-            _run_file(target.name)
+        with signals.sigterm_raises():
+            prof.start()
+            if target.module:
+                runpy.run_module(target.name, run_name="__main__", alter_sys=True)
+            else:
+                _run_file(target.name)
     except BaseException as caught:
         error = caught
     finally:
-        # Ctrl-C once more must not lose what was recorded.
-        previous = signal.signal(signal.SIGINT, signal.SIG_IGN) if _on_main_thread() else None
-        prof.stop()
-        if handle is not None:
-            handle.remove()
-        sys.argv, sys.path[:1] = argv, first
-        if previous is not None:
-            signal.signal(signal.SIGINT, previous)
+        # The same once more must not lose what was recorded.
+        with signals.ignored(signal.SIGINT, signal.SIGTERM):
+            prof.stop()
+            if handle is not None:
+                handle.remove()
+            sys.argv, sys.path[:1] = argv, first
     return Outcome(prof, error)
 
 
@@ -102,14 +128,15 @@ def _run_file(path: str) -> None:
         sys.modules["__main__"] = before
 
 
+_OF_THIS_COMMAND = (__file__, runpy.__file__, importlib.util.__file__, "<frozen runpy>")
+
+
 def _script_frames(trace: types.TracebackType | None) -> types.TracebackType | None:
-    """The traceback from the script's first frame on; whole if the script did not get that far."""
-    whole = trace
-    while trace is not None and trace.tb_frame.f_code.co_filename in (__file__, runpy.__file__, "<frozen runpy>"):
+    """The traceback from the script's first frame on; None if the script did not get that far."""
+    while trace is not None and _is_before_script(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
-    return trace or whole
+    return trace
 
 
-def _on_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
-
+def _is_before_script(file: str) -> bool:
+    return file in _OF_THIS_COMMAND or file.startswith("<frozen importlib")

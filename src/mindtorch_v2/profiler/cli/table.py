@@ -13,6 +13,11 @@ from ..analysis.overhead import Overhead
 from . import reading
 from .exit_codes import USAGE, Failure
 
+# Where there is "device", the name of one may stand as well: cuda_time_total.
+SORT_KEYS = (
+    "self_cpu_time_total", "cpu_time_total", "cpu_time", "self_device_time_total", "device_time_total", "device_time",
+    "self_cpu_memory_usage", "cpu_memory_usage", "self_device_memory_usage", "device_memory_usage", "count", "flops", "key",
+)
 EXAMPLE = "mtprof table trace.json.gz --sort self_cpu_time_total --by shape -n 30"
 
 
@@ -38,8 +43,10 @@ def run(args: argparse.Namespace) -> int:
         text = averages.table(
             sort_by=args.sort or "self_cpu_time_total", row_limit=args.limit, top_level_events_only=args.top_level
         )
-    except AttributeError as error:
-        raise Failure(f"cannot sort by {args.sort!r}: {error}", USAGE) from None
+    except (AttributeError, TypeError):
+        if args.sort is None:
+            raise
+        raise Failure(f"cannot sort by {args.sort!r}, only by {', '.join(SORT_KEYS)}", USAGE) from None
     print(text)
     cost = loaded.overhead()
     print(cost if cost is not None else "Profiler overhead: not known for this file")

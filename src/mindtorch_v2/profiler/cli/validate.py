@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the problems; exit with 1 if there are any."""
     try:
-        problems = validate_file(args.path)
+        problems = validate_file(reading.source(args.path))
     except TraceError as error:
         raise Failure(f"{args.path}: {error}") from None
     for problem in problems:

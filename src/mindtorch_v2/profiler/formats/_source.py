@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import stat
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, BinaryIO
 
 from ._recovery import Recovery, TraceError
 
@@ -20,6 +22,54 @@ _STEP = 1 << 10
 _FREE_BYTES = 64 << 20  # the ratio is not looked at below this
 
 
+class Pipe(os.PathLike[str]):
+    """A stream that gives its bytes once: a pipe, standard input. It stands where the path of a file may stand.
+
+    Whoever looks at the beginning takes nothing away from the one who reads.
+    """
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._file = file
+        self._name = name
+        self._seen = b""
+
+    def __fspath__(self) -> str:
+        return self._name
+
+    def peek(self, count: int) -> bytes:
+        """The next bytes, which stay to be read; fewer only at the end."""
+        while len(self._seen) < count and (more := self._file.read(count - len(self._seen))):
+            self._seen += more
+        return self._seen[:count]
+
+    def read(self, count: int) -> bytes:
+        """The next bytes; fewer only at the end."""
+        taken, self._seen = self._seen[:count], self._seen[count:]
+        while len(taken) < count and (more := self._file.read(count - len(taken))):
+            taken += more
+        return taken
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[str | os.PathLike[str]]:
+    """What to read a recording from: the path, or what comes through it where it is no file that can be read twice."""
+    if isinstance(path, Pipe) or stat.S_ISREG(mode := os.stat(path).st_mode) or stat.S_ISDIR(mode):
+        yield path
+        return
+    with open(path, "rb") as file:
+        yield Pipe(file, os.fspath(path))
+
+
+@contextmanager
+def _reader(path: str | os.PathLike[str]) -> Iterator[tuple[Callable[[int], bytes], int]]:
+    """How to read on, and how many bytes there are in all: 0 if nobody knows."""
+    if isinstance(path, Pipe):
+        yield path.read, 0
+        return
+    with open(path, "rb") as file:
+        yield file.read, os.path.getsize(path)
+
+
 def blocks(
     path: str | os.PathLike[str],
     recovery: Recovery,
@@ -28,14 +78,13 @@ def blocks(
 ) -> Iterator[bytes]:
     """The contents of a file, unpacked if it is gzipped.
 
-    progress(bytes done, bytes in all) is told about the file itself. A gzip stream that breaks off or is damaged
-    gives what can be had of it and is noted in `recovery`. TraceError: more than max_bytes of contents, or a gzip
-    stream that grows out of proportion.
+    progress(bytes done, bytes in all) is told about the file itself; a pipe has no more in all than is done. A gzip
+    stream that breaks off or is damaged gives what can be had of it and is noted in `recovery`. TraceError: more
+    than max_bytes of contents, or a gzip stream that grows out of proportion.
     """
-    total = os.path.getsize(path)
     done = 0
-    with open(path, "rb") as file:
-        first = file.read(BLOCK)
+    with _reader(path) as (read, total):
+        first = read(BLOCK)
         unpack = _Unpacker(recovery) if first[:2] == GZIP_MAGIC else None
         block = first
         while block:
@@ -51,7 +100,7 @@ def blocks(
                 progress(done, max(total, done))
             if unpack and unpack.broken:
                 break
-            block = file.read(BLOCK)
+            block = read(BLOCK)
         if unpack and not unpack.ended:
             recovery.complete = False
             recovery.note("the gzip stream is damaged" if unpack.broken else "the gzip stream breaks off")

@@ -3,20 +3,43 @@
 from __future__ import annotations
 
 import os
+import tempfile
 
 from .._store import EventStore
 from . import kineto, saved
 from ._frames import MAGIC
-from ._recovery import Recovery
-from ._source import Progress
+from ._recovery import Recovery, TraceError
+from ._source import BLOCK, Pipe, Progress, opened
 
 
 def read_any(
     path: str | os.PathLike[str], progress: Progress | None = None, max_bytes: int | None = None
 ) -> tuple[EventStore, Recovery]:
-    """The recording in a saved profile or in a trace, gzipped or not, and how far it could be read."""
-    with open(path, "rb") as file:
-        start = file.read(len(MAGIC))
-    if start == MAGIC:
+    """The recording in a saved profile or in a trace, gzipped or not, and how far it could be read. Pipes are read, too."""
+    with opened(path) as source:
+        if _start(source) != MAGIC:
+            return kineto.read(source, progress, max_bytes)
+        if isinstance(source, Pipe):
+            return _spooled(source, progress, max_bytes)
+        return saved.read(source, progress, max_bytes)
+
+
+def _start(source: str | os.PathLike[str]) -> bytes:
+    if isinstance(source, Pipe):
+        return source.peek(len(MAGIC))
+    with open(source, "rb") as file:
+        return file.read(len(MAGIC))
+
+
+def _spooled(pipe: Pipe, progress: Progress | None, max_bytes: int | None) -> tuple[EventStore, Recovery]:
+    """A saved profile out of a pipe, by way of a file: a damaged one is read by going back and forth in it."""
+    with tempfile.TemporaryDirectory(prefix="mtprof") as folder:
+        path = os.path.join(folder, "from-a-pipe.mtp")
+        size = 0
+        with open(path, "wb") as file:
+            while block := pipe.read(BLOCK):
+                size += len(block)
+                if max_bytes is not None and size > max_bytes:
+                    raise TraceError(f"{os.fspath(pipe)!r} holds more than the {max_bytes} bytes that were allowed")
+                file.write(block)
         return saved.read(path, progress, max_bytes)
-    return kineto.read(path, progress, max_bytes)

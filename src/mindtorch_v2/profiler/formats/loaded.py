@@ -18,10 +18,11 @@ from .detect import read_any
 def load(
     path: str | os.PathLike[str], progress: Progress | None = None, *, max_bytes: int | None = None
 ) -> LoadedProfile:
-    """Read a saved profile or a Chrome trace, ours or PyTorch's, gzipped or not.
+    """Read a saved profile or a Chrome trace, ours or PyTorch's, gzipped or not, from a file or from a pipe.
 
-    progress(bytes done, bytes in all) is called along the way. max_bytes bounds the contents of the file when
-    unpacked. TraceError: there is no recording in the file. What could not be read of it is told by `recovery`.
+    progress(bytes done, bytes in all) is called along the way; a pipe has no more in all than is done.
+    max_bytes bounds the contents of the file when unpacked. TraceError: there is no recording in
+    the file. What could not be read of it is told by `recovery`.
     """
     store, recovery = read_any(path, progress, max_bytes)
     return LoadedProfile(store, recovery)

@@ -134,7 +134,7 @@ def test_an_ending_that_means_no_format_is_refused_before_the_script_runs(tmp_pa
 
 
 WAITING = """
-import os, signal, sys
+import os, signal, sys, time
 import mindtorch_v2 as torch
 torch.ones(2, 2) @ torch.ones(2, 2)
 if "own" in sys.argv:
@@ -142,12 +142,12 @@ if "own" in sys.argv:
 if "child" in sys.argv:
     child = os.fork()
     if not child:
-        signal.pause()
+        time.sleep(60)
     os.kill(child, signal.SIGTERM)
     print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 try:
     os.kill(os.getpid(), signal.SIGTERM)
-    signal.pause()
+    time.sleep(60)
 finally:
     print("cleaned up")
 """

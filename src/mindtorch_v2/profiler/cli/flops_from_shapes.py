@@ -1,0 +1,60 @@
+"""FLOPs of a recording that has input shapes but no FLOPs, as PyTorch's traces are: it counts them and does not write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._dispatch import observer
+from .._store import EventStore, InputInfo
+from ..flops import flops_of
+
+# What traces say of arguments that are no tensors; a tensor has the name of its element type, or nothing if there is none.
+_NO_TENSOR = ("Scalar", "ScalarList", "GenericList")
+_MOST = 1 << 53  # more than a call can do: such shapes are made up
+
+
+def flops_from_shapes(store: EventStore) -> NDArray[np.int64]:
+    """FLOPs of every row: 0 where the inputs are not known or the op has no formula."""
+    counted = np.flatnonzero((store.kind == observer.OP) & (store.shapes >= 0))
+    width = len(store.input_infos) + 1
+    distinct, which = np.unique(store.name[counted].astype(np.int64) * width + store.shapes[counted], return_inverse=True)
+    ops: dict[str, list[int]] = {}
+    for op, name in enumerate(observer.op_names):
+        ops.setdefault(name, []).append(op)
+    amounts = [
+        _flops(ops.get(store.names[name], []), store.input_infos[info])
+        for name, info in zip(*(part.tolist() for part in np.divmod(distinct, width)), strict=True)
+    ]
+    found = np.zeros(len(store), np.int64)
+    if amounts:
+        found[counted] = np.array(amounts, np.int64)[which]
+    return found
+
+
+def _flops(ops: list[int], inputs: InputInfo) -> int:
+    """FLOPs of a call of one of these ops, which are overloads of one name: of those that take such inputs, the first
+    with an answer."""
+    return next((found for op, fitted in _that_take(ops, inputs) if 0 < (found := flops_of(op, fitted)) < _MOST), 0)
+
+
+def _that_take(ops: list[int], inputs: InputInfo) -> Iterator[tuple[int, InputInfo]]:
+    """The ops and the inputs as they take them, those that take the most of them first."""
+    arguments = {op: schema.arguments for op in ops if (schema := observer.op_schemas[op]) is not None}
+    for op in sorted(arguments, key=lambda op: -len(arguments[op])):
+        count = len(arguments[op])
+        # What comes after the arguments is where the results go: `out=`.
+        if count <= len(inputs.dims) and all(map(_may_be, arguments[op], inputs.dims, inputs.types)):
+            yield op, InputInfo(*(part[:count] for part in inputs))
+
+
+def _may_be(argument: Any, dims: Any, kind: str) -> bool:
+    """Whether an input of these dims and this type may have been given for an argument."""
+    if argument.is_tensor:
+        return kind not in _NO_TENSOR and all(type(size) is int for size in dims)
+    if argument.is_tensor_list:
+        return kind not in _NO_TENSOR and all(isinstance(shape, tuple) for shape in dims)
+    return not dims and kind in ("", *_NO_TENSOR)

@@ -1,0 +1,42 @@
+"""mtprof's answers to wrong sort keys and to --version."""
+
+from __future__ import annotations
+
+import os
+from importlib import metadata
+
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2.profiler.cli.main import main
+from mindtorch_v2.profiler.cli.table import SORT_KEYS
+
+TRACE = os.path.join(os.path.dirname(__file__), "..", "fixtures", "mlp_everything.json.gz")
+
+
+@pytest.mark.parametrize("key", ["bogus", "cpu_children", "add"])
+def test_a_wrong_sort_key_is_told_the_right_ones(capsys, key):
+    assert main(["table", TRACE, "--sort", key]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == f"mtprof table: cannot sort by {key!r}, only by {', '.join(SORT_KEYS)}\n"
+
+
+@pytest.mark.parametrize("key", [*SORT_KEYS, "cuda_time_total"])
+def test_the_keys_that_are_told_are_right(capsys, key):
+    assert main(["table", TRACE, "--sort", key, "-n", "3"]) == 0
+    assert "Self CPU time total" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("installed", ["1.2.3", None])
+def test_version(capsys, monkeypatch, installed):
+    def version(name):
+        assert name == "mindtorch_v2"
+        if installed is None:
+            raise metadata.PackageNotFoundError(name)
+        return installed
+
+    monkeypatch.setattr(metadata, "version", version)
+    assert main(["--version"]) == 0
+    own = installed or "(not installed)"
+    assert capsys.readouterr().out == f"mtprof of mindtorch_v2 {own}, which follows torch {torch.__version__}\n"
