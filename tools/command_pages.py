@@ -68,10 +68,10 @@ RECORD_WASTEFUL = ["run", "-q", "--all", "--schedule", "1,1,12,1", "-o", f"{DEMO
 TEXTS: dict[str, tuple[str, list[str] | None]] = {
     "run": (
         "Profiles a script as it is. The script sees its own `sys.argv`, is `__main__`, and ends with its own exit code; the "
-        "profile is written also when it raises or is interrupted with Ctrl-C. All threads are recorded. `--as-torch` lets "
-        "`import torch` in the script mean this package. With `--schedule` a step is one `step()` of an optimizer. The ending "
-        "of `-o` chooses the format: `.mtp` (the saved profile, from which all other commands work), `.json`, `.json.gz` or "
-        "`.html`.",
+        "profile is written also when it raises or is ended by Ctrl-C or SIGTERM; if nothing was recorded, no file is "
+        "written, and a line says so. All threads are recorded. `--as-torch` lets `import torch` in the script mean this "
+        "package. With `--schedule` a step is one `step()` of an optimizer. The ending of `-o` chooses the format: `.mtp` "
+        "(the saved profile, from which all other commands work), `.json`, `.json.gz` or `.html`.",
         None,
     ),
     "table": (
@@ -97,8 +97,8 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
         ["memory", PROFILE, "-n", "8"],
     ),
     "flops": (
-        "Floating point operations by operator and the speed they were done at (recorded with `--flops` or "
-        "`with_flops=True`).",
+        "Floating point operations by operator and the speed they were done at: as recorded with `--flops` or "
+        "`with_flops=True`, or worked out from input shapes, as for PyTorch's traces, which have no FLOPs.",
         ["flops", PROFILE, "-n", "8"],
     ),
     "advice": (
