@@ -242,6 +242,8 @@ def decode(key: Key) -> InputInfo:
                 notes.append(items.pop(0))
     else:
         notes = items
+        if schema is not None and schema.name in observer.NUMBER_FORMS:
+            wanted = ["Scalar" if type_text == "Tensor" else type_text for type_text in wanted]
     wanted += [""] * (len(notes) - len(wanted))
     columns = [_decode_one(one, type_text) for one, type_text in zip(notes, wanted, strict=False)]
     dims, types, strides, concrete = zip(*columns, strict=True) if columns else ((), (), (), ())

@@ -58,6 +58,14 @@ class EventRows:
             stand_for(event, self, row)
         return event
 
+    def glimpse(self, row: int) -> FunctionEvent:
+        """The event of a row, not kept if it is new: rows that keep events, and they their rows, wait for the collector."""
+        event = self._made[row]
+        if event is None:
+            event = FunctionEvent.__new__(FunctionEvent)
+            stand_for(event, self, row)
+        return event
+
     def events(self, rows: range) -> Iterator[FunctionEvent]:
         """The events of some rows, made as they are asked for."""
         made, new = self._made, FunctionEvent.__new__

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,6 +93,8 @@ class EventStore(DerivedColumns):
     later is the outer. All times are nanoseconds of the clock that read clock_start_ns when recording began.
     """
 
+    _shown: weakref.ref[EventStore] | None = None
+    _shows_all = False
     # What a streamed file noted of storages beside their allocation; None where nothing was.
     storage_notes: StorageNotes | None = None
 
@@ -349,13 +351,24 @@ class EventStore(DerivedColumns):
 
     # ------------------------------------------------------------------ parts of it
 
-    @cached_property
+    @property
     def shown(self) -> EventStore:
         """What events() and key_averages() show; traces show the store itself.
 
         Left out are HIDDEN_NAMES and, as torch does, an only child named like its parent: its own children and its
         memory become its parent's.
         """
+        if self._shows_all:
+            return self
+        shown = self._shown() if self._shown is not None else None
+        if shown is None:
+            shown = self._without_hidden()
+            self._shows_all = shown is self
+            # What is shown holds the whole: if that held it too, both would stay until the garbage collector came by.
+            self._shown = None if shown is self else weakref.ref(shown)
+        return shown
+
+    def _without_hidden(self) -> EventStore:
         hidden = [i for i, text in enumerate(self.names) if text in HIDDEN_NAMES]
         visible = self._keeping(np.flatnonzero(~np.isin(self.name, hidden))) if hidden else self
         return visible._keeping(_tree.without_only_namesakes(visible.parent, visible.label))

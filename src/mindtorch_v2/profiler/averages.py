@@ -165,7 +165,7 @@ def average_rows(rows: EventRows, by_shapes: bool, stack_n: int, by_overload: bo
         average = FunctionEventAvg.__new__(FunctionEventAvg)
         stand_for(average, rows, row)
         values = own_attributes(average)
-        event = rows.event(row)
+        event = rows.glimpse(row)
         values.update(
             key=event.name,
             count=int(count[number]),
@@ -190,7 +190,7 @@ def average_rows(rows: EventRows, by_shapes: bool, stack_n: int, by_overload: bo
 def total_of_rows(rows: EventRows) -> FunctionEventAvg:
     """total_of() of a store's rows, without making every event."""
     n = len(rows)
-    total = total_of([rows.event(n - 1)] if n else [])
+    total = total_of([rows.glimpse(n - 1)] if n else [])
     if n:
         columns = _sums(rows.store, np.zeros(n, np.int64), 1, rows.use_device)
         for name, column in columns.items():

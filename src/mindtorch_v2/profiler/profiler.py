@@ -8,6 +8,7 @@ import platform
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -329,9 +330,6 @@ class profile(_KinetoProfile):
         self.current_action = self._action_of(0)
         self._running = False
         self._process = os.getpid()
-        self.action_map = {
-            pair: [self._deed(deed) for deed in deeds] for pair, deeds in TRANSITIONS.items()
-        }
 
     # ------------------------------------------------------------------ start, step, stop
 
@@ -410,20 +408,27 @@ class profile(_KinetoProfile):
             self.step_rec_fn.__exit__(None, None, None)
             self.step_rec_fn = None
 
-    def _deed(self, deed: str) -> Callable[[], Any]:
+    @property
+    def action_map(self) -> dict[tuple[ProfilerAction, ProfilerAction | None], list[Callable[[], Any]]]:
+        """What is done between two actions. Not kept: with methods of its own a profile would hold itself, and what it
+        recorded would stay in memory until the garbage collector came by.
+        """
+        return {pair: [partial(self._do, deed) for deed in deeds] for pair, deeds in TRANSITIONS.items()}
+
+    def _do(self, deed: str) -> None:
         if deed.startswith("Incorrect"):
-            return lambda: warnings.warn(deed, stacklevel=4)
-        made: Callable[[], Any] = getattr(self, deed)
-        return made
+            warnings.warn(deed, stacklevel=4)
+        else:
+            getattr(self, deed)()
 
     def _transit_action(self, before: ProfilerAction, after: ProfilerAction | None) -> None:
         """Do what lies between two actions. If on_trace_ready raises, the next window is still made ready."""
         failure: BaseException | None = None
-        for deed in self.action_map.get((before, after), ()):
+        for deed in TRANSITIONS.get((before, after), ()):
             try:
-                deed()
+                self._do(deed)
             except BaseException as error:
-                if deed != self._trace_ready:
+                if deed != self._trace_ready.__name__:
                     raise
                 failure = error
         if failure is not None:

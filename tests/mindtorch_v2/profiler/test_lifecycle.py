@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
 import warnings
+import weakref
 
 import pytest
 
@@ -553,3 +555,25 @@ def test_widths_must_be_numbers(arguments):
     with pytest.raises(TypeError):
         prof.key_averages().table(**arguments)
     assert prof.key_averages().table(time_unit=[]) == prof.key_averages().table()
+
+
+@pytest.mark.parametrize("options", [{}, {"record_shapes": True}, {"profile_memory": True}, {"with_stack": True},
+                                     {"with_modules": True}, {"schedule": schedule(wait=0, warmup=0, active=1)}])
+def test_a_profile_that_is_dropped_is_gone_at_once(options):
+    """A recording may be large, and the garbage collector may not come by for long."""
+    def recorded():
+        x = torch.ones(3)
+        with profile(**options) as prof:
+            (x + x).detach()
+            with record_function("same"), record_function("same"):
+                pass
+        prof.key_averages().table()
+        assert prof.profiler.store.shown is not prof.profiler.store
+        return weakref.ref(prof), weakref.ref(prof.profiler.store)
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert [reference() for reference in recorded()] == [None, None]
+    finally:
+        gc.enable()
