@@ -9,11 +9,12 @@ from typing import Any, NoReturn
 from ._core.tensor import Tensor
 from ._dispatch.registry import aten
 from ._serialization.rebuild import rebuild_parameter as _rebuild_parameter
+from ._serialization.rebuild import rebuild_sparse as _rebuild_sparse_tensor
 from ._serialization.rebuild import rebuild_tensor as _rebuild_tensor
 from ._serialization.rebuild import rebuild_tensor_v2 as _rebuild_tensor_v2
 
-__all__ = ["ExceptionWrapper", "_flatten_dense_tensors", "_rebuild_parameter", "_rebuild_tensor", "_rebuild_tensor_v2",
-           "_unflatten_dense_tensors"]
+__all__ = ["ExceptionWrapper", "_flatten_dense_tensors", "_rebuild_parameter", "_rebuild_sparse_tensor", "_rebuild_tensor",
+           "_rebuild_tensor_v2", "_unflatten_dense_tensors"]
 
 
 class ExceptionWrapper:

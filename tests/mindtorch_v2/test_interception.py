@@ -151,3 +151,40 @@ def test_nothing_is_watched_once_a_default_device_is_gone():
     with torch.device("meta"), torch.device("meta"):
         assert namespace.watch > before
     assert namespace.watch == before
+
+
+class Passing(TorchDispatchMode):
+    """Lets every op pass, and remembers its name."""
+
+    def __init__(self):
+        self.seen = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def test_in_place_ops_keep_their_history_under_a_dispatch_mode():
+    x = torch.ones(3, requires_grad=True)
+    with Passing() as mode:
+        y = x * 2
+        y.mul_(y.detach() * 3)
+        y.relu_()
+        with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+            x.add_(1)
+    y.sum().backward()
+    assert x.grad.tolist() == [12, 12, 12]
+    assert mode.seen[-2:] == ["aten.mul_.Tensor", "aten.relu_.default"]
+
+
+def test_a_mode_sees_calls_with_out():
+    made = torch.empty(2)
+    with Passing() as mode:
+        torch.add(torch.ones(2), 1, out=made)
+    assert made.tolist() == [2, 2] and len(mode.seen) == 2
+
+
+@pytest.mark.parametrize("mode", [Passing, lambda: torch.autocast("cpu")])
+def test_errors_under_a_mode_are_those_without(mode):
+    with mode(), pytest.raises(RuntimeError, match="The size of tensor a .2. must match the size of tensor b .3."):
+        torch.ones(2) + torch.ones(3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from sys import getrefcount
 from typing import Any
 
@@ -78,7 +78,8 @@ def _why_not(view: Tensor, end: Node | None) -> str:
     return ""
 
 
-def run_in_place(op: OpSpec, args: tuple[Any, ...]) -> Any:
+def run_in_place(op: OpSpec, args: tuple[Any, ...],
+                 execute: Callable[[OpSpec, tuple[Any, ...]], Any] = dispatcher.execute) -> Any:
     """An in-place op on tensors with history: the target becomes the result of the op's node."""
     state = threads.state
     target = args[0]
@@ -86,16 +87,16 @@ def run_in_place(op: OpSpec, args: tuple[Any, ...]) -> Any:
     if isinstance(derivative, NoDerivative):
         if state.grad_enabled and dispatcher.keys_of(args) & AUTOGRAD:
             check_in_place(target)
-            without_history(dispatcher.execute, (op, args), {})
+            without_history(execute, (op, args), {})
             derivative.record(args, target, state)
             return target
-        return without_history(dispatcher.execute, (op, args), {})
+        return without_history(execute, (op, args), {})
     mask = mask_of(derivative, args)
     if not state.grad_enabled or not mask:
-        return without_history(dispatcher.execute, (op, args), {})
+        return without_history(execute, (op, args), {})
     check_in_place(target)
     node = maker(derivative, mask)(args, state)
-    without_history(dispatcher.execute, (op, args), {})
+    without_history(execute, (op, args), {})
     array = target._array
     node.inputs = (array.shape, array.dtype)
     shared = _may_have_views(target)  # asked before the node saves its result, which holds the storage, too

@@ -56,12 +56,18 @@ class TorchDispatchMode(Mode):
     def run(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
         if op.composite and not op.below_autograd:
             return run_composed(self, op, args)
-        positional, keywords = call_arguments(op, args)
-        result = namespace.below_autograd(
-            self.__torch_dispatch__, overload_of(op), subclass_types(args), positional, keywords)
-        if dispatcher.keys_of(args) & AUTOGRAD and not op.schema.mutates:
+        with_history = dispatcher.keys_of(args) & AUTOGRAD
+        if with_history and op.schema.mutates and threads.state.grad_enabled:
+            return namespace.run_in_place(op, args, self._call)
+        result = self._call(op, args)
+        if with_history and not op.schema.mutates:
             namespace.attach(op, args, result)
         return result
+
+    def _call(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
+        positional, keywords = call_arguments(op, args)
+        return namespace.below_autograd(
+            self.__torch_dispatch__, overload_of(op), subclass_types(args), positional, keywords)
 
 
 class _DefaultDevice(Mode):
@@ -156,7 +162,10 @@ def proceed(op: OpSpec, args: tuple[Any, ...]) -> Any:
     """What happens to an op that a mode lets pass: the next mode, or the kernel. The op's record has begun already."""
     if threads.state.modes:
         return run_modes(op, args)
-    return namespace.run_kernel(op, args)
+    try:
+        return namespace.run_kernel(op, args)
+    except (AttributeError, ValueError, TypeError) as error:  # as its entry would
+        return dispatcher.recover(op, args, error)
 
 
 def call_overloaded(op: OpSpec, args: tuple[Any, ...]) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 from .._core import dtype as dt
 from .._core.device import device as Device
 from .._core.size import Size
-from .rebuild import REBUILDERS
+from .rebuild import REBUILDERS, LoadedGenerator, get_layout
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -68,7 +68,10 @@ SAFE: dict[tuple[str, str], Any] = {
     ("_codecs", "encode"): latin_bytes,
     ("torch", "Size"): Size, ("torch", "device"): Device,
     ("torch.storage", "UntypedStorage"): STORAGE_TYPES["UntypedStorage"],
+    ("torch.serialization", "_get_layout"): get_layout,
 }
+# What only files of friends may mention, and is not where its name says.
+_ELSEWHERE: dict[tuple[str, str], Any] = {("torch._C", "Generator"): LoadedGenerator}
 SAFE |= {("torch", name): kind for name, kind in STORAGE_TYPES.items()}
 SAFE |= {("torch", name): value for name, value in dt.DTYPES.items()}
 SAFE |= {("torch._utils", name): function for name, function in REBUILDERS.items()}
@@ -90,7 +93,7 @@ def name_of(obj: Any) -> GlobalName | None:
 
 def find(module: str, name: str) -> Any:
     """The object that a checkpoint means, wherever it is: torch's names are this package's."""
-    known = SAFE.get((module, name))
+    known = SAFE.get((module, name)) or _ELSEWHERE.get((module, name))
     if known is not None:
         return known
     if module == "torch" or module.startswith("torch."):

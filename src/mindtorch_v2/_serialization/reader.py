@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import os
 import pickle
 import struct
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -17,7 +19,7 @@ from .._core import dtype as dt
 from .._core.device import device as Device
 from .._dispatch import backends
 from .names import StorageType, find
-from .rebuild import LoadedStorage
+from .rebuild import LoadedStorage, waiting
 from .restricted import RestrictedUnpickler
 from .writer import MAGIC_NUMBER, PROTOCOL_VERSION
 
@@ -53,6 +55,10 @@ def location_of(saved: str, map_location: MapLocation) -> str:
     return kind
 
 
+class SourceChangeWarning(Warning):
+    """A class is not what it was when an object of it was saved."""
+
+
 class CheckpointUnpickler(pickle.Unpickler):
     """Resolves torch's names, whatever they are: for files that the user trusts."""
 
@@ -64,9 +70,27 @@ class CheckpointUnpickler(pickle.Unpickler):
         return find(module, name)
 
     def persistent_load(self, pid: Any) -> Any:
+        if isinstance(pid, tuple) and len(pid) == 4 and pid[0] == "module":  # a class, with its file and text
+            return _compared(*pid[1:])
         if not isinstance(pid, tuple) or not pid or pid[0] != "storage":
             raise pickle.UnpicklingError(f"unknown persistent id in checkpoint: {pid!r}")
         return self._storages(*pid[1:])
+
+
+def _compared(kind: Any, file: Any, text: Any) -> Any:
+    """The class of a module in the old format; a warning if it was another when it was saved. The package's own are."""
+    if text and isinstance(kind, type) and kind.__module__.partition(".")[0] != __name__.partition(".")[0]:
+        try:
+            now = inspect.getsource(kind)
+        except (OSError, TypeError):
+            warnings.warn(f"Couldn't retrieve source code for container of type {kind.__name__}. It won't be checked for "
+                          "correctness upon loading.", stacklevel=2)
+            return kind
+        if now != text:
+            warnings.warn(f"source code of class '{kind.__module__}.{kind.__qualname__}' has changed since it was saved "
+                          f"(in {file}).",
+                          SourceChangeWarning, stacklevel=2)
+    return kind
 
 
 def _unpickled(file: Any, size: int, storages: Callable[..., Any], weights_only: bool, options: dict[str, Any]) -> Any:
@@ -206,7 +230,12 @@ def read_legacy(file: BinaryIO, map_location: MapLocation, weights_only: bool, o
     if type(version) is not int or version != PROTOCOL_VERSION:
         raise RuntimeError("Invalid protocol version; corrupt file?")
     load()
-    result = load()
+    actions: list[Callable[[], Any]] = []
+    token = waiting.set(actions)
+    try:
+        result = load()
+    finally:
+        waiting.reset(token)
     for key in _keys(load(), loaded):
         count = int.from_bytes(file.read(8), "little")
         if count != loaded[key].numel:
@@ -215,6 +244,8 @@ def read_legacy(file: BinaryIO, map_location: MapLocation, weights_only: bool, o
         if len(data) != buffers[key].nbytes:
             raise RuntimeError(f"storage {key} has {len(data)} bytes, expected {buffers[key].nbytes}: corrupt file?")
         buffers[key][:] = np.frombuffer(data, np.uint8)
+    for action in actions:
+        action()
     return result
 
 

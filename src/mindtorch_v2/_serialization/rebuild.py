@@ -3,44 +3,92 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from .._autograd.graph import require_grad
 from .._core import dtype as dt
+from .._core import memory_format
 from .._core.device import device as Device
 from .._core.keys import META, NPU
-from .._core.storage import Storage
-from .._core.tensor import Tensor, make_meta
+from .._core.memory_format import layout
+from .._core.rng import Generator
+from .._core.sparse import SparseTensor, make_sparse
+from .._core.storage import Storage, owner_of
+from .._core.tensor import Tensor, make_meta, make_tensor
 from .._dispatch import backends
+from .._dispatch.registry import aten
 from ..nn.parameter import Parameter
 
 _new = object.__new__
 MOST_DIMENSIONS = 64  # NumPy's
+_LAYOUTS = {str(one): one for one in vars(memory_format).values() if isinstance(one, layout)}
+
+
+# Where the bytes come after the objects: what waits for them. None: they are there whenever they are asked for.
+waiting: ContextVar[list[Callable[[], Any]] | None] = ContextVar("waiting", default=None)
+
+
+def once_read(action: Callable[[], Any]) -> None:
+    """Do something that needs the bytes of tensors: now, or when the file has come to them."""
+    actions = waiting.get()
+    if actions is None:
+        action()
+    else:
+        actions.append(action)
 
 
 class LoadedStorage:
     """Bytes of one storage, read when the first tensor wants them, shared by all that do."""
 
-    __slots__ = ("_array", "_read", "_storage", "dtype", "location", "numel")
+    __slots__ = ("_array", "_changed", "_read", "_storage", "dtype", "location", "numel")
 
     def __init__(self, read: Callable[[], np.ndarray], dtype: dt.dtype | None, location: str, numel: int) -> None:
         self._read = read
         self._array: np.ndarray | None = None
         self._storage: Storage | None = None
+        self._changed: dict[tuple[Any, ...], LoadedStorage] = {}
         self.dtype = dtype
         self.location = location
         self.numel = numel
 
+    def changed(self, changes: tuple[np.ufunc, ...], dtype: dt.dtype) -> LoadedStorage:
+        """A storage with other values of the same places; all tensors that want them share it."""
+        made = self._changed.get((changes, dtype))
+        if made is None:
+            made = self._changed[changes, dtype] = LoadedStorage(
+                lambda: self._with(changes, dtype.np), dtype, self.location, self.numel)
+        return made
+
+    def _with(self, changes: tuple[np.ufunc, ...], dtype: np.dtype) -> np.ndarray:
+        source = self._read() if self.location.startswith("npu") else self.array
+        source = source[: source.nbytes // dtype.itemsize * dtype.itemsize].view(dtype)
+        values = np.zeros_like(source)
+
+        def fill() -> None:
+            values[:] = source
+            for change in changes:
+                change(values, out=values)
+
+        once_read(fill)
+        return values.view(np.uint8)
+
     @property
     def array(self) -> np.ndarray:
         if self._array is None:
-            self._array = self._read()
+            self._array = host = self._read()
             if self.location.startswith("npu"):
                 place = backends.resolved(Device(self.location))
-                self._array = backends.loaded["npu"].upload(self._array, place.index or 0)
+                self._array = backends.loaded["npu"].upload(host, place.index or 0)
+                if waiting.get() is not None:
+                    once_read(lambda: aten.copy_(self._whole(), make_tensor(host)))
         return self._array
+
+    def _whole(self) -> Tensor:
+        """All bytes as a tensor."""
+        return tensor_of(self, 0, self.array.shape, (1,), dt.uint8)
 
     @property
     def storage(self) -> Storage:
@@ -75,13 +123,29 @@ def tensor_of(loaded: LoadedStorage, offset: int, size: Any, stride: Any, dtype:
     return tensor
 
 
+def _as_meant(storage: LoadedStorage, dtype: dt.dtype, metadata: Any) -> LoadedStorage:
+    """The storage with the values that torch's `conj` and `neg` bits stand for.
+
+    Torch notes that values are to be conjugated or negated whenever they are read; here they always are what they are.
+    Other entries describe the memory of a device, and torch does not look at them elsewhere, either.
+    """
+    if not metadata:
+        return storage
+    if not isinstance(metadata, dict) or not isinstance(storage, LoadedStorage) or not isinstance(dtype, dt.dtype):
+        raise RuntimeError(f"checkpoint describes a tensor with a {type(metadata).__name__}")
+    changes = tuple(change for name, change in (("conj", np.conjugate), ("neg", np.negative)) if metadata.get(name) is True)
+    if np.conjugate in changes and not dtype.is_complex or changes and dtype is dt.bool_:
+        raise RuntimeError(f"checkpoint asks for the conjugate or the negative of {dtype}")
+    return storage.changed(changes, dtype) if changes else storage
+
+
 def rebuild_tensor_v2(storage: LoadedStorage, storage_offset: int, size: Any, stride: Any, requires_grad: bool,
                       backward_hooks: Any, metadata: Any = None) -> Tensor:
     """A tensor of a typed storage."""
     dtype: dt.dtype | None = getattr(storage, "dtype", None)
     if dtype is None:
         raise RuntimeError("checkpoint has an untyped storage where a typed one belongs")
-    tensor = tensor_of(storage, storage_offset, size, stride, dtype)
+    tensor = tensor_of(_as_meant(storage, dtype, metadata), storage_offset, size, stride, dtype)
     if requires_grad:
         require_grad(tensor)
     return tensor
@@ -95,7 +159,7 @@ def rebuild_tensor(storage: LoadedStorage, storage_offset: int, size: Any, strid
 def rebuild_tensor_v3(storage: LoadedStorage, storage_offset: int, size: Any, stride: Any, requires_grad: bool,
                       backward_hooks: Any, dtype: dt.dtype, metadata: Any = None) -> Tensor:
     """A tensor of an untyped storage."""
-    tensor = tensor_of(storage, storage_offset, size, stride, dtype)
+    tensor = tensor_of(_as_meant(storage, dtype, metadata), storage_offset, size, stride, dtype)
     if requires_grad:
         require_grad(tensor)
     return tensor
@@ -126,6 +190,55 @@ def rebuild_meta(dtype: dt.dtype, size: Any, stride: Any, requires_grad: bool) -
     return tensor
 
 
+def get_layout(name: str) -> layout:
+    """A layout by the name it is shown with, `torch.sparse_coo`."""
+    if type(name) is not str or name not in _LAYOUTS:
+        raise RuntimeError(f"checkpoint names {name!r} as a layout")
+    return _LAYOUTS[name]
+
+
+def rebuild_sparse(kind: layout, data: Any) -> Tensor:
+    """A sparse tensor of its indices, values and size."""
+    if kind is not memory_format.sparse_coo:
+        raise NotImplementedError(f"rebuilding sparse tensor for layout {kind}")
+    indices, values, size, *coalesced = data
+    for part in (indices, values):
+        if not isinstance(part, Tensor) or isinstance(part, SparseTensor):
+            raise RuntimeError("checkpoint makes a sparse tensor of something that is no tensor")
+        if part._keys & (META | NPU):
+            raise NotImplementedError(f"loading sparse tensors to {part.device}")
+    shape, places = tuple(size), indices._array
+    if not all(type(n) is int and n >= 0 for n in shape) or places.dtype != np.int64 or places.ndim != 2 or not (
+            values.ndim and values.shape[0] == places.shape[1] and shape[len(places):] == tuple(values.shape[1:])):
+        raise RuntimeError(f"checkpoint makes a sparse tensor of size {list(shape)} of indices of size "
+                           f"{list(indices.shape)} and values of size {list(values.shape)}")
+
+    # Expanded dims are looked at once: a small file may hold a tensor of any size.
+    distinct = places[tuple(slice(None) if step else slice(1) for step in places.strides)]
+    if distinct.nbytes > owner_of(places).nbytes:
+        raise RuntimeError("checkpoint has a sparse tensor whose indices lie upon one another")
+
+    def check() -> None:
+        limits = np.array(shape[: len(places)], np.int64)[:, None]
+        if ((distinct < 0) | (distinct >= limits)).any():
+            raise RuntimeError(f"checkpoint has a sparse tensor of size {list(shape)} with indices beyond it")
+
+    once_read(check)
+    known = bool(coalesced[0]) if coalesced and coalesced[0] is not None else False
+    return make_sparse(indices, values, shape, known or places.shape[1] < 2)
+
+
+class LoadedGenerator(Generator):
+    """A generator whose state comes next; from then on it is like any other."""
+
+    __slots__ = ()
+
+    def __setstate__(self, state: Any) -> None:
+        _, _, words = state  # the seed is in the state, and an offset is for devices
+        once_read(lambda: self.set_state(words))
+        self.__class__ = Generator  # type: ignore[assignment]
+
+
 def parameter(data: Tensor, requires_grad: bool = True) -> Parameter:
     """A parameter that was saved by its class."""
     return rebuild_parameter(data, requires_grad, None)
@@ -137,6 +250,7 @@ REBUILDERS: dict[str, Any] = {
     "_rebuild_tensor_v3": rebuild_tensor_v3,
     "_rebuild_parameter": rebuild_parameter,
     "_rebuild_parameter_with_state": rebuild_parameter_with_state,
+    "_rebuild_sparse_tensor": rebuild_sparse,
     "_rebuild_meta_tensor_no_storage": rebuild_meta,
     "_parameter": parameter,
 }

@@ -15,8 +15,11 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._core.device import device as Device
-from .._core.keys import AUTOGRAD, NPU
+from .._core.keys import AUTOGRAD, META, NPU
+from .._core.memory_format import layout
+from .._core.rng import Generator
 from .._core.size import Size
+from .._core.sparse import SparseTensor
 from .._core.storage import owner_of
 from .._core.tensor import Tensor
 from .._dispatch import backends
@@ -28,6 +31,10 @@ _ALIGNMENT = 64
 _REBUILD_TENSOR = GlobalName("torch._utils", "_rebuild_tensor_v2")
 _REBUILD_TENSOR_V3 = GlobalName("torch._utils", "_rebuild_tensor_v3")
 _REBUILD_PARAMETER = GlobalName("torch._utils", "_rebuild_parameter")
+_REBUILD_SPARSE = GlobalName("torch._utils", "_rebuild_sparse_tensor")
+_REBUILD_META = GlobalName("torch._utils", "_rebuild_meta_tensor_no_storage")
+_GET_LAYOUT = GlobalName("torch.serialization", "_get_layout")
+_GENERATOR = GlobalName("torch._C", "Generator")
 
 
 # The pickler that is written in Python: its steps can be overridden.
@@ -51,6 +58,9 @@ class CheckpointPickler(_PythonPickler):
 
     The C pickler looks every global up in its module, and there is no module called torch; so this one, in Python.
     """
+
+    # What a storage of a dtype without a storage type of its own is called.
+    untyped = UNTYPED
 
     def __init__(self, file: BinaryIO, protocol: int) -> None:
         super().__init__(file, protocol)
@@ -87,10 +97,17 @@ class CheckpointPickler(_PythonPickler):
         if isinstance(obj, Parameter):
             data = obj.detach()  # type: ignore[attr-defined]
             return _REBUILD_PARAMETER, (data, obj.requires_grad, OrderedDict())
+        if isinstance(obj, SparseTensor):
+            return _REBUILD_SPARSE, (obj.layout, (  # type: ignore[attr-defined]
+                obj._coordinates, obj._entries.detach(), Size(obj._array.shape), obj._coalesced))
         if isinstance(obj, Tensor):
             return self._reduce_tensor(obj)
         if isinstance(obj, dt.dtype):
             return obj.name  # written as the global it is
+        if isinstance(obj, layout):
+            return _GET_LAYOUT, (str(obj),)
+        if isinstance(obj, Generator):
+            return _GENERATOR, (obj.device,), (obj.initial_seed(), None, obj.get_state())
         if isinstance(obj, Size):
             return Size, (tuple(obj),)
         if isinstance(obj, Device):
@@ -98,6 +115,9 @@ class CheckpointPickler(_PythonPickler):
         return NotImplemented
 
     def _reduce_tensor(self, tensor: Tensor) -> Any:
+        if tensor._keys & META:
+            shape, strides = tensor._array.shape, tensor.stride()
+            return _REBUILD_META, (tensor.dtype, shape, strides, tensor.requires_grad)
         if tensor._keys & ~(AUTOGRAD | NPU):
             raise NotImplementedError(f"torch.save: tensors on {tensor.device}")
         array = tensor._array
@@ -116,7 +136,7 @@ class CheckpointPickler(_PythonPickler):
         place: tuple[Any, ...] = (tensor.storage_offset(), array.shape, tensor.stride(), tensor.requires_grad, OrderedDict())
         if typed is not None:
             return _REBUILD_TENSOR, (StorageReference(typed, key, numel, location), *place)
-        return _REBUILD_TENSOR_V3, (StorageReference(UNTYPED, key, numel, location), *place, dtype)
+        return _REBUILD_TENSOR_V3, (StorageReference(self.untyped, key, numel, location), *place, dtype)
 
 
 def raw_bytes(owner: np.ndarray) -> bytes:
@@ -187,6 +207,8 @@ def write_legacy(obj: Any, file: BinaryIO, protocol: int) -> None:
 
 
 class _LegacyPickler(CheckpointPickler):
+    untyped = STORAGE_NAMES[dt.uint8]  # torch asks every storage of this format for its dtype
+
     def __init__(self, file: BinaryIO, protocol: int) -> None:
         super().__init__(file, protocol)
         self.itemsizes: dict[str, int] = {}
@@ -197,7 +219,8 @@ class _LegacyPickler(CheckpointPickler):
 
     def _reduce_tensor(self, tensor: Tensor) -> Any:
         made = super()._reduce_tensor(tensor)
-        self.itemsizes.setdefault(made[1][0].key, tensor.itemsize)
+        if isinstance(made[1][0], StorageReference):
+            self.itemsizes.setdefault(made[1][0].key, tensor.itemsize if made[0] is _REBUILD_TENSOR else 1)
         return made
 
 

@@ -10,9 +10,6 @@ from .continuous import (
     Dirichlet,
     Exponential,
     Gamma,
-    Gumbel,
-    HalfCauchy,
-    HalfNormal,
     Laplace,
     Normal,
     StudentT,
@@ -27,14 +24,15 @@ from .discrete import (
     OneHotCategorical,
     OneHotCategoricalStraightThrough,
     Poisson,
-    RelaxedOneHotCategorical,
 )
 from .distribution import Distribution, ExponentialFamily
 from .kl import kl_divergence, register_kl
 from .lkj_cholesky import LKJCholesky
 from .multivariate import Independent, MixtureSameFamily, MultivariateNormal
 from .negative_binomial import NegativeBinomial
+from .relaxed_categorical import RelaxedOneHotCategorical
 from .transformed import LogNormal, TransformedDistribution
+from .transformed_kinds import Gumbel, HalfCauchy, HalfNormal
 from .transforms import (
     AbsTransform,
     AffineTransform,

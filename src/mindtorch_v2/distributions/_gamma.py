@@ -1,44 +1,32 @@
-"""Samples of the standard gamma distribution, with gradients for its shape parameter."""
+"""Draws of the gamma and Dirichlet distributions, with gradients for their parameters.
+
+By implicit differentiation a draw moves with a parameter by d sample / d a = - (dF/da) / density, F being the
+distribution function.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .. import _surface as _torch
 from .._autograd.function import Function
-from .._autograd.grad_mode import no_grad
+from .._autograd.grad_mode import is_grad_enabled
 from .._core import dtype as dt
+from .._core.tensor import make_tensor
+from .._ops._special_math import lgamma
 
 torch: Any = _torch
 _STEP = 1e-4
-
-
-def _draw(alpha: Any) -> Any:
-    """Marsaglia and Tsang: a cubed normal is accepted most of the time; shapes below one are lifted and corrected."""
-    lifted = torch.where(alpha < 1, alpha + 1, alpha)
-    d = lifted - 1.0 / 3.0
-    c = torch.rsqrt(9.0 * d)
-    made = torch.zeros_like(alpha)
-    waiting = alpha == alpha
-    while bool(waiting.any()):
-        x = torch.randn_like(alpha)
-        v = (1.0 + c * x) ** 3
-        u = torch.rand_like(alpha)
-        accepted = (v > 0) & (torch.log(u) < 0.5 * x * x + d - d * v + d * torch.log(v.clamp(min=1e-300)))
-        made = torch.where(waiting & accepted, d * v, made)
-        waiting = waiting & ~accepted
-    correction = torch.rand_like(alpha).clamp(min=1e-300) ** (1.0 / alpha)
-    return torch.where(alpha < 1, made * correction, made)
+_MOST_TERMS = 500
 
 
 class _StandardGamma(Function):
-    """By implicit differentiation, d sample / d alpha = - (dF/dalpha) / density, F being the distribution function."""
-
     @staticmethod
-    def forward(ctx: Any, alpha: Any) -> Any:
-        with no_grad():
-            sample = _draw(alpha.to(dt.float64)).to(alpha.dtype)
-        ctx.save_for_backward(alpha, sample)
+    def forward(ctx: Any, concentration: Any) -> Any:
+        sample = torch._standard_gamma(concentration)
+        ctx.save_for_backward(concentration, sample)
         return sample
 
     @staticmethod
@@ -51,6 +39,64 @@ class _StandardGamma(Function):
         return grad * (-slope / density).to(grad.dtype)
 
 
-def standard_gamma(alpha: Any) -> Any:
-    """One draw of Gamma(alpha, 1) for each element."""
-    return _StandardGamma.apply(alpha)
+def standard_gamma(concentration: Any) -> Any:
+    """One draw of Gamma(concentration, 1) for each element."""
+    if is_grad_enabled() and concentration.requires_grad:
+        return _StandardGamma.apply(concentration)
+    return torch._standard_gamma(concentration)
+
+
+class _Dirichlet(Function):
+    """Named as torch names it: profiles show the class."""
+
+    @staticmethod
+    def forward(ctx: Any, concentration: Any) -> Any:
+        sample = torch._sample_dirichlet(concentration)
+        ctx.save_for_backward(sample, concentration)
+        return sample
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:  # type: ignore[override]
+        sample, concentration = ctx.saved_tensors
+        total = concentration.sum(-1, True).expand_as(concentration)
+        # Each share on its own has a beta distribution; the others make room for it in proportion.
+        x, a, whole = (t.detach().cpu()._array.astype(np.float64) for t in (sample, concentration, total))
+        x = np.clip(x, np.finfo(np.float64).tiny, 1 - np.finfo(np.float64).epsneg)
+        slope = make_tensor(_beta_slope(x, a, whole - a) / (1 - x)).to(grad)
+        return slope * (grad - (sample * grad).sum(-1, True))
+
+
+def dirichlet(concentration: Any) -> Any:
+    """One draw for each row of concentrations."""
+    return _Dirichlet.apply(concentration)
+
+
+def _beta_slope(x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """How a draw x of Beta(a, b), strictly between 0 and 1, moves with a."""
+    log_density = (a - 1) * np.log(x) + (b - 1) * np.log1p(-x) + lgamma(a + b) - lgamma(a) - lgamma(b)
+    step = _STEP * a
+    # From the nearer end, where the continued fraction converges; seen from the other one, the sign turns.
+    low = x < (a + 1) / (a + b + 2)
+
+    def reached(moved: np.ndarray) -> np.ndarray:
+        first, second, at = np.where(low, moved, b), np.where(low, b, moved), np.where(low, x, 1 - x)
+        return np.exp(_log_incomplete_beta(at, first, second) - log_density)
+
+    slope = (reached(a + step) - reached(a - step)) / (2 * step)
+    return np.where(low, -slope, slope)
+
+
+def _log_incomplete_beta(x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The logarithm of the regularised incomplete beta function, by Lentz' evaluation of its continued fraction."""
+    c = np.ones_like(x)
+    d = 1 / (1 - (a + b) * x / (a + 1))
+    made = d
+    for m in range(1, _MOST_TERMS):
+        for term in (m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+                     -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))):
+            d = 1 / (1 + term * d)
+            c = 1 + term / c
+            made = made * c * d
+        if np.abs(c * d - 1).max(initial=0.0) < 1e-15:
+            break
+    return a * np.log(x) + b * np.log1p(-x) - np.log(a) + lgamma(a + b) - lgamma(a) - lgamma(b) + np.log(made)

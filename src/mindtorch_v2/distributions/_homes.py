@@ -19,7 +19,10 @@ def home_of(name: str) -> str:
 
 
 def install(package: str, classes: dict[str, Any]) -> None:
-    """Make each class importable from a module of its own, where the package has none of that name."""
+    """Make each class importable from a module of its own, where the package has none of that name.
+
+    That is also where a class says it is from, which is what pickles name.
+    """
     for name, held in classes.items():
         path = f"{package}.{home_of(name)}"
         module = sys.modules.get(path)
@@ -30,3 +33,4 @@ def install(package: str, classes: dict[str, Any]) -> None:
             setattr(sys.modules[package], home_of(name), module)
         if not hasattr(module, name):
             setattr(module, name, held)
+        held.__module__ = path

@@ -6,14 +6,14 @@ import math
 from typing import Any
 
 from .. import _surface as _torch
+from .._autograd.grad_mode import no_grad
 from .._core import dtype as dt
 from . import constraints
-from ._gamma import standard_gamma
+from ._gamma import dirichlet, standard_gamma
 from .distribution import Distribution, ExponentialFamily
-from .utils import broadcast_all
+from .utils import _standard_normal, broadcast_all
 
 torch: Any = _torch
-_EULER = 0.57721566490153286060
 
 
 class Normal(ExponentialFamily):
@@ -33,12 +33,12 @@ class Normal(ExponentialFamily):
 
     def sample(self, sample_shape: Any = ()) -> Any:
         shape = self._extended_shape(sample_shape)
-        return torch.normal(self.loc.detach().expand(shape), self.scale.detach().expand(shape))
+        with no_grad():
+            return torch.normal(self.loc.expand(shape), self.scale.expand(shape))
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         shape = self._extended_shape(sample_shape)
-        eps = torch.normal(torch.zeros(shape, dtype=self.loc.dtype), torch.ones(shape, dtype=self.loc.dtype))
-        return self.loc + eps * self.scale
+        return self.loc + _standard_normal(shape, self.loc.dtype, self.loc.device) * self.scale
 
     def log_prob(self, value: Any) -> Any:
         self._validate_sample(value)
@@ -196,42 +196,6 @@ class Cauchy(Distribution):
         return math.log(4 * math.pi) + self.scale.log()
 
 
-class Gumbel(Distribution):
-    """Gumbel(loc, scale): the largest of many."""
-
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
-
-    mean = property(lambda self: self.loc + self.scale * _EULER)
-    mode = property(lambda self: self.loc)
-    stddev = property(lambda self: (math.pi / math.sqrt(6)) * self.scale)
-    variance = property(lambda self: self.stddev.pow(2))
-
-    def rsample(self, sample_shape: Any = ()) -> Any:
-        limits = dt.finfo(self.loc.dtype)
-        drawn = torch.empty(self._extended_shape(sample_shape), dtype=self.loc.dtype).uniform_(
-            limits.tiny, 1 - limits.eps
-        )
-        return self.loc - self.scale * torch.log(-torch.log(drawn))
-
-    def log_prob(self, value: Any) -> Any:
-        self._validate_sample(value)
-        y = (self.loc - value) / self.scale
-        return (y - y.exp()) - self.scale.log()
-
-    def cdf(self, value: Any) -> Any:
-        self._validate_sample(value)
-        return torch.exp(-torch.exp((self.loc - value) / self.scale))
-
-    def entropy(self) -> Any:
-        return self.scale.log() + (1 + _EULER)
-
-
 class Gamma(ExponentialFamily):
     """Gamma(concentration, rate)."""
 
@@ -250,7 +214,8 @@ class Gamma(ExponentialFamily):
     def rsample(self, sample_shape: Any = ()) -> Any:
         shape = self._extended_shape(sample_shape)
         drawn = standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
-        return drawn.clamp(min=dt.finfo(drawn.dtype).tiny)
+        drawn.detach().clamp_(min=dt.finfo(drawn.dtype).tiny)  # the least there is; gradients do not see it
+        return drawn
 
     def log_prob(self, value: Any) -> Any:
         self._validate_sample(value)
@@ -276,9 +241,9 @@ class Chi2(Gamma):
     arg_constraints = {"df": constraints.positive}
 
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
-        (degrees,) = broadcast_all(df)
-        self.df = degrees
-        super().__init__(0.5 * degrees, torch.full_like(degrees, 0.5), validate_args=validate_args)
+        super().__init__(0.5 * df, 0.5, validate_args=validate_args)
+
+    df = property(lambda self: self.concentration * 2)
 
 
 class StudentT(Distribution):
@@ -290,6 +255,7 @@ class StudentT(Distribution):
 
     def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
+        self._chi2 = Chi2(self.df)
         super().__init__(self.df.shape, validate_args=validate_args)
 
     mode = property(lambda self: self.loc)
@@ -303,9 +269,9 @@ class StudentT(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         shape = self._extended_shape(sample_shape)
-        normal = torch.randn(shape, dtype=self.df.dtype)
-        squares = Chi2(self.df).rsample(sample_shape)
-        return self.loc + self.scale * normal * torch.rsqrt(squares / self.df)
+        normal = _standard_normal(shape, self.df.dtype, self.df.device)
+        squares = self._chi2.rsample(sample_shape)
+        return self.loc + self.scale * (normal * torch.rsqrt(squares / self.df))
 
     def log_prob(self, value: Any) -> Any:
         self._validate_sample(value)
@@ -323,81 +289,6 @@ class StudentT(Distribution):
             + 0.5 * self.df.log()
             + log_beta
         )
-
-
-class HalfNormal(Distribution):
-    """HalfNormal(scale): the absolute value of a normal around zero."""
-
-    arg_constraints = {"scale": constraints.positive}
-    support = constraints.nonnegative
-    has_rsample = True
-
-    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        (self.scale,) = broadcast_all(scale)
-        super().__init__(self.scale.shape, validate_args=validate_args)
-
-    def __repr__(self) -> str:
-        return "HalfNormal()"  # torch keeps the scale in another distribution, and so does not show it
-
-    mean = property(lambda self: self.scale * math.sqrt(2 / math.pi))
-    mode = property(lambda self: torch.zeros_like(self.scale))
-    variance = property(lambda self: self.scale.pow(2) * (1 - 2 / math.pi))
-
-    def rsample(self, sample_shape: Any = ()) -> Any:
-        return (torch.randn(self._extended_shape(sample_shape), dtype=self.scale.dtype) * self.scale).abs()
-
-    def log_prob(self, value: Any) -> Any:
-        self._validate_sample(value)
-        density = Normal(torch.zeros_like(self.scale), self.scale, validate_args=False).log_prob(value) + math.log(2)
-        return torch.where(value >= 0, density, torch.full_like(density, -math.inf))
-
-    def cdf(self, value: Any) -> Any:
-        self._validate_sample(value)
-        return 2 * Normal(torch.zeros_like(self.scale), self.scale, validate_args=False).cdf(value) - 1
-
-    def entropy(self) -> Any:
-        return 0.5 * math.log(math.pi / 2) + 0.5 + torch.log(self.scale)
-
-
-class HalfCauchy(Distribution):
-    """HalfCauchy(scale): the absolute value of a Cauchy variable around zero."""
-
-    arg_constraints = {"scale": constraints.positive}
-    support = constraints.nonnegative
-    has_rsample = True
-
-    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        (self.scale,) = broadcast_all(scale)
-        super().__init__(self.scale.shape, validate_args=validate_args)
-
-    def __repr__(self) -> str:
-        return "HalfCauchy()"  # torch keeps the scale in another distribution, and so does not show it
-
-    mean = property(lambda self: torch.full_like(self.scale, math.inf))
-    mode = property(lambda self: torch.zeros_like(self.scale))
-    variance = property(lambda self: torch.full_like(self.scale, math.inf))
-
-    @property
-    def _whole(self) -> Cauchy:
-        return Cauchy(torch.zeros_like(self.scale), self.scale, validate_args=False)
-
-    def rsample(self, sample_shape: Any = ()) -> Any:
-        return self._whole.rsample(sample_shape).abs()
-
-    def log_prob(self, value: Any) -> Any:
-        self._validate_sample(value)
-        density = self._whole.log_prob(value) + math.log(2)
-        return torch.where(value >= 0, density, torch.full_like(density, -math.inf))
-
-    def cdf(self, value: Any) -> Any:
-        self._validate_sample(value)
-        return 2 * self._whole.cdf(value) - 1
-
-    def icdf(self, prob: Any) -> Any:
-        return self._whole.icdf((prob + 1) / 2)
-
-    def entropy(self) -> Any:
-        return self._whole.entropy() - math.log(2)
 
 
 class Dirichlet(ExponentialFamily):
@@ -428,9 +319,7 @@ class Dirichlet(ExponentialFamily):
         return self.concentration * (total - self.concentration) / (total.pow(2) * (total + 1))
 
     def rsample(self, sample_shape: Any = ()) -> Any:
-        drawn = standard_gamma(self.concentration.expand(self._extended_shape(sample_shape)))
-        drawn = drawn.clamp(min=dt.finfo(drawn.dtype).tiny)
-        return drawn / drawn.sum(-1, True)
+        return dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Any) -> Any:
         self._validate_sample(value)

@@ -11,7 +11,7 @@ from .._core.size import Size
 from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints
 from .distribution import Distribution, ExponentialFamily
-from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs, probs_to_logits
+from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
 
 torch: Any = _torch
 
@@ -124,6 +124,7 @@ class Binomial(Distribution):
             self.total_count, self.probs = broadcast_all(total_count, probs)
         else:
             self.total_count, self.logits = broadcast_all(total_count, logits)
+        self.total_count = self.total_count.type_as(self.probs if probs is not None else self.logits)
         super().__init__(self.total_count.shape, validate_args=validate_args)
 
     logits, probs = _Binary.logits, _Binary.probs
@@ -134,11 +135,8 @@ class Binomial(Distribution):
 
     def sample(self, sample_shape: Any = ()) -> Any:
         shape = self._extended_shape(sample_shape)
-        most = int(self.total_count.max()) if self.total_count.numel() else 0
         with no_grad():
-            trials = torch.rand((*shape, most), dtype=self.probs.dtype) < self.probs.unsqueeze(-1)
-            counted = torch.arange(most) < self.total_count.unsqueeze(-1)
-            return (trials & counted).sum(-1).to(self.probs.dtype)
+            return torch.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Any) -> Any:
         self._validate_sample(value)
@@ -173,15 +171,9 @@ class Poisson(ExponentialFamily):
     mode = property(lambda self: self.rate.floor())
 
     def sample(self, sample_shape: Any = ()) -> Any:
-        """By the inverse of the distribution function, over every count that has a chance."""
+        shape = self._extended_shape(sample_shape)
         with no_grad():
-            rate = self.rate.to(dt.float64)
-            top = float(rate.max()) if rate.numel() else 0.0
-            counts = torch.arange(int(top + 12 * top**0.5 + 30), dtype=dt.float64)
-            log_chance = torch.xlogy(counts, rate.unsqueeze(-1)) - rate.unsqueeze(-1) - torch.lgamma(counts + 1)
-            reached = torch.cumsum(torch.exp(log_chance), -1)
-            drawn = torch.rand(self._extended_shape(sample_shape), dtype=dt.float64).unsqueeze(-1)
-            return (reached < drawn).sum(-1).to(self.rate.dtype)
+            return torch.poisson(self.rate.expand(shape))
 
     def log_prob(self, value: Any) -> Any:
         self._validate_sample(value)
@@ -292,38 +284,6 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
     def rsample(self, sample_shape: Any = ()) -> Any:
         drawn, probs = self.sample(sample_shape), self.probs
         return drawn + (probs - probs.detach())
-
-
-class RelaxedOneHotCategorical(Distribution):
-    """RelaxedOneHotCategorical(temperature, probs): the Gumbel softmax, a smooth one-hot vector."""
-
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
-    support = constraints.simplex
-    has_rsample = True
-    _shared_parameters = ("temperature",)
-
-    def __init__(
-        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ) -> None:
-        self._categorical = Categorical(probs, logits, validate_args=validate_args)
-        (self.temperature,) = broadcast_all(temperature)
-        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
-
-    probs = property(lambda self: self._categorical.probs)
-    logits = property(lambda self: self._categorical.logits)
-
-    def rsample(self, sample_shape: Any = ()) -> Any:
-        drawn = clamp_probs(torch.rand(self._extended_shape(sample_shape), dtype=self.logits.dtype))
-        scores = (self.logits - (-drawn.log()).log()) / self.temperature
-        return (scores - scores.logsumexp(-1, keepdim=True)).exp()
-
-    def log_prob(self, value: Any) -> Any:
-        self._validate_sample(value)
-        n = self._categorical._num_events
-        logits, log_value = torch.broadcast_tensors([self.logits, value.log()])
-        scale = torch.full_like(self.temperature, float(n)).lgamma() - self.temperature.log().mul(-(n - 1))
-        score = logits - log_value.mul(self.temperature)
-        return (score - score.logsumexp(-1, keepdim=True)).sum(-1) + scale - log_value.sum(-1)
 
 
 class Multinomial(Distribution):

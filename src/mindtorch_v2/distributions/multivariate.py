@@ -10,7 +10,7 @@ from .._core.size import Size
 from . import constraints
 from .discrete import Categorical
 from .distribution import Distribution
-from .utils import lazy_property
+from .utils import _standard_normal, lazy_property
 
 torch: Any = _torch
 
@@ -65,7 +65,7 @@ class MultivariateNormal(Distribution):
     )
 
     def rsample(self, sample_shape: Any = ()) -> Any:
-        eps = torch.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype)
+        eps = _standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
         return self.loc + torch.matmul(self._unbroadcasted_scale_tril, eps.unsqueeze(-1)).squeeze(-1)
 
     def _log_determinant(self) -> Any:
@@ -147,6 +147,7 @@ class MixtureSameFamily(Distribution):
         self._component_distribution = component_distribution
         batch, event = component_distribution.batch_shape[:-1], component_distribution.event_shape
         self._num_component = component_distribution.batch_shape[-1]
+        self._event_ndims = len(event)
         super().__init__(batch, event, validate_args=validate_args)
 
     mixture_distribution = property(lambda self: self._mixture_distribution)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from .._autograd.grad_mode import no_grad
+from .._core.size import Size
 from . import constraints
 from .continuous import Normal
 from .distribution import Distribution
 from .multivariate import sum_rightmost
-from .transforms import ComposeTransform, ExpTransform, Transform
+from .transforms import ExpTransform, Transform
 
 
 class TransformedDistribution(Distribution):
@@ -26,13 +27,23 @@ class TransformedDistribution(Distribution):
             raise ValueError(f"transforms must be a Transform or list, but was {transforms}")
         self.base_dist = base_distribution
         shape = base_distribution.batch_shape + base_distribution.event_shape
-        whole = ComposeTransform(self.transforms)
-        self._event_dims = max([len(base_distribution.event_shape)]
-                               + [max(t.domain.event_dim, t.codomain.event_dim) for t in whole.parts])
         split = len(shape) - self._event_dims
         super().__init__(shape[:split], shape[split:], validate_args=validate_args)
 
     has_rsample = property(lambda self: self.base_dist.has_rsample)  # type: ignore[assignment]
+
+    @property
+    def _event_dims(self) -> int:
+        own = [max(t.domain.event_dim, t.codomain.event_dim) for t in self.transforms]
+        return max(len(self.base_dist.event_shape), *own, 0)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        made = self.__class__.__new__(self.__class__)
+        made.__dict__.update(self.__dict__)
+        whole = Size(batch_shape) + self._event_shape
+        made.base_dist = self.base_dist.expand(whole[: len(whole) - len(self.base_dist.event_shape)])
+        made._batch_shape = Size(batch_shape)
+        return made
 
     @property
     def support(self) -> Any:

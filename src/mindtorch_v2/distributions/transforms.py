@@ -27,24 +27,28 @@ class Transform:
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
             raise ValueError("cache_size must be 0 or 1")
-        self._cache: tuple[Any, Any] | None = None
+        # Torch's attributes: what it pickles is read here, and the other way round.
         self._cache_size = cache_size
+        self._inv: Transform | None = None
+        if cache_size:
+            self._cached_x_y: tuple[Any, Any] = None, None
 
     @property
     def inv(self) -> Transform:
-        return _Inverse(self)
+        return _InverseTransform(self)
 
     def __call__(self, x: Any) -> Any:
-        if self._cache_size and self._cache is not None and self._cache[0] is x:
-            return self._cache[1]
-        y = self._call(x)
-        if self._cache_size:
-            self._cache = (x, y)
-        return y
+        if not self._cache_size:
+            return self._call(x)
+        known, made = self._cached_x_y
+        if known is not x:
+            made = self._call(x)
+            self._cached_x_y = x, made
+        return made
 
     def _inv_call(self, y: Any) -> Any:
-        if self._cache_size and self._cache is not None and self._cache[1] is y:
-            return self._cache[0]
+        if self._cache_size and self._cached_x_y[1] is y:
+            return self._cached_x_y[0]
         return self._inverse(y)
 
     def _call(self, x: Any) -> Any:
@@ -60,24 +64,29 @@ class Transform:
         return f"{type(self).__name__}()"
 
 
-class _Inverse(Transform):
-    def __init__(self, of: Transform) -> None:
+class _InverseTransform(Transform):
+    _inv: Transform
+
+    def __init__(self, transform: Transform) -> None:
         super().__init__()
-        self._of = of
-        self.domain, self.codomain, self.bijective = of.codomain, of.domain, of.bijective
+        self._inv = transform
+
+    domain = property(lambda self: self._inv.codomain)
+    codomain = property(lambda self: self._inv.domain)
+    bijective = property(lambda self: self._inv.bijective)  # type: ignore[assignment]
 
     @property
     def inv(self) -> Transform:
-        return self._of
+        return self._inv
 
     def __call__(self, x: Any) -> Any:
-        return self._of._inv_call(x)
+        return self._inv._inv_call(x)
 
     def _inv_call(self, y: Any) -> Any:
-        return self._of(y)
+        return self._inv(y)
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        return -self._of.log_abs_det_jacobian(y, x)
+        return -self._inv.log_abs_det_jacobian(y, x)
 
 
 class ComposeTransform(Transform):
@@ -86,9 +95,10 @@ class ComposeTransform(Transform):
     def __init__(self, parts: list[Transform], cache_size: int = 0) -> None:
         super().__init__(cache_size)
         self.parts = parts
-        self.bijective = all(part.bijective for part in parts)
-        if parts:
-            self.domain, self.codomain = parts[0].domain, parts[-1].codomain
+
+    domain = property(lambda self: self.parts[0].domain if self.parts else constraints.real)
+    codomain = property(lambda self: self.parts[-1].codomain if self.parts else constraints.real)
+    bijective = property(lambda self: all(part.bijective for part in self.parts))  # type: ignore[assignment]
 
     def _call(self, x: Any) -> Any:
         for part in self.parts:
@@ -214,9 +224,11 @@ class AffineTransform(Transform):
 
     def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size)
-        self.loc, self.scale, self.event_dim = loc, scale, event_dim
-        if event_dim:
-            self.domain = self.codomain = constraints.independent(constraints.real, event_dim)
+        self.loc, self.scale, self._event_dim = loc, scale, event_dim
+
+    event_dim = property(lambda self: self._event_dim)
+    domain = codomain = property(lambda self: constraints.independent(constraints.real, self._event_dim)
+                                 if self._event_dim else constraints.real)
 
     def _call(self, x: Any) -> Any:
         return self.loc + self.scale * x

@@ -26,7 +26,7 @@ def broadcast_all(*values: Any) -> tuple[Any, ...]:
 
 def _standard_normal(shape: Any, dtype: Any, device: Any) -> Any:
     """Samples of N(0, 1)."""
-    return torch.normal(torch.zeros(shape, dtype=dtype, device=device), torch.ones(shape, dtype=dtype, device=device))
+    return torch.empty(shape, dtype=dtype, device=device).normal_()
 
 
 def clamp_probs(probs: Any) -> Any:

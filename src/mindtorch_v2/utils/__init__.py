@@ -7,10 +7,22 @@ from typing import TYPE_CHECKING
 from .._later import later as _later
 
 if TYPE_CHECKING:
-    from . import _python_dispatch, _pytree, benchmark, checkpoint, data, dlpack, hooks, tensorboard
+    from . import (
+        _python_dispatch,
+        _pytree,
+        benchmark,
+        checkpoint,
+        data,
+        dlpack,
+        flop_counter,
+        hooks,
+        module_tracker,
+        tensorboard,
+    )
 
 __all__ = ["data"]
 
 # Imported when they are first asked for.
 __getattr__, __dir__ = _later(
-    __name__, ("_python_dispatch", "_pytree", "benchmark", "checkpoint", "data", "dlpack", "hooks", "tensorboard"))
+    __name__, ("_python_dispatch", "_pytree", "benchmark", "checkpoint", "data", "dlpack", "flop_counter", "hooks",
+               "module_tracker", "tensorboard"))

@@ -31,7 +31,7 @@ from mindtorch_v2.profiler import ProfilerAction, _ExperimentalConfig, _recorder
 from mindtorch_v2.profiler.formats.validate import ERROR, validate
 
 RUNS = int(os.environ.get("MACHINE_RUNS", "40"))
-BATCH = 50
+BATCH = 25
 x = torch.ones(3)
 OPS = {"aten::add": lambda: x + x, "aten::mul": lambda: x * x, "aten::neg": lambda: -x}
 FLAGS = ("record_shapes", "profile_memory", "with_stack", "with_modules", "with_flops")

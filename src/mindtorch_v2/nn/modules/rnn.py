@@ -83,6 +83,19 @@ class RNNBase(Module):
     def all_weights(self) -> list[list[Any]]:
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: with the lists of weights that torch keeps, so that it can run what was saved here."""
+        names = self._flat_weights_names
+        return {**self.__dict__, "_flat_weights_names": names, "_flat_weights": [getattr(self, n, None) for n in names]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # The lists of weights are made when they are asked for.
+        super().__setstate__({name: value for name, value in state.items()
+                              if name not in ("_flat_weights", "_flat_weights_names", "all_weights")})
+        if "all_weights" in state:  # the name of old for the names of the weights
+            self._all_weights = state["all_weights"]
+        self.__dict__.setdefault("proj_size", 0)
+
     def flatten_parameters(self) -> None:
         """Put all weights into one block of memory, where a device wants that; the CPU does not."""
 
