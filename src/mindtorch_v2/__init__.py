@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         random,
         return_types,
         serialization,
+        signal,
         sparse,
         special,
         storage,
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     )
     from ._compile import compile
     from .amp.autocast_mode import autocast
+    from .amp.grad_scaler import GradScaler
     from .func import vmap
     from .serialization import load, save
 
@@ -90,7 +92,7 @@ _MODULES = ("accelerator", "autograd", "backends", "compiler", "cuda", "fft", "j
             "npu", "optim", "overrides", "profiler", "random", "serialization", "special", "utils", "xpu")
 # Those that `from mindtorch_v2 import *` leaves out.
 _MORE_MODULES = ("_C", "__future__", "_dynamo", "_utils", "amp", "cpu", "distributed", "distributions", "func", "functional",
-                 "hub", "multiprocessing", "return_types", "sparse", "storage", "testing", "types")
+                 "hub", "multiprocessing", "return_types", "signal", "sparse", "storage", "testing", "types")
 _NAMES = {
     "._backends.errors": ("AcceleratorError", "OutOfMemoryError"),
     "._compile": ("compile",),
@@ -99,6 +101,7 @@ _NAMES = {
         "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "is_autocast_cache_enabled",
         "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_cache_enabled", "set_autocast_cpu_dtype",
         "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype"),
+    ".amp.grad_scaler": ("GradScaler",),
     ".func": ("vmap",),
     ".serialization": ("load", "save"),
     ".storage": ("UntypedStorage",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any
 
 from ._core import dtype as dt
@@ -60,7 +61,9 @@ def get_deterministic_debug_mode() -> int:
 def set_float32_matmul_precision(precision: str) -> None:
     """Matrix products are always computed in full float32 here; the setting is kept."""
     if precision not in _PRECISIONS:
-        raise RuntimeError(f"Invalid float32 matmul precision: {precision!r}, expected one of {', '.join(_PRECISIONS)}")
+        warnings.warn(f"{precision} is not one of 'highest', 'high', or 'medium'; the currentsetFloat32MatmulPrecision call "
+                      "has no effect.", UserWarning, stacklevel=2)
+        return
     _Switches.matmul_precision = precision
 
 

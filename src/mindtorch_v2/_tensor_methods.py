@@ -47,7 +47,7 @@ OPERATORS: dict[str, Any] = {
     "__and__": aten.__and__, "__rand__": aten.__and__, "__or__": aten.__or__, "__ror__": aten.__or__,
     "__xor__": aten.__xor__, "__rxor__": aten.__xor__,
     "__iand__": aten.bitwise_and_, "__ior__": aten.bitwise_or_, "__ixor__": aten.bitwise_xor_,
-    "__hash__": object.__hash__,
+    "__hash__": lambda self: id(self),
     # NumPy must not take our tensors apart element by element; it asks us instead.
     "__array_priority__": 1000,
 }

@@ -10,7 +10,8 @@ from .._core import dtype as dt
 from .._core.tensor import Tensor
 from .._dispatch.observer import aloud
 from .._dispatch.registry import aten
-from .node import Gradients, Handle, Node
+from .handles import Handle
+from .node import Gradients, Node
 from .saved import freed, result_parts, tie, unpack_one, unpack_result
 
 

@@ -71,7 +71,8 @@ def _recorded_walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
                     span = state.span
                     if span is not None:
                         span(name, BACKWARD, start, clock(), sequence, inputs)
-                    given = kept = None  # as in torch, the evaluation gives back what the node was given, not the node
+                    # As in torch, the evaluation gives back what the node was given, not the node.
+                    given = kept = None  # noqa: F841
             else:
                 results = run_hooked(node, waiting, _recorded(node.plan.run, state), retain)
             edges = node.edges

@@ -1,7 +1,8 @@
 """Inference tensors: what ops make inside inference_mode, which autograd must not meet later.
 
 Ops do not look at the mode. While a thread is inside, the function with which entries make their results marks them;
-while marked tensors live, new nodes are looked through for them. Writing into one outside of the mode is not noticed.
+while marked tensors live, new nodes are looked through for them. A storage of their own, whose version only grows inside
+the mode, notices who writes into them outside; by then the values are written.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import threading
 import weakref
 from typing import Any
 
-from .._core.tensor import Tensor, make_tensor
+from .._core.storage import Storage, owner_of
+from .._core.tensor import Tensor, make_tensor, make_view, storage_of
 from .._core.threads import threads
 from .._dispatch import namespace
 from .context import FunctionNode
@@ -52,6 +54,37 @@ def is_inference(tensor: Tensor) -> bool:
     return bool((tensor if base is None else base)._inference)
 
 
+class InferenceStorage(Storage):
+    """The memory of inference tensors, which may be written inside of inference_mode only."""
+
+    __slots__ = ("_version",)
+
+    @property
+    def version(self) -> int:
+        return self._version
+
+    @version.setter
+    def version(self, value: int) -> None:
+        if value and not threads.state.inference:
+            raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone "
+                               "to get a normal tensor before doing inplace update.See "
+                               "https://github.com/pytorch/rfcs/pull/17 for more details.")
+        self._version = value
+
+
+def _storage_of(tensor: Tensor) -> Storage:
+    storage = tensor._storage
+    if storage is None and is_inference(tensor):
+        storage = tensor._storage = InferenceStorage(owner_of(tensor._array))
+    return storage_of(tensor) if storage is None else storage
+
+
+def _make_view(array: Any, of: Tensor) -> Tensor:
+    if of._storage is None:
+        _storage_of(of)
+    return make_view(array, of)
+
+
 def _new_marked(cls: type) -> Any:
     made: Any = _plain_new(cls)
     if threads.state.inference:
@@ -71,6 +104,7 @@ def _mark(tensor: Any) -> None:
     with _lock:
         if not _alive:
             watch_nodes(_check, True)
+            namespace.storage_of, namespace.make_view = _storage_of, _make_view
         _alive.add(weakref.ref(tensor, _gone))
 
 
@@ -79,6 +113,7 @@ def _gone(reference: weakref.ref[Tensor]) -> None:
         _alive.discard(reference)
         if not _alive:
             watch_nodes(_check, False)
+            namespace.storage_of, namespace.make_view = storage_of, make_view
 
 
 def _check(node: Node) -> None:

@@ -12,9 +12,10 @@ from .._core.tensor import Tensor, make_alias, storage_of
 from .._dispatch.registry import aten
 from . import anomaly, graph
 from . import backward as _backward
+from .handles import Handle
 from .inference import is_inference
 from .inplace import StaleView
-from .node import Handle, Node
+from .node import Node
 
 
 def backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
@@ -61,16 +62,8 @@ def detach(self: Tensor) -> Tensor:
 
 def detach_(self: Tensor) -> Tensor:
     """Forget how this tensor came to be."""
-    if self._base is not None:
-        raise RuntimeError(
-            "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
-            "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
-            "detach_() cannot be called on these gradients. To fix this error, please refer to the "
-            "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution.")
-    if self._keys & AUTOGRAD:
-        self._keys &= ~AUTOGRAD
-        del self._node
-    return self
+    detached: Tensor = aten.detach_(self)
+    return detached
 
 
 def _get_grad(self: Tensor) -> Tensor | None:

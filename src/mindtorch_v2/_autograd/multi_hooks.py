@@ -9,7 +9,7 @@ from typing import Any, Literal
 from .._core.keys import AUTOGRAD
 from .._core.tensor import Tensor
 from .engine import running
-from .node import Handle
+from .handles import Handle
 
 
 class MultiHandle:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._core.tensor import Tensor
+from .handles import Handle
 
 Edge = tuple["Node", int]
 Gradients = list[Tensor | None]
@@ -109,23 +109,3 @@ class Hooks:
         self.retain: dict[int, weakref.ref[Tensor]] = {}
         self.post_accumulate: HookTable = {}
         self.metadata: dict[str, Any] = {}
-
-
-class Handle:
-    """Removes a hook again: `remove()`, or the end of a `with` block."""
-
-    _ids = itertools.count()
-
-    def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
-        self.id = next(Handle._ids)
-        self._hooks = hooks
-        hooks[self.id] = hook
-
-    def remove(self) -> None:
-        self._hooks.pop(self.id, None)
-
-    def __enter__(self) -> Handle:
-        return self
-
-    def __exit__(self, *exc: Any) -> None:
-        self.remove()

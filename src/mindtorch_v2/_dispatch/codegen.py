@@ -267,6 +267,8 @@ def _operands(text: _Text, op: OpSpec, tensors: list[Argument], packed: str) -> 
     promoted = [a for a in op.schema.arguments if a.name in op.promoted]
     if not promoted:
         text.add(f"_keys = {_keys(tensors)}")
+        if "overlap" in op.tags:
+            _refuse_overlap(text, op, tensors[0].python_name, tensors[1].python_name)
         return [_plain_value(a) for a in op.schema.arguments]
     names = {a.name: f"_x{i}" for i, a in enumerate(promoted)}
     first = promoted[0]
@@ -276,16 +278,19 @@ def _operands(text: _Text, op: OpSpec, tensors: list[Argument], packed: str) -> 
     plain = [a for a in tensors if a not in promoted]
     if len(promoted) == 1:
         text.add(f"_keys = {_keys(tensors)}", f"_x0 = {first.python_name}._array")
-        if op.promote == "float":
+        if op.promote in _ALWAYS:
             text.add(f"if _x0.dtype is not f32 and _keys < 2: {remake}")
     elif len(promoted) == 2 and "tensors" not in op.tags:
         other = promoted[1].python_name
         text.add(f"_x0 = {first.python_name}._array", f"_kind = {other}.__class__")
         text.begin("if _kind is float or _kind is int:")
+        if "spelled" in op.tags:  # somebody records: the steps by which torch makes a tensor of the number
+            text.add(f"if _start: return spelled(_op, {packed})")
         text.add(f"_keys = {_keys([first, *plain])}", f"_x1 = {other}", f"if _x0.dtype is not f32 and _keys < 2: {remake}")
         text.end()
         text.begin("else:")
         text.add(f"_keys = {_keys([first, promoted[1], *plain])}", f"_x1 = {other}._array")
+        _refuse_overlap(text, op, first.python_name, other)
         mixed = "(_x0.dtype is not f32 or _x1.dtype is not f32)" if op.promote in _ALWAYS else "_x0.dtype is not _x1.dtype"
         text.add(f"if {mixed} and _keys < 2: {remake}")
         text.end()
@@ -293,10 +298,19 @@ def _operands(text: _Text, op: OpSpec, tensors: list[Argument], packed: str) -> 
         text.add(f"_keys = {_keys(tensors)}")
         for a in promoted:
             text.add(f"{names[a.name]} = {a.python_name}._array")
+            if a is not first and not a.optional:
+                _refuse_overlap(text, op, first.python_name, a.python_name)
         same = " or ".join(f"_x0.dtype is not {name}.dtype" for name in list(names.values())[1:])
         text.add(f"if ({same}) and _keys < 2: {remake}" if op.promote not in _ALWAYS else
                  f"if (_x0.dtype is not f32 or {same}) and _keys < 2: {remake}")
     return [names.get(a.name) or _plain_value(a) for a in op.schema.arguments]
+
+
+def _refuse_overlap(text: _Text, op: OpSpec, target: str, source: str) -> None:
+    """Emit the line that looks whether an op writes into the memory it reads; only tensors of one storage can."""
+    if op.schema.mutates:
+        text.add(f"if {source}._storage is not None and {source}._storage is {target}._storage: "
+                 f"overlapping_input({target}._array, {source}._array)")
 
 
 def _in_place_result(text: _Text, op: OpSpec, ident: str, values: list[str], call: str) -> None:

@@ -24,8 +24,16 @@ from .._core.tensor import Tensor, allocated, make_meta, make_sharing, make_tens
 from .._core.threads import threads
 from . import backends, namespace, observer, registry
 from .codegen import entry_source
-from .errors import broadcast_mismatch, check_listed, check_tensor_arguments, translate, type_name
-from .overloads import accepts, number_as_tensor, only_a_method, packet_function, type_word
+from .errors import (
+    broadcast_mismatch,
+    check_listed,
+    check_tensor_arguments,
+    first_place,
+    overlapping_input,
+    translate,
+    type_name,
+)
+from .overloads import accepts, number_as_tensor, packet_function, type_word
 from .promotion import as_number, computation_dtype, is_number, promote
 from .registry import OpSpec, aten
 from .schema import REQUIRED
@@ -93,13 +101,15 @@ def prepare(op: OpSpec, args: tuple[Any, ...]) -> list[Any]:
     promoted = [(i, args[i]) for i, a in enumerate(arguments) if a.name in op.promoted
                 and (args[i] is not None or not a.optional)]
     for i, value in promoted:
-        if not isinstance(value, Tensor) and not (is_number(value) and (i or arguments[i].type_text == "Scalar")):
+        if not isinstance(value, Tensor) and not (is_number(value) and (i or arguments[i].type_text == "Scalar")
+                                                  and "tensors" not in op.tags):
             check_tensor_arguments(op, args)
     prepared: list[Any] = []
     for argument, value in zip(arguments, args, strict=True):
         if isinstance(value, Tensor):
             prepared.append(value._array)
         elif argument.is_tensor_list and value is not None:
+            check_tensor_arguments(op, args)
             prepared.append([None if v is None else v._array for v in value])
         elif argument.is_tensor and value is not None and argument.name not in op.promoted:
             check_tensor_arguments(op, args)
@@ -122,7 +132,7 @@ def _execute_in_place(op: OpSpec, args: tuple[Any, ...], arrays: list[Any]) -> A
         op.kernel(*arrays)
     else:
         write_result(op, target, op.kernel(*arrays))
-    storage_of(target).version += 1
+    namespace.storage_of(target).version += 1
     return target
 
 
@@ -268,7 +278,7 @@ def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
     if threads.state.grad_enabled and keys_of((args, targets)) & AUTOGRAD:
         raise RuntimeError(f"{op.schema.name}(): functions with out=... arguments don't support automatic "
                            "differentiation, but one of the arguments requires grad.")
-    results = execute(op, args)
+    results = namespace.run_modes(op, args) if threads.state.modes else execute(op, args)
     for target, result in zip(targets, results if isinstance(results, list | tuple) else (results,), strict=True):
         on_npu = (target._keys | result._keys) & NPU
         if on_npu and target.device != result.device:
@@ -282,8 +292,11 @@ def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
             _check_storable(target, result._array)
             execute(registry.packets["copy_"].overloads[""], (target, result, False))
         else:
+            for source in args:
+                if isinstance(source, Tensor) and source._storage is not None and source._storage is target._storage:
+                    overlapping_input(target._array, source._array)
             write_result(op, target, result._array)
-            storage_of(target).version += 1
+            namespace.storage_of(target).version += 1
     return out
 
 
@@ -340,14 +353,14 @@ def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
             return _run_kernel(op, args)
         except (ValueError, TypeError) as again:
             error = again
-    if isinstance(error, TypeError) and str(error).startswith(f"{op.schema.name}(): argument"):
+    if isinstance(error, TypeError) and str(error).startswith((f"{op.schema.name}(): argument", "expected Tensor as element")):
         raise error  # about an argument, and already in torch's words
-    first = 0 if only_a_method(op.schema.name) else 1
     for position, (argument, value) in enumerate(zip(op.schema.arguments, args, strict=True)):
         if not accepts(op, argument, value):
             given = value[0] if isinstance(value, tuple) and len(value) == 1 else value
-            raise TypeError(f"{op.schema.name}(): argument '{argument.python_name}' (position {position + first}) must be "
-                            f"{type_word(argument)}, not {type_name(given)}") from None
+            raise TypeError(f"{op.schema.name}(): argument '{argument.python_name}' (position "
+                            f"{position + first_place(op, args)}) must be {type_word(argument)}, not "
+                            f"{type_name(given)}") from None
     known = translate(op, args, error)
     if known is error:
         raise error
@@ -384,7 +397,7 @@ _space.update(
     new_tuple=tuple.__new__, Tensor=Tensor, threads=threads, clock=observer.clock, allocation=allocation,
     allocated=allocated, storage_of=storage_of, make_view=make_view, make_sharing=make_sharing, make_tensor=make_tensor,
     promote=promote, keys_of=keys_of, listed_keys=listed_keys, run_kernel=_run_kernel, recover=recover, run_out=run_out,
-    write_result=write_result, missing=missing, REQUIRED=REQUIRED, spread=spread,
+    write_result=write_result, overlapping_input=overlapping_input, missing=missing, REQUIRED=REQUIRED, spread=spread,
 )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._core.tensor import Tensor
+from .callers import is_method_call, only_a_method
 from .registry import OpSpec
 
 
@@ -18,14 +19,21 @@ def type_name(value: Any) -> str:
     return type(value).__name__
 
 
+def first_place(op: OpSpec, args: tuple[Any, ...]) -> int:
+    """The number of an op's first argument in messages: that of a method stands before the dot, and has none."""
+    schema = op.schema
+    written = sum(value is not argument.default for argument, value in zip(schema.arguments, args, strict=True))
+    return 0 if only_a_method(schema.name) or is_method_call(schema.name, written) else 1
+
+
 def check_tensor_arguments(op: OpSpec, args: tuple[Any, ...]) -> None:
     """TypeError, as torch words it, for the first argument that should be a tensor and is not."""
     for position, (argument, value) in enumerate(zip(op.schema.arguments, args, strict=True)):
         if argument.is_tensor:
             if isinstance(value, Tensor) or (value is None and argument.optional):
                 continue
-            raise TypeError(f"{op.schema.name}(): argument '{argument.python_name}' (position {position + 1}) "
-                            f"must be Tensor, not {type_name(value)}")
+            raise TypeError(f"{op.schema.name}(): argument '{argument.python_name}' (position "
+                            f"{position + first_place(op, args)}) must be Tensor, not {type_name(value)}")
         if argument.is_tensor_list:
             _check_list(op, position, value)
             for index, item in enumerate(value):
@@ -77,6 +85,51 @@ def overlapping_write() -> RuntimeError:
                         "location. Please clone() the tensor before performing the operation.")
 
 
+def overlapping_input(target: np.ndarray, source: np.ndarray) -> None:
+    """RuntimeError for a write into a part of an operand's memory; the very same elements are no harm, and where either
+    array has gaps nobody looks closer."""
+    if not target.size or not source.size or not _dense(target) or not _dense(source):
+        return
+    start, begin = (array.__array_interface__["data"][0] for array in (target, source))
+    stop, end = start + target.nbytes, begin + source.nbytes
+    same = (start, stop, target.strides) == (begin, end, source.strides)
+    if start < end and begin < stop and not same:
+        raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+                           "single memory location. Please clone() the tensor before performing the operation.")
+
+
+def _dense(array: np.ndarray) -> bool:
+    """Whether an array's elements fill its memory without gaps or repetition, in whatever order of dims."""
+    reach = array.itemsize
+    for stride, size in sorted((s, n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
+        if stride != reach:
+            return False
+        reach *= size
+    return True
+
+
+# What torch says where an op does not know complex numbers, and the names of its kernels that are not the op's own.
+_NO_COMPLEX: dict[str, tuple[type[Exception], str]] = {
+    **dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), (RuntimeError, "{} not implemented for complex tensors.")),
+    **dict.fromkeys(("floor", "ceil", "trunc"), (NotImplementedError, "{} is not supported for complex inputs")),
+    **dict.fromkeys(("deg2rad", "rad2deg"), (RuntimeError, "{} is not supported for complex tensors.")),
+    "sign": (NotImplementedError, "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn "
+                                  "instead."),
+    **dict.fromkeys(("clamp", "clamp_min", "clamp_max"), (NotImplementedError, "clamp is not supported for complex types")),
+}
+_KERNELS = {"floor_divide": "div_floor_cpu", "bitwise_left_shift": "lshift_cpu", "bitwise_right_shift": "rshift_cpu"}
+
+
+def not_implemented(name: str, kinds: list[dt.dtype]) -> Exception:
+    """For an op that has no kernel for its operands' dtypes."""
+    name = name.removesuffix("_")
+    kind = next((k for k in kinds if k.is_complex), kinds[0])
+    if kind.is_complex and name in _NO_COMPLEX:
+        made, words = _NO_COMPLEX[name]
+        return made(words.format(name))
+    return NotImplementedError(f'"{_KERNELS.get(name, name + "_cpu")}" not implemented for \'{kind.scalar_name}\'')
+
+
 def translate(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Exception:
     """The exception torch raises where a kernel failed with `error`; the same one where it is torch's already."""
     if op.composite or "deliberate" in error.__dict__ or isinstance(error, RuntimeError | IndexError | NotImplementedError) \
@@ -99,9 +152,13 @@ def translate(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Exception:
                 whole = np.broadcast_shapes(*[t._array.shape for t in tensors])
                 return RuntimeError(f"output with shape {list(tensors[0]._array.shape)} doesn't match the "
                                     f"broadcast shape {list(whole)}")
+        if isinstance(error, TypeError) and op.promote == "one":
+            for argument, value in zip(op.schema.arguments, args, strict=True):
+                if argument.name in op.promoted and value.dtype is not tensors[0].dtype:
+                    return RuntimeError(f"expected dtype {tensors[0].dtype.cpp_name} for `{argument.name}` but got dtype "
+                                        f"{value.dtype.cpp_name}")
         if isinstance(error, TypeError):
-            names = [dt.from_numpy(t._array.dtype).scalar_name for t in tensors]
-            return RuntimeError(f'"{op.schema.name}" not implemented for {" and ".join(repr(n) for n in names)}')
+            return not_implemented(op.schema.name, [dt.from_numpy(t._array.dtype) for t in tensors])
     if isinstance(error, ValueError | TypeError):
         shapes = ", ".join(map(str, map(list, shapes_of(args))))
         return RuntimeError(f"{op.schema.name}: {error} (input shapes: {shapes})")

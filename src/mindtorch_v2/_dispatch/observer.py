@@ -25,9 +25,9 @@ from typing import Any
 from .._core.threads import Ears, ThreadState, threads
 from . import namespace
 
-__all__ = ["BACKWARD", "COPY", "ENGINE", "FILL", "KERNEL", "MEMORY", "MODULE", "OP", "PYTHON", "RUNTIME", "SCOPE", "STEP",
-           "Outline", "aloud", "clock", "inside", "op_names", "op_overloads", "op_schemas", "span", "thread_state", "watch",
-           "watching"]
+__all__ = ["BACKWARD", "COPY", "ENGINE", "FILL", "KERNEL", "MEMORY", "MODULE", "NUMBER_FORMS", "OP", "PYTHON", "RUNTIME",
+           "SCOPE", "STEP", "Outline", "aloud", "clock", "inside", "op_names", "op_overloads", "op_schemas", "span",
+           "thread_state", "watch", "watching"]
 
 # What a recorded range is. The numbers are stored in event columns.
 OP, BACKWARD, ENGINE, SCOPE, STEP, PYTHON, MODULE, MEMORY = range(8)
@@ -38,6 +38,10 @@ KERNEL, COPY, FILL, RUNTIME = range(8, 12)
 op_names: list[str] = []
 op_overloads: list[str] = []
 op_schemas: list[Any] = []
+
+# Ops that torch has in a form of its own for a number in place of the second tensor: the number is known there.
+NUMBER_FORMS = frozenset(name + suffix for name in ("eq", "ne", "lt", "le", "gt", "ge", "remainder", "fmod", "rsub", "where")
+                         for suffix in ("", "_"))
 
 # What a span was given: (shape, strides in bytes, NumPy dtype) of each tensor, None for one that is missing.
 Outline = tuple[tuple[tuple[int, ...], tuple[int, ...], Any] | None, ...]

@@ -11,6 +11,7 @@ from .._core import dtype as dt
 from .._core.device import device as Device
 from .._core.memory_format import layout, memory_format
 from .._core.tensor import Tensor, make_tensor
+from .callers import is_method_call, only_a_method
 from .errors import type_name
 from .promotion import as_number, rank
 from .registry import OpSpec, Packet
@@ -64,7 +65,7 @@ def accepts(spec: OpSpec, argument: Argument, value: Any, lenient: bool = True) 
     kind = argument.type_text.removesuffix("?")
     if not lenient and kind in ("int", "Scalar") and _is_tensor(value):
         return False
-    if argument.is_tensor and argument.name in spec.promoted and argument.name != "self":
+    if argument.is_tensor and argument.name in spec.promoted and argument.name != "self" and "tensors" not in spec.tags:
         return isinstance(value, _NUMBERS) or _is_tensor(value)
     if kind.startswith("int["):
         return _is_list_of(value, _is_integer) or kind != "int[]" and _is_integer(value)
@@ -128,19 +129,44 @@ def resolve(packet: Packet, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
         for spec in packet:
             if fits(spec, args, kwargs, lenient):
                 return spec, not lenient
-    got = ", ".join([type_name(a) for a in args] + [f"{k}={type_name(v)}" for k, v in kwargs.items()])
-    forms = "\n".join(f" * ({_describe(spec.schema)})" for spec in packet)
-    raise TypeError(f"{packet.name}() received an invalid combination of arguments - got ({got}), "
-                    f"but expected one of:\n{forms}\n")
+    raise TypeError(_complaint(packet, args, kwargs))
 
 
-def _describe(schema: Schema) -> str:
+def _complaint(packet: Packet, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """What torch says of a call that no overload takes. The tensor before the dot is none of a method's arguments."""
+    own = int(bool(args) and (only_a_method(packet.name) or is_method_call(packet.name, len(args) + len(kwargs))))
+    given = [type_name(a) for a in args[own:]]
+    got = ", ".join([*given, *[""] * bool(given and kwargs)]) + "".join(f"{k}={type_name(v)}, " for k, v in kwargs.items())
+    lines = [f"{packet.name}() received an invalid combination of arguments - got ({got}), but expected one of:"]
+    for spec in packet:
+        parts = _described(spec.schema, own)
+        lines.append(f" * ({', '.join(parts)})")
+        if len(given) == max(len(parts), 1) and not kwargs:
+            words = [part.partition(" ")[0] if part.count(" ") == 1 else "" for part in parts or [""]]
+            marked = [kind if kind == word else f"!{kind}!" for kind, word in zip(given, words, strict=True)]
+            lines.append(f"      didn't match because some of the arguments have invalid types: ({', '.join(marked)})")
+    return "\n".join(lines) + "\n"
+
+
+def _described(schema: Schema, skipped: int) -> list[str]:
+    """A signature in torch's words, from the argument after the skipped ones on."""
     parts: list[str] = []
-    for a in schema.arguments:
+    for a in schema.arguments[skipped:]:
         if a.keyword_only and "*" not in parts:
             parts.append("*")
-        parts.append(f"{a.type_text} {a.python_name}" + ("" if a.default is REQUIRED else f" = {a.default}"))
-    return ", ".join(parts)
+        parts.append(f"{type_word(a)} {a.python_name}" + ("" if a.default is REQUIRED else f" = {a.default}"))
+    return parts
+
+
+_TYPE_WORDS = {"int[]": "tuple of ints", "float[]": "tuple of floats", "Tensor[]": "tuple of Tensors",
+               "Scalar": "Number", "ScalarType": "torch.dtype", "Device": "torch.device", "Layout": "torch.layout",
+               "MemoryFormat": "torch.memory_format"}
+
+
+def type_word(argument: Argument) -> str:
+    """The type of an argument as torch's messages call it."""
+    kind = argument.type_text.rstrip("?")
+    return _TYPE_WORDS.get(kind.partition("[")[0] + "[]" if "[" in kind else kind, kind)
 
 
 def packet_function(packet: Packet) -> Any:

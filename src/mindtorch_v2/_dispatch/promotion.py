@@ -33,6 +33,10 @@ def computation_dtype(mode: str, operands: tuple[Any, ...]) -> dt.dtype:
         raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a "
                            "mask, use the `~` or `logical_not()` operator instead.")
     result = dt.result_type(*ranked)
+    if mode == "one" and any(kind is not result for kind, _ in ranked):
+        raise TypeError("operands of several dtypes")
+    if mode == "real" and result.is_complex:
+        raise TypeError("complex numbers have no order")
     if mode == "float" and not (result.is_floating_point or result.is_complex):
         return dt.get_default_dtype()
     return result
@@ -43,6 +47,8 @@ def number_for(number: Any, target: np.dtype) -> Any:
     if target.kind in "iu":
         limits = np.iinfo(target)
         if not limits.min <= number <= limits.max:  # torch wraps around where NumPy raises
+            if not -(1 << 63) <= number < 1 << 64:
+                raise OverflowError("int too big to convert")
             return np.array(int(number) & (1 << limits.bits) - 1, dtype=f"u{target.itemsize}").view(target)[()]
     elif target.kind == "V":  # bfloat16 and its kin know nothing of weak Python numbers
         return target.type(number)

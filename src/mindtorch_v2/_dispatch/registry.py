@@ -17,7 +17,9 @@ Kernel = Callable[..., Any]
 #   float    the same, and integers become floats         div, exp, sigmoid
 #   compare  operands promoted, the result is bool        eq, lt
 #   number   the same as `same`, and bools are refused    sub, rsub
-PROMOTIONS = (None, "same", "float", "compare", "number")
+#   real     the same as `same`, and complex ones are     maximum, fmin
+#   one      none at all: all have one dtype              lerp
+PROMOTIONS = (None, "same", "float", "compare", "number", "real", "one")
 
 
 class OpSpec:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 from .._dispatch import dispatcher  # noqa: F401  ops become callable as they are declared
 from . import (
+    _float_errors,
     _malloc,  # noqa: F401  memory that one step frees is kept for the next
     activation,
     adaptive_pool,
@@ -61,6 +60,8 @@ from . import (
     powers,
     products,
     protocols,
+    python_functions,
+    questions,
     random,
     random_integers,
     ranges,
@@ -146,6 +147,8 @@ __all__ = [
     "pool",
     "powers",
     "products",
+    "python_functions",
+    "questions",
     "protocols",
     "random",
     "random_integers",
@@ -181,8 +184,5 @@ __all__ = [
 
 flop_counts.declare()
 
-# Division by zero and overflow give inf and nan without a word, as in torch. NumPy would warn of each; only warnings
-# about the kernels of this package are turned off.
-warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"mindtorch_v2\.")
-
+_float_errors.install()
 out_forms.offer()

@@ -18,10 +18,16 @@ _BITS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 _FEW = 2048
 
 
-def need_float(name: str, array: np.ndarray) -> None:
-    """NotImplementedError, in torch's words, for integers."""
-    if array.dtype.kind in "iub":
+def need_float(name: str, array: np.ndarray, refused: str = "iubc") -> None:
+    """NotImplementedError, in torch's words, for integers and complex numbers."""
+    if array.dtype.kind in refused:
         raise NotImplementedError(f'"{name}" not implemented for \'{dt.from_numpy(array.dtype).scalar_name}\'')
+
+
+def need_real(name: str, array: np.ndarray) -> None:
+    """NotImplementedError, in torch's words, for complex numbers."""
+    if array.dtype.kind == "c":
+        need_float(name, array)
 
 
 def constant(value: float, dtype: np.dtype) -> np.ndarray:

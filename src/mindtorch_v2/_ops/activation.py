@@ -27,8 +27,9 @@ def relu(self, out=None):
     kind = self.dtype
     if kind is _F32 and self.size > _MANY:
         return clipped(self, 0, np.inf, out)
-    if kind.kind == "b":
-        raise RuntimeError("Boolean inputs not supported for relu")
+    if kind.kind in "bc":
+        raise RuntimeError("Boolean inputs not supported for relu") if kind.kind == "b" else \
+            NotImplementedError("clamp is not supported for complex types")
     return np.maximum(self, constant(0, kind), out=out)
 
 
@@ -170,7 +171,7 @@ gelu_backward.vjp(
 @op("silu(Tensor self) -> Tensor", inplace=True, shape=like_first)
 @in_float32
 def silu(self):
-    need_float("silu_cpu", self)
+    need_float("silu_cpu", self, "iub")
     made = logistic(self)
     return np.multiply(made, self, made)
 

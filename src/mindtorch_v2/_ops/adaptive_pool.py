@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from functools import lru_cache
 
 import numpy as np
 
 from .._dispatch.registry import aten, composite, op
 from ._half import in_float32
-from .pool import gathered, max_pool, spread_max
+from .pool import check_floating, gathered, max_pool, spread_max
 
 _INT64 = np.dtype(np.int64)
+# From this many entries on, a matrix that says what is in which window costs more than a look at each window.
+_LARGE = 1 << 14
 
 
 def _bins(n, out):
@@ -19,12 +22,12 @@ def _bins(n, out):
     return steps * n // out, -(-(steps + 1) * n // out)
 
 
-def _bin_matrix(n, out, dtype):
-    """(out, n): each row averages one window."""
+@lru_cache(64)
+def _membership(n, out, dtype):
+    """(out, n): a row for each window, with a one for each element in it. Only for sizes where this is small."""
     start, end = _bins(n, out)
     at = np.arange(n)
-    inside = (at >= start[:, None]) & (at < end[:, None])
-    return (inside / (end - start)[:, None]).astype(dtype)
+    return ((at >= start[:, None]) & (at < end[:, None])).astype(dtype)
 
 
 def _each(value, dims):
@@ -59,21 +62,87 @@ def _apply(array, axis, matrix):
     return np.matmul(matrix, flat).reshape(*array.shape[:-3], len(matrix), *array.shape[-2:])
 
 
+def _part(axis, start, end):
+    """Indexes a stretch of one axis, counted from the end."""
+    return (..., slice(start, end), *(slice(None),) * (-1 - axis))
+
+
+def _sums(array, output_size, one_by_one=False):
+    """The sums of all windows, an axis after the other."""
+    for axis, out in zip(range(-len(output_size), 0), output_size, strict=True):
+        n = array.shape[axis]
+        if out == n:
+            continue
+        if out == 1:
+            array = np.add.reduce(array, axis, keepdims=True)
+        elif one_by_one or n * out > _LARGE:
+            shape = list(array.shape)
+            shape[axis] = out
+            made = np.empty(shape, array.dtype)
+            for at, (start, end) in enumerate(zip(*_bins(n, out), strict=True)):
+                np.add.reduce(array[_part(axis, start, end)], axis, out=made[_part(axis, at, at + 1)], keepdims=True)
+            array = made
+        else:
+            array = _apply(array, axis, _membership(n, out, array.dtype))
+    return array
+
+
+def _spread(array, size, one_by_one=False):
+    """Each window's number added to all elements in it: the transpose of `_sums`."""
+    for axis, n in zip(range(-len(size), 0), size, strict=True):
+        out = array.shape[axis]
+        if out == n:
+            continue
+        if one_by_one or n * out > _LARGE:
+            shape = list(array.shape)
+            shape[axis] = n
+            made = np.zeros(shape, array.dtype)
+            for at, (start, end) in enumerate(zip(*_bins(n, out), strict=True)):
+                made[_part(axis, start, end)] += array[_part(axis, at, at + 1)]
+            array = made
+        else:
+            array = _apply(array, axis, _membership(n, out, array.dtype).T)
+    return array
+
+
+def _unspoilt(compute, array, size):
+    """A product with a matrix of zeros and ones, unless a zero met nan or infinity there: then window by window."""
+    made = compute(array, size)
+    return compute(array, size, True) if np.isnan(made).any() else made
+
+
+def _shares(array, size, output_size, made=None):
+    """Numbers of windows divided by how many elements each has."""
+    for axis, n, out in zip(range(-len(size), 0), size, output_size, strict=True):
+        if n == out:
+            continue
+        if n % out == 0:
+            count = np.array(n // out, array.dtype)
+        else:
+            start, end = _bins(n, out)
+            count = (end - start).astype(array.dtype).reshape(-1, *(1,) * (-1 - axis))
+        array = made = np.divide(array, count, made)
+    return array
+
+
 def _declare_mean(dims):
     name = f"_adaptive_avg_pool{dims}d"
     public = name[1:]
     ints = f"int[{dims}]"
-    axes = range(-dims, 0)
+    kernel_name = public if dims == 2 else f"{public}_cpu"
 
     @op(f"{name}(Tensor self, {ints} output_size) -> Tensor", node=f"AdaptiveAvgPool{dims}DBackward0",
         shape=lambda self, output_size: (_wanted(public, self._array.shape, output_size, dims), self._array.dtype),
         samples=lambda make: [(make(2, 3, *(5, 4, 3)[:dims]), (2, 3, 2)[:dims])])
     @in_float32
     def forward(self, output_size):
+        size = self.shape[-dims:]
         _wanted(public, self.shape, output_size, dims)
-        for axis in axes:
-            self = _apply(self, axis, _bin_matrix(self.shape[axis], output_size[axis], self.dtype))
-        return self
+        check_floating(kernel_name, self)
+        if size == tuple(output_size):
+            return self.copy()
+        total = _unspoilt(_sums, self, output_size)
+        return _shares(total, size, output_size, total) if total.size else total
 
     forward.vjp(self=lambda g, self: getattr(aten, f"{name}_backward")(g, self))
 
@@ -81,10 +150,12 @@ def _declare_mean(dims):
         shape=lambda grad_output, self: (self._array.shape, self._array.dtype))
     @in_float32
     def backward(grad_output, self):
-        for axis in axes:
-            grad_output = _apply(grad_output, axis,
-                                 _bin_matrix(self.shape[axis], grad_output.shape[axis], self.dtype).T)
-        return grad_output
+        size, output_size = self.shape[-dims:], grad_output.shape[-dims:]
+        if size == output_size:
+            return grad_output.copy()
+        if 0 in output_size:
+            return np.zeros(self.shape, self.dtype)
+        return _unspoilt(_spread, _shares(grad_output, size, output_size), size)
 
     backward.vjp(grad_output=lambda g, grad_output_shape: getattr(aten, name)(g, grad_output_shape[-dims:]))
 
@@ -143,7 +214,9 @@ def _declare_max(dims):
     @op(f"{name}(Tensor self, {ints} output_size) -> (Tensor, Tensor)", node=f"AdaptiveMaxPool{dims}DBackward0",
         shape=shape, samples=lambda make: [(make(2, 3, *(5, 4, 3)[:dims]), (2, 3, 2)[:dims])])
     def forward(self, output_size):
-        return _adaptive_max(self, _wanted(name, self.shape, _each(output_size, dims), dims)[-dims:])
+        wanted = _wanted(name, self.shape, _each(output_size, dims), dims)[-dims:]
+        check_floating(name if dims == 2 else f"{name}_cpu", self)
+        return _adaptive_max(self, wanted)
 
     forward.vjp(self=lambda g, self, result1: getattr(aten, f"{name}_backward")(g, self, result1))
 

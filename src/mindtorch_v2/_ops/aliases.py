@@ -42,7 +42,7 @@ def _declare_all(name: str, first: str) -> None:
         if spec.schema.overload == "Scalar":
             continue
         _declare(name, spec)
-        if len(spec.promoted) == 2 and all(a.is_tensor for a in spec.schema.arguments[:2]):
+        if len(spec.promoted) == 2 and "tensors" not in spec.tags and all(a.is_tensor for a in spec.schema.arguments[:2]):
             _declare_with_number(name, spec)
 
 

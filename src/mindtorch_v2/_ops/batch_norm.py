@@ -8,6 +8,7 @@ from .._dispatch.registry import aten, composite, op
 from ._common import home_of, like_first
 from ._elementwise import need_float
 from ._half import in_float32
+from ._mixed import check_mixed
 from ._rows import channel_dots, channel_sums
 from ._second import asked_for, backward_of_backward
 from .norm import normalised_in_ops
@@ -33,12 +34,16 @@ def _inverse(variance, eps):
     samples=lambda make: [(make(3, 4, 2), make(4), make(4), None, None, True, 0.1, 1e-5)])
 def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     """The running statistics, which are written to, may be of another dtype than the input."""
-    if input.dtype.itemsize == 2:
-        made = native_batch_norm.kernel(input.astype(np.float32), *[None if a is None else a.astype(np.float32)
-                                                             for a in (weight, bias)], running_mean, running_var,
-                                 training, momentum, eps)
-        return made[0].astype(input.dtype), *made[1:]
     need_float("batch_norm", input)
+    check_mixed(input, weight, bias, running_mean, running_var)
+    if input.dtype.itemsize == 2:
+        made = _batch_norm(input.astype(np.float32), *[None if a is None else a.astype(np.float32) for a in (weight, bias)],
+                           running_mean, running_var, training, momentum, eps)
+        return made[0].astype(input.dtype), *made[1:]
+    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+def _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     kind = input.dtype
     planes = _planes(input)
     if training:

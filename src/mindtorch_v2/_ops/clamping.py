@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
 from ._common import like_with_numbers, with_numbers
+from ._numbers import number_of
 from .pointwise import number
 
 _FLOAT32 = np.dtype(np.float32)
@@ -18,13 +20,36 @@ def _outside(g):
     return aten.scalar_tensor(0.0, dtype=g.dtype)
 
 
+def _no_order():
+    return NotImplementedError("clamp is not supported for complex types")
+
+
+def _check_out(dtype, out):
+    """In place, whole numbers stay whole."""
+    if out is not None and out.dtype.kind in "iub" and dtype.kind not in "iub":
+        made, kept = dt.from_numpy(dtype), dt.from_numpy(out.dtype)
+        raise RuntimeError(f"result type {made.scalar_name} can't be cast to the desired output type {kept.cpp_name}")
+
+
+def _bound(value, dtype):
+    if isinstance(value, complex):
+        raise _no_order()
+    return number_of(value, dtype)
+
+
 @op("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", inplace=True, node="ClampBackward1",
     shape=like_with_numbers, samples=lambda make: [(make(3, 4), 0.3, 0.7), (make(3, 4), 0.3), (make(3, 4), None, 0.7)])
 def clamp(self, min, max, out=None):
     dtype = self.dtype
-    if dtype is not _FLOAT32 and dtype.kind in "iub":
-        self = with_numbers(self, min, max)
-        dtype = self.dtype
+    if dtype is not _FLOAT32:
+        if dtype.kind in "iub":
+            self = with_numbers(self, min, max)
+            dtype = self.dtype
+            _check_out(dtype, out)
+        elif dtype.kind == "c":
+            raise _no_order()
+        if dtype is not _FLOAT32:
+            min, max = (None if bound is None else _bound(bound, dtype) for bound in (min, max))
     if min is not None:
         self = np.maximum(self, number(min, dtype), out=out)
         if max is None:
@@ -47,11 +72,20 @@ def _clamp_grad(g, self, min, max):
 clamp.vjp(self=_clamp_grad)
 
 
+def _met(self, bound, out):
+    """An array and a bound for it, in the dtype they have in common."""
+    if self.dtype.kind == "c":
+        raise _no_order()
+    self = with_numbers(self, bound)
+    _check_out(self.dtype, out)
+    return self, bound if self.dtype is _FLOAT32 else _bound(bound, self.dtype)
+
+
 @op("clamp_min(Tensor self, Scalar min) -> Tensor", inplace=True, shape=like_with_numbers,
     samples=lambda make: [(make(3, 4), 0.5)])
 def clamp_min(self, min, out=None):
-    if self.dtype.kind in "iub":
-        self = with_numbers(self, min)
+    if self.dtype is not _FLOAT32:
+        self, min = _met(self, min, out)
     return np.maximum(self, number(min, self.dtype), out=out)
 
 
@@ -61,8 +95,8 @@ clamp_min.vjp(self=lambda g, self, min: _clamp_grad(g, self, min, None))
 @op("clamp_max(Tensor self, Scalar max) -> Tensor", inplace=True, shape=like_with_numbers,
     samples=lambda make: [(make(3, 4), 0.5)])
 def clamp_max(self, max, out=None):
-    if self.dtype.kind in "iub":
-        self = with_numbers(self, max)
+    if self.dtype is not _FLOAT32:
+        self, max = _met(self, max, out)
     return np.minimum(self, number(max, self.dtype), out=out)
 
 
@@ -75,7 +109,7 @@ def _bounds(make):
     return [(make(3, 4), make(3, 4) * 0.4, make(3, 4) * 0.4 + 0.5), (make(3, 4), make(4)), (make(3, 4), None, make(4))]
 
 
-@op("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", promote="same", inplace=True,
+@op("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", promote="real", inplace=True,
     node="ClampBackward0", samples=_bounds)
 def clamp_tensor(self, min, max, out=None):
     if min is None and max is None:
@@ -109,12 +143,12 @@ def _clamp_tensor_max_grad(g, self, min, max):
 
 clamp_tensor.vjp(self=_clamp_grad, min=_clamp_tensor_min_grad, max=_clamp_tensor_max_grad)
 
-clamp_min_tensor = op("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", np.maximum, promote="same", inplace=True,
+clamp_min_tensor = op("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", np.maximum, promote="real", inplace=True,
                       node="ClampMinBackward1")
 clamp_min_tensor.vjp(self=lambda g, self, min: _clamp_grad(g, self, min, None),
                      min=lambda g, self, min: _clamp_tensor_min_grad(g, self, min, None))
 
-clamp_max_tensor = op("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", np.minimum, promote="same", inplace=True,
+clamp_max_tensor = op("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", np.minimum, promote="real", inplace=True,
                       node="ClampMaxBackward1")
 clamp_max_tensor.vjp(self=lambda g, self, max: _clamp_grad(g, self, None, max),
                      max=lambda g, self, max: _clamp_tensor_max_grad(g, self, None, max))
@@ -137,17 +171,17 @@ def _shared(g, self, other):
     return aten.where(self == other, half, g)
 
 
-maximum = op("maximum(Tensor self, Tensor other) -> Tensor", np.maximum, promote="same")
+maximum = op("maximum(Tensor self, Tensor other) -> Tensor", np.maximum, promote="real", tags=("tensors",))
 maximum.vjp(self=lambda g, self, other: _shared(g, self, other).masked_fill_(self < other, 0.0),
             other=lambda g, self, other: _shared(g, self, other).masked_fill_(self > other, 0.0))
 
-minimum = op("minimum(Tensor self, Tensor other) -> Tensor", np.minimum, promote="same")
+minimum = op("minimum(Tensor self, Tensor other) -> Tensor", np.minimum, promote="real", tags=("tensors",))
 minimum.vjp(self=lambda g, self, other: _shared(g, self, other).masked_fill_(self > other, 0.0),
             other=lambda g, self, other: _shared(g, self, other).masked_fill_(self < other, 0.0))
 
 
 def _ignoring_nan(name, ufunc, first_wins):
-    made = op(f"{name}(Tensor self, Tensor other) -> Tensor", ufunc, promote="same")
+    made = op(f"{name}(Tensor self, Tensor other) -> Tensor", ufunc, promote="real", tags=("tensors",))
 
     def chosen(self, other):
         return first_wins(self, other).logical_or_(other.isnan())

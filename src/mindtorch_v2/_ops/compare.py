@@ -35,7 +35,8 @@ for _name, _ufunc in (("lt", np.less), ("le", np.less_equal), ("gt", np.greater)
     _ordered(_name, _ufunc)
 
 for _name, _logic in (("logical_and", np.logical_and), ("logical_or", np.logical_or), ("logical_xor", np.logical_xor)):
-    op(f"{_name}(Tensor self, Tensor other) -> Tensor", _logic, promote="compare", nondiff=True, inplace=True)
+    op(f"{_name}(Tensor self, Tensor other) -> Tensor", _logic, promote="compare", nondiff=True, inplace=True,
+       tags=("tensors",))
 
 op("logical_not(Tensor self) -> Tensor", np.logical_not, promote="compare", nondiff=True, inplace=True)
 
@@ -47,6 +48,12 @@ for _name in ("eq_", "ne_", "lt_", "le_", "gt_", "ge_", "logical_and_", "logical
 # ---------------------------------------------------------------- what kind of number
 
 
+def _real(name, array):
+    if array.dtype.kind == "c":
+        raise RuntimeError(f"{name} does not support complex inputs.")
+    return array
+
+
 def _of_floats(name, test):
     """A test that no integer passes."""
     op(f"{name}(Tensor self) -> Tensor",
@@ -56,8 +63,8 @@ def _of_floats(name, test):
 
 _of_floats("isnan", np.isnan)
 _of_floats("isinf", np.isinf)
-_of_floats("isposinf", lambda self: self == np.inf)
-_of_floats("isneginf", lambda self: self == -np.inf)
+_of_floats("isposinf", lambda self: _real("isposinf", self) == np.inf)
+_of_floats("isneginf", lambda self: _real("isneginf", self) == -np.inf)
 
 
 @composite("isfinite(Tensor self) -> Tensor")
@@ -121,6 +128,7 @@ _of_truths("_is_any_true", np.logical_or.reduce)
 
 
 @op("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", promote="same", promoted=("self", "other"),
+    tags=("spelled",),
     samples=lambda make: [(make.bools(3, 4), make(3, 4), make(3, 4)), (make.bools(4), make(3, 1), make(1))])
 def where(condition, self, other):
     if condition.dtype is not _BOOL:

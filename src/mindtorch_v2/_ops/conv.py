@@ -46,10 +46,6 @@ def _check(input, weight, bias, stride, padding, dilation, transposed, output_pa
     if input.ndim != weight.ndim:
         raise RuntimeError(f"Expected {dims + 2}D (batched) or {dims + 1}D (unbatched) input to conv{dims}d, but got "
                            f"input of size: {list(input.shape)}")
-    for name, other in (("weight", weight), ("bias", bias)):
-        if other is not None and other.dtype != input.dtype:
-            raise RuntimeError(f"Input type ({dt.from_numpy(input.dtype)}) and {name} type "
-                               f"({dt.from_numpy(other.dtype)}) should be the same")
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
     if weight.shape[0] < groups:
@@ -86,6 +82,16 @@ def _check(input, weight, bias, stride, padding, dilation, transposed, output_pa
                            f"({' x '.join(map(str, reach))}). Kernel size can't be greater than actual input size")
 
 
+def _check_dtypes(input, weight, bias, transposed):
+    kind = dt.from_numpy(input.dtype)
+    if bias is not None and bias.dtype != input.dtype and not transposed:
+        raise RuntimeError(f"Input type ({kind.cpp_name}) and bias type ({dt.from_numpy(bias.dtype).cpp_name}) should be "
+                           "the same")
+    if weight.dtype != input.dtype:
+        raise RuntimeError(f"expected scalar type {kind.scalar_name} but found {dt.from_numpy(weight.dtype).scalar_name}")
+
+
+@in_float32
 def _convolve(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     dims = weight.ndim - 2
     stride, padding, dilation, output_padding = (
@@ -127,10 +133,29 @@ def _conv_samples(make):
 
 @op(f"_convolution({_ARGUMENTS}, bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor",
     shape=_conv_shape, samples=lambda make: [], nondiff=True)
-@in_float32
 def convolution_kernel(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, benchmark,
                        deterministic, cudnn_enabled, allow_tf32):
-    return _convolve(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    if input.dtype is not weight.dtype or bias is not None and bias.dtype is not input.dtype:
+        _check_dtypes(input, weight, bias, transposed)
+    made = _convolve(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    return _with_channels_last(made) if _has_channels_last(input) or _has_channels_last(weight) else made
+
+
+def _has_channels_last(array):
+    """Whether the channels of images or volumes lie next to each other, by torch's rule for dims of one element, too."""
+    strides, shape = array.strides, array.shape
+    if strides[1] > strides[-1] or not 4 <= len(shape) <= 5:
+        return False
+    least = 0
+    for dim in (1, *range(len(shape) - 1, 1, -1), 0):
+        if not shape[dim] or not strides[dim] or strides[dim] < least or dim == 0 and least == strides[1]:
+            return False
+        least = strides[dim] * shape[dim]
+    return True
+
+
+def _with_channels_last(array):
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
 
 
 @composite(f"convolution({_ARGUMENTS}) -> Tensor", shape=_conv_shape, samples=_conv_samples)

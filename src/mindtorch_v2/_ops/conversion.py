@@ -12,9 +12,11 @@ from .._core.device import device as Device
 from .._core.keys import AUTOGRAD, META, NPU, SPARSE
 from .._core.memory_format import contiguous_format, memory_format
 from .._core.tensor import Tensor, make_external
+from .._core.threads import threads
 from .._dispatch import namespace
 from .._dispatch.errors import type_name
 from .._dispatch.registry import aten
+from ._warn import warn_once
 from .copy import in_memory_format, to_device, to_dtype, to_dtype_layout, to_other
 
 METHODS: dict[str, Callable[..., Any]] = {}
@@ -222,6 +224,13 @@ def tolist(self: Tensor) -> Any:
     return self._array.tolist()
 
 
+def _warn_of_history(self: Tensor) -> None:
+    """A number has no history, which may not be what was meant."""
+    if self._keys & AUTOGRAD and threads.state.grad_enabled:
+        warn_once("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+                  "Consider using tensor.detach() first.")
+
+
 def _only_element(self: Tensor) -> Any:
     if self._array.size != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
@@ -230,6 +239,7 @@ def _only_element(self: Tensor) -> Any:
 
 @method
 def __float__(self: Tensor) -> float:
+    _warn_of_history(self)
     number = _only_element(self)
     if number.__class__ is complex:
         if number.imag:
@@ -245,6 +255,7 @@ def __int__(self: Tensor) -> int:
 
 @method
 def __complex__(self: Tensor) -> complex:
+    _warn_of_history(self)
     return complex(_only_element(self))
 
 

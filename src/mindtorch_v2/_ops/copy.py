@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from .._core.device import device as Device
-from .._core.keys import META
+from .._core.keys import AUTOGRAD, META
 from .._core.memory_format import contiguous_format, preserve_format
 from .._core.storage import owner_of
 from .._core.tensor import make_alias, make_meta, make_tensor
@@ -16,6 +16,7 @@ from .._dispatch.errors import broadcast_mismatch
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first, np_dtype
 from ._factory import check_options, laid_out, like
+from ._numbers import number_of
 
 _CPU = Device("cpu")
 # From this many elements on a transposed matrix is copied in tiles, whose rows fill one line of the cache, in bytes:
@@ -77,7 +78,7 @@ def contiguous(self, memory_format):
 
 
 @op("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
-    node="torch::autograd::CopyBackwards")
+    node="torch::autograd::CopyBackwards", tags=("overlap",))
 def copy_(self, src, non_blocking):
     try:
         if src.dtype.kind == "c" and self.dtype.kind != "c":
@@ -115,7 +116,7 @@ def fill_(self, value):
         self = _places(self)
     try:
         self.fill(value)
-    except (OverflowError, TypeError):
+    except (OverflowError, TypeError, ValueError):
         _fill_checked(self, value)
 
 
@@ -131,15 +132,12 @@ def _places(array):
 
 def _fill_checked(array, value):
     """Fill with a number that NumPy does not take for this dtype, under torch's rules."""
-    if isinstance(value, complex) and array.dtype.kind != "c":
-        raise RuntimeError("value cannot be converted to type float without overflow")
-    if array.dtype.kind in "iu":
-        number = int(value)
-        if array.dtype.kind == "i" or number > np.iinfo(array.dtype).max:
-            raise RuntimeError(f"value cannot be converted to type {array.dtype.name}_t without overflow")
-        array.fill(number % (1 << 8 * array.itemsize))
-    else:
-        array.fill(array.dtype.type(value))
+    if array.dtype.kind != "V":
+        array.fill(number_of(value, array.dtype))
+    elif isinstance(value, complex):
+        raise RuntimeError("value cannot be converted to type double without overflow")
+    else:  # bfloat16 and its kin: too large a number becomes infinity
+        array.fill(array.dtype.type(float(value)))
 
 
 fill_.vjp(self=lambda g: aten.zeros_like(g))
@@ -300,6 +298,20 @@ def type_as(self, other):
 @composite("detach(Tensor(a) self) -> Tensor(a)", nondiff=True)
 def detach(self):
     return make_alias(self._array, self)
+
+
+@composite("detach_(Tensor(a!) self) -> Tensor(a!)", nondiff=True)
+def detach_(self):
+    if self._base is not None:
+        raise RuntimeError(
+            "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
+            "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
+            "detach_() cannot be called on these gradients. To fix this error, please refer to the "
+            "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution.")
+    if self._keys & AUTOGRAD:
+        self._keys &= ~AUTOGRAD
+        del self._node
+    return self
 
 
 @composite("lift_fresh(Tensor(a) self) -> Tensor(a)")

@@ -78,6 +78,8 @@ def full(size, fill_value, dtype, layout, device, pin_memory):
         check_options(layout, pin_memory)
     if hasattr(fill_value, "_array"):
         fill_value = fill_value._array.item()
+    if hasattr(size, "_array"):
+        raise TypeError("full(): argument 'size' (position 1) must be tuple of ints, not Tensor")
     return _filled(checked_size(size), _fill_dtype(fill_value, dtype), fill_value)
 
 

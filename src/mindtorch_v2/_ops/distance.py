@@ -6,13 +6,14 @@ import math
 
 import numpy as np
 
+from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
 from .vector_norm import norm_grad
 
 # ---------------------------------------------------------------- between two tensors
 
 
-@op("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", promote="same", promoted=("self", "other"),
+@op("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", promote="same", tags=("tensors",), promoted=("self", "other"),
     shape=lambda self, other, p: ((), self._array.dtype),
     samples=lambda make: [(make(3, 4), make(3, 4)), (make(3, 4), make(4), 3)])
 def dist(self, other, p):
@@ -65,8 +66,13 @@ _EXACT_UP_TO = 25  # rows; beyond, torch computes euclidean distances by one mat
 
 
 def _check_cdist(x1, x2, p):
-    if x1.dtype.kind not in "fV" or x2.dtype.kind not in "fV":
-        raise RuntimeError("cdist only supports floating-point dtypes")
+    for which, array in (("X1", x1), ("X2", x2)):
+        if array.dtype.kind not in "fV":
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {which} got: "
+                               f"{dt.from_numpy(array.dtype).scalar_name}")
+    if x1.dtype != x2.dtype:
+        raise RuntimeError(f"expected scalar type {dt.from_numpy(x1.dtype).scalar_name} but found "
+                           f"{dt.from_numpy(x2.dtype).scalar_name}")
     if x1.ndim < 2 or x2.ndim < 2:
         which, array = ("X1", x1) if x1.ndim < 2 else ("X2", x2)
         raise RuntimeError(f"cdist only supports at least 2D tensors, {which} got: {array.ndim}D")

@@ -6,8 +6,10 @@ import math
 
 import numpy as np
 
+from .._core import dtype as dt
 from .._core.threads import threads
 from .._dispatch.registry import aten, composite, op
+from ._elementwise import need_float
 from ._half import in_float32
 from .loss import MEAN, NONE, grad_shape, loss_shape, mean_factor, reduced, reduced_in_ops
 from .scalar_forms import add_number, mul_number, number_minus
@@ -22,8 +24,16 @@ _LEAST_VARIANCE = 1e-12
 @op("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor",
     shape=lambda self, target, weight, reduction: loss_shape(self, target, reduction),
     samples=lambda make: [(make(3, 4), make(3, 4)), (make(3, 4), make(3, 4), make.constant(4), NONE)])
-@in_float32
 def binary_cross_entropy(self, target, weight, reduction):
+    if target.dtype is not self.dtype and target.dtype != self.dtype:
+        raise RuntimeError(f"Found dtype {dt.from_numpy(target.dtype).scalar_name} but expected "
+                           f"{dt.from_numpy(self.dtype).scalar_name}")
+    need_float("binary_cross_entropy", self)
+    return _binary_cross_entropy(self, target, weight, reduction)
+
+
+@in_float32
+def _binary_cross_entropy(self, target, weight, reduction):
     if self.size and not (np.minimum.reduce(self, None) >= 0 and np.maximum.reduce(self, None) <= 1):
         raise RuntimeError("all elements of input should be between 0 and 1")
     with np.errstate(divide="ignore"):
@@ -144,6 +154,8 @@ def _logits_target_grad(g, self, pos_weight):
 
 @composite("kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False) -> Tensor")
 def kl_div(self, target, reduction, log_target):
+    if self._array.dtype.kind in "iub" or target._array.dtype.kind in "iub":
+        raise RuntimeError("kl_div: Integral inputs not supported.")
     if log_target:
         difference = aten.sub(target, self)
         made = aten.mul(aten.exp(target), difference)

@@ -227,7 +227,14 @@ def _from_python(data: Any, dtype: dt.dtype | None, device: Any) -> Tensor:
     array = array_of(data, dtype)
     made = _empty(array.shape, dtype=dt.from_numpy(array.dtype), device="cpu")
     made._array[...] = array
-    return _to(made) if device is None else _to(made, device=device)
+    made = _to(made) if device is None else _to(made, device=device)
+    return _lifted(made) if namespace.watch else made
+
+
+def _lifted(made: Tensor) -> Tensor:
+    """A tensor made of something else is lifted: that does nothing, but recordings show it."""
+    lifted: Tensor = aten.lift_fresh(made)
+    return lifted
 
 
 def _device(device: Any) -> Any:
@@ -252,9 +259,11 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
                       UserWarning, stacklevel=2)
         made = aten.to(data.detach(), dtype=dtype, device=device, copy=True)
     elif isinstance(data, np.ndarray):
-        made = aten.to(_external(data), dtype=dtype, device=device, copy=True)
+        made = aten.to(_lifted(_external(data)) if namespace.watch else _external(data), dtype=dtype, device=device, copy=True)
     else:
         made = _from_python(data, dtype, device)
+    if namespace.watch:
+        aten.detach_(made)
     return _finish(made, requires_grad) if requires_grad else made
 
 
@@ -265,7 +274,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     if isinstance(data, Tensor):
         return data if dtype is None and device is None else aten.to(data, dtype=dtype, device=device)
     if isinstance(data, np.ndarray):
-        return aten.to(_external(data), dtype=dtype, device=device)
+        return aten.to(_lifted(_external(data)) if namespace.watch else _external(data), dtype=dtype, device=device)
     return _from_python(data, dtype, device)
 
 
@@ -309,7 +318,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
                       "means writing to this tensor will result in undefined behavior. You may want to copy the array "
                       "to protect its data or make it writable before converting it to a tensor. This type of warning "
                       "will be suppressed for the rest of this program.", UserWarning, stacklevel=2)
-    return _external(ndarray)
+    return _lifted(_external(ndarray)) if namespace.watch else _external(ndarray)
 
 
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:

@@ -10,6 +10,7 @@ from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first, normal_dim
 from ._expanded import is_expanded, writable
+from ._numbers import number_of
 from .copy import dense_copy
 from .scatter import extremes
 
@@ -371,7 +372,9 @@ index_fill_tensor.vjp(self=lambda g, dim, index: aten.index_fill(g, dim, index, 
 @op("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", inplace=True, shape=like_first,
     samples=lambda make: [(make(3, 4), 0, make.ints(3, 2), 2.0)])
 def index_fill(self, dim, index, value, out=None):
-    return _fill_index(self, dim, index, value, out)
+    if isinstance(value, complex) and self.dtype.kind != "c":
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+    return _fill_index(self, dim, index, number_of(value, self.dtype), out)
 
 
 index_fill.vjp(self=lambda g, dim, index: aten.index_fill(g, dim, index, 0))

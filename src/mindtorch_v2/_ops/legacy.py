@@ -12,7 +12,7 @@ from .._core.size import Size
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten
 from .conversion import type_dtype
-from .from_data import tensor
+from .from_data import as_tensor, tensor
 
 
 def _construct(dtype: dt.dtype, args: tuple[Any, ...], device: Any) -> Tensor:
@@ -34,7 +34,7 @@ def _construct(dtype: dt.dtype, args: tuple[Any, ...], device: Any) -> Tensor:
             raise TypeError(f"new(): invalid data type '{type(first).__name__}'")
         if isinstance(first, float | complex):
             raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
-        return tensor(first, dtype=dtype)
+        return tensor(first, dtype=dtype) if isinstance(first, np.ndarray) else as_tensor(first, dtype=dtype)
     for each in args:
         if isinstance(each, float) or not hasattr(each, "__index__"):
             kinds = ", ".join(type(a).__name__ for a in args)

@@ -7,7 +7,9 @@ import math
 import numpy as np
 
 from .._core import dtype as dt
+from .._core.keys import META
 from .._core.threads import threads
+from .._dispatch.dispatcher import result_type_of
 from .._dispatch.registry import aten, composite, op
 from . import _linalg_math as la
 from .pointwise import conj
@@ -54,7 +56,14 @@ def linalg_check_errors(info, api_name, is_matrix):
 
 
 def check_info(info, name, matrix):
+    if info._keys & META:
+        return  # nothing was computed, so nothing can have failed
     aten._linalg_check_errors(info, name, is_matrix=matrix._array.ndim == 2)
+
+
+def named(op, *results):
+    """What a composed op with several results returns: a tuple with the names of its schema."""
+    return result_type_of(op)(*results)
 
 
 def spd(make, n=3):
@@ -141,7 +150,7 @@ def _(g, result0, result1):
 def linalg_lu_factor(A, pivot):
     made = aten.linalg_lu_factor_ex(A, pivot=pivot)
     check_info(made[2], "torch.linalg.lu_factor", A)
-    return made[0], made[1]
+    return named(linalg_lu_factor, made[0], made[1])
 
 
 def _plu_shapes(A, pivot=True):
@@ -287,7 +296,7 @@ def _(g, self, upper, left, unitriangular, result, needs):
 def triangular_solve(self, A, upper, transpose, unitriangular):
     coefficients = aten.mT(A) if transpose else A
     solution = aten.linalg_solve_triangular(coefficients, self, upper=upper != transpose, unitriangular=unitriangular)
-    return solution, aten.clone(A)
+    return named(triangular_solve, solution, aten.clone(A))
 
 
 # ---------------------------------------------------------------- systems
@@ -297,8 +306,28 @@ def _is_vector(a, b):
     return b.ndim == 1 or a.ndim - 1 == b.ndim and b.shape == a.shape[:-1]
 
 
+def _check_system(a, b, left):
+    """RuntimeError in torch's words unless a x = b (x a = b) has a meaning; a vector is a column."""
+    check_matrices(a, "linalg.solve", square=True)
+    if a.dtype != b.dtype:
+        first, second = (dt.from_numpy(array.dtype).scalar_name for array in (a, b))
+        raise RuntimeError("linalg.solve: Expected A and B to have the same dtype, but found A of type "
+                           f"{first} and B of type {second} instead")
+    if b.ndim == 0:
+        raise RuntimeError("linalg.solve: The input tensor B must have at least 2 dimensions.")
+    shape = (*b.shape, 1) if _is_vector(a, b) else b.shape
+    if shape[-2 if left else -1] != a.shape[-1]:
+        raise RuntimeError("linalg.solve: Incompatible shapes of A and B for the equation "
+                           f"{'AX = B' if left else 'XA = B'} ({a.shape[-2]}x{a.shape[-1]} and {shape[-2]}x{shape[-1]})")
+    for back, (m, n) in enumerate(zip(shape[-3::-1], a.shape[-3::-1], strict=False), 3):
+        if m != n and 1 not in (m, n):
+            raise RuntimeError(f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton "
+                               f"dimension {max(len(shape), a.ndim) - back}")
+
+
 def _solve_shapes(A, B, left, check_errors):
     a, b = A._array, B._array
+    _check_system(a, b, left)
     if _is_vector(a, b):
         shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-1]), b.shape[-1])
     else:
@@ -312,17 +341,9 @@ def _solve_shapes(A, B, left, check_errors):
     samples=lambda make: [(regular(make), make(3, 2)), (regular(make), make(3)),
                           (regular(make), make(2, 3), {"left": False}), (regular(make, 2), make(2, 3, 1))])
 def linalg_solve_kernel(A, B, left, check_errors):
-    check_matrices(A, "linalg.solve", square=True)
-    if A.dtype != B.dtype:
-        first, second = (dt.from_numpy(array.dtype).scalar_name for array in (A, B))
-        raise RuntimeError("linalg.solve: Expected A and B to have the same dtype, but found A of type "
-                           f"{first} and B of type {second} instead")
+    _check_system(A, B, left)
     vector = _is_vector(A, B)
     rows = B[..., None] if vector else B
-    if not vector and rows.shape[-2 if left else -1] != A.shape[-1]:
-        raise RuntimeError("linalg.solve: Incompatible shapes of A and B for the equation "
-                           f"{'AX = B' if left else 'XA = B'} ({A.shape[-2]}x{A.shape[-1]} and "
-                           f"{B.shape[-2]}x{B.shape[-1]})")
     lu, pivots, info = la.lu_factor(A)
     made = _from_left(lambda b, flag: la.lu_solve(lu, pivots, b, flag), rows, left or vector, False)
     return made[..., 0] if vector else made, lu, pivots, info
@@ -349,7 +370,7 @@ def linalg_solve_ex(A, B, left, check_errors):
     made = aten._linalg_solve_ex(A, B, left=left, check_errors=check_errors)
     if check_errors:
         check_info(made[3], "torch.linalg.solve_ex", A)
-    return made[0], made[3]
+    return named(linalg_solve_ex, made[0], made[3])
 
 
 @composite("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
@@ -462,10 +483,14 @@ def _(grads, A, result0, result2, result3):
     return (aten.linalg_lu_solve(result2, result3, wanted, adjoint=True),)
 
 
-composite("linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", lambda A: tuple(aten._linalg_slogdet(A)[:2]),
-          samples=lambda make: [(make(3, 3),)])
-composite("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", lambda self: aten.linalg_slogdet(self),
-          samples=lambda make: [(make(3, 3),)])
+@composite("linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", samples=lambda make: [(make(3, 3),)])
+def linalg_slogdet(A):
+    return named(linalg_slogdet, *aten._linalg_slogdet(A)[:2])
+
+
+@composite("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", samples=lambda make: [(make(3, 3),)])
+def slogdet(self):
+    return named(slogdet, *aten.linalg_slogdet(self))
 
 
 @composite("logdet(Tensor self) -> Tensor", samples=lambda make: [(regular(make),)])

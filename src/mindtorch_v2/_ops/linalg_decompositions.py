@@ -10,7 +10,7 @@ from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
 from . import _linalg_math as la
 from ._common import home_of
-from .linalg import check_info, check_matrices, spd
+from .linalg import check_info, check_matrices, named, spd
 
 _INT32 = np.dtype(np.int32)
 _INT64 = np.dtype(np.int64)
@@ -173,9 +173,10 @@ def _qr_grad(grad_q, grad_r, q, r):
     return aten.linalg_solve_triangular(aten.mH(r), made, upper=False, left=False)
 
 
-composite("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
-          lambda self, some: aten.linalg_qr(self, "reduced" if some else "complete"),
-          samples=lambda make: [(make(4, 3),)])
+@composite("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", samples=lambda make: [(make(4, 3),)])
+def qr(self, some):
+    return named(qr, *aten.linalg_qr(self, "reduced" if some else "complete"))
+
 
 # ---------------------------------------------------------------- singular values
 
@@ -266,7 +267,7 @@ def _driver(driver):
            samples=lambda make: [(make(4, 3), False), (make(3, 3),)])
 def linalg_svd(A, full_matrices, driver):
     _driver(driver)
-    return aten._linalg_svd(A, full_matrices, True)
+    return named(linalg_svd, *aten._linalg_svd(A, full_matrices, True))
 
 
 @composite("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", samples=lambda make: [(make(4, 3),)])
@@ -281,9 +282,9 @@ def svd(self, some, compute_uv):
     check_matrices(self._array, "linalg.svd")
     if compute_uv:
         u, s, vh = aten.linalg_svd(self, not some)
-        return u, s, aten.mH(vh)
+        return named(svd, u, s, aten.mH(vh))
     *batch, m, n = self._array.shape
-    return (aten.new_zeros(self, (*batch, m, m)), aten.linalg_svdvals(self), aten.new_zeros(self, (*batch, n, n)))
+    return named(svd, aten.new_zeros(self, (*batch, m, m)), aten.linalg_svdvals(self), aten.new_zeros(self, (*batch, n, n)))
 
 
 # ---------------------------------------------------------------- eigenvalues of symmetric matrices
@@ -328,8 +329,11 @@ def _(grads, A, UPLO, compute_v, result0, result1):
     return (aten.matmul(aten.matmul(vectors, inner), adjoint),)
 
 
-composite("linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
-          lambda self, UPLO: aten._linalg_eigh(self, UPLO, True), samples=_symmetric)
+@composite("linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)", samples=_symmetric)
+def linalg_eigh(self, UPLO):
+    return named(linalg_eigh, *aten._linalg_eigh(self, UPLO, True))
+
+
 composite("linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor",
           lambda self, UPLO: aten._linalg_eigh(self, UPLO, bool(self._keys & 1))[0], samples=_symmetric)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first
 from ._half import in_float32
@@ -148,6 +149,11 @@ def _violations(rows, labels, margin):
     return made
 
 
+def _check_long(target):
+    if target.dtype != np.int64:
+        raise RuntimeError(f"expected scalar type Long but found {dt.from_numpy(target.dtype).scalar_name}")
+
+
 def _check_multi_margin(p, weight, classes):
     if p not in (1, 2):
         raise RuntimeError("only p == 1 and p == 2 supported")
@@ -163,6 +169,7 @@ def _check_multi_margin(p, weight, classes):
 @in_float32
 def multi_margin_loss(self, target, p, margin, weight, reduction):
     rows = _rows(self, "multi_margin_loss")
+    _check_long(target)
     labels = _labels(target, rows, "multi_margin_loss")
     _check_multi_margin(p, weight, rows.shape[1])
     made = _violations(rows, labels, margin)
@@ -202,6 +209,7 @@ def _check_multilabel(self, target):
     _rows(self, "multilabel_margin_loss")
     if target.shape != self.shape:
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}")
+    _check_long(target)
     if target.size and (target.min() < -1 or target.max() >= self.shape[-1]):
         raise RuntimeError("target out of range")
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._core.tensor import make_tensor
+from .._dispatch import namespace
 from .._dispatch.errors import broadcast_mismatch
 from .._dispatch.promotion import rank
 from .._dispatch.registry import aten, composite, op
@@ -95,7 +96,7 @@ def masked_scatter(self, mask, source, out=None):
     if mask.dtype != _BOOL:
         raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {_name(mask)}")
     if self.dtype != source.dtype:
-        raise RuntimeError("masked_scatter_: expected self and source to have same dtypes but got "
+        raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got"
                            f"{_name(self)} and {_name(source)}")
     if out is None:
         self, mask = _broadcast(self, mask)
@@ -163,15 +164,38 @@ def _as_tensor(number, like):
     return make_tensor(np.asarray(number, dt.result_type(rank(like), rank(number)).np))
 
 
-composite("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
-          lambda condition, self, other: aten.where(condition, _as_tensor(self, other), other),
-          samples=lambda make: [(make.bools(3, 4), 2.0, make(3, 4))])
+def _spelled(number, tensor):
+    """What torch makes of a number and a tensor to choose from: the ops show in a recording, and only there are they needed."""
+    kind = dt.result_type(rank(tensor), rank(number))
+    return aten.scalar_tensor(number, dtype=kind), aten.to(tensor, kind)
+
+
+def _where_spelled(_op, args):
+    condition, self, other = args
+    number, converted = _spelled(other, self)
+    return aten.where(condition, converted, number)
+
+
+namespace.spelled = _where_spelled
+
+
+@composite("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
+           samples=lambda make: [(make.bools(3, 4), 2.0, make(3, 4))])
+def where_number_first(condition, self, other):
+    if not namespace.watch:
+        return aten.where(condition, _as_tensor(self, other), other)
+    number, converted = _spelled(self, other)
+    return aten.where(condition, number, converted)
 
 
 @composite("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
            samples=lambda make: [(make.bools(3, 4), 1.0, 2.0)])
 def where_numbers(condition, self, other):
-    wanted = dt.result_type(rank(self), rank(other)).np
+    kind = dt.result_type(rank(self), rank(other))
+    if namespace.watch:
+        second = aten.scalar_tensor(other, dtype=kind)
+        return aten.where(condition, aten.scalar_tensor(self, dtype=kind), second)
+    wanted = kind.np
     return aten.where(condition, make_tensor(np.asarray(self, wanted)), make_tensor(np.asarray(other, wanted)))
 
 

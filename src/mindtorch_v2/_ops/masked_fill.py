@@ -7,8 +7,10 @@ import numpy as np
 from .._core import dtype as dt
 from .._dispatch.registry import op
 from . import compare, masked  # noqa: F401  masked_fill with a tensor is declared first: a 0-d one would pass for a number
+from ._numbers import MOST, number_of
 
 _array = np.array
+_F32 = np.dtype(np.float32)
 _BOOL = np.dtype(np.bool_)
 
 
@@ -19,9 +21,11 @@ def masked_fill(self, mask, value, out=None):
     if mask.dtype is not _BOOL:
         raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype "
                            f"{dt.from_numpy(mask.dtype).scalar_name}")
+    made = _array(value, _F32) if self.dtype is _F32 and value.__class__ is float and -MOST <= value <= MOST \
+        else number_of(value, self.dtype)
     if out is None:
-        return np.where(mask, _array(value, self.dtype), self)
-    masked.fill_places(out, _array(value, self.dtype), mask)
+        return np.where(mask, made, self)
+    masked.fill_places(out, made, mask)
     return out
 
 

@@ -23,11 +23,18 @@ def _word(array):
     return dt.from_numpy(array.dtype).cpp_name
 
 
-def check_same_dtype(first, second):
-    """Products take operands as they are: there is no promotion."""
-    if first.dtype != second.dtype:
-        raise RuntimeError("expected m1 and m2 to have the same dtype, but got: "
-                           f"{_word(first)} != {_word(second)}")
+def _name(array):
+    return dt.from_numpy(array.dtype).scalar_name
+
+
+# Products take operands as they are: there is no promotion.
+
+
+def _check_addmm(self, mat1, mat2):
+    for which, other in (("self", self), ("mat1", mat1)):
+        if other.dtype != mat2.dtype:
+            raise RuntimeError(f"{which} and mat2 must have the same dtype, but got {_name(other)} and {_name(mat2)}")
+    _check_mm(mat1, mat2, "addmm")
 
 
 def _check_mm(self, mat2, name="mm"):
@@ -38,7 +45,9 @@ def _check_mm(self, mat2, name="mm"):
                            f"{(self if which == 'self' else mat2).ndim}-D tensor")
     if self.shape[1] != mat2.shape[0]:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({_sides(self)} and {_sides(mat2)})")
-    check_same_dtype(self, mat2)
+    if self.dtype != mat2.dtype:
+        raise RuntimeError("expected m1 and m2 to have the same dtype, but got: "
+                           f"{_word(self)} != {_word(mat2)}")
 
 
 def product(self, mat2):
@@ -126,10 +135,7 @@ def addmm(self, mat1, mat2, beta, alpha):
             return np.add(made, self, made)
         except ValueError:
             pass
-    _check_mm(mat1, mat2, "addmm")
-    if self.dtype != mat1.dtype:
-        raise RuntimeError("self and mat2 must have the same dtype, but got "
-                           f"{dt.from_numpy(self.dtype).scalar_name} and {dt.from_numpy(mat2.dtype).scalar_name}")
+    _check_addmm(self, mat1, mat2)
     return _plus(self, product(mat1, mat2), beta, alpha)
 
 
@@ -148,7 +154,8 @@ def _check_bmm(self, mat2):
     if self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1]:
         raise RuntimeError("Expected size for first two dimensions of batch2 tensor to be: "
                            f"[{self.shape[0]}, {self.shape[2]}] but got: [{mat2.shape[0]}, {mat2.shape[1]}].")
-    check_same_dtype(self, mat2)
+    if self.dtype != mat2.dtype:
+        raise RuntimeError(f"expected scalar type {_name(self)} but found {_name(mat2)}")
 
 
 def _bmm_shape(self, mat2):
@@ -182,8 +189,8 @@ bmm.vjp(self=lambda g, mat2: aten.bmm(g, conj(mat2).transpose(1, 2)),
 def baddbmm(self, batch1, batch2, beta, alpha):
     _check_bmm(batch1, batch2)
     if self.dtype != batch1.dtype:
-        raise RuntimeError(f"Input dtypes must be the same, got: input {dt.from_numpy(self.dtype).name}, batch1: "
-                           f"{dt.from_numpy(batch1.dtype).name}, batch2: {dt.from_numpy(batch2.dtype).name}")
+        raise RuntimeError(f"Input dtypes must be the same, got: input {_word(self)}, batch1: {_word(batch1)}, "
+                           f"batch2: {_word(batch2)}")
     return _plus(self, product(batch1, batch2), beta, alpha)
 
 
@@ -194,12 +201,14 @@ baddbmm.vjp(self=lambda g, beta: scaled(g, conj(beta)),
 # ---------------------------------------------------------------- vectors
 
 
-def _check_mv(self, vec):
+def _check_mv(self, vec, added=None):
     if self.ndim != 2 or vec.ndim != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {vec.ndim}, {self.ndim}, {vec.ndim}")
     if self.shape[1] != vec.shape[0]:
         raise RuntimeError(f"size mismatch, got input ({self.shape[0]}), mat ({_sides(self)}), vec ({vec.shape[0]})")
-    check_same_dtype(self, vec)
+    kinds = [_name(vec if added is None else added), _name(self), _name(vec)]
+    if len(set(kinds)) > 1:
+        raise RuntimeError("addmv input tensors must have the same dtype, but got {}, {}, and {}".format(*kinds))
 
 
 def _mv_shape(self, vec):
@@ -261,7 +270,7 @@ vdot.vjp(self=lambda g, other: conj(g) * other, other=lambda g, self: g * self)
     shape=lambda self, mat, vec, beta, alpha: _mv_shape(mat, vec),
     samples=lambda make: [(make(3), make(3, 4), make(4)), (make(1), make(3, 4), make(4), {"beta": 0.5, "alpha": 2})])
 def addmv(self, mat, vec, beta, alpha):
-    _check_mv(mat, vec)
+    _check_mv(mat, vec, self)
     return _plus(self, product(mat, vec), beta, alpha)
 
 
@@ -290,6 +299,9 @@ addr.vjp(self=lambda g, beta: scaled(g, conj(beta)),
     samples=lambda make: [(make(3, 2), make(2, 3, 4), make(2, 4, 2)),
                           (make(2), make(2, 3, 4), make(2, 4, 2), {"beta": 0.5, "alpha": 2})])
 def addbmm(self, batch1, batch2, beta, alpha):
+    for batch in (batch2, batch1):
+        if batch.dtype != self.dtype:
+            raise RuntimeError(f"self and mat2 must have the same dtype, but got {_name(self)} and {_name(batch)}")
     _check_bmm(batch1, batch2)
     return _plus(self, np.add.reduce(product(batch1, batch2), 0), beta, alpha)
 

@@ -12,8 +12,10 @@ from .._core import dtype as dt
 from .._core.keys import AUTOGRAD
 from .._core.tensor import make_tensor
 from .._dispatch import namespace
+from .._dispatch.errors import deliberate
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first
+from ._elementwise import need_float
 from ._half import in_float32
 from ._rows import is_tame
 from .loss import MEAN, NONE, SUM
@@ -62,15 +64,15 @@ def _scale(safe, counts, weight, dtype):
     return scale if counts is None else scale * counts
 
 
-def _check_weight(weight, classes):
+def _check_weight(weight, classes, rows):
     if weight is not None and weight.shape != (classes,):
-        raise RuntimeError("weight tensor should be defined either for all or no classes, expected "
-                           f"weight of shape [{classes}] but got {list(weight.shape)}")
+        raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes but got weight "
+                           f"tensor of shape: {list(weight.shape)}" if rows else
+                           "weight tensor should be defined either for all or no classes")
 
 
 def _likelihood(planes, target, weight, reduction, ignore_index):
     """The loss of (N, C, area) log probabilities for (N, area) classes, and the total weight."""
-    _check_weight(weight, planes.shape[1])
     kind = planes.dtype
     safe, counts = _picked(target, planes.shape[1], ignore_index)
     rows = np.arange(len(planes))[:, None]
@@ -153,6 +155,8 @@ def _check_rows(self, target):
         raise RuntimeError("input tensor should be 1D or 2D")
     if target.ndim > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if self.ndim == 1 and target.ndim == 1 and len(target) != 1:
+        raise deliberate(ValueError(f"For 1D input, 1D target must have size 1, but got target size: {len(target)}"))
     if self.ndim == 2 and target.ndim == 1 and self.shape[0] != target.shape[0]:
         raise RuntimeError(f"size mismatch (got input: {list(self.shape)}, target: {list(target.shape)})")
 
@@ -178,7 +182,9 @@ def nll_loss_forward(self, target, weight, reduction, ignore_index):
 
 @in_float32
 def _nll_loss(self, target, weight, reduction, ignore_index):
+    need_float("nll_loss_out_frame", self)
     _check_rows(self, target)
+    _check_weight(weight, self.shape[-1], True)
     made, total = _likelihood(self.reshape(-1, self.shape[-1], 1), target.reshape(-1, 1), weight, reduction,
                               ignore_index)
     return (made.reshape(target.shape) if reduction == NONE else made), total
@@ -227,7 +233,7 @@ _nll_loss_rows = nll_loss.call
 
 def _check_planes(self, target):
     if target.ndim != 3:
-        raise RuntimeError("only batches of spatial targets supported (3D tensors) but found targets of dimension: "
+        raise RuntimeError("only batches of spatial targets supported (3D tensors) but got targets of dimension: "
                            f"{target.ndim}")
     if self.ndim != 4:
         raise RuntimeError("only batches of spatial inputs supported (4D tensors), but found input of dimension: "
@@ -244,6 +250,7 @@ def _check_planes(self, target):
 @in_float32
 def nll_loss2d_forward(self, target, weight, reduction, ignore_index):
     _check_planes(self, target)
+    _check_weight(weight, self.shape[1], False)
     made, total = _likelihood(self.reshape(*self.shape[:2], -1), target.reshape(len(target), -1), weight, reduction,
                               ignore_index)
     return (made.reshape(target.shape) if reduction == NONE else made), total
@@ -295,7 +302,7 @@ def nll_loss_nd(self, target, weight, reduction, ignore_index):
     if len(shape) == 4:
         return aten.nll_loss2d(self, target, weight, reduction, ignore_index)
     if wanted[1:] != shape[2:]:
-        raise ValueError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(wanted)}")
+        raise RuntimeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(wanted)}")
     area = self._array.size // (shape[0] * shape[1]) if self._array.size else 0
     flat = aten.view(self.contiguous(), (*shape[:2], 1 if area else 0, area))
     target = aten.view(target.contiguous(), (shape[0], 1 if area else 0, area))

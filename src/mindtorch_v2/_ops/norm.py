@@ -14,6 +14,7 @@ from .._dispatch.registry import aten, composite, op
 from ._common import home_of, like_first
 from ._elementwise import constant, need_float
 from ._half import in_float32
+from ._mixed import check_mixed
 from ._rows import column_sums, row_dots, row_sums, small_averages
 from ._second import asked_for, backward_of_backward
 from .scalar_forms import add_number_
@@ -108,6 +109,8 @@ def _stat_shape(shape, normalized_shape):
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
     if weight is None and bias is None and len(normalized_shape) == 1 and (averages := small_averages(input)) is not None:
         return _small_layer_norm(input, averages, eps)
+    if weight is not None and weight.dtype is not input.dtype or bias is not None and bias.dtype is not input.dtype:
+        check_mixed(input, weight, bias)
     return _layer_norm(input, normalized_shape, weight, bias, eps)
 
 
@@ -228,9 +231,14 @@ def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
     shape=lambda input, weight, bias, N, C, HxW, group, eps: [
         like_first(input), *[((N, group), input._array.dtype)] * 2],
     samples=lambda make: [(make(2, 4, 3), make(4), make(4), 2, 4, 3, 2, 1e-5)])
-@in_float32
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     need_float("GroupNormKernelImpl", input)
+    check_mixed(input, weight, bias)
+    return _group_norm(input, weight, bias, N, C, HxW, group, eps)
+
+
+@in_float32
+def _group_norm(input, weight, bias, N, C, HxW, group, eps):
     rows = input.reshape(N * group, C * HxW // group)
     made = np.empty(rows.shape, rows.dtype)
     mean, rstd = _normalise(rows, eps, made)

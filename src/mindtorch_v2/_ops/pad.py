@@ -6,6 +6,7 @@ import numpy as np
 
 from .._core.memory_format import contiguous_format
 from .._dispatch.registry import aten, composite, op
+from ._numbers import number_of
 
 # ---------------------------------------------------------------- constant
 
@@ -44,7 +45,7 @@ def constant_pad_nd(self, pad, value):
         made = np.zeros(shape, self.dtype)
     else:
         made = np.empty(shape, self.dtype)
-        made[...] = value
+        made[...] = number_of(value, self.dtype)
     made[tuple(target)] = self[tuple(source)]
     return made
 
@@ -169,7 +170,7 @@ _NOT_CONSTANT = ("Padding size {} is not supported for {}D input tensor.\n"
            samples=lambda make: [(make(3, 4), (1, 2)), (make(2, 3, 4), (1, 2), "reflect")])
 def pad(self, pad, mode, value):
     if mode == "constant":
-        return aten.constant_pad_nd(self, pad, 0.0 if value is None else value)
+        return aten.constant_pad_nd(self, pad, 0.0 if value is None else float(value))
     if value not in (None, 0):
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     ndim, dims = self._array.ndim, len(pad) // 2

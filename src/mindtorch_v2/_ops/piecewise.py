@@ -6,7 +6,7 @@ import numpy as np
 
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first
-from ._elementwise import clipped, constant, need_float, where_true
+from ._elementwise import clipped, constant, need_float, need_real, where_true
 from ._half import in_float32
 from .random import source_of
 
@@ -38,8 +38,9 @@ def _region(name, arguments, kernel, inside, inplace=False):
 
 
 def _hardtanh(self, min_val, max_val):
-    if self.dtype.kind == "b":
-        raise RuntimeError("Bool inputs not supported for hardtanh")
+    if self.dtype.kind in "bc":
+        raise RuntimeError("Bool inputs not supported for hardtanh") if self.dtype.kind == "b" else \
+            NotImplementedError("clamp is not supported for complex types")
     return clipped(self, min_val, max_val)
 
 
@@ -68,6 +69,7 @@ composite("relu6_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.hardtanh_(s
 @op("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", shape=like_first,
     samples=lambda make: [(make(3, 4), 0.5, 0.2)])
 def threshold(self, threshold, value):
+    need_real("threshold_cpu", self)
     return np.where(self <= threshold, constant(value, self.dtype), self)
 
 
@@ -248,6 +250,7 @@ _written("celu_(Tensor(a!) self, Scalar alpha=1.0) -> Tensor(a!)", celu, "CeluBa
 @op("_prelu_kernel(Tensor self, Tensor weight) -> Tensor", shape=like_first)
 @in_float32
 def prelu_kernel(self, weight):
+    need_real("prelu_cpu", self)
     zero = constant(0, self.dtype)
     made = np.asarray(np.minimum(self, zero))
     np.multiply(made, weight, made)

@@ -257,7 +257,7 @@ def _sgn_grad(g, result, self):
 sgn = op("sgn(Tensor self) -> Tensor", _sign, promote="same", inplace=True)
 sgn.vjp(self=_sgn_grad)
 
-sign = op("sign(Tensor self) -> Tensor", _sign, promote="same", inplace=True)
+sign = op("sign(Tensor self) -> Tensor", _sign, promote="real", inplace=True)
 sign.vjp(self=zero_grad)
 
 composite("positive(Tensor(a) self) -> Tensor(a)", lambda self: self)
@@ -298,7 +298,8 @@ angle.vjp(self=_angle_grad)
 # ---------------------------------------------------------------- several operands at once
 
 
-@op("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote="same", inplace=True)
+@op("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote="same", inplace=True,
+    tags=("tensors",))
 def addcmul(self, tensor1, tensor2, value, out=None):
     product = np.multiply(tensor1, tensor2)
     if value != 1:
@@ -310,7 +311,8 @@ addcmul.vjp(self=lambda g: g, tensor1=lambda g, tensor2, value: g * conj(tensor2
             tensor2=lambda g, tensor1, value: g * conj(tensor1 * value))
 
 
-@op("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote="same", inplace=True)
+@op("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote="same", inplace=True,
+    tags=("tensors",))
 def addcdiv(self, tensor1, tensor2, value, out=None):
     if self.dtype.kind in "iub":
         raise RuntimeError("Integer division with addcdiv is no longer supported, and in a future release addcdiv will "
@@ -350,8 +352,8 @@ def _interpolated(self, end, weight, out):
     return out
 
 
-@op("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", promote="same", promoted=("self", "end"),
-    inplace=True, samples=lambda make: [(make(3, 4), make(3, 4), 0.3), (make(3, 4), make(3, 4), 0.8)])
+@op("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", promote="one", promoted=("self", "end"),
+    tags=("tensors",), inplace=True, samples=lambda make: [(make(3, 4), make(3, 4), 0.3), (make(3, 4), make(3, 4), 0.8)])
 def lerp(self, end, weight, out=None):
     return _interpolated(self, end, number(weight, self.dtype), out)
 
@@ -359,7 +361,8 @@ def lerp(self, end, weight, out=None):
 lerp.vjp(self=lambda g, weight: g * (1 - conj(weight)), end=lambda g, weight: g * conj(weight))
 
 
-@op("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", promote="same", inplace=True, node="LerpBackward1")
+@op("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", promote="one", inplace=True, node="LerpBackward1",
+    tags=("tensors",))
 def lerp_tensor(self, end, weight, out=None):
     return _interpolated(self, end, weight, out)
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from .._core import dtype as dt
 from .._core.keys import AUTOGRAD
 from .._core.tensor import make_tensor
 from .._dispatch.registry import aten, composite, op
@@ -59,6 +60,12 @@ def _check(name, shape, dims, kernel, stride, padding, dilation, ceil_mode):
         raise RuntimeError(f"Given input size: ({given}). Calculated output size: ({shape[-dims - 1]}x"
                            f"{'x'.join(map(str, out))}). Output size is too small")
     return out
+
+
+def check_floating(name, array, *others):
+    """NotImplementedError in torch's words unless the dtype is one of floats, or among the others."""
+    if array.dtype.kind not in "fV" and array.dtype not in others:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dt.from_numpy(array.dtype).scalar_name}'")
 
 
 def _overhang(size, kernel, stride, padding, dilation, out):
@@ -224,7 +231,10 @@ def _divisors(size, kernel, stride, padding, out, ceil_mode, count_include_pad, 
 
 
 def _shares(total, divisors, out=None):
-    """A window's sum divided by its number of elements."""
+    """A window's sum divided by its number of elements; integers are cut off towards zero."""
+    if total.dtype.kind == "i":
+        quotient = np.abs(total) // np.abs(divisors).astype(total.dtype)
+        return np.where(np.less(total, 0) != np.less(divisors, 0), -quotient, quotient)
     if isinstance(divisors, np.ndarray):
         return np.divide(total, divisors.astype(total.dtype), out)
     return np.divide(total, np.array(divisors, total.dtype), out)
@@ -260,6 +270,7 @@ def _avg_pool_grad(grad, shape, kernel, stride, padding, ceil_mode, count_includ
 def _declare_avg(dims):
     ints = f"int[{dims}]"
     name = f"avg_pool{dims}d"
+    kernel_name = name if dims == 2 else f"{name}_out_frame"
 
     def shape(self, kernel_size, stride, padding, ceil_mode, *_):
         kernel, stride, padding, one = _settings(dims, kernel_size, stride, padding)
@@ -275,6 +286,7 @@ def _declare_avg(dims):
         kernel, stride, padding, _ = _settings(dims, kernel_size, stride, padding)
         if divisor_override == 0:
             raise RuntimeError("divisor must be not zero")
+        check_floating(kernel_name, self, _INT64)
         return _avg_pool(name, self, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
     pool, backward = getattr_later(name), getattr_later(f"{name}_backward")

@@ -84,11 +84,19 @@ pow_scalar.vjp(self=_pow_scalar_grad)
     flops=count)
 def pow_tensor(self, exponent, out=None):
     if self.dtype.kind == "i" and (exponent < 0).any():
-        # 1 and -1 have integer reciprocals; torch's other reciprocals are cut off to 0.
-        signs = np.where(exponent & 1, self, self * self)
-        power = np.power(self, np.maximum(exponent, 0))
-        return np.where(exponent < 0, np.where(np.abs(self) == 1, signs, 0), power)
+        return _reciprocal_power(self, exponent, out)
     return np.power(self, exponent, out)
+
+
+def _reciprocal_power(self, exponent, out):
+    """Integers to integers of which some are negative: reciprocals are cut off to 0, but for those of 1 and -1."""
+    signs = np.where(exponent & 1, self, self * self)
+    power = np.power(self, np.maximum(exponent, 0))
+    made = np.where(exponent < 0, np.where(np.abs(self) == 1, signs, 0), power)
+    if out is None:
+        return made
+    out[...] = made
+    return out
 
 
 def _pow_self_grad(g, self, exponent):
@@ -115,7 +123,10 @@ pow_tensor.vjp(self=_pow_self_grad, exponent=_pow_exponent_grad)
 @op("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", promote="same", promoted=("self", "exponent"),
     node="PowBackward2", flops=count, samples=lambda make: [(2.0, make(3, 4))])
 def pow_of_number(self, exponent):
-    return np.power(_array(self, exponent.dtype), exponent)
+    base = _array(self, exponent.dtype)
+    if exponent.dtype.kind == "i" and (exponent < 0).any():
+        return _reciprocal_power(base, exponent, None)
+    return np.power(base, exponent)
 
 
 def _pow_of_number_grad(g, self, exponent, result):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core import dtype as dt
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten, composite, op
 from ._common import normal_dim
@@ -208,8 +209,7 @@ def tensordot(self, other, dims_self, dims_other):
     if len(dims_self) != len(dims_other):
         raise RuntimeError("both dimension lists should have same length")
     if self._array.dtype != other._array.dtype:
-        raise RuntimeError("tensordot: both inputs should have same dtype, got "
-                           f"{self.dtype.name} and {other.dtype.name}")
+        raise RuntimeError("both inputs should have same dtype")
     a = [normal_dim(d, self._array.ndim) for d in dims_self]
     b = [normal_dim(d, other._array.ndim) for d in dims_other]
     for i, j in zip(a, b, strict=True):
@@ -255,8 +255,18 @@ def inner(self, other):
     return aten.tensordot(self, other, (-1,), (-1,))
 
 
-composite("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
-          lambda x, y, dim: aten.sum(aten.mul(conj(x), y), (dim,)), samples=lambda make: [(make(3, 4), make(3, 4))])
+
+def _name(array):
+    return dt.from_numpy(array.dtype).scalar_name
+
+
+@composite("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", samples=lambda make: [(make(3, 4), make(3, 4))])
+def linalg_vecdot(x, y, dim):
+    if x._array.dtype != y._array.dtype:
+        raise RuntimeError("linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
+                           f"{_name(x._array)} and y of type {_name(y._array)} instead")
+    return aten.sum(aten.mul(conj(x), y), (dim,))
+
 
 # ---------------------------------------------------------------- cross products
 
@@ -265,8 +275,11 @@ def _threes(make):
     return [(make(4, 3), make(4, 3)), (make(3, 1), make(3, 2), {"dim": 0})]
 
 
-@op("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", promote="same", samples=_threes)
+@op("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", samples=_threes,
+    shape=lambda self, other, dim: (np.broadcast_shapes(self._array.shape, other._array.shape), self._array.dtype))
 def linalg_cross(self, other, dim):
+    if self.dtype != other.dtype:
+        raise RuntimeError(f"expected scalar type {_name(self)} but found {_name(other)}")
     if self.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     dim = normal_dim(dim, self.ndim)

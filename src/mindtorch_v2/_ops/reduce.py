@@ -9,6 +9,7 @@ import numpy as np
 from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
 from ._common import home_of, normal_dim, normal_dims, np_dtype, reduced_shape
+from ._elementwise import need_real
 
 _INT64 = np.dtype(np.int64)
 _BOOL = np.dtype(np.bool_)
@@ -308,6 +309,8 @@ def _extreme(name, reduce, find):
         if not self.size:
             raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
                                "reduction dim with the 'dim' argument.")
+        if self.dtype is not _FLOAT32:
+            need_real(f"{name}_all", self)
         return reduce(self, None)
 
     whole.vjp(self=evenly_distributed)
@@ -320,6 +323,8 @@ def _extreme(name, reduce, find):
             return self.copy(), np.zeros((), np.int64)
         if not self.size:
             _check_not_empty(name, self, dim)
+        if self.dtype is not _FLOAT32 and self.dtype.kind == "c":
+            raise RuntimeError(f"{name}(): does not support complex input")
         if keepdim:
             return reduce(self, dim, None, None, True), find(self, dim, None, keepdims=True)
         return reduce(self, dim), find(self, dim)
@@ -331,6 +336,8 @@ def _extreme(name, reduce, find):
         shape=lambda self, dim, keepdim:
         (reduced_shape(self._array.shape, None if dim is None else (dim,), keepdim), _INT64))
     def position(self, dim, keepdim):
+        if self.dtype is not _FLOAT32 and self.dtype.kind == "c":
+            raise RuntimeError(f"arg{name}(): does not support complex input")
         if dim is None:
             if not self.size:
                 raise IndexError(f"arg{name}(): Expected reduction dim to be specified for input.numel() == 0.")
@@ -353,6 +360,8 @@ def _extreme(name, reduce, find):
                                    "the reduction dim with the 'dim' argument.")
             for d in axes:
                 _check_not_empty("a" + name, self, d)
+        if self.dtype is not _FLOAT32:
+            need_real(f"{name}_values_cpu", self)
         return reduce(self, axes, None, None, keepdim)
 
     def over_grad(g, self, dim, keepdim, result):
@@ -384,6 +393,7 @@ def aminmax(self, dim, keepdim):
             raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
                                "identity.")
         _check_not_empty("aminmax", self, dim)
+    need_real("aminmax_cpu", self)
     return np.minimum.reduce(self, axes, None, None, keepdim), np.maximum.reduce(self, axes, None, None, keepdim)
 
 

@@ -10,6 +10,7 @@ from .._core import dtype as dt
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten, composite, op
 from ._common import home_of
+from ._elementwise import need_real
 from .pointwise import count, zero_grad
 
 _array = np.array
@@ -42,6 +43,7 @@ def round_(self, out=None):
         return np.rint(self, out)
     if kind == "b":
         raise NotImplementedError("\"round_vml_cpu\" not implemented for 'Bool'")
+    need_real("round_vml_cpu", self)
     return np.positive(self, out) if kind in "iu" else np.rint(self, out)
 
 
@@ -92,8 +94,12 @@ nan_to_num.vjp(self=lambda g, self: g * self.isfinite())
 
 # ---------------------------------------------------------------- sign, neighbours, exponent
 
-op("signbit(Tensor self) -> Tensor", lambda self: np.signbit(self) if self.dtype.kind in "fV" else self < 0,
-   nondiff=True, shape=lambda self: (self._array.shape, np.dtype(np.bool_)))
+
+@op("signbit(Tensor self) -> Tensor", nondiff=True, shape=lambda self: (self._array.shape, np.dtype(np.bool_)))
+def signbit(self):
+    if self.dtype.kind == "c":
+        raise NotImplementedError("signbit is not implemented for complex tensors.")
+    return np.signbit(self) if self.dtype.kind in "fV" else self < 0
 
 
 def _flat(other):
@@ -109,19 +115,21 @@ def _copysign_grad(g, self, result):
 copysign = op("copysign.Tensor(Tensor self, Tensor other) -> Tensor", np.copysign, promote="float", inplace=True)
 copysign.vjp(self=_copysign_grad, other=lambda g, other: _flat(other))
 
-nextafter = op("nextafter(Tensor self, Tensor other) -> Tensor", np.nextafter, promote="same", inplace=True)
+nextafter = op("nextafter(Tensor self, Tensor other) -> Tensor", np.nextafter, promote="same", tags=("tensors",), inplace=True)
 nextafter.vjp(self=lambda g, self, other: aten.where(self != other, g, 0.0), other=lambda g, other: _flat(other))
 
 
 @op("heaviside(Tensor self, Tensor values) -> Tensor", inplace=True,
     shape=lambda self, values: (np.broadcast_shapes(self._array.shape, values._array.shape), self._array.dtype))
 def heaviside(self, values):
+    if self.dtype.kind == "c":
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
     if self.dtype != values.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
     return np.where(self == 0, values, np.greater(self, 0).astype(self.dtype))
 
 
-@op("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", promote="float", inplace=True)
+@op("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", promote="float", tags=("tensors",), inplace=True)
 def ldexp(self, other, out=None):
     return np.multiply(self, np.exp2(other), out)
 
@@ -148,7 +156,7 @@ def _of_integers(name, ufunc):
             raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dt.from_numpy(self.dtype).scalar_name}'")
         return ufunc(self, other, out)
 
-    op(f"{name}(Tensor self, Tensor other) -> Tensor", kernel, promote="same", inplace=True, nondiff=True,
+    op(f"{name}(Tensor self, Tensor other) -> Tensor", kernel, promote="same", tags=("tensors",), inplace=True, nondiff=True,
        samples=lambda make: [(make.ints(20, 3, 4), make.ints(20, 3, 4))])
 
 

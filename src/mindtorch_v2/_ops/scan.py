@@ -7,6 +7,7 @@ import numpy as np
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten, composite, op
 from ._common import home_of, like_first, normal_dim, np_dtype
+from ._elementwise import need_real
 
 _INT64 = np.dtype(np.int64)
 _FLOAT32 = np.dtype(np.float32)
@@ -100,6 +101,7 @@ def _extreme(name, ufunc):
         shape=lambda self, dim: [(self._array.shape, self._array.dtype), (self._array.shape, _INT64)])
     def kernel(self, dim):
         dim = normal_dim(dim, self.ndim)
+        need_real(f"{name}_cpu", self)
         if not self.ndim or not self.size:
             return self.copy(), np.zeros(self.shape, np.int64)
         values = ufunc.accumulate(self, dim)

@@ -10,6 +10,7 @@ from .._core import dtype as dt
 from .._core.tensor import make_tensor
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first, normal_dim
+from ._numbers import number_of
 
 _INT64 = np.dtype(np.int64)
 _UINT64 = np.dtype(np.uint64)
@@ -170,7 +171,7 @@ def _scatter(self, dim, index, source, name, out, reducer=None):
     out = _start(self, out)
     if not index.size:
         return out
-    value = array if array is not None else np.asarray(source).astype(self.dtype)
+    value = array if array is not None else number_of(source, self.dtype)
     target, places, value = _pieces(out, index, value)
     key = positions(places, dim)
     if reducer is None:

@@ -8,6 +8,7 @@ from .._core import dtype as dt
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten, op
 from ._common import normal_dim
+from ._elementwise import need_real
 
 _INT64 = np.dtype(np.int64)
 
@@ -24,6 +25,7 @@ def _none():
 
 
 def _unique_flat(self, return_inverse, return_counts):
+    need_real("unique", self)
     values, inverse, counts = np.unique(_comparable(self), return_inverse=True, return_counts=True, equal_nan=False)
     return (values.astype(self.dtype, copy=False), inverse.reshape(self.shape) if return_inverse else _none(),
             counts if return_counts else _none())
@@ -140,6 +142,7 @@ def _side(right, side, name):
 
 
 def _look_up(edges, values, side, out_int32, sorter, name):
+    need_real("searchsorted_out_cpu", edges)
     if sorter is not None:
         if sorter.shape != edges.shape:
             raise RuntimeError(f"{name}(): boundary and sorter must have the same size, but got boundary tensor "

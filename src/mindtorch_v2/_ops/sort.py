@@ -7,6 +7,7 @@ import numpy as np
 from .._core.keys import AUTOGRAD
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first, normal_dim, reduced_shape
+from ._elementwise import need_real
 from .scatter import positions
 
 _INT64 = np.dtype(np.int64)
@@ -21,6 +22,11 @@ _PARTITION = 128
 def _comparable(array):
     """An array that NumPy can order: extension floats are compared as float32."""
     return array.astype(np.float32) if array.dtype.kind == "V" else array
+
+
+def _no_complex(name, array):
+    if array.dtype.kind == "c":
+        raise RuntimeError(f" {name} does not support complex dtypes on CPU")
 
 
 def _order(array, dim, descending):
@@ -60,6 +66,7 @@ def _reduced_grad(g, self_shape, dim, keepdim, result1):
 
 def _sort(self, dim, descending):
     dim = normal_dim(dim, self.ndim)
+    _no_complex("Sort", self)
     if not self.ndim:
         return self.copy(), np.zeros((), _INT64)
     places = _order(self, dim, descending)
@@ -108,6 +115,7 @@ def _topk_shape(self, k, dim, largest, sorted):
 @op("topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
     shape=_topk_shape, samples=lambda make: [(make(3, 4), 2), (make(3, 4), 1, 0, False)])
 def topk(self, k, dim, largest, sorted):
+    _no_complex("topk", self)
     dim = normal_dim(dim, self.ndim)
     n = self.shape[dim] if self.ndim else 1
     if not 0 <= k <= n:
@@ -145,6 +153,7 @@ def _pick(array, places, dim, keepdim):
 @op("kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
     shape=lambda self, k, dim, keepdim: _reduced_pair(self, dim, keepdim), samples=lambda make: [(make(3, 4), 2)])
 def kthvalue(self, k, dim, keepdim):
+    need_real("kthvalue_cpu", self)
     dim = normal_dim(dim, self.ndim)
     n = self.shape[dim] if self.ndim else 1
     if not 1 <= k <= n:
@@ -179,6 +188,7 @@ def _median_place(array, dim, ignore_nan):
 
 
 def _median_of_all(self, ignore_nan):
+    need_real("median_cpu", self)
     if not self.size:
         return np.array(np.nan if self.dtype.kind in "fV" else np.iinfo(self.dtype).min, self.dtype)
     flat = self.reshape(-1)
@@ -205,6 +215,7 @@ def _declare_median(name, ignore_nan):
     def along(self, dim, keepdim):
         dim = normal_dim(dim, self.ndim)
         _no_elements(name, self, dim)
+        need_real("median_out", self)
         if not self.ndim:
             return self.copy(), np.zeros((), _INT64)
         return _pick(self, _median_place(self, dim, ignore_nan), dim, keepdim)
@@ -223,6 +234,7 @@ _declare_median("nanmedian", True)
 def mode(self, dim, keepdim):
     dim = normal_dim(dim, self.ndim)
     _no_elements("mode", self, dim)
+    need_real("mode_cpu", self)
     if not self.ndim:
         return self.copy(), np.zeros((), _INT64)
     order = _order(self, dim, False)

@@ -42,7 +42,7 @@ def _log_sum(name, ufunc, exponential):
             raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dt.from_numpy(self.dtype).scalar_name}'")
         return ufunc(self, other)
 
-    made = op(f"{name}(Tensor self, Tensor other) -> Tensor", kernel, promote="same")
+    made = op(f"{name}(Tensor self, Tensor other) -> Tensor", kernel, promote="same", tags=("tensors",))
     made.vjp(self=lambda g, self, other: g / (exponential(other - self) + 1),
              other=lambda g, self, other: g / (exponential(self - other) + 1))
 
@@ -73,7 +73,7 @@ def _atanh_grad(g, self):
 
 _unary("atanh", np.arctanh, _atanh_grad)
 
-atan2 = op("atan2(Tensor self, Tensor other) -> Tensor", np.arctan2, promote="float", inplace=True)
+atan2 = op("atan2(Tensor self, Tensor other) -> Tensor", np.arctan2, promote="float", tags=("tensors",), inplace=True)
 
 
 @atan2.vjp
@@ -294,10 +294,10 @@ def _second_only(make):
 
 
 igamma = op("igamma(Tensor self, Tensor other) -> Tensor", _pair_in_double(special_math.gammainc), promote="float",
-            inplace=True, samples=_second_only)
+            tags=("tensors",), inplace=True, samples=_second_only)
 igamma.vjp(other=_incomplete_grad(1))
 igammac = op("igammac(Tensor self, Tensor other) -> Tensor", _pair_in_double(special_math.gammaincc), promote="float",
-             inplace=True, samples=_second_only)
+             tags=("tensors",), inplace=True, samples=_second_only)
 igammac.vjp(other=_incomplete_grad(-1))
 
 # ---------------------------------------------------------------- modified Bessel functions

@@ -10,6 +10,7 @@ from .._core import dtype as dt
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten, composite, op
 from ._common import normal_dim, normal_dims, np_dtype, reduced_shape
+from ._warn import warn
 from .reduce import add_up, axes_of, by_dims, expand_reduced, reduced_numel, unsqueezed
 from .scalar_forms import mul_number
 
@@ -27,11 +28,14 @@ def is_narrow(dtype):
 def _moments(self, dim, correction, keepdim, name):
     """Mean and variance."""
     if self.dtype.kind not in "fcV":
-        raise RuntimeError(f"{name} only support floating point and complex dtypes")
+        raise RuntimeError("std and var only support floating point and complex dtypes")
     correction = 1 if correction is None else correction
     work = self.astype(_FLOAT32) if is_narrow(self.dtype) else self
     axes = normal_dims(dim, self.ndim)
     count = reduced_numel(self.shape, axes) if axes else self.size
+    if correction >= max(count, 0):
+        warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
+             "numel divided by output numel).")
     mean = np.divide(np.add.reduce(work, axes, None, None, True), count)
     centred = np.subtract(work, mean)
     square = np.multiply(centred, centred) if centred.dtype.kind != "c" else centred.real ** 2 + centred.imag ** 2

@@ -15,6 +15,7 @@ from .._core.memory_format import contiguous_format
 from .._core.storage import owner_of
 from .._dispatch.registry import aten, composite, op
 from ._common import infer_size, normal_dim, normal_dims
+from ._warn import warn_once
 
 _ndarray = np.ndarray
 
@@ -219,8 +220,19 @@ def mT(self):
     return _transpose(self, -2, -1)
 
 
-composite("numpy_T(Tensor(a) self) -> Tensor(a)",
-          lambda self: aten.permute(self, tuple(range(self._array.ndim))[::-1]))
+
+
+@composite("numpy_T(Tensor(a) self) -> Tensor(a)")
+def numpy_T(self):
+    ndim = self._array.ndim
+    if ndim != 2:
+        warn_once("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
+                  "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+                  "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor." if ndim else
+                  "Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
+    return aten.permute(self, tuple(range(ndim))[::-1])
+
+
 composite("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
           lambda self, axis0, axis1: _transpose(self, axis0, axis1), samples=lambda make: [(make(3, 4), 0, 1)])
 composite("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",

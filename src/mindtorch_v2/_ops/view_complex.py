@@ -6,6 +6,7 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
+from ._warn import warn_once
 from .view import memory_of
 
 _PARTS = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
@@ -71,6 +72,8 @@ def matrix_H(self):
     if ndim not in (0, 2):
         hint = " For batches of matrices, consider using tensor.mH" if ndim > 2 else ""
         raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor.{hint}")
+    if not ndim:
+        warn_once("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().")
     return _conjugated(aten.transpose(self, 0, 1) if ndim else self)
 
 

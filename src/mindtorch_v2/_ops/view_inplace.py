@@ -51,7 +51,8 @@ unsqueeze_ = composite("unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)",
 unsqueeze_.vjp(self=lambda g, dim: aten.squeeze(g, dim))
 
 transpose_ = composite("transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)",
-                       lambda self, dim0, dim1: _seen_as(self, _transpose.kernel(self._array, dim0, dim1)),
+                       lambda self, dim0, dim1: _seen_as(self, _transpose.kernel(self._array, *[
+                           normal_dim(dim, self._array.ndim) for dim in (dim0, dim1)])),
                        node="TransposeBackward1", samples=lambda make: [(make(3, 4), 0, 1)])
 transpose_.vjp(self=lambda g, dim0, dim1: aten.transpose(g, dim0, dim1))
 

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from .._autograd.grad_mode import no_grad
-from .._autograd.node import Handle
+from .._autograd.handles import Handle
 from .._core.dtype import float32
 from .._core.tensor import Tensor
 from .._dispatch import observer

@@ -169,9 +169,10 @@ def test_importing_the_package_loads_no_npu_code():
     assert ended.stdout.strip() == "[]", ended.stderr
 
 
-def test_saved_tensors_come_back_to_their_device(npu, tmp_path):
+@pytest.mark.parametrize("zipped", [True, False])
+def test_saved_tensors_come_back_to_their_device(npu, tmp_path, zipped):
     base = torch.arange(6.0, device="npu")
-    torch.save({"whole": base, "part": base[2:4]}, tmp_path / "t.pt")
+    torch.save({"whole": base, "part": base[2:4]}, tmp_path / "t.pt", _use_new_zipfile_serialization=zipped)
     found = torch.load(tmp_path / "t.pt")
     assert found["whole"].device == torch.device("npu:0")
     found["whole"].mul_(10)

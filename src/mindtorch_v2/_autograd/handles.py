@@ -1,0 +1,69 @@
+"""Handles: what registering a hook returns."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from typing import Any
+
+
+class RemovableHandle:
+    """Takes a hook away again, with `remove()` or at the end of a `with` block."""
+
+    id: int
+    next_id: int = 0
+
+    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
+        extra = () if extra_dict is None else extra_dict if isinstance(extra_dict, list) else (extra_dict,)
+        self.extra_dict_ref: tuple[Any, ...] = tuple(map(weakref.ref, extra))
+
+    def remove(self) -> None:
+        for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
+            hooks = reference()
+            if hooks is not None and self.id in hooks:
+                del hooks[self.id]
+
+    def __getstate__(self) -> Any:
+        return self.hooks_dict_ref(), self.id, tuple(reference() for reference in self.extra_dict_ref)
+
+    def __setstate__(self, state: Any) -> None:
+        hooks, self.id, extra = state
+        # A dict that is gone leaves an empty one behind, so that remove() still works.
+        self.hooks_dict_ref = weakref.ref(_Hooks() if hooks is None else hooks)
+        self.extra_dict_ref = tuple(weakref.ref(_Hooks() if held is None else held) for held in extra)
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.remove()
+
+
+class _Hooks(dict[int, Any]):
+    """A dict that can be referred to weakly."""
+
+    __slots__ = ("__weakref__",)
+
+
+class Handle(RemovableHandle):
+    """The same for hooks in a plain dict, which nothing can refer to weakly."""
+
+    _ids = itertools.count()
+
+    def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
+        self.id = next(Handle._ids)
+        self._hooks = hooks
+        hooks[self.id] = hook
+
+    def remove(self) -> None:
+        self._hooks.pop(self.id, None)
+
+    def __getstate__(self) -> Any:
+        return {"id": self.id, "_hooks": self._hooks}
+
+    def __setstate__(self, state: Any) -> None:
+        self.__dict__.update(state)
