@@ -27,11 +27,12 @@ from hypothesis.stateful import (
 
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import namespace
+from mindtorch_v2._dispatch.observer import inside
 from mindtorch_v2.profiler import ProfilerAction, _ExperimentalConfig, _recorder, profile, record_function, schedule
 from mindtorch_v2.profiler.formats.validate import ERROR, validate
 
 RUNS = int(os.environ.get("MACHINE_RUNS", "40"))
-BATCH = 25
+BATCH = 100
 x = torch.ones(3)
 OPS = {"aten::add": lambda: x + x, "aten::mul": lambda: x * x, "aten::neg": lambda: -x}
 FLAGS = ("record_shapes", "profile_memory", "with_stack", "with_modules", "with_flops")
@@ -84,7 +85,7 @@ class Session:
             experimental_config=_ExperimentalConfig(profile_all_threads=everybody))
 
     def ready(self, prof):
-        self.heard.append(recorded(prof))
+        self.heard.append(inside(recorded, prof))
         if self.failing:
             raise HandlerFailed
 
@@ -103,6 +104,8 @@ class Session:
         self.scopes.clear()
 
 
+# Called as inside(recorded, prof): what reads events while they are recorded with their stacks would be in them the next time,
+# and would soon be all there is.
 def recorded(prof):
     names = [event.name for event in prof.events()]
     return (Counter(name for name in names if name in OPS), Counter(name for name in names if name.startswith("scope")))
@@ -248,7 +251,7 @@ class Lifecycle(RuleBasedStateMachine):
             with pytest.raises(AssertionError, match="must be initialized"):
                 session.prof.events()
             return
-        first, second = recorded(session.prof), recorded(session.prof)
+        first, second = inside(recorded, session.prof), inside(recorded, session.prof)
         if not session.running:
             assert first == second
             rows = [(row.key, row.count, row.self_cpu_time_total) for row in session.prof.key_averages()]
@@ -259,7 +262,7 @@ class Lifecycle(RuleBasedStateMachine):
 
     def check(self, session):
         assert session.heard == [(+ops, +scopes) for ops, scopes in session.windows]
-        wrong = [problem for problem in validate(session.prof) if problem.severity == ERROR]
+        wrong = [problem for problem in inside(validate, session.prof) if problem.severity == ERROR]
         assert not wrong, wrong
 
     @invariant()
@@ -296,7 +299,7 @@ class Lifecycle(RuleBasedStateMachine):
 
 @pytest.mark.parametrize("batch", range(-(-RUNS // BATCH)))
 def test_any_order(batch):
-    """In batches, since the search remembers every run: ten thousand would need gigabytes."""
+    """In batches, since the search remembers every run."""
     machine = seed(batch)(type("Lifecycle", (Lifecycle,), {}))
     run_state_machine_as_test(machine, settings=settings(
         max_examples=min(BATCH, RUNS - batch * BATCH), stateful_step_count=30, deadline=None,
