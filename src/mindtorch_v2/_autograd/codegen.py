@@ -114,13 +114,6 @@ def _tensor_test(derivative: Derivative, argument: Argument, name: str) -> str:
     return f"isinstance({name}, Tensor)" if argument.name in derivative.op.promoted else f"({name} is not None)"
 
 
-def keeps_tensors(plan: Plan) -> bool:
-    """Whether there is anything to free once a node ran."""
-    arguments = plan.derivative.op.schema.arguments
-    return any(kind == RESULT or kind == ARG and (arguments[i].is_tensor or arguments[i].is_tensor_list)
-               for kind, i in plan.saved)
-
-
 def unpacked(derivative: Derivative) -> str:
     """The line that gives every argument its name `a<i>`."""
     return f"{', '.join(f'a{i}' for i in range(len(derivative.op.schema.arguments)))}, = args"
@@ -232,7 +225,7 @@ def run_source(plan: Plan, wanted: int) -> str:
     writer = _Writer(plan)
     derivative = plan.derivative
     single = single_output(derivative)
-    frees = keeps_tensors(plan)
+    frees = plan.keeps_tensors
     unpacking = writer.unpacking()
     if unpacking:
         writer.add("saved = node.saved")

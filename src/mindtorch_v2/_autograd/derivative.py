@@ -22,7 +22,7 @@ class Plan:
     `run(node, gradients, retain_graph)`, compiled from that, gives the inputs' gradients.
     """
 
-    __slots__ = ("derivative", "formulas", "make", "mask", "parts", "run", "saved")
+    __slots__ = ("derivative", "formulas", "keeps_tensors", "make", "mask", "parts", "run", "saved")
 
     def __init__(self, derivative: Derivative, mask: int, saved: list[tuple[int, int]],
                  formulas: list[Formula]) -> None:
@@ -30,6 +30,10 @@ class Plan:
         # Bit i: the derivative's i-th input needs a gradient.
         self.mask = mask
         self.saved = tuple(saved)
+        # Whether there is anything to free once a node ran.
+        arguments = derivative.op.schema.arguments
+        self.keeps_tensors = any(kind == RESULT or kind == ARG and (arguments[i].is_tensor or arguments[i].is_tensor_list)
+                                 for kind, i in saved)
         self.formulas = formulas
         self.run: Callable[..., Any]
         # Compiled for in-place ops.

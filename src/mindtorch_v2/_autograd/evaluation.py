@@ -63,7 +63,7 @@ def _recorded_walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
         try:
             if node.hooks is None:
                 inputs = () if state.detail is None else _outline(waiting[1])
-                given, kept = waiting.pop(), _kept(node)
+                given, kept = waiting.pop(), node.saved if node.plan.keeps_tensors else None
                 start = clock()
                 try:
                     results = node.plan.run(node, given, retain)
@@ -136,7 +136,7 @@ def _recorded(run: Callable[..., Gradients], state: ThreadState) -> Callable[...
 
     def recorded(node: Node, grads: Any, retain: bool) -> Gradients:
         inputs = () if state.detail is None else _outline(grads)
-        kept = _kept(node)  # noqa: F841  until the span has ended
+        kept = node.saved if node.plan.keeps_tensors else None  # noqa: F841  until the span has ended
         start = clock()
         try:
             with anomaly.parent(node):
@@ -147,11 +147,6 @@ def _recorded(run: Callable[..., Gradients], state: ThreadState) -> Callable[...
                 span(node.name(), BACKWARD, start, clock(), node.sequence, inputs)
 
     return recorded
-
-
-def _kept(node: Node) -> Any:
-    """What a node has saved, for whoever wants it to live a little longer."""
-    return getattr(node, "saved", None)
 
 
 def _outline(grads: Any) -> Outline:

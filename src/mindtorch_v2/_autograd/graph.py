@@ -11,7 +11,6 @@ from .._core.threads import ThreadState, threads
 from .._dispatch import namespace
 from .._dispatch.registry import OpSpec
 from .accumulate import AccumulateGrad
-from .codegen import keeps_tensors
 from .compiled import compile_record
 from .derivative import ARG, NEEDS, RESULT, Derivative, Plan, declared_derivative
 from .node import Gradients, Node
@@ -37,7 +36,7 @@ class OpNode(Node):
         return run
 
     def release(self) -> None:
-        if keeps_tensors(self.plan):
+        if self.plan.keeps_tensors:
             self.saved = None
 
     def slots(self) -> list[tuple[int, int, tuple[Any, ...]]]:

@@ -18,6 +18,8 @@ HookTable = dict[int, Callable[..., Any]]
 class GeneralPlan:
     """How the engine runs a node that has an `apply` of its own."""
 
+    keeps_tensors = True  # or may do so
+
     @staticmethod
     def run(node: Node, grads: Any, retain: bool) -> Gradients:
         results = list(node.apply(grads if node.inputs.__class__ is list else [grads]))
@@ -39,6 +41,8 @@ class Node:
     # What the engine calls: plan.run(node, gradient or list of gradients, retain_graph).
     plan: Any = GeneralPlan
     title: str | None = None
+    # What was kept of the forward pass; nodes that keep something have a slot of that name.
+    saved: Any = None
 
     is_accumulator = False
 
