@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._store import EventStore
-from .evidence import from_recordings, from_steps, intervals, typical
+from .evidence import evened, from_recordings, from_steps, intervals, typical
 from .findings import duration
 from .keys import WorkKey, work_keys
 from .steps import per_step, steps
@@ -165,13 +165,17 @@ def diff(a: Recordings, b: Recordings, *, confidence: float = 0.99, least: float
     wanted = both & _worth_it(a_mid, b_mid)
     rng = np.random.default_rng(_SEED)
     several = counts != (1, 1)
-    evidence = (from_recordings(mids[: counts[0]], mids[counts[0] :], wanted, confidence) if several else
-                from_steps(all_times[0], all_times[1], wanted, both, rng, confidence))
+    if several:
+        even = np.array([evened(times, wanted) for times in all_times])
+        wanted &= np.all(even > 0, axis=0)
+        evidence = from_recordings(even[: counts[0]], even[counts[0] :], wanted, confidence)
+    else:
+        evidence = from_steps(all_times[0], all_times[1], wanted, both, rng, confidence)
     changes = []
     for number, key in enumerate(keys):
         if not mids[:, number].any():
             continue
-        relative = float(b_mid[number] / a_mid[number] / evidence.drift) if both[number] else 1.0
+        relative = float(evidence.ratio[number])
         bounds = (float(evidence.low[number]), float(evidence.high[number]))
         if in_a[number] and in_b[number]:
             sure = enough and bool(both[number])
@@ -231,7 +235,7 @@ def _whole(all_steps: Sequence[NDArray[np.int64]], a_count: int, rng: np.random.
     elif len(all_steps) == 2:
         low, high = intervals(all_steps[0][None], all_steps[1][None], one, rng, confidence)
     else:
-        _, low, high = from_recordings(mids[:a_count], mids[a_count:], one, confidence)
+        _, _, low, high = from_recordings(mids[:a_count], mids[a_count:], one, confidence)
     ratio = of_b / of_a if sure else 1.0
     bounds = (float(low[0]), float(high[0]))
     verdict = _verdict(ratio, bounds, least, sure)

@@ -25,9 +25,10 @@ _FEWEST_FOR_DRIFT = 10  # ops: with fewer, their median could be the change itse
 
 
 class Evidence(NamedTuple):
-    """What all ops moved by, and for each the confidence interval of its ratio b/a after that was taken out."""
+    """What all ops moved by, and for each its ratio b/a after that was taken out, with its confidence interval."""
 
     drift: float
+    ratio: Floats
     low: Floats
     high: Floats
 
@@ -38,6 +39,20 @@ def typical(values: NDArray[np.int64]) -> Floats:
     return found
 
 
+def evened(values: NDArray[np.int64], counted: NDArray[np.bool_]) -> Floats:
+    """The time per step of every line, after the steps were evened out: what slowed a step down slowed all of it.
+
+    By how much, the median of the `counted` lines says. One recording is not judged by it: where several ops changed in some
+    of its steps, it would mislead.
+    """
+    if not values.shape[1] or counted.sum() < _FEWEST_FOR_DRIFT:
+        return typical(values)
+    usual = np.median(values, axis=1)
+    load = np.median(values[counted] / np.maximum(usual[counted, None], 1), axis=0)
+    found: Floats = np.median(values / np.maximum(load, 1e-9), axis=1) * np.quantile(load, _TYPICAL)
+    return found
+
+
 def from_steps(a: NDArray[np.int64], b: NDArray[np.int64], wanted: NDArray[np.bool_], both: NDArray[np.bool_],
                rng: np.random.Generator, confidence: float) -> Evidence:
     """Of one recording on each side, a line of times per op; intervals only for those `wanted`."""
@@ -45,18 +60,18 @@ def from_steps(a: NDArray[np.int64], b: NDArray[np.int64], wanted: NDArray[np.bo
     ratio = np.divide(b_mid, a_mid, out=np.ones(len(a)), where=both)
     drift = float(np.median(ratio[both])) if both.sum() >= _FEWEST_FOR_DRIFT else 1.0
     low, high = intervals(a, b, wanted, rng, _for_each(confidence, wanted))
-    return Evidence(drift, low / drift, high / drift)
+    return Evidence(drift, ratio / drift, low / drift, high / drift)
 
 
 def from_recordings(a: Floats, b: Floats, wanted: NDArray[np.bool_], confidence: float) -> Evidence:
-    """Of several recordings on each side, a line of typical times per recording: how they differ on one side shows what a
+    """Of several recordings on each side, a line of (evened) times per recording: how they differ on one side shows what a
     difference between the sides is worth.
 
     A moderated t-test on logarithms: the variance of each op is drawn towards that of the median op.
     """
-    low, high = np.zeros(a.shape[1]), np.full(a.shape[1], np.inf)
+    ratio, low, high = np.ones(a.shape[1]), np.zeros(a.shape[1]), np.full(a.shape[1], np.inf)
     if not wanted.any():
-        return Evidence(1.0, low, high)
+        return Evidence(1.0, ratio, low, high)
     logs = np.log(np.concatenate([a, b])[:, wanted])
     # What a whole recording was slower by than the others: the median op says.
     moved = np.median(logs - logs.mean(axis=0), axis=1) if wanted.sum() >= _FEWEST_FOR_DRIFT else np.zeros(len(logs))
@@ -68,8 +83,8 @@ def from_recordings(a: Floats, b: Floats, wanted: NDArray[np.bool_], confidence:
     moderated = (_PRIOR_RECORDINGS * prior + freedom * variance) / (_PRIOR_RECORDINGS + freedom)
     error = np.sqrt(moderated * (1 / len(a) + 1 / len(b)))
     width = error * student_quantile((1 + _for_each(confidence, wanted)) / 2, freedom + _PRIOR_RECORDINGS)
-    low[wanted], high[wanted] = np.exp(effect - width), np.exp(effect + width)
-    return Evidence(float(np.exp(moved[len(a):].mean() - moved[: len(a)].mean())), low, high)
+    ratio[wanted], low[wanted], high[wanted] = np.exp(effect), np.exp(effect - width), np.exp(effect + width)
+    return Evidence(float(np.exp(moved[len(a):].mean() - moved[: len(a)].mean())), ratio, low, high)
 
 
 def _for_each(confidence: float, wanted: NDArray[np.bool_]) -> float:
