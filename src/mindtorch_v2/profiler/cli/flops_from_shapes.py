@@ -47,8 +47,15 @@ def _that_take(ops: list[int], inputs: InputInfo) -> Iterator[tuple[int, InputIn
     for op in sorted(arguments, key=lambda op: -len(arguments[op])):
         count = len(arguments[op])
         # What comes after the arguments is where the results go: `out=`.
-        if count <= len(inputs.dims) and all(map(_may_be, arguments[op], inputs.dims, inputs.types)):
+        if count <= len(inputs.dims) and all(
+            _may_be(*one) or _is_number_for_tensor(op, one[2])
+            for one in zip(arguments[op], inputs.dims, inputs.types, strict=False)
+        ):
             yield op, InputInfo(*(part[:count] for part in inputs))
+
+
+def _is_number_for_tensor(op: int, kind: str) -> bool:
+    return kind == "Scalar" and observer.op_schemas[op].name in observer.NUMBER_FORMS
 
 
 def _may_be(argument: Any, dims: Any, kind: str) -> bool:

@@ -9,6 +9,8 @@ import pytest
 from mindtorch_v2.profiler._store import EventStore
 from mindtorch_v2.profiler.report import html
 
+expect = pytest.importorskip("playwright.sync_api", reason="Playwright for Python is not installed").expect
+
 pytest.importorskip("playwright.sync_api", reason="Playwright for Python is not installed")
 
 
@@ -136,11 +138,12 @@ def test_rows_of_a_table(open_page, report):
 def test_moments_of_the_memory_chart(open_page, report):
     page = open_page(report, "memory")
     tab_to(page, "#memory-canvas")
-    assert "At the peak" in page.inner_text("#section-memory")
+    section = page.locator("#section-memory")
+    expect(section).to_contain_text("At the peak")
     page.keyboard.press("[")
-    assert "At the chosen moment" in page.inner_text("#section-memory")
+    expect(section).to_contain_text("At the chosen moment")
     page.keyboard.press("]")
-    assert "At the peak" in page.inner_text("#section-memory")
+    expect(section).to_contain_text("At the peak")
     for _ in range(400):
         page.keyboard.press("[")
-    assert "At the chosen moment, 0:" in page.inner_text("#section-memory")  # before anything happened
+    expect(section).to_contain_text("At the chosen moment, 0:", timeout=20_000)  # before anything happened
