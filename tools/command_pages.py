@@ -120,15 +120,14 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
         "all ops together. A change that all ops share (a slower machine) is shown in the second line and taken out of those "
         "below it; the step's own time, in the first, is as measured. At least five steps are needed in each recording: "
         "`mtprof run --schedule`.\n\n"
-        "With one recording on each side the interval is a bootstrap over blocks of neighbouring steps. It knows how much "
-        "steps of one run differ, not how much runs do, and on a machine with other work that is more: 5 to 40 % here. With "
+        "With one recording on each side the interval is a bootstrap over blocks of neighbouring steps, widened by how far the "
+        "median op moved. Steps of one run do not tell how much runs differ: on a machine with other work, 5 to 40 %. With "
         "several on each side (`before*.mtp --to after*.mtp`, recorded in turns) the recordings of one side show it, by a "
         "t-test whose variances are drawn towards that of the median op. For a check in CI, `--fail-over 5%`, record three to "
         "five of each.\n\n"
-        "On a virtual machine whose speed moved by up to 40 % between recordings of 0.3 s, with one kernel slowed down by 10 %: "
-        "one recording of each side named it alone in 6 of 20 tries and something else in 3, and found a difference in 5 of "
-        "20 comparisons of the same code; five of each named it in 2 of 20, twenty-five in 3 of 4, fifty in 2 of 2, never "
-        "anything else, and never a difference of the same code.",
+        "On a virtual machine whose speed moved by up to 40 % between recordings of 0.3 s, with one kernel slowed down by "
+        "10 %: one recording of each side named it in 1 of 20 tries, five of each in 2 of 20, twenty-five in 3 of 4, "
+        "fifty in 2 of 2; nothing else was ever named, nor any difference between runs of the same code.",
         ["diff", *(f"{DEMO}/gelu{n}.mtp" for n in RUNS), "--to", *(f"{DEMO}/relu{n}.mtp" for n in RUNS), "-n", "10"],
     ),
     "convert": (

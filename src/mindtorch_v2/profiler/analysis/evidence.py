@@ -21,6 +21,7 @@ _BLOCKS = 12
 _TYPICAL = 0.25
 # The spread of an op between few recordings is a guess itself: that of the median op counts for as many recordings more.
 _PRIOR_RECORDINGS = 4
+_MAD_TO_DEVIATION = 1.4826  # the standard deviation of normal numbers whose median absolute deviation is 1
 _FEWEST_FOR_DRIFT = 10  # ops: with fewer, their median could be the change itself
 
 
@@ -59,7 +60,15 @@ def from_steps(a: NDArray[np.int64], b: NDArray[np.int64], wanted: NDArray[np.bo
     a_mid, b_mid = typical(a), typical(b)
     ratio = np.divide(b_mid, a_mid, out=np.ones(len(a)), where=both)
     drift = float(np.median(ratio[both])) if both.sum() >= _FEWEST_FOR_DRIFT else 1.0
-    low, high = intervals(a, b, wanted, rng, _for_each(confidence, wanted))
+    confidence = _for_each(confidence, wanted)
+    low, high = intervals(a, b, wanted, rng, confidence)
+    if wanted.sum() >= _FEWEST_FOR_DRIFT:
+        # Ops that did not change still moved apart, by what the machine did to one run and not to the other. Steps do not
+        # tell of that, but the median op does, and no op is surer of its ratio than that.
+        apart = _MAD_TO_DEVIATION * float(np.median(np.abs(np.log(ratio[wanted] / drift)))) * _two_sided(confidence)
+        middle, width = np.sqrt(low[wanted] * high[wanted]), np.log(high[wanted] / low[wanted]) / 2
+        wider = np.exp(np.hypot(width, apart))
+        low[wanted], high[wanted] = middle / wider, middle * wider
     return Evidence(drift, ratio / drift, low / drift, high / drift)
 
 
@@ -104,9 +113,13 @@ def intervals(a: NDArray[np.int64], b: NDArray[np.int64], wanted: NDArray[np.boo
         of_a, of_b = typical(a[number][a_draws]), typical(b[number][b_draws])
         spread = np.log(np.maximum(of_b, 1) / np.maximum(of_a, 1))
         # Far in the tails a normal interval of the same width is steadier than the few extreme draws.
-        middle, width = float(np.mean(spread)), float(np.std(spread)) * NormalDist().inv_cdf((1 + confidence) / 2)
+        middle, width = float(np.mean(spread)), float(np.std(spread)) * _two_sided(confidence)
         low[number], high[number] = np.exp(middle - width), np.exp(middle + width)
     return low, high
+
+
+def _two_sided(confidence: float) -> float:
+    return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 def _draws(count: int, times: int, rng: np.random.Generator) -> NDArray[np.intp]:
