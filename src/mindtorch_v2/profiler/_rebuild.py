@@ -41,7 +41,7 @@ from .formats._saved_layout import (
 Logs = Mapping[tuple[int, int], NDArray[np.int64]]  # by number of the log and of the thread
 # A few bytes can say much, so what logs may lead to is bounded: frames of all stacks, characters of all modules' paths,
 # times that a thread was listened to, steps of any walk up a tree or through a table.
-_MOST_FRAMES, _MOST_TEXT, _MOST_STRETCHES, _MOST_WALK = 1 << 24, 1 << 26, 1 << 16, 1 << 29
+_MOST_FRAMES, _MOST_TEXT, _MOST_STRETCHES, _MOST_WALK = 1 << 24, 1 << 26, 1 << 18, 1 << 29
 _OF_A_THREAD = (PYTHON_LOG, MODULE_LOG, TASK_LOG)
 # The columns of what threads have noted themselves.
 _HEARD = ("name", "kind", "start", "end", "seq", "op", "shapes", "flops", "module", "stack")

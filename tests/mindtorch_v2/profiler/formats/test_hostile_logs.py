@@ -84,9 +84,9 @@ def modules(what, infos=(1, "A", 0, ()), count=1, threads=1):
 
 TOWER = [BEGINS, *[0] * 2100]
 TOO_MUCH = {
-    "a thread that is listened to all the time": (lambda: calls([BEGINS] * 70_000), "too often"),
-    "modules that are listened to all the time": (lambda: modules([BEGINS] * 70_000), "too often"),
-    "threads that are listened to often together": (lambda: calls([BEGINS] * 2000, threads=40), "too often"),
+    "a thread that is listened to all the time": (lambda: calls([BEGINS] * 270_000), "too often"),
+    "modules that are listened to all the time": (lambda: modules([BEGINS] * 270_000), "too often"),
+    "threads that are listened to often together": (lambda: calls([BEGINS] * 7000, threads=40), "too often"),
     "a tower of calls": (lambda: calls(TOWER), "nested too deeply"),
     "a tower of calls from below the ground": (lambda: calls([BEGINS, *[ENDS] * 3000, *[0] * 2900]), "nested too deeply"),
     "a tower of frames that were open": (lambda: calls(TOWER, [3000, *[0] * 2100]), "nested too deeply"),
