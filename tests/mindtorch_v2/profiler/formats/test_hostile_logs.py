@@ -60,13 +60,13 @@ def streamed(path, tables, logs, rows=None, options=None):
 
 def answered(path):
     """Read the file and ask for everything, within bounds."""
-    began = time.perf_counter()
+    began = time.process_time()
     store, recovery = read_any(path)
     assert not [problem for problem in validate_store(store) if problem.check in ("tables", "queries")]
     events = EventList.from_store(store)
     events.key_averages(True, 2).table(row_limit=3)
     assert len(list(events)) == len(events)
-    assert time.perf_counter() - began < MOST_SECONDS
+    assert time.process_time() - began < MOST_SECONDS
     return store, recovery
 
 
@@ -186,10 +186,10 @@ def test_what_a_small_file_grows_to_is_bounded(tmp_path, what):
     path = tmp_path / "f"
     path.write_bytes(b"".join([header(), *GROWING[what]()]))
     assert path.stat().st_size < 100_000
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(TraceError, match="unpacks to more"):
         read_any(path)
-    assert time.perf_counter() - began < MOST_SECONDS
+    assert time.process_time() - began < MOST_SECONDS
 
 
 @pytest.mark.parametrize("body", [
@@ -273,10 +273,10 @@ def test_modules_that_are_lost_have_one_path(tmp_path):
 def test_scopes_of_tasks_that_are_all_open_together():
     count = 60_000
     moments = np.arange(count)
-    began = time.perf_counter()
+    began = time.process_time()
     turns = np.column_stack([moments, moments % 50 + 1])
     lanes = lanes_of_rows(turns, np.full(count, observer.SCOPE), moments, moments + count)
-    assert time.perf_counter() - began < MOST_SECONDS
+    assert time.process_time() - began < MOST_SECONDS
     assert np.array_equal(lanes, moments % 50 + 1)
 
 
@@ -284,9 +284,9 @@ def test_many_modules_with_paths_of_their_own():
     count = 20_000
     infos = [ModuleInfo(n, f"M{n}", 0, {}) for n in range(count)]
     table = np.column_stack([np.arange(count), np.arange(count) * 2, np.arange(count) * 2 + 1])
-    began = time.perf_counter()
+    began = time.process_time()
     columns = module_columns(infos, table, tables := Tables())
-    assert time.perf_counter() - began < 3
+    assert time.process_time() - began < 3
     assert list(tables.modules) == [f"M{n}" for n in range(count)] and columns["path"].tolist() == list(range(count))
 
 
@@ -294,7 +294,7 @@ def test_many_stretches_of_calls():
     """Each one ends what the one before left open; none looks at all that was before."""
     called = Target(BUILTIN, "f", None, False, True)
     stretches = [Stretch(at, at + 9, [called], [0], [called, 0, at + 1, None, 0, at + 2]) for at in range(0, 200_000, 10)]
-    began = time.perf_counter()
+    began = time.process_time()
     rows = python_rows(stretches, 10**6)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
     assert len(rows.start) == 40_000 and (rows.end - rows.start).tolist()[:2] == [1, 9]
