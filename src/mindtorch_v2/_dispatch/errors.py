@@ -108,6 +108,7 @@ def _dense(array: np.ndarray) -> bool:
     return True
 
 
+_NO_CLAMP = "clamp is not supported for complex types"
 # What torch says where an op does not know complex numbers, and the names of its kernels that are not the op's own.
 _NO_COMPLEX: dict[str, tuple[type[Exception], str]] = {
     **dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), (RuntimeError, "{} not implemented for complex tensors.")),
@@ -115,9 +116,14 @@ _NO_COMPLEX: dict[str, tuple[type[Exception], str]] = {
     **dict.fromkeys(("deg2rad", "rad2deg"), (RuntimeError, "{} is not supported for complex tensors.")),
     "sign": (NotImplementedError, "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn "
                                   "instead."),
-    **dict.fromkeys(("clamp", "clamp_min", "clamp_max"), (NotImplementedError, "clamp is not supported for complex types")),
+    **dict.fromkeys(("clamp", "clamp_min", "clamp_max"), (NotImplementedError, _NO_CLAMP)),
 }
 _KERNELS = {"floor_divide": "div_floor_cpu", "bitwise_left_shift": "lshift_cpu", "bitwise_right_shift": "rshift_cpu"}
+
+
+def no_order() -> Exception:
+    """For ops that bound their values, and complex numbers."""
+    return NotImplementedError(_NO_CLAMP)
 
 
 def not_implemented(name: str, kinds: list[dt.dtype]) -> Exception:

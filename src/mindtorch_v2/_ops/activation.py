@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from .._dispatch.errors import no_order
 from .._dispatch.registry import aten, composite, op
 from . import _special_math
 from ._common import like_first
@@ -29,7 +30,7 @@ def relu(self, out=None):
         return clipped(self, 0, np.inf, out)
     if kind.kind in "bc":
         raise RuntimeError("Boolean inputs not supported for relu") if kind.kind == "b" else \
-            NotImplementedError("clamp is not supported for complex types")
+            no_order()
     return np.maximum(self, constant(0, kind), out=out)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._core import dtype as dt
+from .._dispatch.errors import no_order
 from .._dispatch.registry import aten, composite, op
 from ._common import like_with_numbers, with_numbers
 from ._numbers import number_of
@@ -20,10 +21,6 @@ def _outside(g):
     return aten.scalar_tensor(0.0, dtype=g.dtype)
 
 
-def _no_order():
-    return NotImplementedError("clamp is not supported for complex types")
-
-
 def _check_out(dtype, out):
     """In place, whole numbers stay whole."""
     if out is not None and out.dtype.kind in "iub" and dtype.kind not in "iub":
@@ -33,7 +30,7 @@ def _check_out(dtype, out):
 
 def _bound(value, dtype):
     if isinstance(value, complex):
-        raise _no_order()
+        raise no_order()
     return number_of(value, dtype)
 
 
@@ -47,7 +44,7 @@ def clamp(self, min, max, out=None):
             dtype = self.dtype
             _check_out(dtype, out)
         elif dtype.kind == "c":
-            raise _no_order()
+            raise no_order()
         if dtype is not _FLOAT32:
             min, max = (None if bound is None else _bound(bound, dtype) for bound in (min, max))
     if min is not None:
@@ -75,7 +72,7 @@ clamp.vjp(self=_clamp_grad)
 def _met(self, bound, out):
     """An array and a bound for it, in the dtype they have in common."""
     if self.dtype.kind == "c":
-        raise _no_order()
+        raise no_order()
     self = with_numbers(self, bound)
     _check_out(self.dtype, out)
     return self, bound if self.dtype is _FLOAT32 else _bound(bound, self.dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._dispatch.errors import no_order
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first
 from ._elementwise import clipped, constant, need_float, need_real, where_true
@@ -40,7 +41,7 @@ def _region(name, arguments, kernel, inside, inplace=False):
 def _hardtanh(self, min_val, max_val):
     if self.dtype.kind in "bc":
         raise RuntimeError("Bool inputs not supported for hardtanh") if self.dtype.kind == "b" else \
-            NotImplementedError("clamp is not supported for complex types")
+            no_order()
     return clipped(self, min_val, max_val)
 
 

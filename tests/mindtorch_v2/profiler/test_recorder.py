@@ -22,16 +22,7 @@ from mindtorch_v2.profiler._freeze import freeze
 from mindtorch_v2.profiler._recorder import Options, Recorder, sites
 from mindtorch_v2.profiler.record_function import record_function
 
-
-class Clock:
-    """Says what it is told, one more each time it is asked."""
-
-    def __init__(self, now=0):
-        self.now = now
-
-    def __call__(self):
-        self.now += 1
-        return self.now
+from .keeping import Clock
 
 
 @pytest.fixture
