@@ -22,7 +22,7 @@ from .device_lanes import DeviceLanes
 from .files import path_text, write_file
 from .strict_json import dumps
 
-_BLOCK = 1 << 12  # rows; small enough that buffers are reused instead of newly mapped
+_BLOCK = 1 << 13  # rows; small enough that buffers are reused instead of newly mapped
 # Kineto counts from the last quarter of a year, so that a time has few enough digits for a double.
 _QUARTER_S = 7_889_238
 _CATEGORIES = ("cpu_op", "cpu_op", "cpu_op", "user_annotation", "user_annotation", "python_function", "python_function")
