@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _sessions, _workers  # noqa: F401  (_workers: recordings reach DataLoader workers)
 from ._calibrate import calibrate
@@ -35,6 +35,9 @@ from .averages import FunctionEventAvg
 from .event_list import EventList
 from .exporters import get as exporter
 
+if TYPE_CHECKING:
+    from ._kineto_results import _ProfilerResult
+
 _DEVICES = ("cuda", "xpu", "mtia", "hpu", "npu")
 
 
@@ -43,6 +46,8 @@ class profile:
 
     An object records once; torch.profiler.profile is the one with steps and schedules.
     """
+
+    profiler_kind = ProfilerState.KINETO
 
     def __init__(
         self,
@@ -205,7 +210,7 @@ class profile:
             self.trace_id = self.create_trace_id()
         options = self._options
         return ProfilerConfig(
-            ProfilerState.KINETO,
+            self.profiler_kind,
             options.captures_arguments,
             options.profile_memory,
             options.with_stack,
@@ -292,6 +297,25 @@ class profile:
         if notes is not None:
             return notes
         return storage_notes(self._recorder if self._recorder is not None else Recorder(self._options))
+
+    @property
+    def kineto_results(self) -> _ProfilerResult | None:
+        """The last recording as torch's native events; None before there is one."""
+        if self._recorder is None or not self._recorder.steps:
+            return None
+        from ._kineto_results import _ProfilerResult  # here, because hardly any recording is read this way
+
+        return _ProfilerResult(self.store)
+
+    @property
+    def profiling_start_time_ns(self) -> int:
+        """When the last recording began, by time.perf_counter_ns(); 0 before there is one."""
+        return 0 if self._recorder is None or not self._recorder.steps else self._recorder.clock_start_ns
+
+    @property
+    def profiling_end_time_ns(self) -> int:
+        """When it ended, 0 before that."""
+        return 0 if self._recorder is None else self._recorder.clock_end_ns or 0
 
     @property
     def function_events(self) -> EventList:

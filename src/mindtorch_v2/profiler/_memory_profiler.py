@@ -85,7 +85,7 @@ class MemoryProfile:
         self._categories = _Categories({life.key: c for life, c in self._categorised(notes.parameters)})
 
     @property
-    def timeline(self) -> list[tuple[int, Action, tuple[TensorKey, int], int]]:
+    def timeline(self) -> tuple[tuple[int, Action, tuple[TensorKey, int], int], ...]:
         """(time, action, (key, version), bytes) in order of time; times are nanoseconds since the epoch."""
         wall = self._store.wall_start_ns - self._store.clock_start_ns
         found: list[tuple[int, Action, tuple[TensorKey, int], int]] = []
@@ -98,7 +98,7 @@ class MemoryProfile:
                 found.append((moment + wall, Action.INCREMENT_VERSION, (life.key, version), life.size))
             if life.end is not None:
                 found.append((life.end + wall, Action.DESTROY, (life.key, len(life.written)), life.size))
-        return sorted(found, key=lambda entry: entry[0])
+        return tuple(sorted(found, key=lambda entry: entry[0]))
 
     def on_device(self, device: str) -> list[tuple[int, Action, int, Category | None]]:
         """(time, action, bytes, category) of one device's memory; RuntimeError for a device that cannot be."""

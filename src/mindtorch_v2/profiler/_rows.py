@@ -31,9 +31,9 @@ _NO_INPUTS = InputInfo((), (), (), ())
 class EventRows:
     """The events of a store's views by row number."""
 
-    def __init__(self, store: EventStore) -> None:
+    def __init__(self, store: EventStore, whole: bool = False) -> None:
         self.whole = store
-        self.store = store.shown
+        self.store = store if whole else store.shown  # whole: also what the views leave out
         self.changed = False  # whether some event was assigned to, so that the columns no longer tell everything
         self._made: list[FunctionEvent | None] = [None] * len(self.store)
         self.origins = [origin for _, origin in self.store.segments]
@@ -124,6 +124,10 @@ class EventRows:
     def item(self, row: int, key: str) -> Any:
         """event[key] of an event of this store."""
         return _ITEMS[key](self, row)
+
+    def device_fields(self, row: int) -> dict[str, str]:
+        """What a trace says of the place of a device row, as JSON texts; only when metadata was asked for."""
+        return _device_fields(self, row)
 
     @cached_property
     def _children(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -28,8 +28,8 @@ def schedule(
     """
     given = {"wait": wait, "warmup": warmup, "active": active, "repeat": repeat, "skip_first": skip_first}
     if not (wait >= 0 and warmup >= 0 and active > 0 and repeat >= 0 and skip_first >= 0):
-        values = ", ".join(f"{name}={value}" for name, value in given.items())
-        raise AssertionError(f"Invalid profiler schedule arguments: {values}; active must be > 0, the others >= 0")
+        values = ", ".join(f"{name}={value} (need {'>' if name == 'active' else '>='} 0)" for name, value in given.items())
+        raise AssertionError(f"Invalid profiler schedule arguments. Got {values}.")
     if warmup == 0:
         warnings.warn("Profiler won't be using warmup, this can skew profiler results", stacklevel=2)
     cycle = wait + warmup + active

@@ -88,7 +88,7 @@ class FunctionEventAvg(LazyAttributes, FormattedTimesMixin):
             for name in _TAKEN:
                 setattr(self, name, getattr(other, name))
         if not isinstance(other, (FunctionEvent, FunctionEventAvg)):
-            raise AssertionError("Expected other to be a FunctionEvent or a FunctionEventAvg")
+            raise AssertionError("Expected other to be a FunctionEvent or FunctionEventAvg")
         if other.key != self.key:
             raise AssertionError(f"Expected keys to match, but got {other.key} vs {self.key}")
         for name in _SUMMED:

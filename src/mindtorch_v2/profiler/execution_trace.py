@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._dispatch import observer
 from . import _sessions, _tree
@@ -27,14 +29,16 @@ _SCOPES = (0, 1, 0, 7, 7)  # torch's scope number by observer kind
 class ExecutionTraceObserver:
     """Writes an execution trace: register_callback(path), start(), stop(), unregister_callback().
 
-    Pass it to profile(execution_trace_observer=...) to have it follow the profile's windows. The file is written
-    when the observer is unregistered. Ops have their inputs and outputs; backward nodes and ranges have none.
+    Pass it to profile(execution_trace_observer=...) to have it follow the profile's windows; a node's `rf_id` is then the
+    "Record function id" of the same call in the profile's Chrome trace. The file is written when the observer is
+    unregistered. Ops have their inputs and outputs; backward nodes and ranges have none.
     """
 
     def __init__(self) -> None:
         self._path: str | None = None
+        self._last_path: str | None = None
         self._running: tuple[Recorder, Witness] | None = None
-        self._finished: list[tuple[Recorder, Witness]] = []
+        self._finished: list[Window] = []
         self._started_ns = 0
         self._process = os.getpid()
         self.extra_resources_collection = False
@@ -58,7 +62,7 @@ class ExecutionTraceObserver:
     def register_callback(self, output_file_path: str) -> ExecutionTraceObserver:
         """Write to this file from now on; returns the observer."""
         if self._path is None:
-            self._path = path_text(output_file_path)
+            self._path = self._last_path = path_text(output_file_path)
             self._started_ns = time.monotonic_ns()
             self._process = os.getpid()
         return self
@@ -72,9 +76,10 @@ class ExecutionTraceObserver:
         if self._process != os.getpid():  # a fork of the one that the file belongs to
             self._finished = []
             return
-        windows = [_Window(recorder, witness.calls) for recorder, witness in self._finished]
-        self._finished = []
+        windows, self._finished = self._finished, []
         write_file(path, _text(windows, self._started_ns))
+        for window in windows:
+            window.is_written()
 
     @property
     def is_registered(self) -> bool:
@@ -82,8 +87,8 @@ class ExecutionTraceObserver:
         return self._path is not None
 
     def get_output_file_path(self) -> str | None:
-        """The file, None when not registered."""
-        return self._path
+        """The file, also once it is written; None before the first."""
+        return self._last_path
 
     # ------------------------------------------------------------------ when
 
@@ -104,13 +109,18 @@ class ExecutionTraceObserver:
             recorder, witness = self._running
             witness.stop()
             recorder.stop()
-            self._finished.append(self._running)
+            self._finished.append(Window(recorder, witness.calls, self.last_window))
             self._running = None
+
+    @property
+    def last_window(self) -> Window | None:
+        """What was observed between the last start() and stop(); None once it is written."""
+        return self._finished[-1] if self._finished else None
 
     def abandon(self) -> None:
         """Observe no more and write nothing: the process was forked, or ends."""
         self.stop()
-        self._path = None
+        self._path, self._finished = None, []
 
     def is_running(self) -> bool:
         """Whether it observes."""
@@ -130,9 +140,9 @@ class ExecutionTraceObserver:
 
     def get_resources_dir(self, can_create: bool = False) -> str | None:
         """The folder for further files, None unless asked for by set_extra_resource_collection(True)."""
-        if not self.extra_resources_collection or self._path is None:
+        if not self.extra_resources_collection or self._last_path is None:
             return None
-        return self.get_resources_dir_for_et_path(self._path, create_dir=can_create)
+        return self.get_resources_dir_for_et_path(self._last_path, create_dir=can_create)
 
     @staticmethod
     def get_resources_dir_for_et_path(trace_path: str, create_dir: bool = False) -> str | None:
@@ -143,21 +153,54 @@ class ExecutionTraceObserver:
         return folder if os.path.isdir(folder) else None
 
 
-class _Window:
+class Window:
     """One stretch of observing: what ran, and by row what it was given and gave back."""
 
-    def __init__(self, recorder: Recorder, calls: list[Call]) -> None:
-        self.store: EventStore = freeze(recorder)
-        self.calls: dict[int, Call] = {}
+    def __init__(self, recorder: Recorder, calls: list[Call], before: Window | None) -> None:
+        self._recorder: Recorder | None = recorder
+        self._calls = calls
+        self._before = before
+
+    @cached_property
+    def store(self) -> EventStore:
+        """What ran."""
+        assert self._recorder is not None
+        return freeze(self._recorder)
+
+    @cached_property
+    def first(self) -> int:
+        """How many rows the windows before it have: rf_id counts on from there."""
+        return 0 if self._before is None else self._before.first + len(self._before.store)
+
+    def calls(self) -> dict[int, Call]:
+        """By row: what an op was given and gave back."""
+        assert self._recorder is not None
         store = self.store
-        thread_of = {id(tap.state): tid for tid, tap in enumerate(recorder.taps)}
-        tid = np.array([thread_of[id(call.thread)] for call in calls], np.int32)
-        moment = np.array([call.moment for call in calls], np.int64)
+        thread_of = {id(tap.state): tid for tid, tap in enumerate(self._recorder.taps)}
+        tid = np.array([thread_of[id(call.thread)] for call in self._calls], np.int32)
+        moment = np.array([call.moment for call in self._calls], np.int64)
         # At that moment the innermost row is the op's own.
         rows = _tree.enclosing(store.tid, store.start, store.end, store.parent, tid, moment)
-        for row, call in zip(rows.tolist(), calls, strict=True):
-            if row >= 0 and store.op[row] == call.op:
-                self.calls[row] = call
+        return {row: call for row, call in zip(rows.tolist(), self._calls, strict=True)
+                if row >= 0 and store.op[row] == call.op}
+
+    def is_written(self) -> None:
+        """Let go of what only writing needed. `store` and `first`, which were made for it, stay."""
+        self._recorder, self._calls, self._before = None, [], None
+
+    def record_function_ids(self, store: EventStore) -> NDArray[np.int64]:
+        """The rf_id of each row of another recording of the same time; 0 where nothing of it was observed here."""
+        known: dict[tuple[int, int, int, str], list[int]] = {}
+        for number, key in enumerate(_keys(self.store), self.first + 1):
+            known.setdefault(key, []).insert(0, number)
+        return np.array([known[key].pop() if known.get(key) else 0 for key in _keys(store)], np.int64)
+
+
+def _keys(store: EventStore) -> Iterator[tuple[int, int, int, str]]:
+    """Thread, times and name of every row. Recordings of one thread share the readings of the clock."""
+    columns = (store.tid, store.start, store.end, store.name)
+    for tid, start, end, name in zip(*(column.tolist() for column in columns), strict=True):
+        yield store.threads[tid].ident, start, end, store.names[name]
 
 
 class _Numbers(dict[int, int]):
@@ -175,7 +218,7 @@ class _Numbers(dict[int, int]):
         return number
 
 
-def _text(windows: list[_Window], started_ns: int) -> Iterator[bytes]:
+def _text(windows: list[Window], started_ns: int) -> Iterator[bytes]:
     head = {"schema": _SCHEMA, "pid": os.getpid(), "time": time.strftime("%Y-%m-%d %H:%M:%S"),
             "start_ts": started_ns // 1000}
     nodes = [dumps(node) for node in _nodes(windows)]
@@ -184,13 +227,12 @@ def _text(windows: list[_Window], started_ns: int) -> Iterator[bytes]:
            f'  "finish_ts": {time.monotonic_ns() // 1000}\n}}\n').encode()
 
 
-def _nodes(windows: list[_Window]) -> Iterator[dict[str, Any]]:
+def _nodes(windows: list[Window]) -> Iterator[dict[str, Any]]:
     numbers = _Numbers()
     threads: dict[int, int] = {}
-    rf_id = 0
     yield _node(_PROCESS, "[pytorch|profiler|execution_trace|process]", _PROCESS, scope=_ANNOTATION)
     for window in windows:
-        store = window.store
+        store, calls = window.store, window.calls()
         for thread in store.threads:
             if thread.ident not in threads:
                 threads[thread.ident] = numbers.next()
@@ -200,20 +242,19 @@ def _nodes(windows: list[_Window]) -> Iterator[dict[str, Any]]:
         for row, parent in enumerate(store.parent.tolist()):
             number = numbers.next()
             node_of.append(number)
-            rf_id += 1
             tid = int(store.tid[row])
             op = int(store.op[row])
             above = node_of[parent] if parent >= 0 else threads[store.threads[tid].ident]
             kind = int(store.kind[row])
             schema = observer.op_schemas[op] if op >= 0 else None
-            call = window.calls.get(row)
+            call = calls.get(row)
             # The engine's call around a backward node is no part of the graph that the numbers are about.
             engine = kind == observer.ENGINE
             yield _node(
                 number, store.names[store.name[row]], above,
                 inputs=_listed(call.inputs, numbers) if call else None,
                 outputs=_listed(call.outputs, numbers) if call else None,
-                rf_id=rf_id,
+                rf_id=window.first + row + 1,
                 fw_parent=above if kind == observer.BACKWARD else 0,
                 seq_id=-1 if engine else int(store.seq[row]),
                 scope=_SCOPES[kind],

@@ -35,7 +35,7 @@ from .aggregate_stats import AggregateStats
 from .analysis.memory_categories import Uses, packed, uses
 from .analysis.overhead import Calibration
 from .event_list import EventList
-from .execution_trace import ExecutionTraceObserver
+from .execution_trace import ExecutionTraceObserver, Window
 from .exporters import get as exporter
 from .exporters.strict_json import checked, dumps
 from .flops import ops_without_formula
@@ -94,6 +94,8 @@ class _KinetoProfile(Answers):
         self.use_device = device_of(self.activities)
         self.preset_metadata: dict[str, str] = {}
         self._metadata: dict[str, str] = {}
+        # What the execution trace observer saw of the last window.
+        self._observed: Window | None = None
         # Whoever keeps what is recorded while the recording goes on, if the recorder is not to.
         self._keeper: Keeper | None = None
 
@@ -133,6 +135,7 @@ class _KinetoProfile(Answers):
             )
         self.profiler.custom_trace_id_callback = self.custom_trace_id_callback
         self.profiler._keeper = self._keeper
+        self._observed = None
         self.profiler._prepare_trace()
 
     def start_trace(self) -> None:
@@ -149,6 +152,8 @@ class _KinetoProfile(Answers):
             profiler._stop_trace()
             if self.execution_trace_observer is not None:
                 self.execution_trace_observer.stop()
+                if isinstance(self.execution_trace_observer, ExecutionTraceObserver):
+                    self._observed = self.execution_trace_observer.last_window
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
         """Pause or resume the collection of some activities; nothing happens while nothing records."""
@@ -192,7 +197,8 @@ class _KinetoProfile(Answers):
         """
         store = self._ready("exporting chrome trace").store
         metadata = {**self.preset_metadata, **self._metadata}
-        exporter("chrome")(store, path, metadata=metadata, brief=use_python_export)
+        ids = None if self._observed is None else self._observed.record_function_ids(store)
+        exporter("chrome")(store, path, metadata=metadata, brief=use_python_export, record_function_ids=ids)
 
     def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
         """Write one line per stack, root first, with its metric: input of flame graph tools. Needs with_stack."""

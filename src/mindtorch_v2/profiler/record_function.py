@@ -62,7 +62,7 @@ class record_function(Scope):
         if self.site is not None:
             self._close()
         elif self.began == _NEVER_ENTERED:
-            raise AssertionError("record_function: __exit__ without __enter__")
+            raise AssertionError("Expected record to be set")
 
     def _close(self) -> None:
         site, self.site = self.site, None

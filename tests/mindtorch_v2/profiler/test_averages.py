@@ -252,8 +252,9 @@ def test_adding_rows():
     assert first.add(second) is first
     first += events[0]
     assert (first.count, first.cpu_time_total, first.flops, first.key) == (3, 30.0, 9, "a")
-    for other in (events.key_averages()[1], 3):
-        with pytest.raises(AssertionError):
+    for other, message in ((events.key_averages()[1], "Expected keys to match, but got b vs a"),
+                           (3, "Expected other to be a FunctionEvent or FunctionEventAvg")):
+        with pytest.raises(AssertionError, match=f"^{message}$"):
             first.add(other)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2.profiler import ExecutionTraceObserver, profile, record_function
+from mindtorch_v2.profiler import ExecutionTraceObserver, _ExperimentalConfig, profile, record_function, schedule
 
 
 def attribute(node, name):
@@ -33,6 +34,9 @@ def test_states(tmp_path):
     assert not observer.is_running()
     observer.unregister_callback()
     assert not observer.is_registered and (tmp_path / "et.json").exists()
+    assert observer.get_output_file_path() == str(tmp_path / "et.json")
+    observer.extra_resources_collection = True
+    assert observer.get_resources_dir(can_create=True) == str(tmp_path / "et_resources")
 
 
 def test_nodes_form_a_tree_with_inputs(tmp_path):
@@ -157,3 +161,84 @@ def test_switched_on_by_the_environment(monkeypatch):
     observer = ExecutionTraceObserver.build_execution_trace_obs_from_env()
     assert observer is not None and observer.is_registered
     observer.unregister_callback()
+
+
+def test_what_was_abandoned_is_in_no_later_file(tmp_path):
+    observer = ExecutionTraceObserver().register_callback(str(tmp_path / "parent.json"))
+    x = torch.ones(2)
+    observer.start()
+    x.neg()
+    observer.abandon()  # what happens to it in a forked child
+    assert not observer.is_registered and observer.last_window is None
+    observer.register_callback(str(tmp_path / "child.json"))
+    observer.start()
+    x.exp()
+    observer.unregister_callback()
+    names = {node["name"] for node in json.loads((tmp_path / "child.json").read_text())["nodes"]}
+    assert "aten::exp" in names and "aten::neg" not in names and not (tmp_path / "parent.json").exists()
+
+
+def numbers_of(nodes):
+    """The names of an execution trace's nodes by rf_id."""
+    return {attribute(node, "rf_id"): node["name"] for node in nodes if attribute(node, "rf_id")}
+
+
+def numbers_in(path):
+    """The names in a Chrome trace by record function id."""
+    events = json.loads(path.read_text())["traceEvents"]
+    found = [(event["args"]["Record function id"], event["name"]) for event in events
+             if "Record function id" in event.get("args", {})]
+    assert len(dict(found)) == len(found)
+    return dict(found)
+
+
+def train():
+    x = torch.ones(3, 3, requires_grad=True)
+    with record_function("label"):
+        (x @ x).sum().backward()
+
+
+@pytest.mark.parametrize("options", [{}, {"with_stack": True, "profile_memory": True, "record_shapes": True}])
+def test_a_chrome_trace_of_the_same_time_has_the_same_numbers(tmp_path, options):
+    observer = ExecutionTraceObserver().register_callback(str(tmp_path / "et.json"))
+    with profile(execution_trace_observer=observer, **options) as prof:
+        train()
+    for _ in range(2):
+        prof.export_chrome_trace(tmp_path / "trace.json")
+        wanted = numbers_of(json.loads((tmp_path / "et.json").read_text())["nodes"])
+        assert numbers_in(tmp_path / "trace.json") == wanted and "aten::mm" in wanted.values()
+
+
+def test_the_numbers_go_on_from_window_to_window(tmp_path):
+    observer = ExecutionTraceObserver().register_callback(str(tmp_path / "et.json"))
+    traces = [tmp_path / "0.json", tmp_path / "1.json"]
+    ready = iter(traces)
+    with profile(execution_trace_observer=observer, schedule=schedule(wait=1, warmup=0, active=1, repeat=2),
+                 on_trace_ready=lambda prof: prof.export_chrome_trace(next(ready))) as prof:
+        for _ in range(4):
+            train()
+            prof.step()
+    first, second = map(numbers_in, traces)
+    assert first and max(first) < min(second)
+    assert {**first, **second} == numbers_of(json.loads((tmp_path / "et.json").read_text())["nodes"])
+    prof.export_chrome_trace(tmp_path / "2.json")
+    assert numbers_in(tmp_path / "2.json") == second
+
+
+def test_threads_that_are_not_observed_have_no_numbers(tmp_path):
+    observer = ExecutionTraceObserver().register_callback(str(tmp_path / "et.json"))
+    x = torch.ones(2)
+    with profile(execution_trace_observer=observer, experimental_config=_ExperimentalConfig(profile_all_threads=True)) as prof:
+        other = threading.Thread(target=x.neg)
+        other.start()
+        other.join()
+        x.exp()
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    assert numbers_in(tmp_path / "trace.json") == {0: "aten::neg", 1: "aten::exp"}
+
+
+def test_without_an_observer_there_are_no_numbers(tmp_path):
+    with profile() as prof:
+        torch.ones(2)
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    assert numbers_in(tmp_path / "trace.json") == {0: "aten::ones"}

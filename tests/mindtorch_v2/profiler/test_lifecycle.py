@@ -485,7 +485,7 @@ def test_bad_labels_are_refused_on_entering(arguments):
 
 
 def test_leaving_without_entering():
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="Expected record to be set"):
         record_function("n").__exit__(None, None, None)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
+from .. import _tree
 from .._store import EventStore, InputInfo
 from ..flops import flops_of
 
@@ -18,7 +19,8 @@ _MOST = 1 << 53  # more than a call can do: such shapes are made up
 
 
 def flops_from_shapes(store: EventStore) -> NDArray[np.int64]:
-    """FLOPs of every row: 0 where the inputs are not known or the op has no formula."""
+    """FLOPs of every row: 0 where the inputs are not known or the op has no formula, and inside of an op that has one:
+    torch's ops call others, `sum` another `sum` for one, and what those do is in the outer one's count already."""
     counted = np.flatnonzero((store.kind == observer.OP) & (store.shapes >= 0))
     width = len(store.input_infos) + 1
     distinct, which = np.unique(store.name[counted].astype(np.int64) * width + store.shapes[counted], return_inverse=True)
@@ -32,6 +34,7 @@ def flops_from_shapes(store: EventStore) -> NDArray[np.int64]:
     found = np.zeros(len(store), np.int64)
     if amounts:
         found[counted] = np.array(amounts, np.int64)[which]
+    found[_tree.nearest_ancestor(store.parent, found > 0) >= 0] = 0
     return found
 
 

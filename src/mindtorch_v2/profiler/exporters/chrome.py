@@ -39,13 +39,15 @@ def export(
     *,
     metadata: Mapping[str, str] | None = None,
     brief: bool = False,
+    record_function_ids: NDArray[np.int64] | None = None,
 ) -> None:
     """Write a recording to `path`, gzipped if it ends in .gz.
 
-    metadata: JSON text by key, put at the top level. brief: leave out trace_id and host_name.
+    metadata: JSON text by key, put at the top level. brief: leave out trace_id and host_name. record_function_ids: by row
+    its number in an execution trace of the same time.
     """
     name = path_text(path)
-    write_file(name, _Trace(store).blocks(name, metadata or {}, brief))
+    write_file(name, _Trace(store, record_function_ids).blocks(name, metadata or {}, brief))
 
 
 def _json(value: Any) -> bytes:
@@ -55,8 +57,9 @@ def _json(value: Any) -> bytes:
 class _Trace:
     """One store on its way to a file."""
 
-    def __init__(self, store: EventStore) -> None:
+    def __init__(self, store: EventStore, record_function_ids: NDArray[np.int64] | None = None) -> None:
         self.store = store
+        self._record_function_ids = record_function_ids
         self.base_ns = store.wall_start_ns // (_QUARTER_S * 10**9) * _QUARTER_S * 10**9
         self.offset_ns = store.wall_start_ns - store.clock_start_ns - self.base_ns
         self._names = [_json(name) for name in store.names]
@@ -199,7 +202,8 @@ class _Trace:
             *self._times(rows),
             b', "args": {"External id": ',
             number(store.ids[rows]),
-            b', "Record function id": 0',
+            b', "Record function id": ',
+            b"0" if self._record_function_ids is None else number(self._record_function_ids[rows]),
         ]
         if linked:
             pieces += [

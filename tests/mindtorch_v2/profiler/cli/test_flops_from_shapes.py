@@ -75,6 +75,21 @@ def test_figures_of_a_trace_are_those_of_torch():
     assert rows
 
 
+def test_what_an_op_has_others_do_is_counted_once(capsys, tmp_path):
+    # As in torch, where mean() calls sum() and div_(), and a sum() another.
+    spans = [("aten::mean", 1, 8), ("aten::sum", 2, 3), ("aten::div_", 5, 3), ("aten::sum", 10, 6), ("aten::sum", 11, 4)]
+    events = [{"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": start, "dur": took,
+               "args": {"Input Dims": [[4, 5], []], "Input type": ["float", ""]}} for name, start, took in spans]
+    path = tmp_path / "nested.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    store = load(str(path)).store
+    assert {store.names[store.name[row]]: store.parent[row] for row in np.flatnonzero(flops_from_shapes(store))} == {
+        "aten::mean": -1, "aten::sum": -1}
+    assert main(["flops", str(path)]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:-1]]
+    assert [(row[-1], row[-2], row[2]) for row in rows] == [("aten::mean", "1", "8"), ("aten::sum", "1", "6")]
+
+
 def one_op(path, name, dims, types, **more):
     event = {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 1, "dur": 1,
              "args": {"Input Dims": dims, "Input type": types, **more}}

@@ -22,9 +22,10 @@ def test_a_wrong_sort_key_is_told_the_right_ones(capsys, key):
     assert printed.err == f"mtprof table: cannot sort by {key!r}, only by {', '.join(SORT_KEYS)}\n"
 
 
+@pytest.mark.parametrize("option", ["--sort", "--sort-by"])
 @pytest.mark.parametrize("key", [*SORT_KEYS, "cuda_time_total"])
-def test_the_keys_that_are_told_are_right(capsys, key):
-    assert main(["table", TRACE, "--sort", key, "-n", "3"]) == 0
+def test_the_keys_that_are_told_are_right(capsys, key, option):
+    assert main(["table", TRACE, option, key, "-n", "3"]) == 0
     assert "Self CPU time total" in capsys.readouterr().out
 
 
