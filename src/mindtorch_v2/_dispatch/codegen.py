@@ -315,6 +315,9 @@ def _refuse_overlap(text: _Text, op: OpSpec, target: str, source: str) -> None:
 
 def _in_place_result(text: _Text, op: OpSpec, ident: str, values: list[str], call: str) -> None:
     target = op.schema.arguments[0].python_name
+    # The next version is asked for before anything is written: a storage that must not be changed refuses.
+    text.add(f"_shared = {target}._storage", f"if _shared is None: _shared = storage_of({target})",
+             "_version = _shared.version + 1")
     if functional_form(op) is None:
         text.add(call)
     elif op.takes_out:
@@ -325,5 +328,4 @@ def _in_place_result(text: _Text, op: OpSpec, ident: str, values: list[str], cal
             text.add(f"else: write_result({ident}, {target}, {call})")
     else:
         text.add(f"write_result({ident}, {target}, {call})")
-    text.add(f"_shared = {target}._storage", f"if _shared is None: _shared = storage_of({target})",
-             "_shared.version += 1", f"return {target}")
+    text.add("_shared.version = _version", f"return {target}")

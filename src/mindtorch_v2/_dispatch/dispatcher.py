@@ -128,11 +128,13 @@ def prepare(op: OpSpec, args: tuple[Any, ...]) -> list[Any]:
 
 def _execute_in_place(op: OpSpec, args: tuple[Any, ...], arrays: list[Any]) -> Any:
     target = args[0]
+    storage = storage_of(target)
+    version = storage.version + 1  # asked for first: a storage that must not be changed refuses
     if registry.functional_form(op) is None:
         op.kernel(*arrays)
     else:
         write_result(op, target, op.kernel(*arrays))
-    namespace.storage_of(target).version += 1
+    storage.version = version
     return target
 
 
@@ -278,6 +280,9 @@ def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
     if threads.state.grad_enabled and keys_of((args, targets)) & AUTOGRAD:
         raise RuntimeError(f"{op.schema.name}(): functions with out=... arguments don't support automatic "
                            "differentiation, but one of the arguments requires grad.")
+    rule = registry.out_rules.get(op.schema.name)
+    if rule is not None:
+        args = rule(op, args, targets[0])
     results = namespace.run_modes(op, args) if threads.state.modes else execute(op, args)
     for target, result in zip(targets, results if isinstance(results, list | tuple) else (results,), strict=True):
         on_npu = (target._keys | result._keys) & NPU
@@ -295,8 +300,10 @@ def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
             for source in args:
                 if isinstance(source, Tensor) and source._storage is not None and source._storage is target._storage:
                     overlapping_input(target._array, source._array)
+            storage = storage_of(target)
+            version = storage.version + 1
             write_result(op, target, result._array)
-            namespace.storage_of(target).version += 1
+            storage.version = version
     return out
 
 

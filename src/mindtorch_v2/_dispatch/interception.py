@@ -38,6 +38,8 @@ class Mode:
 class TorchFunctionMode(Mode):
     """Inside `with mode:` every op calls `mode.__torch_function__(func, types, args, kwargs)`."""
 
+    __module__ = "mindtorch_v2.overrides"
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise NotImplementedError
 
@@ -243,6 +245,11 @@ def _strip(value: Any, originals: dict[int, Tensor]) -> Any:
     if type(value) in (list, tuple):
         return type(value)(_strip(v, originals) for v in value)
     return value
+
+
+def without_subclasses(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call with plain tensors for those of subclasses."""
+    return _strip(tuple(args), {}), {name: _strip(value, {}) for name, value in kwargs.items()}
 
 
 def _plain_torch_function(cls: type, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -68,7 +68,7 @@ def promote(mode: str, operands: tuple[Any, ...]) -> list[Any]:
             array = operand._array
             prepared.append(array if array.dtype == target else array.astype(target))
         else:
-            prepared.append(number_for(operand, target))
+            prepared.append(operand if mode == "fitting" else number_for(operand, target))
     return prepared
 
 

@@ -19,7 +19,8 @@ Kernel = Callable[..., Any]
 #   number   the same as `same`, and bools are refused    sub, rsub
 #   real     the same as `same`, and complex ones are     maximum, fmin
 #   one      none at all: all have one dtype              lerp
-PROMOTIONS = (None, "same", "float", "compare", "number", "real", "one")
+#   fitting  the same as `same`, but the kernel sees a number as it was given, to refuse what does not fit: where, pow
+PROMOTIONS = (None, "same", "float", "compare", "number", "real", "one", "fitting")
 
 
 class OpSpec:
@@ -149,6 +150,9 @@ class Aten:
 
 packets: dict[str, Packet] = {}
 aten: Any = Aten()
+# What an op asks of `out=` beyond that the result can be cast to it, by name: (op, arguments, the tensor given) -> the
+# arguments to compute with, or an error.
+out_rules: dict[str, Callable[[OpSpec, tuple[Any, ...], Any], tuple[Any, ...]]] = {}
 # Told of every new overload; the dispatcher sets it, so that the registry need not know how calls are compiled.
 on_register: list[Callable[[OpSpec], None]] = []
 

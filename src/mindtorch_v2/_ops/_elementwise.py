@@ -71,6 +71,22 @@ def logistic(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     return _reciprocal(_add(made, _ONE if made.dtype is _F32 else constant(1, made.dtype), made), made)
 
 
+def log_add_exp(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """log(exp(first) + exp(second)), for complex numbers, too: from the one with the larger real part, so nothing overflows."""
+    if first.dtype.kind != "c":
+        return np.logaddexp(first, second)
+    swapped = first.real < second.real
+    high, low = np.where(swapped, second, first), np.where(swapped, first, second)
+    made = high + np.log1p(np.exp(low - high))
+    if not np.isfinite(high).all():
+        infinite = (high.real == low.real) & np.isinf(high.real)
+        # Nothing plus nothing is nothing; of two infinities only the phases meet.
+        both = np.where(high.real < 0, low, np.log(np.exp(low) + np.exp(high)))
+        made = np.where(infinite, both, made)
+    spoiled = np.isnan(first) | np.isnan(second)
+    return np.where(spoiled, np.array(complex(np.nan, np.nan), made.dtype), made) if spoiled.any() else made
+
+
 def log1p_exp_minus_abs(x: np.ndarray) -> np.ndarray:
     """log(1 + exp(-|x|)), what softplus adds to the positive part of x."""
     e = np.asarray(np.abs(x))

@@ -53,6 +53,20 @@ def channels_last_empty(shape: tuple[int, ...], np_dtype: np.dtype, memory_forma
     return moved.transpose(0, rank - 1, *range(1, rank - 1))
 
 
+def is_channels_last(array: np.ndarray) -> bool:
+    """Whether dim 1 lies innermost and the others follow in order; gaps are no matter, and what could be either way is not."""
+    rank = array.ndim
+    shape, strides = array.shape, array.strides
+    if rank not in (4, 5) or 0 in shape or strides[1] == 0:
+        return False
+    reach = 0
+    for dim in (1, *range(rank - 1, 1, -1), 0):
+        if strides[dim] < reach or dim == 0 and reach == strides[1]:
+            return False
+        reach = strides[dim] * shape[dim] if shape[dim] > 1 else strides[dim]
+    return True
+
+
 def laid_out(shape: tuple[int, ...], np_dtype: np.dtype, memory_format: Any) -> np.ndarray:
     """Fresh memory in a memory format, row-major for None."""
     if memory_format is None or memory_format is contiguous_format:

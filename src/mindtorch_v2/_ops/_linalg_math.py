@@ -20,16 +20,39 @@ def adjoint(a: np.ndarray) -> np.ndarray:
     return np.conjugate(turned) if a.dtype.kind == "c" else turned
 
 
+def turned_over(fresh: np.ndarray) -> np.ndarray:
+    """The conjugate transpose of an array that nobody else holds, in the same memory."""
+    if fresh.dtype.kind == "c":
+        np.conjugate(fresh, out=fresh)
+    return np.swapaxes(fresh, -1, -2)
+
+
+def column_major(a: np.ndarray) -> np.ndarray:
+    """A copy whose columns lie together in memory, which is how LAPACK leaves its results."""
+    if a.ndim == 2:
+        return np.array(a, order="F")
+    return np.array(np.swapaxes(a, -1, -2), order="C").swapaxes(-1, -2)
+
+
+def magnitude(a: np.ndarray) -> np.ndarray:
+    """What LAPACK compares pivots by: the absolute value, of complex numbers the sum of those of both parts."""
+    return np.abs(a.real) + np.abs(a.imag) if a.dtype.kind == "c" else np.abs(a)
+
+
 def lu_factor(a: np.ndarray, pivot: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """L and U in one matrix, the rows exchanged (counted from 1), and the first zero on U's diagonal (0 if none)."""
     batch, (m, n) = a.shape[:-2], a.shape[-2:]
     rank = min(m, n)
-    lu = np.array(a, order="C").reshape(math.prod(batch), m, n)
+    whole = column_major(a)
+    if not batch:
+        return whole, *_lu_of_one(whole, rank, pivot)
+    # The columns lie together, so it is their order in memory that the batch dimensions can be joined in.
+    lu = whole.swapaxes(-1, -2).reshape(math.prod(batch), n, m).swapaxes(1, 2)
     pivots = np.empty((lu.shape[0], rank), np.int32)
     info = np.zeros(lu.shape[0], np.int32)
     every = np.arange(lu.shape[0])
     for j in range(rank):
-        chosen = np.abs(lu[:, j:, j]).argmax(1) + j if pivot else np.full(len(every), j)
+        chosen = magnitude(lu[:, j:, j]).argmax(1) + j if pivot else np.full(len(every), j)
         pivots[:, j] = chosen + 1
         if pivot:
             row = lu[every, j].copy()
@@ -39,7 +62,36 @@ def lu_factor(a: np.ndarray, pivot: bool = True) -> tuple[np.ndarray, np.ndarray
         info[(diagonal == 0) & (info == 0)] = j + 1
         lu[:, j + 1:, j] /= np.where(diagonal == 0, np.ones((), lu.dtype), diagonal)[:, None]
         lu[:, j + 1:, j + 1:] -= lu[:, j + 1:, j, None] * lu[:, j, None, j + 1:]
-    return lu.reshape(a.shape), pivots.reshape(*batch, rank), info.reshape(batch)
+    return whole, pivots.reshape(*batch, rank), info.reshape(batch)
+
+
+_PANEL = 32  # columns that are done one by one before the rest of the matrix is brought up to date, in one product
+
+
+def _lu_of_one(lu: np.ndarray, rank: int, pivot: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The factors of a single matrix, in place; the rows exchanged, and the first zero on U's diagonal."""
+    pivots, info = np.arange(1, rank + 1, dtype=np.int32), 0
+    for start in range(0, rank, _PANEL):
+        stop = min(start + _PANEL, rank)
+        for j in range(start, stop):
+            chosen = j + int(magnitude(lu[j:, j]).argmax()) if pivot else j
+            if chosen != j:
+                pivots[j] = chosen + 1
+                row = lu[j].copy()
+                lu[j] = lu[chosen]
+                lu[chosen] = row
+            below = lu[j + 1:, j]
+            if lu[j, j] != 0:
+                below /= lu[j, j]
+            else:
+                info = info or j + 1
+            if j + 1 < stop:
+                lu[j + 1:, j + 1:stop] -= below[:, None] * lu[j, j + 1:stop]
+        if stop < lu.shape[1]:
+            right = solve_triangular(lu[start:stop, start:stop], lu[start:stop, stop:], False, True)
+            lu[start:stop, stop:] = right
+            lu[stop:, stop:] -= lu[stop:, start:stop] @ right
+    return pivots, np.array(info, np.int32)
 
 
 def permutation(pivots: np.ndarray, size: int) -> np.ndarray:
@@ -71,11 +123,12 @@ def unpack(lu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return lower, np.triu(lu[..., :rank, :])
 
 
-def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, unitriangular: bool = False) -> np.ndarray:
-    """x of a x = b by substitution; only one triangle of a is read."""
+def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, unitriangular: bool = False, rows: bool = False) -> np.ndarray:
+    """x of a x = b by substitution; only one triangle of a is read. x is column-major, with `rows` row-major."""
     n = a.shape[-1]
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    x = np.array(np.broadcast_to(b, (*batch, *b.shape[-2:])))
+    x = np.broadcast_to(b, (*batch, *b.shape[-2:]))
+    x = np.array(x, order="C") if rows else column_major(x)
     for k in range(n - 1, -1, -1) if upper else range(n):
         known = slice(k + 1, n) if upper else slice(0, k)
         if known.stop > known.start:
@@ -96,7 +149,7 @@ def lu_solve(lu: np.ndarray, pivots: np.ndarray, b: np.ndarray, adjoint_: bool) 
         return solve_triangular(lu, solve_triangular(lu, exchanged, False, True), True)
     turned = adjoint(lu)
     x = solve_triangular(turned, solve_triangular(turned, b, False), True, True)
-    made = np.empty_like(x)
+    made = np.empty((*batch, x.shape[-1], x.shape[-2]), x.dtype).swapaxes(-1, -2)
     np.put_along_axis(made, np.broadcast_to(order[..., None], x.shape), x, -2)
     return made
 
@@ -106,24 +159,33 @@ def parity(pivots: np.ndarray) -> np.ndarray:
     return 1 - 2 * ((pivots != np.arange(1, pivots.shape[-1] + 1)).sum(-1) % 2)
 
 
-def cholesky(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The lower factor, and the order of the first leading minor that is not positive (0 if all are)."""
+def cholesky(a: np.ndarray, upper: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """The lower (upper) factor, column-major, and the order of the first leading minor that is not positive (0 if all are).
+
+    The lower factor of a is the upper one of its transpose, turned: so that NumPy's rows become the columns here.
+    """
+    turned = np.swapaxes(a, -1, -2)
     try:
-        return np.linalg.cholesky(a), np.zeros(a.shape[:-2], np.int32)
+        return np.linalg.cholesky(turned, upper=not upper).swapaxes(-1, -2), np.zeros(a.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
         pass
     batch, n = a.shape[:-2], a.shape[-1]
-    made = np.tril(a).reshape(math.prod(batch), n, n)
+    made = np.tril(turned if upper else a).reshape(math.prod(batch), n, n)
     info = np.zeros(made.shape[0], np.int32)
     for j in range(n):
+        # A matrix that failed stays as it was then, its last pivot without a root.
+        going = info == 0
         row = made[:, j, :j]
         rest = made[:, j, j].real - (row * np.conjugate(row)).sum(-1).real
-        info[(info == 0) & ~(rest > 0)] = j + 1
-        root = np.sqrt(np.where(rest > 0, rest, 1)).astype(made.dtype)
-        made[:, j, j] = root
-        below = made[:, j + 1:, j] - np.matmul(made[:, j + 1:, :j], np.conjugate(row)[..., None])[..., 0]
-        made[:, j + 1:, j] = below / root[:, None]
-    return made.reshape(a.shape), info.reshape(batch)
+        made[going, j, j] = rest[going]
+        info[going & ~(rest > 0)] = j + 1
+        going = info == 0
+        root = np.sqrt(rest[going]).astype(made.dtype)
+        made[going, j, j] = root
+        below = made[going, j + 1:, j] - np.matmul(made[going, j + 1:, :j], np.conjugate(row[going])[..., None])[..., 0]
+        made[going, j + 1:, j] = below / root[:, None]
+    made = made.reshape(a.shape)
+    return made.swapaxes(-1, -2) if upper else column_major(made), info.reshape(batch)
 
 
 # The numerator of the [13/13] Padé approximant of exp, whose denominator has alternating signs.

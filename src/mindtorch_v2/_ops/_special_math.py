@@ -171,7 +171,7 @@ def ndtri(p: np.ndarray) -> np.ndarray:
     tails = -math.sqrt(2) * erfcinv(2 * tail)
     middle = -math.sqrt(2) * erfinv(1 - 2 * np.where(central, tail, 0.25))
     made = np.where(central, middle, tails)
-    made = np.where(p > 0.5, -made, made)
+    made = np.where(p < 0.5, made, -made)  # at the middle 0, not -0
     return np.where(inside, made, np.where(p == 0, -np.inf, np.where(p == 1, np.inf, np.nan)))
 
 

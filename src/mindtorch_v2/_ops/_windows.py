@@ -71,3 +71,24 @@ def scatter_columns(made: np.ndarray, shape: Ints, kernel: Ints, out: Ints, stri
         return padded
     inside: Any = (..., *[slice(p, p + n) for n, p in zip(shape[2:], padding, strict=True)])
     return np.ascontiguousarray(padded[inside])
+
+
+# ---------------------------------------------------------------- the order of channels in memory
+
+
+def has_channels_last(array: np.ndarray) -> bool:
+    """Whether the channels of images or volumes lie next to each other, by torch's rule for dims of one element, too."""
+    strides, shape = array.strides, array.shape
+    if not 4 <= len(shape) <= 5 or strides[1] > strides[-1]:
+        return False
+    least = 0
+    for dim in (1, *range(len(shape) - 1, 1, -1), 0):
+        if not shape[dim] or not strides[dim] or strides[dim] < least or dim == 0 and least == strides[1]:
+            return False
+        least = strides[dim] * shape[dim]
+    return True
+
+
+def with_channels_last(array: np.ndarray) -> np.ndarray:
+    """The array with its channels next to each other."""
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)

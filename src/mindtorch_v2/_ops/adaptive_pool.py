@@ -9,7 +9,9 @@ import numpy as np
 
 from .._dispatch.registry import aten, composite, op
 from ._half import in_float32
-from .pool import check_floating, gathered, max_pool, spread_max
+from ._pool_checks import check_floating, check_not_empty, check_one_int
+from ._windows import has_channels_last, with_channels_last
+from .pool import gathered, max_pool, spread_max
 
 _INT64 = np.dtype(np.int64)
 # From this many entries on, a matrix that says what is in which window costs more than a look at each window.
@@ -34,19 +36,14 @@ def _each(value, dims):
     return tuple(value) * dims if len(value) == 1 else tuple(value)
 
 
-def _wanted(name, shape, output_size, dims):
-    """The output's shape; RuntimeError for an input that cannot be pooled."""
+def _wanted(shape, output_size):
+    """The output's shape."""
+    return (*shape[:-len(output_size)], *output_size)
+
+
+def _check_dims(name, shape, dims, mark=""):
     if len(shape) not in (dims + 1, dims + 2):
-        raise RuntimeError(f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got {list(shape)}")
-    if len(output_size) != dims:
-        raise RuntimeError(f"{name}(): internal error: output_size.size() must be {dims}, but got {list(output_size)}")
-    if min(shape[-dims:]) == 0:
-        raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has "
-                           f"sizes {list(shape)}")
-    if any(o is not None and o < 0 for o in output_size):
-        raise RuntimeError(f"{name}: elements of output_size must be greater than or equal to 0 but received "
-                           f"{list(output_size)}")
-    return (*shape[:-dims], *[n if o is None else o for n, o in zip(shape[-dims:], output_size, strict=True)])
+        raise RuntimeError(f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got{mark} {list(shape)}")
 
 
 # ---------------------------------------------------------------- mean
@@ -131,18 +128,30 @@ def _declare_mean(dims):
     ints = f"int[{dims}]"
     kernel_name = public if dims == 2 else f"{public}_cpu"
 
+    def check(shape):
+        if dims == 2:
+            _check_dims(public, shape, dims)
+            check_not_empty(public, shape, 2)
+        else:
+            check_not_empty(public, shape, len(shape) - 1)
+            _check_dims(public, shape, dims)
+
     @op(f"{name}(Tensor self, {ints} output_size) -> Tensor", node=f"AdaptiveAvgPool{dims}DBackward0",
-        shape=lambda self, output_size: (_wanted(public, self._array.shape, output_size, dims), self._array.dtype),
+        shape=lambda self, output_size: (_wanted(self._array.shape, output_size), self._array.dtype),
         samples=lambda make: [(make(2, 3, *(5, 4, 3)[:dims]), (2, 3, 2)[:dims])])
     @in_float32
     def forward(self, output_size):
         size = self.shape[-dims:]
-        _wanted(public, self.shape, output_size, dims)
+        check(self.shape)
         check_floating(kernel_name, self)
         if size == tuple(output_size):
             return self.copy()
+        if not self.size:
+            return np.zeros(_wanted(self.shape, output_size), self.dtype)
         total = _unspoilt(_sums, self, output_size)
-        return _shares(total, size, output_size, total) if total.size else total
+        if total.size:
+            total = _shares(total, size, output_size, total)
+        return with_channels_last(total) if dims == 2 and has_channels_last(self) else total
 
     forward.vjp(self=lambda g, self: getattr(aten, f"{name}_backward")(g, self))
 
@@ -153,7 +162,7 @@ def _declare_mean(dims):
         size, output_size = self.shape[-dims:], grad_output.shape[-dims:]
         if size == output_size:
             return grad_output.copy()
-        if 0 in output_size:
+        if not grad_output.size:
             return np.zeros(self.shape, self.dtype)
         return _unspoilt(_spread, _shares(grad_output, size, output_size), size)
 
@@ -162,7 +171,12 @@ def _declare_mean(dims):
     @composite(f"{public}(Tensor self, {ints} output_size) -> Tensor",
                samples=lambda make: [(make(2, 3, *(5, 4, 3)[:dims]), (2, 3, 2)[:dims])])
     def public_form(self, output_size):
-        wanted = _wanted(public, self._array.shape, _each(output_size, dims), dims)[-dims:]
+        wanted = _each(output_size, dims)
+        if len(wanted) != dims:
+            raise RuntimeError(f"{public}: output_size must be {dims}")
+        if any(o < 0 for o in wanted):
+            raise RuntimeError(f"{public}: elements of output_size must be greater than or equal to 0 but received "
+                               f"{{{wanted[0]}, {','.join(map(str, wanted[1:]))}}}")
         if wanted == (1,) * dims:
             return aten.mean(self, tuple(range(-1, -dims - 1, -1)), True)
         return getattr(aten, name)(self, wanted)
@@ -175,7 +189,7 @@ _declare_mean(3)
 @composite("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
            samples=lambda make: [(make(2, 3, 5), (2,))])
 def adaptive_avg_pool1d(self, output_size):
-    _wanted("adaptive_avg_pool1d", self._array.shape, output_size, 1)
+    check_one_int("adaptive_avg_pool1d", self._array.shape, output_size=output_size)
     return aten.squeeze(aten.adaptive_avg_pool2d(aten.unsqueeze(self, -2), (1, *output_size)), -2)
 
 
@@ -186,9 +200,12 @@ def _adaptive_max(self, output_size):
     """The maxima of all windows and their flat positions in the input plane."""
     dims = len(output_size)
     size = self.shape[-dims:]
+    if not self.size:
+        shape = _wanted(self.shape, output_size)
+        return np.zeros(shape, self.dtype), np.zeros(shape, _INT64)
     if all(o and n % o == 0 for n, o in zip(size, output_size, strict=True)):
         kernel = tuple(n // o for n, o in zip(size, output_size, strict=True))
-        return max_pool("adaptive_max_pool", self, kernel, kernel, (0,) * dims, (1,) * dims, False)
+        return max_pool(f"adaptive_max_pool{dims}d", self, kernel, kernel, (0,) * dims, (1,) * dims, False)
     bins = [list(zip(*_bins(n, o), strict=True)) for n, o in zip(size, output_size, strict=True)]
     lead = self.shape[:-dims]
     made = np.empty((*lead, *output_size), self.dtype)
@@ -208,13 +225,21 @@ def _declare_max(dims):
     ints = f"int[{dims}]"
 
     def shape(self, output_size):
-        made = _wanted(name, self._array.shape, _each(output_size, dims), dims)
+        made = _wanted(self._array.shape, _each(output_size, dims))
         return [(made, self._array.dtype), (made, _INT64)]
 
     @op(f"{name}(Tensor self, {ints} output_size) -> (Tensor, Tensor)", node=f"AdaptiveMaxPool{dims}DBackward0",
         shape=shape, samples=lambda make: [(make(2, 3, *(5, 4, 3)[:dims]), (2, 3, 2)[:dims])])
     def forward(self, output_size):
-        wanted = _wanted(name, self.shape, _each(output_size, dims), dims)[-dims:]
+        wanted = _each(output_size, dims)
+        _check_dims(name, self.shape, dims, ":")
+        if len(wanted) != dims:
+            raise RuntimeError(f"{name}(): internal error: output_size.size() must be {dims}")
+        check_not_empty(name, self.shape, self.ndim - 1)
+        if min(wanted) < 0:
+            whole = _wanted(self.shape, wanted)
+            negative = next(n for n in whole if n < 0)
+            raise RuntimeError(f"Trying to create tensor with negative dimension {negative}: {list(whole)}")
         check_floating(name if dims == 2 else f"{name}_cpu", self)
         return _adaptive_max(self, wanted)
 
@@ -235,6 +260,7 @@ _declare_max(3)
 @composite("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)",
            samples=lambda make: [(make(2, 3, 5), (2,))])
 def adaptive_max_pool1d(self, output_size):
-    _wanted("adaptive_max_pool1d", self._array.shape, output_size, 1)
+    check_one_int("adaptive_max_pool1d", self._array.shape, output_size=output_size)
+    check_not_empty("adaptive_max_pool1d", self._array.shape, self._array.ndim - 1)
     made, indices = aten.adaptive_max_pool2d(aten.unsqueeze(self, -2), (1, *output_size))
     return aten.squeeze(made, -2), aten.squeeze(indices, -2)

@@ -16,8 +16,7 @@ _NAMES = {
     "special_digamma": "digamma", "special_erf": "erf", "special_erfc": "erfc", "special_erfinv": "erfinv",
     "special_exp2": "exp2", "special_expit": "sigmoid", "special_expm1": "expm1", "special_gammainc": "igamma",
     "special_gammaincc": "igammac", "special_gammaln": "lgamma", "special_i0": "i0", "special_log1p": "log1p",
-    "special_logit": "logit", "special_modified_bessel_i0": "i0", "special_modified_bessel_i1": "special_i1",
-    "special_multigammaln": "mvlgamma", "special_polygamma": "polygamma",
+    "special_logit": "logit", "special_multigammaln": "mvlgamma", "special_polygamma": "polygamma",
     "special_psi": "digamma", "special_round": "round", "special_sinc": "sinc", "special_xlogy": "xlogy",
 }
 

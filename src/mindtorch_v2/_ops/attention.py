@@ -164,6 +164,9 @@ safe_softmax.vjp(self=lambda g, result, dim, self_dtype: aten._softmax_backward_
 def attention_math(query, key, value, attn_mask, dropout_p, is_causal, dropout_mask, scale, enable_gqa):
     if dropout_mask is not None:
         raise NotImplementedError("_scaled_dot_product_attention_math: dropout_mask")
+    kind = query.dtype
+    if kind.itemsize == 2:  # half precision is widened: sums of products and the softmax would lose too much
+        query, key, value = (aten.to(t, dtype=dt.float32) for t in (query, key, value))
     # Both operands get the root of the factor, which keeps the products small.
     root = math.sqrt(_scale(query._array.shape[-1], scale))
     scaled = mul_number(query, root)
@@ -183,7 +186,8 @@ def attention_math(query, key, value, attn_mask, dropout_p, is_causal, dropout_m
     weights = aten._safe_softmax(scores, -1)
     if dropout_p > 0:
         weights = aten.dropout(weights, dropout_p, True)
-    return aten.matmul(weights, value), weights
+    made = aten.matmul(weights, value)
+    return (aten.to(made, dtype=kind), aten.to(weights, dtype=kind)) if kind.itemsize == 2 else (made, weights)
 
 
 def _check(query, key, value):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._dispatch.errors import deliberate
 from .._dispatch.registry import aten, composite, op
 from ._common import home_of, like_first
 from ._elementwise import need_float
@@ -27,20 +28,36 @@ def _inverse(variance, eps):
     return np.reciprocal(np.sqrt(variance + variance.dtype.type(eps)))
 
 
-@op("native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
-    "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)", node="NativeBatchNormBackward0",
-    shape=lambda input, weight, bias, mean, var, training, *_: [
-        like_first(input), *[((_channels(input) if training else 0,), input._array.dtype)] * 2],
-    samples=lambda make: [(make(3, 4, 2), make(4), make(4), None, None, True, 0.1, 1e-5)])
-def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+def _statistics_dtype(input, *parameters):
+    """The dtype of saved means and scales: the input's, unless its parameters are wider."""
+    return next((p.dtype for p in parameters if p is not None and p.dtype.itemsize > input.dtype.itemsize), input.dtype)
+
+
+def _shapes(input, weight, bias, running_mean, running_var, training, *_):
+    arrays = [None if t is None else t._array for t in (weight, bias, running_mean, running_var)]
+    saved = (_channels(input) if training else 0,), _statistics_dtype(input._array, *arrays)
+    return [like_first(input), saved, saved]
+
+
+def _native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     """The running statistics, which are written to, may be of another dtype than the input."""
     need_float("batch_norm", input)
+    if (running_mean is None) != (running_var is None):
+        raise deliberate(ValueError("running_mean and running_var must either both be None or neither be None"))
     check_mixed(input, weight, bias, running_mean, running_var)
     if input.dtype.itemsize == 2:
         made = _batch_norm(input.astype(np.float32), *[None if a is None else a.astype(np.float32) for a in (weight, bias)],
                            running_mean, running_var, training, momentum, eps)
-        return made[0].astype(input.dtype), *made[1:]
+        kind = _statistics_dtype(input, weight, bias, running_mean, running_var)
+        return made[0].astype(input.dtype), *[saved.astype(kind, copy=False) for saved in made[1:]]
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+native_batch_norm = op(
+    "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+    "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)", _native_batch_norm,
+    node="NativeBatchNormBackward0", shape=_shapes,
+    samples=lambda make: [(make(3, 4, 2), make(4), make(4), None, None, True, 0.1, 1e-5)])
 
 
 def _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
@@ -71,11 +88,60 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
     return made.reshape(input.shape), *saved
 
 
-@native_batch_norm.vjp
-def _(g, input, weight, running_mean, running_var, training, eps, result1, result2, needs):
+def _batch_norm_grad(g, input, weight, running_mean, running_var, training, eps, result1, result2, needs):
     made = aten.native_batch_norm_backward(g, input, weight, running_mean, running_var, result1, result2, training, eps,
                                            list(needs[:3]))
     return *asked_for(made, needs[:3]), None, None
+
+
+native_batch_norm.vjp(_batch_norm_grad)
+
+# ---------------------------------------------------------------- with statistics always, never, or not written to
+
+# As with native_batch_norm, the schema does not say that the running statistics are written to: an op whose schema does is
+# one whose first argument is its result.
+_legit = op("_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, "
+            "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)", _native_batch_norm, shape=_shapes,
+            samples=lambda make: [(make(3, 4, 2), make(4), make(4), make.constant(4), make.constant(4), False, 0.1, 1e-5)])
+_legit.vjp(_batch_norm_grad)
+
+
+@op("_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) "
+    "-> (Tensor, Tensor, Tensor)", node="NativeBatchNormLegitBackward1",
+    shape=lambda input, weight, bias, *rest: _shapes(input, weight, bias, None, None, *rest),
+    samples=lambda make: [(make(3, 4, 2), make(4), make(4), True, 0.1, 1e-5)])
+def legit_without_statistics(input, weight, bias, training, momentum, eps):
+    return _native_batch_norm(input, weight, bias, None, None, training, momentum, eps)
+
+
+@legit_without_statistics.vjp
+def _(g, input, weight, training, eps, result1, result2, needs):
+    return _batch_norm_grad(g, input, weight, None, None, training, eps, result1, result2, needs)[:3]
+
+
+@op("_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, "
+    "Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    shape=lambda input, weight, bias, mean, var, *rest: _shapes(input, weight, bias, mean, var, False),
+    samples=lambda make: [(make(3, 4, 2), make(4), make(4), make.constant(4), make.constant(4), 0.1, 1e-5)])
+def legit_without_training(input, weight, bias, running_mean, running_var, momentum, eps):
+    return _native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
+
+
+@legit_without_training.vjp
+def _(g, input, weight, running_mean, running_var, eps, result1, result2, needs):
+    return _batch_norm_grad(g, input, weight, running_mean, running_var, False, eps, result1, result2, needs)
+
+
+@composite("_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
+           "running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, "
+           "Tensor running_var_out)", samples=lambda make: [])
+def legit_functional(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    """The new running statistics are returned, and the given ones left as they are."""
+    mean, variance = aten.clone(running_mean), aten.clone(running_var)
+    return *aten._native_batch_norm_legit(input, weight, bias, mean, variance, training, momentum, eps), mean, variance
+
+
+# ---------------------------------------------------------------- backward
 
 
 @op("native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? "
@@ -136,22 +202,34 @@ def _(grads, grad_out, input, weight, running_mean, running_var, save_invstd, tr
            "Tensor, int)",
            samples=lambda make: [])
 def batch_norm_impl_index(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    if not input._array.size:
+        return _nothing_normalised(input, weight, bias)
+    for name, value in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
+        if value is not None and value._array.size != _channels(input):
+            raise RuntimeError(f"{name} should contain {_channels(input)} elements not {value._array.size}")
+        if value is None and not training and name.startswith("running"):
+            raise RuntimeError(f"{name} must be defined in evaluation mode")
     made = aten.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
     return *made, None, 0
+
+
+def _nothing_normalised(input, weight, bias):
+    """An input without elements stays as it is, and leaves the running statistics alone; parameters get zeros as gradients."""
+    made = aten.clone(input)
+    if weight is not None:
+        made = aten.mul(made, aten.select(weight, 0, 0))
+    if bias is not None:
+        made = aten.add(made, aten.select(bias, 0, 0))
+    saved = aten.empty((_channels(input),), dtype=input.dtype, device=home_of(input))
+    return made, saved, aten.empty_like(saved), None, 0
 
 
 @composite("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
            "bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
            samples=lambda make: [(make(3, 4, 2), make(4), make(4), None, None, True, 0.1, 1e-5, False)])
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
-    if input._array.ndim < 2:
+    if input._array.ndim < 2 and input._array.size:
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
-    for name, value in (("weight", weight), ("bias", bias), ("running_mean", running_mean),
-                        ("running_var", running_var)):
-        if value is not None and value._array.size != _channels(input):
-            raise RuntimeError(f"{name} should contain {_channels(input)} elements not {value._array.size}")
-    if not training and (running_mean is None or running_var is None):
-        raise RuntimeError("running_mean must be defined in evaluation mode")
     return aten._batch_norm_impl_index(input, weight, bias, running_mean, running_var, training, momentum, eps,
                                        cudnn_enabled)[0]
 

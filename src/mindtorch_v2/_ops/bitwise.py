@@ -1,4 +1,4 @@
-"""Bits: and, or, xor, not, shifts, and the operators made of them."""
+"""Bits: and, or, xor, not, shifts, the operators made of them, and hashes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
+from ._common import normal_dims, reduced_shape
 
 
 def _integers(make):
@@ -20,8 +21,8 @@ def _of_number(make):
     return [(3, make.ints(5, 3, 4))]
 
 
-def _check(name, array):
-    if array.dtype.kind not in "iub":
+def _check(name, array, known="iub"):
+    if array.dtype.kind not in known:
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dt.from_numpy(array.dtype).scalar_name}'")
 
 
@@ -36,7 +37,7 @@ def _bits(name, ufunc):
     op(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", kernel, promote="same", nondiff=True, inplace=True,
        samples=_integers)
     op(f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", lambda self, other: kernel(other, self),
-       promote="same", promoted=("self", "other"), nondiff=True, samples=_of_number)
+       promote="same", promoted=("self", "other"), nondiff=True, tags=("tensors",), samples=_of_number)
 
 
 for _name, _ufunc in (("and", np.bitwise_and), ("or", np.bitwise_or), ("xor", np.bitwise_xor)):
@@ -48,10 +49,10 @@ op("bitwise_not(Tensor self) -> Tensor", np.invert, promote="same", nondiff=True
 # ---------------------------------------------------------------- shifts
 
 
-def _shifted(name, ufunc):
+def _shifted(side, ufunc):
     """A shift by more bits than there are gives 0 (or the sign) in torch and anything in C."""
     def kernel(self, other, out=None):
-        _check(name, self)
+        _check(f"{side[0]}shift", self, "iu")
         made = ufunc(self, other, out)
         beyond = (np.asarray(other) < 0) | (np.asarray(other) >= self.dtype.itemsize * 8)
         if not beyond.any():
@@ -66,14 +67,41 @@ def _shifted(name, ufunc):
 
 
 for _name, _shift in (("left", np.left_shift), ("right", np.right_shift)):
-    _kernel = _shifted(f"bitwise_{_name}_shift", _shift)
+    _kernel = _shifted(_name, _shift)
     op(f"bitwise_{_name}_shift.Tensor(Tensor self, Tensor other) -> Tensor", _kernel, promote="same", nondiff=True,
        inplace=True, samples=_integers)
     op(f"bitwise_{_name}_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
        lambda self, other, kernel=_kernel: kernel(np.array(self, other.dtype), other), promote="same",
-       promoted=("self", "other"), nondiff=True, samples=_of_number)
+       promoted=("self", "other"), nondiff=True, tags=("tensors",), samples=_of_number)
     op(f"__{_name[0]}shift__.Tensor(Tensor self, Tensor other) -> Tensor", _kernel, promote="same", nondiff=True,
        samples=_integers)
+
+# ---------------------------------------------------------------- hashes
+
+_HASHED = (dt.float64, dt.float32, dt.float16, dt.bfloat16, dt.int64, dt.int32, dt.int16, dt.int8, dt.uint8, dt.bool_)
+
+
+@op("hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor", nondiff=True,
+    shape=lambda self, dim, keepdim, mode: (reduced_shape(self._array.shape, dim, keepdim), np.dtype(np.uint64)),
+    samples=lambda make: [(make(3, 4),), (make.ints(9, 3, 4), 1)])
+def hash_tensor(self, dim, keepdim, mode):
+    """The exclusive or of all elements, each as the 64 bits that it has as float64 or int64."""
+    if mode != 0:
+        raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
+    dims = normal_dims(dim, self.ndim)
+    if not self.size:
+        if not dim:
+            raise RuntimeError("hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the "
+                               "reduction dim with the 'dim' argument.")
+        for d in dims:
+            if not self.shape[d]:
+                raise IndexError(f"hash_tensor: Expected reduction dim {d} to have non-zero size.")
+    kind = dt.from_numpy(self.dtype)
+    if kind not in _HASHED:
+        raise NotImplementedError(f"\"xor_sum_cpu\" not implemented for '{kind.scalar_name}'")
+    words = self.astype(np.float64 if kind.is_floating_point else np.int64, order="C").view(np.uint64)
+    return np.bitwise_xor.reduce(words, axis=dims, keepdims=keepdim)
+
 
 # ---------------------------------------------------------------- operators
 

@@ -28,6 +28,10 @@ def _check_out(dtype, out):
         raise RuntimeError(f"result type {made.scalar_name} can't be cast to the desired output type {kept.cpp_name}")
 
 
+def _no_bool(name):
+    return NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
+
+
 def _bound(value, dtype):
     if isinstance(value, complex):
         raise no_order()
@@ -42,6 +46,8 @@ def clamp(self, min, max, out=None):
         if dtype.kind in "iub":
             self = with_numbers(self, min, max)
             dtype = self.dtype
+            if dtype.kind == "b":
+                raise _no_bool("clamp" + "_max" * (min is None) + "_min" * (max is None) + "_scalar")
             _check_out(dtype, out)
         elif dtype.kind == "c":
             raise no_order()
@@ -57,10 +63,15 @@ def clamp(self, min, max, out=None):
     return np.minimum(self, number(max, dtype), out=out)
 
 
+def _both(first, second, g):
+    """Where both are true, written into the first where that has the shape of the result, as torch does it."""
+    return first.logical_and_(second) if first._array.shape == g._array.shape else aten.logical_and(first, second)
+
+
 def _clamp_grad(g, self, min, max):
     zero = _outside(g)
     if min is not None and max is not None:
-        inside = (self >= min).logical_and_(self <= max)
+        inside = _both(self >= min, self <= max, g)
     else:
         inside = self >= min if min is not None else self <= max
     return aten.where(inside, g, zero)
@@ -69,11 +80,13 @@ def _clamp_grad(g, self, min, max):
 clamp.vjp(self=_clamp_grad)
 
 
-def _met(self, bound, out):
+def _met(name, self, bound, out):
     """An array and a bound for it, in the dtype they have in common."""
     if self.dtype.kind == "c":
         raise no_order()
     self = with_numbers(self, bound)
+    if self.dtype.kind == "b":
+        raise _no_bool(f"{name}_scalar")
     _check_out(self.dtype, out)
     return self, bound if self.dtype is _FLOAT32 else _bound(bound, self.dtype)
 
@@ -82,7 +95,7 @@ def _met(self, bound, out):
     samples=lambda make: [(make(3, 4), 0.5)])
 def clamp_min(self, min, out=None):
     if self.dtype is not _FLOAT32:
-        self, min = _met(self, min, out)
+        self, min = _met("clamp_min", self, min, out)
     return np.maximum(self, number(min, self.dtype), out=out)
 
 
@@ -93,7 +106,7 @@ clamp_min.vjp(self=lambda g, self, min: _clamp_grad(g, self, min, None))
     samples=lambda make: [(make(3, 4), 0.5)])
 def clamp_max(self, max, out=None):
     if self.dtype is not _FLOAT32:
-        self, max = _met(self, max, out)
+        self, max = _met("clamp_max", self, max, out)
     return np.minimum(self, number(max, self.dtype), out=out)
 
 
@@ -112,6 +125,8 @@ def clamp_tensor(self, min, max, out=None):
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if min is not None:
+        if max is not None and self.dtype.kind == "b":
+            raise _no_bool("clamp")
         self = np.maximum(self, min, out=out)
     return self if max is None else np.minimum(self, max, out=out)
 
@@ -121,20 +136,18 @@ def _clamp_tensor_min_grad(g, self, min, max):
         return None
     zero = _outside(g)
     # Bounds that cross: the upper one wins, so the lower one counts only where it is below.
-    reached = self < min if max is None else _crossed(min, max, self)
+    reached = self < min if max is None else _both(self < min, min < max, g)
     return aten.where(reached, g, zero)
-
-
-def _crossed(min, max, self):
-    below = min < max
-    return below.logical_and_(self < min)
 
 
 def _clamp_tensor_max_grad(g, self, min, max):
     if max is None:
         return None
     zero = _outside(g)
-    reached = self > max if min is None else (self > max).logical_or_(max < min)
+    reached = self > max
+    if min is not None:
+        crossed = max < min
+        reached = reached.logical_or_(crossed) if reached._array.shape == g._array.shape else aten.logical_or(reached, crossed)
     return aten.where(reached, g, zero)
 
 

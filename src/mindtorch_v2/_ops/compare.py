@@ -6,9 +6,9 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op, packets
-from .pointwise import zero_grad
+from .pointwise import fitting_number, number, zero_grad
 
-_array = np.array
+_ndarray = np.ndarray
 _BOOL = np.dtype(np.bool_)
 
 
@@ -127,7 +127,12 @@ _of_truths("_is_any_true", np.logical_or.reduce)
 # ---------------------------------------------------------------- choosing
 
 
-@op("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", promote="same", promoted=("self", "other"),
+def choice(value, dtype):
+    """A number to choose, as a 0-d array; RuntimeError where it does not fit. Half precision has an infinity for it."""
+    return number(value, dtype) if dtype.itemsize == 2 and dtype.kind in "fV" else fitting_number(value, dtype)
+
+
+@op("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", promote="fitting", promoted=("self", "other"),
     tags=("spelled",),
     samples=lambda make: [(make.bools(3, 4), make(3, 4), make(3, 4)), (make.bools(4), make(3, 1), make(1))])
 def where(condition, self, other):
@@ -136,9 +141,11 @@ def where(condition, self, other):
             raise RuntimeError("where expected condition to be a boolean tensor, but got a tensor with dtype "
                                f"{dt.from_numpy(condition.dtype).scalar_name}")
         condition = condition.astype(np.bool_)
-    made = np.where(condition, self, other)
-    wanted = self.dtype if self.__class__ is np.ndarray else getattr(other, "dtype", made.dtype)
-    return made if made.dtype is wanted else made.astype(wanted)
+    if other.__class__ is not _ndarray:
+        other = choice(other, self.dtype)
+    elif self.__class__ is not _ndarray:
+        self = choice(self, other.dtype)
+    return np.where(condition, self, other)
 
 
 where.vjp(self=lambda g, condition: aten.where(condition, g, 0.0),

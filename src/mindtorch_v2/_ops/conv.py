@@ -6,23 +6,22 @@ import math
 
 import numpy as np
 
-from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
+from ._conv_checks import (
+    check_bias_dtype,
+    check_dtypes,
+    check_integers,
+    check_same,
+    check_sizes,
+    check_transposed_size,
+    check_weight,
+    each,
+)
 from ._conv_kernels import forward, input_grad, weight_grad
 from ._half import in_float32
 from ._rows import channel_sums
 from ._second import asked_for
-from ._windows import output_size
-
-
-def _each(value, dims, name="stride"):
-    value = tuple(int(v) for v in value)
-    if len(value) == 1:
-        return value * dims
-    if len(value) != dims:
-        raise RuntimeError(f"expected {name} to be a single integer value or a list of {dims} values to match the "
-                           f"convolution dimensions, but got {name}={list(value)}")
-    return value
+from ._windows import has_channels_last, output_size, with_channels_last
 
 
 def _transposed_size(size, kernel, stride, padding, dilation, output_padding):
@@ -34,79 +33,22 @@ def conv_output_shape(input, weight, stride, padding, dilation, transposed, outp
     """The result's shape, given shapes."""
     dims = len(weight) - 2
     kernel = weight[2:]
-    stride, padding, dilation = (_each(v, dims) for v in (stride, padding, dilation))
+    stride, padding, dilation = (each(v, dims) for v in (stride, padding, dilation))
     if transposed:
-        spatial = _transposed_size(input[2:], kernel, stride, padding, dilation, _each(output_padding, dims))
+        spatial = _transposed_size(input[2:], kernel, stride, padding, dilation, each(output_padding, dims))
         return (input[0], weight[1] * groups, *spatial)
     return (input[0], weight[0], *output_size(input[2:], kernel, stride, padding, dilation))
 
 
-def _check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    dims = weight.ndim - 2
-    if input.ndim != weight.ndim:
-        raise RuntimeError(f"Expected {dims + 2}D (batched) or {dims + 1}D (unbatched) input to conv{dims}d, but got "
-                           f"input of size: {list(input.shape)}")
-    if groups <= 0:
-        raise RuntimeError("non-positive groups is not supported")
-    if weight.shape[0] < groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of "
-                           f"size {list(weight.shape)} instead")
-    if weight.shape[0] % groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but "
-                           f"got weight of size {list(weight.shape)} instead")
-    expected = weight.shape[0] if transposed else weight.shape[1] * groups
-    if input.shape[1] != expected:
-        kind = f"transposed={int(transposed)}" if transposed else f"groups={groups}"
-        raise RuntimeError(f"Given {kind}, weight of size {list(weight.shape)}, expected input{list(input.shape)} to "
-                           f"have {expected} channels, but got {input.shape[1]} channels instead")
-    made = weight.shape[1] * groups if transposed else weight.shape[0]
-    if bias is not None and bias.shape != (made,):
-        raise RuntimeError(f"Given {'transposed=1, ' if transposed else ''}weight of size {list(weight.shape)}, "
-                           f"expected bias to be 1-dimensional with {made} elements, but got bias of size "
-                           f"{list(bias.shape)} instead")
-    for name, values, least in (("padding", padding, 0), ("stride", stride, 1), ("dilation", dilation, 1),
-                                ("output_padding", output_padding, 0)):
-        if min(values) < least:
-            raise RuntimeError(f"{'non-positive' if least else 'negative'} {name} is not supported")
-    if transposed:
-        for o, s, d in zip(output_padding, stride, dilation, strict=True):
-            if o >= max(s, d):
-                raise RuntimeError("output padding must be smaller than either stride or dilation, but got "
-                                   f"output_padding: {list(output_padding)} stride: {list(stride)} dilation: "
-                                   f"{list(dilation)}")
-        return
-    spatial = [n + 2 * p for n, p in zip(input.shape[2:], padding, strict=True)]
-    reach = [d * (k - 1) + 1 for k, d in zip(weight.shape[2:], dilation, strict=True)]
-    if any(n < r for n, r in zip(spatial, reach, strict=True)):
-        raise RuntimeError(f"Calculated padded input size per channel: ({' x '.join(map(str, spatial))}). Kernel size: "
-                           f"({' x '.join(map(str, reach))}). Kernel size can't be greater than actual input size")
-
-
-def _check_dtypes(input, weight, bias, transposed):
-    kind = dt.from_numpy(input.dtype)
-    if bias is not None and bias.dtype != input.dtype and not transposed:
-        raise RuntimeError(f"Input type ({kind.cpp_name}) and bias type ({dt.from_numpy(bias.dtype).cpp_name}) should be "
-                           "the same")
-    if weight.dtype != input.dtype:
-        raise RuntimeError(f"expected scalar type {kind.scalar_name} but found {dt.from_numpy(weight.dtype).scalar_name}")
-
-
 @in_float32
 def _convolve(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    dims = weight.ndim - 2
-    stride, padding, dilation, output_padding = (
-        _each(v, dims, n) for v, n in ((stride, "stride"), (padding, "padding"), (dilation, "dilation"),
-                                       (output_padding, "output_padding")))
-    _check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
     if not transposed:
         return forward(input, weight, bias, stride, padding, dilation, groups)
     shape = conv_output_shape(input.shape, weight.shape, stride, padding, dilation, True, output_padding, groups)
-    if min(shape[2:]) <= 0:
-        raise RuntimeError(f"Given input size per channel: {list(input.shape[2:])}. Calculated output size per "
-                           f"channel: {list(shape[2:])}. Output size is too small")
+    check_transposed_size(input.shape[2:], shape[2:])
     made = input_grad(input, shape, weight, stride, padding, dilation, groups)
     if bias is not None:
-        made += bias.reshape(-1, *(1,) * dims)
+        made += bias.reshape(-1, *(1,) * len(stride))
     return made
 
 
@@ -135,27 +77,21 @@ def _conv_samples(make):
     shape=_conv_shape, samples=lambda make: [], nondiff=True)
 def convolution_kernel(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, benchmark,
                        deterministic, cudnn_enabled, allow_tf32):
-    if input.dtype is not weight.dtype or bias is not None and bias.dtype is not input.dtype:
-        _check_dtypes(input, weight, bias, transposed)
+    mixed = input.dtype is not weight.dtype or bias is not None and bias.dtype is not input.dtype
+    if mixed:
+        check_bias_dtype(input, bias, transposed)
+    check_weight(weight, groups)
+    dims = weight.ndim - 2
+    stride, padding, dilation, output_padding = (
+        each(v, dims, n) for v, n in ((stride, "stride"), (padding, "padding"), (dilation, "dilation"),
+                                      (output_padding, "output_padding")))
+    check_sizes(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    if mixed:
+        check_dtypes(input, weight, bias, transposed)
+    if input.dtype.kind in "iub":
+        check_integers(input, dilation, transposed)
     made = _convolve(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
-    return _with_channels_last(made) if _has_channels_last(input) or _has_channels_last(weight) else made
-
-
-def _has_channels_last(array):
-    """Whether the channels of images or volumes lie next to each other, by torch's rule for dims of one element, too."""
-    strides, shape = array.strides, array.shape
-    if strides[1] > strides[-1] or not 4 <= len(shape) <= 5:
-        return False
-    least = 0
-    for dim in (1, *range(len(shape) - 1, 1, -1), 0):
-        if not shape[dim] or not strides[dim] or strides[dim] < least or dim == 0 and least == strides[1]:
-            return False
-        least = strides[dim] * shape[dim]
-    return True
-
-
-def _with_channels_last(array):
-    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
+    return with_channels_last(made) if has_channels_last(input) or has_channels_last(weight) else made
 
 
 @composite(f"convolution({_ARGUMENTS}) -> Tensor", shape=_conv_shape, samples=_conv_samples)
@@ -181,7 +117,9 @@ def _(g, input, weight, stride, padding, dilation, transposed, output_padding, g
 def convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding,
                          groups, output_mask):
     dims = weight.ndim - 2
-    stride, padding, dilation = (_each(v, dims) for v in (stride, padding, dilation))
+    stride, padding, dilation = (each(v, dims) for v in (stride, padding, dilation))
+    if weight.dtype.kind == "c":
+        input, weight = np.conjugate(input), np.conjugate(weight)
     empty = np.zeros(0, input.dtype)
     grad_input, grad_weight, grad_bias = empty, empty, empty
     if transposed:
@@ -226,10 +164,13 @@ def _declare(dims):
     one = ", ".join(["1"] * dims)
     zero = ", ".join(["0"] * dims)
 
-    def unbatched(input, run):
+    def unbatched(input, run, name=name):
         """A single sample is a batch of one."""
         if input._array.ndim == dims + 1:
             return run(input.unsqueeze(0)).squeeze(0)
+        if input._array.ndim != dims + 2:
+            raise RuntimeError(f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {name}, but got "
+                               f"input of size: {list(input.shape)}")
         return run(input)
 
     def samples(make):
@@ -246,9 +187,6 @@ def _declare(dims):
                f"padding=[{zero}], int[{dims}] dilation=[{one}], int groups=1) -> Tensor", flops=forward_flops,
                samples=samples)
     def forward(input, weight, bias, stride, padding, dilation, groups):
-        if input._array.ndim not in (dims + 1, dims + 2):
-            raise RuntimeError(f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {name}, but got "
-                               f"input of size: {list(input.shape)}")
         return unbatched(input, lambda x: aten.convolution(x, weight, bias, stride, padding, dilation, False,
                                                            (0,) * dims, groups))
 
@@ -266,7 +204,7 @@ def _declare(dims):
                samples=transposed_samples)
     def transposed(input, weight, bias, stride, padding, output_padding, groups, dilation):
         return unbatched(input, lambda x: aten.convolution(x, weight, bias, stride, padding, dilation, True,
-                                                           output_padding, groups))
+                                                           output_padding, groups), f"conv_transpose{dims}d")
 
 
 for _dims in (1, 2, 3):
@@ -279,11 +217,12 @@ for _dims in (1, 2, 3):
 def convolution_mode(input, weight, bias, stride, padding, dilation, groups):
     kernel = weight._array.shape[2:]
     dims = len(kernel)
-    stride, dilation = _each(stride, dims), _each(dilation, dims)
     if padding == "valid":
         return aten.convolution(input, weight, bias, stride, (0,) * dims, dilation, False, (0,) * dims, groups)
     if padding != "same":
         raise RuntimeError(f"Invalid padding string: '{padding}'")
+    check_same(input._array, weight._array, stride, dilation)
+    dilation = each(dilation, dims)
     if any(s != 1 for s in stride):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
     total = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]

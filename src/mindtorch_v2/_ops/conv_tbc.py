@@ -60,6 +60,8 @@ def _backward_shapes(grad_output, input, weight, bias, pad):
     shape=_backward_shapes, tags=("all_grads",),
     samples=lambda make: [(make(4, 2, 4), make(5, 2, 3), make(2, 3, 4), make(4), 0)])
 def conv_tbc_backward(grad_output, input, weight, bias, pad):
+    if weight.dtype.kind == "c":
+        input, weight = np.conjugate(input), np.conjugate(weight)
     to_input, to_weight = np.zeros_like(input), np.zeros_like(weight)
     for k, given, taken in _spans(input.shape[0], weight.shape[0], pad):
         to_input[given] += np.matmul(grad_output[taken], weight[k].T)

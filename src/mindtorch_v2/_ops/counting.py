@@ -50,12 +50,15 @@ def _bounds(self, low, high, name):
     """The range asked for, that of the data if it is empty, and one around it if that is a single point."""
     if low == high and self.size:
         low, high = float(self.min()), float(self.max())
+    plain = name == "torch.histc"
     if not (np.isfinite(low) and np.isfinite(high)):
-        raise RuntimeError(f"{name}: range of [{low}, {high}] is not finite")
+        what = "range of" if plain else "dimension 0's range"
+        raise RuntimeError(f"{name}: {what} [{low:g}, {high:g}] is not finite")
     if low > high:
-        raise RuntimeError(f"{name}: max must be larger than min")
-    return (low - 1, high + 1) if low == high and name == "torch.histc" else \
-        (low - 0.5, high + 0.5) if low == high else (low, high)
+        raise RuntimeError(f"{name}: max must be larger than min" if plain else
+                           f"{name}: min should not exceed max, but got min {low:g} max {high:g} for dimension 0")
+    margin = 1 if plain else 0.5
+    return (low - margin, high + margin) if low == high else (low, high)
 
 
 @op("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", nondiff=True,
@@ -63,10 +66,14 @@ def _bounds(self, low, high, name):
 def histc(self, bins, min, max):
     if self.dtype.kind not in "fV":
         raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{dt.from_numpy(self.dtype).scalar_name}'")
-    if bins <= 0:
-        raise RuntimeError("bins must be > 0")
+    _check_bins(bins)
     low, high = _bounds(self, float(min), float(max), "torch.histc")
     return _histogram(self.reshape(-1), None, bins, low, high).astype(self.dtype)
+
+
+def _check_bins(bins):
+    if bins <= 0:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
 
 
 def _histogram(values, weights, bins, low, high):
@@ -87,20 +94,29 @@ def _density(counts, edges, density):
 
 def _check_histogram(self, weight):
     if self.dtype not in (np.float32, np.float64):
-        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{dt.from_numpy(self.dtype).scalar_name}'")
-    if weight is not None and weight.shape != self.shape:
-        raise RuntimeError("torch.histogram: if weight tensor is provided it should have the same shape as the input "
-                           "tensor")
+        raise NotImplementedError(f"\"histogramdd\" not implemented for '{dt.from_numpy(self.dtype).scalar_name}'")
+    if weight is not None and weight.size != self.size:
+        raise RuntimeError("torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor "
+                           f"excluding its innermost dimension, but got input with shape [{self.size}, 1] and weight with "
+                           f"shape [{weight.size}]")
+    if weight is not None and weight.dtype != self.dtype:
+        raise RuntimeError("torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the "
+                           f"same dtype, but got input({dt.from_numpy(self.dtype).cpp_name}), and "
+                           f"weight({dt.from_numpy(weight.dtype).cpp_name})")
 
 
 @op("histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) "
     "-> (Tensor hist, Tensor bin_edges)", shape=_histogram_shapes, samples=lambda make: [(make(12), 4)])
 def histogram(self, bins, range, weight, density):
     _check_histogram(self, weight)
-    if bins <= 0:
-        raise RuntimeError("torch.histogram(): bins must be > 0")
-    low, high = _bounds(self, 0.0, 0.0, "torch.histogram") if range is None else \
-        _bounds(self[:0], float(range[0]), float(range[1]), "torch.histogram")
+    _check_bins(bins)
+    if range is not None and len(range) != 2:
+        raise RuntimeError("torch.histogramdd: for a 1-dimensional histogram range should have 2 elements, but got "
+                           f"{len(range)}")
+    if range is None:
+        low, high = _bounds(self, 0.0, 0.0, "torch.histogramdd") if self.size else (0.0, 1.0)
+    else:
+        low, high = _bounds(self[:0], float(range[0]), float(range[1]), "torch.histogramdd")
     edges = np.linspace(low, high, bins + 1)
     flat = None if weight is None else weight.reshape(-1)
     counts = _histogram(self.reshape(-1).astype(np.float64), flat, bins, low, high)
@@ -113,8 +129,15 @@ def histogram(self, bins, range, weight, density):
 def histogram_edges(self, bins, weight, density):
     _check_histogram(self, weight)
     if bins.dtype != self.dtype:
-        raise RuntimeError("torch.histogram(): input tensor and bins tensors should have the same dtype")
-    if bins.ndim != 1 or bins.size < 1:
-        raise RuntimeError("torch.histogram(): bins tensor should have one dimension and at least one element")
-    counts, _ = np.histogram(self, bins, weights=weight)
+        raise RuntimeError("torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with "
+                           f"dtype {dt.from_numpy(self.dtype).cpp_name} and bins for dimension 0 with dtype "
+                           f"{dt.from_numpy(bins.dtype).cpp_name}")
+    if bins.ndim != 1:
+        raise RuntimeError(f"torch.histogramdd: bins tensor should have one dimension, but got {bins.ndim} dimensions in the "
+                           "bins tensor for dimension 0")
+    if not bins.size:
+        raise RuntimeError("torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in the bins "
+                           "tensor for dimension 0")
+    _check_bins(bins.size - 1)
+    counts, _ = np.histogram(self.reshape(-1), bins, weights=None if weight is None else weight.reshape(-1))
     return _density(counts, bins, density).astype(self.dtype), bins.copy()

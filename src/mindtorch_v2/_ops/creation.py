@@ -110,9 +110,12 @@ def empty_permuted(size, physical_layout, dtype, layout, device, pin_memory):
     if len(size) != len(physical_layout):
         raise RuntimeError("Number of dimensions in size does not match the length of the physical_layout; i.e. "
                            f"len(size) = {len(size)} is not equal to len(physical_layout) = {len(physical_layout)}")
-    if sorted(physical_layout) != list(range(len(size))):
-        raise RuntimeError("Duplicate dim not allowed" if len(set(physical_layout)) != len(size) else
-                           f"Dimension out of range (expected to be between 0 and {len(size) - 1})")
+    for place, dim in enumerate(physical_layout):
+        if not 0 <= dim < len(size):
+            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {dim} at index "
+                               f"{place}).  NB: negative dims not currently supported; file an issue if you want it.")
+    if len(set(physical_layout)) != len(size):
+        raise RuntimeError("Duplicate dim not allowed")
     made = np.empty([size[d] for d in physical_layout], np_dtype(dtype))
     return made.transpose(np.argsort(physical_layout))
 

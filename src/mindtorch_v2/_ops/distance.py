@@ -7,17 +7,38 @@ import math
 import numpy as np
 
 from .._core import dtype as dt
+from .._dispatch.errors import broadcast_mismatch
 from .._dispatch.registry import aten, composite, op
+from ._half import in_float32
 from .vector_norm import norm_grad
 
 # ---------------------------------------------------------------- between two tensors
 
 
 @op("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", promote="same", tags=("tensors",), promoted=("self", "other"),
-    shape=lambda self, other, p: ((), self._array.dtype),
+    shape=lambda self, other, p: ((), dt.from_numpy(self._array.dtype).to_real().np),
     samples=lambda make: [(make(3, 4), make(3, 4)), (make(3, 4), make(4), 3)])
 def dist(self, other, p):
-    return _power_mean(np.abs(np.subtract(self, other)).reshape(-1), p).astype(self.dtype)
+    if self.dtype.kind in "iub":
+        _refuse_integers(self.dtype)
+    size = np.abs(np.subtract(self, other)).reshape(-1)
+    if not size.size and (p < 0 or math.isinf(p)):
+        raise RuntimeError(f"linalg.vector_norm cannot compute the {float(p):g} norm on an empty tensor because the operation "
+                           "does not have an identity")
+    return _norm(size, p)
+
+
+def _refuse_integers(kind):
+    if kind.kind == "b":
+        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                           "`logical_xor()` operator instead.")
+    raise RuntimeError("norm(): input dtype should be either floating point or complex. Got "
+                       f"{dt.from_numpy(kind).scalar_name} instead.")
+
+
+@in_float32
+def _norm(size, p):
+    return np.asarray(np.minimum.reduce(size)) if p == -math.inf else _power_mean(size, p)
 
 
 dist.vjp(self=lambda g, self, other, p, result: norm_grad(g, self - other, p, result, None, False),
@@ -80,6 +101,8 @@ def _check_cdist(x1, x2, p):
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
+    if x1.shape[:-2] != x2.shape[:-2] and (words := broadcast_mismatch([x1.shape[:-2], x2.shape[:-2]])):
+        raise RuntimeError(words)
 
 
 def _cdist_shape(x1, x2, p, compute_mode):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,45 @@ from .._core.tensor import Tensor, make_external
 _CPU = (1, 0)
 
 
-class _Capsule:
-    """A bare capsule as an object that hands it out, which is what NumPy takes."""
+# Capsules of this name do not say whether their memory may be written to; later ones do.
+_UNVERSIONED = b"dltensor"
+_has_name = ctypes.pythonapi.PyCapsule_IsValid
+_has_name.argtypes = (ctypes.py_object, ctypes.c_char_p)
 
-    def __init__(self, capsule: Any) -> None:
-        self._capsule = capsule
+
+class _Exporter:
+    """Hands a capsule to NumPy, one that was given or that another library makes, and looks at it on the way."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self.unversioned = False
 
     def __dlpack__(self, **options: Any) -> Any:
-        return self._capsule
+        capsule = self._source.__dlpack__(**options) if hasattr(self._source, "__dlpack__") else self._source
+        self.unversioned = bool(_has_name(capsule, _UNVERSIONED))
+        return capsule
 
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return _CPU
+    def __dlpack_device__(self) -> Any:
+        return self._source.__dlpack_device__() if hasattr(self._source, "__dlpack_device__") else _CPU
+
+
+class _Writable:
+    """The memory of an array that NumPy takes for read-only."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array  # keeps the memory
+        given = array.__array_interface__
+        self.__array_interface__ = {**given, "data": (given["data"][0], False)}
+
+
+def _array_of(source: Any) -> np.ndarray:
+    """An array on the memory of a capsule, or of an object that makes one."""
+    exporter = _Exporter(source)
+    array: np.ndarray = np.from_dlpack(exporter)
+    if exporter.unversioned and not array.flags.writeable:
+        # Where nothing is said NumPy refuses to write; torch writes.
+        return np.asarray(_Writable(array))
+    return array
 
 
 def _dlpack(
@@ -41,14 +70,17 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
     return _CPU
 
 
+def exports(obj: Any) -> bool:
+    """Whether an object can be given to `from_dlpack`."""
+    return hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule"
+
+
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor on the memory of an object with `__dlpack__`, or of a capsule."""
     if isinstance(ext_tensor, np.ndarray):
         array = ext_tensor
-    elif hasattr(ext_tensor, "__dlpack__"):
-        array = np.from_dlpack(ext_tensor)
-    elif type(ext_tensor).__name__ == "PyCapsule":
-        array = np.from_dlpack(_Capsule(ext_tensor))  # type: ignore[arg-type]
+    elif exports(ext_tensor):
+        array = _array_of(ext_tensor)
     else:
         raise RuntimeError(
             "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so "

@@ -13,12 +13,54 @@ from ._common import normal_dim, np_dtype
 # How a transform is scaled: not at all, by 1 / sqrt(n), or by 1 / n.
 NONE, ROOT, WHOLE = range(3)
 
+# NumPy's transforms of one dim; those of several have an n behind. By name, as np.fft is loaded when it is first used.
+_FORWARD, _BACKWARD, _OF_REAL, _TO_REAL = "fft", "ifft", "rfft", "irfft"
+
 
 def _scaled(array, dims, normalization, sizes):
     if normalization == NONE:
         return array
     count = math.prod(sizes[d] for d in dims)
     return np.divide(array, np.array(math.sqrt(count) if normalization == ROOT else count, array.real.dtype))
+
+
+def _innermost(array, dims, keep_last):
+    """(the array with the transformed dims last, the way back), or (the array, None) where it is laid out so already.
+
+    Results are laid out so, as torch does it: dims come in the order of their strides, but for the last one transformed
+    where that has a part of its own.
+    """
+    ndim = array.ndim
+    contiguous = array.flags.c_contiguous
+    dims = [d % ndim for d in dims]
+    if contiguous and dims == list(range(ndim - len(dims), ndim)):
+        return array, None
+    strides = array.strides
+    last = dims[-1:] if keep_last else []
+
+    def step(d):
+        return -strides[d]
+
+    order = [*sorted((d for d in range(ndim) if d not in dims), key=step), *sorted(dims[:-1] if keep_last else dims, key=step),
+             *last]
+    if contiguous and order == list(range(ndim)):
+        return array, None
+    return array.transpose(order), np.argsort(order)
+
+
+def _through(name, array, dims, dtype, last=None, **options):
+    """A transform of NumPy's over dims that become the innermost of the result; `last` is its size in the last one, where
+    that is not the array's."""
+    turned, back = _innermost(array, dims, last is not None)
+    if back is not None:
+        # Left to itself, NumPy would keep the order of dims that the array had.
+        options["out"] = np.empty(turned.shape if last is None else (*turned.shape[:-1], last), dtype)
+        dims = range(-len(dims), 0)
+    if len(dims) == 1:
+        made = getattr(np.fft, name)(turned, axis=dims[0], **options)
+    else:
+        made = getattr(np.fft, f"{name}n")(turned, axes=dims, **options)
+    return made if back is None else made.transpose(back)
 
 
 def _complex(dtype):
@@ -33,8 +75,11 @@ def _one_and_two(make):
 @op("_fft_c2c(Tensor self, int[] dim, int normalization, bool forward) -> Tensor", node="FftC2CBackward0",
     shape=lambda self, dim, normalization, forward: (self._array.shape, self._array.dtype), samples=_one_and_two)
 def fft_c2c(self, dim, normalization, forward):
-    made = np.fft.fftn(self, axes=dim) if forward else np.fft.ifftn(self, axes=dim, norm="forward")
-    return _scaled(made, dim, normalization, self.shape).astype(self.dtype, copy=False)
+    if not dim:
+        return self.copy()
+    kind = self.dtype
+    made = _through(_FORWARD, self, dim, kind) if forward else _through(_BACKWARD, self, dim, kind, norm="forward")
+    return _scaled(made, dim, normalization, self.shape).astype(kind, copy=False)
 
 
 fft_c2c.vjp(self=lambda g, dim, normalization, forward: aten._fft_c2c(g, dim, normalization, not forward))
@@ -50,8 +95,10 @@ def _half(shape, dim):
     samples=lambda make: [(make(3, 4), (1,), NONE, True), (make(3, 5), (0, 1), WHOLE, True),
                           (make(3, 4), (1,), ROOT, False)])
 def fft_r2c(self, dim, normalization, onesided):
-    made = np.fft.rfftn(self, axes=dim) if onesided else np.fft.fftn(self, axes=dim)
-    return _scaled(made, dim, normalization, self.shape).astype(_complex(self.dtype), copy=False)
+    kind = _complex(self.dtype)
+    size = self.shape[dim[-1]]
+    made = _through(_OF_REAL, self, dim, kind, size // 2 + 1) if onesided else _through(_FORWARD, self, dim, kind, size)
+    return _scaled(made, dim, normalization, self.shape).astype(kind, copy=False)
 
 
 def _r2c_grad(g, self_shape, dim, normalization, onesided):
@@ -81,9 +128,9 @@ def _real_shape(self, dim, normalization, last_dim_size):
     shape=_real_shape, samples=lambda make: [(aten._fft_r2c(make(3, 4), (1,), NONE, True), (1,), NONE, 4),
                                              (aten._fft_r2c(make(3, 5), (0, 1), NONE, True), (0, 1), ROOT, 5)])
 def fft_c2r(self, dim, normalization, last_dim_size):
-    shape = [self.shape[d] for d in dim]
-    shape[-1] = last_dim_size
-    made = np.fft.irfftn(self, shape, dim, norm="forward")
+    if len(dim) > 1:
+        self = _through(_BACKWARD, self, dim[:-1], self.dtype, norm="forward")
+    made = _through(_TO_REAL, self, dim[-1:], self.real.dtype, last_dim_size, n=last_dim_size, norm="forward")
     return _scaled(made, dim, normalization, made.shape).astype(made.dtype, copy=False)
 
 
@@ -116,6 +163,8 @@ def _as_float(self, complex_too=False):
     dtype = self.dtype
     if not dtype.is_floating_point and not dtype.is_complex:
         dtype = dt.get_default_dtype()
+    elif dtype.itemsize == 2:
+        raise RuntimeError(f"Unsupported dtype {dtype.scalar_name}")
     if complex_too:
         dtype = dtype.to_complex()
     return self if dtype is self.dtype else aten.to(self, dtype=dtype)
@@ -136,7 +185,14 @@ def _resized(self, dims, sizes):
     return aten.constant_pad_nd(self, padding) if any(padding) else self
 
 
-def _check_size(n, name):
+def _fft_dim(self, dim):
+    """A dim counted from the front; a tensor of a single number has none to transform."""
+    if not self._array.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return normal_dim(dim, self._array.ndim)
+
+
+def _check_size(n):
     if n < 1:
         raise RuntimeError(f"Invalid number of data points ({n}) specified")
 
@@ -144,19 +200,19 @@ def _check_size(n, name):
 def _one_dim(name, forward, onesided=False, real=False, conjugate=False):
     """A transform along one dim: complex, of real input (onesided), to real output (real, Hermitian if conjugated)."""
     def body(self, n, dim, norm):
-        dim = normal_dim(dim, self._array.ndim)
+        if onesided and self._array.dtype.kind == "c":
+            raise RuntimeError(f"{name} expects a real input tensor, but got {self.dtype.scalar_name}")
+        dim = _fft_dim(self, dim)
         scale = _normalization(norm, forward)
         if real:
             self = _as_float(self, complex_too=True)
             if conjugate:
                 self = aten._conj(self)
             size = 2 * (self._array.shape[dim] - 1) if n is None else n
-            _check_size(size, name)
+            _check_size(size)
             return aten._fft_c2r(_resized(self, (dim,), (size // 2 + 1,)), (dim,), scale, size)
         self = _as_float(self)
-        if onesided and self._array.dtype.kind == "c":
-            raise RuntimeError(f"{name} expects a real input tensor, but got {self.dtype.scalar_name}")
-        _check_size(self._array.shape[dim] if n is None else n, name)
+        _check_size(self._array.shape[dim] if n is None else n)
         if n is not None:
             self = _resized(self, (dim,), (n,))
         if self._array.dtype.kind == "c":
@@ -181,17 +237,25 @@ _one_dim("ihfft", False, onesided=True)
 def _dims_and_sizes(self, s, dim):
     ndim = self._array.ndim
     if dim is None:
+        if s is not None and len(s) > ndim:
+            raise RuntimeError(f"Got shape with {len(s)} values but input tensor only has {ndim} dimensions.")
         dims = list(range(ndim - len(s), ndim)) if s is not None else list(range(ndim))
     else:
-        dims = [normal_dim(d, ndim) for d in dim]
+        dims = [_fft_dim(self, d) for d in dim]
     if len(set(dims)) != len(dims):
         raise RuntimeError("FFT dims must be unique")
     if s is not None and len(s) != len(dims):
-        raise RuntimeError("When given, dim and shape arguments must have the same length, but got "
-                           f"{len(dims)} and {len(s)}")
+        raise RuntimeError("When given, dim and shape arguments must have the same length")
     sizes = [self._array.shape[d] for d in dims] if s is None else \
         [self._array.shape[d] if n == -1 else n for d, n in zip(dims, s, strict=True)]
+    for n in sizes:
+        _check_size(n)
     return dims, sizes
+
+
+def _check_some(dims, name):
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
 
 
 def _complex_dims(forward):
@@ -206,8 +270,13 @@ def _complex_dims(forward):
 def _real_dims(forward):
     """Of real input; backwards the conjugate, as of Hermitian output."""
     def body(self, s, dim, norm):
+        if forward and self._array.dtype.kind == "c":
+            raise RuntimeError(f"rfftn expects a real-valued input tensor, but got {self.dtype.scalar_name}")
         self = _as_float(self)
         dims, sizes = _dims_and_sizes(self, s, dim)
+        _check_some(dims, "rfftn" if forward else "ihfftn")
+        if self._array.dtype.kind == "c":
+            raise RuntimeError(f"Only supports floating-point dtypes, but found: {self.dtype.scalar_name}")
         self = _resized(self, dims, sizes)
         scale = _normalization(norm, forward)
         if forward:
@@ -222,8 +291,9 @@ def _to_real_dims(forward):
     def body(self, s, dim, norm):
         self = _as_float(self, complex_too=True)
         dims, sizes = _dims_and_sizes(self, s, dim)
+        _check_some(dims, "hfftn" if forward else "irfftn")
         last = 2 * (self._array.shape[dims[-1]] - 1) if s is None or s[-1] == -1 else sizes[-1]
-        _check_size(last, "irfftn")
+        _check_size(last)
         self = _resized(self, dims, [*sizes[:-1], last // 2 + 1])
         scale = _normalization(norm, forward)
         if not forward:
@@ -256,11 +326,25 @@ for _name, _body, _samples in (
 
 _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 
+
+
+def _frequencies(name, counted):
+    """Whole numbers of cycles over the length of the signal."""
+    def kernel(n, d, dtype, *_):
+        kind = np_dtype(dtype)
+        if kind.kind in "iub":
+            raise RuntimeError(f"{name} requires a floating point or complex dtype")
+        with np.errstate(all="ignore"):
+            return (counted(n) * np.divide(1.0, n * d)).astype(kind)
+
+    return kernel
+
+
 op(f"fft_fftfreq(int n, float d=1.0, {_OPTIONS}) -> Tensor",
-   lambda n, d, dtype, *_: np.fft.fftfreq(n, d).astype(np_dtype(dtype)), nondiff=True,
+   _frequencies("fftfreq", lambda n: np.concatenate([np.arange((n + 1) // 2), np.arange(-(n // 2), 0)])), nondiff=True,
    shape=lambda n, d, dtype, *_: ((n,), np_dtype(dtype)), samples=lambda make: [(8,), (5, 0.5)])
 op(f"fft_rfftfreq(int n, float d=1.0, {_OPTIONS}) -> Tensor",
-   lambda n, d, dtype, *_: np.fft.rfftfreq(n, d).astype(np_dtype(dtype)), nondiff=True,
+   _frequencies("rfftfreq", lambda n: np.arange(n // 2 + 1)), nondiff=True,
    shape=lambda n, d, dtype, *_: ((n // 2 + 1,), np_dtype(dtype)), samples=lambda make: [(8,), (5, 0.5)])
 
 

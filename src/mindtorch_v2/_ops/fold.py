@@ -8,7 +8,7 @@ import numpy as np
 
 from .._dispatch.registry import aten, op
 from ._common import like_first
-from ._windows import columns, output_size, pad_spatial, scatter_columns
+from ._windows import columns, has_channels_last, output_size, pad_spatial, scatter_columns, with_channels_last
 
 # ---------------------------------------------------------------- windows
 
@@ -100,6 +100,11 @@ col2im.vjp(self=lambda g, kernel_size, dilation, padding, stride:
 # ---------------------------------------------------------------- channels and pixels
 
 
+def _like_images(made, given):
+    """The channels of images next to each other, where they were so before."""
+    return with_channels_last(made) if given.ndim == 4 and has_channels_last(given) else made
+
+
 def _shuffled_shape(shape, factor):
     if len(shape) < 3:
         raise RuntimeError("pixel_shuffle expects input to have at least 3 dimensions, but got input with "
@@ -119,8 +124,8 @@ def _shuffled_shape(shape, factor):
 def pixel_shuffle(self, upscale_factor):
     shape = _shuffled_shape(self.shape, upscale_factor)
     r, (height, width) = upscale_factor, self.shape[-2:]
-    split = self.reshape(-1, shape[-3], r, r, height, width)
-    return split.transpose(0, 1, 4, 2, 5, 3).reshape(shape)
+    split = self.reshape(math.prod(shape[:-3]), shape[-3], r, r, height, width)
+    return _like_images(split.transpose(0, 1, 4, 2, 5, 3).reshape(shape), self)
 
 
 pixel_shuffle.vjp(self=lambda g, upscale_factor: aten.pixel_unshuffle(g, upscale_factor))
@@ -146,8 +151,8 @@ def _unshuffled_shape(shape, factor):
 def pixel_unshuffle(self, downscale_factor):
     shape = _unshuffled_shape(self.shape, downscale_factor)
     r = downscale_factor
-    split = self.reshape(-1, self.shape[-3], shape[-2], r, shape[-1], r)
-    return split.transpose(0, 1, 3, 5, 2, 4).reshape(shape)
+    split = self.reshape(math.prod(shape[:-3]), self.shape[-3], shape[-2], r, shape[-1], r)
+    return _like_images(split.transpose(0, 1, 3, 5, 2, 4).reshape(shape), self)
 
 
 pixel_unshuffle.vjp(self=lambda g, downscale_factor: aten.pixel_shuffle(g, downscale_factor))

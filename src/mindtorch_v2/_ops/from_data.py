@@ -20,6 +20,7 @@ from .._dispatch import namespace
 from .._dispatch.registry import aten
 from .copy import to_dtype_layout
 from .creation import empty
+from .dlpack import exports, from_dlpack
 
 _empty, _to = empty.call, to_dtype_layout.call
 _new = object.__new__
@@ -352,27 +353,29 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
 
 
 def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
-            requires_grad: bool = False) -> Tensor:
-    """`obj` as a tensor; `copy=True` always copies, `copy=False` never."""
+            requires_grad: bool | None = None) -> Tensor:
+    """`obj` as a tensor; `copy=True` always copies, `copy=False` never. It requires grad as `obj` does, unless told."""
     kind = as_dtype(dtype, "asarray")
     where = _device(device)
     if isinstance(obj, Tensor):
         source = obj
     elif isinstance(obj, np.ndarray | np.generic):
         source = _external(np.asarray(obj))
+    elif exports(obj):
+        source = from_dlpack(obj)
     elif isinstance(obj, UntypedStorage):
         source = _external(obj._bytes)
     elif isinstance(obj, int | float | complex | list | tuple):
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
-        return _finish(_from_python(obj, kind, where), requires_grad)
+        return _finish(_from_python(obj, kind, where), bool(requires_grad))
     else:
         try:
             memoryview(obj)
         except TypeError:
             if copy is False:
                 raise ValueError("can't alias arbitrary sequence into a tensor.") from None
-            return _finish(_from_python(obj, kind, where), requires_grad)
+            return _finish(_from_python(obj, kind, where), bool(requires_grad))
         source = frombuffer(obj, dtype=kind or dt.get_default_dtype())
     if copy is False:
         if where is not None and where is not source.device:
@@ -381,9 +384,11 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
             raise ValueError(f"can't alias tensor with dtype '{source.dtype.scalar_name}' into dtype "
                              f"'{kind.scalar_name}'.")
     made = aten.to(source, dtype=kind, device=where, copy=copy is True)
-    if not requires_grad and made._keys & AUTOGRAD and made is not source:
-        return made.detach()
-    return _finish(made, requires_grad) if requires_grad and not made._keys & AUTOGRAD else made
+    if requires_grad is None or requires_grad == bool(made._keys & AUTOGRAD):
+        return made
+    if requires_grad:
+        return _finish(made, True)
+    return made.requires_grad_(False) if made.is_leaf else made.detach()
 
 
 def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
 
+from .._core import dtype as dt
 from .._core.tensor import make_tensor
 from .._dispatch.registry import aten, composite, op
 from ._half import in_float32
@@ -19,56 +21,75 @@ ZEROS, BORDER, REFLECTION = range(3)
 # ---------------------------------------------------------------- from [-1, 1] to elements
 
 
-def _unnormalised(x: np.ndarray, size: int, align_corners: bool) -> tuple[np.ndarray, float]:
-    """Places counted in elements, and how fast they move with x."""
+def _unnormalised(x: np.ndarray, size: int, dims: int, align_corners: bool) -> tuple[np.ndarray, float]:
+    """Places counted in elements, and how fast they move with x.
+
+    Half precision rounds after every step, as torch does, which takes these steps: others in a plane than in space.
+    """
+    kind = x.dtype.type
     if align_corners:
-        return (x + 1) * ((size - 1) / 2), (size - 1) / 2
-    return ((x + 1) * size - 1) / 2, size / 2
+        return (x + 1) * kind((size - 1) / 2), (size - 1) / 2
+    if dims == 2:
+        return (x + 1) * kind(size / 2) - kind(0.5), size / 2
+    return ((x + 1) * kind(size) - 1) / kind(2), size / 2
 
 
 def _clipped(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Places moved to the nearest inside, and 1 where they move freely."""
     inside = (x > 0) & (x < size - 1)
-    return np.where(x > 0, np.minimum(x, size - 1), 0).astype(x.dtype), inside.astype(x.dtype)
+    kind = x.dtype.type
+    return np.where(x > 0, np.minimum(x, kind(size - 1)), kind(0)), inside.astype(x.dtype)
 
 
 def _reflected(x: np.ndarray, twice_low: int, twice_high: int) -> tuple[np.ndarray, np.ndarray]:
     """Places folded back at both ends, and which way they move. The ends are given doubled, as they may be halves."""
     if twice_low == twice_high:
         return np.zeros_like(x), np.zeros_like(x)
-    low, span = twice_low / 2, (twice_high - twice_low) / 2
+    low, span = x.dtype.type(twice_low / 2), x.dtype.type((twice_high - twice_low) / 2)
     away = x - low
     turned = np.where(away < 0, -1, 1).astype(x.dtype)
     away = np.abs(away)
     rest = np.fmod(away, span)
     flips = np.floor(away / span).astype(np.int64)
     even = flips % 2 == 0
-    return (np.where(even, rest, span - rest) + low).astype(x.dtype), np.where(even, turned, -turned)
+    return np.where(even, rest, span - rest) + low, np.where(even, turned, -turned)
 
 
-def _padded(x: np.ndarray, size: int, padding_mode: int, align_corners: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Places after the padding rule, and how fast they move with x."""
+def _padded(x: np.ndarray, size: int, dims: int, padding_mode: int, align_corners: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Places after the padding rule, and how fast they move with x.
+
+    In space a place that is no number is one outside; in a plane it stays what it is, and so does what is read there.
+    """
     if padding_mode == BORDER:
         return _clipped(x, size)
     if padding_mode == REFLECTION:
         x, moves = _reflected(x, 0, 2 * (size - 1)) if align_corners else _reflected(x, -1, 2 * size - 1)
         x, free = _clipped(x, size)
         return x, moves * free
-    return np.where(np.isfinite(x), x, -100).astype(x.dtype), np.ones_like(x)
+    return x if dims == 2 else np.where(np.isfinite(x), x, x.dtype.type(-100)), np.ones_like(x)
 
 
-def _places(grid: np.ndarray, sizes: tuple[int, ...], padding_mode: int, align_corners: bool) -> list[Any]:
-    """Per dim (outermost first): places in elements and their slopes by the grid, flat over the output."""
+def _places(grid: np.ndarray, sizes: tuple[int, ...], mode: int, padding_mode: int, align_corners: bool) -> list[Any]:
+    """Per dim (outermost first): places in elements and their slopes by the grid, flat over the output.
+
+    Cubic interpolation applies the padding rule to each element around a place, not to the place.
+    """
     made = []
+    points = math.prod(grid.shape[1:-1])
     for axis, size in enumerate(sizes):
         # A grid holds x first: the innermost dim.
-        x, speed = _unnormalised(grid[..., len(sizes) - 1 - axis].reshape(len(grid), -1), size, align_corners)
-        x, moves = _padded(x, size, padding_mode, align_corners)
+        x, speed = _unnormalised(grid[..., len(sizes) - 1 - axis].reshape(len(grid), points), size, len(sizes), align_corners)
+        x, moves = (x, np.ones_like(x)) if mode == BICUBIC else _padded(x, size, len(sizes), padding_mode, align_corners)
         made.append((x, moves * grid.dtype.type(speed)))
     return made
 
 
 # ---------------------------------------------------------------- reading and writing elements
+
+
+def _whole(x: np.ndarray) -> np.ndarray:
+    """Places that were rounded, as integers: one outside where they are no number."""
+    return np.where(np.isfinite(x), x, x.dtype.type(-100)).astype(np.int64)
 
 
 def _inside(index: tuple[np.ndarray, ...], sizes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -83,7 +104,7 @@ def _inside(index: tuple[np.ndarray, ...], sizes: tuple[int, ...]) -> tuple[np.n
 def _read(images: np.ndarray, flat: np.ndarray, valid: np.ndarray) -> np.ndarray:
     """(N, C, points) of flattened images (N, C, area)."""
     picked = np.take_along_axis(images, flat[:, None], 2)
-    return picked if valid.all() else picked * valid[:, None]
+    return picked if valid.all() else np.where(valid[:, None], picked, picked.dtype.type(0))
 
 
 def _add_to(total: np.ndarray, flat: np.ndarray, valid: np.ndarray, values: np.ndarray) -> None:
@@ -99,11 +120,11 @@ def _corners(places: list[Any]) -> Any:
     base = [np.floor(x) for x, _ in places]
     high = [x - b for (x, _), b in zip(places, base, strict=True)]
     low = [1 - h for h in high]
-    first = [b.astype(np.int64) for b in base]
+    first = [_whole(b) for b in base]
     for corner in itertools.product((0, 1), repeat=len(places)):
         parts = [h if c else lo for c, h, lo in zip(corner, high, low, strict=True)]
-        weight = parts[0]
-        for part in parts[1:]:
+        weight = parts[-1]
+        for part in parts[-2::-1]:
             weight = weight * part
         yield tuple(f + c for f, c in zip(first, corner, strict=True)), weight, parts, corner
 
@@ -118,8 +139,11 @@ def _product_but(parts: list[np.ndarray], left_out: int) -> np.ndarray:
 
 def _check(input: np.ndarray, grid: np.ndarray, dims: int, mode: int, padding_mode: int) -> None:
     if input.dtype != grid.dtype:
-        raise RuntimeError("grid_sampler(): expected input and grid to have same dtype, but input has "
-                           f"{input.dtype.name} and grid has {grid.dtype.name}")
+        raise RuntimeError(f"expected scalar type {dt.from_numpy(input.dtype).scalar_name} but found "
+                           f"{dt.from_numpy(grid.dtype).scalar_name}")
+    if input.dtype.kind not in "fV":
+        kernel = "grid_sampler_2d_cpu_kernel_impl" if dims == 2 else "grid_sampler3d_cpu"
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{dt.from_numpy(input.dtype).scalar_name}'")
     if mode not in (BILINEAR, NEAREST, BICUBIC) or mode == BICUBIC and dims == 3:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input" if mode == BICUBIC else
                            f"grid_sampler(): unknown interpolation mode {mode}")
@@ -130,13 +154,13 @@ def _check(input: np.ndarray, grid: np.ndarray, dims: int, mode: int, padding_mo
 def _sample(input, grid, mode, padding_mode, align_corners):
     sizes = input.shape[2:]
     _check(input, grid, len(sizes), mode, padding_mode)
-    images = input.reshape(*input.shape[:2], -1)
+    images = input.reshape(*input.shape[:2], math.prod(sizes))
     shape = (*input.shape[:2], *grid.shape[1:-1])
+    places = _places(grid, sizes, mode, padding_mode, align_corners)
     if mode == BICUBIC:
-        return _sample_cubic(images, grid, sizes, padding_mode, align_corners).reshape(shape)
-    places = _places(grid, sizes, padding_mode, align_corners)
+        return _sample_cubic(images, places, sizes, padding_mode, align_corners).reshape(shape)
     if mode == NEAREST:
-        flat, valid = _inside(tuple(np.rint(x).astype(np.int64) for x, _ in places), sizes)
+        flat, valid = _inside(tuple(_whole(np.rint(x)) for x, _ in places), sizes)
         return np.ascontiguousarray(_read(images, flat, valid)).reshape(shape).astype(input.dtype, copy=False)
     made = None
     for index, weight, _, _ in _corners(places):
@@ -145,27 +169,27 @@ def _sample(input, grid, mode, padding_mode, align_corners):
     return made.reshape(shape)
 
 
-def _cubic_taps(grid, sizes, padding_mode, align_corners):
-    """The 16 elements around each place: (index, weight by y, weight by x, and the slopes of both)."""
-    (y, y_speed), (x, x_speed) = (_unnormalised(grid[..., 1 - axis].reshape(len(grid), -1), size, align_corners)
-                                  for axis, size in enumerate(sizes))
-    base_y, base_x = np.floor(y), np.floor(x)
-    weights = [cubic_weights(y - base_y), cubic_weights(x - base_x)]
-    slopes = [_cubic_slopes(y - base_y), _cubic_slopes(x - base_x)]
+def _cubic_taps(places, sizes, padding_mode, align_corners):
+    """The 16 elements around each place, row by row: (index, weight by y, weight by x, and the slopes of both)."""
+    bases = [np.floor(x) for x, _ in places]
+    behind = [x - base for (x, _), base in zip(places, bases, strict=True)]
+    sharpness = behind[0].dtype.type(-0.75)
+    weights = [cubic_weights(t, sharpness) for t in behind]
+    slopes = [[part * speed for part in _cubic_slopes(t, sharpness)]
+              for t, (_, speed) in zip(behind, places, strict=True)]
 
     def element(base, offset, size):
         at = base + offset
         if padding_mode != ZEROS:
-            at, _ = _padded(at, size, padding_mode, align_corners)
-        return np.where(np.isfinite(at), at, -100).astype(np.int64)
+            at, _ = _padded(at, size, 2, padding_mode, align_corners)
+        return _whole(at)
 
-    rows = [element(base_y, k - 1, sizes[0]) for k in range(4)]
-    cols = [element(base_x, k - 1, sizes[1]) for k in range(4)]
+    rows, cols = ([element(base, k - 1, size) for k in range(4)] for base, size in zip(bases, sizes, strict=True))
     for j, i in itertools.product(range(4), range(4)):
-        yield ((rows[j], cols[i]), weights[0][j], weights[1][i], slopes[0][j] * y_speed, slopes[1][i] * x_speed)
+        yield (rows[j], cols[i]), weights[0][j], weights[1][i], slopes[0][j], slopes[1][i]
 
 
-def _cubic_slopes(t, a=-0.75):
+def _cubic_slopes(t, a):
     def near(x):
         return (3 * (a + 2) * x - 2 * (a + 3)) * x
 
@@ -175,21 +199,28 @@ def _cubic_slopes(t, a=-0.75):
     return [far(t + 1), near(t), -near(1 - t), -far(2 - t)]
 
 
-def _sample_cubic(images, grid, sizes, padding_mode, align_corners):
+def _sample_cubic(images, places, sizes, padding_mode, align_corners):
     made = None
-    for index, by_y, by_x, _, _ in _cubic_taps(grid, sizes, padding_mode, align_corners):
-        part = _read(images, *_inside(index, sizes)) * (by_y * by_x)[:, None]
-        made = part if made is None else np.add(made, part, made)
+    row = None
+    for number, (index, by_y, by_x, _, _) in enumerate(_cubic_taps(places, sizes, padding_mode, align_corners)):
+        part = _read(images, *_inside(index, sizes)) * by_x[:, None]
+        row = part if number % 4 == 0 else np.add(row, part, row)
+        if number % 4 == 3:
+            part = row * by_y[:, None]
+            made = part if made is None else np.add(made, part, made)
     return made
 
 
-def _sample_grad(grad_output, input, grid, mode, padding_mode, align_corners, output_mask):
+@in_float32
+def _sample_grad(grad_output, input, places, mode, padding_mode, align_corners, output_mask):
+    """The gradients for image and grid, the latter as (N, points, dims); places are as precise as the grid was."""
+    kind = input.dtype
+    places = [(x.astype(kind, copy=False), speed.astype(kind, copy=False)) for x, speed in places]
     sizes = input.shape[2:]
-    _check(input, grid, len(sizes), mode, padding_mode)
-    images = input.reshape(*input.shape[:2], -1)
-    grads = grad_output.reshape(*input.shape[:2], -1)
+    images = input.reshape(*input.shape[:2], math.prod(sizes))
+    grads = grad_output.reshape(*input.shape[:2], math.prod(grad_output.shape[2:]))
     grad_images = np.zeros(images.shape if output_mask[0] else (0, 0, 0), input.dtype)
-    slopes = [np.zeros((len(grid), grads.shape[2]), grid.dtype) for _ in sizes]
+    slopes = [np.zeros_like(x) for x, _ in places]
 
     def meet(index, weight, slope_parts):
         """One element's share: its gradient, and by how much the output changes as the place moves in each dim."""
@@ -202,19 +233,17 @@ def _sample_grad(grad_output, input, grid, mode, padding_mode, align_corners, ou
                 slope += through * part
 
     if mode == BICUBIC:
-        for index, by_y, by_x, slope_y, slope_x in _cubic_taps(grid, sizes, padding_mode, align_corners):
+        for index, by_y, by_x, slope_y, slope_x in _cubic_taps(places, sizes, padding_mode, align_corners):
             meet(index, by_y * by_x, [slope_y * by_x, by_y * slope_x])
+    elif mode == NEAREST:
+        meet(tuple(_whole(np.rint(x)) for x, _ in places), np.ones_like(places[0][0]), None)
     else:
-        places = _places(grid, sizes, padding_mode, align_corners)
-        if mode == NEAREST:
-            meet(tuple(np.rint(x).astype(np.int64) for x, _ in places), np.ones_like(places[0][0]), None)
-        else:
-            for index, weight, parts, corner in _corners(places):
-                meet(index, weight, [(1 if corner[axis] else -1) * _product_but(parts, axis) * speed
-                                     for axis, (_, speed) in enumerate(places)])
-    empty = np.zeros(0, input.dtype)
+        for index, weight, parts, corner in _corners(places):
+            meet(index, weight, [(1 if corner[axis] else -1) * _product_but(parts, axis) * speed
+                                 for axis, (_, speed) in enumerate(places)])
+    empty = np.zeros(0, kind)
     return (grad_images.reshape(input.shape) if output_mask[0] else empty,
-            np.stack(slopes[::-1], -1).reshape(grid.shape) if output_mask[1] else empty)
+            np.stack(slopes[::-1], -1) if output_mask[1] else empty)
 
 
 # ---------------------------------------------------------------- the same in ops, for second derivatives
@@ -224,13 +253,13 @@ def _sample_in_ops(input, grid, mode, padding_mode, align_corners):
     """What `_sample` computes. Within a cell every place is linear in the grid, so cells and slopes are constants."""
     sizes = input._array.shape[2:]
     numbers = grid._array
-    images = input.reshape(*input.shape[:2], -1)
+    images = input.reshape(*input.shape[:2], math.prod(sizes))
     places = []
     for axis, size in enumerate(sizes):
         column = len(sizes) - 1 - axis
         given = numbers[..., column].reshape(len(numbers), -1)
-        at, speed = _unnormalised(given, size, align_corners)
-        at, moves = _padded(at, size, padding_mode if mode != BICUBIC else ZEROS, align_corners)
+        at, speed = _unnormalised(given, size, len(sizes), align_corners)
+        at, moves = _padded(at, size, len(sizes), padding_mode if mode != BICUBIC else ZEROS, align_corners)
         slope = moves * numbers.dtype.type(speed)
         base = np.rint(at) if mode == NEAREST else np.floor(at)
         behind = grid.select(-1, column).reshape(len(numbers), -1) * make_tensor(slope) + make_tensor(
@@ -242,8 +271,8 @@ def _sample_in_ops(input, grid, mode, padding_mode, align_corners):
         for (base, behind), offset, size in zip(places, offsets, sizes, strict=True):
             at = base + offset
             if mode == BICUBIC and padding_mode != ZEROS:
-                at, _ = _padded(at, size, padding_mode, align_corners)
-            index.append(at.astype(np.int64))
+                at, _ = _padded(at, size, 2, padding_mode, align_corners)
+            index.append(_whole(at))
             part = _weight_in_ops(mode, behind, offset)
             weight = part if weight is None or part is None else weight * part
         flat, valid = _inside(tuple(index), sizes)
@@ -277,7 +306,6 @@ def _declare(dims: int) -> None:
 
     @op(f"{name}({arguments}) -> Tensor", samples=samples, node=f"GridSampler{dims}DBackward0",
         shape=lambda input, grid, *_: ((*input._array.shape[:2], *grid._array.shape[1:-1]), input._array.dtype))
-    @in_float32
     def forward(input, grid, interpolation_mode, padding_mode, align_corners):
         return _sample(input, grid, interpolation_mode, padding_mode, align_corners)
 
@@ -292,9 +320,12 @@ def _declare(dims: int) -> None:
         shape=lambda grad_output, input, grid, mode, padding, align, output_mask: [
             (t._array.shape if wanted else (0,), t._array.dtype)
             for t, wanted in zip((input, grid), output_mask, strict=True)])
-    @in_float32
     def backward(grad_output, input, grid, interpolation_mode, padding_mode, align_corners, output_mask):
-        return _sample_grad(grad_output, input, grid, interpolation_mode, padding_mode, align_corners, output_mask)
+        _check(input, grid, dims, interpolation_mode, padding_mode)
+        places = _places(grid, input.shape[2:], interpolation_mode, padding_mode, align_corners)
+        to_input, to_grid = _sample_grad(grad_output, input, places, interpolation_mode, padding_mode, align_corners,
+                                         output_mask)
+        return to_input, to_grid.reshape(grid.shape) if output_mask[1] else to_grid
 
     @backward.vjp
     def _(grads, grad_output, input, grid, interpolation_mode, padding_mode, align_corners):
@@ -322,9 +353,9 @@ def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
     if g[-1] != len(a) - 2:
         raise RuntimeError(f"grid_sampler(): expected grid to have size {len(a) - 2} in last dimension, but got grid "
                            f"with sizes {list(g)}")
-    if min(a[2:]) == 0:
+    if 0 in a[2:]:
         raise RuntimeError("grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
-                           f"{list(a)}")
+                           f"{list(a)} with dimension {a.index(0, 2)} being empty")
     sample = aten.grid_sampler_2d if len(a) == 4 else aten.grid_sampler_3d
     return sample(input, grid, interpolation_mode, padding_mode, align_corners)
 

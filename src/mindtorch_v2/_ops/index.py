@@ -292,7 +292,7 @@ def index_add(self, dim, index, source, alpha, out=None):
     target, places = out.reshape(1) if not out.ndim else out, index.reshape(-1)
     added = source.reshape(1) if not source.ndim else source
     if alpha != 1:
-        added = np.multiply(added, alpha, dtype=added.dtype, casting="unsafe")
+        added = np.multiply(added, number_of(alpha, added.dtype), dtype=added.dtype, casting="unsafe")
     # The dim comes first, so that whole rows are added.
     _add_at(target.swapaxes(0, dim), (places,), added.swapaxes(0, dim))
     return out

@@ -12,6 +12,7 @@ from .._dispatch.errors import broadcast_mismatch, deliberate
 from .._dispatch.promotion import rank
 from .._dispatch.registry import aten, composite, op
 from ._common import home_of, normal_dim
+from ._factory import is_channels_last
 
 # NumPy's function without the search for arrays of other libraries, which takes a quarter of the time on small arrays.
 _concatenate = getattr(np.concatenate, "_implementation", np.concatenate)
@@ -75,14 +76,21 @@ def cat(tensors, dim):
             break
     try:
         made = _concatenate(arrays, dim)
-        return made if made.flags.c_contiguous else made.copy("C")
     except ValueError:
         pass
+    else:
+        return made if made.flags.c_contiguous or _stays_channels_last(made, arrays) else made.copy("C")
     kept = [a for a in arrays if not _is_nothing(a.shape)]
     error = _cat_error(arrays, normal_dim(dim, kept[0].ndim if kept else 1))
     if error is not None:
         raise error
     return np.ascontiguousarray(np.concatenate(kept, dim))
+
+
+def _stays_channels_last(made, arrays):
+    """Whether the parts all have their channels innermost, and so has the whole; NumPy keeps the order that parts have."""
+    return made.ndim in (4, 5) and all(map(is_channels_last, arrays)) and \
+        made.transpose(0, *range(2, made.ndim), 1).flags.c_contiguous
 
 
 def _cat_grads(g, shapes, dim):
@@ -149,6 +157,42 @@ def stack(tensors, dim):
 
 stack.vjp(tensors=lambda g, tensors_shape, dim:
           [aten.select(g, dim, i) for i in range(len(tensors_shape))])
+
+
+
+@composite("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", tags=("out",),
+           samples=lambda make: [([make(3, 4), make(5)], 0, 2), ([make(3, 4), make(3, 2)], 1, 2)])
+def chunk_cat(tensors, dim, num_chunks):
+    """Each tensor's dim in equal chunks, filled up with zeros, all that follows it flat behind; then joined chunk by chunk."""
+    if not tensors:
+        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
+    if num_chunks < 1:
+        raise RuntimeError("_chunk_cat expects positive num_chunks")
+    ranks = {tensor._array.ndim for tensor in tensors}
+    if dim < 0 and len(ranks) > 1:
+        raise RuntimeError("_chunk_cat expects non-negative dim when input tensors have different ndims")
+    dim = normal_dim(dim, max(ranks))
+    if dim >= min(ranks):
+        raise RuntimeError("_chunk_cat expects dim < ndim for all input tensors")
+    before = tensors[0]._array.shape[:dim]
+    parts = []
+    for tensor in tensors:
+        array = tensor._array
+        if not array.size:
+            raise RuntimeError("_chunk_cat expects non-empty tensor")
+        if array.dtype != tensors[0]._array.dtype:
+            raise RuntimeError("_chunk_cat expects all input tensors with the same dtype")
+        if array.shape[:dim] != before:
+            raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
+        n = array.shape[dim]
+        length = -(-n // num_chunks) * num_chunks
+        if length != n:
+            whole = aten.new_zeros(tensor, (*before, length, *array.shape[dim + 1:]))
+            aten.copy_(aten.narrow(whole, dim, 0, n), tensor)
+            tensor = whole
+        parts.append(aten.reshape(tensor, (*before, num_chunks, -1)))
+    return aten.cat(parts, dim + 1)
+
 
 # ---------------------------------------------------------------- with at least so many dims
 

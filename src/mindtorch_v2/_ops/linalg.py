@@ -1,37 +1,30 @@
-"""Linear systems: LU factors and what is solved with them, determinants and inverses."""
+"""Linear systems: LU factors and what is solved with them, inverses."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from .._core import dtype as dt
 from .._core.keys import META
+from .._core.tensor import Tensor
 from .._core.threads import threads
 from .._dispatch.dispatcher import result_type_of
 from .._dispatch.registry import aten, composite, op
 from . import _linalg_math as la
-from .pointwise import conj
+from ._linalg_checks import (
+    check_kernel,
+    check_matrices,
+    check_right_side,
+    check_same_dtype,
+    check_two_dims,
+)
 
 _INT32 = np.dtype(np.int32)
 
-# ---------------------------------------------------------------- what all of them check
-
-
-def check_matrices(array, name, square=False, argument="A"):
-    """RuntimeError in torch's words unless these are (square) matrices of floats."""
-    if array.ndim < 2:
-        raise RuntimeError(f"{name}: The input tensor {argument} must have at least 2 dimensions.")
-    if array.dtype.kind not in "fcV":
-        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got "
-                           f"{dt.from_numpy(array.dtype).scalar_name}")
-    if array.dtype.kind == "V" or array.dtype == np.float16:
-        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {dt.from_numpy(array.dtype).scalar_name}")
-    if square and array.shape[-1] != array.shape[-2]:
-        raise RuntimeError(f"{name}: {argument} must be batches of square matrices, but they are {array.shape[-2]} by "
-                           f"{array.shape[-1]} matrices")
-
+# ---------------------------------------------------------------- what all of them say of failures
 
 _FAILURES = {
     "inv": "The diagonal element {n} is zero, the inversion could not be completed because the input matrix is "
@@ -81,16 +74,17 @@ def regular(make, *batch, n=3):
 # ---------------------------------------------------------------- LU factors
 
 
-def _lu_shapes(A, pivot=True, check_errors=False):
+def lu_shapes(A, pivot=True, check_errors=False):
     shape = A._array.shape
     return [(shape, A._array.dtype), ((*shape[:-2], min(shape[-2:])), _INT32), (shape[:-2], _INT32)]
 
 
 @op("linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) "
-    "-> (Tensor LU, Tensor pivots, Tensor info)", shape=_lu_shapes,
+    "-> (Tensor LU, Tensor pivots, Tensor info)", shape=lu_shapes,
     samples=lambda make: [(make(3, 3),), (make(2, 4, 3),), (make(3, 4),)])
 def linalg_lu_factor_ex(A, pivot, check_errors):
-    check_matrices(A, "torch.linalg.lu_factor_ex")
+    check_two_dims(A, "torch.lu_factor")
+    check_kernel(A, "lu_cpu")
     made = la.lu_factor(A, pivot)
     if check_errors:
         linalg_check_errors.kernel(made[2], "torch.linalg.lu_factor_ex", A.ndim == 2)
@@ -153,6 +147,13 @@ def linalg_lu_factor(A, pivot):
     return named(linalg_lu_factor, made[0], made[1])
 
 
+@composite("_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)",
+           samples=lambda make: [(make(3, 3),)])
+def lu_with_info(self, pivot, check_errors):
+    """What torch.lu calls. It has never looked at `check_errors`: a singular matrix is reported in `info` alone."""
+    return named(lu_with_info, *aten.linalg_lu_factor_ex(self, pivot=pivot))
+
+
 def _plu_shapes(A, pivot=True):
     *batch, m, n = A._array.shape
     rank = min(m, n)
@@ -162,7 +163,8 @@ def _plu_shapes(A, pivot=True):
 @op("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", shape=_plu_shapes, tags=("all_grads",),
     samples=lambda make: [(make(3, 3),), (make(4, 3),), (make(2, 3, 4),)])
 def linalg_lu(A, pivot):
-    check_matrices(A, "linalg.lu")
+    check_two_dims(A, "linalg.lu")
+    check_kernel(A, "lu_cpu")
     lu, pivots, _ = la.lu_factor(A, pivot)
     return la.permutation_matrix(pivots, A.shape[-2], A.dtype), *la.unpack(lu)
 
@@ -185,8 +187,13 @@ def _unpack_shapes(LU_data, LU_pivots, unpack_data, unpack_pivots):
     "-> (Tensor P, Tensor L, Tensor U)", shape=_unpack_shapes, tags=("all_grads",),
     samples=lambda make: [(make(3, 3), (make.ints(1, 3) + 3).to(dt.int32))])
 def lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots):
-    if LU_pivots.dtype != np.int32:
+    check_two_dims(LU_data, "torch.lu_unpack")
+    if unpack_pivots and LU_pivots.dtype != np.int32:
         raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.")
+    rank = min(LU_data.shape[-2:])
+    if unpack_pivots and (LU_pivots.shape[-1] != rank or ((LU_pivots < 1) | (LU_pivots > LU_data.shape[-2])).any()):
+        raise RuntimeError("pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
+                           "Did you properly pass the result of lu_factor?")
     empty = np.empty(0, LU_data.dtype)
     p = la.permutation_matrix(LU_pivots, LU_data.shape[-2], LU_data.dtype) if unpack_pivots else empty
     return p, *(la.unpack(LU_data) if unpack_data else (empty, empty.copy()))
@@ -213,12 +220,12 @@ def _(grads, LU_data_shape):
 # ---------------------------------------------------------------- solving with factors
 
 
-def _from_left(solver, b, left, flag):
+def from_left(solver, b, left, flag):
     """x a = b is aᴴ xᴴ = bᴴ: a solver for the left also serves the right, with `flag` turned."""
-    return solver(b, flag) if left else la.adjoint(solver(la.adjoint(b), not flag))
+    return solver(b, flag) if left else la.turned_over(solver(la.adjoint(b), not flag))
 
 
-def _solved_shape(a, b):
+def solved_shape(a, b):
     batch = np.broadcast_shapes(a._array.shape[:-2], b._array.shape[:-2])
     return (*batch, *b._array.shape[-2:]), b._array.dtype
 
@@ -229,16 +236,28 @@ def _factored(make):
 
 
 @op("linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
-    shape=lambda LU, pivots, B, left, adjoint: _solved_shape(LU, B),
+    shape=lambda LU, pivots, B, left, adjoint: solved_shape(LU, B),
     samples=lambda make: [(*_factored(make), make(3, 2)), (*_factored(make), make(2, 3), {"left": False}),
                           (*_factored(make), make(3, 2), {"adjoint": True}),
                           (*_factored(make), make(2, 3), {"left": False, "adjoint": True})])
 def linalg_lu_solve(LU, pivots, B, left, adjoint):
-    check_matrices(LU, "torch.linalg.lu_solve", square=True, argument="LU")
-    return _from_left(lambda b, flag: la.lu_solve(LU, pivots, b, flag), B, left, adjoint)
+    check_matrices(LU, "torch.linalg.lu_solve", square=True, kernel="lu_cpu")
+    check_same_dtype(LU, B, "linalg.lu_solve", "LU")
+    if pivots.dtype != np.int32:
+        raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
+    check_right_side(LU, B.shape, left, "linalg.lu_solve")
+    if LU.shape[-1:] != pivots.shape[-1:]:
+        raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
+    if LU.shape[:-1] != pivots.shape:
+        raise RuntimeError("linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with "
+                           f"shape {list(pivots.shape)} instead")
+    if (pivots > LU.shape[-1]).any():
+        raise RuntimeError("Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly pass "
+                           "the result of lu_factor?")
+    return from_left(lambda b, flag: la.lu_solve(LU, pivots, b, flag), B, left, adjoint)
 
 
-def _system_grad(grad_b, x, left, adjoint):
+def system_grad(grad_b, x, left, adjoint):
     """The gradient of a in a x = b (x a = b; with aᴴ for a): what comes back through b, times x."""
     if left:
         return -aten.matmul(x, aten.mH(grad_b)) if adjoint else -aten.matmul(grad_b, aten.mH(x))
@@ -247,7 +266,7 @@ def _system_grad(grad_b, x, left, adjoint):
 
 def _lu_solve_grad(g, LU, pivots, left, adjoint, result):
     grad_b = aten.linalg_lu_solve(LU, pivots, g, left=left, adjoint=not adjoint)
-    grad_a = _system_grad(grad_b, result, left, adjoint)
+    grad_a = system_grad(grad_b, result, left, adjoint)
     p, l, u = aten.lu_unpack(LU, pivots)
     exchanged = aten.matmul(aten.mT(p), grad_a)
     return aten.tril(aten.matmul(exchanged, aten.mH(u)), -1) + aten.triu(aten.matmul(aten.mH(l), exchanged))
@@ -261,44 +280,6 @@ composite("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
           samples=lambda make: [(make(3, 2), *_factored(make))])
 
 
-@op("linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
-    shape=lambda self, B, upper, left, unitriangular: _solved_shape(self, B),
-    samples=lambda make: [(regular(make), make(3, 2), {"upper": True}),
-                          (regular(make), make(2, 3), {"upper": False, "left": False}),
-                          (regular(make), make(2, 3, 2), {"upper": False, "unitriangular": True})])
-def linalg_solve_triangular(self, B, upper, left, unitriangular):
-    check_matrices(self, "linalg.solve_triangular", square=True)
-    if B.ndim < 2:
-        raise RuntimeError("linalg.solve_triangular: The input tensor B must have at least 2 dimensions.")
-    if self.shape[-1] != B.shape[-2 if left else -1]:
-        raise RuntimeError("linalg.solve_triangular: Incompatible shapes of A and B for the equation "
-                           f"{'AX = B' if left else 'XA = B'} ({self.shape[-2]}x{self.shape[-1]} and "
-                           f"{B.shape[-2]}x{B.shape[-1]})")
-    if left:
-        return la.solve_triangular(self, B, upper, unitriangular)
-    return la.adjoint(la.solve_triangular(la.adjoint(self), la.adjoint(B), not upper, unitriangular))
-
-
-def _triangle(t, upper, unitriangular):
-    return aten.triu(t, int(unitriangular)) if upper else aten.tril(t, -int(unitriangular))
-
-
-@linalg_solve_triangular.vjp
-def _(g, self, upper, left, unitriangular, result, needs):
-    grad_b = aten.linalg_solve_triangular(aten.mH(self), g, upper=not upper, left=left, unitriangular=unitriangular)
-    if not needs[0]:
-        return None, grad_b
-    return _triangle(_system_grad(grad_b, result, left, False), upper, unitriangular), grad_b
-
-
-@composite("triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) "
-           "-> (Tensor solution, Tensor cloned_coefficient)", samples=lambda make: [(make(3, 2), regular(make))])
-def triangular_solve(self, A, upper, transpose, unitriangular):
-    coefficients = aten.mT(A) if transpose else A
-    solution = aten.linalg_solve_triangular(coefficients, self, upper=upper != transpose, unitriangular=unitriangular)
-    return named(triangular_solve, solution, aten.clone(A))
-
-
 # ---------------------------------------------------------------- systems
 
 
@@ -308,21 +289,9 @@ def _is_vector(a, b):
 
 def _check_system(a, b, left):
     """RuntimeError in torch's words unless a x = b (x a = b) has a meaning; a vector is a column."""
-    check_matrices(a, "linalg.solve", square=True)
-    if a.dtype != b.dtype:
-        first, second = (dt.from_numpy(array.dtype).scalar_name for array in (a, b))
-        raise RuntimeError("linalg.solve: Expected A and B to have the same dtype, but found A of type "
-                           f"{first} and B of type {second} instead")
-    if b.ndim == 0:
-        raise RuntimeError("linalg.solve: The input tensor B must have at least 2 dimensions.")
-    shape = (*b.shape, 1) if _is_vector(a, b) else b.shape
-    if shape[-2 if left else -1] != a.shape[-1]:
-        raise RuntimeError("linalg.solve: Incompatible shapes of A and B for the equation "
-                           f"{'AX = B' if left else 'XA = B'} ({a.shape[-2]}x{a.shape[-1]} and {shape[-2]}x{shape[-1]})")
-    for back, (m, n) in enumerate(zip(shape[-3::-1], a.shape[-3::-1], strict=False), 3):
-        if m != n and 1 not in (m, n):
-            raise RuntimeError(f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton "
-                               f"dimension {max(len(shape), a.ndim) - back}")
+    check_matrices(a, "linalg.solve", square=True, kernel="lu_cpu")
+    check_same_dtype(a, b, "linalg.solve")
+    check_right_side(a, (*b.shape, 1) if _is_vector(a, b) else b.shape, left, "linalg.solve")
 
 
 def _solve_shapes(A, B, left, check_errors):
@@ -331,8 +300,8 @@ def _solve_shapes(A, B, left, check_errors):
     if _is_vector(a, b):
         shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-1]), b.shape[-1])
     else:
-        shape = _solved_shape(A, B)[0]
-    lu, pivots, info = _lu_shapes(A)
+        shape = solved_shape(A, B)[0]
+    lu, pivots, info = lu_shapes(A)
     return [(shape, b.dtype), lu, pivots, info]
 
 
@@ -345,8 +314,9 @@ def linalg_solve_kernel(A, B, left, check_errors):
     vector = _is_vector(A, B)
     rows = B[..., None] if vector else B
     lu, pivots, info = la.lu_factor(A)
-    made = _from_left(lambda b, flag: la.lu_solve(lu, pivots, b, flag), rows, left or vector, False)
-    return made[..., 0] if vector else made, lu, pivots, info
+    made = from_left(lambda b, flag: la.lu_solve(lu, pivots, b, flag), rows, left or vector, False)
+    # torch lays the solutions of many vectors out as it does those of a matrix.
+    return la.column_major(made[..., 0]) if vector and B.ndim > 1 else made[..., 0] if vector else made, lu, pivots, info
 
 
 @linalg_solve_kernel.vjp
@@ -359,7 +329,7 @@ def _(g, A, B, left, result0, result1, result2, needs):
     # The factors know nothing of A's history: a second derivative starts from A itself.
     grad_b = aten.linalg_solve(aten.mH(A), g, left=left) if threads.state.grad_enabled else \
         aten.linalg_lu_solve(result1, result2, g, left=left, adjoint=True)
-    grad_a = _system_grad(grad_b, x, left, False) if needs[0] else None
+    grad_a = system_grad(grad_b, x, left, False) if needs[0] else None
     return grad_a, aten.squeeze(grad_b, -1) if vector else grad_b
 
 
@@ -390,7 +360,7 @@ def linalg_solve(A, B, left):
 def linalg_inv_ex(A, check_errors):
     check_matrices(A, "linalg.inv", square=True)
     try:
-        return np.linalg.inv(A), np.zeros(A.shape[:-2], np.int32)
+        return la.column_major(np.linalg.inv(A)), np.zeros(A.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
         lu, pivots, info = la.lu_factor(A)
     if check_errors:
@@ -415,87 +385,28 @@ def linalg_inv(A):
 
 composite("inverse(Tensor self) -> Tensor", lambda self: aten.linalg_inv(self), samples=lambda make: [(regular(make),)])
 
-# ---------------------------------------------------------------- determinants
+# ---------------------------------------------------------------- as they were called before torch.linalg
 
 
-@op("_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", node="LinalgDetBackward0",
-    shape=lambda A: [(A._array.shape[:-2], A._array.dtype), *_lu_shapes(A)[:2]],
-    samples=lambda make: [(make(3, 3),), (make(2, 3, 3),)])
-def linalg_det_kernel(A):
-    check_matrices(A, "linalg.det", square=True)
-    lu, pivots, _ = la.lu_factor(A)
-    signed = np.multiply.reduce(np.diagonal(lu, 0, -2, -1), -1) * la.parity(pivots)
-    return np.asarray(signed).astype(A.dtype, copy=False), lu, pivots
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Sequence[Tensor] | None = None) -> Any:
+    """LU factors in one matrix and the rows exchanged; with `get_infos` also where U has its first 0, counted from 1."""
+    made = aten._lu_with_info(A, pivot=pivot, check_errors=not get_infos)
+    result = made if get_infos else (made.LU, made.pivots)
+    if out is None:
+        return result
+    if len(out) != len(result):
+        raise TypeError(f"expected tuple of {len(result)} elements but got {len(out)}")
+    if not isinstance(out, tuple | list):
+        raise TypeError(f"argument 'out' must be tuple of Tensors, not {type(out).__name__}")
+    for target, part in zip(out, result, strict=True):
+        aten.copy_(aten.resize_as_(target, part), part)
+    return out
 
 
-def _on_diagonal(t, size):
-    """One number per matrix, as that multiple of the identity."""
-    return aten.diag_embed(aten.expand(aten.unsqueeze(t, -1), (*t._array.shape, size)))
+def _lu_method(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+    """The same as a method: always a plain tuple."""
+    return tuple(lu(self, pivot, get_infos))
 
 
-def _det_grad(g, A, result0, result1, result2):
-    wanted = _on_diagonal(g * conj(result0), A._array.shape[-1])
-    if threads.state.grad_enabled:
-        return aten.linalg_solve(aten.mH(A), wanted)
-    # A zero on U's diagonal is moved by the least there is, so that nothing is divided by 0.
-    least = float(np.finfo(A._array.dtype).eps)
-    moved = aten.where(aten.diagonal(result1, 0, -2, -1) == 0, least, 0.0)
-    factors = result1 + aten.to(aten.diag_embed(moved), dtype=result1.dtype)
-    return aten.linalg_lu_solve(factors, result2, wanted, adjoint=True)
-
-
-linalg_det_kernel.vjp(A=_det_grad)
-
-composite("linalg_det(Tensor A) -> Tensor", lambda A: aten._linalg_det(A)[0], samples=lambda make: [(make(3, 3),)])
-composite("det(Tensor self) -> Tensor", lambda self: aten.linalg_det(self), samples=lambda make: [(make(3, 3),)])
-
-
-def _slogdet_shapes(A):
-    batch = A._array.shape[:-2]
-    return [(batch, A._array.dtype), (batch, dt.from_numpy(A._array.dtype).to_real().np), *_lu_shapes(A)[:2]]
-
-
-@op("_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
-    node="LinalgSlogdetBackward0", tags=("all_grads", "differentiable:2"), shape=_slogdet_shapes,
-    samples=lambda make: [(make(3, 3),), (make(2, 3, 3),)])
-def linalg_slogdet_kernel(A):
-    check_matrices(A, "linalg.slogdet", square=True)
-    lu, pivots, _ = la.lu_factor(A)
-    diagonal = np.diagonal(lu, 0, -2, -1)
-    sign = np.multiply.reduce(np.sign(diagonal), -1) * la.parity(pivots)
-    size = np.add.reduce(np.log(np.abs(diagonal)), -1)
-    return np.asarray(sign).astype(A.dtype, copy=False), np.asarray(size), lu, pivots
-
-
-@linalg_slogdet_kernel.vjp
-def _(grads, A, result0, result2, result3):
-    grad_sign, grad_size = grads[:2]
-    total = grad_size
-    if A._array.dtype.kind == "c" and grad_sign is not None:  # the sign of a real determinant does not move
-        turned = aten.imag(conj(grad_sign) * result0) * -1j
-        total = turned if total is None else total + turned
-    if total is None:
-        return (None,)
-    total = aten.to(total, dtype=A.dtype)
-    wanted = _on_diagonal(total, A._array.shape[-1])
-    if threads.state.grad_enabled:
-        return (aten.linalg_solve(aten.mH(A), wanted),)
-    return (aten.linalg_lu_solve(result2, result3, wanted, adjoint=True),)
-
-
-@composite("linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", samples=lambda make: [(make(3, 3),)])
-def linalg_slogdet(A):
-    return named(linalg_slogdet, *aten._linalg_slogdet(A)[:2])
-
-
-@composite("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", samples=lambda make: [(make(3, 3),)])
-def slogdet(self):
-    return named(slogdet, *aten.linalg_slogdet(self))
-
-
-@composite("logdet(Tensor self) -> Tensor", samples=lambda make: [(regular(make),)])
-def logdet(self):
-    sign, size = aten.linalg_slogdet(self)
-    if self._array.dtype.kind == "c":
-        return aten.log(sign) + size
-    return aten.where(sign == -1.0, math.nan, size)
+FUNCTIONS = {"lu": lu}
+METHODS = {"lu": _lu_method}

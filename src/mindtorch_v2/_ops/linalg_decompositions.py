@@ -1,4 +1,4 @@
-"""Decompositions: Cholesky, QR, singular values, eigenvalues; pseudo-inverses and least squares."""
+"""Singular values and eigenvalues; pseudo-inverses and least squares."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
 from . import _linalg_math as la
 from ._common import home_of
-from .linalg import check_info, check_matrices, named, spd
+from ._linalg_checks import check_batches, check_kernel, check_matrices, check_square, kind_of
+from .linalg import named, spd
 
 _INT32 = np.dtype(np.int32)
 _INT64 = np.dtype(np.int64)
@@ -28,156 +29,6 @@ def _is_complex(t):
     return t._array.dtype.kind == "c"
 
 
-# ---------------------------------------------------------------- Cholesky
-
-
-def _cholesky(array, upper, name):
-    check_matrices(array, name, square=True)
-    made, info = la.cholesky(la.adjoint(array) if upper else array)
-    return la.adjoint(made) if upper else made, info
-
-
-@op("linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
-    shape=lambda self, upper, check_errors: [(self._array.shape, self._array.dtype), (self._array.shape[:-2], _INT32)],
-    samples=lambda make: [(spd(make),), (spd(make), {"upper": True})])
-def linalg_cholesky_ex(self, upper, check_errors):
-    made = _cholesky(self, upper, "linalg.cholesky")
-    if check_errors and made[1].any():
-        raise la.LinAlgError("linalg.cholesky_ex: The factorization could not be completed because the input is not "
-                             "positive-definite.")
-    return made
-
-
-def _cholesky_grad(g, factor, upper):
-    if upper:
-        factor, g = aten.mH(factor), aten.mH(g)
-    phi = aten.matmul(aten.mH(factor), g)
-    lower = aten.tril(phi)
-    symmetric = (lower + aten.mH(aten.tril(phi, -1))) * 0.5
-    half = aten.linalg_solve_triangular(aten.mH(factor), symmetric, upper=True)
-    return aten.linalg_solve_triangular(factor, half, upper=False, left=False)
-
-
-linalg_cholesky_ex.vjp(self=lambda g, upper, result0: _cholesky_grad(g, result0, upper))
-
-
-@composite("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", samples=lambda make: [(spd(make),)])
-def linalg_cholesky(self, upper):
-    made = aten.linalg_cholesky_ex(self, upper=upper)
-    check_info(made[1], "linalg.cholesky", self)
-    return made[0]
-
-
-@op("cholesky(Tensor self, bool upper=False) -> Tensor",
-    shape=lambda self, upper: (self._array.shape, self._array.dtype), samples=lambda make: [(spd(make),)])
-def cholesky(self, upper):
-    made, info = _cholesky(self, upper, "cholesky")
-    if info.any():
-        raise la.LinAlgError("cholesky: The factorization could not be completed because the input is not "
-                             "positive-definite.")
-    return made
-
-
-cholesky.vjp(self=lambda g, upper, result: _cholesky_grad(g, result, upper))
-
-
-@op("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
-    shape=lambda self, input2, upper: ((*np.broadcast_shapes(self._array.shape[:-2], input2._array.shape[:-2]),
-                                        *self._array.shape[-2:]), self._array.dtype),
-    samples=lambda make: [(make(3, 2), spd(make)), (make(3, 2), spd(make), True)])
-def cholesky_solve(self, input2, upper):
-    check_matrices(input2, "cholesky_solve", square=True)
-    lower = la.adjoint(input2) if upper else input2
-    return la.solve_triangular(la.adjoint(lower), la.solve_triangular(lower, self, False), True)
-
-
-def _cholesky_solve_factor_grad(g, self, input2, upper, result):
-    through = aten.cholesky_solve(g, input2, upper)
-    product = aten.matmul(through, aten.mH(result))
-    both = product + aten.mH(product)
-    if upper:
-        return aten.triu(-aten.matmul(aten.triu(input2), both))
-    return aten.tril(-aten.matmul(both, aten.tril(input2)))
-
-
-cholesky_solve.vjp(self=lambda g, input2, upper: aten.cholesky_solve(g, input2, upper),
-                   input2=_cholesky_solve_factor_grad)
-
-
-@composite("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", samples=lambda make: [(spd(make),)])
-def cholesky_inverse(self, upper):
-    check_matrices(self._array, "cholesky_inverse", square=True)
-    return aten.cholesky_solve(aten.eye(self._array.shape[-1], dtype=self.dtype, device=home_of(self)), self, upper)
-
-
-# ---------------------------------------------------------------- QR
-
-
-def _qr_shapes(A, mode="reduced"):
-    *batch, m, n = A._array.shape
-    rank = min(m, n)
-    q = (0,) if mode == "r" else (*batch, m, rank if mode == "reduced" else m)
-    return [(q, A._array.dtype), ((*batch, m if mode == "complete" else rank, n), A._array.dtype)]
-
-
-@op("linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", shape=_qr_shapes, tags=("all_grads",),
-    samples=lambda make: [(make(4, 3),), (make(3, 3),), (make(2, 3, 4),)])
-def linalg_qr(A, mode):
-    check_matrices(A, "linalg.qr")
-    if mode not in ("reduced", "complete", "r"):
-        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or "
-                           "'complete'")
-    if mode == "r":
-        return np.empty(0, A.dtype), np.linalg.qr(A, "r")
-    return tuple(np.linalg.qr(A, mode))
-
-
-@linalg_qr.vjp
-def _(grads, mode, result0, result1):
-    q, r = result0, result1
-    grad_q, grad_r = grads
-    if mode == "r":
-        raise RuntimeError("The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
-                           "linalg.qr(A, mode='reduced') if you are going to require gradients.")
-    m, n = q._array.shape[-2], r._array.shape[-1]
-    if mode == "complete" and m > n:
-        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
-    if m >= n:
-        return (_qr_grad(grad_q, grad_r, q, r),)
-    # A wide matrix is a square one and the columns beyond it, which Q turns into R's.
-    square, beyond = aten.narrow(r, -1, 0, m), aten.narrow(r, -1, m, n - m)
-    if grad_r is None:
-        return (aten.cat([_qr_grad(grad_q, None, q, square), aten.zeros_like(beyond)], -1),)
-    grad_beyond = aten.narrow(grad_r, -1, m, n - m)
-    through = aten.matmul(aten.matmul(q, beyond), aten.mH(grad_beyond))
-    grad_q = through if grad_q is None else grad_q + through
-    first = _qr_grad(grad_q, aten.narrow(grad_r, -1, 0, m), q, square)
-    return (aten.cat([first, aten.matmul(q, grad_beyond)], -1),)
-
-
-def _qr_grad(grad_q, grad_r, q, r):
-    inner = None
-    if grad_r is not None:
-        inner = aten.matmul(grad_r, aten.mH(r))
-    if grad_q is not None:
-        part = aten.matmul(aten.mH(q), grad_q)
-        inner = -part if inner is None else inner - part
-    upper = aten.triu(inner, 1)
-    symmetric = upper + aten.mH(upper)
-    diagonal = aten.diagonal(inner, 0, -2, -1)
-    if _is_complex(q):
-        diagonal = aten.to(aten.real(diagonal), dtype=inner.dtype)
-    made = aten.matmul(q, symmetric + aten.diag_embed(diagonal))
-    if grad_q is not None:
-        made = grad_q + made
-    return aten.linalg_solve_triangular(aten.mH(r), made, upper=False, left=False)
-
-
-@composite("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", samples=lambda make: [(make(4, 3),)])
-def qr(self, some):
-    return named(qr, *aten.linalg_qr(self, "reduced" if some else "complete"))
-
-
 # ---------------------------------------------------------------- singular values
 
 
@@ -193,14 +44,20 @@ def _svd_shapes(A, full_matrices, compute_uv, driver):
     "-> (Tensor U, Tensor S, Tensor Vh)", shape=_svd_shapes, node="LinalgSvdBackward0", tags=("all_grads",),
     samples=lambda make: [(make(4, 3),), (make(2, 3, 4),)])
 def linalg_svd_kernel(A, full_matrices, compute_uv, driver):
-    check_matrices(A, "linalg.svd")
+    check_matrices(A, "linalg.svd", kernel="linalg_svd_cpu")
     try:
         if compute_uv:
-            return tuple(np.linalg.svd(A, full_matrices))
+            u, values, vh = np.linalg.svd(A, full_matrices)
+            return la.column_major(u), values, la.column_major(vh)
         return np.empty(0, A.dtype), np.linalg.svd(A, compute_uv=False), np.empty(0, A.dtype)
     except np.linalg.LinAlgError:
-        raise la.LinAlgError("linalg.svd: The algorithm failed to converge because the input matrix is ill-conditioned "
-                             "or has too many repeated singular values.") from None
+        finite = np.isfinite(A).all((-2, -1)).reshape(-1)
+        if finite.all():
+            where, why = "", "is ill-conditioned or has too many repeated singular values."
+        else:
+            where = "" if A.ndim == 2 else f"(Batch element {int(np.flatnonzero(~finite)[0])}): "
+            why = "contained non-finite values."
+        raise la.LinAlgError(f"linalg.svd: {where}The algorithm failed to converge because the input matrix {why}") from None
 
 
 @linalg_svd_kernel.vjp
@@ -279,12 +136,15 @@ def linalg_svdvals(A, driver):
 @composite("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
            samples=lambda make: [(make(4, 3),)])
 def svd(self, some, compute_uv):
-    check_matrices(self._array, "linalg.svd")
+    if self._array.ndim < 2:
+        raise RuntimeError(f"linalg.svd: input should have at least 2 dimensions, but has {self._array.ndim} dimensions "
+                           "instead")
     if compute_uv:
         u, s, vh = aten.linalg_svd(self, not some)
         return named(svd, u, s, aten.mH(vh))
     *batch, m, n = self._array.shape
-    return named(svd, aten.new_zeros(self, (*batch, m, m)), aten.linalg_svdvals(self), aten.new_zeros(self, (*batch, n, n)))
+    return named(svd, aten.new_zeros(self, (*batch, m, m)), aten.linalg_svdvals(self),
+                 aten.mT(aten.new_zeros(self, (*batch, n, n))))
 
 
 # ---------------------------------------------------------------- eigenvalues of symmetric matrices
@@ -300,12 +160,16 @@ def _symmetric(make):
     shape=lambda A, UPLO, compute_v: [(A._array.shape[:-1], _real(A._array)),
                                       (A._array.shape if compute_v else (0,), A._array.dtype)])
 def linalg_eigh_kernel(A, UPLO, compute_v):
-    check_matrices(A, "linalg.eigh", square=True)
+    if A.ndim < 2:
+        check_matrices(A, "linalg.eigh")
+    check_square(A, "linalg.eigh: ")
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    check_kernel(A, "linalg_eigh_cpu")
     try:
         if compute_v:
-            return tuple(np.linalg.eigh(A, UPLO.upper()))
+            values, vectors = np.linalg.eigh(A, UPLO.upper())
+            return values, la.column_major(vectors)
         return np.linalg.eigvalsh(A, UPLO.upper()), np.empty(0, A.dtype)
     except np.linalg.LinAlgError:
         raise la.LinAlgError("linalg.eigh: The algorithm failed to converge because the input matrix is "
@@ -323,7 +187,8 @@ def _(grads, A, UPLO, compute_v, result0, result1):
         return (aten.matmul(vectors, aten.unsqueeze(grad_values, -1) * adjoint),)
     gap = aten.unsqueeze(values, -2) - aten.unsqueeze(values, -1)
     aten.fill_(aten.diagonal(gap, 0, -2, -1), math.inf)
-    inner = aten.matmul(adjoint, grad_vectors) / gap
+    # Only one triangle of A is read, and it stands for both: half of what is skew goes to each.
+    inner = _skew(aten.matmul(adjoint, grad_vectors)) / (2 * gap)
     if grad_values is not None:
         inner = inner + aten.to(aten.diag_embed(grad_values), dtype=inner.dtype)
     return (aten.matmul(aten.matmul(vectors, inner), adjoint),)
@@ -353,7 +218,7 @@ def linalg_eig(self):
     _check_finite(self, "linalg.eig")
     values, vectors = np.linalg.eig(self)
     wanted = _complex(self)
-    return values.astype(wanted, copy=False), vectors.astype(wanted, copy=False)
+    return values.astype(wanted, copy=False), la.column_major(vectors.astype(wanted, copy=False))
 
 
 @linalg_eig.vjp
@@ -394,7 +259,8 @@ composite("linalg_eigvals(Tensor self) -> Tensor",
 
 
 def _pinv(array, atol, rtol, hermitian):
-    check_matrices(array, "linalg.pinv", square=hermitian)
+    if hermitian:
+        check_matrices(array, "linalg.eigh", square=True)
     if not array.size:
         return np.zeros((*array.shape[:-2], array.shape[-1], array.shape[-2]), array.dtype)
     if hermitian:
@@ -412,6 +278,10 @@ def _pinv(array, atol, rtol, hermitian):
 
 def _tolerances(array, atol, rtol):
     """torch's defaults: relative to the largest side, unless an absolute tolerance is given."""
+    if array.ndim < 2 or array.dtype.char not in "fdFD":
+        shape = ", ".join(map(str, array.shape))
+        raise RuntimeError(f"linalg.pinv({kind_of(array)}{{[{shape}]}}): expected a tensor with 2 or more dimensions of float, "
+                           "double, cfloat or cdouble types")
     if rtol is None:
         rtol = 0.0 if atol is not None and np.any(np.asarray(atol) > 0) else \
             float(np.finfo(array.dtype).eps) * max(array.shape[-2:])
@@ -455,36 +325,62 @@ composite("pinverse(Tensor self, float rcond=1e-15) -> Tensor", lambda self, rco
 
 
 def _lstsq_shapes(self, b, rcond, driver):
-    *batch, m, n = self._array.shape
-    columns = b._array.shape[-1:] if b._array.ndim == self._array.ndim else ()
+    m, n = self._array.shape[-2:]
+    vector = b._array.ndim < self._array.ndim
+    rows = (*b._array.shape, 1) if vector else b._array.shape
+    batch = np.broadcast_shapes(self._array.shape[:-2], rows[:-2])
     full = m > n and driver not in (None, "gelsy")
-    return [((*batch, n, *columns), self._array.dtype), ((*batch, *columns) if full else (0,), self._array.dtype),
-            (tuple(batch), _INT64), ((*batch, min(m, n)) if driver in ("gelsd", "gelss") else (0,), _real(self._array))]
+    return [((*batch, n) if vector else (*batch, n, rows[-1]), self._array.dtype),
+            ((*batch, rows[-1]) if full else (0,), _real(self._array)), ((0,) if driver == "gels" else batch, _INT64),
+            ((*batch, min(m, n)) if driver in ("gelsd", "gelss") else (0,), _real(self._array))]
+
+
+def _check_lstsq(a, b, driver):
+    name = "torch.linalg.lstsq"
+    if a.ndim < 2:
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    if b.ndim < 1:
+        raise RuntimeError(f"{name}: other must have at least 1 dimension.")
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"{name}: Expected input and other to have the same dtype, but got input's dtype {kind_of(a)} and "
+                           f"other's dtype {kind_of(b)}")
+    if not 0 <= a.ndim - b.ndim <= 1:
+        raise RuntimeError(f"{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1")
+    side = -1 if b.ndim < a.ndim else -2
+    if b.shape[side] != a.shape[-2]:
+        raise RuntimeError(f"{name}: input.size(-2) should match other.size({side})")
+    if driver not in ("gels", "gelsy", "gelsd", "gelss"):
+        raise RuntimeError(f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
+    check_matrices(a, name)
+    check_batches(a.shape, b.shape if b.ndim == a.ndim else (*b.shape, 1))
 
 
 @op("linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) "
     "-> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)", shape=_lstsq_shapes,
-    samples=lambda make: [(make(4, 3), make(4, 2)), (make(2, 4, 3), make(2, 4, 1))])
+    tags=("all_grads", "differentiable:2"),
+    samples=lambda make: [(make(4, 3), make(4, 2)), (make(2, 4, 3), make(2, 4, 1)), (make(4, 3), make(4)),
+                          (make(4, 3), make(4, 2), {"driver": "gelsd"}), (make(4, 3), make(4), {"driver": "gels"})])
 def linalg_lstsq(self, b, rcond, driver):
-    check_matrices(self, "torch.linalg.lstsq")
     driver = driver or "gelsy"
-    if driver not in ("gels", "gelsy", "gelsd", "gelss"):
-        raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
-    vector = b.ndim == self.ndim - 1 and b.shape == self.shape[:-1]
+    _check_lstsq(self, b, driver)
+    vector = b.ndim < self.ndim
     rows = b[..., None] if vector else b
-    *batch, m, n = self.shape
-    if rows.shape[-2] != m:
-        raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-2), got "
-                           f"{m} and {rows.shape[-2]}")
+    m, n = self.shape[-2:]
+    matrices, batch = self, self.shape[:-2]
+    if rows.shape[:-2] != batch:
+        batch = np.broadcast_shapes(batch, rows.shape[:-2])
+        matrices = np.broadcast_to(self, (*batch, m, n))
     limit = float(np.finfo(self.dtype).eps) * max(m, n) if rcond is None else rcond
-    inverse = _pinv(self, 0.0, limit, False)
-    solution = np.matmul(inverse, rows)
-    values = np.linalg.svd(self, compute_uv=False)
+    inverse = _pinv(matrices, 0.0, limit, False)
+    # LAPACK writes the solution over the right-hand side, which has more rows where there are more equations than unknowns.
+    room = np.empty((*batch, rows.shape[-1], max(m, n)), self.dtype).swapaxes(-1, -2)
+    solution = np.matmul(inverse, rows, out=room[..., :n, :])
+    values = np.linalg.svd(matrices, compute_uv=False)
     rank = (values > limit * values.max(-1, keepdims=True)).sum(-1) if values.size else np.zeros(batch, np.int64)
-    residuals = np.empty(0, self.dtype)
-    if m > n and driver != "gelsy" and (np.asarray(rank) == n).all():
+    residuals = np.empty(0, values.dtype)
+    if m > n and (driver == "gels" or driver != "gelsy" and (np.asarray(rank) == n).all()):
         error = np.matmul(self, solution) - rows
-        residuals = (error * np.conjugate(error)).sum(-2)
+        residuals = (error.real ** 2 + error.imag ** 2 if error.dtype.kind == "c" else error ** 2).sum(-2)
     if driver == "gels":
         rank = np.empty(0, np.int64)
     return (solution[..., 0] if vector else solution, residuals, np.asarray(rank, np.int64),
@@ -492,13 +388,21 @@ def linalg_lstsq(self, b, rcond, driver):
 
 
 @linalg_lstsq.vjp
-def _(g, self, b, needs):
-    inverse = aten.linalg_pinv(self)
-    vector = b._array.ndim == self._array.ndim - 1
-    if vector:
-        g, rows = aten.unsqueeze(g, -1), aten.unsqueeze(b, -1)
-    else:
-        rows = b
-    grad_a = pinv_grad(aten.matmul(g, aten.mH(rows)), inverse, self) if needs[0] else None
-    grad_b = aten.matmul(aten.mH(inverse), g) if needs[1] else None
+def _(grads, self, b, result0, result1, needs):
+    grad_solution, grad_residuals = grads[:2]
+    vector = b._array.ndim < self._array.ndim
+    rows = aten.unsqueeze(b, -1) if vector else b
+    grad_a = grad_b = None
+    if grad_solution is not None:
+        g = aten.unsqueeze(grad_solution, -1) if vector else grad_solution
+        inverse = aten.linalg_pinv(self)
+        grad_a = pinv_grad(aten.matmul(g, aten.mH(rows)), inverse, self) if needs[0] else None
+        grad_b = aten.matmul(aten.mH(inverse), g) if needs[1] else None
+    if grad_residuals is not None and result1._array.size:
+        # At the least square the residuals do not change with the solution, but with what is given.
+        x = aten.unsqueeze(result0, -1) if vector else result0
+        error = (aten.matmul(self, x) - rows) * aten.unsqueeze(2 * grad_residuals, -2)
+        through = aten.matmul(error, aten.mH(x))
+        grad_a = through if grad_a is None else grad_a + through
+        grad_b = -error if grad_b is None else grad_b - error
     return grad_a, aten.squeeze(grad_b, -1) if vector and grad_b is not None else grad_b

@@ -10,7 +10,8 @@ from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
 from . import _linalg_math as la
 from ._common import home_of, like_first, normal_dim
-from .linalg import check_info, check_matrices, regular
+from ._linalg_checks import check_matrices, check_square, kind_of
+from .linalg import check_info, regular
 
 # ---------------------------------------------------------------- norms
 
@@ -23,7 +24,7 @@ def _matrix_dims(self, dim, name):
     if array.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
     if len(dim) != 2:
-        raise RuntimeError(f"{name}: dim must be a 2-tuple. Got {list(dim)}")
+        raise RuntimeError(f"{name}: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
     rows, columns = (normal_dim(d, array.ndim) for d in dim)
     if rows == columns:
         raise RuntimeError(f"{name}: dims must be different. Got ({dim[0]}, {dim[1]})")
@@ -85,43 +86,72 @@ def linalg_norm(self, ord, dim, keepdim, dtype):
     return aten.linalg_vector_norm(self, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
 
 
-composite("linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
-          "-> Tensor", lambda self, ord, dim, keepdim, dtype:
-          aten.linalg_matrix_norm(self, ord, (0, 1) if dim is None else dim, keepdim, dtype=dtype),
-          samples=lambda make: [(make(3, 4), "fro"), (make(3, 4), "nuc")])
+@composite("linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
+           "-> Tensor", samples=lambda make: [(make(3, 4), "fro"), (make(3, 4), "nuc")])
+def linalg_norm_by_name(self, ord, dim, keepdim, dtype):
+    if dim is None and self._array.ndim > 2:
+        raise RuntimeError("linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
+                           f"{self._array.ndim}D.")
+    return aten.linalg_matrix_norm(self, ord, (0, 1) if dim is None else dim, keepdim, dtype=dtype)
+
 
 # ---------------------------------------------------------------- condition and rank
 
 
-@composite("linalg_cond(Tensor self, Scalar? p=None) -> Tensor",
-           samples=lambda make: [(regular(make),), (regular(make), 1)])
-def linalg_cond(self, p):
-    check_matrices(self._array, "linalg.cond", square=p is not None and abs(p) != 2)
-    if p is None or abs(p) == 2:
-        values = aten.linalg_svdvals(self)
-        first, last = aten.narrow(values, -1, 0, 1), aten.narrow(values, -1, -1, 1)
-        ratio = last / first if p == -2 else first / last
-        return aten.squeeze(ratio, -1)
+def _check_cond(array):
+    if array.ndim < 2:
+        raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
+
+
+def _empty_cond(self):
+    """Matrices without entries have no condition to speak of: 0, as torch says."""
+    return aten.new_zeros(self, self._array.shape[:-2], dtype=self.dtype.to_real())
+
+
+def _by_inverse(self, p):
+    """|A| |A⁻¹|, infinite where there is no inverse."""
     inverse, info = aten.linalg_inv_ex(self)
     bad = aten.ne(info, 0)
     inverse = aten.masked_fill(inverse, aten.unsqueeze(aten.unsqueeze(bad, -1), -1), math.inf)
     return aten.linalg_matrix_norm(self, p) * aten.linalg_matrix_norm(inverse, p)
 
 
-@composite("linalg_cond.p_str(Tensor self, str p) -> Tensor", samples=lambda make: [(regular(make), "fro")])
+@composite("linalg_cond(Tensor self, Scalar? p=None) -> Tensor",
+           samples=lambda make: [(regular(make),), (regular(make), 1)])
+def linalg_cond(self, p):
+    _check_cond(self._array)
+    if p is not None and abs(p) not in (1, 2, math.inf):
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
+    if p is None or abs(p) == 2:
+        values = aten.linalg_svdvals(self)
+        if not values._array.shape[-1]:
+            return _empty_cond(self)
+        first, last = aten.narrow(values, -1, 0, 1), aten.narrow(values, -1, -1, 1)
+        ratio = last / first if p == -2 else first / last
+        return aten.squeeze(ratio, -1)
+    check_square(self._array, f"linalg.cond(ord={p}): ")
+    return _by_inverse(self, p) if self._array.size else _empty_cond(self)
+
+
+@composite("linalg_cond.p_str(Tensor self, str p) -> Tensor", samples=lambda make: [(regular(make), "fro"),
+                                                                                    (regular(make), "nuc")])
 def linalg_cond_by_name(self, p):
-    check_matrices(self._array, "linalg.cond", square=True)
-    if p == "nuc":
-        inverse = aten.linalg_inv(self)
-    else:
-        inverse, info = aten.linalg_inv_ex(self)
-        bad = aten.ne(info, 0)
-        inverse = aten.masked_fill(inverse, aten.unsqueeze(aten.unsqueeze(bad, -1), -1), math.inf)
-    return aten.linalg_matrix_norm(self, p) * aten.linalg_matrix_norm(inverse, p)
+    _check_cond(self._array)
+    if p not in ("fro", "nuc"):
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
+    check_square(self._array, f"linalg.cond(ord={p}): ")
+    if not self._array.size:
+        return _empty_cond(self)
+    if p == "nuc":  # torch adds singular values, so that rounding keeps what has no inverse finite
+        values = aten.linalg_svdvals(self)
+        return aten.sum(values, (-1,)) * aten.sum(aten.reciprocal(values), (-1,))
+    return _by_inverse(self, p)
 
 
 def _rank(self, atol, rtol, hermitian):
-    check_matrices(self._array, "linalg.matrix_rank", square=hermitian)
+    if self._array.ndim < 2:
+        raise RuntimeError("torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
+    check_matrices(self._array, "linalg.eigh" if hermitian else "linalg.matrix_rank", square=hermitian)
     self = aten.detach(self)
     size = max(self._array.shape[-2:])
     if not self._array.size:
@@ -151,12 +181,16 @@ composite("linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitia
 
 
 def _power(self, n):
-    check_matrices(self._array, "linalg.matrix_power", square=True)
+    if self._array.ndim < 2:
+        check_matrices(self._array, "linalg.matrix_power")
+    check_square(self._array, "linalg.matrix_power: ")
     if n == 0:
         identity = aten.eye(self._array.shape[-1], dtype=self.dtype, device=home_of(self))
         return aten.copy_(aten.clone(self), identity)
     if n < 0:
         self, n = aten.linalg_inv(self), -n
+        if n == 1:
+            return self
     if n == 1:
         return aten.clone(self)
     if n == 3:
@@ -178,7 +212,10 @@ composite("matrix_power(Tensor self, int n) -> Tensor", _power, samples=lambda m
 @op("linalg_matrix_exp(Tensor self) -> Tensor", shape=like_first,
     samples=lambda make: [(make(3, 3),), (make(2, 3, 3),)])
 def linalg_matrix_exp(self):
-    check_matrices(self, "linalg.matrix_exp", square=True)
+    if self.dtype.kind == "V" or self.dtype.char == "e":
+        check_square(self, "linalg.matrix_exp: ")
+    else:
+        check_matrices(self, "linalg.matrix_exp", square=True)
     return la.matrix_exp(self)
 
 
@@ -205,7 +242,7 @@ composite("matrix_exp(Tensor self) -> Tensor", lambda self: aten.linalg_matrix_e
 def linalg_tensorinv(self, ind):
     shape = self._array.shape
     if ind <= 0:
-        raise RuntimeError("Expected a strictly positive integer for 'ind'")
+        raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
     rows, columns = shape[:ind], shape[ind:]
     if math.prod(rows) != math.prod(columns):
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), "
@@ -232,6 +269,10 @@ def linalg_tensorsolve(self, other, dims):
 
 @composite("linalg_vander(Tensor x, *, int? N=None) -> Tensor", samples=lambda make: [(make(4),), (make(3), {"N": 5})])
 def linalg_vander(x, N):
+    if x._array.dtype.kind in "bV" or x._array.dtype.char == "e":
+        raise RuntimeError(f"linalg.vander supports floating point, complex, and integer tensors, but got {kind_of(x._array)}")
+    if not x._array.ndim:
+        x = aten.unsqueeze(x, 0)
     count = x._array.shape[-1] if N is None else N
     if count <= 1:
         raise RuntimeError("N must be greater than 1.")
@@ -242,44 +283,6 @@ def linalg_vander(x, N):
 
 composite("linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
           lambda A, offset, dim1, dim2: aten.diagonal(A, offset, dim1, dim2))
-
-
-@composite("linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
-           samples=lambda make: [(make(4, 3), make(3))])
-def linalg_householder_product(input, tau):
-    """The first columns of the product of reflections I - tau v vᴴ, each v below the diagonal of a column."""
-    *batch, m, n = input._array.shape
-    made = aten.eye(m, n, dtype=input.dtype, device=home_of(input))
-    vectors = aten.tril(input, -1) + made
-    for i in reversed(range(tau._array.shape[-1])):
-        v = aten.narrow(vectors, -1, i, 1)
-        weight = aten.unsqueeze(aten.narrow(tau, -1, i, 1), -1)
-        made = made - weight * aten.matmul(v, aten.matmul(aten.mH(v), made))
-    return made
-
-
-composite("orgqr(Tensor self, Tensor input2) -> Tensor",
-          lambda self, input2: aten.linalg_householder_product(self, input2),
-          samples=lambda make: [(make(4, 3), make(3))])
-
-
-@composite("ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
-           samples=lambda make: [(make(4, 3), make(3), make(4, 2)), (make(4, 3), make(3), make(2, 4), False, True)])
-def ormqr(self, input2, input3, left, transpose):
-    """The product of a matrix with the whole of Q, given by its reflections."""
-    *batch, m, n = self._array.shape
-    wide = aten.cat([self, aten.new_zeros(self, (*batch, m, m - n))], -1) if m > n else self
-    q = aten.linalg_householder_product(wide, input2)
-    q = aten.mH(q) if transpose else q
-    return aten.matmul(q, input3) if left else aten.matmul(input3, q)
-
-
-@op("geqrf(Tensor self) -> (Tensor a, Tensor tau)", samples=lambda make: [(make(4, 3),)],
-    shape=lambda self: [like_first(self), ((*self._array.shape[:-2], min(self._array.shape[-2:])), self._array.dtype)])
-def geqrf(self):
-    check_matrices(self, "geqrf")
-    reflections, weights = np.linalg.qr(self, "raw")
-    return np.ascontiguousarray(np.swapaxes(reflections, -1, -2)), weights
 
 
 composite("linalg_matmul(Tensor self, Tensor other) -> Tensor", lambda self, other: aten.matmul(self, other),

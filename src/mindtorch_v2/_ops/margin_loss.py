@@ -7,6 +7,7 @@ import numpy as np
 from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first
+from ._elementwise import need_float
 from ._half import in_float32
 from .loss import MEAN, NONE, grad_shape, loss_shape, mean_factor, reduced, reduced_in_ops
 from .scalar_forms import add_number, number_minus, sub_number
@@ -123,21 +124,27 @@ soft_margin_loss_backward.vjp(
 # ---------------------------------------------------------------- of many classes
 
 
-def _rows(self, name):
-    if self.ndim not in (1, 2) or self.ndim == 2 and not self.shape[1]:
+def _rows(self):
+    """The input with a row for each sample: a number is one sample of one class."""
+    if self.ndim > 2 or self.ndim and not self.shape[-1]:
         raise RuntimeError("Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
                            f"{list(self.shape)}")
-    return self.reshape(-1, self.shape[-1])
+    return self if self.ndim == 2 else self.reshape(1, self.size)
 
 
-def _labels(target, rows, name):
+def _labels(self, target, rows):
     """The class of each row."""
     if target.size != len(rows) or target.ndim > 1:
-        raise RuntimeError(f"inconsistent target size, expected {len(rows)} but got {list(target.shape)}")
-    flat = target.reshape(-1)
-    if flat.size and (flat.min() < 0 or flat.max() >= rows.shape[1]):
+        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples "
+                           f"(batch size). Expected target size [{len(rows)}], but got {list(target.shape)}. Input has shape "
+                           f"{list(self.shape)}.")
+    return target.reshape(-1)
+
+
+def _check_labels(labels, classes):
+    _check_long(labels)
+    if labels.size and (labels.min() < 0 or labels.max() >= classes):
         raise RuntimeError("target out of range")
-    return flat
 
 
 def _violations(rows, labels, margin):
@@ -168,10 +175,11 @@ def _check_multi_margin(p, weight, classes):
     (target._array.shape if reduction == NONE else (), self._array.dtype))
 @in_float32
 def multi_margin_loss(self, target, p, margin, weight, reduction):
-    rows = _rows(self, "multi_margin_loss")
-    _check_long(target)
-    labels = _labels(target, rows, "multi_margin_loss")
+    rows = _rows(self)
+    labels = _labels(self, target, rows)
     _check_multi_margin(p, weight, rows.shape[1])
+    need_float("multi_margin_loss_cpu_kernel", self)
+    _check_labels(labels, rows.shape[1])
     made = _violations(rows, labels, margin)
     if p == 2:
         made *= made
@@ -191,8 +199,8 @@ multi_margin_loss.vjp(self=lambda g, self, target, p, margin, weight, reduction:
     samples=lambda make: [])
 @in_float32
 def multi_margin_loss_backward(grad_output, self, target, p, margin, weight, reduction):
-    rows = _rows(self, "multi_margin_loss")
-    labels = _labels(target, rows, "multi_margin_loss")
+    rows = _rows(self)
+    labels = _labels(self, target, rows)
     made = _violations(rows, labels, margin)
     made = 2 * made if p == 2 else (made > 0).astype(rows.dtype)
     made[np.arange(len(rows)), labels] = -np.add.reduce(made, 1)
@@ -205,13 +213,15 @@ def multi_margin_loss_backward(grad_output, self, target, p, margin, weight, red
 # ---------------------------------------------------------------- of several right classes at once
 
 
-def _check_multilabel(self, target):
-    _rows(self, "multilabel_margin_loss")
-    if target.shape != self.shape:
+def _rows_and_lists(self, target):
+    """The input and the lists of classes, with a row for each sample."""
+    rows = _rows(self)
+    if target.shape != self.shape and not (self.size == target.size == 1 and self.ndim < 2 and target.ndim < 2):
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}")
     _check_long(target)
-    if target.size and (target.min() < -1 or target.max() >= self.shape[-1]):
-        raise RuntimeError("target out of range")
+    if target.size and (target.min() < -1 or target.max() >= rows.shape[1]):
+        raise RuntimeError("argument #2 'target' is out of range")
+    return rows, target.reshape(rows.shape)
 
 
 def _listed(target):
@@ -236,8 +246,7 @@ def _shortfalls(rows, target, listed, is_target):
         (target._array.shape, self._array.dtype)])
 @in_float32
 def multilabel_margin_loss_forward(self, target, reduction):
-    _check_multilabel(self, target)
-    rows, lists = self.reshape(-1, self.shape[-1]), target.reshape(-1, self.shape[-1])
+    rows, lists = _rows_and_lists(self, target)
     listed = _listed(lists)
     is_target = np.zeros(rows.shape, rows.dtype)
     row, entry = np.nonzero(listed)
@@ -254,8 +263,7 @@ multilabel_margin_loss_forward.vjp(self=lambda g, self, target, reduction, resul
     "-> Tensor", shape=lambda grad_output, self, *_: like_first(self), samples=lambda make: [])
 @in_float32
 def multilabel_margin_loss_backward(grad_output, self, target, reduction, is_target):
-    _check_multilabel(self, target)
-    rows, lists = self.reshape(-1, self.shape[-1]), target.reshape(-1, self.shape[-1])
+    rows, lists = _rows_and_lists(self, target)
     listed = _listed(lists)
     short = (_shortfalls(rows, lists, listed, is_target.reshape(rows.shape)) > 0).astype(rows.dtype)
     made = np.add.reduce(short, 1)

@@ -11,6 +11,8 @@ from .._dispatch.errors import broadcast_mismatch
 from .._dispatch.promotion import rank
 from .._dispatch.registry import aten, composite, op
 from ._expanded import is_expanded, writable
+from ._numbers import number_of
+from .compare import choice
 
 _BOOL = np.dtype(np.bool_)
 _INT64 = np.dtype(np.int64)
@@ -36,6 +38,27 @@ def _check_mask(mask, name):
 # ---------------------------------------------------------------- masks
 
 
+def no_mask(mask):
+    """What torch says where masked_fill is given something else than a mask."""
+    return RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype "
+                        f"{dt.from_numpy(mask.dtype).cpp_name}")
+
+
+def filled(self, mask, value, out):
+    """`self`, or `out` in its place, with a 0-d array where the mask is true."""
+    try:
+        if out is None:
+            return np.where(mask, value, self)
+        fill_places(out, value, mask)
+    except ValueError:
+        wrong = broadcast_mismatch([self.shape, mask.shape] if out is not None else [mask.shape, self.shape])
+        if wrong is None:
+            wrong = f"output with shape {list(self.shape)} doesn't match the broadcast shape " \
+                    f"{list(np.broadcast_shapes(self.shape, mask.shape))}"
+        raise RuntimeError(wrong) from None
+    return out
+
+
 def fill_places(out, value, mask):
     """Write `value` where the mask is; where one element stands in several places of `out`, any of them counts."""
     if not out.size:
@@ -53,17 +76,11 @@ def fill_places(out, value, mask):
     samples=lambda make: [(make(3, 4), make.bools(3, 4), make())])
 def masked_fill_tensor(self, mask, value, out=None):
     if mask.dtype != _BOOL:
-        raise RuntimeError(f"masked_fill only supports boolean masks, but got mask with dtype {_name(mask)}")
+        raise no_mask(mask)
     if value.ndim:
         raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                            f"{value.ndim} dimension(s).")
-    kept = dt.from_numpy(self.dtype)
-    if not dt.can_cast(dt.from_numpy(value.dtype), kept):
-        raise RuntimeError(f"value cannot be converted to type {kept.cpp_name} without overflow")
-    if out is None:
-        return np.where(mask, value.astype(self.dtype), self)
-    fill_places(out, value, mask)
-    return out
+    return filled(self, mask, value if value.dtype == self.dtype else number_of(value.item(), self.dtype), out)
 
 
 masked_fill_tensor.vjp(self=lambda g, mask: aten.masked_fill(g, mask, 0),
@@ -161,7 +178,7 @@ def nonzero_static(self, size, fill_value):
 
 def _as_tensor(number, like):
     """A number as a 0-d tensor that promotes like the number itself."""
-    return make_tensor(np.asarray(number, dt.result_type(rank(like), rank(number)).np))
+    return make_tensor(choice(number, dt.result_type(rank(like), rank(number)).np))
 
 
 def _spelled(number, tensor):
@@ -196,7 +213,7 @@ def where_numbers(condition, self, other):
         second = aten.scalar_tensor(other, dtype=kind)
         return aten.where(condition, aten.scalar_tensor(self, dtype=kind), second)
     wanted = kind.np
-    return aten.where(condition, make_tensor(np.asarray(self, wanted)), make_tensor(np.asarray(other, wanted)))
+    return aten.where(condition, make_tensor(choice(self, wanted)), make_tensor(choice(other, wanted)))
 
 
 composite("where(Tensor condition) -> Tensor[]", lambda condition: aten.nonzero_numpy(condition),

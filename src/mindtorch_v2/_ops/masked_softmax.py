@@ -7,10 +7,11 @@ import numpy as np
 from .._core import dtype as dt
 from .._dispatch.registry import aten, op
 from ._common import like_first, normal_dim
+from ._elementwise import need_float
 from ._half import in_float32
 
-# What the two dims of a mask that is not of the input's shape stand for.
-_SOURCE, _PADDING = 0, 1
+# What the dims of a mask stand for: of one that is not of the input's shape, the last two, or the first and the last.
+_SOURCE, _PADDING, _WHOLE = range(3)
 
 
 def _wide_mask(shape, mask, mask_type):
@@ -22,14 +23,15 @@ def _wide_mask(shape, mask, mask_type):
         raise RuntimeError("Mask Type should be defined")
     if mask_type == _SOURCE:
         if len(shape) != 4 or mask.shape != shape[2:]:
-            raise RuntimeError("Mask shape should match input. mask: "
-                               f"{list(mask.shape)} input: {list(shape)}")
+            raise RuntimeError("For mask_type == 0 mask shape should be (L, L)")
         return mask[None, None]
     if mask_type == _PADDING:
         if len(shape) != 4 or mask.shape != (shape[0], shape[3]):
-            raise RuntimeError(f"Mask shape should match input. mask: {list(mask.shape)} input: {list(shape)}")
+            raise RuntimeError("For mask_type == 1 mask shape should be (B, L)")
         return mask[:, None, None]
-    raise RuntimeError(f"Mask Type should be 0 (src_mask), 1 (src_key_padding_mask), or 2 (default_mask), got {mask_type}")
+    if mask_type == _WHOLE:
+        raise RuntimeError("For mask_type == 2 mask shape should match input shape")
+    raise RuntimeError("Mask Type should be 0 (src_mask) or 1 (src_key_padding_mask), or 2 (default_mask)")
 
 
 def _corner():
@@ -42,6 +44,7 @@ def _corner():
 @in_float32
 def masked_softmax(self, mask, dim, mask_type):
     """True hides. Rows that are hidden throughout are nan, as a softmax of nothing is."""
+    need_float("masked_softmax", self)
     wide = np.broadcast_to(_wide_mask(self.shape, mask, mask_type), self.shape)
     axis = normal_dim(-1 if dim is None else dim, self.ndim)
     with np.errstate(invalid="ignore", divide="ignore"):

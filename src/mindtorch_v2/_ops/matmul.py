@@ -9,9 +9,10 @@ import numpy as np
 from .._core import dtype as dt
 from .._core.keys import AUTOGRAD
 from .._dispatch.registry import aten, composite, op
-from .pointwise import conj, number, scaled
+from .pointwise import conj, fitting_number, scaled
 
 _FLOAT32 = np.dtype(np.float32)
+_FLOAT16 = np.dtype(np.float16)
 _dot = np.ndarray.dot
 
 
@@ -50,25 +51,46 @@ def _check_mm(self, mat2, name="mm"):
                            f"{_word(self)} != {_word(mat2)}")
 
 
-def product(self, mat2):
-    """The matrix product of arrays of one dtype; narrow floats are added up in float32."""
-    if self.dtype.kind == "V" or self.dtype == np.float16:
-        return np.matmul(self.astype(_FLOAT32), mat2.astype(_FLOAT32)).astype(self.dtype)
+def product(self, mat2, kernel):
+    """The matrix product of arrays of one dtype; narrow floats are added up in float32. Bools have none: `kernel` says so."""
+    kind = self.dtype
+    if kind is not _FLOAT32:
+        if kind.kind == "V" or kind == _FLOAT16:
+            return np.matmul(self.astype(_FLOAT32), mat2.astype(_FLOAT32)).astype(kind)
+        if kind.kind == "b" and self.size and mat2.size:
+            raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
     return self.dot(mat2) if self.ndim < 3 else np.matmul(self, mat2)
 
 
 def _plus(self, made, beta, alpha):
     """beta * self + alpha * made, computed into made."""
     if alpha != 1:
-        made = np.multiply(made, number(alpha, made.dtype))
+        made = np.multiply(made, fitting_number(alpha, made.dtype))
     if beta == 0:
+        if self.shape != made.shape:
+            _check_added(self, made.shape)
         return made
     try:
-        return np.add(made, self if beta == 1 else np.multiply(self, number(beta, made.dtype)),
+        return np.add(made, self if beta == 1 else np.multiply(self, fitting_number(beta, made.dtype)),
                       made if made.__class__ is np.ndarray else None)
     except ValueError:
-        raise RuntimeError(f"The expanded size of the tensor {list(made.shape)} must match the existing size "
-                           f"{list(self.shape)} of the tensor to be added") from None
+        _check_added(self, made.shape)
+        raise
+
+
+def _check_added(self, shape):
+    """RuntimeError where a tensor does not expand to the shape of the product that it is to be added to."""
+    lead = len(shape) - self.ndim
+    if lead < 0:
+        raise RuntimeError(f"expand(torch.{_name(self)}Tensor{{{list(self.shape)}}}, size={list(shape)}): the number of sizes "
+                           f"provided ({len(shape)}) must be greater or equal to the number of dimensions in the tensor "
+                           f"({self.ndim})")
+    for dim in reversed(range(self.ndim)):
+        have, want = self.shape[dim], shape[lead + dim]
+        if have not in (1, want):
+            raise RuntimeError(f"The expanded size of the tensor ({want}) must match the existing size ({have}) at "
+                               f"non-singleton dimension {lead + dim}.  Target sizes: {list(shape)}.  Tensor sizes: "
+                               f"{list(self.shape)}")
 
 
 def _mm_shape(self, mat2):
@@ -115,7 +137,7 @@ def mm(self, mat2):
         except ValueError:
             pass
     _check_mm(self, mat2)
-    return product(self, mat2)
+    return product(self, mat2, "addmm_impl_cpu_")
 
 
 mm.vjp(self=lambda g, mat2, self_shape, self_strides: mm_self_grad(g, mat2, self_shape, self_strides),
@@ -136,14 +158,14 @@ def addmm(self, mat1, mat2, beta, alpha):
         except ValueError:
             pass
     _check_addmm(self, mat1, mat2)
-    return _plus(self, product(mat1, mat2), beta, alpha)
+    return _plus(self, product(mat1, mat2, "addmm_impl_cpu_"), beta, alpha)
 
 
 addmm.vjp(self=lambda g, beta: scaled(g, beta),
           mat1=lambda g, mat2, mat1_shape, mat1_strides, alpha:
-          scaled(mm_self_grad(g, mat2, mat1_shape, mat1_strides), conj(alpha)),
+          scaled(mm_self_grad(g, mat2, mat1_shape, mat1_strides), alpha),
           mat2=lambda g, mat1, mat2_shape, mat2_strides, alpha:
-          scaled(mm_mat2_grad(g, mat1, mat2_shape, mat2_strides), conj(alpha)))
+          scaled(mm_mat2_grad(g, mat1, mat2_shape, mat2_strides), alpha))
 
 # ---------------------------------------------------------------- batches of matrices
 
@@ -169,7 +191,7 @@ def bmm(self, mat2):
     a, b = self.shape, mat2.shape
     if self.dtype is not _FLOAT32 or mat2.dtype is not _FLOAT32 or len(a) != 3 or len(b) != 3 or a[0] != b[0]:
         _check_bmm(self, mat2)
-        return product(self, mat2)
+        return product(self, mat2, "bmm")
     try:
         return np.matmul(self, mat2)
     except ValueError:
@@ -191,21 +213,23 @@ def baddbmm(self, batch1, batch2, beta, alpha):
     if self.dtype != batch1.dtype:
         raise RuntimeError(f"Input dtypes must be the same, got: input {_word(self)}, batch1: {_word(batch1)}, "
                            f"batch2: {_word(batch2)}")
-    return _plus(self, product(batch1, batch2), beta, alpha)
+    return _plus(self, product(batch1, batch2, "baddbmm"), beta, alpha)
 
 
-baddbmm.vjp(self=lambda g, beta: scaled(g, conj(beta)),
-            batch1=lambda g, batch2, alpha: scaled(aten.bmm(g, conj(batch2).transpose(1, 2)), conj(alpha)),
-            batch2=lambda g, batch1, alpha: scaled(aten.bmm(conj(batch1).transpose(1, 2), g), conj(alpha)))
+baddbmm.vjp(self=lambda g, beta: scaled(g, beta),
+            batch1=lambda g, batch2, alpha: scaled(aten.bmm(g, conj(batch2).transpose(1, 2)), alpha),
+            batch2=lambda g, batch1, alpha: scaled(aten.bmm(conj(batch1).transpose(1, 2), g), alpha))
 
 # ---------------------------------------------------------------- vectors
 
 
 def _check_mv(self, vec, added=None):
-    if self.ndim != 2 or vec.ndim != 1:
-        raise RuntimeError(f"vector + matrix @ vector expected, got {vec.ndim}, {self.ndim}, {vec.ndim}")
-    if self.shape[1] != vec.shape[0]:
-        raise RuntimeError(f"size mismatch, got input ({self.shape[0]}), mat ({_sides(self)}), vec ({vec.shape[0]})")
+    if self.ndim != 2 or vec.ndim != 1 or added is not None and added.ndim > 1:
+        raise RuntimeError("vector + matrix @ vector expected, got "
+                           f"{(vec if added is None else added).ndim}, {self.ndim}, {vec.ndim}")
+    if self.shape[1] != vec.shape[0] or added is not None and added.size not in (1, self.shape[0]):
+        rows = self.shape[0] if added is None else added.size
+        raise RuntimeError(f"size mismatch, got input ({rows}), mat ({_sides(self)}), vec ({vec.shape[0]})")
     kinds = [_name(vec if added is None else added), _name(self), _name(vec)]
     if len(set(kinds)) > 1:
         raise RuntimeError("addmv input tensors must have the same dtype, but got {}, {}, and {}".format(*kinds))
@@ -220,17 +244,17 @@ def _mv_shape(self, vec):
     flops=lambda self, vec: 2 * self[0] * self[1])
 def mv(self, vec):
     _check_mv(self, vec)
-    return product(self, vec)
+    return product(self, vec, "addmv_impl_cpu")
 
 
 mv.vjp(self=lambda g, vec: aten.ger(g, conj(vec)), vec=lambda g, self: aten.mv(aten.t(conj(self)), g))
 
 
-def _check_dot(self, other, name):
+def _check_dot(self, other):
     if self.ndim != 1 or other.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {other.ndim}D tensors")
     if self.dtype != other.dtype:
-        raise RuntimeError(f"{name} : expected both vectors to have same dtype, but found "
+        raise RuntimeError("dot : expected both vectors to have same dtype, but found "
                            f"{dt.from_numpy(self.dtype).scalar_name} and {dt.from_numpy(other.dtype).scalar_name}")
     if self.shape != other.shape:
         raise RuntimeError(f"inconsistent tensor size, expected tensor [{self.shape[0]}] and src [{other.shape[0]}] to "
@@ -243,15 +267,15 @@ def _two_vectors(make):
 
 
 def _dot_shape(self, other):
-    _check_dot(self._array, other._array, "dot")
+    _check_dot(self._array, other._array)
     return (), self._array.dtype
 
 
 @op("dot(Tensor self, Tensor tensor) -> Tensor", shape=_dot_shape, samples=_two_vectors,
     flops=lambda self, tensor: 2 * self[0])
 def dot(self, tensor):
-    _check_dot(self, tensor, "dot")
-    return product(self, tensor)
+    _check_dot(self, tensor)
+    return product(self, tensor, "dot")
 
 
 dot.vjp(self=lambda g, tensor: g * conj(tensor), tensor=lambda g, self: g * conj(self))
@@ -259,8 +283,8 @@ dot.vjp(self=lambda g, tensor: g * conj(tensor), tensor=lambda g, self: g * conj
 
 @op("vdot(Tensor self, Tensor other) -> Tensor", shape=_dot_shape, samples=_two_vectors)
 def vdot(self, other):
-    _check_dot(self, other, "vdot")
-    return product(np.conjugate(self) if self.dtype.kind == "c" else self, other)
+    _check_dot(self, other)
+    return product(np.conjugate(self) if self.dtype.kind == "c" else self, other, "dot")
 
 
 vdot.vjp(self=lambda g, other: conj(g) * other, other=lambda g, self: g * self)
@@ -271,27 +295,35 @@ vdot.vjp(self=lambda g, other: conj(g) * other, other=lambda g, self: g * self)
     samples=lambda make: [(make(3), make(3, 4), make(4)), (make(1), make(3, 4), make(4), {"beta": 0.5, "alpha": 2})])
 def addmv(self, mat, vec, beta, alpha):
     _check_mv(mat, vec, self)
-    return _plus(self, product(mat, vec), beta, alpha)
+    return _plus(self, product(mat, vec, "addmv_impl_cpu"), beta, alpha)
 
 
-addmv.vjp(self=lambda g, beta: scaled(g, conj(beta)),
-          mat=lambda g, vec, alpha: scaled(aten.ger(g, conj(vec)), conj(alpha)),
-          vec=lambda g, mat, alpha: scaled(aten.mv(aten.t(conj(mat)), g), conj(alpha)))
+addmv.vjp(self=lambda g, beta: scaled(g, beta),
+          mat=lambda g, vec, alpha: scaled(aten.ger(g, conj(vec)), alpha),
+          vec=lambda g, mat, alpha: scaled(aten.mv(aten.t(conj(mat)), g), alpha))
 
 
 @op("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", inplace=True,
+    promote="same", promoted=("self", "vec1", "vec2"),
     shape=lambda self, vec1, vec2, beta, alpha: ((*vec1._array.shape, *vec2._array.shape), self._array.dtype),
     samples=lambda make: [(make(3, 4), make(3), make(4)), (make(4), make(3), make(4), {"beta": 0.5, "alpha": 2})])
 def addr(self, vec1, vec2, beta, alpha):
     if vec1.ndim != 1 or vec2.ndim != 1:
         which, array = ("vec1", vec1) if vec1.ndim != 1 else ("vec2", vec2)
         raise RuntimeError(f"addr: Expected 1-D argument {which}, but got {array.ndim}-D")
+    kind = self.dtype.kind
+    if kind in "iub":
+        for name, value in (("beta", beta), ("alpha", alpha)):
+            if value.__class__ is bool and kind != "b":
+                raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+            if value.__class__ is float:
+                raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
     return _plus(self, np.multiply(vec1[:, None], vec2), beta, alpha)
 
 
-addr.vjp(self=lambda g, beta: scaled(g, conj(beta)),
-         vec1=lambda g, vec2, alpha: scaled(aten.mv(g, conj(vec2)), conj(alpha)),
-         vec2=lambda g, vec1, alpha: scaled(aten.mv(aten.t(g), conj(vec1)), conj(alpha)))
+addr.vjp(self=lambda g, beta: scaled(g, beta),
+         vec1=lambda g, vec2, alpha: scaled(aten.mv(g, conj(vec2)), alpha),
+         vec2=lambda g, vec1, alpha: scaled(aten.mv(aten.t(g), conj(vec1)), alpha))
 
 
 @op("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", inplace=True,
@@ -303,7 +335,7 @@ def addbmm(self, batch1, batch2, beta, alpha):
         if batch.dtype != self.dtype:
             raise RuntimeError(f"self and mat2 must have the same dtype, but got {_name(self)} and {_name(batch)}")
     _check_bmm(batch1, batch2)
-    return _plus(self, np.add.reduce(product(batch1, batch2), 0), beta, alpha)
+    return _plus(self, np.add.reduce(product(batch1, batch2, "addmm_impl_cpu_"), 0, self.dtype), beta, alpha)
 
 
 def _spread(g, count):
@@ -314,12 +346,12 @@ def _spread(g, count):
 
 def _addbmm_batch2_grad(g, batch1, alpha):
     turned = conj(batch1).transpose(1, 2)
-    return scaled(aten.bmm(turned, _spread(g, batch1._array.shape[0])), conj(alpha))
+    return scaled(aten.bmm(turned, _spread(g, batch1._array.shape[0])), alpha)
 
 
-addbmm.vjp(self=lambda g, beta: scaled(g, conj(beta)),
+addbmm.vjp(self=lambda g, beta: scaled(g, beta),
            batch1=lambda g, batch2, alpha:
-           scaled(aten.bmm(_spread(g, batch2._array.shape[0]), conj(batch2).transpose(1, 2)), conj(alpha)),
+           scaled(aten.bmm(_spread(g, batch2._array.shape[0]), conj(batch2).transpose(1, 2)), alpha),
            batch2=_addbmm_batch2_grad)
 
 

@@ -75,7 +75,8 @@ def _through_rows(grads, rows, mean, rstd, scaled, out):
 
 
 def _check_layer_norm(input, normalized_shape, weight, bias):
-    shape = input._array.shape
+    """RuntimeError unless the arrays' shapes go together."""
+    shape = input.shape
     tail = normalized_shape if normalized_shape.__class__ is tuple else tuple(normalized_shape)
     if not tail:
         raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
@@ -83,12 +84,12 @@ def _check_layer_norm(input, normalized_shape, weight, bias):
     if shape[-len(tail):] != tail:
         raise RuntimeError(f"Given normalized_shape={list(tail)}, expected input with shape "
                            f"[*, {', '.join(map(str, tail))}], but got input of size{list(shape)}")
-    if weight is not None and weight._array.shape != tail:
+    if weight is not None and weight.shape != tail:
         raise RuntimeError("Expected weight to be of same shape as normalized_shape, but got weight of shape "
-                           f"{list(weight._array.shape)} and normalized_shape = {list(tail)}")
-    if bias is not None and bias._array.shape != tail:
+                           f"{list(weight.shape)} and normalized_shape = {list(tail)}")
+    if bias is not None and bias.shape != tail:
         raise RuntimeError("Expected bias to be of same shape as normalized_shape, but got bias of shape "
-                           f"{list(bias._array.shape)} and normalized_shape = {list(tail)}")
+                           f"{list(bias.shape)} and normalized_shape = {list(tail)}")
 
 
 def _rows(array, normalized_shape):
@@ -107,6 +108,11 @@ def _stat_shape(shape, normalized_shape):
         like_first(input), *[(_stat_shape(input._array.shape, normalized_shape), input._array.dtype)] * 2],
     samples=lambda make: [(make(3, 4), (4,), make(4), make(4), 1e-5), (make(2, 3, 4), (3, 4), None, None, 1e-5)])
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
+    _check_layer_norm(input, normalized_shape, weight, bias)
+    return _native_layer_norm_checked(input, normalized_shape, weight, bias, eps)
+
+
+def _native_layer_norm_checked(input, normalized_shape, weight, bias, eps):
     if weight is None and bias is None and len(normalized_shape) == 1 and (averages := small_averages(input)) is not None:
         return _small_layer_norm(input, averages, eps)
     if weight is not None and weight.dtype is not input.dtype or bias is not None and bias.dtype is not input.dtype:
@@ -200,23 +206,23 @@ def _(grads, grad_out, input, normalized_shape, mean, rstd, weight, bias):
     return to_grad, to_input, None, None, to_weight, None
 
 
-_native_layer_norm, _layer_norm_kernel = native_layer_norm.call, native_layer_norm.kernel
+_native_layer_norm = native_layer_norm.call
 
 
 @composite("layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
            "bool cudnn_enable=True) -> Tensor", samples=lambda make: [(make(3, 4), (4,), make(4), make(4))])
 def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
-    _check_layer_norm(input, normalized_shape, weight, bias)
+    array = input._array
+    weights, biases = None if weight is None else weight._array, None if bias is None else bias._array
+    _check_layer_norm(array, normalized_shape, weights, biases)
     keys = input._keys | (0 if weight is None else weight._keys) | (0 if bias is None else bias._keys)
     if keys > AUTOGRAD or namespace.watch:
         return _native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
     # What the op does, when there is nobody to see it.
-    array = input._array
     if not keys and weight is None and bias is None and len(normalized_shape) == 1 \
             and (averages := small_averages(array)) is not None:
         return make_tensor(_small_normalised(array, averages, eps))
-    made, mean, rstd = _layer_norm_kernel(array, normalized_shape, None if weight is None else weight._array,
-                                          None if bias is None else bias._array, eps)
+    made, mean, rstd = _native_layer_norm_checked(array, normalized_shape, weights, biases, eps)
     shown = make_tensor(made)
     if keys:
         namespace.attach_first(native_layer_norm, (input, normalized_shape, weight, bias, eps), (shown, mean, rstd))
@@ -227,7 +233,7 @@ def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
 
 
 @op("native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) "
-    "-> (Tensor, Tensor, Tensor)", node="NativeGroupNormBackward0",
+    "-> (Tensor, Tensor, Tensor)", node="NativeGroupNormBackward0", tags=("all_grads",),
     shape=lambda input, weight, bias, N, C, HxW, group, eps: [
         like_first(input), *[((N, group), input._array.dtype)] * 2],
     samples=lambda make: [(make(2, 4, 3), make(4), make(4), 2, 4, 3, 2, 1e-5)])
@@ -251,10 +257,26 @@ def _group_norm(input, weight, bias, N, C, HxW, group, eps):
 
 
 @native_group_norm.vjp
-def _(g, input, weight, N, C, HxW, group, result1, result2, needs):
-    made = aten.native_group_norm_backward(g.contiguous(), input, result1, result2, weight, N, C, HxW, group,
-                                           list(needs))
-    return asked_for(made, needs)
+def _(grads, input, weight, N, C, HxW, group, result1, result2, needs):
+    g, to_mean, to_rstd = grads
+    made = (None, None, None)
+    if g is not None:
+        made = asked_for(aten.native_group_norm_backward(g.contiguous(), input, result1, result2, weight, N, C, HxW, group,
+                                                         list(needs)), needs)
+    if not needs[0] or to_mean is None and to_rstd is None:
+        return made
+    through = _through_statistics(to_mean, to_rstd, input, result1, result2, N, group, C * HxW // group)
+    return through if made[0] is None else made[0] + through, *made[1:]
+
+
+def _through_statistics(to_mean, to_rstd, input, mean, rstd, N, group, count):
+    """The gradient for the input of what the groups' means and 1 / sqrt(variance + eps) were used for."""
+    made = None if to_mean is None else to_mean.view(N, group, 1)
+    if to_rstd is not None:
+        centred = input.reshape(N, group, count) - mean.view(N, group, 1)
+        spread = centred * (to_rstd * rstd.pow(3)).view(N, group, 1)
+        made = -spread if made is None else made - spread
+    return (made / count).expand(N, group, count).reshape(input.shape)
 
 
 @op("native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, int C, "
@@ -265,6 +287,9 @@ def _(g, input, weight, N, C, HxW, group, result1, result2, needs):
     samples=lambda make: [])
 @in_float32
 def native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
+    if not input.size:
+        return tuple(np.zeros(shape if wanted else 0, input.dtype)
+                     for shape, wanted in zip((input.shape, C, C), output_mask, strict=True))
     rows = input.reshape(N * group, C * HxW // group)
     normal = np.subtract(rows, mean.reshape(-1, 1))
     normal *= rstd.reshape(-1, 1)
@@ -339,5 +364,5 @@ def fused_rms_norm(input, normalized_shape, weight, eps):
 @composite("rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
            samples=lambda make: [(make(3, 4), (4,), make(4))])
 def rms_norm(input, normalized_shape, weight, eps):
-    _check_layer_norm(input, normalized_shape, weight, None)
+    _check_layer_norm(input._array, normalized_shape, None if weight is None else weight._array, None)
     return aten._fused_rms_norm(input, normalized_shape, weight, eps)[0]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from .._core import dtype as dt
 from .._dispatch.errors import no_order
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first
@@ -28,7 +31,7 @@ def _region(name, arguments, kernel, inside, inplace=False):
     names = [a.split()[-1].split("=")[0] for a in arguments]
     listed = "".join(", " + a for a in arguments)
     plain = "".join(f", Scalar {n}" for n in names)
-    forward = op(f"{name}(Tensor self{listed}) -> Tensor", in_float32(kernel), inplace=inplace, shape=like_first)
+    forward = op(f"{name}(Tensor self{listed}) -> Tensor", kernel, inplace=inplace, shape=like_first)
     backward = op(f"{name}_backward(Tensor grad_output, Tensor self{plain}) -> Tensor",
                   lambda grad_output, self, *rest: where_true(inside(self, *rest), grad_output), shape=like_first,
                   samples=lambda make: [(make(3, 4), make(3, 4), *(0.3, 0.7)[:len(names)])])
@@ -38,6 +41,7 @@ def _region(name, arguments, kernel, inside, inplace=False):
     backward.vjp(grad_output=eval(f"lambda g, {saved}: call(g, {saved})", space), self=lambda g: aten.zeros_like(g))
 
 
+@in_float32
 def _hardtanh(self, min_val, max_val):
     if self.dtype.kind in "bc":
         raise RuntimeError("Bool inputs not supported for hardtanh") if self.dtype.kind == "b" else \
@@ -45,15 +49,31 @@ def _hardtanh(self, min_val, max_val):
     return clipped(self, min_val, max_val)
 
 
+@in_float32
 def _hardshrink(self, lambd):
     need_float("hardshrink_cpu", self)
     return where_true((self < -lambd) | (self > lambd) | (self != self), self)
 
 
+# Up to here a number is within the range of every dtype.
+_USUAL = 65504
+
+
+def _check_lambda(lambd, kind):
+    most = dt.finfo(kind).max
+    if not 0 <= lambd <= most:
+        raise RuntimeError(f"lambda must be in range [0, {most:g}] for input dtype {kind.scalar_name}, but found {lambd:g}")
+
+
 def _softshrink(self, lambd):
-    need_float("softshrink_cpu", self)
-    if lambd < 0:
-        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
+    need_float("softshrink_check", self)
+    if not 0 <= lambd <= _USUAL:
+        _check_lambda(lambd, dt.from_numpy(self.dtype))
+    return _drawn_in(self, lambd)
+
+
+@in_float32
+def _drawn_in(self, lambd):
     return np.subtract(self, clipped(self, -lambd, lambd))
 
 
@@ -308,6 +328,11 @@ def prelu(self, weight):
 # ---------------------------------------------------------------- random slopes
 
 
+def _check_bounds(lower, upper):
+    if not lower <= upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+
+
 @op("rrelu_with_noise(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
     "bool training=False, Generator? generator=None) -> Tensor", shape=like_first,
     samples=lambda make: [(make(3, 4) - 0.5, make(3, 4))])
@@ -316,9 +341,10 @@ def rrelu_with_noise(self, noise, lower, upper, training, generator):
     need_float("rrelu_with_noise_out_cpu", self)
     if not training:
         return leaky_relu.kernel(self, (lower + upper) / 2)
-    if lower > upper:
-        raise RuntimeError(f"Lower bound should be less than or equal to the upper bound, but found lower={lower} and "
-                           f"upper={upper}")
+    _check_bounds(lower, upper)
+    if noise.shape != self.shape:
+        raise RuntimeError(f"noise tensor shape must match self tensor shape. Got self.shape = {list(self.shape)} "
+                           f"noise.shape = {list(noise.shape)}")
     negative = self <= 0
     draws = source_of(generator).uniforms64(int(np.count_nonzero(negative)))
     noise[...] = 1
@@ -355,9 +381,14 @@ _RRELU = "Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=Fal
 
 @composite(f"rrelu(Tensor self, {_RRELU}) -> Tensor", samples=lambda make: [(make(3, 4) - 0.5,)])
 def rrelu(self, lower, upper, training, generator):
+    for name, bound in (("lower", lower), ("upper", upper)):
+        if not math.isfinite(bound):
+            raise RuntimeError(f"rrelu: {name} bound must be finite, got {bound}")
+    _check_bounds(lower, upper)
     return aten.rrelu_with_noise(self, aten.empty_like(self), lower, upper, training, generator)
 
 
 @composite(f"rrelu_(Tensor(a!) self, {_RRELU}) -> Tensor(a!)", samples=lambda make: [])
 def rrelu_(self, lower, upper, training, generator):
+    _check_bounds(lower, upper)
     return aten.rrelu_with_noise_(self, aten.empty_like(self), lower, upper, training, generator)

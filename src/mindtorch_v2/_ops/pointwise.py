@@ -10,6 +10,8 @@ import numpy as np
 from .._core import dtype as dt
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten, composite, op
+from ._elementwise import need_float, need_real
+from ._numbers import MOST, number_of
 
 _array = np.array
 _BOOL = np.dtype(np.bool_)
@@ -18,6 +20,7 @@ _ONE = 1  # told apart by identity: what is not the default is looked at more cl
 _ZERO = np.zeros((), np.float32)
 _numbers: dict[Any, np.ndarray] = {}
 _NUMBERS_KEPT = 1000
+_WIDE = 1 << 63
 
 
 def number(value, dtype):
@@ -32,6 +35,22 @@ def number(value, dtype):
         if len(_numbers) < _NUMBERS_KEPT:
             _numbers[value] = made
     return made
+
+
+def wrapped_number(value, dtype):
+    """A number that stood for the first operand, as a 0-d array of the dtype in which NumPy is to compute."""
+    return value.astype(dtype) if isinstance(value, np.generic) else number(value, dtype)
+
+
+def _is_plain(value, dtype):
+    """Whether a number and its dtype are float32 and anything that surely fits it."""
+    kind = value.__class__
+    return dtype is _FLOAT32 and (kind is float and -MOST <= value <= MOST or kind is int and -_WIDE <= value < _WIDE)
+
+
+def fitting_number(value, dtype):
+    """A number as a 0-d array; RuntimeError where the dtype cannot hold it."""
+    return number(value, dtype) if _is_plain(value, dtype) else number_of(value, dtype)
 
 
 def count(self, *_rest):
@@ -55,8 +74,8 @@ def zero_grad(g):
 
 
 def scaled(t, factor):
-    """t * factor, and t itself where the factor is 1."""
-    return t if factor == 1 else t * factor
+    """t * factor as a gradient has it, conjugated; t itself where the factor is 1."""
+    return t if factor == 1 else t * conj(factor)
 
 
 # ---------------------------------------------------------------- sums
@@ -64,11 +83,15 @@ def scaled(t, factor):
 
 def _times(other, alpha, dtype):
     """other * alpha in the dtype of the sum; other may be a number."""
+    if _is_plain(alpha, dtype):
+        return np.multiply(other, number(alpha, dtype))
     if alpha.__class__ is bool and dtype.kind != "b":
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if alpha.__class__ is float and dtype.kind in "iub":
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
-    return np.multiply(other, number(alpha, dtype))
+    if alpha.__class__ is complex and dtype.kind != "c":
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    return np.multiply(other, number_of(alpha, dtype))
 
 
 @op("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote="same", inplace=True, flops=count)
@@ -141,8 +164,10 @@ div = op("div.Tensor(Tensor self, Tensor other) -> Tensor", np.divide, promote="
 div.vjp(self=lambda g, other: g / conj(other), other=_quotient_grad)
 
 
-def _check_divisor(divisor):
-    """Integers have no infinity to return: torch raises."""
+def _check_whole(name, self, divisor):
+    """Integers have no infinity to return: torch raises. Truth values are not divided without a remainder at all."""
+    if self.dtype is _BOOL:
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
     if not np.all(divisor):
         raise RuntimeError("ZeroDivisionError")
 
@@ -167,9 +192,9 @@ def div_mode(self, other, rounding_mode, out=None):
             return np.divide(self, other, out)
         return np.divide(self, other).astype(dt.get_default_dtype().np)
     if whole:
-        if self.dtype is _BOOL:
-            raise RuntimeError('"div_floor" not implemented for \'Bool\'')
-        _check_divisor(other)
+        _check_whole(f"div_{rounding_mode}", self, other)
+    elif self.dtype.kind == "c":
+        need_real(f"div_{rounding_mode}_cpu", self)
     if rounding_mode == "floor":
         return np.floor_divide(self, other, out)
     if rounding_mode != "trunc":
@@ -192,7 +217,7 @@ for _kind, _samples in (("Tensor", None), ("Scalar", lambda make: [(make(3, 4), 
 @op("floor_divide(Tensor self, Tensor other) -> Tensor", promote="same", inplace=True)
 def floor_divide(self, other, out=None):
     if self.dtype.kind in "iub":
-        _check_divisor(other)
+        _check_whole("div_floor", self, other)
     return np.floor_divide(self, other, out)
 
 
@@ -201,24 +226,37 @@ def _modulo(name, ufunc):
         node=f"{name.title()}Backward1", samples=lambda make: [(make(3, 4), make(3, 4) * 0.1 + 0.35)])
     def kernel(self, other, out=None):
         if self.dtype.kind in "iub":
-            _check_divisor(other)
+            _check_whole(name, self, other)
         return ufunc(self, other, out)
 
     kernel.vjp(self=lambda g: g,
                other=lambda g, self, other: -g * aten.div(
-                   self, other, rounding_mode="floor" if ufunc is np.remainder else "trunc"))
+                   self, other, rounding_mode="floor" if name == "remainder" else "trunc"))
 
 
-_modulo("remainder", np.remainder)
+def _remainder(self, other, out=None):
+    """The remainder that has the divisor's sign, but for 0, which keeps that of the dividend: NumPy gives it the divisor's."""
+    if self.dtype.kind in "iu":
+        return np.remainder(self, other, out)
+    made = np.remainder(self, other)
+    if np.count_nonzero(made) != made.size:
+        made = np.where(made == 0, np.copysign(made, self), made)
+    if out is None:
+        return made
+    np.copyto(out, made)
+    return out
+
+
+_modulo("remainder", _remainder)
 _modulo("fmod", np.fmod)
 
 
 @op("remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", promote="same", promoted=("self", "other"),
-    samples=lambda make: [(0.8, make(3, 4))])
+    tags=("tensors",), samples=lambda make: [(0.8, make(3, 4))])
 def remainder_of_number(self, other):
     if other.dtype.kind in "iub":
-        _check_divisor(other)
-    return np.remainder(self, other)
+        _check_whole("remainder", other, other)
+    return _remainder(wrapped_number(self, other.dtype), other)
 
 
 reciprocal = op("reciprocal(Tensor self) -> Tensor", np.reciprocal, promote="float", inplace=True, flops=count)
@@ -260,11 +298,24 @@ sgn.vjp(self=_sgn_grad)
 sign = op("sign(Tensor self) -> Tensor", _sign, promote="real", inplace=True)
 sign.vjp(self=zero_grad)
 
-composite("positive(Tensor(a) self) -> Tensor(a)", lambda self: self)
+
+@composite("positive(Tensor(a) self) -> Tensor(a)")
+def positive(self):
+    if self._array.dtype is _BOOL:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return self
+
 
 # ---------------------------------------------------------------- complex numbers
 
-conj_physical = op("conj_physical(Tensor self) -> Tensor", np.conjugate, promote="same", inplace=True)
+
+@op("conj_physical(Tensor self) -> Tensor", promote="same", inplace=True)
+def conj_physical(self, out=None):
+    if self.dtype.kind == "c":
+        return np.conjugate(self, out)
+    return self.copy() if out is None else out
+
+
 conj_physical.vjp(self=lambda g: aten.conj_physical(g))
 
 lazy_conj = op("_conj(Tensor self) -> Tensor", np.conjugate, promote="same", node="ConjBackward0")
@@ -301,9 +352,11 @@ angle.vjp(self=_angle_grad)
 @op("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote="same", inplace=True,
     tags=("tensors",))
 def addcmul(self, tensor1, tensor2, value, out=None):
+    if self.dtype is _BOOL:
+        raise NotImplementedError("\"addcmul_cpu_out\" not implemented for 'Bool'")
     product = np.multiply(tensor1, tensor2)
     if value != 1:
-        product = np.multiply(product, number(value, self.dtype), product if product.__class__ is np.ndarray else None)
+        product = np.multiply(product, fitting_number(value, self.dtype), product if product.__class__ is np.ndarray else None)
     return np.add(self, product, out)
 
 
@@ -319,7 +372,7 @@ def addcdiv(self, tensor1, tensor2, value, out=None):
                            "perform a true division of tensor1 and tensor2.")
     ratio = np.divide(tensor1, tensor2)
     if value != 1:
-        ratio = np.multiply(ratio, number(value, self.dtype), ratio if ratio.__class__ is np.ndarray else None)
+        ratio = np.multiply(ratio, fitting_number(value, self.dtype), ratio if ratio.__class__ is np.ndarray else None)
     return np.add(self, ratio, out)
 
 
@@ -355,6 +408,8 @@ def _interpolated(self, end, weight, out):
 @op("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", promote="one", promoted=("self", "end"),
     tags=("tensors",), inplace=True, samples=lambda make: [(make(3, 4), make(3, 4), 0.3), (make(3, 4), make(3, 4), 0.8)])
 def lerp(self, end, weight, out=None):
+    if self.dtype is not _FLOAT32:
+        need_float("lerp_kernel_scalar", self, "iub")
     return _interpolated(self, end, number(weight, self.dtype), out)
 
 
@@ -364,6 +419,8 @@ lerp.vjp(self=lambda g, weight: g * (1 - conj(weight)), end=lambda g, weight: g 
 @op("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", promote="one", inplace=True, node="LerpBackward1",
     tags=("tensors",))
 def lerp_tensor(self, end, weight, out=None):
+    if self.dtype is not _FLOAT32:
+        need_float("lerp_kernel_tensor", self, "iub")
     return _interpolated(self, end, weight, out)
 
 
@@ -406,5 +463,5 @@ OPERATORS = {
     "__mod__": aten.remainder, "__imod__": aten.remainder_, "__rmod__": lambda self, other: aten.remainder(other, self),
     "__floordiv__": aten.floor_divide, "__ifloordiv__": aten.floor_divide_,
     "__rfloordiv__": lambda self, other: aten.floor_divide(_wrapped(other), self),
-    "__pos__": aten.positive,
+    "__pos__": aten.positive, "__rdiv__": lambda self, other: aten.reciprocal(self) * other,
 }

@@ -6,19 +6,14 @@ import math
 
 import numpy as np
 
-from .._core import dtype as dt
 from .._core.keys import AUTOGRAD
 from .._core.tensor import make_tensor
 from .._dispatch.registry import aten, composite, op
 from ._half import in_float32
+from ._pool_checks import check_floating, check_one_int, check_ordered, refuse, settings
 from ._windows import offsets, output_size, pad_spatial
 
 _INT64 = np.dtype(np.int64)
-
-
-def _each(value, dims):
-    value = tuple(int(v) for v in value)
-    return value * dims if len(value) == 1 else value
 
 
 def _pooled_size(size, kernel, stride, padding, dilation, ceil_mode):
@@ -32,40 +27,24 @@ def _pooled_size(size, kernel, stride, padding, dilation, ceil_mode):
     return tuple(made)
 
 
-def _settings(dims, kernel, stride, padding, dilation=(1,)):
-    kernel = _each(kernel, dims)
-    stride = _each(stride, dims) if len(stride) else kernel
-    return kernel, stride, _each(padding, dims), _each(dilation, dims)
-
-
-def _check(name, shape, dims, kernel, stride, padding, dilation, ceil_mode):
+def _check(name, shape, kernel, stride, padding, dilation, ceil_mode):
     """The number of windows per dim; RuntimeError where there is no such pooling."""
-    if len(shape) not in (dims + 1, dims + 2):
-        raise RuntimeError(f"{name}: Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim "
-                           f"batch size for input, but got: {list(shape)}")
-    if min(kernel) <= 0:
-        raise RuntimeError(f"kernel size should be greater than zero, but got {list(kernel)}")
-    if min(stride) <= 0:
-        raise RuntimeError(f"stride should not be zero, but got {list(stride)}")
-    if min(dilation) <= 0:
-        raise RuntimeError(f"dilation should be greater than zero, but got {list(dilation)}")
-    if min(padding) < 0:
-        raise RuntimeError(f"pad must be non-negative, but got pad: {min(padding)}")
-    if any(2 * p > d * (k - 1) + 1 for p, k, d in zip(padding, kernel, dilation, strict=True)):
-        raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={padding[0]}, "
-                           f"kernel_size={kernel[0]} and dilation={dilation[0]}")
-    out = _pooled_size(shape[-dims:], kernel, stride, padding, dilation, ceil_mode)
-    if min(out) < 1:
-        given = "x".join(map(str, shape[-dims - 1:]))
-        raise RuntimeError(f"Given input size: ({given}). Calculated output size: ({shape[-dims - 1]}x"
-                           f"{'x'.join(map(str, out))}). Output size is too small")
-    return out
+    dims = len(kernel)
+    out = None
+    if len(shape) - dims in (1, 2) and min(kernel) > 0 and min(stride) > 0 and min(padding) >= 0 and min(dilation) > 0:
+        out = _pooled_size(shape[-dims:], kernel, stride, padding, dilation, ceil_mode)
+        if min(out) > 0 and 0 not in shape[-dims - 1:] and all(map(_fits, padding, kernel)) \
+                and (name != "avg_pool3d" or all(map(_is_within, kernel, shape[-3:]))):
+            return out
+    refuse(name, shape, kernel, stride, padding, dilation, out)
 
 
-def check_floating(name, array, *others):
-    """NotImplementedError in torch's words unless the dtype is one of floats, or among the others."""
-    if array.dtype.kind not in "fV" and array.dtype not in others:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{dt.from_numpy(array.dtype).scalar_name}'")
+def _fits(padding, kernel):
+    return 2 * padding <= kernel
+
+
+def _is_within(kernel, size):
+    return kernel <= size
 
 
 def _overhang(size, kernel, stride, padding, dilation, out):
@@ -81,7 +60,8 @@ def _max_views(name, input, kernel, stride, padding, dilation, ceil_mode):
     """For each position in the kernel, the elements it meets in every window; and the number of windows."""
     dims = len(kernel)
     size = input.shape[-dims:]
-    out = _check(name, input.shape, dims, kernel, stride, padding, dilation, ceil_mode)
+    out = _check(name, input.shape, kernel, stride, padding, dilation, ceil_mode)
+    check_ordered(name, input)
     low = -np.inf if input.dtype.kind in "fV" else np.iinfo(input.dtype).min
     padded = pad_spatial(input, padding, low, _overhang(size, kernel, stride, padding, dilation, out))
     return [padded[index] for _, index in offsets(kernel, out, stride, dilation)], out
@@ -127,6 +107,8 @@ def spread_max(grad, indices, shape, dims, overlapping=True):
     """Gradients put back where the maxima were; windows that overlap may share one."""
     planes = math.prod(shape[:-dims])
     area = math.prod(shape[-dims:])
+    if not grad.size:
+        return np.zeros(shape, grad.dtype)
     where = (indices.reshape(planes, -1) + (np.arange(planes) * area)[:, None]).reshape(-1)
     if overlapping:
         return np.bincount(where, grad.reshape(-1), planes * area).astype(grad.dtype, copy=False).reshape(shape)
@@ -142,12 +124,13 @@ def gathered(g, indices, dims):
 
 def _declare_max(dims):
     ints = f"int[{dims}]"
-    name = f"max_pool{dims}d_with_indices"
+    public = f"max_pool{dims}d"
+    name = f"{public}_with_indices"
     node = f"MaxPool{dims}DWithIndicesBackward0"
     arguments = (f"{ints} kernel_size, {ints} stride=[], {ints} padding=0, {ints} dilation=1, bool ceil_mode=False")
 
     def shape(self, kernel_size, stride, padding, dilation, ceil_mode):
-        kernel, stride, padding, dilation = _settings(dims, kernel_size, stride, padding, dilation)
+        kernel, stride, padding, dilation = settings(public, dims, kernel_size, stride, padding, dilation)
         given = self._array.shape
         made = (*given[:-dims], *_pooled_size(given[-dims:], kernel, stride, padding, dilation, ceil_mode))
         return [(made, self._array.dtype), (made, _INT64)]
@@ -158,8 +141,8 @@ def _declare_max(dims):
 
     @op(f"{name}(Tensor self, {arguments}) -> (Tensor, Tensor)", shape=shape, node=node, samples=samples)
     def forward(self, kernel_size, stride, padding, dilation, ceil_mode):
-        kernel, stride, padding, dilation = _settings(dims, kernel_size, stride, padding, dilation)
-        return max_pool(f"max_pool{dims}d", self, kernel, stride, padding, dilation, ceil_mode)
+        kernel, stride, padding, dilation = settings(public, dims, kernel_size, stride, padding, dilation)
+        return max_pool(public, self, kernel, stride, padding, dilation, ceil_mode)
 
     backward = getattr_later(f"{name}_backward")
     forward.vjp(self=lambda g, self, kernel_size, stride, padding, dilation, ceil_mode, result1:
@@ -169,7 +152,7 @@ def _declare_max(dims):
         f"{ints} dilation, bool ceil_mode, Tensor indices) -> Tensor", samples=lambda make: [],
         shape=lambda grad_output, self, *_: (self._array.shape, self._array.dtype))
     def spread(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
-        kernel, stride, padding, dilation = _settings(dims, kernel_size, stride, padding, dilation)
+        kernel, stride, padding, dilation = settings(public, dims, kernel_size, stride, padding, dilation)
         overlapping = any(s < d * (k - 1) + 1 for k, s, d in zip(kernel, stride, dilation, strict=True))
         return spread_max(grad_output, indices, self.shape, dims, overlapping)
 
@@ -177,7 +160,7 @@ def _declare_max(dims):
 
     if dims > 1:
         pool = getattr_later(name)
-        composite(f"max_pool{dims}d(Tensor self, {arguments}) -> Tensor",
+        composite(f"{public}(Tensor self, {arguments}) -> Tensor",
                   lambda self, kernel_size, stride, padding, dilation, ceil_mode:
                   pool(self, kernel_size, stride, padding, dilation, ceil_mode)[0], samples=samples)
 
@@ -196,18 +179,21 @@ _ARGUMENTS_1D = ("int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1]
 @composite(f"max_pool1d_with_indices(Tensor self, {_ARGUMENTS_1D}) -> (Tensor, Tensor)",
            samples=lambda make: [(make(2, 3, 6), (2,))])
 def max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode):
-    kernel, stride, padding, dilation = _settings(1, kernel_size, stride, padding, dilation)
-    made, indices = aten.max_pool2d_with_indices(aten.unsqueeze(self, -2), (1, *kernel), (1, *stride), (0, *padding),
-                                                 (1, *dilation), ceil_mode)
+    check_one_int("max_pool1d", self._array.shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
+    made, indices = aten.max_pool2d_with_indices(aten.unsqueeze(self, -2), (1, *kernel_size), (1, *(stride or kernel_size)),
+                                                 (0, *padding), (1, *dilation), ceil_mode)
     return aten.squeeze(made, -2), aten.squeeze(indices, -2)
 
 
 @composite(f"max_pool1d(Tensor self, {_ARGUMENTS_1D}) -> Tensor", samples=lambda make: [(make(2, 3, 6), (2,))])
 def max_pool1d(self, kernel_size, stride, padding, dilation, ceil_mode):
     """With history, composed of the pooling in two dims; without, a kernel that skips the indices."""
+    wanted = settings("max_pool1d", 1, kernel_size, stride, padding, dilation)
     if self._keys & AUTOGRAD or self._keys > 1:
+        _check("max_pool1d", self._array.shape, *wanted, ceil_mode)
         return aten.max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
-    views, _ = _max_views("max_pool1d", self._array, *_settings(1, kernel_size, stride, padding, dilation), ceil_mode)
+    check_floating("max_pool1d_impl", self._array)
+    views, _ = _max_views("max_pool1d", self._array, *wanted, ceil_mode)
     return make_tensor(_maxima(views))
 
 
@@ -240,11 +226,12 @@ def _shares(total, divisors, out=None):
     return np.divide(total, np.array(divisors, total.dtype), out)
 
 
-def _avg_pool(name, input, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override):
+def _avg_pool(name, kernel_name, input, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override):
     dims = len(kernel)
     size = input.shape[-dims:]
     one = (1,) * dims
-    out = _check(name, input.shape, dims, kernel, stride, padding, one, ceil_mode)
+    out = _check(name, input.shape, kernel, stride, padding, one, ceil_mode)
+    check_floating(kernel_name, input, _INT64)
     padded = pad_spatial(input, padding, 0, _overhang(size, kernel, stride, padding, one, out))
     total = None
     for _, index in offsets(kernel, out, stride, one):
@@ -273,7 +260,7 @@ def _declare_avg(dims):
     kernel_name = name if dims == 2 else f"{name}_out_frame"
 
     def shape(self, kernel_size, stride, padding, ceil_mode, *_):
-        kernel, stride, padding, one = _settings(dims, kernel_size, stride, padding)
+        kernel, stride, padding, one = settings(name, dims, kernel_size, stride, padding)
         given = self._array.shape
         out = _pooled_size(given[-dims:], kernel, stride, padding, one, ceil_mode)
         return (*given[:-dims], *out), self._array.dtype
@@ -283,11 +270,10 @@ def _declare_avg(dims):
         node=f"AvgPool{dims}DBackward0", samples=lambda make: [(make(2, 3, *(4,) * dims), (2,) * dims)])
     @in_float32
     def forward(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-        kernel, stride, padding, _ = _settings(dims, kernel_size, stride, padding)
+        kernel, stride, padding, _ = settings(name, dims, kernel_size, stride, padding)
         if divisor_override == 0:
             raise RuntimeError("divisor must be not zero")
-        check_floating(kernel_name, self, _INT64)
-        return _avg_pool(name, self, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        return _avg_pool(name, kernel_name, self, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
     pool, backward = getattr_later(name), getattr_later(f"{name}_backward")
     forward.vjp(self=lambda g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override:
@@ -298,7 +284,7 @@ def _declare_avg(dims):
         shape=lambda grad_output, self, *_: (self._array.shape, self._array.dtype))
     @in_float32
     def spread(grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-        kernel, stride, padding, _ = _settings(dims, kernel_size, stride, padding)
+        kernel, stride, padding, _ = settings(name, dims, kernel_size, stride, padding)
         return _avg_pool_grad(grad_output, self.shape, kernel, stride, padding, ceil_mode, count_include_pad,
                               divisor_override)
 
@@ -313,6 +299,6 @@ _declare_avg(3)
 @composite("avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, "
            "bool count_include_pad=True) -> Tensor", samples=lambda make: [(make(2, 3, 6), (2,))])
 def avg_pool1d(self, kernel_size, stride, padding, ceil_mode, count_include_pad):
-    kernel, stride, padding, _ = _settings(1, kernel_size, stride, padding)
-    return aten.squeeze(aten.avg_pool2d(aten.unsqueeze(self, -2), (1, *kernel), (1, *stride), (0, *padding), ceil_mode,
-                                        count_include_pad), -2)
+    check_one_int("avg_pool1d", self._array.shape, kernel_size=kernel_size, stride=stride, padding=padding)
+    return aten.squeeze(aten.avg_pool2d(aten.unsqueeze(self, -2), (1, *kernel_size), (1, *(stride or kernel_size)),
+                                        (0, *padding), ceil_mode, count_include_pad), -2)

@@ -8,6 +8,8 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
+from ._elementwise import need_float
+from ._numbers import number_of
 from .pointwise import conj, count, number, zero_grad
 from .scalar_forms import mul_number
 
@@ -23,7 +25,13 @@ def _sqrt_grad(g, result):
 sqrt = op("sqrt(Tensor self) -> Tensor", np.sqrt, promote="float", inplace=True, flops=count)
 sqrt.vjp(self=_sqrt_grad)
 
-hypot = op("hypot(Tensor self, Tensor other) -> Tensor", np.hypot, promote="same", inplace=True, flops=count)
+
+@op("hypot(Tensor self, Tensor other) -> Tensor", promote="same", tags=("tensors",), inplace=True, flops=count)
+def hypot(self, other, out=None):
+    need_float("hypot_cpu", self)
+    return np.hypot(self, other, out)
+
+
 hypot.vjp(self=lambda g, self, result: g * self / result, other=lambda g, other, result: g * other / result)
 
 
@@ -48,10 +56,12 @@ def _integer_power(self, exponent, out):
     """Integers to a number: negative exponents are an error, as torch has it."""
     if exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
-    return np.power(self, exponent, out)
+    if self.dtype.kind == "b":
+        return np.logical_or(self, not exponent, out)
+    return np.power(self, number_of(exponent, self.dtype), out)
 
 
-@op("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", promote="same", promoted=("self", "exponent"),
+@op("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", promote="fitting", promoted=("self", "exponent"),
     inplace=True, flops=count, samples=lambda make: [(make(3, 4), 2), (make(3, 4), 2.5), (make(3, 4), 0)])
 def pow_scalar(self, exponent, out=None):
     if exponent == 2:
@@ -83,8 +93,11 @@ pow_scalar.vjp(self=_pow_scalar_grad)
 @op("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", promote="same", inplace=True, node="PowBackward1",
     flops=count)
 def pow_tensor(self, exponent, out=None):
-    if self.dtype.kind == "i" and (exponent < 0).any():
+    kind = self.dtype.kind
+    if kind == "i" and (exponent < 0).any():
         return _reciprocal_power(self, exponent, out)
+    if kind == "b":
+        raise NotImplementedError("\"pow\" not implemented for 'Bool'")
     return np.power(self, exponent, out)
 
 
@@ -106,11 +119,15 @@ def _pow_self_grad(g, self, exponent):
     return aten.where(exponent == 0, zero, moved)
 
 
-def _pow_exponent_grad(g, self, exponent, result):
+def _is_flat(exponent):
+    """Where a power of 0 stays 0 (or 1) as the exponent moves."""
     if exponent._array.dtype.kind == "c":
-        flat = aten.logical_and(aten.real(exponent) >= 0, aten.imag(exponent) == 0)
-    else:
-        flat = exponent >= 0
+        return aten.logical_and(aten.real(exponent) >= 0, aten.imag(exponent) == 0)
+    return exponent >= 0
+
+
+def _pow_exponent_grad(g, self, exponent, result):
+    flat = _is_flat(exponent)
     flat = aten.logical_and(self == 0, flat)
     common = aten.result_type(self, exponent)
     slope = conj(result * aten.to(self, dtype=common).log())
@@ -121,8 +138,10 @@ pow_tensor.vjp(self=_pow_self_grad, exponent=_pow_exponent_grad)
 
 
 @op("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", promote="same", promoted=("self", "exponent"),
-    node="PowBackward2", flops=count, samples=lambda make: [(2.0, make(3, 4))])
+    node="PowBackward2", flops=count, tags=("tensors",), samples=lambda make: [(2.0, make(3, 4))])
 def pow_of_number(self, exponent):
+    if exponent.dtype.kind == "b":
+        raise NotImplementedError("\"pow\" not implemented for 'Bool'")
     base = _array(self, exponent.dtype)
     if exponent.dtype.kind == "i" and (exponent < 0).any():
         return _reciprocal_power(base, exponent, None)
@@ -131,7 +150,7 @@ def pow_of_number(self, exponent):
 
 def _pow_of_number_grad(g, self, exponent, result):
     if self == 0:
-        flat = aten.real(exponent) >= 0 if exponent._array.dtype.kind == "c" else exponent >= 0
+        flat = _is_flat(exponent)
         return aten.where(flat, 0.0, g * (result * -math.inf))
     log = math.log(self) if not isinstance(self, complex) and self > 0 else complex(np.log(complex(self)))
     if isinstance(log, complex) and not isinstance(self, complex):

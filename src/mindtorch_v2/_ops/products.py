@@ -10,8 +10,10 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._core.tensor import Tensor
+from .._dispatch.errors import broadcast_mismatch
 from .._dispatch.registry import aten, composite, op
-from ._common import normal_dim
+from ._common import normal_dim, normal_dims
+from ._half import in_float32
 from .pointwise import conj
 
 # ---------------------------------------------------------------- einsum
@@ -20,28 +22,36 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _ELLIPSIS = "..."
 
 
-def _labels(text: str) -> list[Any]:
-    """The subscripts of one operand, the ellipsis as one of them."""
+def _labels(text: str, start: int, whose: str) -> list[Any]:
+    """The subscripts of one operand (or the result), the ellipsis as one of them; the text begins at `start`."""
     labels: list[Any] = []
-    rest = text.replace(" ", "")
-    while rest:
-        if rest.startswith(_ELLIPSIS):
+    at = 0
+    while at < len(text):
+        letter = text[at]
+        if letter == ".":
             if _ELLIPSIS in labels:
-                raise RuntimeError("einsum(): found more than one ellipsis in a subscript")
+                raise RuntimeError(f"einsum(): found '.' for {whose} for which an ellipsis was already found")
+            if text[at:at + 3] != _ELLIPSIS:
+                raise RuntimeError(f"einsum(): found '.' for {whose} that is not part of any ellipsis")
             labels.append(_ELLIPSIS)
-            rest = rest[3:]
-            continue
-        if rest[0] not in _LETTERS:
-            raise RuntimeError(f"einsum(): invalid subscript given: {rest[0]}, subscripts must be in [a-zA-Z]")
-        labels.append(rest[0])
-        rest = rest[1:]
+            at += 2
+        elif letter in _LETTERS:
+            labels.append(letter)
+        elif letter != " ":
+            raise RuntimeError(f"einsum(): invalid subscript given at index {start + at} in the equation string, subscripts "
+                               "must be in [a-zA-Z]")
+        at += 1
     return labels
 
 
 def _parse(equation: str, tensors: Sequence[Tensor]) -> tuple[list[list[Any]], list[Any]]:
     """Subscripts of every operand and of the result; what an ellipsis covers is numbered from its right end."""
     left, arrow, right = equation.partition("->")
-    given = [_labels(text) for text in left.split(",")]
+    given: list[list[Any]] = []
+    start = 0
+    for number, text in enumerate(left.split(",")):
+        given.append(_labels(text, start, f"operand {number}"))
+        start += len(text) + 1
     if len(given) != len(tensors):
         raise RuntimeError("einsum(): "
                            + ("more operands were provided than specified in the equation" if len(given) < len(tensors)
@@ -62,7 +72,7 @@ def _parse(equation: str, tensors: Sequence[Tensor]) -> tuple[list[list[Any]], l
         letters = [label for labels in given for label in labels if isinstance(label, str)]
         return given, spread + [c for c in _LETTERS if letters.count(c) == 1]
     result: list[Any] = []
-    for label in _labels(right):
+    for label in _labels(right, len(left) + len(arrow), "the output"):
         if label == _ELLIPSIS:
             result += spread
         elif label in result:
@@ -82,10 +92,6 @@ def _without_repeats(tensor: Tensor, labels: list[Any]) -> tuple[Tensor, list[An
         while labels.count(label) > 1:
             first = labels.index(label)
             second = labels.index(label, first + 1)
-            shape = tensor._array.shape
-            if shape[first] != shape[second]:
-                raise RuntimeError(f"einsum(): subscript {label} is repeated for operand but the sizes don't match, "
-                                   f"{shape[second]} != {shape[first]}")
             tensor = aten.movedim(aten.diagonal(tensor, 0, first, second), -1, first)
             del labels[second]
     return tensor, labels
@@ -102,24 +108,32 @@ def _aligned(tensor: Tensor, labels: list[Any], order: list[Any]) -> Tensor:
 
 
 def _contract(left: Tensor, right: Tensor, summed: list[int]) -> Tensor:
-    """The product of two aligned operands, summed over some dims, which stay with size 1: one batched matmul."""
+    """The product of two aligned operands, summed over some dims, which stay with size 1: one batched matmul.
+
+    Dims that one operand alone has are summed out of it first; if no others are left, the rest is a plain product.
+    """
     both, only_left, only_right, shared = [], [], [], []
     ndim = left._array.ndim
+    alone: tuple[list[int], list[int]] = ([], [])
     for d in range(ndim):
         in_left, in_right = left._array.shape[d] != 1, right._array.shape[d] != 1
         if d in summed:
             if in_left and in_right:
                 shared.append(d)
-            elif in_left:
-                left = aten.sum(left, (d,), True)
-            elif in_right:
-                right = aten.sum(right, (d,), True)
+            elif in_left or in_right:
+                alone[in_right].append(d)
         elif in_left and in_right:
             both.append(d)
         elif in_left:
             only_left.append(d)
         else:
             only_right.append(d)
+    if alone[0]:
+        left = aten.sum(left, alone[0], True)
+    if alone[1]:
+        right = aten.sum(right, alone[1], True)
+    if not shared:
+        return aten.mul(left, right)
     gone = [d for d in summed if d not in shared]
     a, b = left._array.shape, right._array.shape
 
@@ -139,12 +153,16 @@ def _contract(left: Tensor, right: Tensor, summed: list[int]) -> Tensor:
 def _check_sizes(given: list[list[Any]], tensors: Sequence[Tensor]) -> None:
     sizes: dict[Any, int] = {}
     for number, (labels, tensor) in enumerate(zip(given, tensors, strict=True)):
-        for label, n in zip(labels, tensor._array.shape, strict=True):
+        shape = tensor._array.shape
+        for at, (label, n) in enumerate(zip(labels, shape, strict=True)):
+            first = labels.index(label)
+            if n != shape[first]:
+                raise RuntimeError(f"einsum(): subscript {label} is repeated for operand {number} but the sizes don't match, "
+                                   f"{n} != {shape[first]}")
             known = sizes.get(label, 1)
-            if n != 1 and known not in (1, n):
-                raise RuntimeError("einsum(): operands do not broadcast with remapped shapes: subscript "
-                                   f"{label} has size {n} for operand {number} which does not broadcast with "
-                                   f"previously seen size {known}")
+            if at == first and n != 1 and known not in (1, n):
+                raise RuntimeError(f"einsum(): subscript {label} has size {n} for operand {number} which does not broadcast "
+                                   f"with previously seen size {known}")
             sizes[label] = max(known, n) if n else n
 
 
@@ -210,17 +228,17 @@ def tensordot(self, other, dims_self, dims_other):
         raise RuntimeError("both dimension lists should have same length")
     if self._array.dtype != other._array.dtype:
         raise RuntimeError("both inputs should have same dtype")
-    a = [normal_dim(d, self._array.ndim) for d in dims_self]
-    b = [normal_dim(d, other._array.ndim) for d in dims_other]
-    for i, j in zip(a, b, strict=True):
+    a = list(normal_dims(dims_self, self._array.ndim)) if dims_self else []
+    b = list(normal_dims(dims_other, other._array.ndim)) if dims_other else []
+    for k, (i, j) in enumerate(zip(a, b, strict=True)):
         n, m = self._array.shape[i], other._array.shape[j]
         if m == 1 and n != 1:
-            self = aten.sum(self, (i,), True)
+            self = aten.sum(self, (i,), True, dtype=self.dtype)
         elif n == 1 and m != 1:
-            other = aten.sum(other, (j,), True)
+            other = aten.sum(other, (j,), True, dtype=other.dtype)
         elif n != m:
-            raise RuntimeError(f"contracted dimensions need to match, but first has size {n} in dim {i} and second has "
-                               f"size {m} in dim {j}")
+            raise RuntimeError(f"contracted dimensions need to match, but first has size {n} in dim {dims_self[k]} and "
+                               f"second has size {m} in dim {dims_other[k]}")
     left, right = self._array.shape, other._array.shape
     kept_a = [d for d in range(len(left)) if d not in a]
     kept_b = [d for d in range(len(right)) if d not in b]
@@ -237,7 +255,9 @@ def tensordot_function(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None =
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
-        first, second = list(range(a._array.ndim - dims, a._array.ndim)), list(range(dims))
+        if dims > min(a._array.ndim, b._array.ndim):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        first, second = list(range(-dims, 0)), list(range(dims))
     else:
         first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
     return aten.tensordot(a, b, first, second, out=out)
@@ -262,6 +282,9 @@ def _name(array):
 
 @composite("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", samples=lambda make: [(make(3, 4), make(3, 4))])
 def linalg_vecdot(x, y, dim):
+    if x._array.dtype.kind in "iub":
+        raise RuntimeError("linalg.vecdot: Expected a floating point or complex tensor as input. Got "
+                           f"{_name(x._array)}")
     if x._array.dtype != y._array.dtype:
         raise RuntimeError("linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
                            f"{_name(x._array)} and y of type {_name(y._array)} instead")
@@ -282,10 +305,14 @@ def linalg_cross(self, other, dim):
         raise RuntimeError(f"expected scalar type {_name(self)} but found {_name(other)}")
     if self.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
-    dim = normal_dim(dim, self.ndim)
+    given, dim = dim, normal_dim(dim, self.ndim)
     if self.shape[dim] != 3 or other.shape[dim] != 3:
-        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {self.shape[dim]} and "
+        raise RuntimeError(f"linalg.cross: inputs dimension {given} must have length 3. Got {self.shape[dim]} and "
                            f"{other.shape[dim]}")
+    if self.shape != other.shape and (words := broadcast_mismatch([self.shape, other.shape])):
+        raise RuntimeError(words)
+    if self.dtype.kind == "b":
+        raise NotImplementedError("\"cross\" not implemented for 'Bool'")
     a, b = (np.moveaxis(t, dim, 0) for t in np.broadcast_arrays(self, other))
     made = np.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]], dim)
     return made
@@ -320,6 +347,19 @@ def _cheapest_split(sizes: list[int]) -> list[list[int]]:
     return split
 
 
+def _check_chain(chain: list[Tensor]) -> None:
+    for number, (t, before) in enumerate(zip(chain[1:], chain, strict=False), 1):
+        if t._array.ndim != 2:
+            raise RuntimeError(f"multi_dot(): tensor {number} must be 2D but got {t._array.ndim}D")
+        if t.dtype is not chain[0].dtype:
+            raise RuntimeError("multi_dot(): all tensors must have be the same dtype but tensor 0 is "
+                               f"{chain[0].dtype.cpp_name} and tensor {number} {t.dtype.cpp_name}")
+        a, b = before._array.shape, t._array.shape
+        if a[1] != b[0]:
+            raise RuntimeError(f"multi_dot(): tensors {number - 1} and {number} with shapes {list(a)} and {list(b)} cannot be "
+                               "multiplied")
+
+
 @composite("linalg_multi_dot(Tensor[] tensors) -> Tensor",
            samples=lambda make: [([make(2, 3), make(3, 4), make(4, 2)],), ([make(3), make(3, 4), make(4)],)])
 def linalg_multi_dot(tensors):
@@ -327,17 +367,15 @@ def linalg_multi_dot(tensors):
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
     chain = list(tensors)
     shape: list[int] = []
-    if chain[0]._array.ndim == 1:
-        chain[0] = aten.unsqueeze(chain[0], 0)
-    else:
-        shape.append(chain[0]._array.shape[0])
-    if chain[-1]._array.ndim == 1:
-        chain[-1] = aten.unsqueeze(chain[-1], -1)
-    else:
-        shape.append(chain[-1]._array.shape[1])
-    for number, t in enumerate(chain):
-        if t._array.ndim != 2:
-            raise RuntimeError(f"multi_dot(): tensor {number} must be 2D but got {t._array.ndim}D")
+    for at, which in ((0, "first"), (-1, "last")):
+        ndim = chain[at]._array.ndim
+        if ndim not in (1, 2):
+            raise RuntimeError(f"multi_dot(): the {which} tensor must be 1D or 2D but got {ndim}D")
+        if ndim == 1:
+            chain[at] = aten.unsqueeze(chain[at], at)
+        else:
+            shape.append(chain[at]._array.shape[-at])
+    _check_chain(chain)
     if len(chain) == 2:
         return aten.view(aten.mm(chain[0], chain[1]), shape)
     split = _cheapest_split([chain[0]._array.shape[0]] + [t._array.shape[1] for t in chain])
@@ -363,6 +401,7 @@ composite("chain_matmul(Tensor[] matrices) -> Tensor",
     shape=lambda i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim:
     (_trilinear_shape(i1._array, i2._array, i3._array, expand1, expand2, expand3, sumdim), i1._array.dtype),
     samples=lambda make: [(make(2, 3), make(4, 3, 5), make(2, 5), (1, 3), (0,), (1, 2), (2, 3))])
+@in_float32
 def trilinear(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim):
     a, b, c = (_spread_out(t, dims) for t, dims in ((i1, expand1), (i2, expand2), (i3, expand3)))
     ndim = a.ndim
@@ -385,11 +424,11 @@ def _trilinear_shape(i1, i2, i3, expand1, expand2, expand3, sumdim):
 
 trilinear.vjp(
     i1=lambda g, i2, i3, expand1, expand2, expand3, sumdim:
-    aten._trilinear(g, i2, i3, sumdim, expand2, expand3, expand1),
+    aten._trilinear(g, conj(i2), conj(i3), sumdim, expand2, expand3, expand1),
     i2=lambda g, i1, i3, expand1, expand2, expand3, sumdim:
-    aten._trilinear(i1, g, i3, expand1, sumdim, expand3, expand2),
+    aten._trilinear(conj(i1), g, conj(i3), expand1, sumdim, expand3, expand2),
     i3=lambda g, i1, i2, expand1, expand2, expand3, sumdim:
-    aten._trilinear(i1, i2, g, expand1, expand2, sumdim, expand3))
+    aten._trilinear(conj(i1), conj(i2), g, expand1, expand2, sumdim, expand3))
 
 
 @composite("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
@@ -400,9 +439,16 @@ def bilinear(input1, input2, weight, bias):
     if len(a) != len(b):
         raise RuntimeError(f"bilinear(): input dimensions do not match: got {len(a)} and {len(b)}")
     if a[:-1] != b[:-1]:
-        raise RuntimeError("bilinear(): input batch dimensions do not match")
-    if a[-1] != w[1] or b[-1] != w[2]:
-        raise RuntimeError(f"bilinear(): input sizes {a[-1]} and {b[-1]} do not match weight sizes {w[1]} and {w[2]}")
+        at = next(d for d in range(len(a)) if a[d] != b[d])
+        raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {at}: got {a[at]} and {b[at]}")
+    kinds = [input1.dtype, input2.dtype, weight.dtype, input1.dtype if bias is None else bias.dtype]
+    if any(kind is not kinds[0] for kind in kinds):
+        raise RuntimeError("All tensors must have the same dtype, got input1: {}, input2: {}, weight: {}, bias: {}".format(
+            *(kind.cpp_name for kind in kinds)))
+    for name, have, want in (("input1", a[-1], w[1]), ("input2", b[-1], w[2]),
+                             ("bias", w[0] if bias is None else bias._array.shape[0], w[0])):
+        if have != want:
+            raise RuntimeError(f"bilinear(): {name} size does not match weight size: got {have} but expected {want}")
     batch = math.prod(a[:-1])
     first, second = aten.reshape(input1, (batch, a[-1])), aten.reshape(input2, (batch, b[-1]))
     made = aten.reshape(aten._trilinear(first, weight, second, (1, 3), (0,), (1, 2), (2, 3)), (*a[:-1], w[0]))

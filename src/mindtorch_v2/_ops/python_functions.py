@@ -65,9 +65,8 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     if not sizes:
         return ()
     steps = [math.prod(sizes[place + 1:]) for place in range(len(sizes))]
-    kind = indices.dtype
-    whole = aten.floor_divide(aten.unsqueeze(indices, -1), tensor(steps, dtype=kind))
-    return tuple(aten.unbind(aten.remainder(whole, tensor(sizes, dtype=kind)), -1))
+    whole = aten.floor_divide(aten.unsqueeze(indices, -1), tensor(steps))
+    return tuple(aten.unbind(aten.remainder(whole, tensor(sizes)), -1))
 
 
 METHODS = {"apply_": apply_, "map_": map_}

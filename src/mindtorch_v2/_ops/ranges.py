@@ -8,17 +8,23 @@ import warnings
 import numpy as np
 
 from .._core import dtype as dt
+from .._dispatch.errors import deliberate
 from .._dispatch.registry import op
 from ._common import np_dtype
 from ._factory import OPTIONS, check_options
 from .random import scaled
 
 _I64 = np.dtype(np.int64)
+_PLAIN = (int, float)
 
 
 def _plain(number):
-    """A Python number; 0-d tensors stand for theirs."""
-    return number._array.item() if hasattr(number, "_array") else number
+    """A Python number; 0-d tensors and arrays stand for theirs."""
+    if number.__class__ in _PLAIN:
+        return number
+    if hasattr(number, "_array"):
+        number = number._array
+    return number.item() if isinstance(number, np.ndarray) else number
 
 
 # ---------------------------------------------------------------- by step
@@ -31,10 +37,15 @@ def _range_dtype(dtype, *numbers):
 
 
 def _check_range(start, end, step):
-    if not all(map(math.isfinite, (start, end))):
-        raise RuntimeError(f"unsupported range: {start} -> {end}")
-    if step == 0:
+    try:
+        known = math.isfinite(start) and math.isfinite(end)
+        moves = step != 0 and not math.isnan(step)
+    except TypeError:  # a complex number
+        raise RuntimeError("value cannot be converted to type double without overflow") from None
+    if not moves:
         raise RuntimeError("step must be nonzero")
+    if not known:
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
 
@@ -47,21 +58,27 @@ def _arange(start, end, step, dtype, layout, pin_memory):
     _check_range(start, end, step)
     if kind.kind == "b":
         raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
-    if kind.kind in "iu":
-        start, end, step = int(start), int(end), int(step)
-        if step == 0:
-            raise ValueError("step must be nonzero")
-        made = np.arange(start, end, step, _I64)
-    else:
-        made = np.arange(math.ceil((end - start) / step)) * float(step)
-        made += start
+    if kind is _I64:
+        return np.arange(*_whole(start, end, step))
+    made = np.arange(math.ceil((end - start) / step)) * (int(step) if kind.kind in "iu" else float(step))
+    made += int(start) if kind.kind in "iu" else start
     return made if made.dtype is kind else made.astype(kind)
+
+
+def _whole(start, end, step):
+    """The bounds of an int64 range, which are cut to whole numbers before anything is counted; those of others are not."""
+    start, end, step = int(start), int(end), int(step)
+    if step == 0:
+        raise deliberate(ValueError("step must be nonzero"))
+    return start, end, step
 
 
 def _arange_shape(start, end, step, dtype):
     start, end, step = _plain(start), _plain(end), _plain(step)
     _check_range(start, end, step)
-    return (math.ceil((end - start) / step),), _range_dtype(dtype, start, end, step)
+    kind = _range_dtype(dtype, start, end, step)
+    count = len(range(*_whole(start, end, step))) if kind is _I64 else math.ceil((end - start) / step)
+    return (count,), kind
 
 
 @op(f"arange(Scalar end, {OPTIONS}) -> Tensor", nondiff=True,
@@ -127,15 +144,26 @@ def _spaced(start, end, steps, kind):
     return made if made.dtype is kind else made.astype(kind)
 
 
+def _ends(name, start, end):
+    """The two numbers; only tensors without dims stand for one."""
+    if start.__class__ in _PLAIN and end.__class__ in _PLAIN:
+        return start, end
+    wide = [f"{label} with {given.ndim} dimension(s)" for label, given in (("start", start), ("end", end))
+            if getattr(given, "ndim", 0)]
+    if wide:
+        raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got {' and '.join(wide)}.")
+    return _plain(start), _plain(end)
+
+
 def _linspace(start, end, steps, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
-    start, end = _plain(start), _plain(end)
+    start, end = _ends("linspace", start, end)
     return _spaced(start, end, steps, _spaced_dtype(dtype, start, end))
 
 
 def _logspace(start, end, steps, base, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
-    start, end = _plain(start), _plain(end)
+    start, end = _ends("logspace", start, end)
     kind = _spaced_dtype(dtype, start, end)
     work = kind if kind.kind in "fc" and kind.itemsize >= 4 else np.dtype(np.float64)
     exponents = _spaced(start, end, steps, work)

@@ -137,6 +137,8 @@ def roll(self, shifts, dims):
         raise RuntimeError("`shifts` required")
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    if not self.ndim:
+        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     made = self
     for shift, dim in zip(shifts, dims, strict=True):
         made = _roll_one(made, shift, normal_dim(dim, self.ndim))

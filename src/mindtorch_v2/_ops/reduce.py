@@ -10,6 +10,7 @@ from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
 from ._common import home_of, normal_dim, normal_dims, np_dtype, reduced_shape
 from ._elementwise import need_real
+from .pointwise import conj
 
 _INT64 = np.dtype(np.int64)
 _BOOL = np.dtype(np.bool_)
@@ -128,9 +129,13 @@ sum_all.vjp(self=lambda g, self_shape: aten.expand(g, self_shape))
     shape=_sum_shape, node="SumBackward1", samples=by_dims)
 def sum_dims(self, dim, keepdim, dtype):
     axes = axes_of(dim, self.ndim)
-    if dtype is None and self.dtype is _FLOAT32:
-        return _add_float32(self, axes, keepdim)
-    return add_up(self, axes, keepdim, dtype)
+    try:
+        if dtype is None and self.dtype is _FLOAT32:
+            return _add_float32(self, axes, keepdim)
+        return add_up(self, axes, keepdim, dtype)
+    except ValueError:
+        normal_dims(dim, self.ndim)  # a dim that is named twice
+        raise
 
 
 sum_dims.vjp(self=lambda g, self_shape, dim, keepdim: expand_reduced(g, self_shape, dim, keepdim))
@@ -180,10 +185,10 @@ def mean_dims(self, dim, keepdim, dtype):
     axes = axes_of(dim, self.ndim)
     try:
         count = self.size if axes is None else reduced_numel(self.shape, axes)
-    except IndexError:
-        normal_dims(dim, self.ndim)
+        return _mean(self, axes, keepdim, dtype, count)
+    except (IndexError, ValueError):
+        normal_dims(dim, self.ndim)  # one that there is not, or that is named twice
         raise
-    return _mean(self, axes, keepdim, dtype, count)
 
 
 mean_dims.vjp(self=lambda g, self_shape, dim, keepdim:
@@ -226,11 +231,11 @@ def _prod_grad(g, self, result):
     zeros = aten.nonzero(self == 0)._array.shape[0]
     if zeros == 0:
         ratio = result / self
-        return g * ratio
+        return g * conj(ratio)
     if zeros > 1:
         return aten.zeros_like(self)
     others = _all_but_one(aten.view(self, (-1,)) if self._array.flags.c_contiguous else aten.reshape(self, (-1,)), 0)
-    return aten.view_as(g * others, self)
+    return aten.view_as(g * conj(others), self)
 
 
 prod.vjp(self=_prod_grad)
@@ -251,8 +256,8 @@ def _prod_dim_grad(g, self, dim, keepdim, result):
         g, result = aten.unsqueeze(g, dim), aten.unsqueeze(result, dim)
     if not (self == 0).sum(dim, True).sum().item():
         ratio = result / self
-        return g * ratio
-    return g * _all_but_one(self, dim)
+        return g * conj(ratio)
+    return g * conj(_all_but_one(self, dim))
 
 
 prod_dim.vjp(self=_prod_dim_grad)
@@ -336,8 +341,8 @@ def _extreme(name, reduce, find):
         shape=lambda self, dim, keepdim:
         (reduced_shape(self._array.shape, None if dim is None else (dim,), keepdim), _INT64))
     def position(self, dim, keepdim):
-        if self.dtype is not _FLOAT32 and self.dtype.kind == "c":
-            raise RuntimeError(f"arg{name}(): does not support complex input")
+        if self.dtype is not _FLOAT32 and self.dtype.kind in "bc":
+            raise RuntimeError(f"arg{name}(): does not support {'bool' if self.dtype is _BOOL else 'complex'} input")
         if dim is None:
             if not self.size:
                 raise IndexError(f"arg{name}(): Expected reduction dim to be specified for input.numel() == 0.")
@@ -362,7 +367,11 @@ def _extreme(name, reduce, find):
                 _check_not_empty("a" + name, self, d)
         if self.dtype is not _FLOAT32:
             need_real(f"{name}_values_cpu", self)
-        return reduce(self, axes, None, None, keepdim)
+        try:
+            return reduce(self, axes, None, None, keepdim)
+        except ValueError:
+            normal_dims(dim, self.ndim)  # a dim that is named twice
+            raise
 
     def over_grad(g, self, dim, keepdim, result):
         shape = self._array.shape
@@ -439,6 +448,8 @@ _truth("all", np.logical_and.reduce)
 def sum_to_size(self, *size):
     """The sum over the dims that broadcasting from `size` to this shape would have added or stretched."""
     wanted = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
+    if not wanted:
+        return aten.sum(self)
     shape = self._array.shape
     lead = len(shape) - len(wanted)
     if lead < 0 or any(n not in (1, m) for n, m in zip(wanted, shape[lead:], strict=True)):

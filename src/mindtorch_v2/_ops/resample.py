@@ -13,13 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from .._core import dtype as dt
 from .._dispatch.registry import composite, op
 from ._half import in_float32
+from ._windows import has_channels_last
 from .pool import getattr_later
 
 Taps = tuple[tuple[np.ndarray, np.ndarray | None], ...]  # (at, weight); weight None for 1
 
 _F32 = np.float32
+_BYTE = np.dtype(np.uint8)
 
 
 def _step(size: int, out: int, align_corners: bool, scale: float | None) -> float:
@@ -151,7 +154,56 @@ def _spread(grad: np.ndarray, axis: int, taps: Taps, size: int) -> np.ndarray:
     return made
 
 
-def _check(name: str, dims: int, shape: tuple[int, ...], output_size: Any) -> None:
+# ---------------------------------------------------------------- images of bytes
+
+_PICKED = ("nearest", "nearest_in_plane", "nearest_exact")  # modes that copy elements: any dtype could do
+_LARGEST_WEIGHT = 1 << 15
+_MOST_BITS = 22
+
+
+@lru_cache(maxsize=256)
+def _byte_taps(mode: str, size: int, out: int, align_corners: bool, scale: float | None) -> tuple[Taps, int]:
+    """Taps with whole numbers for weights, and how many bits of those are a fraction: as many as 16 bits can hold."""
+    taps = _taps(mode, size, out, align_corners, scale)
+    if taps[0][1] is None:
+        return taps, 0
+    at = [a for a, _ in taps]
+    weights = [np.array(w) for _, w in taps]
+    for k in range(len(taps) - 1, 0, -1):  # What was moved to the edge becomes one tap, and is rounded once.
+        same = at[k] == at[k - 1]
+        weights[k - 1] += np.where(same, weights[k], 0)
+        weights[k] = np.where(same, 0, weights[k])
+    largest = max(float(w.max()) for w in weights)
+    bits = 0
+    while bits < _MOST_BITS and int(0.5 + largest * (1 << bits + 1)) < _LARGEST_WEIGHT:
+        bits += 1
+    whole = [np.trunc(w * (1 << bits) + np.where(w < 0, -0.5, 0.5)).astype(np.int32) for w in weights]
+    return tuple(zip(at, whole, strict=True)), bits
+
+
+def _resized_bytes(array: np.ndarray, axis: int, given: tuple[Taps, int]) -> np.ndarray:
+    """Resized along a dim, and back in bytes: what lies between two dims is rounded, too."""
+    taps, bits = given
+    if not bits:
+        return array.take(taps[0][0], axis)
+    made = _resized(array.astype(np.int32), axis, taps)
+    made += 1 << bits - 1
+    made >>= bits
+    return np.clip(made, 0, 255, out=made).astype(_BYTE)
+
+
+# ---------------------------------------------------------------- the ops
+
+
+def _check_dtype(mode: str, kind: np.dtype, dims: int) -> None:
+    """Floats can be resized, and images of bytes."""
+    if kind == _BYTE and (mode in _PICKED or dims == 2):
+        return
+    kernel = "compute_index_ranges_weights" if mode.endswith("_aa") else f"compute_indices_weights_{mode.partition('_')[0]}"
+    raise NotImplementedError(f"\"{kernel}\" not implemented for '{dt.from_numpy(kind).scalar_name}'")
+
+
+def _check(dims: int, shape: tuple[int, ...], output_size: Any) -> None:
     if len(output_size) != dims:
         raise RuntimeError(f"It is expected output_size equals to {dims}, but got size {len(output_size)}")
     if len(shape) != dims + 2:
@@ -166,23 +218,28 @@ def _check(name: str, dims: int, shape: tuple[int, ...], output_size: Any) -> No
         raise RuntimeError(f"Non-empty {dims + 2}D data tensor expected but got a tensor with sizes {list(shape)}")
 
 
-def _upsample(name, mode, input, output_size, align_corners, scales):
-    dims = len(scales)
-    _check(name, dims, input.shape, output_size)
+def _upsample(mode, input, output_size, align_corners, scales):
+    _check(len(scales), input.shape, output_size)
     kind = input.dtype
-    if kind.kind in "iub" and not mode.startswith("nearest"):
-        if kind != np.uint8:
-            raise RuntimeError(f'"{name}" not implemented for \'{kind.name}\'')
-        input = input.astype(_F32)
-    for axis, (out, scale) in enumerate(zip(output_size, scales, strict=True), 2):
-        input = _resized(input, axis, _taps(mode, input.shape[axis], out, align_corners, scale))
-    if kind == np.uint8 and input.dtype != kind:
-        return np.clip(np.rint(input), 0, 255).astype(kind)
-    return input
+    if kind.kind not in "fV":
+        _check_dtype(mode, kind, len(scales))
+    # Channels that lie next to each other stay so: the spatial dims are then those before the last.
+    channels_last = has_channels_last(input)
+    if channels_last:
+        input = np.moveaxis(input, 1, -1)
+    first = 1 if channels_last else 2
+    settings = enumerate(zip(output_size, scales, strict=True), first)
+    if kind == _BYTE and mode not in _PICKED:
+        for axis, (out, scale) in reversed(list(settings)):
+            input = _resized_bytes(input, axis, _byte_taps(mode, input.shape[axis], out, align_corners, scale))
+    else:
+        for axis, (out, scale) in settings:
+            input = _resized(input, axis, _taps(mode, input.shape[axis], out, align_corners, scale))
+    return np.moveaxis(input, -1, 1) if channels_last else input
 
 
-def _upsample_grad(name, mode, grad_output, output_size, input_size, align_corners, scales):
-    _check(name, len(scales), tuple(input_size), output_size)
+def _upsample_grad(mode, grad_output, output_size, input_size, align_corners, scales):
+    _check(len(scales), tuple(input_size), output_size)
     if grad_output.shape != (*input_size[:2], *output_size):
         raise RuntimeError(f"Expected grad_output to have the same shape as output; output.size = "
                            f"{[*input_size[:2], *output_size]}, but got grad_output.size = {list(grad_output.shape)}")
@@ -217,7 +274,7 @@ def _declare(name: str, dims: int, mode: str, aligns: bool) -> None:
     @in_float32
     def forward(self, output_size, *rest):
         align_corners, scales = settings(rest)
-        return _upsample(name, mode, self, tuple(output_size), align_corners, scales)
+        return _upsample(mode, self, tuple(output_size), align_corners, scales)
 
     @op(f"{name}_backward(Tensor grad_output, int[{dims}] output_size, int[{dims + 2}] input_size{align}{scales}) -> "
         "Tensor",
@@ -226,7 +283,7 @@ def _declare(name: str, dims: int, mode: str, aligns: bool) -> None:
     @in_float32
     def backward(grad_output, output_size, input_size, *rest):
         align_corners, scales = settings(rest)
-        return _upsample_grad(name, mode, grad_output, tuple(output_size), tuple(input_size), align_corners, scales)
+        return _upsample_grad(mode, grad_output, tuple(output_size), tuple(input_size), align_corners, scales)
 
     names = (["align_corners"] if aligns else []) + scale_names
     forward.vjp(self=_formula(["output_size", "self_shape", *names], back))

@@ -10,8 +10,8 @@ from .._core import dtype as dt
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten, composite, op
 from ._common import home_of
-from ._elementwise import need_real
-from .pointwise import count, zero_grad
+from ._elementwise import need_float, need_real
+from .pointwise import conj, count, zero_grad
 
 _array = np.array
 
@@ -84,9 +84,10 @@ def nan_to_num(self, nan, posinf, neginf):
     limits = dt.finfo(dt.from_numpy(self.dtype))
     made = np.array(self, order="K")
     for part in (made.real, made.imag) if made.dtype.kind == "c" else (made,):
-        part[np.isnan(part)] = 0.0 if nan is None else nan
-        part[part == np.inf] = limits.max if posinf is None else posinf
-        part[part == -np.inf] = limits.min if neginf is None else neginf
+        # All places before any value: what takes nan's place may be infinite itself.
+        places = np.isnan(part), part == np.inf, part == -np.inf
+        for place, given, usual in zip(places, (nan, posinf, neginf), (0.0, limits.max, limits.min), strict=True):
+            part[place] = usual if given is None else given
     return made
 
 
@@ -115,7 +116,13 @@ def _copysign_grad(g, self, result):
 copysign = op("copysign.Tensor(Tensor self, Tensor other) -> Tensor", np.copysign, promote="float", inplace=True)
 copysign.vjp(self=_copysign_grad, other=lambda g, other: _flat(other))
 
-nextafter = op("nextafter(Tensor self, Tensor other) -> Tensor", np.nextafter, promote="same", tags=("tensors",), inplace=True)
+
+@op("nextafter(Tensor self, Tensor other) -> Tensor", promote="same", tags=("tensors",), inplace=True)
+def nextafter(self, other, out=None):
+    need_float("nextafter_cpu", self)
+    return np.nextafter(self, other, out)
+
+
 nextafter.vjp(self=lambda g, self, other: aten.where(self != other, g, 0.0), other=lambda g, other: _flat(other))
 
 
@@ -134,7 +141,7 @@ def ldexp(self, other, out=None):
     return np.multiply(self, np.exp2(other), out)
 
 
-ldexp.vjp(self=lambda g, other: g * aten.pow(2.0, other), other=lambda g, result: g * (result * math.log(2)))
+ldexp.vjp(self=lambda g, other: g * conj(aten.pow(2.0, other)), other=lambda g, result: g * conj(result * math.log(2)))
 
 
 @op("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",

@@ -135,16 +135,17 @@ def _race(weights, count, source):
         speed = weights / times
     if count == 1:
         return speed.argmax(axis=1, keepdims=True)
-    return np.argsort(-speed.astype(np.float64), axis=1, kind="stable")[:, :count]
+    return np.ascontiguousarray(np.argsort(-speed.astype(np.float64), axis=1, kind="stable")[:, :count])
 
 
 def _with_replacement(weights, count, source):
     """Places of uniform numbers in the cumulated weights."""
     work = weights if weights.dtype in (_F32, _F64) else weights.astype(_F32)
-    if (work < 0).any():
-        raise RuntimeError("invalid multinomial distribution (encountering probability entry < 0)")
-    if not np.isfinite(work).all():
-        raise RuntimeError("invalid multinomial distribution (encountering probability entry = infinity or NaN)")
+    fine = (work >= 0) & (work < np.inf)
+    if not fine.all():
+        # The first that is wrong is named; NaN counts as one that is not positive.
+        wrong = "= infinity or NaN" if work[~fine][0] == np.inf else "< 0"
+        raise RuntimeError(f"invalid multinomial distribution (encountering probability entry {wrong})")
     total = np.add.accumulate(work, axis=1)
     if not (total[:, -1] > 0).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")

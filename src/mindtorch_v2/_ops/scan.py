@@ -6,8 +6,9 @@ import numpy as np
 
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten, composite, op
-from ._common import home_of, like_first, normal_dim, np_dtype
-from ._elementwise import need_real
+from ._common import home_of, like_first, normal_dim, normal_dims, np_dtype
+from ._elementwise import log_add_exp, need_float, need_real
+from .pointwise import conj
 
 _INT64 = np.dtype(np.int64)
 _FLOAT32 = np.dtype(np.float32)
@@ -23,12 +24,18 @@ def _running(ufunc, array, dim, wanted):
     if not array.ndim or not array.size:
         return array.astype(wanted)
     carried = _FLOAT32 if wanted.kind == "V" or wanted == np.float16 else wanted
-    made = ufunc.accumulate(array.astype(carried, copy=False), dim)
+    made = ufunc.accumulate(array.astype(carried, copy=False), dim, carried)
     return made if carried is wanted else made.astype(wanted, copy=False)
 
 
 def _sum_dtype(array, dtype):
     return np_dtype(dtype, _INT64 if array.dtype.kind in "iub" else array.dtype)
+
+
+def _no_bool(name, dtype):
+    if dtype.kind == "b":
+        raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
+    return dtype
 
 
 def _scan_shape(self, dim, dtype):
@@ -41,7 +48,7 @@ def _scan_shape(self, dim, dtype):
 @op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", inplace=True, shape=_scan_shape,
     samples=_one_dim)
 def cumsum(self, dim, dtype):
-    return _running(np.add, self, dim, _sum_dtype(self, dtype))
+    return _running(np.add, self, dim, _no_bool("cumsum", _sum_dtype(self, dtype)))
 
 
 def reversed_cumsum(t, dim):
@@ -60,7 +67,7 @@ cumsum.vjp(self=_cumsum_grad)
 @op("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", inplace=True, shape=_scan_shape,
     samples=_one_dim)
 def cumprod(self, dim, dtype):
-    return _running(np.multiply, self, dim, _sum_dtype(self, dtype))
+    return _running(np.multiply, self, dim, _no_bool("cumprod", _sum_dtype(self, dtype)))
 
 
 cumprod.vjp(self=lambda g, self, dim, result, self_dtype:
@@ -76,18 +83,19 @@ def cumprod_backward(grad, input, dim, output):
     size = input._array.shape[dim]
     if size == 1:
         return grad
-    weighted = output * grad
+    divisor = conj(input)
+    weighted = conj(output) * grad
     if not aten.item(aten.any(input == 0)):
-        return aten.div(reversed_cumsum(weighted, dim), input)
+        return aten.div(reversed_cumsum(weighted, dim), divisor)
     # With zeros nothing may be divided by: the product of what lies before times that of what comes after.
     shape = list(input._array.shape)
     shape[dim] = 1
     one = aten.ones(shape, dtype=input.dtype, device=home_of(input))
-    before = aten.cumprod(aten.cat([one, aten.narrow(input, dim, 0, size - 1)], dim), dim)
+    before = aten.cumprod(aten.cat([one, aten.narrow(divisor, dim, 0, size - 1)], dim), dim)
     pieces = []
     for k in range(size):
         after = one if k == size - 1 else \
-            aten.cumprod(aten.cat([one, aten.narrow(input, dim, k + 1, size - k - 1)], dim), dim)
+            aten.cumprod(aten.cat([one, aten.narrow(divisor, dim, k + 1, size - k - 1)], dim), dim)
         total = aten.sum(aten.narrow(grad, dim, k, size - k) * after, (dim,), True)
         pieces.append(aten.narrow(before, dim, k, 1) * total)
     return aten.cat(pieces, dim)
@@ -133,16 +141,23 @@ def cummaxmin_backward(grad, input, indices, dim):
 
 @op("logcumsumexp(Tensor self, int dim) -> Tensor", shape=like_first, samples=_one_dim)
 def logcumsumexp(self, dim):
-    if self.dtype.kind not in "fV":
-        raise NotImplementedError("logcumsumexp is not implemented for "
-                                  f"{'complex' if self.dtype.kind == 'c' else 'integer'} tensors")
-    return _running(np.logaddexp, self, dim, self.dtype)
+    need_float("logcumsumexp_out_cpu", self, "iub")
+    if self.dtype.kind != "c" or not self.ndim:
+        return _running(np.logaddexp, self, dim, self.dtype)
+    made = np.empty_like(self)
+    into, rows = np.moveaxis(made, dim, 0), np.moveaxis(self, dim, 0)
+    for k, row in enumerate(rows):
+        into[k] = log_add_exp(row, into[k - 1]) if k else row
+    return made
 
 
 def _logcumsumexp_grad(g, self, dim, result):
     """Each sign on its own, as logarithms, so that nothing overflows."""
     if not self._array.size or not self._array.ndim:
         return g
+    if g._array.dtype.kind == "c":  # whose logarithms know no sign
+        turned = aten.flip(conj(g).log() - result, (dim,))
+        return conj((aten.flip(aten.logcumsumexp(turned, dim), (dim,)) + self).exp())
     lowest = aten.scalar_tensor(float(np.finfo(np.float64 if g._array.dtype == np.float64 else np.float32).min),
                                 dtype=g.dtype)
     logs = g.abs().log()
@@ -161,6 +176,18 @@ logcumsumexp.vjp(self=_logcumsumexp_grad)
 # ---------------------------------------------------------------- differences
 
 
+def _check_ends(self, dim, ends):
+    shape = self._array.shape
+    for end in ends:
+        other = end._array.shape
+        if len(other) != len(shape):
+            raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+        for i, (n, m) in enumerate(zip(shape, other, strict=True)):
+            if n != m and i != dim:
+                raise RuntimeError("diff expects the shape of tensor to prepend or append to match that of input except along "
+                                   f"the differencing dimension; input.size({i}) = {n}, but got tensor.size({i}) = {m}")
+
+
 @composite("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
            samples=lambda make: [(make(3, 4),), (make(3, 4), 2, 0), (make(3, 4), 1, 1, make(3, 1), make(3, 2))])
 def diff(self, n, dim, prepend, append):
@@ -168,10 +195,14 @@ def diff(self, n, dim, prepend, append):
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
+    dim = normal_dim(dim, self._array.ndim)
     ends = [t for t in (prepend, self, append) if t is not None]
     if len(ends) > 1:
+        _check_ends(self, dim, ends)
+    if n == 0:
+        return aten.copy_(aten.zeros_like(self), self)
+    if len(ends) > 1:
         self = aten.cat(ends, dim)
-    dim = normal_dim(dim, self._array.ndim)
     for _ in range(min(n, self._array.shape[dim])):
         size = self._array.shape[dim] - 1
         later, earlier = aten.narrow(self, dim, 1, size), aten.narrow(self, dim, 0, size)
@@ -186,11 +217,22 @@ def _neighbours(t, dim):
     return aten.slice(t, dim, 0, -1), aten.slice(t, dim, 1)
 
 
-def _steps(x, y, dim):
+def _sampled(name, y, dim):
+    """The dim to integrate along, of samples that can be added up."""
+    if y._array.dtype.kind == "b":
+        raise RuntimeError(f"{name}: received a bool input for `y`, but bool is not supported")
+    if not y._array.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return normal_dim(dim, y._array.ndim)
+
+
+def _steps(name, x, y, dim):
     """The distances between sample points, shaped to meet y."""
+    if "b" in (x._array.dtype.kind, y._array.dtype.kind):
+        raise RuntimeError(f"{name}: received a bool input for `x` or `y`, but bool is not supported")
     if x._array.ndim == 1:
         if x._array.shape[0] != y._array.shape[dim]:
-            raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
+            raise RuntimeError(f"{name}: There must be one `x` value for each sample point")
         shape = [1] * y._array.ndim
         shape[dim] = -1
         x = aten.view(x, shape)
@@ -216,17 +258,19 @@ def _empty_result(y, dim):
 
 @composite("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", samples=_xy)
 def trapezoid_x(y, x, dim):
+    if not y._array.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     dim = normal_dim(dim, y._array.ndim)
     if y._array.shape[dim] == 0:
         return _empty_result(y, dim)
-    steps = _steps(x, y, dim)
+    steps = _steps("trapezoid", x, y, dim)
     left, right = _neighbours(y, dim)
     return aten.sum(steps * (left + right), (dim,)) / 2
 
 
 @composite("trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", samples=_dx)
 def trapezoid_dx(y, dx, dim):
-    dim = normal_dim(dim, y._array.ndim)
+    dim = _sampled("trapezoid", y, dim)
     if y._array.shape[dim] == 0:
         return _empty_result(y, dim)
     total = aten.sum(y, (dim,))
@@ -243,14 +287,14 @@ composite("trapz.dx(Tensor y, *, float dx=1, int dim=-1) -> Tensor",
 @composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", samples=_xy)
 def cumulative_trapezoid_x(y, x, dim):
     dim = normal_dim(dim, y._array.ndim)
-    steps = _steps(x, y, dim)
+    steps = _steps("cumulative_trapezoid", x, y, dim)
     left, right = _neighbours(y, dim)
     return aten.cumsum(steps * (left + right), dim) / 2
 
 
 @composite("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", samples=_dx)
 def cumulative_trapezoid_dx(y, dx, dim):
-    left, right = _neighbours(y, normal_dim(dim, y._array.ndim))
+    left, right = _neighbours(y, _sampled("cumulative_trapezoid", y, dim))
     return aten.cumsum((left + right) * (dx / 2), dim)
 
 # ---------------------------------------------------------------- numerical derivatives
@@ -258,10 +302,6 @@ def cumulative_trapezoid_dx(y, dx, dim):
 
 def _spaced(self, spacing, dim, edge_order):
     """The derivative along one dim: centred inside, one-sided at both ends; spacing is a number or the coordinates."""
-    size = self._array.shape[dim]
-    if size < edge_order + 1:
-        raise RuntimeError(f"torch.gradient expected each dimension size to be at least edge_order+1, but got {size}")
-
     def part(start, stop):
         return aten.slice(self, dim, start, stop)
 
@@ -292,16 +332,42 @@ def _spaced(self, spacing, dim, edge_order):
     return aten.cat([first, inside, last], dim)
 
 
-def _gradient(self, spacing, dim, edge_order):
+def _check_gradient(self, spacings, dim, edge_order):
+    """What torch.gradient refuses; `spacings` is None where they were not given one for each dim."""
+    if self._array.dtype == np.uint8:
+        raise RuntimeError("torch.gradient does not support uint8 input.")
+    ndim = self._array.ndim
+    if spacings is not None:
+        if dim is None and len(spacings) != ndim:
+            raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
+                               f"'self.dim() = {ndim}', since dim argument was not given, but got a list of length "
+                               f"{len(spacings)}")
+        if dim is not None and len(spacings) != len(dim):
+            raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments "
+                               f"to have the same length, but got a spacing argument of length {len(spacings)} and a dim "
+                               f"argument of length {len(dim)}.")
+        for steps in spacings:
+            if isinstance(steps, Tensor) and steps._array.ndim != 1:
+                raise RuntimeError("torch.gradient expected each element of spacing to have one dimension, but got an element "
+                                   f"with {steps._array.ndim} dimensions!")
+            if isinstance(steps, Tensor) and steps.device != self.device:
+                raise RuntimeError("torch.gradient expected each tensor to be on the same device, but got devices "
+                                   f"{self.device} and {steps.device}!")
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
-    ndim = self._array.ndim
-    dims = range(ndim) if dim is None else [normal_dim(d, ndim) for d in ((dim,) if isinstance(dim, int) else dim)]
-    spacings = [spacing] * len(dims) if not isinstance(spacing, list | tuple) else spacing
-    if len(spacings) != len(dims):
-        raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar or a list of length "
-                           f"{len(dims)}, but got a list of length {len(spacings)}")
-    return [_spaced(self, 1.0 if s is None else s, d, edge_order) for s, d in zip(spacings, dims, strict=True)]
+    if any(self._array.shape[d] < edge_order + 1 for d in normal_dims(dim, ndim)):
+        raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+
+
+def _gradient(self, spacing, dim, edge_order):
+    dim = (dim,) if isinstance(dim, int) else dim
+    listed = isinstance(spacing, list | tuple)
+    _check_gradient(self, spacing if listed else None, dim, edge_order)
+    if not listed:
+        step = 1.0 if spacing is None else spacing.item() if isinstance(spacing, Tensor) else spacing
+        spacing = [step] * (self._array.ndim if dim is None else len(dim))
+    dims = normal_dims(dim, self._array.ndim)
+    return tuple(_spaced(self, steps, d, edge_order) for steps, d in zip(spacing, dims, strict=True))
 
 
 def _unit_gradient(self, dim, edge_order):

@@ -54,9 +54,7 @@ def positions(index, dim):
 
 
 def _checked(self, dim, index, name, source=None):
-    """(dim from the front, self and index with at least one dim), after torch's checks."""
-    if index.dtype is not _INT64 and index.dtype not in (_INT64, np.int32):
-        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
+    """The dim from the front, after torch's checks; of an index without elements only the dim is looked at."""
     ndim = self.ndim
     if not -ndim <= dim < ndim:
         dim = normal_dim(dim, ndim)
@@ -64,13 +62,11 @@ def _checked(self, dim, index, name, source=None):
         dim += ndim
     if index.size == 0:
         return dim
+    if index.dtype is not _INT64 and index.dtype not in (_INT64, np.int32):
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     if max(index.ndim, 1) != max(ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as "
                            f"{'input' if name == 'gather' else 'self'} tensor")
-    low, high = extremes(index)
-    size = self.shape[dim] if ndim else 1
-    if low < 0 or high >= size:
-        raise RuntimeError(f"index {low if low < 0 else high} is out of bounds for dimension {dim} with size {size}")
     if source is not None and max(source.ndim, 1) != max(ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     limits = self.shape or (1,)
@@ -82,6 +78,10 @@ def _checked(self, dim, index, name, source=None):
                                    f"larger than self {list(self.shape)} apart from dimension {dim}")
             raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(self.shape)} apart "
                                f"from dimension {dim} and to be no larger size than src {list(source.shape)}")
+    low, high = extremes(index)
+    size = limits[dim]
+    if low < 0 or high >= size:
+        raise RuntimeError(f"index {low if low < 0 else high} is out of bounds for dimension {dim} with size {size}")
     return dim
 
 
@@ -162,12 +162,12 @@ def _pieces(out, index, source):
     return out.reshape(-1), index.reshape(-1), source.reshape(-1)[:index.size] if source.ndim else source
 
 
-def _scatter(self, dim, index, source, name, out, reducer=None):
+def _scatter(self, dim, index, source, out, reducer=None):
     """Write or combine `source` (an array like the index, or a number) at the positions of the index."""
     array = source if isinstance(source, np.ndarray) else None
     if array is not None and array.dtype != self.dtype:
-        raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
-    dim = _checked(self, dim, index, name, array)
+        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    dim = _checked(self, dim, index, "scatter", array)
     out = _start(self, out)
     if not index.size:
         return out
@@ -197,13 +197,13 @@ def _add_at(target, key, value):
 @op("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", inplace=True,
     shape=like_first, samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), make(3, 2), {"reduce": "add"})])
 def scatter_reduced(self, dim, index, src, reduce, out=None):
-    return _scatter(self, dim, index, src, "scatter", out, _reduction(reduce, ("add", "multiply")))
+    return _scatter(self, dim, index, src, out, _reduction(reduce, ("add", "multiply")))
 
 
 @op("scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", inplace=True,
     shape=like_first, samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), 2.0, {"reduce": "add"})])
 def scatter_value_reduced(self, dim, index, value, reduce, out=None):
-    return _scatter(self, dim, index, value, "scatter", out, _reduction(reduce, ("add", "multiply")))
+    return _scatter(self, dim, index, value, out, _reduction(reduce, ("add", "multiply")))
 
 
 def _reduction(reduce, known):
@@ -217,7 +217,7 @@ def _reduction(reduce, known):
     samples=lambda make: [(make(3, 4), 0, make.ints(1, 1, 4), make(1, 4)),
                           (make(3, 4), 1, make.ints(1, 2, 1), make(3, 1))])
 def scatter(self, dim, index, src, out=None):
-    return _scatter(self, dim, index, src, "scatter", out)
+    return _scatter(self, dim, index, src, out)
 
 
 scatter.vjp(self=lambda g, dim, index: aten.scatter(g, dim, index, 0),
@@ -235,7 +235,7 @@ def _cut_back(g, shape):
 @op("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", inplace=True, shape=like_first,
     node="ScatterBackward1", samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), 2.0)])
 def scatter_value(self, dim, index, value, out=None):
-    return _scatter(self, dim, index, value, "scatter", out)
+    return _scatter(self, dim, index, value, out)
 
 
 scatter_value.vjp(self=lambda g, dim, index: aten.scatter(g, dim, index, 0))
@@ -244,7 +244,7 @@ scatter_value.vjp(self=lambda g, dim, index: aten.scatter(g, dim, index, 0))
 @op("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", inplace=True, shape=like_first,
     samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), make(3, 2))])
 def scatter_add(self, dim, index, src, out=None):
-    return _scatter(self, dim, index, src, "scatter_add", out, np.add)
+    return _scatter(self, dim, index, src, out, np.add)
 
 
 scatter_add.vjp(self=lambda g: g,
@@ -278,11 +278,11 @@ def scatter_reduce(self, dim, index, src, reduce, include_self, out=None):
         return out
     if not include_self:
         neutral = _NEUTRAL[reduce] if reduce in _NEUTRAL else _lowest(out.dtype, reduce)
-        _scatter(self, dim, index, neutral, "scatter_reduce", out)
-    _scatter(self, dim, index, src, "scatter_reduce", out, reducer or np.add)
+        _scatter(self, dim, index, neutral, out)
+    _scatter(self, dim, index, src, out, reducer or np.add)
     if reduce == "mean":
         count = np.full(out.shape, int(include_self), _INT64)
-        _scatter(count, dim, index, 1, "scatter_reduce", count, np.add)
+        _scatter(count, dim, index, 1, count, np.add)
         np.maximum(count, 1, out=count)
         if out.dtype.kind in "iu":
             np.floor_divide(out, count, out=out, casting="unsafe")
@@ -333,21 +333,48 @@ def _prod_grads(g, self, dim, index, src, include_self, result):
 # ---------------------------------------------------------------- index_reduce
 
 
+def _spread(index, dim, shape):
+    """The 1-d index of one dim as one for every element of a source; sources and indices without dims have one of size 1."""
+    return np.broadcast_to(index.reshape((-1,) + (1,) * (len(shape) - dim - 1)), shape) if shape else index.reshape(())
+
+
+def _check_reduced(self, dim, index, source, reduce):
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    if index.ndim > 1:
+        raise IndexError(f"index_reduce_(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
+                         f"{_name(index)} and size: {list(index.shape)}")
+    if index.dtype not in (_INT64, np.int32):
+        raise RuntimeError(f"index_reduce_(): Expected dtype int32/int64 for index but got: {_name(index)}")
+    if self.dtype != source.dtype:
+        raise RuntimeError(f"index_reduce_(): self ({_name(self)}) and source ({_name(source)}) must have the same scalar type")
+    if self.ndim != source.ndim or any(n != source.shape[d] for d, n in enumerate(self.shape) if d != dim):
+        raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+                           f"self.shape = {list(self.shape)} source.shape = {list(source.shape)}")
+    size = source.shape[dim] if source.ndim else 1
+    if size != index.size:
+        raise RuntimeError(f"index_reduce_(): Number of indices ({index.size}) should be equal to source.size(dim): ({size}), "
+                           f"for dim: {dim}")
+    if index.size:
+        low, high = extremes(index)
+        if low < 0 or high >= (self.shape[dim] if self.ndim else 1):
+            raise IndexError("index out of range in self")
+
+
 @op("index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
     inplace=True, shape=like_first,
     samples=lambda make: [(make(3, 4), 0, make.ints(3, 5), make(5, 4), "prod")])
 def index_reduce(self, dim, index, source, reduce, include_self, out=None):
-    _reduction(reduce, ("prod", "mean", "amax", "amin"))
     dim = normal_dim(dim, self.ndim)
-    spread = np.broadcast_to(index.reshape((-1,) + (1,) * (self.ndim - dim - 1)), source.shape)
-    return scatter_reduce.kernel(self, dim, spread, source, reduce, include_self, _start(self, out))
+    _check_reduced(self, dim, index, source, reduce)
+    return scatter_reduce.kernel(self, dim, _spread(index, dim, source.shape), source, reduce, include_self,
+                                 _start(self, out))
 
 
 @index_reduce.vjp
 def _(g, self, dim, index, source, reduce, include_self, result):
-    ndim = self._array.ndim
-    dim = normal_dim(dim, ndim)
-    spread = make_tensor(np.broadcast_to(index._array.reshape((-1,) + (1,) * (ndim - dim - 1)), source._array.shape))
+    dim = normal_dim(dim, self._array.ndim)
+    spread = make_tensor(_spread(index._array, dim, source._array.shape))
     return _reduce_grads(g, self, dim, spread, source, reduce, include_self, result)
 
 

@@ -11,6 +11,7 @@ from .._core.threads import threads
 from .._dispatch.registry import aten, composite, op
 from . import _special_math as special_math
 from ._common import home_of, like_first
+from ._elementwise import constant, log_add_exp
 from ._erf import erf32
 from .pointwise import conj, count
 
@@ -43,11 +44,11 @@ def _log_sum(name, ufunc, exponential):
         return ufunc(self, other)
 
     made = op(f"{name}(Tensor self, Tensor other) -> Tensor", kernel, promote="same", tags=("tensors",))
-    made.vjp(self=lambda g, self, other: g / (exponential(other - self) + 1),
-             other=lambda g, self, other: g / (exponential(self - other) + 1))
+    made.vjp(self=lambda g, self, other: g / conj(exponential(other - self) + 1),
+             other=lambda g, self, other: g / conj(exponential(self - other) + 1))
 
 
-_log_sum("logaddexp", np.logaddexp, lambda t: t.exp())
+_log_sum("logaddexp", log_add_exp, lambda t: t.exp())
 _log_sum("logaddexp2", np.logaddexp2, lambda t: aten.pow(2.0, t))
 
 # ---------------------------------------------------------------- circular and hyperbolic functions
@@ -61,7 +62,15 @@ _unary("atan", np.arctan, lambda g, self: g / conj(self * self + 1))
 _unary("sinh", np.sinh, lambda g, self: g * conj(self.cosh()))
 _unary("cosh", np.cosh, lambda g, self: g * conj(self.sinh()))
 _unary("asinh", np.arcsinh, lambda g, self: g * conj((self.pow(2) + 1).rsqrt()))
-_unary("acosh", np.arccosh, lambda g, self: g * conj((self * self - 1).rsqrt()),
+
+
+def _acosh_grad(g, self):
+    if self._array.dtype.kind != "c":
+        return g * (self * self - 1).rsqrt()
+    return g * conj((self - 1).rsqrt() * (self + 1).rsqrt())  # one root of the product would be on the wrong branch
+
+
+_unary("acosh", np.arccosh, _acosh_grad,
        samples=lambda make: [(make(3, 4) + 1.5,)])
 
 
@@ -87,7 +96,16 @@ def _(g, self, other, needs):
 
 
 _unary("deg2rad", np.deg2rad, lambda g: g * (math.pi / 180))
-_unary("rad2deg", np.rad2deg, lambda g: g * (180 / math.pi))
+
+
+def _degrees(self, out=None):
+    """The factor in the dtype itself, which rounds it; narrow types are computed in float32."""
+    if self.dtype.kind != "f" or self.dtype.itemsize == 2:
+        return np.rad2deg(self, out)
+    return np.multiply(self, constant(180 / math.pi, self.dtype), out)
+
+
+_unary("rad2deg", _degrees, lambda g: g * (180 / math.pi))
 
 # ---------------------------------------------------------------- quotients and products that pass through 0
 
@@ -139,7 +157,8 @@ xlogy.vjp(self=_xlogy_self_grad("xlogy"), other=lambda g, self, other: (g * self
 
 xlogy_of_number = op("xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor",
                      lambda self, other: _xlogy(np.array(self, other.dtype), other), promote="float",
-                     promoted=("self", "other"), node="XlogyBackward1", samples=lambda make: [(0.5, make(3, 4))])
+                     promoted=("self", "other"), node="XlogyBackward1", tags=("tensors",),
+                     samples=lambda make: [(0.5, make(3, 4))])
 xlogy_of_number.vjp(other=lambda g, self, other: (g * self) / other)
 
 _xlog1py, _xlog1py_self_grad = _times_log(np.log1p, -1)
@@ -147,6 +166,12 @@ _xlog1py, _xlog1py_self_grad = _times_log(np.log1p, -1)
 xlog1py = op("special_xlog1py(Tensor self, Tensor other) -> Tensor", _xlog1py, promote="float",
              node="SpecialXlog1PyBackward0")
 xlog1py.vjp(self=_xlog1py_self_grad("special_xlog1py"), other=lambda g, self, other: (g * self) / (other + 1))
+
+xlog1py_of_number = op("special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor",
+                       lambda self, other: _xlog1py(np.array(self, other.dtype), other), promote="float",
+                       promoted=("self", "other"), node="SpecialXlog1PyBackward1", tags=("tensors",),
+                       samples=lambda make: [(0.5, make(3, 4))])
+xlog1py_of_number.vjp(other=lambda g, self, other: (g * self) / (other + 1))
 
 
 @op("special_entr(Tensor self) -> Tensor", promote="float")
@@ -281,7 +306,7 @@ zeta.vjp(other=lambda g, self, other: g * -(self * aten.special_zeta(self + 1, o
 
 zeta_of_number = op("special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor",
                     _pair_in_double(special_math.zeta), promote="float", promoted=("self", "other"),
-                    node="SpecialZetaBackward1", samples=lambda make: [(3.0, make(3, 4))])
+                    node="SpecialZetaBackward1", tags=("tensors",), samples=lambda make: [(3.0, make(3, 4))])
 zeta_of_number.vjp(other=lambda g, self, other: g * (aten.special_zeta(self + 1.0, other) * -self))
 
 

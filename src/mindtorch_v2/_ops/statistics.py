@@ -11,6 +11,7 @@ from .._core.tensor import Tensor
 from .._dispatch.registry import aten, composite, op
 from ._common import normal_dim, normal_dims, np_dtype, reduced_shape
 from ._warn import warn
+from .pointwise import conj
 from .reduce import add_up, axes_of, by_dims, expand_reduced, reduced_numel, unsqueezed
 from .scalar_forms import mul_number
 
@@ -28,7 +29,8 @@ def is_narrow(dtype):
 def _moments(self, dim, correction, keepdim, name):
     """Mean and variance."""
     if self.dtype.kind not in "fcV":
-        raise RuntimeError("std and var only support floating point and complex dtypes")
+        names = "std and var" if name in ("std", "var") else name
+        raise RuntimeError(f"{names} only support floating point and complex dtypes")
     correction = 1 if correction is None else correction
     work = self.astype(_FLOAT32) if is_narrow(self.dtype) else self
     axes = normal_dims(dim, self.ndim)
@@ -183,7 +185,7 @@ def _logsumexp_grad(g, self, dim, keepdim, result):
     shape = self._array.shape
     whole = tuple(range(len(shape))) if len(dim) == 0 else dim
     g, result = unsqueezed(g, shape, whole, keepdim), unsqueezed(result, shape, whole, keepdim)
-    return g * (self - result).exp()
+    return g * conj((self - result).exp())
 
 
 logsumexp.vjp(self=_logsumexp_grad)
@@ -195,6 +197,8 @@ logsumexp.vjp(self=_logsumexp_grad)
     shape=lambda self, dim, keepdim, dtype: (reduced_shape(self._array.shape, dim, keepdim), np_dtype(
         dtype, np.dtype(np.int64) if self._array.dtype.kind in "iub" else self._array.dtype)), samples=by_dims)
 def nansum(self, dim, keepdim, dtype):
+    if self.dtype.kind == "c":
+        raise RuntimeError("nansum on CPU does not support complex inputs")
     if self.dtype.kind in "fV":
         self = np.where(np.isnan(self), np.zeros((), self.dtype), self)
     return add_up(self, axes_of(dim, self.ndim), keepdim, dtype)
@@ -329,13 +333,17 @@ def _checked_q(self, q):
 # ---------------------------------------------------------------- covariance
 
 
-def _weights(name, t, count):
+def _weights(name, t, count, kinds, words):
     if t._array.ndim > 1:
         raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with "
                            f"{t._array.ndim} dimensions")
+    if t._array.dtype.kind not in kinds:
+        raise RuntimeError(f"cov(): expected {name} to have {words} dtype but got {name} with {t.dtype.scalar_name} dtype")
     if t._array.size != count:
         raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but "
                            f"got {t._array.size} != {count}")
+    if count and aten.item(aten.min(t)) < 0:
+        raise RuntimeError(f"cov(): {name} cannot be negative")
     return t
 
 
@@ -345,13 +353,15 @@ def cov(self, correction, fweights, aweights):
     if self._array.ndim > 2:
         raise RuntimeError("cov(): expected input to have two or fewer dimensions but got an input with "
                            f"{self._array.ndim} dimensions")
+    if self._array.dtype.kind == "b":
+        raise RuntimeError("cov(): bool dtype is not supported for input")
     rows = aten.view(self, (1, -1)) if self._array.ndim < 2 else self
     count = rows._array.shape[1]
     weight: Tensor | None = None
     if fweights is not None:
-        weight = _weights("fweights", fweights, count)
+        weight = _weights("fweights", fweights, count, "iu", "integral")
     if aweights is not None:
-        other = _weights("aweights", aweights, count)
+        other = _weights("aweights", aweights, count, "fV", "floating point")
         weight = other if weight is None else weight * other
     if weight is None:
         total = count
@@ -359,6 +369,8 @@ def cov(self, correction, fweights, aweights):
         freedom = total - correction
     else:
         total = aten.sum(weight)
+        if count and aten.item(total) == 0:
+            raise RuntimeError("cov(): weights sum to zero, can't be normalized")
         mean = aten.sum(rows * weight, (1,)) / total
         freedom = total - correction if aweights is None or correction == 0 else \
             total - correction * aten.sum(weight * aweights) / total

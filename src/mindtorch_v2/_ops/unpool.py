@@ -7,39 +7,53 @@ import math
 
 import numpy as np
 
+from .._core import dtype as dt
 from .._dispatch.registry import aten, op
+from ._pool_checks import check_not_empty
+from ._windows import has_channels_last, with_channels_last
 from .pool import gathered, spread_max
 
 _INT64 = np.dtype(np.int64)
+_SIZES = {2: "two elements (height, width)", 3: "three elements (depth, height, width)"}
 
 
 def _unpooled(self, indices, output_size, dims):
     if indices.dtype != _INT64:
-        raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype.name}")
+        found = f" but got: {dt.from_numpy(indices.dtype).scalar_name}" if dims == 2 else ""
+        raise RuntimeError(f"elements in indices should be type int64{found}")
+    if self.ndim not in (dims + 1, dims + 2):
+        raise RuntimeError(f"Input to max_unpooling{dims}d should be a {dims + 1}d or {dims + 2}d Tensor, but got a tensor "
+                           f"with {self.ndim} dimensions.")
     if self.shape != indices.shape:
         raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(self.shape)}) "
                            f"but got indices tensor with shape: {list(indices.shape)}")
-    if len(output_size) != dims or self.ndim not in (dims + 1, dims + 2):
-        raise RuntimeError(f"max_unpool{dims}d: expected {dims} output sizes and a {dims + 1}D or {dims + 2}D input, "
-                           f"but got {list(output_size)} and {list(self.shape)}")
+    if len(output_size) != dims:
+        raise RuntimeError(f"There should be exactly {_SIZES[dims]} in output_size, "
+                           f"but got {len(output_size)} elements.")
+    check_not_empty(f"max_unpooling{dims}d_forward_out_cpu", self.shape, self.ndim - 1,
+                    "got {shape} with dimension {axis} being empty.")
+    shape = (*self.shape[:-dims], *output_size)
+    if not self.size:
+        return np.zeros(shape, self.dtype)
     area = math.prod(output_size)
     planes = math.prod(self.shape[:-dims])
     made = np.zeros((planes, area), self.dtype)
     flat = indices.reshape(planes, -1)
-    if flat.size and (flat.min() < 0 or flat.max() >= area):
+    if flat.min() < 0 or flat.max() >= area:
         wrong = flat[(flat < 0) | (flat >= area)][0]
         raise RuntimeError(f"Found an invalid max index: {wrong} (output volumes are of size "
-                           f"{'x'.join(map(str, output_size))}")
+                           f"{'x'.join(map(str, output_size))})")
     np.put_along_axis(made, flat, self.reshape(planes, -1), 1)
-    return made.reshape(*self.shape[:-dims], *output_size)
+    made = made.reshape(shape)
+    return with_channels_last(made) if dims == 2 and has_channels_last(self) else made
 
 
 def _unpool_grad(g, indices, dims):
     """What stands where the maxima were put."""
     shape = indices._array.shape
     lead = shape[:-dims]
-    flat = aten.view(g.contiguous(), (*lead, -1))
-    picked = aten.gather(flat, -1, aten.view(indices.contiguous(), (*lead, -1)))
+    flat = aten.view(g.contiguous(), (*lead, math.prod(g._array.shape[-dims:])))
+    picked = aten.gather(flat, -1, aten.view(indices.contiguous(), (*lead, math.prod(shape[-dims:]))))
     return aten.view(picked, shape)
 
 
@@ -70,31 +84,56 @@ max_unpool3d.vjp(self=lambda g, indices: _unpool_grad(g, indices, 3))
 def _starts(samples, size, kernel, out):
     """Where each window begins: steps of a constant average length, with a random phase per plane."""
     made = np.empty((*samples.shape, out), _INT64)
+    # In the precision of the samples, also where that is half of the usual: steps are cut off to whole numbers.
+    number = samples.dtype.type
     if out > 1:
-        step = samples.dtype.type((size - kernel) / (out - 1))
+        step = number(size - kernel) / number(out - 1)
         phase = samples[..., None]
-        steps = np.arange(out - 1, dtype=samples.dtype)
+        steps = np.arange(out - 1).astype(samples.dtype)
         made[..., :-1] = ((steps + phase) * step).astype(_INT64) - (phase * step).astype(_INT64)
-    made[..., -1] = size - kernel
+    made[..., -1:] = size - kernel
     return made
+
+
+def _per_dim(name, argument, value, dims):
+    made = tuple(value) * dims if len(value) == 1 else tuple(value)
+    if len(made) != dims:
+        raise RuntimeError(f"{name}: {argument} must either be a single Int or tuple of Ints")
+    return made
+
+
+def _check_fractional(self, kernel, out, samples):
+    dims = len(kernel)
+    caller = "fractional_max_pool2d" if dims == 2 else "fractional_max_pool3d_out"
+    if self.ndim not in (dims + 1, dims + 2):
+        raise RuntimeError(f"{caller}(): Expected {dims + 1}D or {dims + 2}D tensor, but got: {list(self.shape)}")
+    check_not_empty(caller, self.shape, self.ndim - 1, "got{shape} with dimension {axis} being empty.")
+    for n, k, o, what in zip(self.shape[-dims:], kernel, out, ("time", "height", "width")[-dims:], strict=True):
+        if o + k - 1 > n:
+            raise RuntimeError(f"{caller}(): pool {what} {k} too large relative to input {what} {n}")
+    if samples.dtype != self.dtype:
+        raise RuntimeError("Expect _random_samples to have the same dtype as input")
+    if samples.ndim != 3:
+        raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {samples.ndim}")
+    batch = self.shape[0] if self.ndim == dims + 2 else 1
+    if samples.shape[0] < batch:
+        raise RuntimeError("Expect _random_samples.size(0) no less then input batch size.")
+    if samples.shape[1] != self.shape[-dims - 1]:
+        raise RuntimeError("Expect _random_samples.size(1) equals to input channel size.")
+    if samples.shape[2] != dims:
+        raise RuntimeError(f"Expect _random_samples.size(2) equals to {dims}; got {samples.shape[2]}.")
 
 
 def _fractional(self, kernel, out, random_samples):
     dims = len(kernel)
-    if self.ndim not in (dims + 1, dims + 2):
-        raise RuntimeError(f"fractional_max_pool{dims}d(): Expected {dims + 1}D or {dims + 2}D tensor, but got: "
-                           f"{list(self.shape)}")
+    _check_fractional(self, kernel, out, random_samples)
     size = self.shape[-dims:]
-    for n, k, o in zip(size, kernel, out, strict=True):
-        if o + k - 1 > n:
-            raise RuntimeError(f"fractional_max_pool{dims}d(): pool size ({k}) too large relative to input size "
-                               f"({n}) for an output of {o}")
+    shape = (*self.shape[:-dims], *out)
+    if not self.size or 0 in out:
+        return np.zeros(shape, self.dtype), np.zeros(shape, _INT64)
     batched = self if self.ndim == dims + 2 else self[None]
     lead = batched.shape[:2]
-    if random_samples.shape != (*lead, dims):
-        raise RuntimeError(f"Expect _random_samples to have shape {[*lead, dims]}, but got "
-                           f"{list(random_samples.shape)}")
-    samples = random_samples.astype(self.dtype if self.dtype.kind == "f" else np.float32)
+    samples = random_samples[:lead[0]]
     # In two dims the first sample belongs to the last dim; in three the order is that of the dims.
     order = (1, 0) if dims == 2 else (0, 1, 2)
     starts = [_starts(samples[..., order[axis]], size[axis], kernel[axis], out[axis]) for axis in range(dims)]
@@ -113,7 +152,6 @@ def _fractional(self, kernel, out, random_samples):
             larger = (values > best) | (values != values)
             best = np.where(larger, values, best)
             places = np.where(larger, at, places)
-    shape = (*self.shape[:-dims], *out)
     return best.reshape(shape), places.reshape(shape)
 
 
@@ -122,14 +160,15 @@ def _declare(dims):
     ints = f"int[{dims}]"
 
     def shape(self, kernel_size, output_size, random_samples):
-        made = (*self._array.shape[:-dims], *output_size)
+        made = (*self._array.shape[:-dims], *_per_dim(name, "output_size", output_size, dims))
         return [(made, self._array.dtype), (made, _INT64)]
 
     @op(f"{name}(Tensor self, {ints} kernel_size, {ints} output_size, Tensor random_samples) -> (Tensor, Tensor)",
         shape=shape, node=f"FractionalMaxPool{dims}DBackward0",
         samples=lambda make: [(make(1, 2, *(6,) * dims), (2,) * dims, (3,) * dims, make.constant(1, 2, dims))])
     def forward(self, kernel_size, output_size, random_samples):
-        return _fractional(self, tuple(kernel_size), tuple(output_size), random_samples)
+        kernel, out = _per_dim(name, "kernel_size", kernel_size, dims), _per_dim(name, "output_size", output_size, dims)
+        return _fractional(self, kernel, out, random_samples)
 
     forward.vjp(self=lambda g, self, kernel_size, output_size, result1:
                 getattr(aten, f"{name}_backward")(g, self, kernel_size, output_size, result1))

@@ -11,6 +11,7 @@ from .._core import dtype as dt
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten, composite, op
 from ._common import like_first, normal_dim, normal_dims, np_dtype, reduced_shape
+from .pointwise import conj
 from .reduce import by_dims, unsqueezed
 from .statistics import is_narrow
 
@@ -21,12 +22,27 @@ def _real(dtype):
     return dt.from_numpy(dtype).to_real().np
 
 
+def _check_dtype(name, given, wanted):
+    """A norm is computed in the dtype of its input or a wider one of the same kind."""
+    if not (wanted.is_floating_point or wanted.is_complex):
+        raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {wanted.scalar_name}")
+    if given.is_complex != wanted.is_complex:
+        kind = "complex" if given.is_complex else "real"
+        raise RuntimeError(f"{name}: dtype should be {kind} for {kind} inputs, but got {wanted.scalar_name}")
+    if dt.promote_types(given, wanted) is not wanted:
+        raise RuntimeError(f"{name}: the dtype of the input ({given.scalar_name}) should be convertible without narrowing to "
+                           f"the specified dtype ({wanted.scalar_name})")
+
+
 def _norm(self, order, dim, keepdim, dtype, name="linalg.vector_norm"):
-    if dtype is not None:
-        self = self.astype(np_dtype(dtype))
     if self.dtype.kind not in "fcV":
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got "
                            f"{dt.from_numpy(self.dtype).scalar_name}")
+    if dtype is not None:
+        _check_dtype(name, dt.from_numpy(self.dtype), dt.from_numpy(np_dtype(dtype)))
+        self = self.astype(np_dtype(dtype))
+    if order.__class__ is complex:
+        raise RuntimeError(f"{name}: Expected a non-complex scalar as the order of norm.")
     wanted = _real(self.dtype)
     axes = normal_dims(dim, self.ndim)
     if order == 2 and not keepdim and len(axes) == self.ndim and self.flags.c_contiguous and self.dtype.kind == "f" \
@@ -37,8 +53,10 @@ def _norm(self, order, dim, keepdim, dtype, name="linalg.vector_norm"):
     if is_narrow(wanted):
         size = size.astype(_FLOAT32)
     if not self.size and (order < 0 or math.isinf(order)) and any(self.shape[d] == 0 for d in axes):
-        raise RuntimeError(f"{name} cannot compute the {order} norm on an empty tensor because the operation does not "
-                           "have an identity")
+        empty = next(d for d in axes if self.shape[d] == 0)
+        where = f"the dimension {empty} because this dimension is empty and" if dim is not None and len(dim) else \
+            "an empty tensor because"
+        raise RuntimeError(f"{name} cannot compute the {order} norm on {where} the operation does not have an identity")
     if math.isinf(order):
         made = (np.maximum if order > 0 else np.minimum).reduce(size, axes, None, None, keepdim)
     elif order == 0:
@@ -135,10 +153,12 @@ def _other_dims(array, dim):
 @op("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", inplace=True, shape=like_first,
     samples=lambda make: [(make(3, 4), 2, 0, 0.5), (make(3, 4), 3, 1, 100.0)])
 def renorm(self, p, dim, maxnorm):
+    if p.__class__ is complex:
+        raise RuntimeError("renorm: p must be real-valued")
     if p <= 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
     if maxnorm < 0:
-        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
     if self.ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")
     norms = _norm(self, p, _other_dims(self, dim), True, None)
@@ -148,7 +168,10 @@ def renorm(self, p, dim, maxnorm):
 def _renorm_grad(g, self, p, dim, maxnorm):
     others = _other_dims(self._array, dim)
     norms = aten.linalg_vector_norm(self, p, others, True)
-    total = aten.sum(self * g, others, True)
+    along = conj(self) * g
+    if norms.dtype is not along.dtype:  # norms are real, also those of complex numbers
+        along = aten.real(along)
+    total = aten.sum(along, others, True)
     slope = norm_grad(total, self, p, norms, others, True)
     inverse = (norms + 1e-7).reciprocal()
     bounded = (g - slope * inverse) * (inverse * maxnorm)

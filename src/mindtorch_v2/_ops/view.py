@@ -271,9 +271,9 @@ def _moved(self, source, destination):
                            f"({list(source)} dims) should contain the same number of dims as destination "
                            f"({list(destination)} dims)")
     from_, to = [normal_dim(d, ndim) for d in source], [normal_dim(d, ndim) for d in destination]
-    for name, given in (("source", from_), ("destination", to)):
-        if len(set(given)) != len(given):
-            raise RuntimeError(f"movedim: repeated dim in `{name}` ({given})")
+    for name, dims, given in (("source", from_, source), ("destination", to, destination)):
+        if len(set(dims)) != len(dims):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(given)})")
     if not ndim:
         return aten.alias(self)
     rest = iter([d for d in range(ndim) if d not in from_])
@@ -365,7 +365,7 @@ def unsqueeze_to(g, shape, dims):
 
 @lru_cache(maxsize=4096)
 def _expansion(shape, strides, size):
-    """(shape, byte strides) of an array expanded to a size; None if that is the shape it has."""
+    """(shape, byte strides, whether elements share places) of an array expanded to a size; None if that is its shape."""
     if shape == size:
         return None
     lead = len(size) - len(shape)
@@ -382,7 +382,12 @@ def _expansion(shape, strides, size):
         if n < 0:
             raise RuntimeError(f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing "
                                f"dimension {i}")
-    return tuple(wanted), tuple(steps)
+    if shape:
+        # The stride of a new dim of size one is never taken; torch has that of the dim it stands before.
+        for i in reversed(range(lead)):
+            if wanted[i] == 1:
+                steps[i] = wanted[i + 1] * steps[i + 1]
+    return tuple(wanted), tuple(steps), any(step == 0 and n > 1 for n, step in zip(wanted, steps, strict=True))
 
 
 @op("expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)",
@@ -396,8 +401,9 @@ def expand(self, size, implicit):
     if plan is None:
         return self.view()
     made = restride(self, plan[0], plan[1])
-    # Several elements are one place in memory, so that writing to them has no meaning.
-    made.setflags(False)
+    if plan[2]:
+        # Several elements are one place in memory, so that writing to them has no meaning.
+        made.setflags(False)
     return made
 
 

@@ -23,8 +23,8 @@ from .view_parts import as_strided as _as_strided
 
 def _seen_as(self, array):
     """Let a tensor look at another view of its memory."""
+    storage_of(self).version += 1  # first: a storage that must not be changed refuses
     self._array = array
-    storage_of(self).version += 1
     return self
 
 
@@ -124,14 +124,14 @@ def resize_(self, size, memory_format):
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(shape)}")
     if shape == self._array.shape and memory_format is not contiguous_format:
         return self
-    version = storage_of(self).version
+    version = storage_of(self).version + 1
     array = _within(self._array, shape)
     if array is not None:
         self._array = array
     else:
         self._array, self._storage = _grown(self, shape)
         self._base = None
-    storage_of(self).version = version + 1
+    storage_of(self).version = version
     return self
 
 

@@ -104,21 +104,48 @@ slice_backward.vjp(grad_output=lambda g, dim, start, end, step: aten.slice(g, di
            samples=lambda make: [(make(3, 4), 1, 1, 2)])
 def narrow(self, dim, start, length):
     shape = self._array.shape
-    if not shape:
-        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    n = shape[dim] if -len(shape) <= dim < len(shape) else normal_dim(dim, len(shape))
-    if length < 0:
-        raise RuntimeError("narrow(): length must be non-negative.")
-    if start < 0:
-        start += n
-        if start < 0:
-            raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n}], but got {start - n})")
-    if start + length > n:
-        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({n}).")
+    if start < 0 or length < 0 or not -len(shape) <= dim < len(shape) or start + length > shape[dim]:
+        if shape and length < 0:
+            raise RuntimeError("narrow(): length must be non-negative.")
+        start = _narrow_start(shape, dim, start, length)
     return _slice(self, dim, start, start + length, 1)
 
 
+def _narrow_start(shape, dim, start, length):
+    """Where a narrowed part of a dim begins, counted from the front."""
+    if not shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    n = shape[dim] if -len(shape) <= dim < len(shape) else normal_dim(dim, len(shape))
+    if not -n <= start <= n:
+        raise IndexError(f"start out of range (expected to be in range of [{-n}, {n}], but got {start})")
+    if start < 0:
+        start += n
+    if start + length > n or length < 0:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({n}).")
+    return start
+
+
 _narrow = narrow.call
+
+
+def _narrow_shape(self, dim, start, length):
+    shape = list(self._array.shape)
+    _narrow_start(shape, dim, start, length)
+    shape[dim] = length
+    return shape, self._array.dtype
+
+
+@op("narrow_copy(Tensor self, int dim, int start, int length) -> Tensor", shape=_narrow_shape,
+    samples=lambda make: [(make(3, 4), 1, 1, 2)])
+def narrow_copy(self, dim, start, length):
+    start = _narrow_start(self.shape, dim, start, length)
+    return self[(*ALL[normal_dim(dim, self.ndim)], slice(start, start + length))].copy("C")
+
+
+@narrow_copy.vjp
+def _(g, self_shape, dim, start, length):
+    start = _narrow_start(self_shape, dim, start, length)
+    return aten.slice_backward(g, self_shape, dim, start, start + length, 1)
 
 
 @composite("narrow.Tensor(Tensor(a) self, int dim, Tensor start, int length) -> Tensor(a)",
@@ -164,20 +191,6 @@ def diagonal_backward(grad_output, input_sizes, offset, dim1, dim2):
 
 diagonal_backward.vjp(grad_output=lambda g, offset, dim1, dim2: aten.diagonal(g, offset, dim1, dim2))
 
-
-def _diagonal_shape(self, offset, dim1, dim2):
-    array = self._array
-    return diagonal_view(array, offset, dim1, dim2).shape, array.dtype
-
-
-@op("diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", node="DiagonalBackward0_copy",
-    shape=_diagonal_shape)
-def diagonal_copy(self, offset, dim1, dim2):
-    return diagonal_view(self, offset, dim1, dim2).copy("C")
-
-
-diagonal_copy.vjp(self=lambda g, self_shape, offset, dim1, dim2:
-                  aten.diagonal_backward(g, self_shape, offset, dim1, dim2))
 
 # ---------------------------------------------------------------- windows
 
@@ -280,12 +293,17 @@ def _(g, self_shape, self_strides, self_dtype, size, stride, storage_offset):
     return aten.as_strided(flat, self_shape, own, 0)
 
 
+def check_history_of_part(self: Tensor, storage_offset: int | None, name: str, *others: Tensor) -> None:
+    """The derivative counts from where a tensor begins, so it must begin where its memory does if an offset is given."""
+    if storage_offset is not None and threads.state.grad_enabled and any(t._keys & AUTOGRAD for t in (self, *others)) \
+            and self.storage_offset():
+        raise NotImplementedError(f"{name} with a storage_offset has no derivative for a tensor that does not begin where its "
+                                  "memory does")
+
+
 def as_strided_method(self: Tensor, size, stride, storage_offset=None):
     """A view with any size and strides of the memory; what its offset counts from is the start of the memory."""
-    recorded = self._keys & AUTOGRAD and threads.state.grad_enabled
-    if storage_offset is not None and recorded and self.storage_offset():
-        raise NotImplementedError("as_strided with a storage_offset has no derivative for a tensor that does not begin "
-                                  "where its memory does")
+    check_history_of_part(self, storage_offset, "as_strided")
     return aten.as_strided(self, size, stride, storage_offset)
 
 

@@ -44,3 +44,22 @@ def test_max_pool1d_without_history_needs_no_indices():
     x = torch.arange(6.0).view(1, 1, 6)
     assert torch.nn.functional.max_pool1d(x, 3).tolist() == [[[2.0, 5.0]]]
     assert torch.nn.functional.max_pool1d(x.requires_grad_(), 3).tolist() == [[[2.0, 5.0]]]
+
+
+@pytest.mark.parametrize(("kind", "places"), [(torch.float32, [30, 32, 33, 35]), (torch.bfloat16, [30, 32, 34, 35])])
+def test_random_places_are_counted_in_the_precision_of_the_input(kind, places):
+    x = torch.arange(81.0).view(1, 1, 9, 9).to(kind)
+    samples = torch.tensor([[[0.3984375, 0.5]]], dtype=kind)
+    _, indices = torch.nn.functional.fractional_max_pool2d(x, 4, 4, _random_samples=samples, return_indices=True)
+    assert indices[0, 0, 0].tolist() == places
+
+
+def test_channels_stay_next_to_each_other():
+    x = torch.arange(36.0).view(1, 2, 3, 6)
+    pooled, indices = torch.nn.functional.max_pool2d(x, (1, 2), return_indices=True)
+    plain = torch.nn.functional.max_unpool2d(pooled, indices, (1, 2))
+    last = torch.nn.functional.max_unpool2d(pooled.contiguous(memory_format=torch.channels_last), indices, (1, 2))
+    assert plain.stride() == (36, 18, 6, 1) and last.stride() == (36, 1, 12, 2) and torch.equal(plain, last)
+    averaged = torch.nn.functional.adaptive_avg_pool2d(x.contiguous(memory_format=torch.channels_last), (2, 4))
+    assert averaged.stride() == (16, 1, 8, 2)
+    assert torch.equal(averaged, torch.nn.functional.adaptive_avg_pool2d(x, (2, 4)))

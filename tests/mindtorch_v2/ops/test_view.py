@@ -177,3 +177,53 @@ def test_nothing_seen_as_another_dtype_is_still_a_view():
     x = torch.zeros(3, 0)
     assert x.view(torch.uint8)._base is x and x.view(torch.uint8).shape == (3, 0)
     assert x.view(torch.uint8).untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
+
+
+@pytest.mark.parametrize("shape, size, stride", [
+    ((5,), (1, 5), (5, 1)), ((5,), (1, 1, 5), (5, 5, 1)), ((5,), (2, 1, 5), (0, 5, 1)), ((5,), (1, 2, 5), (0, 0, 1)),
+    ((1, 5), (1, 1, 5), (5, 5, 1)), ((1, 5), (1, 3, 5), (0, 0, 1)), ((1,), (1, 5), (0, 0)), ((), (1, 3), (0, 0)),
+    ((), (1, 1), (0, 0)),
+])
+def test_strides_of_new_leading_dims(shape, size, stride):
+    assert torch.ones(shape).expand(size).stride() == torch.ones(shape).broadcast_to(size).stride() == stride
+
+
+def test_an_expanded_tensor_whose_elements_have_places_of_their_own_can_be_written():
+    x = torch.zeros(3)
+    x.expand(1, 3).add_(1)
+    assert x.tolist() == [1, 1, 1]
+
+
+_CHANNELS, _ROWS = torch.channels_last, torch.contiguous_format
+_OTHER, _NEITHER = "The tensor does not have unique dim order.", "The tensor does not have unique dim order, or cannot map"
+
+
+@pytest.mark.parametrize("make, check, order", [
+    (lambda: torch.ones(2, 3), False, (0, 1)),
+    (lambda: torch.ones(2, 3).t(), True, (1, 0)),
+    (lambda: torch.ones(2, 3, 4, 4).contiguous(memory_format=_CHANNELS), True, (0, 2, 3, 1)),
+    (lambda: torch.ones(2, 3, 4, 5).transpose(1, 2), False, (0, 2, 1, 3)),
+    (lambda: torch.tensor(1.0), True, ()),
+    (lambda: torch.ones(0, 3), True, (0, 1)),
+    (lambda: torch.ones(2, 1, 3), False, (0, 1, 2)),
+    (lambda: torch.ones(2, 1, 3), True, _NEITHER),
+    (lambda: torch.ones(2, 1, 3), [_ROWS, _CHANNELS], (0, 1, 2)),
+    (lambda: torch.ones(2, 1, 4, 4), [_ROWS, _CHANNELS], _NEITHER),
+    (lambda: torch.ones(2, 1, 4, 4), [_ROWS], _OTHER),
+    (lambda: torch.ones(1, 2, 3, 4), [_CHANNELS], _NEITHER),
+    (lambda: torch.ones(3).expand(2, 3), True, _OTHER),
+    (lambda: torch.ones(3).expand(2, 3), [], (0, 1)),
+])
+def test_the_order_of_dims_in_memory(make, check, order):
+    if isinstance(order, str):
+        with pytest.raises(RuntimeError) as error:
+            make().dim_order(ambiguity_check=check)
+        assert str(error.value).startswith(order)
+    else:
+        assert make().dim_order(ambiguity_check=check) == order
+
+
+@pytest.mark.parametrize("check", [1, [1], "contiguous"])
+def test_the_check_of_the_order_of_dims_is_a_bool_or_a_list_of_formats(check):
+    with pytest.raises(TypeError, match="must be a bool or a list of memory formats"):
+        torch.ones(2).dim_order(ambiguity_check=check)

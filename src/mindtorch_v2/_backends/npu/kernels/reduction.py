@@ -114,7 +114,7 @@ def all_dim(call: Call, self: Any, dim: Any, keepdim: bool) -> np.ndarray:
 
 @kernel("argmax", needs="ArgMax")
 def argmax(call: Call, self: Any, dim: Any, keepdim: bool) -> Any:
-    if dim is None:
+    if dim is None or self._array.dtype == _BOOL:  # the CPU has words for truth values, which have no largest
         return NotImplemented
     out = call.output()
     call.run("ArgMax", self._array, dim, keepdim, out)
