@@ -52,10 +52,12 @@ if TYPE_CHECKING:
         distributions,
         fft,
         func,
+        futures,
         hub,
         jit,
         library,
         linalg,
+        masked,
         mps,
         multiprocessing,
         nn,
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
         xpu,
     )
     from ._compile import compile
+    from ._ops.histogramdd import histogramdd
     from .amp.autocast_mode import autocast
     from .amp.grad_scaler import GradScaler
     from .func import vmap
@@ -92,10 +95,13 @@ _MODULES = ("accelerator", "autograd", "backends", "compiler", "cuda", "fft", "j
             "npu", "optim", "overrides", "profiler", "random", "serialization", "special", "utils", "xpu")
 # Those that `from mindtorch_v2 import *` leaves out.
 _MORE_MODULES = ("_C", "__future__", "_dynamo", "_utils", "amp", "cpu", "distributed", "distributions", "func", "functional",
-                 "hub", "multiprocessing", "return_types", "signal", "sparse", "storage", "testing", "types")
+                 "futures", "hub", "masked", "multiprocessing", "return_types", "signal", "sparse", "storage", "testing",
+                 "types")
 _NAMES = {
     "._backends.errors": ("AcceleratorError", "OutOfMemoryError"),
     "._compile": ("compile",),
+    "._streams": ("Event", "Stream"),
+    "._ops.histogramdd": ("histogramdd",),
     ".amp.autocast_mode": (
         "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
         "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "is_autocast_cache_enabled",
@@ -104,7 +110,9 @@ _NAMES = {
     ".amp.grad_scaler": ("GradScaler",),
     ".func": ("vmap",),
     ".serialization": ("load", "save"),
-    ".storage": ("UntypedStorage",),
+    ".storage": ("BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage",
+                 "ComplexFloatStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "IntStorage", "LongStorage",
+                 "ShortStorage", "Storage", "TypedStorage", "UntypedStorage"),
 }
 __all__ = [_name for _name in globals() if not _name.startswith("_")]
 __all__ += [*_MODULES, *[_name for _home in _NAMES.values() for _name in _home]]

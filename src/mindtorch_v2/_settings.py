@@ -8,8 +8,8 @@ from typing import Any
 
 from ._core import dtype as dt
 from ._core.blas import get_num_threads, set_num_threads
-from ._core.storage import Storage
 from ._core.tensor import Tensor
+from ._core.untyped_storage import StorageBase
 from ._dispatch.promotion import rank
 
 __all__ = ["are_deterministic_algorithms_enabled", "get_deterministic_debug_mode",
@@ -105,8 +105,8 @@ def is_tensor(obj: Any) -> bool:
 
 
 def is_storage(obj: Any) -> bool:
-    """Whether `obj` is a storage."""
-    return isinstance(obj, Storage)
+    """Whether `obj` is a storage, typed or untyped."""
+    return isinstance(obj, StorageBase)
 
 
 def is_floating_point(input: Tensor) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from ._core.keys import NPU
@@ -60,6 +61,27 @@ OPERATORS: dict[str, Any] = {
 def untyped_storage(self: Tensor) -> UntypedStorage:
     """The memory behind this tensor."""
     return _untyped_storage(self)
+
+
+def _typed_storages() -> Any:
+    return import_module("._typed_storage", __package__)  # here, because few programs ask for them
+
+
+@method
+def storage(self: Tensor) -> Any:
+    """The memory behind this tensor as a TypedStorage. Deprecated: untyped_storage() is what stays."""
+    return _typed_storages().storage_with_warning(self)
+
+
+@method
+def _typed_storage(self: Tensor) -> Any:
+    return _typed_storages().typed_storage(self)
+
+
+@method
+def storage_type(self: Tensor) -> Any:
+    """The class of this tensor's storage(), e.g. torch.FloatStorage."""
+    return _typed_storages().storage_type(self)
 
 
 @method

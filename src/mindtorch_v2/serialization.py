@@ -6,15 +6,17 @@ import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 from ._serialization.reader import MapLocation, read, user_safe
 from ._serialization.writer import folder_name, write_legacy, write_zip
 
-__all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
+__all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save", "skip_data"]
 
 DEFAULT_PROTOCOL = 2
+_skipping: ContextVar[bool] = ContextVar("skipping", default=False)
 
 
 def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = DEFAULT_PROTOCOL,
@@ -28,8 +30,11 @@ def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = DEF
     if _disable_byteorder_record:
         raise NotImplementedError("torch.save(_disable_byteorder_record=True)")
     buffer = io.BytesIO()
+    skipping = _skipping.get()
     if _use_new_zipfile_serialization:
-        write_zip(obj, buffer, folder_name(f), pickle_protocol)
+        write_zip(obj, buffer, folder_name(f), pickle_protocol, skipping)
+    elif skipping:
+        raise RuntimeError("Cannot use skip_data=True with _use_new_zipfile_serialization=False")
     else:
         write_legacy(obj, buffer, pickle_protocol)
     if isinstance(f, str | os.PathLike):
@@ -59,6 +64,18 @@ def load(f: Any, map_location: MapLocation = None, pickle_module: Any = None, *,
     if unknown:
         raise TypeError(f"load() got an unexpected keyword argument {sorted(unknown)[0]!r}")
     return read(f, map_location, weights_only is not False, bool(mmap), pickle_load_args)
+
+
+@contextmanager
+def skip_data(materialize_fake_tensors: bool = False) -> Iterator[None]:
+    """Inside, torch.save leaves room for the memory of tensors in a file, but writes zeros there."""
+    if materialize_fake_tensors:
+        raise NotImplementedError("skip_data(materialize_fake_tensors=True): there are no fake tensors")
+    token = _skipping.set(True)
+    try:
+        yield
+    finally:
+        _skipping.reset(token)
 
 
 def _key(entry: Any) -> tuple[tuple[str, str], Any]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import threading
 import warnings
 import weakref
+from contextlib import nullcontext
 
 import pytest
 
@@ -338,6 +341,100 @@ def test_inference_tensors_stay_out_of_autograd():
     with pytest.raises(RuntimeError, match="Setting requires_grad=True on inference tensor outside InferenceMode"):
         y.requires_grad_()
     assert (y.clone() * x).requires_grad and (y + x).requires_grad
+
+
+def _inference_tensor() -> torch.Tensor:
+    with torch.inference_mode():
+        return torch.tensor([[4.0, 1.0], [3.0, 2.0]])
+
+
+@pytest.mark.parametrize("write", [
+    lambda x: x.add_(1), lambda x: x.mul_(torch.ones(2)), lambda x: x.zero_(), lambda x: x.fill_(5), lambda x: x.neg_(),
+    lambda x: x.copy_(torch.zeros(2)), lambda x: x.__setitem__(0, 9.0), lambda x: x[0].add_(2), lambda x: x.uniform_(),
+    lambda x: x.masked_fill_(x > 0, 3.0), lambda x: x.index_put_((torch.tensor([0]),), torch.tensor(8.0)),
+    lambda x: torch.add(torch.ones(2, 2), 1, out=x), lambda x: torch._foreach_add_([x], 1.0), lambda x: x.detach().add_(1),
+    lambda x: x.unsqueeze_(0), lambda x: x.t_(), lambda x: x.resize_(5), lambda x: x.double().copy_(x).add_(x.add_(1)),
+    lambda x: torch.nn.functional.dropout(x, 0.5, inplace=True), lambda x: x.add_(torch.ones(2, dtype=torch.float64))])
+def test_inference_tensors_are_not_written_outside(write):
+    x = _inference_tensor()
+    for block in (torch.enable_grad, torch.no_grad):
+        with block(), pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+            write(x)
+    assert x.tolist() == [[4.0, 1.0], [3.0, 2.0]]
+    with torch.inference_mode():
+        write(x)
+
+
+def test_inference_tensors_have_no_version():
+    x = _inference_tensor()
+    with torch.inference_mode():
+        x.add_(1)
+        part = x[0]
+    for each in (x, part, x.detach(), x.view(4)):
+        assert each.is_inference()
+        with pytest.raises(RuntimeError, match="Inference tensors do not track version counter."):
+            _ = each._version
+    assert copy.deepcopy(x)._version == pickle.loads(pickle.dumps(x))._version == x.clone()._version == 0
+    assert not copy.deepcopy(x).is_inference()
+    assert copy.deepcopy(x).add_(1)._version == pickle.loads(pickle.dumps(x)).add_(1)._version == 1
+    torch.autograd.graph.increment_version(x)
+
+
+def test_versions_count_writes_that_happen():
+    x = torch.zeros(2)
+    with pytest.raises(RuntimeError):
+        x.add_(torch.ones(3))
+    assert x._version == 0
+    x.add_(1).mul_(torch.ones(2, dtype=torch.float64))
+    x[0] = 1
+    assert x._version == 3
+
+
+@pytest.mark.parametrize("save", [
+    lambda w, x: w * x, lambda w, x: x[0] * w, lambda w, x: torch.nn.functional.linear(x, w),
+    lambda w, x: _Saving.apply(w, x), lambda w, x: torch.einsum("ij,jk->ik", w, x)])
+@pytest.mark.parametrize("packed", [False, True])
+def test_inference_tensors_are_not_saved(save, packed):
+    w, x = torch.ones(2, 2, requires_grad=True), _inference_tensor()
+    hooks = torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t) if packed else nullcontext()
+    with hooks, pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+        save(w, x)
+
+
+class _Saving(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, *tensors):
+        ctx.save_for_backward(*tensors)
+        return tensors[0] * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None
+
+
+def test_a_leafs_gradient_may_have_another_dtype():
+    x = torch.ones(2, requires_grad=True)
+    assert x.grad_dtype is torch.float32
+    x.grad_dtype = torch.float64
+    (x * 2).sum().backward()
+    (x * 2).sum().backward()
+    assert x.grad.dtype is torch.float64 and x.grad.tolist() == [4.0, 4.0]
+    with pytest.raises(RuntimeError, match="Cannot set grad_dtype to 'Half' because there is already a gradient with dtype"):
+        x.grad_dtype = torch.float16
+    x.grad = torch.zeros(2, dtype=torch.float64)
+    with pytest.raises(RuntimeError, match="to a tensor with grad_dtype 'Double'"):
+        x.grad = torch.zeros(2)
+    y = torch.ones(2)
+    y.grad_dtype = torch.float16
+    y.requires_grad_().sum().backward()
+    assert y.grad.dtype is torch.float16
+    for wrong, message in ((3, "grad_dtype must be a torch.dtype or None, but got int"),):
+        with pytest.raises(RuntimeError, match=message):
+            y.grad_dtype = wrong
+    with pytest.raises(RuntimeError, match="grad_dtype can only be accessed on leaf tensors"):
+        _ = (x * 2).grad_dtype
+    with pytest.raises(RuntimeError, match="grad_dtype can only be set on leaf tensors"):
+        (x * 2).grad_dtype = torch.float32
 
 
 def test_inference_mode_off_is_grad_mode_on():

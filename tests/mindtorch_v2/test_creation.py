@@ -422,3 +422,116 @@ def test_the_default_dtype_decides_what_floats_become() -> None:
     finally:
         torch.set_default_dtype(torch.float32)
     assert kinds == [torch.float64] * 4 + [torch.complex128, torch.float64]
+
+
+@pytest.mark.parametrize(("bounds", "kind", "numbers"), [
+    ((0.0, -8.000001, -4.0), torch.uint8, [0, 252, 248]),
+    ((1.0, 5.000001, 2.0), torch.uint8, [1, 3, 5]),
+    ((1.0, 5.000001, 2.0), torch.int32, [1, 3, 5]),
+    ((1.0, 5.000001, 2.0), torch.int64, [1, 3]),
+    ((0.5, 5.5, 1.5), torch.int64, [0, 1, 2, 3, 4]),
+    ((0.5, 5.5, 1.5), torch.int32, [0, 1, 2, 3]),
+    ((0, 2, 0.5), torch.int32, [0, 0, 0, 0]),
+    ((300, 303), torch.uint8, [44, 45, 46]),
+])
+def test_only_ranges_of_int64_are_counted_in_whole_numbers(bounds: Any, kind: Any, numbers: list[int]) -> None:
+    assert torch.arange(*bounds, dtype=kind).tolist() == numbers
+    assert torch.arange(*bounds, dtype=kind, device="meta").shape == (len(numbers),)
+
+
+@pytest.mark.parametrize(("make", "error", "message"), [
+    (lambda: torch.arange(0, 5, 0.5, dtype=torch.int64), ValueError, "step must be nonzero"),
+    (lambda: torch.arange(0, 64, 0.5, out=torch.zeros(0, dtype=torch.int64)), ValueError, "step must be nonzero"),
+    (lambda: torch.arange(0, 5, float("nan")), RuntimeError, "step must be nonzero"),
+    (lambda: torch.arange(3j), RuntimeError, "value cannot be converted to type double without overflow"),
+    (lambda: torch.zeros(2, dtype=torch.float32, out=torch.zeros(2, dtype=torch.int64)), RuntimeError,
+     "dtype Float does not match dtype of out parameter (Long)"),
+    (lambda: torch.linspace(torch.ones(1), 2, 3), RuntimeError,
+     "linspace only supports 0-dimensional start and end tensors, but got start with 1 dimension(s)."),
+    (lambda: torch.logspace(torch.ones(1), torch.ones(1, 1), 3), RuntimeError,
+     "logspace only supports 0-dimensional start and end tensors, but got start with 1 dimension(s) and end with 2 "
+     "dimension(s)."),
+    (lambda: torch.empty_permuted((2,), (3,)), RuntimeError,
+     "Dimension out of range (expected to be between 0 and 0, but got 3 at index 0).  NB: negative dims not currently "
+     "supported; file an issue if you want it."),
+    (lambda: torch.empty_permuted((2, 3), (0, 0)), RuntimeError, "Duplicate dim not allowed"),
+    (lambda: torch.multinomial(torch.tensor([float("nan"), 1]), 2, True), RuntimeError,
+     "invalid multinomial distribution (encountering probability entry < 0)"),
+    (lambda: torch.multinomial(torch.tensor([float("inf"), float("nan")]), 2, True), RuntimeError,
+     "invalid multinomial distribution (encountering probability entry = infinity or NaN)"),
+    (lambda: torch.from_file("no such file", size=2), RuntimeError,
+     "unable to open file <no such file> in read-only mode: No such file or directory (2)"),
+    (lambda: torch.from_file("any", size=2, pin_memory=True), RuntimeError, "tensors constructed from a file cannot be pinned"),
+])
+def test_what_cannot_be_made(make: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as raised:
+        make()
+    assert str(raised.value) == message
+
+
+def test_factories_compute_in_the_dtype_of_what_they_fill() -> None:
+    assert torch.arange(0, 2.5, out=torch.zeros(0, dtype=torch.int64)).tolist() == [0, 1]
+    assert torch.linspace(0, 1.5, 3, out=torch.zeros(0, dtype=torch.int64)).tolist() == [0, 0, 1]
+    assert torch.full((1,), 1.5, out=torch.zeros(1, dtype=torch.int64)).tolist() == [1]
+    torch.manual_seed(0)
+    assert torch.rand(2, out=torch.zeros(2, dtype=torch.float64)).tolist() == [0.9700530018065531, 0.707819864399788]
+    assert torch.linspace(torch.tensor(1j), 2, 3).tolist() == [1j, 1 + 0.5j, 2]
+
+
+def test_samples_without_replacement_lie_in_order() -> None:
+    assert torch.multinomial(torch.ones(3, 10), 3).stride() == (3, 1)
+
+
+def test_asarray_changes_what_requires_grad_only_when_told() -> None:
+    leaf = torch.ones(3, requires_grad=True)
+    inner = leaf * 2
+    assert torch.asarray(inner) is inner and torch.asarray(leaf) is leaf
+    assert torch.asarray(inner, dtype=torch.float64).requires_grad
+    seen = torch.asarray(inner, requires_grad=False)
+    assert not seen.requires_grad and seen.data_ptr() == inner.data_ptr()
+    assert torch.asarray(leaf, requires_grad=False) is leaf and not leaf.requires_grad
+    assert torch.asarray(leaf, requires_grad=True) is leaf and leaf.requires_grad
+
+
+class Exports:
+    """An array behind the protocol of capsules, of the first version or of the one asked for."""
+
+    def __init__(self, array: np.ndarray, versioned: bool) -> None:
+        self.array, self.versioned = array, versioned
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options if self.versioned else {})
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+@pytest.mark.parametrize("export", [
+    lambda x: x, lambda x: x.__dlpack__(), torch.to_dlpack, lambda x: Exports(x.numpy(), False),
+    lambda x: Exports(x.numpy(), True),
+])
+def test_memory_taken_from_a_capsule_can_be_written_to(export: Any) -> None:
+    x = torch.arange(4)
+    for take in (torch.from_dlpack, torch.from_dlpack, torch.asarray):
+        taken = take(export(x))
+        taken[0] += 5
+        assert taken.data_ptr() == x.data_ptr()
+    assert x.tolist() == [15, 1, 2, 3]
+    kept = torch.from_dlpack(export(x))
+    del x, taken
+    assert kept.tolist() == [15, 1, 2, 3]
+
+
+def test_a_file_as_memory(tmp_path: Path) -> None:
+    path = str(tmp_path / "numbers")
+    shared = torch.from_file(path, shared=True, size=3)
+    shared.copy_(torch.tensor([1.0, 2.0, 3.0]))
+    own = torch.from_file(path, size=2)
+    own[0] = 9
+    assert torch.from_file(path, False, 3).tolist() == [1, 2, 3] and own.tolist() == [9, 2]
+    assert torch.from_file(path, shared=True, size=4).tolist() == [1, 2, 3, 0] and Path(path).stat().st_size == 16
+    assert torch.from_file(path).tolist() == [] and torch.from_file(path, size=1, dtype=torch.int32).tolist() == [1065353216]
+    with pytest.raises(RuntimeError, match="size <16> is smaller than the required mapping size <20>"):
+        torch.from_file(path, size=5)
+    with pytest.raises(RuntimeError, match="must not be negative"):
+        torch.from_file(path, size=-1)

@@ -281,3 +281,33 @@ def test_meta_and_cpu_tensors_do_not_mix():
     with pytest.raises(RuntimeError, match="at least two devices, cpu and meta"):
         torch.ones(2) + torch.ones(2, device="meta")
     assert (torch.tensor(1.0) + torch.ones(2, device="meta")).is_meta
+
+
+# ---------------------------------------------------------------- streams and events
+
+
+def test_the_cpu_has_streams_and_events_that_do_nothing():
+    event, stream = torch.Event("cpu"), torch.Stream(device="cpu")
+    assert event.query() and event.synchronize() is None and event.wait() is None and event.device == torch.device("cpu")
+    assert stream.query() and stream == torch.Stream() and stream.synchronize() is None and stream.wait_event(event) is None
+    with stream:
+        pass
+    assert repr(event) == "torch.Event device_type=cpu, device_index=-1, event_flag=0, event_id=0"
+    for call in (event.record, stream.record_event, lambda: stream.wait_stream(stream)):
+        assert outcome(call) == "RuntimeError: cpu backend doesn't support events."
+    assert outcome(lambda: event.elapsed_time(event)) == \
+        "ValueError: Both events must be created with argument 'enable_timing=True'."
+    for kind in (torch.Event, torch.Stream):
+        assert outcome(lambda kind=kind: kind("cuda")) == "RuntimeError: PyTorch is not linked with support for cuda devices"
+
+
+def test_streams_of_device_neutral_scripts():
+    first = torch.cpu.current_stream()
+    mine = torch.cpu.Stream()
+    with torch.cpu.stream(mine):
+        assert torch.cpu.current_stream() is mine
+        with torch.cpu.StreamContext(None):
+            assert torch.cpu.current_stream() is mine
+    assert torch.cpu.current_stream() is first
+    event = torch.cpu.Event()
+    assert event.query() and mine.wait_stream(first) is event.record() is event.wait() is event.synchronize() is None

@@ -28,7 +28,7 @@ from mindtorch_v2.func._rules import _RANDOM
 # ---------------------------------------------------------------- vmap of every op
 
 # Ops whose results have no values or draw random numbers, and families that write where their tensors are.
-_SKIPPED = {"rrelu", "empty_like", "new_empty", "new_empty_strided", "as_strided_scatter", *_RANDOM}
+_SKIPPED = {"rrelu", "empty_like", "new_empty", "new_empty_strided", *_RANDOM}
 _DATA_DEPENDENT = "depend on their data|reads the elements|calling"
 
 
@@ -314,3 +314,55 @@ def test_functional_call_leaves_the_module_alone():
     assert torch.equal(model.weight, before)
     with pytest.raises(ValueError, match="multiple dictionaries"):
         functional_call(model, ({"bias": torch.zeros(1)}, {"bias": torch.zeros(1)}), torch.ones(1, 2))
+
+
+# ---------------------------------------------------------------- rearrange
+
+# (pattern, lengths, shape, first elements) of arange(120) in (2, 3, 4, 5), as torch 2.13 gives them
+REARRANGED = [
+    ("b h w c -> b h w c", {}, (2, 3, 4, 5), [0, 1, 2, 3]),
+    ("b h w c -> (b h) w c", {}, (6, 4, 5), [0, 1, 2, 3]),
+    ("b h w c -> b (c h w)", {}, (2, 60), [0, 5, 10, 15]),
+    ("b (h1 h) w c -> (b h1) h w c", {"h1": 3}, (6, 1, 4, 5), [0, 1, 2, 3]),
+    ("b h (w w1) c -> b h w (c w1)", {"w1": 2}, (2, 3, 2, 10), [0, 5, 1, 6]),
+    ("b ... -> ... b", {}, (3, 4, 5, 2), [0, 60, 1, 61]),
+    ("b ... c -> (b ...) c", {}, (24, 5), [0, 1, 2, 3]),
+    ("b ... c -> b (...) c", {}, (2, 12, 5), [0, 1, 2, 3]),
+    ("b h w c -> b 1 h () w c", {}, (2, 1, 3, 1, 4, 5), [0, 1, 2, 3]),
+    ("b h w c->c w h b", {}, (5, 4, 3, 2), [0, 60, 20, 80]),
+    ("b (h h1) w c -> b h h1 w c", {"h": 1, "h1": 3}, (2, 1, 3, 4, 5), [0, 1, 2, 3]),
+]
+
+
+@pytest.mark.parametrize(("pattern", "lengths", "shape", "first"), REARRANGED)
+def test_rearrange(pattern, lengths, shape, first):
+    x = torch.arange(120.0).reshape(2, 3, 4, 5)
+    made = torch.func.rearrange(x, pattern, **lengths)
+    assert made.shape == shape and made.flatten()[:4].tolist() == first
+    assert torch.func.rearrange(list(x), pattern, **lengths).equal(made)
+
+
+def test_rearrange_of_small_things():
+    assert torch.func.rearrange(torch.ones(1, 3, 1), "1 h () -> h").shape == (3,)
+    assert torch.func.rearrange(torch.tensor(1.0), " -> ").shape == ()
+
+
+@pytest.mark.parametrize(("pattern", "lengths", "message"), [
+    ("b h w c", {}, "Pattern must contain a single '->' separator"),
+    ("b h w c -> b h w", {}, r"Identifiers only on one side of rearrange expression \(should be on both\): {'c'}"),
+    ("b h w -> b h w", {}, r"Number of dimensions in pattern \(3\) must be equal to the number of dimensions"),
+    ("b h w b -> b h w", {}, "Indexing expression contains duplicate dimension 'b'"),
+    ("b h w c -> b h w c", {"q": 2}, "Identifiers not found in rearrange expression: {'q'}"),
+    ("b h (w c -> b h w c", {}, "Imbalanced parentheses in expression"),
+    ("b h (w (c)) -> b h w c", {}, "Axis composition is one-level"),
+    ("b h w 2 -> b h w", {}, "rearrange only supports unnamed axes of size 1"),
+    ("_b h w c -> h _b w c", {}, "Invalid axis identifier: _b"),
+    ("b h w c -> b h w ...", {}, "Ellipsis found in right side, but not left side"),
+    ("b (h1 h2) w c -> b h1 h2 w c", {}, "cannot infer the sizes of two dimensions at once"),
+    ("b (h1 h2) w c -> b h1 h2 w c", {"h1": 2}, "do not match"),
+    ("b h w c -> b h w c", {"h": 4}, r"do not match \(3 != 4\)"),
+    ("1 h w c -> h w c", {}, r"do not match \(2 != 1\)"),
+])
+def test_patterns_that_do_not_fit(pattern, lengths, message):
+    with pytest.raises(ValueError, match=message):
+        torch.func.rearrange(torch.zeros(2, 3, 4, 5), pattern, **lengths)

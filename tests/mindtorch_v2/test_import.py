@@ -15,12 +15,13 @@ import mindtorch_v2 as torch
 from mindtorch_v2._dispatch.schema import Schema, parse
 
 SOURCE = str(Path(torch.__file__).parents[1])
-# Ops, dispatcher and autograd, about 150; nothing that stands on them.
-OUR_MODULES = 170
+# Ops, dispatcher and autograd, about 175; nothing that stands on them.
+OUR_MODULES = 180
 # Beyond what NumPy loads for itself: a handful of the standard library.
 FOREIGN_MODULES = 20
 # Modules of this package that no import of it may load.
-LEFT_FOR_LATER = ("nn", "optim", "utils", "profiler", "autograd", "distributions", "func", "serialization", "jit")
+LEFT_FOR_LATER = ("nn", "optim", "utils", "profiler", "autograd", "distributions", "func", "serialization", "jit", "masked",
+                  "special", "_ops.bessel", "_ops.histogramdd", "_ops.polynomials")
 HEAVY = ("asyncio", "dataclasses", "hashlib", "html", "http", "importlib.metadata", "json", "logging", "ml_dtypes",
          "multiprocessing",
          "numpy.fft", "numpy.ma", "numpy.polynomial", "numpy.random", "numpy.testing", "numpy.typing", "orjson", "pathlib",

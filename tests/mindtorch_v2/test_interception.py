@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2 import overrides
 from mindtorch_v2.overrides import TorchFunctionMode
 from mindtorch_v2.utils._python_dispatch import TorchDispatchMode
 
@@ -188,3 +190,82 @@ def test_a_mode_sees_calls_with_out():
 def test_errors_under_a_mode_are_those_without(mode):
     with mode(), pytest.raises(RuntimeError, match="The size of tensor a .2. must match the size of tensor b .3."):
         torch.ones(2) + torch.ones(3)
+
+
+# ---------------------------------------------------------------- what libraries ask torch.overrides
+
+
+def test_which_functions_can_be_overridden():
+    ignored, stand_ins = overrides.get_ignored_functions(), overrides.get_testing_overrides()
+    assert torch.Tensor.as_subclass in ignored and torch.zeros in ignored and torch.is_tensor in ignored
+    assert torch.add not in ignored and not ignored & set(stand_ins)
+    assert stand_ins[torch.add](1, 2) == -1
+    assert list(inspect.signature(stand_ins[torch.add]).parameters)[:2] == ["input", "other"]
+    listed = overrides.get_overridable_functions()
+    assert torch.add in listed[torch] and torch.Tensor.add in listed[torch.Tensor] and torch.linalg.inv in listed[torch.linalg]
+    assert overrides.is_tensor_method_or_property(torch.Tensor.add)
+    assert overrides.is_tensor_method_or_property(torch.Tensor.shape.__get__)
+    assert not overrides.is_tensor_method_or_property(torch.tensor)
+
+
+def test_stand_ins_are_called_by_the_functions_they_stand_for():
+    seen = []
+
+    class Watching(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return overrides.get_testing_overrides()[func](*args, **(kwargs or {}))
+
+    t = torch.ones(2).as_subclass(Watching)
+    assert (torch.add(t, 1), t.exp(), torch.stack([t])) == (-1, -1, -1)
+    assert seen == [torch.add, torch.exp, torch.stack]
+
+
+def test_a_users_function_can_be_overridden():
+    @overrides.wrap_torch_function(lambda a, b: (a, b))
+    def combined(a, b):
+        return a + b
+
+    class Quiet:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__
+
+    assert combined(Quiet(), 1) == "combined" and combined(1, 2) == 3
+
+
+def scaled(a, b):
+    if overrides.has_torch_function((a, b)):
+        return overrides.handle_torch_function(scaled, (a, b), a, b)
+    return a * b + 1
+
+
+def test_one_level_can_be_left_out():
+    seen = []
+
+    class Logging(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return overrides.redispatch_function(func, types, args, kwargs)
+
+    result = scaled(torch.tensor([3.0]).as_subclass(Logging), torch.tensor([4.0]).as_subclass(Logging))
+    assert seen == ["scaled", "mul"] and type(result) is torch.Tensor and result.tolist() == [13.0]
+
+
+def test_modes_see_functions_of_users():
+    seen = []
+
+    class Logging(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            with self:
+                return overrides.redispatch_function(func, types, args, kwargs)
+
+    a, b = torch.tensor([3.0]), torch.tensor([4.0])
+    with Logging():
+        result = scaled(a, b)
+        assert torch.zeros(1).shape == (1,)
+    assert seen == ["scaled", "mul", "add", "zeros"] and result.tolist() == [13.0]
+    assert not overrides.has_torch_function((torch.ones(1),)) and scaled(2, 3) == 7

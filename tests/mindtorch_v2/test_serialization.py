@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import pickle
+import pickletools
 import zipfile
 import zlib
 from collections import OrderedDict
@@ -223,3 +224,48 @@ def test_the_old_format_can_be_written():
     assert not zipfile.is_zipfile(buffer)
     buffer.seek(0)
     assert torch.load(buffer)["w"].tolist() == [0.0, 1.0, 2.0]
+
+
+# ---------------------------------------------------------------- functions and classes of whole models
+
+
+def _named(value) -> set[str]:
+    """The names of torch's that a checkpoint refers to."""
+    buffer = io.BytesIO()
+    torch.save(value, buffer)
+    with zipfile.ZipFile(buffer) as archive:
+        pickled = archive.read("archive/data.pkl")
+    return {argument for step, argument, _ in pickletools.genops(pickled) if step.name == "GLOBAL" and argument[:5] == "torch"}
+
+
+@pytest.mark.parametrize(("value", "name"), [
+    (lambda: torch.nn.functional.relu, "torch.nn.functional relu"),
+    (lambda: torch.nn.functional.softmax, "torch.nn.functional softmax"),
+    (lambda: torch.nn.functional.gelu, "torch._C._nn gelu"),
+    (lambda: torch.nn.functional.logsigmoid, "torch._C._nn log_sigmoid"),
+    (lambda: torch.tanh, "torch._C _VariableFunctionsClass"),
+    (lambda: torch.nn.functional.conv2d, "torch._C _VariableFunctionsClass"),
+    (lambda: torch.nn.MultiheadAttention, "torch.nn.modules.activation MultiheadAttention"),
+    (lambda: torch.nn.GRUCell, "torch.nn.modules.rnn GRUCell"),
+    (lambda: torch.optim.lr_scheduler.StepLR, "torch.optim.lr_scheduler StepLR"),
+])
+def test_functions_and_classes_have_torchs_names(value, name):
+    assert _named(value()) == {name}
+    buffer = io.BytesIO()
+    torch.save([value(), value()], buffer)
+    buffer.seek(0)
+    loaded = torch.load(buffer, weights_only=False)
+    assert loaded == [value()] * 2
+    buffer.seek(0)
+    with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
+        torch.load(buffer)
+
+
+def test_a_whole_model_with_functions_in_it():
+    layer = torch.nn.TransformerEncoderLayer(4, 2, 8, activation="gelu").eval()
+    buffer = io.BytesIO()
+    torch.save(layer, buffer)
+    buffer.seek(0)
+    again = torch.load(buffer, weights_only=False)
+    x = torch.ones(1, 2, 4)
+    assert again(x).equal(layer(x))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 import mindtorch_v2 as torch
@@ -126,3 +128,26 @@ def test_channels_last_of_the_weight_counts_too():
     volume = torch.ones(1, 2, 3, 3, 3).contiguous(memory_format=torch.channels_last_3d)
     assert nn.Conv3d(2, 2, 1)(volume).stride() == (54, 1, 18, 6, 2)
     assert nn.Conv1d(3, 4, 1)(torch.ones(2, 5, 3).transpose(1, 2)).is_contiguous()
+
+
+# ---------------------------------------------------------------- names of classes
+
+
+@pytest.mark.parametrize(("found", "name"), [
+    (lambda: type(torch.ones(1)), "Tensor"), (lambda: type(torch.ones(1).shape), "Size"), (lambda: torch.device, "device"),
+    (lambda: torch.dtype, "dtype"), (lambda: nn.Parameter, "nn.parameter.Parameter"), (lambda: torch.finfo, "finfo"),
+    (lambda: torch.no_grad, "autograd.grad_mode.no_grad"), (lambda: torch.autograd.Function, "autograd.function.Function"),
+    (lambda: torch.autograd.graph.saved_tensors_hooks, "autograd.graph.saved_tensors_hooks"),
+    (lambda: torch.autograd.graph.GradientEdge, "autograd.graph.GradientEdge"),
+    (lambda: torch.UntypedStorage, "storage.UntypedStorage"), (lambda: torch.FloatStorage, "FloatStorage"),
+    (lambda: torch.optim.lr_scheduler.StepLR, "optim.lr_scheduler.StepLR"), (lambda: torch.optim.Muon, "optim.Muon"),
+    (lambda: nn.MultiheadAttention, "nn.modules.activation.MultiheadAttention"),
+    (lambda: nn.GRUCell, "nn.modules.rnn.GRUCell"), (lambda: nn.ParameterList, "nn.modules.container.ParameterList"),
+    (lambda: nn.TransformerEncoderLayer, "nn.modules.transformer.TransformerEncoderLayer"),
+    (lambda: nn.utils.rnn.PackedSequence, "nn.utils.rnn.PackedSequence"),
+    (lambda: torch.overrides.TorchFunctionMode, "overrides.TorchFunctionMode"),
+    (lambda: torch.utils.hooks.RemovableHandle, "utils.hooks.RemovableHandle")])
+def test_classes_say_where_users_find_them(found, name):
+    kind = found()
+    assert repr(kind) == f"<class 'mindtorch_v2.{name}'>"
+    assert pickle.loads(pickle.dumps(kind)) is kind

@@ -31,10 +31,9 @@ class AccumulateGrad(Node):
     title = "torch::autograd::AccumulateGrad"
 
     def __init__(self, variable: Tensor) -> None:
-        array = variable._array
         self._variable = weakref.ref(variable)
         self.edges = ()
-        self.inputs = (array.shape, array.dtype)
+        self.inputs = (variable._array.shape, _gradient_dtype(variable))
         self.sequence = ACCUMULATE_SEQUENCE
         self.hooks = None
 
@@ -44,9 +43,8 @@ class AccumulateGrad(Node):
 
     def fits(self, variable: Tensor) -> bool:
         """Whether the leaf still looks as it did; it may have been given other data since."""
-        array = variable._array
         shape, dtype = self.inputs
-        return bool(array.shape == shape and array.dtype == dtype)
+        return bool(variable._array.shape == shape and _gradient_dtype(variable) == dtype)
 
     def apply(self, grads: Gradients) -> Sequence[Tensor | None]:
         self.accumulate(grads, False)
@@ -75,6 +73,12 @@ class AccumulateGrad(Node):
 
     def _sequence_nr(self) -> int:
         return (1 << 64) - 1
+
+
+def _gradient_dtype(variable: Tensor) -> Any:
+    """The NumPy dtype of a leaf's gradient."""
+    chosen = variable._grad_dtype
+    return variable._array.dtype if chosen is None else chosen.np
 
 
 def _known() -> tuple[int, int]:

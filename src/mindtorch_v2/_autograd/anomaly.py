@@ -104,6 +104,8 @@ def is_anomaly_check_nan_enabled() -> bool:
 class set_detect_anomaly:
     """Turns anomaly mode on or off at once; as a context manager, puts it back at the end."""
 
+    __module__ = "mindtorch_v2.autograd.anomaly_mode"
+
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self.prev = state.enabled
         self.prev_check_nan = state.check_nan
@@ -118,6 +120,8 @@ class set_detect_anomaly:
 
 class detect_anomaly:
     """Inside, anomaly mode is on."""
+
+    __module__ = "mindtorch_v2.autograd.anomaly_mode"
 
     def __init__(self, check_nan: bool = True) -> None:
         self.prev = state.enabled

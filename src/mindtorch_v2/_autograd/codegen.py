@@ -143,7 +143,7 @@ def record_source(derivative: Derivative, plans: list[Plan], others: bool, known
     single = single_output(derivative)
     if single:
         lines += ["array = result._array", "dtype = array.dtype"]
-        if derivative.op.promote not in ("same", "float", "real", "one"):
+        if derivative.op.promote not in ("same", "float", "real", "one", "fitting"):
             lines.append("if dtype is not f32 and dtype.kind not in 'fcV': return")
     lines += ["node = NodeType()", "node.hooks = None", "n = state.sequence", "node.sequence = n",
               "state.sequence = n + 1"]

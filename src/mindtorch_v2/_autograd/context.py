@@ -12,11 +12,13 @@ from .._dispatch.observer import aloud
 from .._dispatch.registry import aten
 from .handles import Handle
 from .node import Gradients, Node
-from .saved import freed, result_parts, tie, unpack_one, unpack_result
+from .saved import freed, result_parts, tie, unpack_one, unpack_result, version_of
 
 
 class FunctionCtx:
     """What `forward` and `backward` of a Function are given as `ctx`. Any attribute may be set on it."""
+
+    __module__ = "mindtorch_v2.autograd.function"
 
     to_save: tuple[Any, ...] | None = None
     saved_for_forward: tuple[Any, ...] | None = None
@@ -58,6 +60,8 @@ class FunctionCtx:
 class BackwardCFunction(FunctionCtx):
     """The context of one call of a Function; each Function has a subclass."""
 
+    __module__ = "mindtorch_v2.autograd.function"
+
     _forward_cls: Any
     _node: Callable[[], FunctionNode | None] = staticmethod(lambda: None)
 
@@ -90,7 +94,7 @@ class BackwardCFunction(FunctionCtx):
             elif value._keys & 1 and value._node is node:
                 kept.append((value._output_nr, *result_parts(value)))
             else:
-                kept.append((value, value._version))
+                kept.append((value, version_of(value)))
         node.saved = tuple(kept)
         self.to_save = None
 

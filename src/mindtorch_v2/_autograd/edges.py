@@ -18,6 +18,9 @@ class GradientEdge(NamedTuple):
     ownership_token: Any = None
 
 
+GradientEdge.__module__ = "mindtorch_v2.autograd.graph"
+
+
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """The edge of a tensor that requires grad."""
     if not tensor._keys & AUTOGRAD:

@@ -27,6 +27,8 @@ _new = object.__new__
 class FunctionMeta(type):
     """Gives every Function the classes of its contexts and nodes, which are called `<name>Backward`."""
 
+    __module__ = "mindtorch_v2.autograd.function"
+
     _backward_cls: type[BackwardCFunction]
     _node_cls: type[FunctionNode]
 
@@ -42,6 +44,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     `backward` returns one gradient (or None) for each argument of `forward`. Instead of a `ctx` in forward there may be
     a static `setup_context(ctx, inputs, output)`.
     """
+
+    __module__ = "mindtorch_v2.autograd.function"
 
     generate_vmap_rule = False
 
@@ -255,6 +259,8 @@ def _poisoned(output: Tensor) -> Tensor:
 
 class InplaceFunction(Function):
     """A Function that remembers whether it is to work in place."""
+
+    __module__ = "mindtorch_v2.autograd.function"
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()

@@ -71,6 +71,8 @@ def _decorator_form(cls: type, function: Any) -> Any:
 class no_grad(_GradMode):
     """Inside, no history is recorded. Also a decorator, with or without brackets."""
 
+    __module__ = "mindtorch_v2.autograd.grad_mode"
+
     def __new__(cls, orig_func: Any = None) -> Any:
         return _decorator_form(cls, orig_func)
 
@@ -80,6 +82,8 @@ class no_grad(_GradMode):
 
 class enable_grad(_GradMode):
     """Inside, history is recorded again."""
+
+    __module__ = "mindtorch_v2.autograd.grad_mode"
 
     _mode = True
 
@@ -92,6 +96,8 @@ class enable_grad(_GradMode):
 
 class set_grad_enabled(_GradMode):
     """Sets grad mode at once; as a context manager, puts it back at the end."""
+
+    __module__ = "mindtorch_v2.autograd.grad_mode"
 
     def __init__(self, mode: bool) -> None:
         self._mode = bool(mode)
@@ -113,6 +119,8 @@ class set_grad_enabled(_GradMode):
 
 class inference_mode(_GradMode):
     """As no_grad, for code that never needs its results in autograd."""
+
+    __module__ = "mindtorch_v2.autograd.grad_mode"
 
     def __new__(cls, mode: Any = True) -> Any:
         return _decorator_form(cls, None if isinstance(mode, bool) else mode)
@@ -165,6 +173,8 @@ _multithreading = _Multithreading()
 
 class set_multithreading_enabled:
     """Remembers the setting; passes run on the calling thread either way."""
+
+    __module__ = "mindtorch_v2.autograd.grad_mode"
 
     def __init__(self, mode: bool) -> None:
         self.prev = _multithreading.enabled

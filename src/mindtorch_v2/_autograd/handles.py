@@ -10,6 +10,8 @@ from typing import Any
 class RemovableHandle:
     """Takes a hook away again, with `remove()` or at the end of a `with` block."""
 
+    __module__ = "mindtorch_v2.utils.hooks"
+
     id: int
     next_id: int = 0
 

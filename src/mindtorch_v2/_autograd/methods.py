@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from .._core import dtype as dt
 from .._core.keys import AUTOGRAD
 from .._core.storage import Storage
 from .._core.tensor import Tensor, make_alias, storage_of
@@ -87,10 +88,11 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
                             f"{type(value).__name__}")
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
-        if value._array.dtype != self._array.dtype:
+        wanted = self._grad_dtype or self.dtype
+        if value.dtype != wanted:
             raise RuntimeError(
                 f"attempting to assign a gradient with dtype '{_word(value)}' to a tensor with grad_dtype "
-                f"'{self.dtype.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to the "
+                f"'{wanted.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to the "
                 "tensor's dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to "
                 "allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may "
                 "break downstream systems that assume they match.")
@@ -104,6 +106,30 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
 def _word(tensor: Tensor) -> str:
     return {"Float": "float", "Double": "double", "Int": "int", "Long": "long int"}.get(
         tensor.dtype.scalar_name, tensor.dtype.scalar_name)
+
+
+def _get_grad_dtype(self: Tensor) -> dt.dtype:
+    """The dtype of a leaf's gradient: its own, unless another was set."""
+    if not self.is_leaf:
+        raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
+    return self._grad_dtype or self.dtype
+
+
+def _set_grad_dtype(self: Tensor, value: Any) -> None:
+    if value is None:
+        raise NotImplementedError("grad_dtype = None: a gradient has the dtype of its leaf or the one that is set")
+    if not isinstance(value, dt.dtype):
+        raise RuntimeError(f"grad_dtype must be a torch.dtype or None, but got {type(value).__name__}")
+    if not self.is_leaf:
+        raise RuntimeError("grad_dtype can only be set on leaf tensors.")
+    held = getattr(self, "_grad", None)
+    if held is not None and held.dtype != value:
+        raise RuntimeError(f"Cannot set grad_dtype to '{value.scalar_name}' because there is already a gradient with dtype "
+                           f"'{_word(held)}'. Please clear the gradient (.grad = None) before changing grad_dtype, or ensure "
+                           "the new grad_dtype matches the existing gradient's dtype.")
+    self._grad_dtype = value
+    if self._keys & AUTOGRAD:
+        self._node.inputs = (self._array.shape, value.np)
 
 
 def _retains_grad(self: Tensor) -> bool:
@@ -150,12 +176,11 @@ METHODS: dict[str, Any] = {
     for function in (backward, requires_grad_, retain_grad, register_hook, register_post_accumulate_grad_hook, detach,
                      detach_, is_inference)
 }
-# What ops make inside inference_mode says otherwise.
-METHODS["_inference"] = False
 
 PROPERTIES: dict[str, property] = {
     "data": property(_get_data, _set_data),
     "grad_fn": property(_grad_fn),
+    "grad_dtype": property(_get_grad_dtype, _set_grad_dtype),
     "grad": property(_get_grad, _set_grad, lambda self: _set_grad(self, None)),
     "requires_grad": property(lambda self: self._keys & AUTOGRAD != 0, graph.require_grad),
     "retains_grad": property(_retains_grad),

@@ -12,8 +12,10 @@ from .engine import running
 from .handles import Handle
 
 
-class MultiHandle:
+class _MultiHandle:
     """Removes the hooks on all the tensors."""
+
+    __module__ = "mindtorch_v2.autograd.graph"
 
     def __init__(self, handles: Sequence[Handle]) -> None:
         self.handles = tuple(handles)
@@ -22,7 +24,7 @@ class MultiHandle:
         for handle in self.handles:
             handle.remove()
 
-    def __enter__(self) -> MultiHandle:
+    def __enter__(self) -> _MultiHandle:
         return self
 
     def __exit__(self, *exc: Any) -> None:
@@ -30,7 +32,7 @@ class MultiHandle:
 
 
 def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], *,
-                             mode: Literal["all", "any"] = "all") -> MultiHandle:
+                             mode: Literal["all", "any"] = "all") -> _MultiHandle:
     """Call `fn` once per backward pass: with the list of all gradients (None where there is none), or the first."""
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of {('all', 'any')} but got {mode}")
@@ -38,7 +40,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], 
     hooks = make(tensors, fn)
     handles = [Handle(t._node.own_hooks().tensor.setdefault(t._output_nr, {}), hook)
                for t, hook in zip(tensors, hooks, strict=True) if t._keys & AUTOGRAD]
-    return MultiHandle(handles)
+    return _MultiHandle(handles)
 
 
 def _will_run(tensor: Tensor, current: Tensor) -> bool:

@@ -36,6 +36,8 @@ class Node:
     dtype) if there is one output, else a list of those. Gradients are brought to that form on their way in.
     """
 
+    __module__ = "mindtorch_v2.autograd.graph"
+
     __slots__ = ("edges", "hooks", "inputs", "sequence")
 
     # What the engine calls: plan.run(node, gradient or list of gradients, retain_graph).

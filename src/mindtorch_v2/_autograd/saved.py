@@ -93,7 +93,13 @@ def save_list(values: Sequence[Any] | None) -> list[Any] | None:
     """A list of tensors (and None) with their versions."""
     if values is None:
         return None
-    return [(value, value._version) if isinstance(value, Tensor) else (value, None) for value in values]
+    return [(value, version_of(value)) if isinstance(value, Tensor) else (value, None) for value in values]
+
+
+def version_of(tensor: Tensor) -> int:
+    """The version to save a tensor with. Inference tensors, which have none, are refused when the node is complete."""
+    storage = tensor._storage
+    return 0 if storage is None else storage.version
 
 
 def unpack_list(node: Node, saved: list[Any] | None) -> list[Any] | None:

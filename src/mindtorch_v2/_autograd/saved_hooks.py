@@ -7,14 +7,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from .._core.keys import AUTOGRAD
-from .._core.tensor import Tensor, make_alias, storage_of
+from .._core.tensor import Tensor, storage_of
 from .._core.threads import threads
 from .._dispatch.registry import aten
 from .context import FunctionNode
 from .derivative import ARG, RESULT
-from .graph import OpNode, watch_nodes, without_history
+from .graph import FLOATING, OpNode, watch_nodes, without_history
+from .inference import check_savable, is_inference
 from .node import Node
-from .saved import PACKED, Packed, unpack_result
+from .saved import PACKED, Packed, tie, unpack_result
 
 # Messages of the disable_saved_tensors_hooks blocks that are open, by thread.
 _disabled: dict[int, list[str]] = {}
@@ -22,6 +23,8 @@ _disabled: dict[int, list[str]] = {}
 
 class saved_tensors_hooks:
     """Inside, a tensor saved for backward is replaced by `pack_hook(tensor)`; backward gets `unpack_hook` of that."""
+
+    __module__ = "mindtorch_v2.autograd.graph"
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
         self.pack_hook = pack_hook
@@ -42,6 +45,8 @@ class saved_tensors_hooks:
 
 class save_on_cpu(saved_tensors_hooks):
     """Inside, tensors saved for backward are kept on the CPU and brought back to their device when needed."""
+
+    __module__ = "mindtorch_v2.autograd.graph"
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         def pack(tensor: Tensor) -> tuple[Any, Tensor]:
@@ -102,7 +107,8 @@ def allow_mutation_on_saved_tensors() -> Iterator[_Copies]:
 def increment_version(tensor: Any) -> None:
     """Count a change of a tensor (or of several) that was made where autograd does not see it."""
     for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
-        storage_of(each).version += 1
+        if not is_inference(each):
+            storage_of(each).version += 1
 
 
 # ---------------------------------------------------------------- packing
@@ -141,11 +147,23 @@ def _packed_pair(kept: tuple[Any, Any], pair: Any) -> tuple[Any, Any]:
     value, version = kept
     if not isinstance(value, Tensor):
         return kept
+    check_savable(value)
     edge = (value._node, value._output_nr) if value._keys & AUTOGRAD else None
-    return Packed(make_alias(value._array, value), pair, edge), PACKED
+    return without_history(Packed, (value, pair, edge), {}), PACKED
 
 
 def _packed_result(node: Node, kept: tuple[Any, ...], pair: Any) -> tuple[Any, ...]:
     number, array, storage, version, keys = kept
     alias = without_history(unpack_result, (node, number, array, storage, version, keys), {})
-    return number, Packed(alias, pair, None), None, PACKED, 0
+    # The hook sees which node made the result. Afterwards it must not matter if it kept what it was given: the node holds
+    # what the hook returned, and would hold itself.
+    differentiable = alias._array.dtype.kind in FLOATING
+    if differentiable:
+        tie(alias, node, number)
+    try:
+        packed = without_history(Packed, (alias, pair, None), {})
+    finally:
+        if differentiable:
+            alias._keys &= ~AUTOGRAD
+            del alias._node
+    return number, packed, None, PACKED, 0

@@ -48,6 +48,8 @@ class device:
     that device of the accelerator in use. As a context manager it is where tensors made inside the block go.
     """
 
+    __module__ = "mindtorch_v2"
+
     # One object per (type, index), so that equality and hash are those of the object itself: no Python code to run.
     __slots__ = ("index", "type")
     index: int | None

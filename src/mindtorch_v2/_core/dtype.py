@@ -16,6 +16,8 @@ class dtype:
     error messages and tensor type names use ("Float"); `cpp_name`, the name that profiles show ("float").
     """
 
+    __module__ = "mindtorch_v2"
+
     __slots__ = (
         "abbr",
         "cpp_name",
@@ -373,6 +375,8 @@ class _Limits:
 class finfo(_Limits):
     """The limits of a floating point dtype; of a complex dtype, those of its parts; without a dtype, of the default."""
 
+    __module__ = "mindtorch_v2"
+
     __slots__ = ("eps", "resolution", "smallest_normal", "tiny")
     eps: float
     max: float
@@ -402,6 +406,8 @@ class finfo(_Limits):
 
 class iinfo(_Limits):
     """The limits of an integer dtype."""
+
+    __module__ = "mindtorch_v2"
 
     __slots__ = ()
     max: int

@@ -29,6 +29,8 @@ class _Named:
 class memory_format(_Named):
     """The order in which a tensor's dimensions lie in memory."""
 
+    __module__ = "mindtorch_v2"
+
     __slots__ = ()
 
 

@@ -62,6 +62,8 @@ def to_unit32(words: np.ndarray) -> np.ndarray:
 class Generator:
     """A source of random numbers: `rand(3, generator=g)`. Generators do not disturb one another."""
 
+    __module__ = "mindtorch_v2"
+
     __slots__ = ("__weakref__", "_at", "_bits", "_device", "_fresh", "_lock", "_seed", "_seeded", "_words",
                  "next_normal")
 

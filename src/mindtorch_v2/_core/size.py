@@ -14,6 +14,8 @@ _item = tuple.__getitem__
 class Size(tuple[int, ...]):
     """A tuple of ints; slices, sums and products of it are Sizes too."""
 
+    __module__ = "mindtorch_v2"
+
     __slots__ = ()
 
     def __new__(cls, sizes: Iterable[Any] = (), /) -> Size:

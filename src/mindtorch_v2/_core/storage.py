@@ -7,6 +7,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .threads import threads
+
+
+class Untracked(int):
+    """The version of inference tensors, which is not counted: adding to it gives itself inside of inference_mode and is an
+    error outside, before the write that it would count. Copies and pickles of it are zeros, a new storage's version."""
+
+    __slots__ = ()
+
+    def __add__(self, more: int) -> Untracked:
+        if not threads.state.inference:
+            raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone "
+                               "to get a normal tensor before doing inplace update.See "
+                               "https://github.com/pytorch/rfcs/pull/17 for more details.")
+        return self
+
+    def __deepcopy__(self, memo: Any) -> int:
+        return 0
+
+    def __reduce__(self) -> Any:
+        return int, ()
+
+
+UNTRACKED = Untracked(1)
+
 
 class MemoryWatcher(NamedTuple):
     """Functions that are told of memory, on the thread that gets or gives it back, at that moment."""

@@ -10,7 +10,7 @@ from . import dtype as _dtype
 from .device import device as Device
 from .keys import AUTOGRAD, META, NPU
 from .size import Size, of_shape
-from .storage import Storage, allocation, owner_of, report_end
+from .storage import UNTRACKED, Storage, allocation, owner_of, report_end
 
 _new = object.__new__
 _CPU = Device("cpu")
@@ -25,9 +25,15 @@ class Tensor:
     `_node`, `_output_nr` are set where the AUTOGRAD key is: the node that made it, or its AccumulateGrad.
     """
 
+    __module__ = "mindtorch_v2"
+
     __slots__ = ("__dict__", "__weakref__", "_array", "_base", "_grad", "_keys", "_node", "_output_nr", "_storage")
 
     _is_param = False
+    # UNTRACKED where an op made the tensor inside inference_mode.
+    _inference = 0
+    # The dtype that a leaf's gradient is to have, where that is not its own.
+    _grad_dtype: _dtype.dtype | None = None
 
     if TYPE_CHECKING:  # the slots, and whatever the surface adds at import
         _array: np.ndarray
@@ -153,7 +159,10 @@ class Tensor:
     @property
     def _version(self) -> int:
         storage = self._storage
-        return 0 if storage is None else storage.version
+        version: int = self._inference if storage is None else storage.version
+        if version is UNTRACKED:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return version
 
     def _is_view(self) -> bool:
         return self._base is not None
@@ -251,6 +260,8 @@ def storage_of(tensor: Tensor) -> Storage:
     storage = tensor._storage
     if storage is None:
         storage = tensor._storage = Storage(owner_of(tensor._array))
+        if tensor._inference:
+            storage.version = UNTRACKED
     return storage
 
 

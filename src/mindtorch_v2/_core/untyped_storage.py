@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -13,19 +14,59 @@ from .storage import Storage
 from .tensor import Tensor, storage_of
 
 
-class UntypedStorage:
+class StorageBase:
+    """Memory as an object, with a dtype or without."""
+
+    __slots__ = ()
+
+    is_cuda = is_hpu = is_sparse = is_sparse_csr = False
+    filename = None
+
+    def is_shared(self) -> bool:
+        return False
+
+    def is_pinned(self, device: Any = None) -> bool:
+        return False
+
+    def share_memory_(self) -> Any:
+        raise NotImplementedError("share_memory_(): memory shared between processes")
+
+    def resizable(self) -> bool:
+        return False
+
+    def get_device(self) -> int:
+        return -1
+
+
+class UntypedStorage(StorageBase):
     """A view of the memory that one or more tensors share. Two of the same memory are equal."""
 
-    def __init__(self, storage: Storage | int = 0, *, device: Any = None) -> None:
+    __module__ = "mindtorch_v2.storage"
+
+    def __init__(self, storage: Storage | int | Sequence[int] = 0, *, device: Any = None) -> None:
+        if device is not None and Device(device).type != "cpu":
+            raise NotImplementedError(f"UntypedStorage(device={str(device)!r}): storages are made on the CPU")
         if isinstance(storage, int):
             storage = Storage(np.empty(storage, np.uint8))
+        elif not isinstance(storage, Storage):
+            if not isinstance(storage, Sequence):
+                raise RuntimeError(f"torch.UntypedStorage(): Expected a sequence type, but got {type(storage).__name__}")
+            storage = Storage(np.array(storage, np.uint8))
         self._storage = storage
 
     @property
     def _bytes(self) -> np.ndarray:
+        if self._storage.device != "cpu":
+            raise NotImplementedError(f"the bytes of a storage on {self._storage.device}")
         owner = self._storage.owner
-        flat = owner if owner.flags.c_contiguous else owner.T if owner.flags.f_contiguous else owner.ravel("K")
-        return flat.reshape(-1).view(np.uint8) if owner.size else np.empty(0, np.uint8)
+        if not owner.flags.c_contiguous:  # the same elements in the order in which they lie
+            owner = owner.transpose(sorted(range(owner.ndim), key=lambda d: -owner.strides[d]))
+        return owner.reshape(-1).view(np.uint8) if owner.size else np.empty(0, np.uint8)
+
+    @property
+    def _cdata(self) -> int:
+        """A number that is the same for all views of one memory."""
+        return id(self._storage)
 
     @property
     def device(self) -> Device:
@@ -62,12 +103,56 @@ class UntypedStorage:
         """One byte, or a storage that looks at some of them."""
         if isinstance(index, slice):
             if index.step not in (None, 1):
-                raise ValueError(f"Trying to slice with a step of {index.step}, but only a step of 1 is supported")
+                raise RuntimeError(f"Trying to slice with a step of {index.step}, but only a step of 1 is supported")
             return UntypedStorage(Storage(self._bytes[index], external=True))
-        return int(self._bytes[index])
+        return int(self._bytes[self._place(index)])
 
     def __setitem__(self, index: Any, value: int) -> None:
-        self._bytes[index] = value
+        self._bytes[index if isinstance(index, slice) else self._place(index)] = value
+
+    def _place(self, index: int) -> int:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"index {index} out of range for storage of size {len(self)}")
+        return index
+
+    def fill_(self, value: int) -> UntypedStorage:
+        self._bytes[:] = value
+        return self
+
+    def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
+        if len(source) != len(self):
+            raise RuntimeError(f"size does not match, self was {len(self)} bytes but src was {len(source)} bytes")
+        self._bytes[:] = source._bytes
+        return self
+
+    def resize_(self, size: int) -> UntypedStorage:
+        """The size cannot change: tensors keep the memory that they look at."""
+        if size != len(self):
+            raise NotImplementedError(f"resize_ of a storage from {len(self)} to {size} bytes")
+        return self
+
+    @staticmethod
+    def from_buffer(buffer: Any, *, dtype: Any = None, count: int = -1, offset: int = 0,
+                    byte_order: str | None = None) -> UntypedStorage:
+        """A copy of `count` elements of a buffer, or of all from `offset` on."""
+        wanted = np.dtype(np.uint8) if dtype is None else dtype.np
+        if byte_order not in (None, "native", "little", "big"):
+            raise ValueError(f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')")
+        if byte_order is None and wanted.itemsize > 1:
+            raise RuntimeError("function missing required argument 'byte_order' (pos 2)")
+        values = np.frombuffer(buffer, wanted, count, offset).copy()
+        if byte_order is not None and byte_order not in ("native", sys.byteorder):
+            values = values.byteswap()
+        return UntypedStorage(Storage(values))
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """The name of its class."""
+        if dtype is not None:
+            raise NotImplementedError("UntypedStorage.type(dtype): bytes have no values to convert")
+        return f"{type(self).__module__}.{type(self).__name__}"
+
+    def new(self) -> UntypedStorage:
+        return UntypedStorage()
 
     @staticmethod
     def from_file(filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
@@ -88,11 +173,11 @@ class UntypedStorage:
     def cpu(self) -> UntypedStorage:
         return self
 
-    def is_shared(self) -> bool:
-        return False
-
-    def is_pinned(self, device: Any = None) -> bool:
-        return False
+    def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
+        """The same on another device, which is always the CPU."""
+        if Device(device) != self.device:
+            raise NotImplementedError(f"UntypedStorage.to(device={str(device)!r})")
+        return self
 
     def clone(self) -> UntypedStorage:
         return UntypedStorage(Storage(self._bytes.copy()))

@@ -10,6 +10,7 @@ from typing import Any
 from .._core import dtype as dt
 from .._core.device import device as Device
 from .._core.size import Size
+from .._dispatch.registry import aten
 from .rebuild import REBUILDERS, LoadedGenerator, get_layout
 
 _PACKAGE = __name__.partition(".")[0]
@@ -71,7 +72,12 @@ SAFE: dict[tuple[str, str], Any] = {
     ("torch.serialization", "_get_layout"): get_layout,
 }
 # What only files of friends may mention, and is not where its name says.
-_ELSEWHERE: dict[tuple[str, str], Any] = {("torch._C", "Generator"): LoadedGenerator}
+_ELSEWHERE: dict[tuple[str, str], Any] = {("torch._C", "Generator"): LoadedGenerator,
+                                         ("torch._C", "_VariableFunctionsClass"): aten}
+# Ops that torch keeps there, of those that are functions of nn.functional.
+NN_OPS_HOME = "torch._C._nn"
+NN_OPS = frozenset({"avg_pool2d", "avg_pool3d", "elu_", "gelu", "hardtanh_", "leaky_relu_", "linear", "log_sigmoid", "one_hot",
+                    "scaled_dot_product_attention", "softplus", "softshrink"})
 SAFE |= {("torch", name): kind for name, kind in STORAGE_TYPES.items()}
 SAFE |= {("torch", name): value for name, value in dt.DTYPES.items()}
 SAFE |= {("torch._utils", name): function for name, function in REBUILDERS.items()}
@@ -96,6 +102,8 @@ def find(module: str, name: str) -> Any:
     known = SAFE.get((module, name)) or _ELSEWHERE.get((module, name))
     if known is not None:
         return known
+    if module == NN_OPS_HOME:
+        return getattr(aten, name)
     if module == "torch" or module.startswith("torch."):
         module = _PACKAGE + module[len("torch"):]
     # Protocol 2, which checkpoints are written with, calls the standard library by its names in Python 2.

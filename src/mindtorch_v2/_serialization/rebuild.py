@@ -18,8 +18,10 @@ from .._core.rng import Generator
 from .._core.sparse import SparseTensor, make_sparse
 from .._core.storage import Storage, owner_of
 from .._core.tensor import Tensor, make_meta, make_tensor
+from .._core.untyped_storage import UntypedStorage
 from .._dispatch import backends
 from .._dispatch.registry import aten
+from .._typed_storage import TypedStorage
 from ..nn.parameter import Parameter
 
 _new = object.__new__
@@ -40,17 +42,19 @@ def once_read(action: Callable[[], Any]) -> None:
         actions.append(action)
 
 
-class LoadedStorage:
-    """Bytes of one storage, read when the first tensor wants them, shared by all that do."""
+class LoadedStorage(TypedStorage):
+    """Bytes of one storage, read when the first tensor wants them, shared by all that do. `stored` is None for an untyped
+    storage; where a checkpoint has a storage as such, it is one of bytes."""
 
-    __slots__ = ("_array", "_changed", "_read", "_storage", "dtype", "location", "numel")
+    __slots__ = ("_array", "_changed", "_made", "_read", "location", "numel", "stored")
 
     def __init__(self, read: Callable[[], np.ndarray], dtype: dt.dtype | None, location: str, numel: int) -> None:
         self._read = read
         self._array: np.ndarray | None = None
-        self._storage: Storage | None = None
+        self._made: Storage | None = None
         self._changed: dict[tuple[Any, ...], LoadedStorage] = {}
-        self.dtype = dtype
+        self._dtype = dt.uint8 if dtype is None else dtype
+        self.stored = dtype
         self.location = location
         self.numel = numel
 
@@ -91,10 +95,14 @@ class LoadedStorage:
         return tensor_of(self, 0, self.array.shape, (1,), dt.uint8)
 
     @property
-    def storage(self) -> Storage:
-        if self._storage is None:
-            self._storage = Storage(self.array, device=self.location)
-        return self._storage
+    def _storage(self) -> Storage:
+        if self._made is None:
+            self._made = Storage(self.array, device=self.location)
+        return self._made
+
+    @property
+    def _untyped_storage(self) -> UntypedStorage:  # type: ignore[override]
+        return UntypedStorage(self._storage)
 
 
 def tensor_of(loaded: LoadedStorage, offset: int, size: Any, stride: Any, dtype: dt.dtype) -> Tensor:
@@ -118,7 +126,7 @@ def tensor_of(loaded: LoadedStorage, offset: int, size: Any, stride: Any, dtype:
     tensor = _new(Tensor)
     tensor._array = np.ndarray(shape, np_dtype, loaded.array, start if 0 not in shape else 0, strides)
     tensor._keys = NPU if loaded.location.startswith("npu") else 0
-    tensor._storage = loaded.storage
+    tensor._storage = loaded._storage
     tensor._base = None
     return tensor
 
@@ -142,7 +150,7 @@ def _as_meant(storage: LoadedStorage, dtype: dt.dtype, metadata: Any) -> LoadedS
 def rebuild_tensor_v2(storage: LoadedStorage, storage_offset: int, size: Any, stride: Any, requires_grad: bool,
                       backward_hooks: Any, metadata: Any = None) -> Tensor:
     """A tensor of a typed storage."""
-    dtype: dt.dtype | None = getattr(storage, "dtype", None)
+    dtype: dt.dtype | None = getattr(storage, "stored", None)
     if dtype is None:
         raise RuntimeError("checkpoint has an untyped storage where a typed one belongs")
     tensor = tensor_of(_as_meant(storage, dtype, metadata), storage_offset, size, stride, dtype)

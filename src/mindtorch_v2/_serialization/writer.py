@@ -9,6 +9,7 @@ import sys
 import zipfile
 from collections import OrderedDict
 from pathlib import Path
+from types import FunctionType
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -22,9 +23,12 @@ from .._core.size import Size
 from .._core.sparse import SparseTensor
 from .._core.storage import owner_of
 from .._core.tensor import Tensor
+from .._core.untyped_storage import StorageBase
 from .._dispatch import backends
+from .._dispatch.registry import aten
+from .._typed_storage import TypedStorage
 from ..nn.parameter import Parameter
-from .names import STORAGE_NAMES, UNTYPED, GlobalName, name_of
+from .names import NN_OPS, NN_OPS_HOME, STORAGE_NAMES, UNTYPED, GlobalName, name_of
 
 # Storages start at multiples of this, so that a reader can map them into memory.
 _ALIGNMENT = 64
@@ -35,6 +39,7 @@ _REBUILD_SPARSE = GlobalName("torch._utils", "_rebuild_sparse_tensor")
 _REBUILD_META = GlobalName("torch._utils", "_rebuild_meta_tensor_no_storage")
 _GET_LAYOUT = GlobalName("torch.serialization", "_get_layout")
 _GENERATOR = GlobalName("torch._C", "Generator")
+_FUNCTIONS = GlobalName("torch._C", "_VariableFunctionsClass")
 
 
 # The pickler that is written in Python: its steps can be overridden.
@@ -65,6 +70,7 @@ class CheckpointPickler(_PythonPickler):
     def __init__(self, file: BinaryIO, protocol: int) -> None:
         super().__init__(file, protocol)
         self.storages: dict[int, tuple[str, np.ndarray]] = {}
+        self.kinds: dict[str, GlobalName] = {}
         self.on_devices: list[np.ndarray] = []
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> None:
@@ -74,11 +80,25 @@ class CheckpointPickler(_PythonPickler):
             super().save(obj, save_persistent_id)
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
+        if isinstance(obj, FunctionType) and vars(aten).get(obj.__name__) is obj:
+            self._write_op(obj)
+            return
         known = name_of(obj)
         if known is None:
             super().save_global(obj, name)
         else:
             self._write_global(obj, known)
+
+    # The base class has its own for functions in its table, whatever the method is.
+    dispatch = {**_PythonPickler.dispatch, FunctionType: save_global}
+
+    def _write_op(self, function: FunctionType) -> None:
+        """The function of an op: torch's are built in, and found in two places."""
+        name = function.__name__
+        if name in NN_OPS:
+            self._write_global(function, GlobalName(NN_OPS_HOME, name))
+        else:
+            self.save_reduce(getattr, (_FUNCTIONS, name), obj=function)
 
     def _write_global(self, obj: Any, name: GlobalName) -> None:
         memo = self.memo.get(id(obj))
@@ -89,7 +109,11 @@ class CheckpointPickler(_PythonPickler):
         self.memoize(obj)
 
     def persistent_id(self, obj: Any) -> Any:
+        if isinstance(obj, StorageBase):
+            obj = self._reference(obj)
         if isinstance(obj, StorageReference):
+            if self.kinds.setdefault(obj.key, obj.kind) is not obj.kind:
+                raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
             return "storage", obj.kind, obj.key, obj.location, obj.numel
         return None
 
@@ -114,6 +138,21 @@ class CheckpointPickler(_PythonPickler):
             return Device, ((obj.type,) if obj.index is None else (obj.type, obj.index))
         return NotImplemented
 
+    def _reference(self, storage: Any) -> StorageReference:
+        """A storage that is in the checkpoint as such."""
+        if storage.device.type != "cpu":
+            raise NotImplementedError(f"torch.save: storages on {storage.device}")
+        owner = storage._storage.owner
+        typed = STORAGE_NAMES.get(storage.dtype) if isinstance(storage, TypedStorage) else None
+        item = 1 if typed is None else storage.element_size()
+        return StorageReference(self.untyped if typed is None else typed, self._key(owner, owner), owner.nbytes // item)
+
+    def _key(self, owner: np.ndarray, host: np.ndarray) -> str:
+        """The name of the member with the memory of `owner`."""
+        if id(owner) not in self.storages:
+            self.storages[id(owner)] = str(len(self.storages)), host
+        return self.storages[id(owner)][0]
+
     def _reduce_tensor(self, tensor: Tensor) -> Any:
         if tensor._keys & META:
             shape, strides = tensor._array.shape, tensor.stride()
@@ -127,10 +166,8 @@ class CheckpointPickler(_PythonPickler):
         if tensor._keys & NPU:
             location = str(tensor.device)
             self.on_devices.append(owner)  # so that its id stays its own
-        if id(owner) not in self.storages:
-            host = backends.loaded["npu"].download(owner) if tensor._keys & NPU else owner
-            self.storages[id(owner)] = str(len(self.storages)), host
-        key = self.storages[id(owner)][0]
+        fetched = tensor._keys & NPU and id(owner) not in self.storages
+        key = self._key(owner, backends.loaded["npu"].download(owner) if fetched else owner)
         typed = STORAGE_NAMES.get(dtype)
         numel = owner.nbytes // (array.itemsize if typed is not None else 1)
         place: tuple[Any, ...] = (tensor.storage_offset(), array.shape, tensor.stride(), tensor.requires_grad, OrderedDict())
@@ -163,8 +200,8 @@ class _Archive:
         self._zip.close()
 
 
-def write_zip(obj: Any, file: BinaryIO, folder: str, protocol: int) -> None:
-    """Write a checkpoint in the present format."""
+def write_zip(obj: Any, file: BinaryIO, folder: str, protocol: int, skip_data: bool = False) -> None:
+    """Write a checkpoint in the present format; with `skip_data`, zeros instead of the storages' bytes."""
     pickled = io.BytesIO()
     pickler = CheckpointPickler(pickled, protocol)
     pickler.dump(obj)
@@ -174,7 +211,7 @@ def write_zip(obj: Any, file: BinaryIO, folder: str, protocol: int) -> None:
     archive.add(".storage_alignment", str(_ALIGNMENT).encode())
     archive.add("byteorder", sys.byteorder.encode())
     for key, owner in pickler.storages.values():
-        archive.add(f"data/{key}", raw_bytes(owner))
+        archive.add(f"data/{key}", bytes(owner.nbytes) if skip_data else raw_bytes(owner))
     archive.add("version", b"3\n")
     archive.add(".data/serialization_id", _identity(pickled.getvalue()))
     archive.close()
@@ -216,6 +253,11 @@ class _LegacyPickler(CheckpointPickler):
     def persistent_id(self, obj: Any) -> Any:
         made = super().persistent_id(obj)
         return None if made is None else (*made, None)
+
+    def _reference(self, storage: Any) -> StorageReference:
+        made = super()._reference(storage)
+        self.itemsizes.setdefault(made.key, storage.element_size() if made.kind is not self.untyped else 1)
+        return made
 
     def _reduce_tensor(self, tensor: Tensor) -> Any:
         made = super()._reduce_tensor(tensor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._autograd.edges import GradientEdge, get_gradient_edge
+from .._autograd.multi_hooks import _MultiHandle as _MultiHandle
 from .._autograd.multi_hooks import register_multi_grad_hook
 from .._autograd.node import Node
 from .._autograd.saved_hooks import (

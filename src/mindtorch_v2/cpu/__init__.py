@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any
 
 from . import amp
 
 __all__ = [
+    "Event",
+    "Stream",
+    "StreamContext",
     "amp",
     "current_device",
+    "current_stream",
     "device_count",
     "is_available",
     "is_initialized",
@@ -47,6 +51,62 @@ def synchronize(device: Any = None) -> None:
     """Wait for work to finish: ops have finished when they return."""
 
 
-def stream(stream: Any) -> AbstractContextManager[None]:
-    """A stream of work: ops run one after the other either way."""
-    return nullcontext()
+class Stream:
+    """A stream of work, as scripts for any device make them: ops run one after the other either way."""
+
+    def __init__(self, priority: int = -1) -> None:
+        pass
+
+    def wait_stream(self, stream: Any) -> None:
+        """Wait for another stream, whose work is done."""
+
+    def record_event(self) -> None:
+        """Mark a place: there is nothing to wait for."""
+
+    def wait_event(self, event: Any) -> None:
+        """Wait for a mark: the work before it is done."""
+
+
+class Event:
+    """A mark in a stream: all work before it is done."""
+
+    def query(self) -> bool:
+        return True
+
+    def record(self, stream: Any = None) -> None:
+        """Set the mark."""
+
+    def synchronize(self) -> None:
+        """Wait for the mark."""
+
+    def wait(self, stream: Any = None) -> None:
+        """Have a stream wait for the mark."""
+
+
+_default_stream = Stream()
+
+
+def current_stream(device: Any = None) -> Stream:
+    """The stream that work goes to."""
+    return _current[-1]
+
+
+_current: list[Stream] = [_default_stream]
+
+
+class StreamContext(AbstractContextManager[None]):
+    """Inside, `current_stream()` is the given one."""
+
+    def __init__(self, stream: Stream | None) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        _current.append(_current[-1] if self.stream is None else self.stream)
+
+    def __exit__(self, *exc: Any) -> None:
+        _current.pop()
+
+
+def stream(stream: Stream | None) -> StreamContext:
+    """Send work to a stream inside a block."""
+    return StreamContext(stream)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ._modules import functional_call, functionalize, replace_all_batch_norm_modules_, stack_module_state
+from ._rearrange import rearrange
 from ._transforms import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
 from ._vmap import vmap
 
@@ -16,6 +17,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "rearrange",
     "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",

@@ -200,11 +200,12 @@ def in_place_shape(op: OpSpec, args: list[Any], level: Level) -> Any:
     return args[0]
 
 
-@rule("as_strided")
+@rule("as_strided", "as_strided_copy", "as_strided_scatter")
 def restrided(op: OpSpec, args: list[Any], level: Level) -> Any:
     """Each sample has memory of its own for this."""
-    value = value_at(args[0], level.number)
-    return aten.stack([call(op, [aten.clone(aten.select(value, 0, i)), *args[1:]]) for i in range(level.size)])
+    values = [value_at(arg, level.number) for arg in args]
+    return aten.stack([call(op, [arg if value is None else aten.clone(aten.select(value, 0, i))
+                                 for arg, value in zip(args, values, strict=True)]) for i in range(level.size)])
 
 
 @rule("detach")

@@ -24,6 +24,8 @@ class PackedSequence(PackedSequence_):
     Made by `pack_padded_sequence` and `pack_sequence`. `sorted_indices` says how the sequences were sorted by length.
     """
 
+    __module__ = "mindtorch_v2.nn.utils.rnn"
+
     def __new__(cls, data: Any, batch_sizes: Any = None, sorted_indices: Any = None,
                 unsorted_indices: Any = None) -> Any:
         if unsorted_indices is None:

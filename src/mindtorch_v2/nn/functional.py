@@ -24,3 +24,8 @@ _OPS = {
     "scaled_dot_product_attention": "scaled_dot_product_attention", "softplus": "softplus", "softshrink": "softshrink",
 }
 globals().update({name: getattr(aten, op) for name, op in _OPS.items()})
+
+# Users find them here, and checkpoints of whole models name them so.
+for _function in tuple(globals().values()):
+    if getattr(_function, "__module__", "").startswith(f"{__package__}._functional."):
+        _function.__module__ = __name__

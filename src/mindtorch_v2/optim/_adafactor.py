@@ -17,6 +17,8 @@ __all__ = ["Adafactor", "adafactor"]
 class Adafactor(Optimizer):
     """Adaptive steps that need little memory."""
 
+    __module__ = "mindtorch_v2.optim"
+
     def __init__(self, params: Params, lr: Any = 1e-2, beta2_decay: float = -0.8,
                  eps: tuple[float | None, float] = (None, 1e-3), d: float = 1.0, weight_decay: float = 0.0, *,
                  foreach: bool | None = None, maximize: bool = False) -> None:

@@ -31,6 +31,8 @@ _ADJUSTMENTS = {None: _original, "original": _original, "match_rms_adamw": _matc
 class Muon(Optimizer):
     """For the 2-d parameters of hidden layers; others belong to another optimizer."""
 
+    __module__ = "mindtorch_v2.optim"
+
     def __init__(self, params: Params, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95,
                  nesterov: bool = True, ns_coefficients: tuple[float, float, float] = _COEFFICIENTS, eps: float = 1e-7,
                  ns_steps: int = 5, adjust_lr_fn: str | None = None) -> None:

@@ -13,6 +13,8 @@ from .._dispatch.interception import TorchDispatchMode
 class CheckpointPolicy(enum.Enum):
     """What is to happen to the result of an op; "prefer" leaves the choice to other systems: there are none."""
 
+    __module__ = "mindtorch_v2.utils.checkpoint"
+
     MUST_SAVE = 0
     PREFER_SAVE = 1
     MUST_RECOMPUTE = 2
@@ -22,6 +24,8 @@ class CheckpointPolicy(enum.Enum):
 
 class SelectiveCheckpointContext:
     """What a policy is told besides the op and its arguments."""
+
+    __module__ = "mindtorch_v2.utils.checkpoint"
 
     def __init__(self, *, is_recompute: bool) -> None:
         self.is_recompute = is_recompute

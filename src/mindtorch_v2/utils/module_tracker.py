@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._autograd.engine import current_task_id, queue_callback
-from .._autograd.multi_hooks import MultiHandle, register_multi_grad_hook
+from .._autograd.multi_hooks import _MultiHandle, register_multi_grad_hook
 from .._core.tensor import Tensor
 from ..nn.modules.module import Module, register_module_forward_hook, register_module_forward_pre_hook
 from ._pytree import tree_leaves
@@ -34,7 +34,7 @@ class ModuleTracker:
         self._named_below: weakref.WeakSet[Module] = weakref.WeakSet()
         self._ends_with_pass = False
         self._handles: list[Any] = []
-        self._gradient_handles: list[MultiHandle] = []
+        self._gradient_handles: list[_MultiHandle] = []
 
     @property
     def is_bw(self) -> bool:

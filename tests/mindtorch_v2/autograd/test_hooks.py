@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 
 import pytest
 
@@ -164,7 +166,61 @@ def test_pack_and_unpack():
     with saved_tensors_hooks(lambda t: (packed.append((list(t.shape), t.requires_grad)), t * 1)[1], lambda t: t * 10):
         y = x * x
     y.sum().backward()
-    assert packed == [([2], False)] * 2 and x.grad.tolist() == [40.0, 60.0]
+    assert packed == [([2], True)] * 2 and x.grad.tolist() == [40.0, 60.0]
+
+
+class _Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        made = x * 2
+        ctx.save_for_backward(x, made)
+        return made
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+@pytest.mark.parametrize(("make", "expected"), [
+    (lambda x, y: y * x, [(True, None), (True, "MulBackward0")]),
+    (lambda x, y: y.exp(), [(True, "ExpBackward0")]),
+    (lambda x, y: x * torch.ones(2), [(False, None)]),
+    (lambda x, y: (y * 1).sigmoid_(), [(True, "SigmoidBackward0")]),
+    (lambda x, y: y.max(0), [(False, None)]),
+    (lambda x, y: _Doubled.apply(y), [(True, "MulBackward0"), (True, "_DoubledBackward")]),
+])
+def test_packing_sees_where_a_tensor_came_from(make, expected):
+    seen = []
+
+    def pack(tensor):
+        seen.append((tensor.requires_grad, None if tensor.grad_fn is None else tensor.grad_fn.name()))
+        assert not torch.is_grad_enabled()
+        return tensor
+
+    x = x2()
+    y = x * 2
+    with saved_tensors_hooks(pack, lambda tensor: tensor):
+        make(x, y)
+    assert seen == expected
+
+
+@pytest.mark.parametrize("pair", [
+    (lambda t: t, lambda t: t), (lambda t: (t.shape, [t * 1, t]), lambda held: held[1][1])])
+def test_what_is_packed_keeps_no_result_alive(pair):
+    x = x2()
+    with saved_tensors_hooks(*pair):
+        y = x.exp()
+    node = weakref.ref(y)
+    gc.disable()
+    try:
+        del y
+        assert node() is None
+    finally:
+        gc.enable()
+
+
+def test_a_handle_of_several_hooks_has_torchs_name():
+    assert type(register_multi_grad_hook((x2(),), print)) is torch.autograd.graph._MultiHandle
 
 
 @pytest.mark.parametrize("make", [

@@ -195,6 +195,14 @@ def lp_pool3d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None
 # ---------------------------------------------------------------- to a given size
 
 
+def _sizes(output_size: Any, input: Any, dims: int, words: str) -> Any:
+    """One number for all dims, or one for each of them, with None replaced by the input's own size."""
+    made = _list_with_default(output_size, input.size())
+    if not isinstance(made, int) and len(made) != dims:
+        raise RuntimeError(f"{words} must be {dims}")
+    return made
+
+
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """The mean over as many equal parts of L as asked for."""
     return aten.adaptive_avg_pool1d(input, output_size)
@@ -202,12 +210,12 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """The mean over a grid of parts; None keeps a dim's own size."""
-    return aten.adaptive_avg_pool2d(input, _list_with_default(output_size, input.size()))
+    return aten.adaptive_avg_pool2d(input, _sizes(output_size, input, 2, "adaptive_avg_pool2d: output_size"))
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """The mean over a grid of parts; None keeps a dim's own size."""
-    return aten.adaptive_avg_pool3d(input, _list_with_default(output_size, input.size()))
+    return aten.adaptive_avg_pool3d(input, _sizes(output_size, input, 3, "adaptive_avg_pool3d: output_size"))
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
@@ -218,13 +226,15 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
 
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """The maximum over a grid of parts; None keeps a dim's own size."""
-    made = aten.adaptive_max_pool2d(input, _list_with_default(output_size, input.size()))
+    sizes = _sizes(output_size, input, 2, "adaptive_max_pool2d(): internal error: output_size.size()")
+    made = aten.adaptive_max_pool2d(input, sizes)
     return made if return_indices else made[0]
 
 
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """The maximum over a grid of parts; None keeps a dim's own size."""
-    made = aten.adaptive_max_pool3d(input, _list_with_default(output_size, input.size()))
+    sizes = _sizes(output_size, input, 3, "adaptive_max_pool3d(): internal error: output_size.size()")
+    made = aten.adaptive_max_pool3d(input, sizes)
     return made if return_indices else made[0]
 
 

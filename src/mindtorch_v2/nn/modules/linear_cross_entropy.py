@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
 from .._functional.linear_cross_entropy import linear_cross_entropy
 from .linear import Linear
+from .linear_cross_entropy_options import LinearCrossEntropyOptions
 from .loss import _WeightedLoss
 
 __all__ = ["LinearCrossEntropyLoss", "LinearCrossEntropyOptions"]
-
-
-@dataclass
-class LinearCrossEntropyOptions:
-    """How to compute the loss piece by piece. Here it is computed in one piece, with a warning."""
-
-    allow_retain_graph: bool = False
-    batch_chunk_size: int | None = None
-    chunking_method: str | None = "auto"
-    acc_policy: str = "auto"
-    acc_dtype: Any = None
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):

@@ -20,6 +20,8 @@ class MultiheadAttention(Module):
     Inputs are (length, batch, width), with `batch_first` (batch, length, width), or (length, width) without a batch.
     """
 
+    __module__ = "mindtorch_v2.nn.modules.activation"
+
     __constants__ = ["batch_first"]
 
     bias_k: Any

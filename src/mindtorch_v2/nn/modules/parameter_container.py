@@ -32,6 +32,8 @@ def _described(value: Any, type_of: Callable[[Any], Any]) -> str:
 class ParameterList(Module):
     """A list of parameters. Tensors that are added become parameters, other values are only kept."""
 
+    __module__ = "mindtorch_v2.nn.modules.container"
+
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
         self._size = 0
@@ -91,6 +93,8 @@ class ParameterList(Module):
 
 class ParameterDict(Module):
     """A dict of parameters in order of insertion. Tensors become parameters, other values are only kept."""
+
+    __module__ = "mindtorch_v2.nn.modules.container"
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()

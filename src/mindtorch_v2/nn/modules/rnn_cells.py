@@ -17,6 +17,8 @@ __all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"]
 class RNNCellBase(Module):
     """What the cells share: weights for the input and for the state."""
 
+    __module__ = "mindtorch_v2.nn.modules.rnn"
+
     __constants__ = ["input_size", "hidden_size", "bias"]
 
     input_size: int
@@ -82,6 +84,8 @@ class RNNCellBase(Module):
 class RNNCell(RNNCellBase):
     """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu of it."""
 
+    __module__ = "mindtorch_v2.nn.modules.rnn"
+
     __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh",
@@ -98,6 +102,8 @@ class RNNCell(RNNCellBase):
 class GRUCell(RNNCellBase):
     """One step of a GRU."""
 
+    __module__ = "mindtorch_v2.nn.modules.rnn"
+
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None,
                  dtype: Any = None) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
@@ -108,6 +114,8 @@ class GRUCell(RNNCellBase):
 
 class LSTMCell(RNNCellBase):
     """One step of an LSTM; its state is a pair (h, c)."""
+
+    __module__ = "mindtorch_v2.nn.modules.rnn"
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None,
                  dtype: Any = None) -> None:

@@ -34,6 +34,8 @@ class TransformerEncoderLayer(Module):
     With `norm_first` the norms come before attention and network, otherwise after.
     """
 
+    __module__ = "mindtorch_v2.nn.modules.transformer"
+
     __constants__ = ["norm_first"]
 
     def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
@@ -79,6 +81,8 @@ class TransformerEncoderLayer(Module):
 
 class TransformerDecoderLayer(Module):
     """Self-attention, attention to the encoder's output, and a feed-forward network, each with residual and norm."""
+
+    __module__ = "mindtorch_v2.nn.modules.transformer"
 
     __constants__ = ["norm_first"]
 

@@ -68,6 +68,8 @@ class LRScheduler:
     `get_lr` may build on the rates in force, so that several schedulers can act on one optimizer.
     """
 
+    __module__ = "mindtorch_v2.optim.lr_scheduler"
+
     _get_lr_called_within_step: bool = False
     _is_initial: bool = False
 

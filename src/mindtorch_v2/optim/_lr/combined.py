@@ -13,6 +13,8 @@ from .base import LRScheduler, check_optimizer, own, set_option
 class ReduceLROnPlateau(LRScheduler):
     """Times `factor` when a metric has not improved for more than `patience` steps."""
 
+    __module__ = "mindtorch_v2.optim.lr_scheduler"
+
     def __init__(self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10,
                  threshold: float = 1e-4, threshold_mode: str = "rel", cooldown: int = 0, min_lr: Any = 0,
                  eps: float = 1e-8) -> None:
@@ -133,6 +135,8 @@ class _Combined(LRScheduler):
 class SequentialLR(_Combined):
     """One scheduler after another: `milestones` are the epochs at which the next one takes over."""
 
+    __module__ = "mindtorch_v2.optim.lr_scheduler"
+
     def __init__(self, optimizer: Optimizer, schedulers: list[Any], milestones: list[int],
                  last_epoch: int = -1) -> None:
         _check_members("SequentialLR", schedulers, optimizer, "")
@@ -166,6 +170,8 @@ class SequentialLR(_Combined):
 
 class ChainedScheduler(_Combined):
     """Several schedulers, each building on the rates that the one before it has set."""
+
+    __module__ = "mindtorch_v2.optim.lr_scheduler"
 
     def __init__(self, schedulers: Sequence[Any], optimizer: Optimizer | None = None) -> None:
         if len(schedulers) < 1:

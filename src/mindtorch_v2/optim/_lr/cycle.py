@@ -31,6 +31,8 @@ class CyclicLR(LRScheduler):
     scales it by `gamma ** iterations`; `scale_fn` takes its place.
     """
 
+    __module__ = "mindtorch_v2.optim.lr_scheduler"
+
     def __init__(self, optimizer: Optimizer, base_lr: Any, max_lr: Any, step_size_up: int = 2000,
                  step_size_down: int | None = None, mode: str = "triangular", gamma: float = 1.0,
                  scale_fn: Callable[[float], float] | None = None, scale_mode: str = "cycle",
@@ -104,6 +106,8 @@ class CyclicLR(LRScheduler):
 
 class OneCycleLR(LRScheduler):
     """Once up to `max_lr` and then far down, in `total_steps` batches; momentum does the opposite."""
+
+    __module__ = "mindtorch_v2.optim.lr_scheduler"
 
     def __init__(self, optimizer: Optimizer, max_lr: Any, total_steps: int | None = None, epochs: int | None = None,
                  steps_per_epoch: int | None = None, pct_start: float = 0.3, anneal_strategy: str = "cos",

@@ -44,6 +44,8 @@ class _ByFunction(LRScheduler):
 class LambdaLR(_ByFunction):
     """The initial rate times `lr_lambda(epoch)`."""
 
+    __module__ = "mindtorch_v2.optim.lr_scheduler"
+
     def get_lr(self) -> list[Any]:
         self._warn_outside_step()
         return [base * function(self.last_epoch)
@@ -52,6 +54,8 @@ class LambdaLR(_ByFunction):
 
 class MultiplicativeLR(_ByFunction):
     """The rate in force times `lr_lambda(epoch)`."""
+
+    __module__ = "mindtorch_v2.optim.lr_scheduler"
 
     def get_lr(self) -> list[Any]:
         self._warn_outside_step()
@@ -62,6 +66,8 @@ class MultiplicativeLR(_ByFunction):
 
 class StepLR(LRScheduler):
     """Times `gamma` every `step_size` epochs."""
+
+    __module__ = "mindtorch_v2.optim.lr_scheduler"
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.step_size = step_size
@@ -80,6 +86,8 @@ class StepLR(LRScheduler):
 
 class MultiStepLR(LRScheduler):
     """Times `gamma` at each of the `milestones`."""
+
+    __module__ = "mindtorch_v2.optim.lr_scheduler"
 
     def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1,
                  last_epoch: int = -1) -> None:
@@ -100,6 +108,8 @@ class MultiStepLR(LRScheduler):
 
 class ConstantLR(LRScheduler):
     """Times `factor` for the first `total_iters` epochs."""
+
+    __module__ = "mindtorch_v2.optim.lr_scheduler"
 
     def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5,
                  last_epoch: int = -1) -> None:
@@ -124,6 +134,8 @@ class ConstantLR(LRScheduler):
 
 class LinearLR(LRScheduler):
     """Times a factor that goes straight from `start_factor` to `end_factor` in `total_iters` epochs."""
+
+    __module__ = "mindtorch_v2.optim.lr_scheduler"
 
     def __init__(self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0,
                  total_iters: int = 5, last_epoch: int = -1) -> None:
@@ -154,6 +166,8 @@ class LinearLR(LRScheduler):
 class ExponentialLR(LRScheduler):
     """Times `gamma` every epoch."""
 
+    __module__ = "mindtorch_v2.optim.lr_scheduler"
+
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
@@ -170,6 +184,8 @@ class ExponentialLR(LRScheduler):
 
 class PolynomialLR(LRScheduler):
     """Down to zero in `total_iters` epochs, along a polynomial of degree `power`."""
+
+    __module__ = "mindtorch_v2.optim.lr_scheduler"
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters = total_iters
@@ -190,6 +206,8 @@ class PolynomialLR(LRScheduler):
 
 class CosineAnnealingLR(LRScheduler):
     """Down to `eta_min` in `T_max` epochs along half a cosine, and up again in as many."""
+
+    __module__ = "mindtorch_v2.optim.lr_scheduler"
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max = T_max
@@ -217,6 +235,8 @@ class CosineAnnealingLR(LRScheduler):
 
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Half a cosine down to `eta_min` in `T_0` epochs, then from the top again, each time `T_mult` times as long."""
+
+    __module__ = "mindtorch_v2.optim.lr_scheduler"
 
     def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0,
                  last_epoch: int = -1) -> None:
