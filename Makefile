@@ -17,7 +17,7 @@ SOAK_MINUTES ?= 30
 # Other projects' programs bring a hundred packages along: they have an environment of their own.
 INTEROP := build/interop
 
-.PHONY: help demo test lint bench soak docs clean interop
+.PHONY: help demo test lint bench compare soak docs clean interop
 .NOTPARALLEL:
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make test    run the tests (PYTEST_ARGS='-k name' to choose)"
 	@echo "make lint    ruff, mypy, import-linter"
 	@echo "make bench   time profiler, dispatch and training against the stored figures, or TORCH_PYTHON=/path/to/python's torch"
+	@echo "make compare every op with PyTorch's own samples, in TORCH_PYTHON=/path/to/python's torch and here"
 	@echo "make interop open traces in TensorBoard's plugin, HolisticTraceAnalysis, VizTracer and speedscope (needs the network)"
 	@echo "make soak    what takes long: kills, ten million ops, fuzzing, threads (SOAK_MINUTES=30)"
 	@echo "make docs    record the demo and write docs/commands, its pictures and the parity table (needs Chromium)"
@@ -44,6 +45,11 @@ lint: $(DEV)
 
 bench: $(RUN)
 	$(BIN)/python benchmarks/bench.py --clock cpu $(if $(TORCH_PYTHON),--base torch --base-python '$(TORCH_PYTHON)',--base stored) $(BENCH_ARGS)
+
+compare: $(RUN)
+	@test -n '$(TORCH_PYTHON)' || { echo "TORCH_PYTHON=/path/to/python names an interpreter that has torch"; exit 1; }
+	'$(TORCH_PYTHON)' tools/compare_ops.py sample build/ops
+	$(BIN)/python tools/compare_ops.py check build/ops
 
 soak: $(DEV)
 	MACHINE_RUNS=10000 $(BIN)/python -m pytest -q -n 2 tests/mindtorch_v2/profiler/test_lifecycle_machine.py

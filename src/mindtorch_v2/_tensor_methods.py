@@ -12,6 +12,7 @@ from ._core.tensor import Tensor, make_external
 from ._core.untyped_storage import UntypedStorage
 from ._core.untyped_storage import untyped_storage as _untyped_storage
 from ._dispatch import backends, interception
+from ._dispatch.dispatcher import as_operator, operator_form
 from ._dispatch.registry import aten
 
 METHODS: dict[str, Callable[..., Any]] = {}
@@ -23,35 +24,23 @@ def method(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def _equals(op: Callable[..., Any]) -> Callable[..., Any]:
-    """== and != with anything that is neither tensor nor number compare identity, as Python does for strangers."""
-    def compare(self: Tensor, other: Any) -> Any:
-        try:
-            return op(self, other)
-        except TypeError:
-            return NotImplemented
-
-    return compare
-
-
 OPERATORS: dict[str, Any] = {
-    "__add__": aten.add, "__radd__": aten.add, "__iadd__": aten.add_,
-    "__sub__": aten.sub, "__rsub__": aten.rsub, "__isub__": aten.sub_,
-    "__mul__": aten.mul, "__rmul__": aten.mul, "__imul__": aten.mul_,
-    "__truediv__": aten.div, "__itruediv__": aten.div_,
-    "__rtruediv__": lambda self, other: aten.reciprocal(self) * other,
-    "__pow__": aten.pow, "__rpow__": lambda self, other: aten.pow(other, self), "__ipow__": aten.pow_,
     "__neg__": aten.neg, "__abs__": aten.abs, "__invert__": aten.bitwise_not,
-    "__matmul__": aten.matmul, "__rmatmul__": lambda self, other: aten.matmul(other, self),
-    "__eq__": _equals(aten.eq), "__ne__": _equals(aten.ne),
-    "__lt__": aten.lt, "__le__": aten.le, "__gt__": aten.gt, "__ge__": aten.ge,
-    "__and__": aten.__and__, "__rand__": aten.__and__, "__or__": aten.__or__, "__ror__": aten.__or__,
-    "__xor__": aten.__xor__, "__rxor__": aten.__xor__,
-    "__iand__": aten.bitwise_and_, "__ior__": aten.bitwise_or_, "__ixor__": aten.bitwise_xor_,
+    "__rtruediv__": as_operator(lambda self, other: aten.reciprocal(self) * other),
+    "__rpow__": as_operator(lambda self, other: aten.pow(other, self)),
+    "__rmatmul__": as_operator(lambda self, other: aten.matmul(other, self)),
     "__hash__": lambda self: id(self),
     # NumPy must not take our tensors apart element by element; it asks us instead.
     "__array_priority__": 1000,
 }
+OPERATORS |= {f"__{operator}__": operator_form(name) for operator, name in {
+    "add": "add", "radd": "add", "iadd": "add_", "sub": "sub", "rsub": "rsub", "isub": "sub_",
+    "mul": "mul", "rmul": "mul", "imul": "mul_", "truediv": "div", "itruediv": "div_", "pow": "pow", "ipow": "pow_",
+    "matmul": "matmul", "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
+    "and": "__and__", "rand": "__and__", "or": "__or__", "ror": "__or__", "xor": "__xor__", "rxor": "__xor__",
+    "iand": "bitwise_and_", "ior": "bitwise_or_", "ixor": "bitwise_xor_",
+    "lshift": "__lshift__", "rshift": "__rshift__", "ilshift": "__ilshift__", "irshift": "__irshift__",
+}.items()}
 
 
 # ---------------------------------------------------------------- text and shorthands

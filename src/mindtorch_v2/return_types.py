@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._dispatch.dispatcher import result_type_of
 from ._dispatch.registry import packets
+from ._dispatch.result_types import result_type_of
 
 
 def __getattr__(name: str) -> Any:
-    packet = packets.get(name)
-    for spec in packet or ():
-        if len(spec.schema.returns) > 1 and all(spec.schema.return_names):
-            return result_type_of(spec)
+    for form in ("", "_out"):
+        for spec in packets.get(name.removesuffix(form)) or ():
+            if len(spec.schema.returns) > 1 and all(spec.schema.return_names):
+                return result_type_of(spec, form)
     raise AttributeError(f"module 'torch.return_types' has no attribute '{name}'")

@@ -63,6 +63,7 @@ def test_apply_keeps_the_tensor_and_counts_as_a_write():
     (lambda: torch.unravel_index(I, (2, 3.0)), TypeError,
      "expected 'shape' sequence to only contain ints, but got <class 'float'>"),
     (lambda: torch.signal.windows.hann(-1), ValueError, "general_cosine requires non-negative window length, got M=-1"),
+    (lambda: torch.signal.windows.blackman(-1), ValueError, "blackman requires non-negative window length, got M=-1"),
     (lambda: torch.signal.windows.kaiser(3, beta=-1), ValueError, "beta must be non-negative, got: -1 instead."),
     (lambda: torch.signal.windows.gaussian(3, std=0), ValueError, "Standard deviation must be positive, got: 0 instead."),
     (lambda: torch.signal.windows.exponential(3, center=1), ValueError, "Center must be None for symmetric windows"),

@@ -1,7 +1,19 @@
-"""torch._C._profiler: the switches and enumerations of the profiler."""
+"""torch._C._profiler: the switches and enumerations of the profiler, and the types of the events of its tree."""
 
 from __future__ import annotations
 
+from ..profiler._event_tree import (
+    _EventType,
+    _ExtraFields_Allocation,
+    _ExtraFields_Kineto,
+    _ExtraFields_PyCall,
+    _ExtraFields_PyCCall,
+    _ExtraFields_TorchOp,
+    _NNModuleInfo,
+    _ProfilerEvent,
+    _PyFrameState,
+    _TensorMetadata,
+)
 from ..profiler._kineto_config import (
     ProfilerActivity,
     ProfilerConfig,
@@ -10,4 +22,6 @@ from ..profiler._kineto_config import (
     _ExperimentalConfig,
 )
 
-__all__ = ["ProfilerActivity", "ProfilerConfig", "ProfilerState", "RecordScope", "_ExperimentalConfig"]
+__all__ = ["ProfilerActivity", "ProfilerConfig", "ProfilerState", "RecordScope", "_EventType", "_ExperimentalConfig",
+           "_ExtraFields_Allocation", "_ExtraFields_Kineto", "_ExtraFields_PyCCall", "_ExtraFields_PyCall",
+           "_ExtraFields_TorchOp", "_NNModuleInfo", "_ProfilerEvent", "_PyFrameState", "_TensorMetadata"]

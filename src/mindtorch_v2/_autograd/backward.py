@@ -9,6 +9,7 @@ from typing import Any
 
 from .._core import dtype as dt
 from .._core.keys import AUTOGRAD
+from .._core.memory_format import preserve_format
 from .._core.tensor import Tensor
 from .._dispatch.observer import inside
 from .._dispatch.registry import aten
@@ -96,6 +97,18 @@ def _grad(outputs: list[Any], inputs: list[Any], grads: list[Any], retain: bool,
     return captured
 
 
+def pullback(outputs: Sequence[Tensor], inputs: Sequence[Tensor], seeds: Sequence[Tensor]) -> list[Tensor | None]:
+    """Gradients of `inputs` that are linear in those of `outputs`, `seeds`, which are 0 and require grad.
+
+    Their derivatives by the seeds are tangents: those of ops with a forward derivative of their own are what that gives.
+    """
+    targets = _edges(inputs)
+    task = GraphTask(True, True, targets, capture=True)
+    task.linear = True
+    _run(task, outputs, seeds)
+    return [task.captured.get(edge) for edge in targets]
+
+
 def _grad_of_batch(outputs: list[Any], inputs: list[Any], grad_outputs: Any, retain: bool, create_graph: bool,
                    allow_unused: bool) -> list[Tensor | None]:
     """One pass per row of the given gradients; the results are stacked."""
@@ -173,7 +186,8 @@ def _implicit(output: Any) -> Tensor | None:
     if np_dtype.kind == "c":
         raise RuntimeError("grad can be implicitly created only for real scalar outputs but got "
                            f"{dt.from_numpy(np_dtype)}")
-    made: Tensor = aten.ones(shape, dtype=dt.from_numpy(np_dtype)) if is_edge else aten.ones_like(output)
+    made: Tensor = (aten.ones(shape, dtype=dt.from_numpy(np_dtype)) if is_edge else
+                    aten.ones_like(output, memory_format=preserve_format))
     return made
 
 

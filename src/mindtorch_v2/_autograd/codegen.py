@@ -132,7 +132,7 @@ def record_source(derivative: Derivative, plans: list[Plan], others: bool, known
     there are more sets, which are left to the function of that name; `known`, that the caller has found out which set
     it is; `first`, that of several results only the first is a tensor, and the others are arrays.
     """
-    lines = [unpacked(derivative)]
+    lines = [unpacked(derivative), *([] if known else _refusals(derivative))]
     if others:
         lines += [f"mask = {mask_source(derivative)}",
                   f"if mask != {plans[0].mask}: return others(mask, args, result, state)"]
@@ -166,8 +166,19 @@ def record_source(derivative: Derivative, plans: list[Plan], others: bool, known
         lines += ["array = o0._array", f"node.inputs = [(array.shape, array.dtype), {', '.join(others_of)}]",
                   "o0._keys |= 1", "o0._node = node", "o0._output_nr = 0"]
     else:
-        lines += _linked(len(derivative.op.schema.returns))
+        lines += _linked(len(derivative.op.schema.returns), derivative.constants)
     return function("record(args, result, state)", lines)
+
+
+def _refusals(derivative: Derivative) -> list[str]:
+    """Lines that raise where an argument requires grad that must not."""
+    schema = derivative.op.schema
+    lines = []
+    for index in derivative.refused:
+        argument, name = schema.arguments[index], f"a{index}"
+        test = "" if _surely_tensor(derivative, argument, index) else f"{_tensor_test(derivative, argument, name)} and "
+        lines.append(f"if {test}{name}._keys & 1: raise not_differentiable({schema.name!r}, {argument.name!r})")
+    return lines
 
 
 def _only_input(derivative: Derivative) -> bool:
@@ -178,16 +189,18 @@ def _only_input(derivative: Derivative) -> bool:
         and not any(kind.startswith(("Scalar", "float")) and not kind.startswith("ScalarType") for kind in kinds)
 
 
-def _linked(count: int) -> list[str]:
-    """Lines that make `node` the maker of several outputs; those that are not floating point take no part."""
+def _linked(count: int, constants: tuple[int, ...]) -> list[str]:
+    """Lines that make `node` the maker of several outputs; constants, and those that are not floating point, take no part."""
     lines = [f"{', '.join(f'o{i}' for i in range(count))} = result"]
     for i in range(count):
         lines += [f"if o{i} is None: i{i} = None",
                   "else:",
                   f"    array = o{i}._array",
                   "    dtype = array.dtype",
-                  f"    i{i} = (array.shape, dtype)",
-                  f"    if dtype is f32 or dtype.kind in 'fcV': o{i}._keys |= 1; o{i}._node = node; o{i}._output_nr = {i}"]
+                  f"    i{i} = (array.shape, dtype)"]
+        if i not in constants:
+            lines.append(f"    if dtype is f32 or dtype.kind in 'fcV': "
+                         f"o{i}._keys |= 1; o{i}._node = node; o{i}._output_nr = {i}")
     return [*lines, f"node.inputs = [{', '.join(f'i{i}' for i in range(count))}]"]
 
 
@@ -205,8 +218,8 @@ def _body(plan: Plan, single: bool, first: bool) -> list[str]:
 def make_source(plan: Plan) -> str:
     """make(args, state): the node of an in-place call that is about to happen; its results come later."""
     writer = _Writer(plan)
-    lines = [unpacked(plan.derivative), "node = NodeType()", f"node.plan = plan_{plan.mask}", "node.hooks = None",
-             f"node.edges = {writer.edges()}", "node.sequence = state.sequence", "state.sequence += 1"]
+    lines = [unpacked(plan.derivative), *_refusals(plan.derivative), "node = NodeType()", f"node.plan = plan_{plan.mask}",
+             "node.hooks = None", f"node.edges = {writer.edges()}", "node.sequence = state.sequence", "state.sequence += 1"]
     if (ARG, 0) in plan.saved:
         lines.append("o = original(a0)")
     saved = writer.saved(True)

@@ -71,6 +71,11 @@ def _link(node: Node, outputs: Sequence[Any]) -> None:
     node.inputs = forms
 
 
+def _not_differentiable(function: str, argument: str) -> RuntimeError:
+    return RuntimeError(f"The function '{function}' is not differentiable with respect to argument '{argument}'. This input "
+                        "cannot have requires_grad True.")
+
+
 def _original(target: Tensor) -> Tensor:
     """A copy of what is about to be overwritten, with its history."""
     copied: Tensor = aten.clone(target)
@@ -81,7 +86,8 @@ _NAMES: dict[str, Any] = {
     "Tensor": Tensor, "isinstance": isinstance, "fresh_storage": fresh_storage,
     "requires_any": _requires_any, "listed_keys": listed_keys, "edges_of": _edges_of, "shape_of": _shape_of,
     "spread": _spread, "link": _link,
-    "original": _original, "freed": freed, "save_list": save_list, "unpack_list": unpack_list,
+    "original": _original, "not_differentiable": _not_differentiable, "freed": freed,
+    "save_list": save_list, "unpack_list": unpack_list,
     "unpack_one": unpack_one, "unpack_result": unpack_result, "unpack_saved": unpack_saved,
     "dtype_of": dt.from_numpy, "f32": _F32, "list": list, "tuple": tuple, "len": len, "any": any,
 }

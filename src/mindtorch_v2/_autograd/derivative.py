@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .._dispatch.registry import OpSpec, functional_form
@@ -22,10 +22,10 @@ class Plan:
     `run(node, gradients, retain_graph)`, compiled from that, gives the inputs' gradients.
     """
 
-    __slots__ = ("derivative", "formulas", "keeps_tensors", "make", "mask", "parts", "run", "saved")
+    __slots__ = ("derivative", "formulas", "keeps_tensors", "make", "mask", "parts", "pushes", "run", "saved")
 
     def __init__(self, derivative: Derivative, mask: int, saved: list[tuple[int, int]],
-                 formulas: list[Formula]) -> None:
+                 formulas: list[Formula], pushes: list[Formula]) -> None:
         self.derivative = derivative
         # Bit i: the derivative's i-th input needs a gradient.
         self.mask = mask
@@ -35,6 +35,8 @@ class Plan:
         self.keeps_tensors = any(kind == RESULT or kind == ARG and (arguments[i].is_tensor or arguments[i].is_tensor_list)
                                  for kind, i in saved)
         self.formulas = formulas
+        # Forward derivatives that are declared on their own.
+        self.pushes = pushes
         self.run: Callable[..., Any]
         # Compiled for in-place ops.
         self.make: Callable[..., Any] | None = None
@@ -54,16 +56,21 @@ def needs_of(mask: int, count: int) -> tuple[bool, ...]:
 class Derivative:
     """The derivative of one op."""
 
-    __slots__ = ("arguments", "formulas", "joint", "lists", "node_type", "op", "plans", "record", "record_first",
-                 "takes_all")
+    __slots__ = ("arguments", "constants", "formulas", "forward", "joint", "lists", "node_type", "op", "plans", "record",
+                 "record_first", "refused", "takes_all")
 
-    def __init__(self, op: OpSpec, source: Any, node_type: type) -> None:
+    def __init__(self, op: OpSpec, source: Any, node_type: type, declared: OpSpec) -> None:
         self.op = op
+        not_followed = declared.not_followed
         self.node_type = node_type
         index = {a.name: i for i, a in enumerate(op.schema.arguments)}
+        refused = [name for name in not_followed if not _RESULT.match(name)]
+        # Positions of the arguments that must not require grad, and of the results that never do.
+        self.refused = tuple(index[name] for name in refused)
+        self.constants = tuple(int(name.removeprefix("result")) for name in not_followed if name not in refused)
         self.joint = source if callable(source) else None
         if self.joint is not None:
-            names = [a.name for a in op.schema.arguments if a.is_tensor or a.is_tensor_list]
+            names = [a.name for a in op.schema.arguments if (a.is_tensor or a.is_tensor_list) and a.name not in refused]
             self.formulas: dict[int, Any] = {}
         else:
             unknown = set(source) - set(index)
@@ -76,6 +83,10 @@ class Derivative:
         self.lists = tuple(op.schema.arguments[i].is_tensor_list for i in self.arguments)
         if sum(self.lists) > 1:
             raise ValueError(f"{op.schema.full_name}: a derivative by more than one list of tensors")
+        if declared.forward and list(declared.forward) != names:
+            raise ValueError(f"{op.schema.full_name}: jvp names {sorted(declared.forward)}, not {names}")
+        # Formulas of tangents, if they are declared, in the order of `arguments`.
+        self.forward = tuple(declared.forward.values())
         # Whether the formulas take the gradients of all outputs, or that of the first one.
         self.takes_all = "all_grads" in op.tags
         # By mask of the inputs that need a gradient.
@@ -99,10 +110,13 @@ class Derivative:
         def slots(function: Callable[..., Any]) -> tuple[int, ...]:
             return tuple(slot(name) for name in _parameters(function)[1:])
 
-        if self.joint is not None:
-            return Plan(self, mask, saved, [(-1, self.joint, slots(self.joint))])
-        chosen = [(position, self.formulas[i]) for position, i in enumerate(self.arguments) if mask >> position & 1]
-        return Plan(self, mask, saved, [(position, function, slots(function)) for position, function in chosen])
+        def laid_out(functions: Iterable[Callable[..., Any]]) -> list[Formula]:
+            return [(position, function, slots(function)) for position, function in enumerate(functions)
+                    if mask >> position & 1]
+
+        formulas = laid_out(self.formulas[i] for i in self.arguments) if self.joint is None else \
+            [(-1, self.joint, slots(self.joint))]
+        return Plan(self, mask, saved, formulas, laid_out(self.forward))
 
     def _meaning(self, name: str, index: dict[str, int]) -> tuple[int, int]:
         if name in index:
@@ -152,7 +166,10 @@ def node_type_of(name: str, base: type) -> type:
 def declared_derivative(op: OpSpec, base: type) -> Derivative | None:
     """An op's derivative, or None if it has none. In-place forms take their functional form's."""
     source = getattr(op, "_derivative_source", None)
+    declared: OpSpec | None = op
     if source is None:
-        functional = functional_form(op)
-        source = getattr(functional, "_derivative_source", None) if functional is not None else None
-    return None if source is None else Derivative(op, source, node_type_of(node_name(op), base))
+        declared = functional_form(op)
+        source = getattr(declared, "_derivative_source", None)
+    if source is None or declared is None:
+        return None
+    return Derivative(op, source, node_type_of(node_name(op), base), declared)

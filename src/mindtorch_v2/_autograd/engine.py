@@ -49,6 +49,8 @@ class GraphTask:
         self.targets = targets
         # Whether gradients are caught at the targets (autograd.grad), or the targets are run like other nodes.
         self.capture = capture
+        # Whether gradients are made only to be differentiated by those that were given: see `backward.pullback`.
+        self.linear = False
         self.captured: dict[Edge, Tensor] = {}
         # The nodes from which a target can be reached; None: all nodes.
         self.needed: set[Node] | None = None

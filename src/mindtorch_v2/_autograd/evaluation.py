@@ -19,6 +19,7 @@ from .engine import GraphTask, Waiting, run_leaf
 from .graph import OpNode
 from .hooks import run_hooked, run_tensor_hooks
 from .node import Edge, Gradients, Node
+from .pushforward import push
 from .reduction import to_form
 
 _EVALUATE = "autograd::engine::evaluate_function: "
@@ -242,7 +243,9 @@ class _Evaluation:
     def _runner(self, node: Node) -> Callable[..., Gradients]:
         run: Callable[..., Gradients] = node.plan.run
         needed = self.task.needed
-        if needed is not None and isinstance(node, OpNode):
+        if self.task.linear and isinstance(node, OpNode) and node.plan.pushes:
+            run = push
+        elif needed is not None and isinstance(node, OpNode):
             run = partial_run(node.plan, _wanted(node, needed))
         return _recorded(run, self.state)
 

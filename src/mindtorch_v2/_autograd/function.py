@@ -114,7 +114,26 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             return _apply(cls, args, kwargs, state, number, separate)
         finally:
             if watched and state.span is not None:
-                state.span(cls.__name__, observer.OP, start, observer.clock(), number)
+                end, inputs = observer.clock(), () if state.detail is None else _outline(args)
+                state.span(cls.__name__, observer.OP, start, end, number, inputs)
+
+
+_NUMBERS = (bool, int, float, complex)
+
+
+def _outline(args: tuple[Any, ...]) -> observer.Outline:
+    """What forward was given, for a recording that wants to know. As in torch, texts and other objects leave no trace."""
+    made: list[tuple[Any, ...] | None] = []
+    for value in args:
+        if isinstance(value, Tensor):
+            made.append((value._array.shape, value._array.strides, value._array.dtype))
+        elif type(value) in _NUMBERS:
+            made.append((type(value), value))
+        elif value is None or isinstance(value, tuple | dict):
+            made.append(None)
+        elif isinstance(value, list) and value and all(type(one) in _NUMBERS for one in value):
+            made.append((list, *[(type(one), one) for one in value]))
+    return tuple(made)
 
 
 def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], state: ThreadState, number: int,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .._core.keys import AUTOGRAD
@@ -13,7 +13,7 @@ from .._dispatch.registry import OpSpec
 from .accumulate import AccumulateGrad
 from .compiled import compile_record
 from .derivative import ARG, NEEDS, RESULT, Derivative, Plan, declared_derivative
-from .node import Gradients, Node
+from .node import Edge, Gradients, Node
 from .saved import freed, result_parts, tie, unpack_list, unpack_one, unpack_result
 
 FLOATING = "fcV"
@@ -74,10 +74,11 @@ class OpNode(Node):
             kept = self._kept()
             if name in kept:
                 slot = kept[name]
-                return None if slot is None else self._unpacked(slot)
+                return None if slot is None else self.unpacked(slot)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
-    def _unpacked(self, slot: int) -> Any:
+    def unpacked(self, slot: int) -> Any:
+        """What is saved in a slot."""
         kind, index, values = self.slots()[slot]
         if kind == RESULT:
             return unpack_result(self, index, *values)
@@ -113,7 +114,7 @@ class NoDerivative:
         if floating:
             node = _new(NotImplementedNode)
             node.op_name = self.op.name
-            node.edges, node.hooks = (), None
+            node.edges, node.hooks = tuple(_edges_among(args)), None
             node.sequence = state.sequence
             state.sequence += 1
             node.inputs = [(o._array.shape, o._array.dtype) if isinstance(o, Tensor) else None for o in outputs]
@@ -122,6 +123,16 @@ class NoDerivative:
                     tie(output, node, number)
 
     record_first = record
+
+
+def _edges_among(values: Sequence[Any]) -> Iterator[Edge]:
+    """Where the gradients of those arguments would go that require grad."""
+    for value in values:
+        if isinstance(value, Tensor):
+            if value._keys & AUTOGRAD:
+                yield value._node, value._output_nr
+        elif isinstance(value, tuple | list):
+            yield from _edges_among(value)
 
 
 def derivative_of(op: OpSpec) -> Derivative | NoDerivative:

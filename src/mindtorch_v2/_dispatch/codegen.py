@@ -102,7 +102,8 @@ def entry_source(op: OpSpec) -> str:
     """Source of an op's entry.
 
     The text names the op only through the free variables `_op`, `_id` and `_kernel`, so that ops with the same
-    signature and the same way of running share one compiled text: `factory(_op, _id, _kernel)` makes the entry.
+    signature and the same way of running share one compiled text: `factory(_op, _id, _kernel, _recover)` makes the
+    entry. `_recover` is what is asked when the short path failed; operators ask another than functions.
     """
     schema = op.schema
     ident = "_op"
@@ -117,7 +118,7 @@ def entry_source(op: OpSpec) -> str:
     signature, binding = _signature(op, extras)
 
     text = _Text()
-    text.begin("def factory(_op, _id, _kernel):")
+    text.begin("def factory(_op, _id, _kernel, _recover):")
     text.begin(f"def entry({signature}):")
     text.add(*binding)
     text.begin("if watch:")
@@ -131,8 +132,10 @@ def entry_source(op: OpSpec) -> str:
              "_extend = _state.heard",
              "_detail = _state.detail")
     text.end()
+    # As in torch, what takes no tensor, or only looks at its shape, has nothing to do with autograd.
+    apart = not tensors or schema.name.endswith("_like")
     text.add("else: _detail = None",
-             "_sequence = _state.sequence if _state.grad_enabled else -1",
+             "_sequence = -1" if apart else "_sequence = _state.sequence if _state.grad_enabled else -1",
              "_start = clock()")
     text.end()
     text.add("else: _modes = _extend = _detail = None; _start = 0")
@@ -152,7 +155,7 @@ def entry_source(op: OpSpec) -> str:
         _kernel_body(text, op, ident, packed, tensors, factory)
     text.end()
     text.begin("except (AttributeError, ValueError, TypeError) as _error:")
-    text.add(f"return recover({ident}, {packed}, _error)")
+    text.add(f"return _recover({ident}, {packed}, _error)")
     text.end()
     text.begin("finally:")
     text.add("if _extend is not None: _extend((_id, _start, clock(), _sequence))",

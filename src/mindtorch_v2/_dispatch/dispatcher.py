@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import linecache
 import warnings
-from collections import namedtuple
 from types import FunctionType
 from typing import Any
 
@@ -28,6 +27,7 @@ from .errors import (
     broadcast_mismatch,
     check_listed,
     check_tensor_arguments,
+    deliberate,
     first_place,
     overlapping_input,
     translate,
@@ -36,6 +36,7 @@ from .errors import (
 from .overloads import accepts, number_as_tensor, packet_function, type_word
 from .promotion import as_number, computation_dtype, is_number, promote
 from .registry import OpSpec, aten
+from .result_types import result_type_of
 from .schema import REQUIRED
 
 _space = vars(namespace)
@@ -177,28 +178,6 @@ def wrap(op: OpSpec, args: tuple[Any, ...], result: Any) -> Any:
     return result_type_of(op)(*[one(array) for array in result])
 
 
-def result_type_of(op: OpSpec) -> Any:
-    """What a call with several results returns: a tuple whose fields have the schema's names, where it has names."""
-    names = op.schema.return_names
-    if not all(names):
-        return _plain_tuple
-    key = f"_results_{op.schema.name}_{op.schema.overload}"
-    made = _space.get(key)
-    if made is None:
-        made = _space[key] = type(op.schema.name, (namedtuple(op.schema.name, names),), {
-            "__module__": "torch.return_types", "__repr__": _results_repr, "__slots__": ()})
-    return made
-
-
-def _plain_tuple(*items: Any) -> tuple[Any, ...]:
-    return items
-
-
-def _results_repr(self: Any) -> str:
-    body = ",\n".join(f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
-    return f"torch.return_types.{type(self).__name__}(\n{body})"
-
-
 def _wanted_device(op: OpSpec, args: tuple[Any, ...]) -> Device | None:
     """The device a factory was asked for, if that is not the CPU."""
     for argument, value in zip(op.schema.arguments, args, strict=True):
@@ -273,16 +252,14 @@ _RESIZED = ("An output with one or more elements was resized since it had shape 
 
 def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
     """The form with `out=`: compute, then store in the given tensor (or tensors), which takes the result's shape."""
-    targets = out if isinstance(out, list | tuple) else (out,)
-    for target in targets:
-        if not isinstance(target, Tensor):
-            raise TypeError(f"{op.schema.name}(): argument 'out' must be Tensor, not {type(target).__name__}")
+    targets = _targets(op, out)
     if threads.state.grad_enabled and keys_of((args, targets)) & AUTOGRAD:
         raise RuntimeError(f"{op.schema.name}(): functions with out=... arguments don't support automatic "
                            "differentiation, but one of the arguments requires grad.")
     rule = registry.out_rules.get(op.schema.name)
     if rule is not None:
-        args = rule(op, args, targets[0])
+        for target in targets:
+            args = rule(op, args, target)
     results = namespace.run_modes(op, args) if threads.state.modes else execute(op, args)
     for target, result in zip(targets, results if isinstance(results, list | tuple) else (results,), strict=True):
         on_npu = (target._keys | result._keys) & NPU
@@ -304,7 +281,23 @@ def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
             version = storage.version + 1
             write_result(op, target, result._array)
             storage.version = version
-    return out
+    return out if len(op.schema.returns) == 1 else result_type_of(op, "_out")(*targets)
+
+
+def _targets(op: OpSpec, out: Any) -> tuple[Tensor, ...]:
+    """What `out=` names: as many tensors as the op has results."""
+    count, several = len(op.schema.returns), isinstance(out, list | tuple)
+    if several != (count > 1) or not several and not isinstance(out, Tensor):
+        raise TypeError(f"{op.schema.name}(): argument 'out' must be {'Tensor' if count == 1 else 'tuple of Tensors'}, not "
+                        f"{type(out).__name__}")
+    targets = tuple(out) if several else (out,)
+    if len(targets) != count:
+        raise deliberate(TypeError(f"expected tuple of {count} elements but got {len(targets)}"))
+    for at, target in enumerate(targets):
+        if not isinstance(target, Tensor):
+            raise TypeError(f"expected Tensor as element {at} in argument {len(op.schema.arguments)}, but got "
+                            f"{type_name(target)}")
+    return targets
 
 
 def dispatch_with_keyset(keyset: int, name: str, *args: Any, **kwargs: Any) -> Any:
@@ -377,13 +370,24 @@ def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
 # ---------------------------------------------------------------- generated entries
 
 
-def _stand_in(_op: OpSpec, _id: int, _kernel: Any) -> FunctionType:
+def recover_operator(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
+    """The same for an operator: what is no operand of ours is left to the other side, and to Python's own words."""
+    try:
+        return recover(op, args, error)
+    except TypeError:
+        other = args[1]
+        if op.schema.name == "eq" and isinstance(other, np.ndarray) and other.dtype.kind in "biufc":
+            return _call_by_schema(op, (args[0], make_tensor(other)))  # the one operator that takes arrays
+        return NotImplemented
+
+
+def _stand_in(_op: OpSpec, _id: int, _kernel: Any, _recover: Any) -> FunctionType:
     """A function that compiles its op's entry at the first call and becomes it.
 
-    It closes over the same three variables as an entry, so that the entry's code can take its place.
+    It closes over the same four variables as an entry, so that the entry's code can take its place.
     """
     def entry(*args: Any, **kwargs: Any) -> Any:
-        return materialise(_op, _id, _kernel)(*args, **kwargs)
+        return materialise(_op, _id, _kernel, _recover)(*args, **kwargs)
 
     made = FunctionType(entry.__code__, _space, _op.schema.name, None, entry.__closure__)
     made.__qualname__ = _op.schema.name  # the name that Python's own complaints about arguments use
@@ -411,7 +415,7 @@ _space.update(
 _factories: dict[str, Any] = {}
 
 
-def materialise(op: OpSpec, ident: int, kernel: Any) -> FunctionType:
+def materialise(op: OpSpec, ident: int, kernel: Any, recovery: Any) -> FunctionType:
     """Compile an op's entry and put it in place of the stand-in, for everybody who holds the function."""
     source = entry_source(op)
     factory = _factories.get(source)
@@ -424,8 +428,8 @@ def materialise(op: OpSpec, ident: int, kernel: Any) -> FunctionType:
         factory = _factories[source] = made["factory"]
     if len(op.schema.returns) > 1 and not op.composite:
         op.results = result_type_of(op)
-    entry = factory(op, ident, kernel)
-    function = op.call
+    entry = factory(op, ident, kernel, recovery)
+    function = op.call if recovery is recover else _operators[op]
     assert function is not None
     function.__code__ = entry.__code__.replace(co_name=op.schema.name, co_qualname=op.schema.name, co_filename=filename)
     function.__defaults__ = entry.__defaults__
@@ -436,8 +440,38 @@ def materialise(op: OpSpec, ident: int, kernel: Any) -> FunctionType:
 _space["materialise"] = materialise
 
 
+# The second function of an op that also is an operator: the entry itself, but for what it does with strangers.
+_operators: dict[OpSpec, FunctionType] = {}
+
+
+def as_operator(function: Any) -> Any:
+    """What computes a binary operator, with NotImplemented where it raises TypeError."""
+    def operator(self: Tensor, other: Any) -> Any:
+        try:
+            return function(self, other)
+        except TypeError:
+            return NotImplemented
+
+    return operator
+
+
+def operator_form(name: str) -> Any:
+    """An op as Python's binary operators call it: NotImplemented, where the function raises TypeError.
+
+    It is as quick as the function: only a call that failed gets to know that it was an operator's.
+    """
+    packet = registry.packets[name]
+    spec = next((spec for spec in packet if spec.call is packet.function), None)
+    if spec is None:
+        return packet_function(packet, operator=True)
+    if spec not in _operators:
+        made = _operators[spec] = _stand_in(spec, spec.id, spec.kernel, recover_operator)
+        made.__module__ = "torch"
+    return _operators[spec]
+
+
 def _on_register(spec: OpSpec) -> None:
-    function = _stand_in(spec, spec.id, spec.kernel)
+    function = _stand_in(spec, spec.id, spec.kernel, recover)
     function.__module__ = "torch"
     spec.call = function
     packet = spec.packet

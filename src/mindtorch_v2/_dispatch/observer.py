@@ -43,8 +43,9 @@ op_schemas: list[Any] = []
 NUMBER_FORMS = frozenset(name + suffix for name in ("eq", "ne", "lt", "le", "gt", "ge", "remainder", "fmod", "rsub", "where")
                          for suffix in ("", "_"))
 
-# What a span was given: (shape, strides in bytes, NumPy dtype) of each tensor, None for one that is missing.
-Outline = tuple[tuple[tuple[int, ...], tuple[int, ...], Any] | None, ...]
+# What a span was given: (shape, strides in bytes, NumPy dtype) of each tensor, None for one that is missing or for what is
+# not told, (type, number), (list, number, ...).
+Outline = tuple[tuple[Any, ...] | None, ...]
 
 # Held while it changes whether anybody watches.
 changing = threading.Lock()

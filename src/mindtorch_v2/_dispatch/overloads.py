@@ -169,10 +169,11 @@ def type_word(argument: Argument) -> str:
     return _TYPE_WORDS.get(kind.partition("[")[0] + "[]" if "[" in kind else kind, kind)
 
 
-def packet_function(packet: Packet) -> Any:
+def packet_function(packet: Packet, operator: bool = False) -> Any:
     """The function of a name with several overloads: resolves once per combination of argument types.
 
     Calls with one or two positional arguments and nothing else are most calls, and get the shortest way.
+    As an operator it answers NotImplemented to arguments that no overload takes.
     """
     chosen: dict[Any, Any] = {}
     find = chosen.get
@@ -208,7 +209,12 @@ def packet_function(packet: Packet) -> Any:
             lifted = number_as_tensor(packet.name, args, kwargs)
             if lifted is not None:
                 return choose(lifted, kwargs)
-            spec, by_type = resolve(packet, args, kwargs)
+            try:
+                spec, by_type = resolve(packet, args, kwargs)
+            except TypeError:
+                if operator:
+                    return NotImplemented
+                raise
             entry = spec.call
             if by_type:
                 chosen[key] = entry

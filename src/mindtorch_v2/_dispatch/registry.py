@@ -29,11 +29,13 @@ class OpSpec:
     Declaring an op notes what it was given; what follows from that is worked out when somebody asks (`_FOLLOWS`).
     """
 
-    __slots__ = ("_derivative_source", "below_autograd", "call", "composite", "derivative", "flops", "id", "kernel",
-                 "kernels", "name", "node_name", "nondiff", "packet", "promote",
+    __slots__ = ("_derivative_source", "below_autograd", "call", "composite", "derivative", "flops", "forward", "id", "kernel",
+                 "kernels", "name", "node_name", "nondiff", "not_followed", "packet", "promote",
                  "promoted", "results", "samples", "schema", "shape", "tags", "takes_out")
 
+    forward: dict[str, Kernel]
     kernels: dict[str, Kernel]
+    not_followed: tuple[str, ...]
     promoted: tuple[str, ...]
     takes_out: bool
 
@@ -111,6 +113,21 @@ class OpSpec:
         self.below_autograd = self.composite
         return self
 
+    def jvp(self, /, **formulas: Kernel) -> OpSpec:
+        """Declare the forward derivative, for an op whose tangents do not follow from its `vjp`: one that picks one of
+        several gradients, or whose formula is not linear in `g` alone. Each takes the input's tangent and, by name, what it
+        needs; it gives the tangent of the output, or a tuple of those of all outputs.
+        """
+        self.forward = formulas
+        return self
+
+    def not_differentiable(self, *names: str) -> OpSpec:
+        """Declare what the derivative leaves out. An argument: a call in which it requires grad raises, and a function for
+        all inputs returns nothing for it. A result (`result1`): it never requires grad.
+        """
+        self.not_followed = names
+        return self
+
 
 def _takes_out(spec: OpSpec) -> bool:
     """Whether the kernel can write into an array it is given as `out=`."""
@@ -121,7 +138,9 @@ def _takes_out(spec: OpSpec) -> bool:
 
 
 _FOLLOWS: dict[str, Callable[[OpSpec], Any]] = {
+    "forward": lambda spec: {},
     "kernels": lambda spec: {} if spec.composite else {"cpu": spec.kernel},
+    "not_followed": lambda spec: (),
     "promoted": lambda spec: tuple(a.name for a in spec.schema.arguments if a.is_tensor),
     "takes_out": _takes_out,
 }

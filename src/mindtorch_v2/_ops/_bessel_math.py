@@ -202,6 +202,12 @@ def _oscillation(size: np.ndarray, p: tuple[float, ...], q: tuple[float, ...], c
     return scale * (amplitude * cosine - lag * sine), scale * (amplitude * sine + lag * cosine)
 
 
+def spherical_j0(x: np.ndarray) -> np.ndarray:
+    """sin(x) / x: 1 at 0, 0 at infinities."""
+    finite = np.where(np.isinf(x) | (x == 0), 1.0, x)
+    return np.where(np.isinf(x), 0.0, np.where(x == 0, 1.0, np.sin(finite) / finite))
+
+
 # ---------------------------------------------------------------- modified functions of the second kind
 
 
@@ -275,9 +281,3 @@ def _airy_right(size: np.ndarray) -> np.ndarray:
     zeta = _zeta(size)
     series = chebyshev(_AI_RIGHT, 2 * _zeta(np.float64(2.0)) / zeta - 1)
     return series * np.exp(-zeta) / (2 * math.sqrt(math.pi) * np.sqrt(np.sqrt(size)))
-
-
-def spherical_j0(x: np.ndarray) -> np.ndarray:
-    """sin(x) / x: 1 at 0, 0 at infinities."""
-    finite = np.where(np.isinf(x) | (x == 0), 1.0, x)
-    return np.where(np.isinf(x), 0.0, np.where(x == 0, 1.0, np.sin(finite) / finite))

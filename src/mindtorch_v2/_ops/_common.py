@@ -24,6 +24,13 @@ def normal_dim(dim: int, ndim: int) -> int:
     return dim + limit if dim < 0 else dim
 
 
+def existing_dim(dim: int, ndim: int) -> int:
+    """The same for what refuses a tensor without dims, of which others take 0 and -1 to be a dim."""
+    if not ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return normal_dim(dim, ndim)
+
+
 def home_of(tensor: Tensor) -> Device | None:
     """The device on which to make what goes with a tensor. None for the CPU, where naming it would only take longer."""
     return tensor.device if tensor._keys & BACKENDS else None
@@ -51,6 +58,29 @@ def with_numbers(array: np.ndarray, *numbers: Any) -> np.ndarray:
                 array = array.astype(np.int64)
                 kind = "i"
     return array
+
+
+# ---------------------------------------------------------------- words of messages
+
+
+def scalar_name(given: np.ndarray | np.dtype) -> str:
+    """The dtype (of an array) as messages call it: Float, Half, Long ..."""
+    return dt.from_numpy(getattr(given, "dtype", given)).scalar_name
+
+
+def cpp_name(given: np.ndarray | np.dtype) -> str:
+    """The dtype (of an array) as other messages call it: float, c10::Half, long int ..."""
+    return dt.from_numpy(getattr(given, "dtype", given)).cpp_name
+
+
+def no_kernel(name: str, given: np.ndarray | np.dtype) -> NotImplementedError:
+    """What torch raises where its kernel of this name does not take a dtype."""
+    return NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(given)}'")
+
+
+def unexpected_dtype(expected: np.ndarray | np.dtype, found: np.ndarray | np.dtype) -> RuntimeError:
+    """What torch raises where a kernel is given two dtypes."""
+    return RuntimeError(f"expected scalar type {scalar_name(expected)} but found {scalar_name(found)}")
 
 
 # ---------------------------------------------------------------- shape rules: arguments in, (shape, NumPy dtype) out
@@ -104,3 +134,11 @@ def np_dtype(dtype: Any, default: np.dtype | None = None) -> np.dtype:
     if known is None:
         raise deliberate(TypeError(f"argument 'dtype' must be torch.dtype, not {type(dtype).__name__}"))
     return known.np
+
+
+def no_derivative(name):
+    """In place of the formula of an input by which there is none: raises when its gradient is asked for."""
+    def formula(g):
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+    return formula

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._core import dtype as dt
-from ._windows import Ints
+from ._common import cpp_name, no_kernel, scalar_name, unexpected_dtype
+from ._windows import Ints, per_dim
 
 # The names of dims in messages, outermost first. A sequence is an image of height 1.
 _SIDES = ("depth", "height", "width")
@@ -18,9 +18,7 @@ _FLOAT32 = np.dtype(np.float32)
 
 def each(value: Iterable[int], dims: int, name: str = "stride") -> Ints:
     """A setting for each dim, given once or for each."""
-    made = tuple(int(v) for v in value)
-    if len(made) == 1:
-        return made * dims
+    made = per_dim(value, dims)
     if len(made) != dims:
         raise RuntimeError(f"expected {name} to be a single integer value or a list of {dims} values to match the "
                            f"convolution dimensions, but got {name}={list(made)}")
@@ -127,7 +125,7 @@ def _named(name: str, values: Ints, missing: int, between: str = " ") -> str:
 def check_bias_dtype(input: np.ndarray, bias: np.ndarray | None, transposed: bool) -> None:
     """Looked at before any shape."""
     if bias is not None and bias.dtype != input.dtype and not transposed:
-        raise RuntimeError(f"Input type ({_kind(input).cpp_name}) and bias type ({_kind(bias).cpp_name}) should be the same")
+        raise RuntimeError(f"Input type ({cpp_name(input)}) and bias type ({cpp_name(bias)}) should be the same")
 
 
 def check_dtypes(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, transposed: bool) -> None:
@@ -139,10 +137,10 @@ def check_dtypes(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None,
                 raise RuntimeError(f"Input type ({_type_name(input)}) and {name} type ({_type_name(array)}) should be the same "
                                    f"or input should be a MKLDNN tensor and {name} is a dense tensor")
     if weight.dtype != wanted:
-        raise RuntimeError(f"expected scalar type {_kind(input).scalar_name} but found {_kind(weight).scalar_name}")
+        raise unexpected_dtype(input, weight)
     if wanted.kind in "iub" and bias is not None and bias.dtype.kind not in "iub":
-        raise RuntimeError(f"result type {_kind(bias).scalar_name} can't be cast to the desired output type "
-                           f"{_kind(input).scalar_name}")
+        raise RuntimeError(f"result type {scalar_name(bias)} can't be cast to the desired output type "
+                           f"{scalar_name(input)}")
 
 
 def check_integers(input: np.ndarray, dilation: Ints, transposed: bool) -> None:
@@ -153,12 +151,8 @@ def check_integers(input: np.ndarray, dilation: Ints, transposed: bool) -> None:
     dims = max(input.ndim - 2, 2)
     kernel = f"slow_conv_transpose{dims}d_out_cpu" if transposed else "slow_conv_dilated<>" if max(dilation) > 1 else \
         "slow_conv2d_cpu" if dims == 2 else "compute_columns3d"
-    raise NotImplementedError(f"\"{kernel}\" not implemented for '{_kind(input).scalar_name}'")
-
-
-def _kind(array: np.ndarray) -> Any:
-    return dt.from_numpy(array.dtype)
+    raise no_kernel(kernel, input)
 
 
 def _type_name(array: np.ndarray) -> str:
-    return f"torch.{_kind(array).scalar_name}Tensor"
+    return f"torch.{scalar_name(array)}Tensor"

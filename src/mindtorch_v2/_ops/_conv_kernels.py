@@ -84,7 +84,7 @@ class _Columns:
         return made[(..., *[slice(0, n) for n in self.out])].swapaxes(0, 1)
 
 
-def _is_pointwise(kernel: Ints, stride: Ints, padding: Ints) -> bool:
+def _is_pointwise(kernel: Ints, padding: Ints) -> bool:
     return all(k == 1 for k in kernel) and not any(padding)
 
 
@@ -116,7 +116,7 @@ def forward(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, stri
         return made
     if _is_depthwise(weight.shape, groups):
         return _depthwise(input, weight, shift, stride, padding, dilation, made)
-    if _is_pointwise(kernel, stride, padding):
+    if _is_pointwise(kernel, padding):
         points = _picked(input, stride, out)
         if groups == 1:
             np.matmul(weight.reshape(count, -1), points, made.reshape(len(input), count, -1))
@@ -149,7 +149,7 @@ def weight_grad(grad: np.ndarray, input: np.ndarray, weight_shape: Ints, stride:
         return np.zeros(weight_shape, input.dtype)
     if _is_depthwise(weight_shape, groups):
         return _depthwise_weight_grad(grad, input, weight_shape, stride, padding, dilation)
-    if _is_pointwise(kernel, stride, padding):
+    if _is_pointwise(kernel, padding):
         points = _picked(input, stride, grad.shape[2:])
         flat = grad.reshape(*grad.shape[:2], -1)
         if groups == 1:
@@ -187,7 +187,7 @@ def input_grad(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, 
     if not grad.size:
         return np.zeros(shape, grad.dtype)
     kernel = weight.shape[2:]
-    if _is_pointwise(kernel, stride, padding):
+    if _is_pointwise(kernel, padding):
         return _spread_points(grad, shape, weight, stride, groups)
     around = tuple(d * (k - 1) - p for k, p, d in zip(kernel, padding, dilation, strict=True))
     back = all(s == 1 for s in stride) and min(around) >= 0 and all(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import dtype as dt
+from ._common import no_kernel
 
 _F32 = np.dtype(np.float32)
 _CONSTANTS: dict[tuple[Any, np.dtype], np.ndarray] = {}
@@ -21,13 +21,19 @@ _FEW = 2048
 def need_float(name: str, array: np.ndarray, refused: str = "iubc") -> None:
     """NotImplementedError, in torch's words, for integers and complex numbers."""
     if array.dtype.kind in refused:
-        raise NotImplementedError(f'"{name}" not implemented for \'{dt.from_numpy(array.dtype).scalar_name}\'')
+        raise no_kernel(name, array)
 
 
 def need_real(name: str, array: np.ndarray) -> None:
     """NotImplementedError, in torch's words, for complex numbers."""
     if array.dtype.kind == "c":
         need_float(name, array)
+
+
+def need_single_or_double(name: str, array: np.ndarray) -> None:
+    """NotImplementedError, in torch's words, for all but float32 and float64."""
+    if array.dtype.char not in "fd":
+        raise no_kernel(name, array)
 
 
 def constant(value: float, dtype: np.dtype) -> np.ndarray:

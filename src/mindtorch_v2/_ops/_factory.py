@@ -53,18 +53,22 @@ def channels_last_empty(shape: tuple[int, ...], np_dtype: np.dtype, memory_forma
     return moved.transpose(0, rank - 1, *range(1, rank - 1))
 
 
-def is_channels_last(array: np.ndarray) -> bool:
-    """Whether dim 1 lies innermost and the others follow in order; gaps are no matter, and what could be either way is not."""
-    rank = array.ndim
-    shape, strides = array.shape, array.strides
-    if rank not in (4, 5) or 0 in shape or strides[1] == 0:
+def has_channels_last(array: np.ndarray) -> bool:
+    """Whether the channels of images or volumes lie next to each other, by torch's rule for dims of one element, too."""
+    strides, shape = array.strides, array.shape
+    if not 4 <= len(shape) <= 5 or strides[1] > strides[-1]:
         return False
-    reach = 0
-    for dim in (1, *range(rank - 1, 1, -1), 0):
-        if strides[dim] < reach or dim == 0 and reach == strides[1]:
+    least = 0
+    for dim in (1, *range(len(shape) - 1, 1, -1), 0):
+        if not shape[dim] or not strides[dim] or strides[dim] < least or dim == 0 and least == strides[1]:
             return False
-        reach = strides[dim] * shape[dim] if shape[dim] > 1 else strides[dim]
+        least = strides[dim] * shape[dim]
     return True
+
+
+def with_channels_last(array: np.ndarray) -> np.ndarray:
+    """The array with its channels next to each other."""
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
 
 
 def laid_out(shape: tuple[int, ...], np_dtype: np.dtype, memory_format: Any) -> np.ndarray:

@@ -8,12 +8,17 @@ from typing import Any
 
 import numpy as np
 
-_F32 = np.dtype(np.float32)
+_F16, _F32 = np.dtype(np.float16), np.dtype(np.float32)
 
 
 def _is_half(kind: np.dtype[Any]) -> bool:
     """float16 or bfloat16, the only two types of two bytes with a fraction."""
     return kind.itemsize == 2 and kind.kind in "fV"
+
+
+def is_narrow(kind: np.dtype[Any]) -> bool:
+    """Whether sums of a float type are made in float32: half precision, and the types of one byte."""
+    return kind.kind == "V" or kind == _F16
 
 
 def _widened(value: Any) -> Any:

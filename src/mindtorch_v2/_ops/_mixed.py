@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._core import dtype as dt
+from ._common import unexpected_dtype
 
 _F32 = np.dtype(np.float32)
 
@@ -17,8 +17,7 @@ def check_mixed(input: np.ndarray, *parameters: np.ndarray | None) -> None:
         return
     if given[0] == kind:
         found = next(each for each in given if each != kind)
-        raise RuntimeError(f"expected scalar type {dt.from_numpy(kind).scalar_name} but found "
-                           f"{dt.from_numpy(found).scalar_name}")
+        raise unexpected_dtype(kind, found)
     if any(each != _F32 for each in given):
         raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
     if kind.itemsize != 2 or kind.kind not in "fV":

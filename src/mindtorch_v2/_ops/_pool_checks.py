@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
-from .._core import dtype as dt
-
-Ints = tuple[int, ...]
+from ._common import no_kernel, normal_dim
+from ._windows import Ints, per_dim
 
 _NUMBERS = {2: "two", 3: "three"}
 
@@ -29,11 +28,9 @@ def _refuse_count(name: str, argument: str, dims: int, count: int) -> NoReturn:
 
 
 def _each(value: Sequence[int], dims: int, name: str, argument: str) -> Ints:
-    made = tuple(int(v) for v in value)
+    made = per_dim(value, dims)
     if len(made) != dims:
-        if len(made) != 1:
-            _refuse_count(name, argument, dims, len(made))
-        return made * dims
+        _refuse_count(name, argument, dims, len(made))
     return made
 
 
@@ -75,8 +72,7 @@ def refuse(name: str, shape: Ints, kernel: Ints, stride: Ints, padding: Ints, di
     if dims == 1:
         _refuse_max_pool1d(shape, kernel[0], stride[0], padding[0], dilation[0], out)
     if name == "avg_pool2d" and len(shape) < 3:
-        low, high = -max(len(shape), 1), max(len(shape), 1) - 1
-        raise IndexError(f"Dimension out of range (expected to be in range of [{low}, {high}], but got -3)")
+        normal_dim(-3, len(shape))
     wrong_dims = len(shape) not in (dims + 1, dims + 2)
     if wrong_dims and name != "avg_pool2d":
         raise RuntimeError(f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input")
@@ -125,17 +121,11 @@ def check_one_int(name: str, shape: Ints, **arguments: Sequence[int]) -> None:
             raise RuntimeError(f"{name}() argument '{argument}' should contain one int (got {len(value)})")
 
 
-def check_floating(name: str, array: np.ndarray, *others: Any) -> None:
-    """NotImplementedError in torch's words unless the dtype is one of floats, or among the others."""
-    if array.dtype.kind not in "fV" and array.dtype not in others:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{dt.from_numpy(array.dtype).scalar_name}'")
-
-
 def check_ordered(name: str, array: np.ndarray) -> None:
-    """The same for what has a largest element: floats and integers, but for the unsigned ones of more than a byte."""
+    """NotImplementedError for what has no largest element, and for unsigned integers of more than a byte."""
     kind = array.dtype.kind
     if kind in "bc" or kind == "u" and array.dtype.itemsize > 1:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{dt.from_numpy(array.dtype).scalar_name}'")
+        raise no_kernel(name, array)
 
 
 def check_not_empty(name: str, shape: Ints, dims: int, text: str = "input has sizes {shape} with dimension {axis} being empty"

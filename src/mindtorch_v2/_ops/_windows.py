@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 Ints = tuple[int, ...]
+
+
+def per_dim(value: Iterable[int], dims: int) -> Ints:
+    """A setting for each dim: a single number stands for all. Whether there are as many as dims is the caller's to check."""
+    made = tuple(int(v) for v in value)
+    return made * dims if len(made) == 1 else made
 
 
 def pad_spatial(array: np.ndarray, padding: Ints, value: float = 0, extra: Ints | None = None) -> np.ndarray:
@@ -71,24 +77,3 @@ def scatter_columns(made: np.ndarray, shape: Ints, kernel: Ints, out: Ints, stri
         return padded
     inside: Any = (..., *[slice(p, p + n) for n, p in zip(shape[2:], padding, strict=True)])
     return np.ascontiguousarray(padded[inside])
-
-
-# ---------------------------------------------------------------- the order of channels in memory
-
-
-def has_channels_last(array: np.ndarray) -> bool:
-    """Whether the channels of images or volumes lie next to each other, by torch's rule for dims of one element, too."""
-    strides, shape = array.strides, array.shape
-    if not 4 <= len(shape) <= 5 or strides[1] > strides[-1]:
-        return False
-    least = 0
-    for dim in (1, *range(len(shape) - 1, 1, -1), 0):
-        if not shape[dim] or not strides[dim] or strides[dim] < least or dim == 0 and least == strides[1]:
-            return False
-        least = strides[dim] * shape[dim]
-    return True
-
-
-def with_channels_last(array: np.ndarray) -> np.ndarray:
-    """The array with its channels next to each other."""
-    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)

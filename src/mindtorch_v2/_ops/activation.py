@@ -297,7 +297,7 @@ def log_sigmoid_forward(self):
     return np.subtract(np.minimum(self, constant(0, self.dtype)), made, made), np.empty(0, self.dtype)
 
 
-log_sigmoid_forward.vjp(self=lambda g, self, result1: aten.log_sigmoid_backward(g, self, result1))
+log_sigmoid_forward.not_differentiable("result1").vjp(self=lambda g, self, result1: aten.log_sigmoid_backward(g, self, result1))
 
 
 @op("log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor", shape=like_first)

@@ -8,9 +8,11 @@ from functools import lru_cache
 import numpy as np
 
 from .._dispatch.registry import aten, composite, op
+from ._elementwise import need_float
+from ._factory import has_channels_last, with_channels_last
 from ._half import in_float32
-from ._pool_checks import check_floating, check_not_empty, check_one_int
-from ._windows import has_channels_last, with_channels_last
+from ._pool_checks import check_not_empty, check_one_int
+from ._windows import per_dim
 from .pool import gathered, max_pool, spread_max
 
 _INT64 = np.dtype(np.int64)
@@ -30,10 +32,6 @@ def _membership(n, out, dtype):
     start, end = _bins(n, out)
     at = np.arange(n)
     return ((at >= start[:, None]) & (at < end[:, None])).astype(dtype)
-
-
-def _each(value, dims):
-    return tuple(value) * dims if len(value) == 1 else tuple(value)
 
 
 def _wanted(shape, output_size):
@@ -143,7 +141,7 @@ def _declare_mean(dims):
     def forward(self, output_size):
         size = self.shape[-dims:]
         check(self.shape)
-        check_floating(kernel_name, self)
+        need_float(kernel_name, self)
         if size == tuple(output_size):
             return self.copy()
         if not self.size:
@@ -171,7 +169,7 @@ def _declare_mean(dims):
     @composite(f"{public}(Tensor self, {ints} output_size) -> Tensor",
                samples=lambda make: [(make(2, 3, *(5, 4, 3)[:dims]), (2, 3, 2)[:dims])])
     def public_form(self, output_size):
-        wanted = _each(output_size, dims)
+        wanted = per_dim(output_size, dims)
         if len(wanted) != dims:
             raise RuntimeError(f"{public}: output_size must be {dims}")
         if any(o < 0 for o in wanted):
@@ -222,16 +220,17 @@ def _adaptive_max(self, output_size):
 
 def _declare_max(dims):
     name = f"adaptive_max_pool{dims}d"
+    kernel_name = name if dims == 2 else f"{name}_cpu"
     ints = f"int[{dims}]"
 
     def shape(self, output_size):
-        made = _wanted(self._array.shape, _each(output_size, dims))
+        made = _wanted(self._array.shape, per_dim(output_size, dims))
         return [(made, self._array.dtype), (made, _INT64)]
 
     @op(f"{name}(Tensor self, {ints} output_size) -> (Tensor, Tensor)", node=f"AdaptiveMaxPool{dims}DBackward0",
         shape=shape, samples=lambda make: [(make(2, 3, *(5, 4, 3)[:dims]), (2, 3, 2)[:dims])])
     def forward(self, output_size):
-        wanted = _each(output_size, dims)
+        wanted = per_dim(output_size, dims)
         _check_dims(name, self.shape, dims, ":")
         if len(wanted) != dims:
             raise RuntimeError(f"{name}(): internal error: output_size.size() must be {dims}")
@@ -240,7 +239,7 @@ def _declare_max(dims):
             whole = _wanted(self.shape, wanted)
             negative = next(n for n in whole if n < 0)
             raise RuntimeError(f"Trying to create tensor with negative dimension {negative}: {list(whole)}")
-        check_floating(name if dims == 2 else f"{name}_cpu", self)
+        need_float(kernel_name, self)
         return _adaptive_max(self, wanted)
 
     forward.vjp(self=lambda g, self, result1: getattr(aten, f"{name}_backward")(g, self, result1))

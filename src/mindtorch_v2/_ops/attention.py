@@ -97,11 +97,10 @@ def flash_attention(query, key, value, dropout_p, is_causal, attn_mask, scale):
     return made, total[..., 0]
 
 
-@flash_attention.vjp
+@flash_attention.not_differentiable("attn_mask", "result1").vjp
 def _(g, query, key, value, dropout_p, is_causal, attn_mask, scale, result0, result1):
-    made = aten._scaled_dot_product_flash_attention_for_cpu_backward(
-        g, query, key, value, result0, result1, dropout_p, is_causal, attn_mask=attn_mask, scale=scale)
-    return *made, None
+    return tuple(aten._scaled_dot_product_flash_attention_for_cpu_backward(
+        g, query, key, value, result0, result1, dropout_p, is_causal, attn_mask=attn_mask, scale=scale))
 
 
 @op("_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, "

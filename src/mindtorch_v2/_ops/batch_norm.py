@@ -6,7 +6,7 @@ import numpy as np
 
 from .._dispatch.errors import deliberate
 from .._dispatch.registry import aten, composite, op
-from ._common import home_of, like_first
+from ._common import home_of, like_first, normal_dim
 from ._elementwise import need_float
 from ._half import in_float32
 from ._mixed import check_mixed
@@ -90,11 +90,12 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
 
 def _batch_norm_grad(g, input, weight, running_mean, running_var, training, eps, result1, result2, needs):
     made = aten.native_batch_norm_backward(g, input, weight, running_mean, running_var, result1, result2, training, eps,
-                                           list(needs[:3]))
-    return *asked_for(made, needs[:3]), None, None
+                                           list(needs))
+    return asked_for(made, needs)
 
 
-native_batch_norm.vjp(_batch_norm_grad)
+_LEFT_OUT = "running_mean", "running_var", "result1", "result2"
+native_batch_norm.not_differentiable(*_LEFT_OUT).vjp(_batch_norm_grad)
 
 # ---------------------------------------------------------------- with statistics always, never, or not written to
 
@@ -103,7 +104,7 @@ native_batch_norm.vjp(_batch_norm_grad)
 _legit = op("_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, "
             "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)", _native_batch_norm, shape=_shapes,
             samples=lambda make: [(make(3, 4, 2), make(4), make(4), make.constant(4), make.constant(4), False, 0.1, 1e-5)])
-_legit.vjp(_batch_norm_grad)
+_legit.not_differentiable(*_LEFT_OUT).vjp(_batch_norm_grad)
 
 
 @op("_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) "
@@ -114,9 +115,9 @@ def legit_without_statistics(input, weight, bias, training, momentum, eps):
     return _native_batch_norm(input, weight, bias, None, None, training, momentum, eps)
 
 
-@legit_without_statistics.vjp
+@legit_without_statistics.not_differentiable("result1", "result2").vjp
 def _(g, input, weight, training, eps, result1, result2, needs):
-    return _batch_norm_grad(g, input, weight, None, None, training, eps, result1, result2, needs)[:3]
+    return _batch_norm_grad(g, input, weight, None, None, training, eps, result1, result2, needs)
 
 
 @op("_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, "
@@ -127,7 +128,7 @@ def legit_without_training(input, weight, bias, running_mean, running_var, momen
     return _native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
 
 
-@legit_without_training.vjp
+@legit_without_training.not_differentiable(*_LEFT_OUT).vjp
 def _(g, input, weight, running_mean, running_var, eps, result1, result2, needs):
     return _batch_norm_grad(g, input, weight, running_mean, running_var, False, eps, result1, result2, needs)
 
@@ -229,7 +230,7 @@ def _nothing_normalised(input, weight, bias):
            samples=lambda make: [(make(3, 4, 2), make(4), make(4), None, None, True, 0.1, 1e-5, False)])
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     if input._array.ndim < 2 and input._array.size:
-        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
+        normal_dim(1, input._array.ndim)
     return aten._batch_norm_impl_index(input, weight, bias, running_mean, running_var, training, momentum, eps,
                                        cudnn_enabled)[0]
 

@@ -6,21 +6,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .._core import dtype as dt
 from .._dispatch.registry import op
 from . import _bessel_math as math
+from ._elementwise import need_single_or_double
 from ._special_math import i0, i1
 
 
-def check_single_or_double(array: np.ndarray, name: str) -> None:
-    """Refuse what torch computes these functions in no kernel for: half precision and complex numbers."""
-    if array.dtype not in (np.float32, np.float64):
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dt.from_numpy(array.dtype).scalar_name}'")
-
-
 def _declare(name: str, function: Callable[[np.ndarray], np.ndarray], argument: str = "self") -> None:
+    kernel_name = f"{name}_cpu"
+
     def kernel(x: np.ndarray) -> np.ndarray:
-        check_single_or_double(x, name)
+        need_single_or_double(kernel_name, x)
         return function(x.astype(np.float64, copy=False)).astype(x.dtype, copy=False)
 
     op(f"special_{name}(Tensor {argument}) -> Tensor", kernel, promote="float", nondiff=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from .._core import dtype as dt
+from .._dispatch.dispatcher import as_operator
 from .._dispatch.registry import aten, composite, op
-from ._common import normal_dims, reduced_shape
+from ._common import no_kernel, normal_dims, reduced_shape
 
 
 def _integers(make):
@@ -23,7 +24,7 @@ def _of_number(make):
 
 def _check(name, array, known="iub"):
     if array.dtype.kind not in known:
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dt.from_numpy(array.dtype).scalar_name}'")
+        raise no_kernel(f"{name}_cpu", array)
 
 
 def _bits(name, ufunc):
@@ -98,7 +99,7 @@ def hash_tensor(self, dim, keepdim, mode):
                 raise IndexError(f"hash_tensor: Expected reduction dim {d} to have non-zero size.")
     kind = dt.from_numpy(self.dtype)
     if kind not in _HASHED:
-        raise NotImplementedError(f"\"xor_sum_cpu\" not implemented for '{kind.scalar_name}'")
+        raise no_kernel("xor_sum_cpu", self)
     words = self.astype(np.float64 if kind.is_floating_point else np.int64, order="C").view(np.uint64)
     return np.bitwise_xor.reduce(words, axis=dims, keepdims=keepdim)
 
@@ -126,9 +127,7 @@ for _name, _long in (("lshift", "bitwise_left_shift"), ("rshift", "bitwise_right
 
 
 def _reversed(name):
-    return lambda self, other: getattr(aten, name)(other, self)
+    return as_operator(lambda self, other: getattr(aten, name)(other, self))
 
 
-OPERATORS = {"__rlshift__": _reversed("bitwise_left_shift"), "__rrshift__": _reversed("bitwise_right_shift"),
-             "__rand__": _reversed("bitwise_and"), "__ror__": _reversed("bitwise_or"),
-             "__rxor__": _reversed("bitwise_xor")}
+OPERATORS = {"__rlshift__": _reversed("bitwise_left_shift"), "__rrshift__": _reversed("bitwise_right_shift")}

@@ -7,7 +7,7 @@ import numpy as np
 from .._core import dtype as dt
 from .._dispatch.errors import no_order
 from .._dispatch.registry import aten, composite, op
-from ._common import like_with_numbers, with_numbers
+from ._common import like_with_numbers, no_kernel, with_numbers
 from ._numbers import number_of
 from .pointwise import number
 
@@ -28,10 +28,6 @@ def _check_out(dtype, out):
         raise RuntimeError(f"result type {made.scalar_name} can't be cast to the desired output type {kept.cpp_name}")
 
 
-def _no_bool(name):
-    return NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
-
-
 def _bound(value, dtype):
     if isinstance(value, complex):
         raise no_order()
@@ -47,7 +43,7 @@ def clamp(self, min, max, out=None):
             self = with_numbers(self, min, max)
             dtype = self.dtype
             if dtype.kind == "b":
-                raise _no_bool("clamp" + "_max" * (min is None) + "_min" * (max is None) + "_scalar")
+                raise no_kernel("clamp" + "_max" * (min is None) + "_min" * (max is None) + "_scalar_cpu", self)
             _check_out(dtype, out)
         elif dtype.kind == "c":
             raise no_order()
@@ -86,7 +82,7 @@ def _met(name, self, bound, out):
         raise no_order()
     self = with_numbers(self, bound)
     if self.dtype.kind == "b":
-        raise _no_bool(f"{name}_scalar")
+        raise no_kernel(f"{name}_scalar_cpu", self)
     _check_out(self.dtype, out)
     return self, bound if self.dtype is _FLOAT32 else _bound(bound, self.dtype)
 
@@ -126,7 +122,7 @@ def clamp_tensor(self, min, max, out=None):
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if min is not None:
         if max is not None and self.dtype.kind == "b":
-            raise _no_bool("clamp")
+            raise no_kernel("clamp_cpu", self)
         self = np.maximum(self, min, out=out)
     return self if max is None else np.minimum(self, max, out=out)
 

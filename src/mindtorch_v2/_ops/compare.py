@@ -6,6 +6,7 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op, packets
+from ._common import no_kernel, scalar_name
 from .pointwise import fitting_number, number, zero_grad
 
 _ndarray = np.ndarray
@@ -25,7 +26,7 @@ def _ordered(name, ufunc):
     """Which of two comes first; NumPy has an order of complex numbers, torch has none."""
     def kernel(self, other, out=None):
         if self.dtype.kind == "c":
-            raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dt.from_numpy(self.dtype).scalar_name}'")
+            raise no_kernel(f"{name}_cpu", self)
         return ufunc(self, other, out)
 
     op(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", kernel, promote="compare", nondiff=True, inplace=True)
@@ -114,7 +115,7 @@ op("is_same_size(Tensor self, Tensor other) -> bool", lambda self, other: self.s
 def _of_truths(name, reduce):
     def kernel(self):
         if self.dtype is not _BOOL:
-            raise RuntimeError(f"{name} expected a boolean tensor, but got {dt.from_numpy(self.dtype).scalar_name}")
+            raise RuntimeError(f"{name} expected a boolean tensor, but got {scalar_name(self)}")
         return reduce(self, None)
 
     op(f"{name}(Tensor self) -> Tensor", kernel, nondiff=True, shape=lambda self: ((), _BOOL),
@@ -139,7 +140,7 @@ def where(condition, self, other):
     if condition.dtype is not _BOOL:
         if condition.dtype != np.uint8:
             raise RuntimeError("where expected condition to be a boolean tensor, but got a tensor with dtype "
-                               f"{dt.from_numpy(condition.dtype).scalar_name}")
+                               f"{scalar_name(condition)}")
         condition = condition.astype(np.bool_)
     if other.__class__ is not _ndarray:
         other = choice(other, self.dtype)

@@ -18,10 +18,11 @@ from ._conv_checks import (
     each,
 )
 from ._conv_kernels import forward, input_grad, weight_grad
+from ._factory import has_channels_last, with_channels_last
 from ._half import in_float32
 from ._rows import channel_sums
 from ._second import asked_for
-from ._windows import has_channels_last, output_size, with_channels_last
+from ._windows import output_size
 
 
 def _transposed_size(size, kernel, stride, padding, dilation, output_padding):

@@ -7,7 +7,7 @@ import numpy as np
 from .._dispatch.registry import aten, op
 
 
-def _check(self, weight, bias, pad):
+def _check(self, weight, bias):
     if self.ndim != 3:
         raise RuntimeError("Input must have 3 dims: time, batch, in_channel")
     if weight.ndim != 3:
@@ -40,7 +40,7 @@ def _shape(self, weight, bias, pad=0):
 @op("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor", shape=_shape,
     samples=lambda make: [(make(5, 2, 3), make(2, 3, 4), make(4)), (make(5, 2, 3), make(3, 3, 4), make(4), 2)])
 def conv_tbc(self, weight, bias, pad):
-    _check(self, weight, bias, pad)
+    _check(self, weight, bias)
     time, batch, _ = self.shape
     width, _, out = weight.shape
     if time + 2 * pad - width + 1 < 0:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._core import dtype as dt
 from .._dispatch.registry import op
-from ._common import normal_dims, reduced_shape
+from ._common import no_kernel, normal_dims, reduced_shape
+from ._elementwise import need_float
+from ._histogram_checks import bounds, check_bins, check_edges, check_weight
 
 _INT64 = np.dtype(np.int64)
 
@@ -32,7 +33,7 @@ def bincount(self, weights, minlength):
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if self.dtype.kind not in "iu":
-        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{dt.from_numpy(self.dtype).scalar_name}'")
+        raise no_kernel("bincount_cpu", self)
     if self.ndim != 1 or self.size and self.min() < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights.shape != self.shape:
@@ -46,34 +47,24 @@ def bincount(self, weights, minlength):
 # ---------------------------------------------------------------- histograms
 
 
-def _bounds(self, low, high, name):
+def _histc_bounds(self, low, high):
     """The range asked for, that of the data if it is empty, and one around it if that is a single point."""
     if low == high and self.size:
         low, high = float(self.min()), float(self.max())
-    plain = name == "torch.histc"
     if not (np.isfinite(low) and np.isfinite(high)):
-        what = "range of" if plain else "dimension 0's range"
-        raise RuntimeError(f"{name}: {what} [{low:g}, {high:g}] is not finite")
+        raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
     if low > high:
-        raise RuntimeError(f"{name}: max must be larger than min" if plain else
-                           f"{name}: min should not exceed max, but got min {low:g} max {high:g} for dimension 0")
-    margin = 1 if plain else 0.5
-    return (low - margin, high + margin) if low == high else (low, high)
+        raise RuntimeError("torch.histc: max must be larger than min")
+    return (low - 1, high + 1) if low == high else (low, high)
 
 
 @op("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", nondiff=True,
     shape=lambda self, bins, min, max: ((bins,), self._array.dtype))
 def histc(self, bins, min, max):
-    if self.dtype.kind not in "fV":
-        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{dt.from_numpy(self.dtype).scalar_name}'")
-    _check_bins(bins)
-    low, high = _bounds(self, float(min), float(max), "torch.histc")
+    need_float("histogram_cpu", self)
+    check_bins(bins)
+    low, high = _histc_bounds(self, float(min), float(max))
     return _histogram(self.reshape(-1), None, bins, low, high).astype(self.dtype)
-
-
-def _check_bins(bins):
-    if bins <= 0:
-        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
 
 
 def _histogram(values, weights, bins, low, high):
@@ -92,34 +83,20 @@ def _density(counts, edges, density):
     return counts / (counts.sum() * np.diff(edges)) if density else counts
 
 
-def _check_histogram(self, weight):
-    if self.dtype not in (np.float32, np.float64):
-        raise NotImplementedError(f"\"histogramdd\" not implemented for '{dt.from_numpy(self.dtype).scalar_name}'")
-    if weight is not None and weight.size != self.size:
-        raise RuntimeError("torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor "
-                           f"excluding its innermost dimension, but got input with shape [{self.size}, 1] and weight with "
-                           f"shape [{weight.size}]")
-    if weight is not None and weight.dtype != self.dtype:
-        raise RuntimeError("torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the "
-                           f"same dtype, but got input({dt.from_numpy(self.dtype).cpp_name}), and "
-                           f"weight({dt.from_numpy(weight.dtype).cpp_name})")
+def _as_points(self, weight):
+    """A histogram of one dim is one of points with a single coordinate: (points, weight)."""
+    return self.reshape(-1, 1), None if weight is None else weight.reshape(-1)
 
 
 @op("histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) "
     "-> (Tensor hist, Tensor bin_edges)", shape=_histogram_shapes, samples=lambda make: [(make(12), 4)])
 def histogram(self, bins, range, weight, density):
-    _check_histogram(self, weight)
-    _check_bins(bins)
-    if range is not None and len(range) != 2:
-        raise RuntimeError("torch.histogramdd: for a 1-dimensional histogram range should have 2 elements, but got "
-                           f"{len(range)}")
-    if range is None:
-        low, high = _bounds(self, 0.0, 0.0, "torch.histogramdd") if self.size else (0.0, 1.0)
-    else:
-        low, high = _bounds(self[:0], float(range[0]), float(range[1]), "torch.histogramdd")
+    points, weight = _as_points(self, weight)
+    check_bins(bins)
+    ((low, high),) = bounds(points, range)
+    check_weight(points, weight)
     edges = np.linspace(low, high, bins + 1)
-    flat = None if weight is None else weight.reshape(-1)
-    counts = _histogram(self.reshape(-1).astype(np.float64), flat, bins, low, high)
+    counts = _histogram(points[:, 0].astype(np.float64), weight, bins, low, high)
     return _density(counts, edges, density).astype(self.dtype), edges.astype(self.dtype)
 
 
@@ -127,17 +104,8 @@ def histogram(self, bins, range, weight, density):
     "-> (Tensor hist, Tensor bin_edges)", shape=_histogram_shapes,
     samples=lambda make: [(make(12).detach(), (make(4) / 4).cumsum(0).detach())])
 def histogram_edges(self, bins, weight, density):
-    _check_histogram(self, weight)
-    if bins.dtype != self.dtype:
-        raise RuntimeError("torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with "
-                           f"dtype {dt.from_numpy(self.dtype).cpp_name} and bins for dimension 0 with dtype "
-                           f"{dt.from_numpy(bins.dtype).cpp_name}")
-    if bins.ndim != 1:
-        raise RuntimeError(f"torch.histogramdd: bins tensor should have one dimension, but got {bins.ndim} dimensions in the "
-                           "bins tensor for dimension 0")
-    if not bins.size:
-        raise RuntimeError("torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in the bins "
-                           "tensor for dimension 0")
-    _check_bins(bins.size - 1)
-    counts, _ = np.histogram(self.reshape(-1), bins, weights=None if weight is None else weight.reshape(-1))
+    points, weight = _as_points(self, weight)
+    check_weight(points, weight)
+    check_edges(points, [bins])
+    counts, _ = np.histogram(points[:, 0], bins, weights=weight)
     return _density(counts, bins, density).astype(self.dtype), bins.copy()

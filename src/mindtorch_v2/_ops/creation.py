@@ -8,7 +8,7 @@ from .._core import dtype as dt
 from .._core.device import device as Device
 from .._core.tensor import make_meta, make_tensor
 from .._dispatch.registry import op
-from ._common import np_dtype
+from ._common import np_dtype, scalar_name
 from ._factory import LIKE, OPTIONS, check_options, checked_size, laid_out, like, sized
 from .copy import fill_
 
@@ -256,13 +256,12 @@ for _spec in (empty_like, zeros_like, ones_like, full_like, new_empty, new_zeros
 
 
 def _check_parts(first, second):
-    names = [dt.from_numpy(a.dtype).scalar_name for a in (first, second)]
     if any(a.dtype.kind != "f" for a in (first, second)):
-        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {names[0]} and "
-                           f"{names[1]}")
+        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {scalar_name(first)} and "
+                           f"{scalar_name(second)}")
     if first.dtype is not second.dtype:
-        raise RuntimeError(f"Expected object of scalar type {names[0]} but got scalar type {names[1]} for second "
-                           "argument")
+        raise RuntimeError(f"Expected object of scalar type {scalar_name(first)} but got scalar type {scalar_name(second)} "
+                           "for second argument")
 
 
 def _complex_shape(first, second):

@@ -128,7 +128,7 @@ def ctc_loss_kernel(log_probs, targets, input_lengths, target_lengths, blank, ze
     return _likelihood(alpha, lengths, np.asarray(input_lengths, np.int64)), alpha
 
 
-@ctc_loss_kernel.vjp
+@ctc_loss_kernel.not_differentiable("result1").vjp
 def _(g, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity, result0, result1):
     return aten._ctc_loss_backward(g, log_probs, targets, input_lengths, target_lengths, result0, result1, blank,
                                    zero_infinity), None

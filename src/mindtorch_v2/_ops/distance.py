@@ -9,6 +9,7 @@ import numpy as np
 from .._core import dtype as dt
 from .._dispatch.errors import broadcast_mismatch
 from .._dispatch.registry import aten, composite, op
+from ._common import scalar_name, unexpected_dtype
 from ._half import in_float32
 from .vector_norm import norm_grad
 
@@ -33,7 +34,7 @@ def _refuse_integers(kind):
         raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
                            "`logical_xor()` operator instead.")
     raise RuntimeError("norm(): input dtype should be either floating point or complex. Got "
-                       f"{dt.from_numpy(kind).scalar_name} instead.")
+                       f"{scalar_name(kind)} instead.")
 
 
 @in_float32
@@ -90,10 +91,9 @@ def _check_cdist(x1, x2, p):
     for which, array in (("X1", x1), ("X2", x2)):
         if array.dtype.kind not in "fV":
             raise RuntimeError(f"cdist only supports floating-point dtypes, {which} got: "
-                               f"{dt.from_numpy(array.dtype).scalar_name}")
+                               f"{scalar_name(array)}")
     if x1.dtype != x2.dtype:
-        raise RuntimeError(f"expected scalar type {dt.from_numpy(x1.dtype).scalar_name} but found "
-                           f"{dt.from_numpy(x2.dtype).scalar_name}")
+        raise unexpected_dtype(x1, x2)
     if x1.ndim < 2 or x2.ndim < 2:
         which, array = ("X1", x1) if x1.ndim < 2 else ("X2", x2)
         raise RuntimeError(f"cdist only supports at least 2D tensors, {which} got: {array.ndim}D")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._core import dtype as dt
 from .._core.sparse import make_sparse
 from .._dispatch.registry import aten, composite, op
+from ._common import scalar_name
 
 
 def add_rows(rows, indices, values):
@@ -22,7 +22,7 @@ def add_rows(rows, indices, values):
 def _check_indices(indices):
     if indices.dtype not in (np.dtype(np.int64), np.dtype(np.int32)):
         raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: "
-                           f"Long, Int; but got torch.{dt.from_numpy(indices.dtype).scalar_name}Tensor instead "
+                           f"Long, Int; but got torch.{scalar_name(indices)}Tensor instead "
                            "(while checking arguments for embedding)")
 
 

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from .._core import dtype as dt
 from .._core.threads import threads
 from .._dispatch.registry import aten, composite, op
+from ._common import scalar_name
 from ._elementwise import need_float
 from ._half import in_float32
 from .loss import MEAN, NONE, grad_shape, loss_shape, mean_factor, reduced, reduced_in_ops
@@ -26,8 +26,8 @@ _LEAST_VARIANCE = 1e-12
     samples=lambda make: [(make(3, 4), make(3, 4)), (make(3, 4), make(3, 4), make.constant(4), NONE)])
 def binary_cross_entropy(self, target, weight, reduction):
     if target.dtype is not self.dtype and target.dtype != self.dtype:
-        raise RuntimeError(f"Found dtype {dt.from_numpy(target.dtype).scalar_name} but expected "
-                           f"{dt.from_numpy(self.dtype).scalar_name}")
+        raise RuntimeError(f"Found dtype {scalar_name(target)} but expected "
+                           f"{scalar_name(self)}")
     need_float("binary_cross_entropy", self)
     return _binary_cross_entropy(self, target, weight, reduction)
 
@@ -49,7 +49,7 @@ def _binary_cross_entropy(self, target, weight, reduction):
     return reduced(made, reduction)
 
 
-binary_cross_entropy.vjp(
+binary_cross_entropy.not_differentiable("weight").vjp(
     self=lambda g, self, target, weight, reduction:
     aten.binary_cross_entropy_backward(g, self, target, weight, reduction),
     target=lambda g, self, target, weight, reduction: _bce_target_grad(g, self, target, weight, reduction))
@@ -114,7 +114,7 @@ binary_cross_entropy_backward.vjp(
 
 @composite("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, "
            "int reduction=Mean) -> Tensor",
-           samples=lambda make: [(make(3, 4), make(3, 4)), (make(3, 4), make(3, 4), make(4), make(4), NONE)])
+           samples=lambda make: [(make(3, 4), make(3, 4)), (make(3, 4), make(3, 4), make.constant(4), make.constant(4), NONE)])
 def binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction):
     hit = aten.log_sigmoid(self)
     if pos_weight is not None:
@@ -125,11 +125,11 @@ def binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction
     return reduced_in_ops(made, reduction)
 
 
-@binary_cross_entropy_with_logits.vjp
+@binary_cross_entropy_with_logits.not_differentiable("weight", "pos_weight").vjp
 def _(g, self, target, weight, pos_weight, reduction, needs):
     grad = _scaled(_logits_grad(g, self, target, pos_weight), weight, reduction, self) if needs[0] else None
     grad_target = _scaled(_logits_target_grad(g, self, pos_weight), weight, reduction, self) if needs[1] else None
-    return grad, grad_target, None, None
+    return grad, grad_target
 
 
 def _logits_grad(g, self, target, pos_weight):

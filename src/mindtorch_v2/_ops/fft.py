@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
-from ._common import normal_dim, np_dtype
+from ._common import existing_dim, normal_dim, np_dtype
 
 # How a transform is scaled: not at all, by 1 / sqrt(n), or by 1 / n.
 NONE, ROOT, WHOLE = range(3)
@@ -185,13 +185,6 @@ def _resized(self, dims, sizes):
     return aten.constant_pad_nd(self, padding) if any(padding) else self
 
 
-def _fft_dim(self, dim):
-    """A dim counted from the front; a tensor of a single number has none to transform."""
-    if not self._array.ndim:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return normal_dim(dim, self._array.ndim)
-
-
 def _check_size(n):
     if n < 1:
         raise RuntimeError(f"Invalid number of data points ({n}) specified")
@@ -202,7 +195,7 @@ def _one_dim(name, forward, onesided=False, real=False, conjugate=False):
     def body(self, n, dim, norm):
         if onesided and self._array.dtype.kind == "c":
             raise RuntimeError(f"{name} expects a real input tensor, but got {self.dtype.scalar_name}")
-        dim = _fft_dim(self, dim)
+        dim = existing_dim(dim, self._array.ndim)
         scale = _normalization(norm, forward)
         if real:
             self = _as_float(self, complex_too=True)
@@ -241,7 +234,7 @@ def _dims_and_sizes(self, s, dim):
             raise RuntimeError(f"Got shape with {len(s)} values but input tensor only has {ndim} dimensions.")
         dims = list(range(ndim - len(s), ndim)) if s is not None else list(range(ndim))
     else:
-        dims = [_fft_dim(self, d) for d in dim]
+        dims = [existing_dim(d, ndim) for d in dim]
     if len(set(dims)) != len(dims):
         raise RuntimeError("FFT dims must be unique")
     if s is not None and len(s) != len(dims):
@@ -325,7 +318,6 @@ for _name, _body, _samples in (
 # ---------------------------------------------------------------- frequencies and their order
 
 _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
-
 
 
 def _frequencies(name, counted):

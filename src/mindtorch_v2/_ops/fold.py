@@ -8,7 +8,8 @@ import numpy as np
 
 from .._dispatch.registry import aten, op
 from ._common import like_first
-from ._windows import columns, has_channels_last, output_size, pad_spatial, scatter_columns, with_channels_last
+from ._factory import has_channels_last, with_channels_last
+from ._windows import columns, output_size, pad_spatial, scatter_columns
 
 # ---------------------------------------------------------------- windows
 

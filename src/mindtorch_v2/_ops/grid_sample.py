@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .._core import dtype as dt
 from .._core.tensor import make_tensor
 from .._dispatch.registry import aten, composite, op
+from ._common import no_kernel, unexpected_dtype
 from ._half import in_float32
 from ._second import asked_for, backward_of_backward
 from .resample import cubic_weights
@@ -139,11 +139,10 @@ def _product_but(parts: list[np.ndarray], left_out: int) -> np.ndarray:
 
 def _check(input: np.ndarray, grid: np.ndarray, dims: int, mode: int, padding_mode: int) -> None:
     if input.dtype != grid.dtype:
-        raise RuntimeError(f"expected scalar type {dt.from_numpy(input.dtype).scalar_name} but found "
-                           f"{dt.from_numpy(grid.dtype).scalar_name}")
+        raise unexpected_dtype(input, grid)
     if input.dtype.kind not in "fV":
         kernel = "grid_sampler_2d_cpu_kernel_impl" if dims == 2 else "grid_sampler3d_cpu"
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{dt.from_numpy(input.dtype).scalar_name}'")
+        raise no_kernel(kernel, input)
     if mode not in (BILINEAR, NEAREST, BICUBIC) or mode == BICUBIC and dims == 3:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input" if mode == BICUBIC else
                            f"grid_sampler(): unknown interpolation mode {mode}")

@@ -10,82 +10,26 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._core.tensor import Tensor, make_meta
-from .._dispatch.dispatcher import result_type_of
 from .._dispatch.registry import aten, composite, op, packets
+from .._dispatch.result_types import result_type_of
+from ._common import existing_dim
+from ._histogram_checks import bounds, check_edges, check_weight
 
 _LINSPACE = packets["linspace"].overloads[""]
 
 
-def _word(array: np.ndarray) -> str:
-    return dt.from_numpy(array.dtype).scalar_name.lower()
-
-
-def _check(self: np.ndarray, edges: Sequence[np.ndarray], weight: np.ndarray | None) -> None:
-    """Refuse what no histogram can be made of, in torch's words."""
+def _check_dims(self: np.ndarray) -> None:
     if self.ndim < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
-    if len(edges) != self.shape[-1]:
-        raise RuntimeError(f"torch.histogramdd: expected {self.shape[-1]} sequences of bin edges for a "
-                           f"{self.shape[-1]}-dimensional histogram but got {len(edges)}")
-    if weight is not None:
-        if weight.dtype != self.dtype:
-            raise RuntimeError("torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have "
-                               f"the same dtype, but got input({_word(self)}), and weight({_word(weight)})")
-        if weight.shape != self.shape[:-1]:
-            raise RuntimeError("torch.histogramdd: if weight tensor is provided it should have the same shape as the input "
-                               "tensor excluding its innermost dimension, but got input with shape "
-                               f"{list(self.shape)} and weight with shape {list(weight.shape)}")
-    for dim, edge in enumerate(edges):
-        if edge.dtype != self.dtype:
-            raise RuntimeError("torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input "
-                               f"with dtype {_word(self)} and bins for dimension {dim} with dtype {_word(edge)}")
-        if edge.ndim != 1:
-            raise RuntimeError(f"torch.histogramdd: bins tensor should have one dimension, but got {edge.ndim} dimensions in "
-                               f"the bins tensor for dimension {dim}")
-        if not edge.size:
-            raise RuntimeError("torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in the bins "
-                               f"tensor for dimension {dim}")
-        if edge.size == 1:
-            raise RuntimeError(f"torch.histogram(): bins must be > 0, but got 0 for dimension {dim}")
-    if self.dtype not in (np.float32, np.float64):
-        raise NotImplementedError(f"\"histogramdd\" not implemented for '{dt.from_numpy(self.dtype).scalar_name}'")
-
-
-# ---------------------------------------------------------------- edges
-
-
-def _bounds(self: np.ndarray, range: Sequence[float] | None) -> list[tuple[float, float]]:
-    """Where the bins of each dim begin and end: as asked for, else where the points do."""
-    dims = self.shape[-1]
-    if range is not None:
-        if len(range) != 2 * dims:
-            raise RuntimeError(f"torch.histogramdd: for a {dims}-dimensional histogram range should have {2 * dims} elements, "
-                               f"but got {len(range)}")
-        pairs = [(float(low), float(high)) for low, high in zip(range[::2], range[1::2], strict=True)]
-    elif not self.size:
-        pairs = [(0.0, 1.0)] * dims
-    else:
-        points = self.reshape(-1, dims)
-        pairs = [(float(low), float(high)) for low, high in zip(points.min(0), points.max(0), strict=True)]
-    for dim, (low, high) in enumerate(pairs):
-        if not (math.isfinite(low) and math.isfinite(high)):
-            raise RuntimeError(f"torch.histogramdd: dimension {dim}'s range [{low:g}, {high:g}] is not finite")
-        if low > high:
-            raise RuntimeError(f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for "
-                               f"dimension {dim}")
-    return [(low - 0.5, high + 0.5) if low == high else (low, high) for low, high in pairs]
 
 
 def _edges(self: np.ndarray, bins: Sequence[int], range: Sequence[float] | None) -> list[np.ndarray]:
-    if self.ndim < 2:
-        raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
+    _check_dims(self)
     if len(bins) != self.shape[-1]:
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
-    if self.dtype not in (np.float32, np.float64):
-        raise NotImplementedError(f"\"histogramdd\" not implemented for '{dt.from_numpy(self.dtype).scalar_name}'")
     kind = dt.from_numpy(self.dtype)
     return [_LINSPACE.kernel(low, high, count + 1, kind, None, None, None)
-            for count, (low, high) in zip(bins, _bounds(self, range), strict=True)]
+            for count, (low, high) in zip(bins, bounds(self, range), strict=True)]
 
 
 # ---------------------------------------------------------------- counts
@@ -93,7 +37,12 @@ def _edges(self: np.ndarray, bins: Sequence[int], range: Sequence[float] | None)
 
 def _count(self: np.ndarray, edges: Sequence[np.ndarray], weight: np.ndarray | None, density: bool) -> np.ndarray:
     """Points by cell; a bin has its left edge, the last one both, and what lies outside counts nowhere."""
-    _check(self, edges, weight)
+    _check_dims(self)
+    if len(edges) != self.shape[-1]:
+        raise RuntimeError(f"torch.histogramdd: expected {self.shape[-1]} sequences of bin edges for a "
+                           f"{self.shape[-1]}-dimensional histogram but got {len(edges)}")
+    check_weight(self, weight)
+    check_edges(self, edges)
     points = self.reshape(math.prod(self.shape[:-1]), len(edges))
     shape = tuple(edge.size - 1 for edge in edges)
     inside = np.full(len(points), bool(edges))
@@ -142,9 +91,8 @@ def _by_counts(self: Tensor, bins: Sequence[int], range: Any, weight: Tensor | N
 
 
 def _by_one_count(self: Tensor, bins: int, range: Any, weight: Tensor | None, density: bool) -> Any:
-    if not self._array.ndim:
-        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
-    return _by_counts(self, [bins] * self._array.shape[-1], range, weight, density)
+    dims = self._array.shape[existing_dim(-1, self._array.ndim)]
+    return _by_counts(self, [bins] * dims, range, weight, density)
 
 
 def _by_edges(self: Tensor, bins: Sequence[Tensor], range: Any, weight: Tensor | None, density: bool) -> Any:

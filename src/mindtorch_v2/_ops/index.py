@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
-from ._common import like_first, normal_dim
+from ._common import like_first, normal_dim, scalar_name
 from ._expanded import is_expanded, writable
+from ._index_checks import check_count, check_index, check_same_type, other_shape, size_at
 from ._numbers import number_of
 from .copy import dense_copy
 from .scatter import extremes
@@ -26,10 +26,6 @@ _FLAT_MASK = 256
 
 
 # ---------------------------------------------------------------- what an index means
-
-
-def _name(array):
-    return dt.from_numpy(array.dtype).scalar_name
 
 
 def _as_key(shape, indices):
@@ -128,7 +124,7 @@ def put_at(out, indices, values, accumulate):
     """out[indices] = values, or += with repeated positions added up."""
     if values.dtype != out.dtype:
         raise RuntimeError("Index put requires the source and destination dtypes match, got "
-                           f"{_name(out)} for the destination and {_name(values)} for the source.")
+                           f"{scalar_name(out)} for the destination and {scalar_name(values)} for the source.")
     if is_expanded(out):
         out = writable(out, "index_put_", "tensor[indices] = tensor", 7)
     try:
@@ -204,15 +200,6 @@ index_put_impl_.vjp(self=_index_put_self_grad, values=lambda g, indices: aten.in
 # ---------------------------------------------------------------- along one dim
 
 
-def check_index(index, name):
-    """A 1-d (or 0-d) int index for one dim, as the index_* ops want it."""
-    if index.ndim > 1:
-        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
-                         f"{_name(index)} and size: {list(index.shape)}")
-    if index.dtype is not _INT64 and index.dtype not in (_INT64, _INT32):
-        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: {_name(index)}")
-
-
 def _index_select_shape(self, dim, index):
     shape = list(self._array.shape)
     if shape:
@@ -264,31 +251,22 @@ def _others(array, dim):
     return [n for d, n in enumerate(array.shape) if d != dim]
 
 
-def _size(array, dim):
-    return array.shape[dim] if array.ndim else 1
-
-
 @op("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", inplace=True,
     shape=like_first, samples=lambda make: [(make(3, 4), 0, make.ints(3, 5), make(5, 4)),
                                             (make(3, 4), 1, make.ints(4, 2), make(3, 2), {"alpha": 2})])
 def index_add(self, dim, index, source, alpha, out=None):
     check_index(index, "index_add")
     dim = normal_dim(dim, self.ndim)
-    if self.dtype != source.dtype:
-        raise RuntimeError(f"index_add_(): self ({_name(self)}) and source ({_name(source)}) must have the same scalar "
-                           "type")
-    if _size(source, dim) != index.size:
-        raise RuntimeError(f"index_add_(): Number of indices ({index.size}) should be equal to source.size(dim): "
-                           f"({_size(source, dim)}), for dim: {dim}")
+    check_same_type(self, source, "index_add_")
+    check_count(source, dim, index, "index_add_")
     if _others(self, dim) != _others(source, dim):
-        raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got "
-                           f"self.shape = {list(self.shape)} source.shape = {list(source.shape)}")
+        raise other_shape(self, source)
     if out is None:
         out = self.copy("C")
     low, high = extremes(index) if index.size else (0, -1)
-    if low < 0 or high >= _size(self, dim):
+    if low < 0 or high >= size_at(self, dim):
         raise RuntimeError(f"index {low if low < 0 else high} is out of bounds for dimension {dim} with size "
-                           f"{_size(self, dim)}")
+                           f"{size_at(self, dim)}")
     target, places = out.reshape(1) if not out.ndim else out, index.reshape(-1)
     added = source.reshape(1) if not source.ndim else source
     if alpha != 1:
@@ -319,10 +297,10 @@ def index_copy(self, dim, index, source, out=None):
     dim = normal_dim(dim, self.ndim)
     if self.dtype != source.dtype:
         raise RuntimeError("index_copy_(): self and source expected to have the same dtype, but got (self) "
-                           f"{_name(self)} and (source) {_name(source)}")
-    if _size(source, dim) != index.size:
+                           f"{scalar_name(self)} and (source) {scalar_name(source)}")
+    if size_at(source, dim) != index.size:
         raise IndexError(f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) "
-                         f"({_size(source, dim)})")
+                         f"({size_at(source, dim)})")
     if _others(self, dim) != _others(source, dim):
         raise RuntimeError("index_copy_(): Source/destination tensor must have same slice shapes. Destination slice "
                            f"shape: {' '.join(map(str, _others(self, dim)))} at dimension {dim} and source slice "
@@ -385,7 +363,7 @@ index_fill.vjp(self=lambda g, dim, index: aten.index_fill(g, dim, index, 0))
 
 def _check_long(index, name):
     if index.dtype != _INT64:
-        raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {_name(index)}")
+        raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {scalar_name(index)}")
 
 
 def _take_error(error, array):
@@ -415,7 +393,7 @@ def put(self, index, source, accumulate, out=None):
     _check_long(index, "put_")
     if self.dtype != source.dtype:
         raise RuntimeError(f"put_(): self and source expected to have the same dtype, but got self.dtype = "
-                           f"{_name(self)} and source.dtype = {_name(source)}")
+                           f"{scalar_name(self)} and source.dtype = {scalar_name(source)}")
     if index.size != source.size:
         raise IndexError(f"put_(): Expected source and index to have the same number of elements, but got "
                            f"source.numel() = {source.size}, index.numel() = {index.size}")

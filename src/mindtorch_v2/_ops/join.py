@@ -12,7 +12,7 @@ from .._dispatch.errors import broadcast_mismatch, deliberate
 from .._dispatch.promotion import rank
 from .._dispatch.registry import aten, composite, op
 from ._common import home_of, normal_dim
-from ._factory import is_channels_last
+from ._factory import has_channels_last
 
 # NumPy's function without the search for arrays of other libraries, which takes a quarter of the time on small arrays.
 _concatenate = getattr(np.concatenate, "_implementation", np.concatenate)
@@ -89,7 +89,7 @@ def cat(tensors, dim):
 
 def _stays_channels_last(made, arrays):
     """Whether the parts all have their channels innermost, and so has the whole; NumPy keeps the order that parts have."""
-    return made.ndim in (4, 5) and all(map(is_channels_last, arrays)) and \
+    return made.ndim in (4, 5) and all(map(has_channels_last, arrays)) and \
         made.transpose(0, *range(2, made.ndim), 1).flags.c_contiguous
 
 
@@ -157,7 +157,6 @@ def stack(tensors, dim):
 
 stack.vjp(tensors=lambda g, tensors_shape, dim:
           [aten.select(g, dim, i) for i in range(len(tensors_shape))])
-
 
 
 @composite("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", tags=("out",),

@@ -11,8 +11,8 @@ from .._core import dtype as dt
 from .._core.keys import META
 from .._core.tensor import Tensor
 from .._core.threads import threads
-from .._dispatch.dispatcher import result_type_of
 from .._dispatch.registry import aten, composite, op
+from .._dispatch.result_types import result_type_of
 from . import _linalg_math as la
 from ._linalg_checks import (
     check_kernel,
@@ -169,7 +169,7 @@ def linalg_lu(A, pivot):
     return la.permutation_matrix(pivots, A.shape[-2], A.dtype), *la.unpack(lu)
 
 
-@linalg_lu.vjp
+@linalg_lu.not_differentiable("result0").vjp
 def _(grads, result0, result1, result2):
     _, grad_l, grad_u = grads
     if grad_l is None and grad_u is None:
@@ -199,7 +199,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots):
     return p, *(la.unpack(LU_data) if unpack_data else (empty, empty.copy()))
 
 
-@lu_unpack.vjp
+@lu_unpack.not_differentiable("result0").vjp
 def _(grads, LU_data_shape):
     _, grad_l, grad_u = grads
     m, n = LU_data_shape[-2:]
@@ -315,11 +315,13 @@ def linalg_solve_kernel(A, B, left, check_errors):
     rows = B[..., None] if vector else B
     lu, pivots, info = la.lu_factor(A)
     made = from_left(lambda b, flag: la.lu_solve(lu, pivots, b, flag), rows, left or vector, False)
-    # torch lays the solutions of many vectors out as it does those of a matrix.
-    return la.column_major(made[..., 0]) if vector and B.ndim > 1 else made[..., 0] if vector else made, lu, pivots, info
+    if vector:
+        # torch lays the solutions of many vectors out as it does those of a matrix.
+        made = la.column_major(made[..., 0]) if B.ndim > 1 else made[..., 0]
+    return made, lu, pivots, info
 
 
-@linalg_solve_kernel.vjp
+@linalg_solve_kernel.not_differentiable("result1").vjp
 def _(g, A, B, left, result0, result1, result2, needs):
     vector = _is_vector(A._array, B._array)
     if vector:

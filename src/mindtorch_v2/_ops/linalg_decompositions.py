@@ -9,11 +9,10 @@ import numpy as np
 from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
 from . import _linalg_math as la
-from ._common import home_of
-from ._linalg_checks import check_batches, check_kernel, check_matrices, check_square, kind_of
+from ._common import home_of, scalar_name
+from ._linalg_checks import LAPACK, check_batches, check_kernel, check_matrices, check_square_matrices
 from .linalg import named, spd
 
-_INT32 = np.dtype(np.int32)
 _INT64 = np.dtype(np.int64)
 
 
@@ -160,9 +159,7 @@ def _symmetric(make):
     shape=lambda A, UPLO, compute_v: [(A._array.shape[:-1], _real(A._array)),
                                       (A._array.shape if compute_v else (0,), A._array.dtype)])
 def linalg_eigh_kernel(A, UPLO, compute_v):
-    if A.ndim < 2:
-        check_matrices(A, "linalg.eigh")
-    check_square(A, "linalg.eigh: ")
+    check_square_matrices(A, "linalg.eigh")
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
     check_kernel(A, "linalg_eigh_cpu")
@@ -192,6 +189,21 @@ def _(grads, A, UPLO, compute_v, result0, result1):
     if grad_values is not None:
         inner = inner + aten.to(aten.diag_embed(grad_values), dtype=inner.dtype)
     return (aten.matmul(aten.matmul(vectors, inner), adjoint),)
+
+
+def _eigh_tangents(t, A, UPLO, compute_v, result0, result1):
+    """The tangent of A is read as Hermitian, whichever triangle of A is."""
+    values, vectors = (result0, result1) if compute_v else aten._linalg_eigh(A, UPLO, True)
+    turned = aten.matmul(aten.mH(vectors), aten.matmul(t, vectors))
+    tangent = aten.diagonal(turned, 0, -2, -1)
+    if turned._array.dtype.kind == "c":
+        tangent = aten.real(tangent)
+    gap = aten.unsqueeze(values, -2) - aten.unsqueeze(values, -1)
+    aten.fill_(aten.diagonal(gap, 0, -2, -1), math.inf)
+    return tangent, aten.matmul(vectors, turned / gap) if compute_v else aten.zeros_like(result1)
+
+
+linalg_eigh_kernel.jvp(A=_eigh_tangents)
 
 
 @composite("linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)", samples=_symmetric)
@@ -278,10 +290,10 @@ def _pinv(array, atol, rtol, hermitian):
 
 def _tolerances(array, atol, rtol):
     """torch's defaults: relative to the largest side, unless an absolute tolerance is given."""
-    if array.ndim < 2 or array.dtype.char not in "fdFD":
+    if array.ndim < 2 or array.dtype.char not in LAPACK:
         shape = ", ".join(map(str, array.shape))
-        raise RuntimeError(f"linalg.pinv({kind_of(array)}{{[{shape}]}}): expected a tensor with 2 or more dimensions of float, "
-                           "double, cfloat or cdouble types")
+        raise RuntimeError(f"linalg.pinv({scalar_name(array)}{{[{shape}]}}): expected a tensor with 2 or more dimensions of "
+                           "float, double, cfloat or cdouble types")
     if rtol is None:
         rtol = 0.0 if atol is not None and np.any(np.asarray(atol) > 0) else \
             float(np.finfo(array.dtype).eps) * max(array.shape[-2:])
@@ -310,13 +322,14 @@ def _declare_pinv(overload, arguments, tolerances, samples):
               _pinv(self, *_tolerances(self, *tolerances(first, second)),
                     second if hermitian is None else hermitian), shape=_pinv_shape, samples=samples)
     made.vjp(self=lambda g, self, result: pinv_grad(g, result, self))
+    return made
 
 
 _declare_pinv(".atol_rtol_float", "*, float? atol=None, float? rtol=None, bool hermitian=False",
               lambda atol, rtol: (atol, rtol),
               lambda make: [(make(4, 3),), (make(3, 4),), (spd(make), {"hermitian": True})])
 _declare_pinv(".atol_rtol_tensor", "*, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False",
-              lambda atol, rtol: (atol, rtol), lambda make: [])
+              lambda atol, rtol: (atol, rtol), lambda make: []).not_differentiable("atol", "rtol")
 _declare_pinv("", "float rcond, bool hermitian=False", lambda rcond, _: (None, rcond),
               lambda make: [(make(4, 3), 1e-10)])
 
@@ -342,8 +355,8 @@ def _check_lstsq(a, b, driver):
     if b.ndim < 1:
         raise RuntimeError(f"{name}: other must have at least 1 dimension.")
     if a.dtype != b.dtype:
-        raise RuntimeError(f"{name}: Expected input and other to have the same dtype, but got input's dtype {kind_of(a)} and "
-                           f"other's dtype {kind_of(b)}")
+        raise RuntimeError(f"{name}: Expected input and other to have the same dtype, but got input's dtype {scalar_name(a)} "
+                           f"and other's dtype {scalar_name(b)}")
     if not 0 <= a.ndim - b.ndim <= 1:
         raise RuntimeError(f"{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1")
     side = -1 if b.ndim < a.ndim else -2
@@ -387,7 +400,7 @@ def linalg_lstsq(self, b, rcond, driver):
             values if driver in ("gelsd", "gelss") else np.empty(0, values.dtype))
 
 
-@linalg_lstsq.vjp
+@linalg_lstsq.not_differentiable("result3").vjp
 def _(grads, self, b, result0, result1, needs):
     grad_solution, grad_residuals = grads[:2]
     vector = b._array.ndim < self._array.ndim

@@ -9,8 +9,9 @@ import numpy as np
 from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
 from . import _linalg_math as la
-from ._common import home_of, like_first, normal_dim
-from ._linalg_checks import check_matrices, check_square, kind_of
+from ._common import home_of, like_first, normal_dim, scalar_name
+from ._half import is_narrow
+from ._linalg_checks import check_matrices, check_square, check_square_matrices, need_matrix
 from .linalg import check_info, regular
 
 # ---------------------------------------------------------------- norms
@@ -21,8 +22,7 @@ def _matrix_dims(self, dim, name):
     if array.dtype.kind not in "fcV":
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got "
                            f"{self.dtype.scalar_name}")
-    if array.ndim < 2:
-        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
+    need_matrix(array.ndim, name)
     if len(dim) != 2:
         raise RuntimeError(f"{name}: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
     rows, columns = (normal_dim(d, array.ndim) for d in dim)
@@ -149,8 +149,7 @@ def linalg_cond_by_name(self, p):
 
 
 def _rank(self, atol, rtol, hermitian):
-    if self._array.ndim < 2:
-        raise RuntimeError("torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
+    need_matrix(self._array.ndim, "torch.linalg.matrix_rank", "input")
     check_matrices(self._array, "linalg.eigh" if hermitian else "linalg.matrix_rank", square=hermitian)
     self = aten.detach(self)
     size = max(self._array.shape[-2:])
@@ -181,9 +180,7 @@ composite("linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitia
 
 
 def _power(self, n):
-    if self._array.ndim < 2:
-        check_matrices(self._array, "linalg.matrix_power")
-    check_square(self._array, "linalg.matrix_power: ")
+    check_square_matrices(self._array, "linalg.matrix_power")
     if n == 0:
         identity = aten.eye(self._array.shape[-1], dtype=self.dtype, device=home_of(self))
         return aten.copy_(aten.clone(self), identity)
@@ -212,8 +209,8 @@ composite("matrix_power(Tensor self, int n) -> Tensor", _power, samples=lambda m
 @op("linalg_matrix_exp(Tensor self) -> Tensor", shape=like_first,
     samples=lambda make: [(make(3, 3),), (make(2, 3, 3),)])
 def linalg_matrix_exp(self):
-    if self.dtype.kind == "V" or self.dtype.char == "e":
-        check_square(self, "linalg.matrix_exp: ")
+    if is_narrow(self.dtype):
+        check_square_matrices(self, "linalg.matrix_exp")
     else:
         check_matrices(self, "linalg.matrix_exp", square=True)
     return la.matrix_exp(self)
@@ -269,8 +266,9 @@ def linalg_tensorsolve(self, other, dims):
 
 @composite("linalg_vander(Tensor x, *, int? N=None) -> Tensor", samples=lambda make: [(make(4),), (make(3), {"N": 5})])
 def linalg_vander(x, N):
-    if x._array.dtype.kind in "bV" or x._array.dtype.char == "e":
-        raise RuntimeError(f"linalg.vander supports floating point, complex, and integer tensors, but got {kind_of(x._array)}")
+    if x._array.dtype.kind == "b" or is_narrow(x._array.dtype):
+        raise RuntimeError(f"linalg.vander supports floating point, complex, and integer tensors, but got "
+                           f"{scalar_name(x._array)}")
     if not x._array.ndim:
         x = aten.unsqueeze(x, 0)
     count = x._array.shape[-1] if N is None else N

@@ -8,7 +8,8 @@ import numpy as np
 
 from .._dispatch.registry import aten, composite, op
 from . import _linalg_math as la
-from ._linalg_checks import check_batches, check_matrices, kind_of
+from ._common import normal_dim, scalar_name
+from ._linalg_checks import check_matrices, check_system
 from .linalg import check_info, linalg_check_errors, named, solved_shape, spd
 
 _INT32 = np.dtype(np.int32)
@@ -146,20 +147,13 @@ def linalg_ldl_factor(self, hermitian):
 def linalg_ldl_solve(LD, pivots, B, hermitian):
     name = "torch.linalg.ldl_solve"
     check_matrices(LD, name, square=True, kernel="ldl_solve_kernel_cpu")
-    if B.ndim < 2:
-        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got -2)")
+    normal_dim(-2, B.ndim)
     if LD.shape[:-1] != pivots.shape:
         raise RuntimeError(f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
                            f"{list(pivots.shape)} instead")
     if pivots.dtype.kind not in "iu":
-        raise RuntimeError(f"{name}: Expected pivots to be integers. Got {kind_of(pivots)}")
-    if LD.dtype != B.dtype:
-        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {kind_of(B)} and A of type "
-                           f"{kind_of(LD)} instead.")
-    if LD.shape[-1] != B.shape[-2]:
-        raise RuntimeError(f"Incompatible matrix sizes for {name}: each A matrix is {LD.shape[-1]} by {LD.shape[-1]} but each "
-                           f"b matrix is {B.shape[-2]} by {B.shape[-1]}")
-    check_batches(B.shape, LD.shape)
+        raise RuntimeError(f"{name}: Expected pivots to be integers. Got {scalar_name(pivots)}")
+    check_system(B, LD, name)
     batch = np.broadcast_shapes(LD.shape[:-2], B.shape[:-2])
     x = la.column_major(np.broadcast_to(B, (*batch, *B.shape[-2:])))
     factors = _flat(np.broadcast_to(LD, (*batch, *LD.shape[-2:])), 2)

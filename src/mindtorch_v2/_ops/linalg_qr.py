@@ -6,8 +6,8 @@ import numpy as np
 
 from .._dispatch.registry import aten, composite, op
 from . import _linalg_math as la
-from ._common import home_of, like_first
-from ._linalg_checks import check_kernel, check_matrices, kind_of
+from ._common import home_of, like_first, no_derivative, scalar_name
+from ._linalg_checks import check_kernel, check_matrices
 from .linalg import named
 from .pointwise import conj
 
@@ -77,6 +77,7 @@ def _qr_grad(grad_q, grad_r, q, r):
 def qr(self, some):
     return named(qr, *aten.linalg_qr(self, "reduced" if some else "complete"))
 
+
 # ---------------------------------------------------------------- reflections
 
 
@@ -98,13 +99,16 @@ def _check_fits(array, input, name, argument):
                            f"{list(batch)}")
 
 
-@op("geqrf(Tensor self) -> (Tensor a, Tensor tau)", samples=lambda make: [(make(4, 3),)],
+@op("geqrf(Tensor self) -> (Tensor a, Tensor tau)", samples=lambda make: [(make.constant(4, 3),)],
     shape=lambda self: [like_first(self), ((*self._array.shape[:-2], min(self._array.shape[-2:])), self._array.dtype)])
 def geqrf(self):
     _check_two_dims(self, "geqrf")
     check_kernel(self, "geqrf_cpu")
     reflections, weights = np.linalg.qr(self, "raw")
     return la.column_major(np.swapaxes(reflections, -1, -2)), weights
+
+
+geqrf.vjp(self=no_derivative("geqrf"))
 
 
 def _reflected(vectors, weights, x, adjoint):
@@ -163,7 +167,7 @@ def linalg_householder_product(input, tau):
         raise RuntimeError(f"torch.{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
     _check_fits(tau, input, name, "tau")
     if tau.dtype != input.dtype:
-        raise RuntimeError(f"torch.{name}: tau dtype {kind_of(tau)} does not match input dtype {kind_of(input)}")
+        raise RuntimeError(f"torch.{name}: tau dtype {scalar_name(tau)} does not match input dtype {scalar_name(input)}")
     check_kernel(input, "orgqr_cpu")
     return _reflected(input, tau, np.broadcast_to(np.eye(m, n, dtype=input.dtype), input.shape), False)
 
@@ -197,7 +201,7 @@ def ormqr(self, input2, input3, left, transpose):
     for array, argument in ((input2, "tau"), (input3, "other")):
         if array.dtype != self.dtype:
             raise RuntimeError(f"torch.ormqr: Expected input and {argument} to have the same dtype, but input has dtype"
-                               f"{kind_of(self)} and {argument} has dtype {kind_of(array)}")
+                               f"{scalar_name(self)} and {argument} has dtype {scalar_name(array)}")
     check_kernel(self, "ormqr_cpu")
     if left:
         return _reflected(self, input2, input3, transpose)

@@ -7,12 +7,11 @@ import numpy as np
 from .._dispatch.registry import aten, composite, op
 from . import _linalg_math as la
 from ._linalg_checks import (
-    check_batches,
     check_kernel,
     check_matrices,
     check_right_side,
-    check_square,
-    kind_of,
+    check_square_matrices,
+    check_system,
 )
 from .linalg import check_info, linalg_check_errors, regular, solved_shape, spd, system_grad
 
@@ -27,9 +26,7 @@ _INT32 = np.dtype(np.int32)
                           (regular(make), make(2, 3), {"upper": False, "left": False}),
                           (regular(make), make(2, 3, 2), {"upper": False, "unitriangular": True})])
 def linalg_solve_triangular(self, B, upper, left, unitriangular):
-    if self.ndim < 2:
-        check_matrices(self, "linalg.solve_triangular")
-    check_square(self, "linalg.solve_triangular: ")
+    check_square_matrices(self, "linalg.solve_triangular")
     check_kernel(self, "triangular_solve_cpu")
     check_right_side(self, B.shape, left, "linalg.solve_triangular")
     if left:
@@ -54,14 +51,7 @@ def _check_old_system(b, a, name, words, kernel):
     for array, argument in ((b, "b"), (a, "A")):
         if array.ndim < 2:
             raise RuntimeError(words(argument, array.ndim))
-    if a.dtype != b.dtype:
-        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {kind_of(b)} and A of type "
-                           f"{kind_of(a)} instead.")
-    check_square(a, "")
-    if a.shape[-1] != b.shape[-2]:
-        raise RuntimeError(f"Incompatible matrix sizes for {name}: each A matrix is {a.shape[-1]} by {a.shape[-1]} but each b "
-                           f"matrix is {b.shape[-2]} by {b.shape[-1]}")
-    check_batches(b.shape, a.shape)
+    check_system(b, a, name)
     check_kernel(a, kernel)
 
 
@@ -121,7 +111,17 @@ def _cholesky_grad(g, factor, upper):
     return aten.linalg_solve_triangular(factor, half, upper=False, left=False)
 
 
+def _cholesky_tangent(t, factor, upper):
+    """The tangent of A is read as Hermitian, by what becomes of its lower triangle."""
+    lower = aten.mH(factor) if upper else factor
+    inner = aten.linalg_solve_triangular(lower, t, upper=False)
+    inner = aten.linalg_solve_triangular(aten.mH(lower), inner, upper=True, left=False)
+    made = aten.matmul(lower, (aten.tril(inner) + aten.tril(inner, -1)) * 0.5)
+    return aten.mH(made) if upper else made
+
+
 linalg_cholesky_ex.vjp(self=lambda g, upper, result0: _cholesky_grad(g, result0, upper))
+linalg_cholesky_ex.jvp(self=lambda t, upper, result0: _cholesky_tangent(t, result0, upper))
 
 
 @composite("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", samples=lambda make: [(spd(make),)])
@@ -134,9 +134,7 @@ def linalg_cholesky(self, upper):
 @op("cholesky(Tensor self, bool upper=False) -> Tensor",
     shape=lambda self, upper: (self._array.shape, self._array.dtype), samples=lambda make: [(spd(make),)])
 def cholesky(self, upper):
-    if self.ndim < 2:
-        check_matrices(self, "cholesky")
-    check_square(self, "cholesky: ")
+    check_square_matrices(self, "cholesky")
     check_kernel(self, "cholesky_cpu")
     made, info = la.cholesky(self, upper)
     linalg_check_errors.kernel(info, "cholesky", self.ndim == 2)
@@ -144,6 +142,7 @@ def cholesky(self, upper):
 
 
 cholesky.vjp(self=lambda g, upper, result: _cholesky_grad(g, result, upper))
+cholesky.jvp(self=lambda t, upper, result: _cholesky_tangent(t, result, upper))
 
 
 @op("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
@@ -180,9 +179,7 @@ cholesky_solve.vjp(self=lambda g, input2, upper: aten.cholesky_solve(g, input2, 
     shape=lambda self, upper: (self._array.shape, self._array.dtype),
     samples=lambda make: [(aten.tril(spd(make)),), (aten.triu(spd(make)), True)])
 def cholesky_inverse(self, upper):
-    if self.ndim < 2:
-        check_matrices(self, "cholesky_inverse")
-    check_square(self, "cholesky_inverse: ")
+    check_square_matrices(self, "cholesky_inverse")
     check_kernel(self, "cholesky_inverse_out_cpu")
     return _solve_by_factor(np.eye(self.shape[-1], dtype=self.dtype), self, upper)
 
@@ -192,4 +189,11 @@ def _cholesky_inverse_grad(g, self, upper, result):
     return _factor_grad(-aten.matmul(adjoint, aten.matmul(g, adjoint)), self, upper)
 
 
+def _cholesky_inverse_tangent(t, self, upper, result):
+    lower, tangent = [aten.mH(aten.triu(each)) if upper else aten.tril(each) for each in (self, t)]
+    half = aten.matmul(aten.matmul(result, tangent), aten.mH(aten.matmul(result, lower)))
+    return -(half + aten.mH(half))
+
+
 cholesky_inverse.vjp(self=_cholesky_inverse_grad)
+cholesky_inverse.jvp(self=_cholesky_inverse_tangent)

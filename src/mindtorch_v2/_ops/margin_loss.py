@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
-from ._common import like_first
+from ._common import like_first, scalar_name
 from ._elementwise import need_float
 from ._half import in_float32
 from .loss import MEAN, NONE, grad_shape, loss_shape, mean_factor, reduced, reduced_in_ops
@@ -85,7 +84,8 @@ def cosine_embedding_loss(input1, input2, target, margin, reduction):
 
 
 @op("soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", promote="same",
-    promoted=("self", "target"), shape=loss_shape)
+    promoted=("self", "target"), shape=loss_shape,
+    samples=lambda make: [(make(3, 4), make.constant(3, 4)), (make(3, 4), make.constant(3, 4), NONE)])
 @in_float32
 def soft_margin_loss(self, target, reduction):
     made = np.asarray(np.negative(np.multiply(self, target)))
@@ -93,7 +93,8 @@ def soft_margin_loss(self, target, reduction):
     return reduced(np.log1p(made, made), reduction)
 
 
-soft_margin_loss.vjp(self=lambda g, self, target, reduction: aten.soft_margin_loss_backward(g, self, target, reduction))
+soft_margin_loss.not_differentiable("target").vjp(
+    self=lambda g, self, target, reduction: aten.soft_margin_loss_backward(g, self, target, reduction))
 
 
 @op("soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> "
@@ -158,7 +159,7 @@ def _violations(rows, labels, margin):
 
 def _check_long(target):
     if target.dtype != np.int64:
-        raise RuntimeError(f"expected scalar type Long but found {dt.from_numpy(target.dtype).scalar_name}")
+        raise RuntimeError(f"expected scalar type Long but found {scalar_name(target)}")
 
 
 def _check_multi_margin(p, weight, classes):
@@ -170,7 +171,7 @@ def _check_multi_margin(p, weight, classes):
 
 @op("multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int "
     "reduction=Mean) -> Tensor",
-    samples=lambda make: [(make(3, 5), make.ints(5, 3)), (make(3, 5), make.ints(5, 3), 2, 0.5, make(5))],
+    samples=lambda make: [(make(3, 5), make.ints(5, 3)), (make(3, 5), make.ints(5, 3), 2, 0.5, make.constant(5))],
     shape=lambda self, target, p, margin, weight, reduction:
     (target._array.shape if reduction == NONE else (), self._array.dtype))
 @in_float32
@@ -190,8 +191,9 @@ def multi_margin_loss(self, target, p, margin, weight, reduction):
     return reduced(losses.reshape(target.shape), reduction)
 
 
-multi_margin_loss.vjp(self=lambda g, self, target, p, margin, weight, reduction:
-                      aten.multi_margin_loss_backward(g, self, target, p, margin, weight, reduction))
+multi_margin_loss.not_differentiable("weight").vjp(
+    self=lambda g, self, target, p, margin, weight, reduction:
+    aten.multi_margin_loss_backward(g, self, target, p, margin, weight, reduction))
 
 
 @op("multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, "
@@ -255,8 +257,9 @@ def multilabel_margin_loss_forward(self, target, reduction):
     return reduced(losses.reshape(self.shape[:-1]), reduction), is_target.reshape(target.shape)
 
 
-multilabel_margin_loss_forward.vjp(self=lambda g, self, target, reduction, result1:
-                                   aten.multilabel_margin_loss_backward(g, self, target, reduction, result1))
+multilabel_margin_loss_forward.not_differentiable("result1").vjp(
+    self=lambda g, self, target, reduction, result1:
+    aten.multilabel_margin_loss_backward(g, self, target, reduction, result1))
 
 
 @op("multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target) "

@@ -5,21 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from .._core import dtype as dt
-from .._core.tensor import make_tensor
+from .._core.tensor import Tensor, make_tensor
 from .._dispatch import namespace
 from .._dispatch.errors import broadcast_mismatch
 from .._dispatch.promotion import rank
 from .._dispatch.registry import aten, composite, op
+from ._common import cpp_name, scalar_name
 from ._expanded import is_expanded, writable
 from ._numbers import number_of
 from .compare import choice
 
 _BOOL = np.dtype(np.bool_)
 _INT64 = np.dtype(np.int64)
-
-
-def _name(array):
-    return dt.from_numpy(array.dtype).scalar_name
 
 
 def _broadcast(*arrays):
@@ -41,7 +38,7 @@ def _check_mask(mask, name):
 def no_mask(mask):
     """What torch says where masked_fill is given something else than a mask."""
     return RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype "
-                        f"{dt.from_numpy(mask.dtype).cpp_name}")
+                        f"{cpp_name(mask)}")
 
 
 def filled(self, mask, value, out):
@@ -111,10 +108,10 @@ def masked_select_backward(grad, input, mask):
     samples=lambda make: [(make(3, 4), make.bools(3, 4), make(3, 4))])
 def masked_scatter(self, mask, source, out=None):
     if mask.dtype != _BOOL:
-        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {_name(mask)}")
+        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {scalar_name(mask)}")
     if self.dtype != source.dtype:
         raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got"
-                           f"{_name(self)} and {_name(source)}")
+                           f"{scalar_name(self)} and {scalar_name(source)}")
     if out is None:
         self, mask = _broadcast(self, mask)
         out = self.copy("C")
@@ -226,8 +223,10 @@ def where_method(self, condition, other):
 
 def nonzero(input, *, as_tuple=False, out=None):
     """The positions of all elements that are not zero, one row each; as_tuple=True gives one tensor per dim."""
-    if as_tuple:
+    if as_tuple and out is None:
         return aten.nonzero_numpy(input)
+    if as_tuple and isinstance(out, Tensor):
+        raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
     return aten.nonzero(input) if out is None else aten.nonzero(input, out=out)
 
 

@@ -19,7 +19,7 @@ def _wide_mask(shape, mask, mask_type):
         raise RuntimeError("Mask should be a boolean tensor")
     if mask.shape == shape:
         return mask
-    if mask_type is None:
+    if mask_type is None and len(shape) == 4 and mask.ndim == 2:
         raise RuntimeError("Mask Type should be defined")
     if mask_type == _SOURCE:
         if len(shape) != 4 or mask.shape != shape[2:]:
@@ -29,7 +29,7 @@ def _wide_mask(shape, mask, mask_type):
         if len(shape) != 4 or mask.shape != (shape[0], shape[3]):
             raise RuntimeError("For mask_type == 1 mask shape should be (B, L)")
         return mask[:, None, None]
-    if mask_type == _WHOLE:
+    if mask_type is None or mask_type == _WHOLE:
         raise RuntimeError("For mask_type == 2 mask shape should match input shape")
     raise RuntimeError("Mask Type should be 0 (src_mask) or 1 (src_key_padding_mask), or 2 (default_mask)")
 

@@ -6,26 +6,20 @@ import math
 
 import numpy as np
 
-from .._core import dtype as dt
 from .._core.keys import AUTOGRAD
 from .._dispatch.registry import aten, composite, op
-from .pointwise import conj, fitting_number, scaled
+from ._common import cpp_name, no_kernel, scalar_name, unexpected_dtype
+from ._half import is_narrow
+from .pointwise import check_factor, conj, fitting_number, scaled
+from .view import expand
 
 _FLOAT32 = np.dtype(np.float32)
-_FLOAT16 = np.dtype(np.float16)
 _dot = np.ndarray.dot
+_expand = expand.kernel
 
 
 def _sides(array):
     return "x".join(map(str, array.shape))
-
-
-def _word(array):
-    return dt.from_numpy(array.dtype).cpp_name
-
-
-def _name(array):
-    return dt.from_numpy(array.dtype).scalar_name
 
 
 # Products take operands as they are: there is no promotion.
@@ -34,7 +28,8 @@ def _name(array):
 def _check_addmm(self, mat1, mat2):
     for which, other in (("self", self), ("mat1", mat1)):
         if other.dtype != mat2.dtype:
-            raise RuntimeError(f"{which} and mat2 must have the same dtype, but got {_name(other)} and {_name(mat2)}")
+            raise RuntimeError(f"{which} and mat2 must have the same dtype, but got {scalar_name(other)} and "
+                               f"{scalar_name(mat2)}")
     _check_mm(mat1, mat2, "addmm")
 
 
@@ -48,49 +43,34 @@ def _check_mm(self, mat2, name="mm"):
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({_sides(self)} and {_sides(mat2)})")
     if self.dtype != mat2.dtype:
         raise RuntimeError("expected m1 and m2 to have the same dtype, but got: "
-                           f"{_word(self)} != {_word(mat2)}")
+                           f"{cpp_name(self)} != {cpp_name(mat2)}")
 
 
 def product(self, mat2, kernel):
     """The matrix product of arrays of one dtype; narrow floats are added up in float32. Bools have none: `kernel` says so."""
     kind = self.dtype
     if kind is not _FLOAT32:
-        if kind.kind == "V" or kind == _FLOAT16:
+        if is_narrow(kind):
             return np.matmul(self.astype(_FLOAT32), mat2.astype(_FLOAT32)).astype(kind)
         if kind.kind == "b" and self.size and mat2.size:
-            raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
+            raise no_kernel(kernel, self)
     return self.dot(mat2) if self.ndim < 3 else np.matmul(self, mat2)
 
 
 def _plus(self, made, beta, alpha):
-    """beta * self + alpha * made, computed into made."""
+    """beta * self + alpha * made, computed into made. What does not expand to the product is refused as by `expand`."""
     if alpha != 1:
         made = np.multiply(made, fitting_number(alpha, made.dtype))
     if beta == 0:
         if self.shape != made.shape:
-            _check_added(self, made.shape)
+            _expand(self, made.shape, False)
         return made
     try:
         return np.add(made, self if beta == 1 else np.multiply(self, fitting_number(beta, made.dtype)),
                       made if made.__class__ is np.ndarray else None)
     except ValueError:
-        _check_added(self, made.shape)
+        _expand(self, made.shape, False)
         raise
-
-
-def _check_added(self, shape):
-    """RuntimeError where a tensor does not expand to the shape of the product that it is to be added to."""
-    lead = len(shape) - self.ndim
-    if lead < 0:
-        raise RuntimeError(f"expand(torch.{_name(self)}Tensor{{{list(self.shape)}}}, size={list(shape)}): the number of sizes "
-                           f"provided ({len(shape)}) must be greater or equal to the number of dimensions in the tensor "
-                           f"({self.ndim})")
-    for dim in reversed(range(self.ndim)):
-        have, want = self.shape[dim], shape[lead + dim]
-        if have not in (1, want):
-            raise RuntimeError(f"The expanded size of the tensor ({want}) must match the existing size ({have}) at "
-                               f"non-singleton dimension {lead + dim}.  Target sizes: {list(shape)}.  Tensor sizes: "
-                               f"{list(self.shape)}")
 
 
 def _mm_shape(self, mat2):
@@ -177,7 +157,7 @@ def _check_bmm(self, mat2):
         raise RuntimeError("Expected size for first two dimensions of batch2 tensor to be: "
                            f"[{self.shape[0]}, {self.shape[2]}] but got: [{mat2.shape[0]}, {mat2.shape[1]}].")
     if self.dtype != mat2.dtype:
-        raise RuntimeError(f"expected scalar type {_name(self)} but found {_name(mat2)}")
+        raise unexpected_dtype(self, mat2)
 
 
 def _bmm_shape(self, mat2):
@@ -211,8 +191,8 @@ bmm.vjp(self=lambda g, mat2: aten.bmm(g, conj(mat2).transpose(1, 2)),
 def baddbmm(self, batch1, batch2, beta, alpha):
     _check_bmm(batch1, batch2)
     if self.dtype != batch1.dtype:
-        raise RuntimeError(f"Input dtypes must be the same, got: input {_word(self)}, batch1: {_word(batch1)}, "
-                           f"batch2: {_word(batch2)}")
+        raise RuntimeError(f"Input dtypes must be the same, got: input {cpp_name(self)}, batch1: {cpp_name(batch1)}, "
+                           f"batch2: {cpp_name(batch2)}")
     return _plus(self, product(batch1, batch2, "baddbmm"), beta, alpha)
 
 
@@ -230,9 +210,10 @@ def _check_mv(self, vec, added=None):
     if self.shape[1] != vec.shape[0] or added is not None and added.size not in (1, self.shape[0]):
         rows = self.shape[0] if added is None else added.size
         raise RuntimeError(f"size mismatch, got input ({rows}), mat ({_sides(self)}), vec ({vec.shape[0]})")
-    kinds = [_name(vec if added is None else added), _name(self), _name(vec)]
-    if len(set(kinds)) > 1:
-        raise RuntimeError("addmv input tensors must have the same dtype, but got {}, {}, and {}".format(*kinds))
+    first = vec if added is None else added
+    if not first.dtype == self.dtype == vec.dtype:
+        raise RuntimeError(f"addmv input tensors must have the same dtype, but got {scalar_name(first)}, {scalar_name(self)}, "
+                           f"and {scalar_name(vec)}")
 
 
 def _mv_shape(self, vec):
@@ -255,7 +236,7 @@ def _check_dot(self, other):
         raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {other.ndim}D tensors")
     if self.dtype != other.dtype:
         raise RuntimeError("dot : expected both vectors to have same dtype, but found "
-                           f"{dt.from_numpy(self.dtype).scalar_name} and {dt.from_numpy(other.dtype).scalar_name}")
+                           f"{scalar_name(self)} and {scalar_name(other)}")
     if self.shape != other.shape:
         raise RuntimeError(f"inconsistent tensor size, expected tensor [{self.shape[0]}] and src [{other.shape[0]}] to "
                            f"have the same number of elements, but got {self.shape[0]} and {other.shape[0]} elements "
@@ -313,11 +294,8 @@ def addr(self, vec1, vec2, beta, alpha):
         raise RuntimeError(f"addr: Expected 1-D argument {which}, but got {array.ndim}-D")
     kind = self.dtype.kind
     if kind in "iub":
-        for name, value in (("beta", beta), ("alpha", alpha)):
-            if value.__class__ is bool and kind != "b":
-                raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
-            if value.__class__ is float:
-                raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+        check_factor("beta", beta, kind)
+        check_factor("alpha", alpha, kind)
     return _plus(self, np.multiply(vec1[:, None], vec2), beta, alpha)
 
 
@@ -333,7 +311,7 @@ addr.vjp(self=lambda g, beta: scaled(g, beta),
 def addbmm(self, batch1, batch2, beta, alpha):
     for batch in (batch2, batch1):
         if batch.dtype != self.dtype:
-            raise RuntimeError(f"self and mat2 must have the same dtype, but got {_name(self)} and {_name(batch)}")
+            raise RuntimeError(f"self and mat2 must have the same dtype, but got {scalar_name(self)} and {scalar_name(batch)}")
     _check_bmm(batch1, batch2)
     return _plus(self, np.add.reduce(product(batch1, batch2, "addmm_impl_cpu_"), 0, self.dtype), beta, alpha)
 

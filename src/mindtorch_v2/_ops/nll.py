@@ -8,13 +8,12 @@ from operator import getitem
 
 import numpy as np
 
-from .._core import dtype as dt
 from .._core.keys import AUTOGRAD
 from .._core.tensor import make_tensor
 from .._dispatch import namespace
 from .._dispatch.errors import deliberate
 from .._dispatch.registry import aten, composite, op
-from ._common import like_first
+from ._common import like_first, scalar_name
 from ._elementwise import need_float
 from ._half import in_float32
 from ._rows import is_tame
@@ -33,15 +32,11 @@ _MOST_FACTORS = 16
 _array, _exp, _log, _prod = np.array, np.exp, math.log, math.prod
 
 
-def _scalar_name(array):
-    return dt.from_numpy(array.dtype).scalar_name
-
-
 def _picked(target, classes, ignore_index):
     """Each target's class, and which of them count: None if all do."""
     if target.dtype is not _INT64:
         if target.dtype != _INT64 and target.dtype != _UINT8:
-            raise RuntimeError(f"expected target dtype to be Long or Byte, but got {_scalar_name(target)}")
+            raise RuntimeError(f"expected target dtype to be Long or Byte, but got {scalar_name(target)}")
         target = target.astype(_INT64)
     if not target.size:
         return target, None
@@ -190,14 +185,14 @@ def _nll_loss(self, target, weight, reduction, ignore_index):
     return (made.reshape(target.shape) if reduction == NONE else made), total
 
 
-@nll_loss_forward.vjp
-def _(g, self, target, weight, reduction, ignore_index, result1):
-    return aten.nll_loss_backward(g, self, target, weight, reduction, ignore_index, result1), None, None
+nll_loss_forward.not_differentiable("weight", "result1").vjp(
+    self=lambda g, self, target, weight, reduction, ignore_index, result1:
+    aten.nll_loss_backward(g, self, target, weight, reduction, ignore_index, result1))
 
 
 @op("nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int "
     "ignore_index, Tensor total_weight) -> Tensor", shape=lambda grad_output, self, *_: like_first(self),
-    samples=lambda make: [(make(3), make(3, 5), make.ints(5, 3), make(5), NONE, 2, make())])
+    samples=lambda make: [(make(3), make(3, 5), make.ints(5, 3), make.constant(5), NONE, 2, make())])
 def nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight):
     if reduction != NONE and weight is None and self.dtype is _F32 and grad_output.dtype is _F32:
         places = _plain_places(self.shape, target, ignore_index)
@@ -246,7 +241,7 @@ def _check_planes(self, target):
     "-> (Tensor output, Tensor total_weight)", node="NllLoss2DBackward0",
     shape=lambda self, target, weight, reduction, ignore_index: [
         (target._array.shape if reduction == NONE else (), self._array.dtype), ((), self._array.dtype)],
-    samples=lambda make: [(make(2, 5, 3, 2), make.ints(5, 2, 3, 2), make(5), MEAN, -100)])
+    samples=lambda make: [(make(2, 5, 3, 2), make.ints(5, 2, 3, 2), make.constant(5), MEAN, -100)])
 @in_float32
 def nll_loss2d_forward(self, target, weight, reduction, ignore_index):
     _check_planes(self, target)
@@ -256,9 +251,9 @@ def nll_loss2d_forward(self, target, weight, reduction, ignore_index):
     return (made.reshape(target.shape) if reduction == NONE else made), total
 
 
-@nll_loss2d_forward.vjp
-def _(g, self, target, weight, reduction, ignore_index, result1):
-    return aten.nll_loss2d_backward(g, self, target, weight, reduction, ignore_index, result1), None, None
+nll_loss2d_forward.not_differentiable("weight", "result1").vjp(
+    self=lambda g, self, target, weight, reduction, ignore_index, result1:
+    aten.nll_loss2d_backward(g, self, target, weight, reduction, ignore_index, result1))
 
 
 @op("nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int "
@@ -378,7 +373,7 @@ def _probability_loss(self, target, weight, reduction, ignore_index, label_smoot
     """Targets given as class probabilities."""
     if target._array.dtype.kind not in "fcV":
         raise RuntimeError("Expected floating point type for target with class probabilities, got "
-                           f"{_scalar_name(target._array)}")
+                           f"{scalar_name(target._array)}")
     if ignore_index >= 0:
         raise RuntimeError("ignore_index is not supported for floating point target")
     log_probabilities = aten.log_softmax(self, dim)

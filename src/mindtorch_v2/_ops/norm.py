@@ -52,8 +52,8 @@ def _normalise(rows, eps, out):
     return mean, rstd
 
 
-def _through_rows(grads, rows, mean, rstd, scaled, out):
-    """The gradient of normalised rows: `out` gets it, `grads` stays. `scaled(part, normal)` gives the gradients of
+def _through_rows(rows, mean, rstd, scaled, out):
+    """The gradient of normalised rows: `out` gets it. `scaled(part, normal)` gives the gradients of
     the normalised elements of some rows, once those elements are known."""
     width = rows.dtype.type(1 / rows.shape[1]) if rows.shape[1] else 0
     for part in _blocks(rows):
@@ -150,7 +150,7 @@ def _layer_norm(input, normalized_shape, weight, bias, eps):
     return made.reshape(input.shape), mean.reshape(shape), rstd.reshape(shape)
 
 
-@native_layer_norm.vjp
+@native_layer_norm.not_differentiable("result1", "result2").vjp
 def _(g, input, normalized_shape, weight, bias, result1, result2, needs):
     made = aten.native_layer_norm_backward(g, input, normalized_shape, result1, result2, weight, bias, list(needs))
     return asked_for(made, needs)
@@ -179,7 +179,7 @@ def native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, we
         return g if factor is None else g * factor
 
     if output_mask[0] or output_mask[1]:
-        _through_rows(grads, rows, mean.reshape(-1, 1), rstd.reshape(-1, 1), scaled, made)
+        _through_rows(rows, mean.reshape(-1, 1), rstd.reshape(-1, 1), scaled, made)
     grad_bias = column_sums(grads).reshape(normalized_shape) if output_mask[2] else empty
     return (empty if made is None else made.reshape(input.shape),
             grad_weight.reshape(normalized_shape) if output_mask[1] else empty, grad_bias)
@@ -317,7 +317,7 @@ def native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, g
 @native_group_norm_backward.vjp
 def _(grads, grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
     def forward(x, w, b):
-        made = normalised_in_ops(x.reshape(N, group, -1), (2,), rstd.view(N, group, 1)).reshape(N, C, HxW)
+        made = normalised_in_ops(x.reshape(N, group, C * HxW // group), (2,), rstd.view(N, group, 1)).reshape(N, C, HxW)
         made = made if w is None else made * w.view(1, C, 1)
         return (made if b is None else made + b.view(1, C, 1)).reshape(input.shape)
 

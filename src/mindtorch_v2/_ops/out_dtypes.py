@@ -48,7 +48,10 @@ _whole = _exactly(lambda args: _first(args).to_complex() if _first(args).is_floa
 out_rules.update(dict.fromkeys(("arange", "range", "linspace", "logspace", "zeros", "ones", "full", "eye", "rand", "randn",
                                 "randint", "randperm"), _in_the_dtype_of_out))
 out_rules.update(dict.fromkeys(("gather", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy",
-                                "index_reduce"), _like_self))
+                                "index_reduce", "aminmax", "avg_pool2d", "avg_pool3d"), _like_self))
+out_rules.update(dict.fromkeys(("amax", "amin"), _exactly(_first, lambda want, have: (
+    f"Expected the dtype for input and out to match, but got {want.scalar_name} for input's dtype and {have.scalar_name} "
+    "for out's dtype."))))
 out_rules.update(dict.fromkeys(("complex", "polar"), _whole))
 out_rules["multinomial"] = _exactly(lambda args: dt.int64, lambda want, have:
                                     f"multinomial expects Long tensor out, got: {have.scalar_name}")

@@ -20,7 +20,7 @@ def _written(schema, functional, node, formula):
     def kernel(self, *rest):
         self[...] = functional.kernel(self, *rest)
 
-    op(schema, kernel, node=node, samples=lambda make: []).vjp(self=formula)
+    return op(schema, kernel, node=node, samples=lambda make: []).vjp(self=formula)
 
 
 # ---------------------------------------------------------------- cut off at one or both ends
@@ -335,7 +335,7 @@ def _check_bounds(lower, upper):
 
 @op("rrelu_with_noise(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
     "bool training=False, Generator? generator=None) -> Tensor", shape=like_first,
-    samples=lambda make: [(make(3, 4) - 0.5, make(3, 4))])
+    samples=lambda make: [(make(3, 4) - 0.5, make.constant(3, 4))])
 def rrelu_with_noise(self, noise, lower, upper, training, generator):
     """In training every element below 0 gets a slope of its own, which `noise` keeps for the way back."""
     need_float("rrelu_with_noise_out_cpu", self)
@@ -352,14 +352,15 @@ def rrelu_with_noise(self, noise, lower, upper, training, generator):
     return np.multiply(self, noise)
 
 
-rrelu_with_noise.vjp(self=lambda g, self, noise, lower, upper, training:
-                     aten.rrelu_with_noise_backward(g, self, noise, lower, upper, training, False))
+rrelu_with_noise.not_differentiable("noise").vjp(
+    self=lambda g, self, noise, lower, upper, training:
+    aten.rrelu_with_noise_backward(g, self, noise, lower, upper, training, False))
 
 
 _written("rrelu_with_noise_(Tensor(a!) self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
          "bool training=False, Generator? generator=None) -> Tensor(a!)", rrelu_with_noise, "RreluWithNoiseBackward1",
          lambda g, result, noise, lower, upper, training:
-         aten.rrelu_with_noise_backward(g, result, noise, lower, upper, training, True))
+         aten.rrelu_with_noise_backward(g, result, noise, lower, upper, training, True)).not_differentiable("noise")
 
 
 @op("rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool "

@@ -9,7 +9,10 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._core.tensor import Tensor
+from .._dispatch.dispatcher import as_operator, operator_form
+from .._dispatch.promotion import as_number
 from .._dispatch.registry import aten, composite, op
+from ._common import no_kernel
 from ._elementwise import need_float, need_real
 from ._numbers import MOST, number_of
 
@@ -81,14 +84,19 @@ def scaled(t, factor):
 # ---------------------------------------------------------------- sums
 
 
+def check_factor(name, value, kind):
+    """RuntimeError for a bool or a float as a factor of what has none; `kind` is NumPy's of the dtype."""
+    if value.__class__ is bool and kind != "b":
+        raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+    if value.__class__ is float and kind in "iub":
+        raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+
+
 def _times(other, alpha, dtype):
     """other * alpha in the dtype of the sum; other may be a number."""
     if _is_plain(alpha, dtype):
         return np.multiply(other, number(alpha, dtype))
-    if alpha.__class__ is bool and dtype.kind != "b":
-        raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    if alpha.__class__ is float and dtype.kind in "iub":
-        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    check_factor("alpha", alpha, dtype.kind)
     if alpha.__class__ is complex and dtype.kind != "c":
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
     return np.multiply(other, number_of(alpha, dtype))
@@ -167,7 +175,7 @@ div.vjp(self=lambda g, other: g / conj(other), other=_quotient_grad)
 def _check_whole(name, self, divisor):
     """Integers have no infinity to return: torch raises. Truth values are not divided without a remainder at all."""
     if self.dtype is _BOOL:
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
+        raise no_kernel(f"{name}_cpu", self)
     if not np.all(divisor):
         raise RuntimeError("ZeroDivisionError")
 
@@ -238,9 +246,9 @@ def _remainder(self, other, out=None):
     """The remainder that has the divisor's sign, but for 0, which keeps that of the dividend: NumPy gives it the divisor's."""
     if self.dtype.kind in "iu":
         return np.remainder(self, other, out)
-    made = np.remainder(self, other)
+    made = np.asarray(np.remainder(self, other))
     if np.count_nonzero(made) != made.size:
-        made = np.where(made == 0, np.copysign(made, self), made)
+        np.copysign(made, self, made, where=made == 0)
     if out is None:
         return made
     np.copyto(out, made)
@@ -353,7 +361,7 @@ angle.vjp(self=_angle_grad)
     tags=("tensors",))
 def addcmul(self, tensor1, tensor2, value, out=None):
     if self.dtype is _BOOL:
-        raise NotImplementedError("\"addcmul_cpu_out\" not implemented for 'Bool'")
+        raise no_kernel("addcmul_cpu_out", self)
     product = np.multiply(tensor1, tensor2)
     if value != 1:
         product = np.multiply(product, fitting_number(value, self.dtype), product if product.__class__ is np.ndarray else None)
@@ -460,8 +468,9 @@ def _wrapped(number):
 
 # Operators that are not an op of the same name.
 OPERATORS = {
-    "__mod__": aten.remainder, "__imod__": aten.remainder_, "__rmod__": lambda self, other: aten.remainder(other, self),
-    "__floordiv__": aten.floor_divide, "__ifloordiv__": aten.floor_divide_,
-    "__rfloordiv__": lambda self, other: aten.floor_divide(_wrapped(other), self),
-    "__pos__": aten.positive, "__rdiv__": lambda self, other: aten.reciprocal(self) * other,
+    "__mod__": operator_form("remainder"), "__imod__": operator_form("remainder_"),
+    "__rmod__": as_operator(lambda self, other: aten.remainder(other, self)),
+    "__floordiv__": operator_form("floor_divide"), "__ifloordiv__": operator_form("floor_divide_"),
+    "__rfloordiv__": as_operator(lambda self, other: aten.floor_divide(_wrapped(as_number(other)), self)),
+    "__pos__": aten.positive, "__rdiv__": as_operator(lambda self, other: aten.reciprocal(self) * other),
 }

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._dispatch.registry import op
-from .bessel import check_single_or_double
+from ._elementwise import need_single_or_double
 
 # p(k + 1) from k, p(k) and p(k - 1)
 Step = Callable[[int, np.ndarray, np.ndarray], np.ndarray]
@@ -95,10 +95,12 @@ def _orders(n: np.ndarray) -> np.ndarray:
 
 
 def _declare(name: str, polynomial: Polynomial) -> None:
+    kernel_name = f"{name}_cpu"
+
     def kernel(x: Any, n: Any) -> np.ndarray:
         dtype = x.dtype if isinstance(x, np.ndarray) else n.dtype
         x, n = np.broadcast_arrays(np.asarray(x, dtype), np.asarray(n, dtype))
-        check_single_or_double(x, name)
+        need_single_or_double(kernel_name, x)
         return polynomial(x, _orders(n))
 
     op(f"special_{name}(Tensor x, Tensor n) -> Tensor", kernel, promote="float", nondiff=True, tags=("tensors",),

@@ -9,8 +9,9 @@ import numpy as np
 from .._core.keys import AUTOGRAD
 from .._core.tensor import make_tensor
 from .._dispatch.registry import aten, composite, op
+from ._elementwise import need_float
 from ._half import in_float32
-from ._pool_checks import check_floating, check_one_int, check_ordered, refuse, settings
+from ._pool_checks import check_one_int, check_ordered, refuse, settings
 from ._windows import offsets, output_size, pad_spatial
 
 _INT64 = np.dtype(np.int64)
@@ -192,7 +193,7 @@ def max_pool1d(self, kernel_size, stride, padding, dilation, ceil_mode):
     if self._keys & AUTOGRAD or self._keys > 1:
         _check("max_pool1d", self._array.shape, *wanted, ceil_mode)
         return aten.max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
-    check_floating("max_pool1d_impl", self._array)
+    need_float("max_pool1d_impl", self._array)
     views, _ = _max_views("max_pool1d", self._array, *wanted, ceil_mode)
     return make_tensor(_maxima(views))
 
@@ -231,7 +232,8 @@ def _avg_pool(name, kernel_name, input, kernel, stride, padding, ceil_mode, coun
     size = input.shape[-dims:]
     one = (1,) * dims
     out = _check(name, input.shape, kernel, stride, padding, one, ceil_mode)
-    check_floating(kernel_name, input, _INT64)
+    if input.dtype != _INT64:
+        need_float(kernel_name, input)
     padded = pad_spatial(input, padding, 0, _overhang(size, kernel, stride, padding, one, out))
     total = None
     for _, index in offsets(kernel, out, stride, one):

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
+from ._common import no_kernel
 from ._elementwise import need_float
 from ._numbers import number_of
 from .pointwise import conj, count, number, zero_grad
@@ -97,7 +98,7 @@ def pow_tensor(self, exponent, out=None):
     if kind == "i" and (exponent < 0).any():
         return _reciprocal_power(self, exponent, out)
     if kind == "b":
-        raise NotImplementedError("\"pow\" not implemented for 'Bool'")
+        raise no_kernel("pow", self)
     return np.power(self, exponent, out)
 
 
@@ -141,7 +142,7 @@ pow_tensor.vjp(self=_pow_self_grad, exponent=_pow_exponent_grad)
     node="PowBackward2", flops=count, tags=("tensors",), samples=lambda make: [(2.0, make(3, 4))])
 def pow_of_number(self, exponent):
     if exponent.dtype.kind == "b":
-        raise NotImplementedError("\"pow\" not implemented for 'Bool'")
+        raise no_kernel("pow", exponent)
     base = _array(self, exponent.dtype)
     if exponent.dtype.kind == "i" and (exponent < 0).any():
         return _reciprocal_power(base, exponent, None)

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .._core import dtype as dt
 from .._core.tensor import Tensor
 from .._dispatch.errors import broadcast_mismatch
 from .._dispatch.registry import aten, composite, op
-from ._common import normal_dim, normal_dims
+from ._common import no_kernel, normal_dim, normal_dims, scalar_name, unexpected_dtype
 from ._half import in_float32
 from .pointwise import conj
 
@@ -275,19 +274,14 @@ def inner(self, other):
     return aten.tensordot(self, other, (-1,), (-1,))
 
 
-
-def _name(array):
-    return dt.from_numpy(array.dtype).scalar_name
-
-
 @composite("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", samples=lambda make: [(make(3, 4), make(3, 4))])
 def linalg_vecdot(x, y, dim):
     if x._array.dtype.kind in "iub":
         raise RuntimeError("linalg.vecdot: Expected a floating point or complex tensor as input. Got "
-                           f"{_name(x._array)}")
+                           f"{scalar_name(x._array)}")
     if x._array.dtype != y._array.dtype:
         raise RuntimeError("linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
-                           f"{_name(x._array)} and y of type {_name(y._array)} instead")
+                           f"{scalar_name(x._array)} and y of type {scalar_name(y._array)} instead")
     return aten.sum(aten.mul(conj(x), y), (dim,))
 
 
@@ -302,7 +296,7 @@ def _threes(make):
     shape=lambda self, other, dim: (np.broadcast_shapes(self._array.shape, other._array.shape), self._array.dtype))
 def linalg_cross(self, other, dim):
     if self.dtype != other.dtype:
-        raise RuntimeError(f"expected scalar type {_name(self)} but found {_name(other)}")
+        raise unexpected_dtype(self, other)
     if self.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     given, dim = dim, normal_dim(dim, self.ndim)
@@ -312,7 +306,7 @@ def linalg_cross(self, other, dim):
     if self.shape != other.shape and (words := broadcast_mismatch([self.shape, other.shape])):
         raise RuntimeError(words)
     if self.dtype.kind == "b":
-        raise NotImplementedError("\"cross\" not implemented for 'Bool'")
+        raise no_kernel("cross", self)
     a, b = (np.moveaxis(t, dim, 0) for t in np.broadcast_arrays(self, other))
     made = np.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]], dim)
     return made

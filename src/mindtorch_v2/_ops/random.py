@@ -12,7 +12,7 @@ from .._core.box_muller import fused
 from .._core.rng import Generator, default_generator
 from .._dispatch.errors import deliberate
 from .._dispatch.registry import aten, op
-from ._common import like_first, np_dtype
+from ._common import like_first, no_kernel, np_dtype
 from ._factory import LIKE, OPTIONS, check_options, checked_size, like, memory_order, sized
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -40,7 +40,7 @@ def store(array, values):
 
 def float_only(kind, what):
     if kind.kind not in "fV":
-        raise NotImplementedError(f'"{what}" not implemented for {dt.from_numpy(kind).scalar_name!r}')
+        raise no_kernel(what, kind)
 
 
 def scaled(values, scale, shift):

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._dispatch.registry import aten, op
-from ._common import np_dtype
+from ._common import no_kernel, np_dtype
 from ._factory import LIKE, OPTIONS, check_options, checked_size, like
 from .random import LIKE_WITH_GENERATOR, WITH_GENERATOR, source_of, store
 
@@ -151,7 +151,7 @@ def random_(self, generator):
     """Every value that the dtype has, from 0 on: for floating point types as far as they have every whole number."""
     kind, source = self.dtype, source_of(generator)
     if kind.kind == "u" and kind.itemsize > 1 or kind.kind == "c":
-        raise NotImplementedError(f'"random_kernel_cpu" not implemented for {dt.from_numpy(kind).scalar_name!r}')
+        raise no_kernel("random_kernel_cpu", kind)
     if kind.itemsize == 8:
         span = np.uint64(2**63 if kind.kind == "i" else 2**53 + 1)
         store(self, source.words64(self.size) % span)
@@ -168,7 +168,7 @@ def _permutation(n, kind, source):
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     if kind.kind == "b":
-        raise NotImplementedError("\"randperm\" not implemented for 'Bool'")
+        raise no_kernel("randperm", kind)
     if kind.kind in "iu" and n - 1 > np.iinfo(kind).max:
         raise RuntimeError(f"value cannot be converted to type {kind.name}_t without overflow")
     # Each swap depends on those before it, so this is the one loop over elements; a list makes it quick.

@@ -10,7 +10,7 @@ import numpy as np
 from .._core import dtype as dt
 from .._dispatch.errors import deliberate
 from .._dispatch.registry import op
-from ._common import np_dtype
+from ._common import no_kernel, np_dtype
 from ._factory import OPTIONS, check_options
 from .random import scaled
 
@@ -57,7 +57,7 @@ def _arange(start, end, step, dtype, layout, pin_memory):
     kind = _range_dtype(dtype, start, end, step)
     _check_range(start, end, step)
     if kind.kind == "b":
-        raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
+        raise no_kernel("arange_cpu", kind)
     if kind is _I64:
         return np.arange(*_whole(start, end, step))
     made = np.arange(math.ceil((end - start) / step)) * (int(step) if kind.kind in "iu" else float(step))

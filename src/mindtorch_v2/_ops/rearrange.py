@@ -7,7 +7,7 @@ import numpy as np
 from .._core import dtype as dt
 from .._core.memory_format import contiguous_format
 from .._dispatch.registry import aten, composite, op
-from ._common import home_of, like_first, normal_dim, normal_dims, np_dtype
+from ._common import existing_dim, home_of, like_first, no_kernel, normal_dim, normal_dims, np_dtype
 from .copy import dense_copy
 from .view import contiguous, restride
 from .view_parts import diagonal_view
@@ -137,11 +137,9 @@ def roll(self, shifts, dims):
         raise RuntimeError("`shifts` required")
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
-    if not self.ndim:
-        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     made = self
     for shift, dim in zip(shifts, dims, strict=True):
-        made = _roll_one(made, shift, normal_dim(dim, self.ndim))
+        made = _roll_one(made, shift, existing_dim(dim, self.ndim))
     return made.copy("C") if made is self or not made.flags.c_contiguous else made
 
 
@@ -299,7 +297,7 @@ def trace(self):
     if self.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
     if self.dtype.kind == "b":
-        raise NotImplementedError("\"trace\" not implemented for 'Bool'")
+        raise no_kernel("trace", self)
     return np.add.reduce(self.diagonal(), dtype=_trace_dtype(self))
 
 

@@ -7,9 +7,11 @@ import math
 import numpy as np
 
 from .._core import dtype as dt
+from .._core.threads import threads
 from .._dispatch.registry import aten, composite, op
 from ._common import home_of, normal_dim, normal_dims, np_dtype, reduced_shape
 from ._elementwise import need_real
+from ._half import is_narrow
 from .pointwise import conj
 
 _INT64 = np.dtype(np.int64)
@@ -164,7 +166,7 @@ def _mean(self, axes, keepdim, dtype, count):
     if dtype is None and self.dtype is _FLOAT32:
         return _average(_add_float32(self, axes, keepdim), count)
     wanted = mean_dtype(self, dtype)
-    if wanted.kind == "V" or wanted == np.float16:
+    if is_narrow(wanted):
         return np.asarray(_average(_add_reduce(self, axes, _FLOAT32, None, keepdim), count)).astype(wanted)
     return _average(_add_reduce(self, axes, wanted, None, keepdim), count)
 
@@ -232,7 +234,7 @@ def _prod_grad(g, self, result):
     if zeros == 0:
         ratio = result / self
         return g * conj(ratio)
-    if zeros > 1:
+    if zeros > 1 and not threads.state.grad_enabled:
         return aten.zeros_like(self)
     others = _all_but_one(aten.view(self, (-1,)) if self._array.flags.c_contiguous else aten.reshape(self, (-1,)), 0)
     return aten.view_as(g * conj(others), self)
@@ -298,9 +300,9 @@ def _shared_by_count(g, mask, dim):
 # ---------------------------------------------------------------- extremes
 
 
-def _check_not_empty(name, self, dim):
+def _check_not_empty(caller, self, dim):
     if self.ndim and self.shape[normal_dim(dim, self.ndim)] == 0:
-        raise IndexError(f"{name}(): Expected reduction dim {normal_dim(dim, self.ndim)} to have non-zero size.")
+        raise IndexError(f"{caller}: Expected reduction dim {normal_dim(dim, self.ndim)} to have non-zero size.")
 
 
 def _pair_shape(self, dim, keepdim):
@@ -327,7 +329,7 @@ def _extreme(name, reduce, find):
             normal_dim(dim, 0)
             return self.copy(), np.zeros((), np.int64)
         if not self.size:
-            _check_not_empty(name, self, dim)
+            _check_not_empty(name + "()", self, dim)
         if self.dtype is not _FLOAT32 and self.dtype.kind == "c":
             raise RuntimeError(f"{name}(): does not support complex input")
         if keepdim:
@@ -352,7 +354,7 @@ def _extreme(name, reduce, find):
             normal_dim(dim, 0)
             return np.zeros((), np.int64)
         if not self.size:
-            _check_not_empty("arg" + name, self, dim)
+            _check_not_empty(f"arg{name}()", self, dim)
         return find(self, dim, None, keepdims=True) if keepdim else find(self, dim)
 
     @op(f"a{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", samples=by_dims,
@@ -364,7 +366,7 @@ def _extreme(name, reduce, find):
                 raise RuntimeError(f"a{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify "
                                    "the reduction dim with the 'dim' argument.")
             for d in axes:
-                _check_not_empty("a" + name, self, d)
+                _check_not_empty(f"a{name}()", self, d)
         if self.dtype is not _FLOAT32:
             need_real(f"{name}_values_cpu", self)
         try:

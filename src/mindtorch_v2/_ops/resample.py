@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from .._core import dtype as dt
 from .._dispatch.registry import composite, op
+from ._common import no_kernel
+from ._factory import has_channels_last
 from ._half import in_float32
-from ._windows import has_channels_last
 from .pool import getattr_later
 
 Taps = tuple[tuple[np.ndarray, np.ndarray | None], ...]  # (at, weight); weight None for 1
@@ -200,7 +200,7 @@ def _check_dtype(mode: str, kind: np.dtype, dims: int) -> None:
     if kind == _BYTE and (mode in _PICKED or dims == 2):
         return
     kernel = "compute_index_ranges_weights" if mode.endswith("_aa") else f"compute_indices_weights_{mode.partition('_')[0]}"
-    raise NotImplementedError(f"\"{kernel}\" not implemented for '{dt.from_numpy(kind).scalar_name}'")
+    raise no_kernel(kernel, kind)
 
 
 def _check(dims: int, shape: tuple[int, ...], output_size: Any) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from .._core import dtype as dt
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten, composite, op
-from ._common import home_of
+from ._common import home_of, no_kernel
 from ._elementwise import need_float, need_real
 from .pointwise import conj, count, zero_grad
 
@@ -22,7 +22,7 @@ def _no_bool(name, ufunc):
     """A kernel that torch does not define for bool, where NumPy does."""
     def kernel(self, out=None):
         if self.dtype.kind == "b":
-            raise NotImplementedError(f"\"{name}_vml_cpu\" not implemented for 'Bool'")
+            raise no_kernel(f"{name}_vml_cpu", self)
         return ufunc(self, out)
 
     return kernel
@@ -42,7 +42,7 @@ def round_(self, out=None):
     if kind == "f":
         return np.rint(self, out)
     if kind == "b":
-        raise NotImplementedError("\"round_vml_cpu\" not implemented for 'Bool'")
+        raise no_kernel("round_vml_cpu", self)
     need_real("round_vml_cpu", self)
     return np.positive(self, out) if kind in "iu" else np.rint(self, out)
 
@@ -54,7 +54,7 @@ round_.vjp(self=zero_grad)
     samples=lambda make: [(make(3, 4), {"decimals": 1})])
 def round_decimals(self, decimals, out=None):
     if self.dtype.kind in "iub":
-        raise NotImplementedError(f"\"round_cpu\" not implemented for '{dt.from_numpy(self.dtype).scalar_name}'")
+        raise no_kernel("round_cpu", self)
     if decimals == 0:
         return np.rint(self, out)
     scale = _array(10.0 ** abs(decimals), self.dtype)
@@ -69,7 +69,7 @@ round_decimals.vjp(self=zero_grad)
 @op("frac(Tensor self) -> Tensor", promote="same", inplace=True)
 def frac(self, out=None):
     if self.dtype.kind in "iub":
-        raise NotImplementedError(f"\"frac_cpu\" not implemented for '{dt.from_numpy(self.dtype).scalar_name}'")
+        raise no_kernel("frac_cpu", self)
     return np.subtract(self, np.trunc(self), out)
 
 
@@ -160,7 +160,7 @@ frexp.vjp(self=lambda g, result1: g / result1.exp2())
 def _of_integers(name, ufunc):
     def kernel(self, other, out=None):
         if self.dtype.kind not in "iu":
-            raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dt.from_numpy(self.dtype).scalar_name}'")
+            raise no_kernel(f"{name}_cpu", self)
         return ufunc(self, other, out)
 
     op(f"{name}(Tensor self, Tensor other) -> Tensor", kernel, promote="same", tags=("tensors",), inplace=True, nondiff=True,

@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from .._core import dtype as dt
 from .._dispatch.registry import aten, op
-from ._common import like_first
+from ._common import like_first, no_kernel, scalar_name
 from ._factory import like, memory_order
 from .random import float_only, scaled, source_of, store
 
@@ -17,10 +16,6 @@ _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 def _zero_grad(g):
     return aten.zeros_like(g)
-
-
-def _scalar_name(array):
-    return dt.from_numpy(array.dtype).scalar_name
 
 
 # ---------------------------------------------------------------- bernoulli
@@ -34,7 +29,7 @@ def _check_chance(p):
 def _draw_with(self, chances, source):
     """Fill with ones, each with its own chance."""
     if chances.dtype.kind not in "fV":
-        raise NotImplementedError(f'"bernoulli_tensor_cpu_p_" not implemented for {_scalar_name(chances)!r}')
+        raise no_kernel("bernoulli_tensor_cpu_p_", chances)
     if chances.size and not (chances.min() >= 0 and chances.max() <= 1):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be "
                            "improved?  If so, please report an enhancement request to PyTorch.)")
@@ -102,7 +97,7 @@ def _check_multinomial(weights, count, replacement):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if weights.dtype.kind not in "fV":
         raise RuntimeError("multinomial only supports floating-point dtypes for input, got: "
-                           + _scalar_name(weights))
+                           + scalar_name(weights))
     if count <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and count > weights.shape[-1]:
@@ -166,7 +161,7 @@ def _exponential(count, rate, source):
 def exponential_(self, lambd, generator):
     if self.dtype.kind not in "fV":
         raise RuntimeError("Exponential distribution is a continuous probability distribution. dtype must be a "
-                           f"floating point but you specified {_scalar_name(self)}")
+                           f"floating point but you specified {scalar_name(self)}")
     if lambd <= 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
     store(self, _exponential(self.size, lambd, source_of(generator)))
@@ -180,7 +175,7 @@ exponential_.vjp(self=_zero_grad)
 def cauchy_(self, median, sigma, generator):
     if self.dtype.kind not in "fV":
         raise RuntimeError("Cauchy distribution is a continuous probability distribution. dtype must be a floating "
-                           f"point but you specified {_scalar_name(self)}")
+                           f"point but you specified {scalar_name(self)}")
     if sigma <= 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     angle = np.pi * (source_of(generator).uniforms64(self.size) - 0.5)

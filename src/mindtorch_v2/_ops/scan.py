@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._core import dtype as dt
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten, composite, op
-from ._common import home_of, like_first, normal_dim, normal_dims, np_dtype
+from ._common import existing_dim, home_of, like_first, no_kernel, normal_dim, normal_dims, np_dtype
 from ._elementwise import log_add_exp, need_float, need_real
+from ._half import is_narrow
 from .pointwise import conj
 
 _INT64 = np.dtype(np.int64)
@@ -23,7 +25,7 @@ def _running(ufunc, array, dim, wanted):
     dim = normal_dim(dim, array.ndim)
     if not array.ndim or not array.size:
         return array.astype(wanted)
-    carried = _FLOAT32 if wanted.kind == "V" or wanted == np.float16 else wanted
+    carried = _FLOAT32 if is_narrow(wanted) else wanted
     made = ufunc.accumulate(array.astype(carried, copy=False), dim, carried)
     return made if carried is wanted else made.astype(wanted, copy=False)
 
@@ -32,10 +34,11 @@ def _sum_dtype(array, dtype):
     return np_dtype(dtype, _INT64 if array.dtype.kind in "iub" else array.dtype)
 
 
-def _no_bool(name, dtype):
-    if dtype.kind == "b":
-        raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
-    return dtype
+def _totals(name, ufunc, array, dim, dtype):
+    wanted = _sum_dtype(array, dtype)
+    if wanted.kind == "b":
+        raise no_kernel(f"{name}_out_cpu", wanted)
+    return _running(ufunc, array, dim, wanted)
 
 
 def _scan_shape(self, dim, dtype):
@@ -48,7 +51,7 @@ def _scan_shape(self, dim, dtype):
 @op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", inplace=True, shape=_scan_shape,
     samples=_one_dim)
 def cumsum(self, dim, dtype):
-    return _running(np.add, self, dim, _no_bool("cumsum", _sum_dtype(self, dtype)))
+    return _totals("cumsum", np.add, self, dim, dtype)
 
 
 def reversed_cumsum(t, dim):
@@ -67,7 +70,7 @@ cumsum.vjp(self=_cumsum_grad)
 @op("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", inplace=True, shape=_scan_shape,
     samples=_one_dim)
 def cumprod(self, dim, dtype):
-    return _running(np.multiply, self, dim, _no_bool("cumprod", _sum_dtype(self, dtype)))
+    return _totals("cumprod", np.multiply, self, dim, dtype)
 
 
 cumprod.vjp(self=lambda g, self, dim, result, self_dtype:
@@ -171,7 +174,21 @@ def _logcumsumexp_grad(g, self, dim, result):
     return part(positive) - part(negative)
 
 
+def _logcumsumexp_tangent(t, self, dim):
+    """Running means of the tangents, weighted by the exponentials; 0 while all of these are 0."""
+    if not self._array.size or not self._array.ndim:
+        return t
+    wide = dt.complex128 if self._array.dtype.kind == "c" else dt.float64  # holds the exponentials of wider ranges
+    values = aten.to(self, dtype=wide)
+    largest = aten.amax(aten.real(values) if values.is_complex() else values, (dim,), True)
+    weights = (values - largest).exp()
+    total = aten.cumsum(weights, dim)
+    made = aten.cumsum(weights * t, dim) / total
+    return aten.to(aten.masked_fill(made, total == 0, 0), dtype=self.dtype)
+
+
 logcumsumexp.vjp(self=_logcumsumexp_grad)
+logcumsumexp.jvp(self=_logcumsumexp_tangent)
 
 # ---------------------------------------------------------------- differences
 
@@ -221,9 +238,7 @@ def _sampled(name, y, dim):
     """The dim to integrate along, of samples that can be added up."""
     if y._array.dtype.kind == "b":
         raise RuntimeError(f"{name}: received a bool input for `y`, but bool is not supported")
-    if not y._array.ndim:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return normal_dim(dim, y._array.ndim)
+    return existing_dim(dim, y._array.ndim)
 
 
 def _steps(name, x, y, dim):
@@ -258,9 +273,7 @@ def _empty_result(y, dim):
 
 @composite("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", samples=_xy)
 def trapezoid_x(y, x, dim):
-    if not y._array.ndim:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    dim = normal_dim(dim, y._array.ndim)
+    dim = existing_dim(dim, y._array.ndim)
     if y._array.shape[dim] == 0:
         return _empty_result(y, dim)
     steps = _steps("trapezoid", x, y, dim)

@@ -6,18 +6,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from .._core import dtype as dt
 from .._core.tensor import make_tensor
 from .._dispatch.registry import aten, composite, op
-from ._common import like_first, normal_dim
+from ._common import like_first, normal_dim, scalar_name
+from ._index_checks import check_count, check_index, check_same_type, other_shape, size_at
 from ._numbers import number_of
 
 _INT64 = np.dtype(np.int64)
 _UINT64 = np.dtype(np.uint64)
-
-
-def _name(array):
-    return dt.from_numpy(array.dtype).scalar_name
 
 
 # Up to this many elements Python's own min and max beat NumPy's.
@@ -121,7 +117,7 @@ def gather_backward(grad, self, dim, index, sparse_grad):
            samples=lambda make: [(make(3, 4), make.ints(4, 3, 1), 1), (make(3, 4), make.ints(12, 2))])
 def take_along_dim(self, indices, dim):
     if indices._array.dtype != _INT64:
-        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {_name(indices._array)}")
+        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {scalar_name(indices._array)}")
     if dim is None:
         flat = aten.view(self, (-1,)) if self._array.flags.c_contiguous else aten.reshape(self, (-1,))
         return aten.gather(flat, 0, aten.view(indices, (-1,)))
@@ -341,23 +337,14 @@ def _spread(index, dim, shape):
 def _check_reduced(self, dim, index, source, reduce):
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
-    if index.ndim > 1:
-        raise IndexError(f"index_reduce_(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
-                         f"{_name(index)} and size: {list(index.shape)}")
-    if index.dtype not in (_INT64, np.int32):
-        raise RuntimeError(f"index_reduce_(): Expected dtype int32/int64 for index but got: {_name(index)}")
-    if self.dtype != source.dtype:
-        raise RuntimeError(f"index_reduce_(): self ({_name(self)}) and source ({_name(source)}) must have the same scalar type")
+    check_index(index, "index_reduce_")
+    check_same_type(self, source, "index_reduce_")
     if self.ndim != source.ndim or any(n != source.shape[d] for d, n in enumerate(self.shape) if d != dim):
-        raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got "
-                           f"self.shape = {list(self.shape)} source.shape = {list(source.shape)}")
-    size = source.shape[dim] if source.ndim else 1
-    if size != index.size:
-        raise RuntimeError(f"index_reduce_(): Number of indices ({index.size}) should be equal to source.size(dim): ({size}), "
-                           f"for dim: {dim}")
+        raise other_shape(self, source)
+    check_count(source, dim, index, "index_reduce_")
     if index.size:
         low, high = extremes(index)
-        if low < 0 or high >= (self.shape[dim] if self.ndim else 1):
+        if low < 0 or high >= size_at(self, dim):
             raise IndexError("index out of range in self")
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from .._core import dtype as dt
 from .._dispatch.registry import aten, op
+from ._common import no_kernel
 
 _INTS = (np.dtype(np.int64), np.dtype(np.int32))
 # reduction -> (ufunc, what nothing reduces to)
 _REDUCTIONS = {"sum": (np.add, 0.0), "mean": (np.add, 0.0), "prod": (np.multiply, 1.0), "max": (np.maximum, -np.inf),
                "min": (np.minimum, np.inf), "amax": (np.maximum, -np.inf), "amin": (np.minimum, np.inf)}
-
-
-def _name(array):
-    return dt.from_numpy(array.dtype).scalar_name
 
 
 def _reduction(reduce):
@@ -37,22 +35,22 @@ def _bounds(data, lengths, offsets, axis):
 def _flat(data, axis):
     """A copy of the data as rows, all dims before the segments' in one, with one row behind them for a last end."""
     wide = data.dtype if data.dtype.kind == "f" and data.itemsize >= 4 else np.dtype(np.float32)
-    width = int(np.prod(data.shape[axis + 1:]))
-    made = np.zeros((int(np.prod(data.shape[:axis + 1])) + 1, width), wide)
+    width = math.prod(data.shape[axis + 1:])
+    made = np.zeros((math.prod(data.shape[:axis + 1]) + 1, width), wide)
     made[:-1] = data.reshape(-1, width) if width else data.reshape(made.shape[0] - 1, 0)
     return made
 
 
 def _check(data, lengths, indices, offsets, axis, unsafe):
     if data.dtype.kind not in "fV":
-        raise NotImplementedError(f"\"_segment_reduce_cpu\" not implemented for '{_name(data)}'")
+        raise no_kernel("_segment_reduce_cpu", data)
     if indices is not None:
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
     given, label = (offsets, "offsets") if offsets is not None else (lengths, "lengths")
     if given is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
     if given.dtype not in _INTS:
-        raise NotImplementedError(f"\"_segment_reduce_{label}_cpu_kernel1\" not implemented for '{_name(given)}'")
+        raise no_kernel(f"_segment_reduce_{label}_cpu_kernel1", given)
     if axis != given.ndim - 1:
         raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {label} but got {axis}.")
     if axis >= data.ndim or given.shape[:-1] != data.shape[:axis]:

@@ -6,11 +6,10 @@ import math
 
 import numpy as np
 
-from .._core import dtype as dt
 from .._core.threads import threads
 from .._dispatch.registry import aten, composite, op
 from . import _special_math as special_math
-from ._common import home_of, like_first
+from ._common import home_of, like_first, no_derivative, no_kernel, scalar_name
 from ._elementwise import constant, log_add_exp
 from ._erf import erf32
 from .pointwise import conj, count
@@ -40,7 +39,7 @@ _unary("log1p", np.log1p, lambda g, self: g / conj(self + 1), flops=count)
 def _log_sum(name, ufunc, exponential):
     def kernel(self, other):
         if self.dtype.kind in "iub":
-            raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dt.from_numpy(self.dtype).scalar_name}'")
+            raise no_kernel(f"{name}_cpu", self)
         return ufunc(self, other)
 
     made = op(f"{name}(Tensor self, Tensor other) -> Tensor", kernel, promote="same", tags=("tensors",))
@@ -228,7 +227,7 @@ def _in_double(function):
     def kernel(self):
         if self.dtype.kind == "c":
             raise NotImplementedError(f"{function.__name__} not implemented for "
-                                      f"'{dt.from_numpy(self.dtype).scalar_name}'")
+                                      f"'{scalar_name(self)}'")
         return np.asarray(function(self.astype(np.float64, copy=False))).astype(self.dtype, copy=False)
 
     return kernel
@@ -273,8 +272,12 @@ def polygamma(n, self):
 
 polygamma.vjp(self=lambda g, n, self: g * aten.polygamma(n + 1, self))
 
+polygamma_ = composite("polygamma_(Tensor(a!) self, int n) -> Tensor(a!)", lambda self, n: aten.polygamma(n, self, out=self),
+                       node="PolygammaBackward1", samples=lambda make: [(make(3, 4) + 1, 1)])
+polygamma_.vjp(self=lambda g, n, self: g * aten.polygamma(n + 1, self))
 
-@op("mvlgamma(Tensor self, int p) -> Tensor", promote="float", samples=lambda make: [(make(3, 4) + 2, 2)])
+
+@op("mvlgamma(Tensor self, int p) -> Tensor", promote="float", inplace=True, samples=lambda make: [(make(3, 4) + 2, 2)])
 def mvlgamma(self, p):
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
@@ -302,7 +305,7 @@ def _pair_in_double(function):
 
 zeta = op("special_zeta(Tensor self, Tensor other) -> Tensor", _pair_in_double(special_math.zeta), promote="float",
           samples=lambda make: [(make(3, 4).detach() + 2, make(3, 4))])
-zeta.vjp(other=lambda g, self, other: g * -(self * aten.special_zeta(self + 1, other)))
+zeta.vjp(self=no_derivative("zeta"), other=lambda g, self, other: g * -(self * aten.special_zeta(self + 1, other)))
 
 zeta_of_number = op("special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor",
                     _pair_in_double(special_math.zeta), promote="float", promoted=("self", "other"),
@@ -320,10 +323,10 @@ def _second_only(make):
 
 igamma = op("igamma(Tensor self, Tensor other) -> Tensor", _pair_in_double(special_math.gammainc), promote="float",
             tags=("tensors",), inplace=True, samples=_second_only)
-igamma.vjp(other=_incomplete_grad(1))
+igamma.vjp(self=no_derivative("igamma: input"), other=_incomplete_grad(1))
 igammac = op("igammac(Tensor self, Tensor other) -> Tensor", _pair_in_double(special_math.gammaincc), promote="float",
              tags=("tensors",), inplace=True, samples=_second_only)
-igammac.vjp(other=_incomplete_grad(-1))
+igammac.vjp(self=no_derivative("igammac: input"), other=_incomplete_grad(-1))
 
 # ---------------------------------------------------------------- modified Bessel functions
 

@@ -10,17 +10,13 @@ from .._core import dtype as dt
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten, composite, op
 from ._common import normal_dim, normal_dims, np_dtype, reduced_shape
+from ._half import is_narrow
 from ._warn import warn
 from .pointwise import conj
 from .reduce import add_up, axes_of, by_dims, expand_reduced, reduced_numel, unsqueezed
 from .scalar_forms import mul_number
 
 _FLOAT32 = np.dtype(np.float32)
-
-
-def is_narrow(dtype):
-    """Whether values of a dtype are added up in float32."""
-    return dtype.kind == "V" or dtype == np.float16
 
 
 # ---------------------------------------------------------------- variance and standard deviation
@@ -69,6 +65,26 @@ def std_grad(g, self, result, dim, correction, keepdim):
     return var_grad(through, self, dim, correction, keepdim)
 
 
+def real_sum(product, dim, keepdim):
+    """The sum over some dims, or all, of the real parts."""
+    product = aten.real(product) if product._array.dtype.kind == "c" else product
+    return aten.sum(product, normal_dims(dim, product._array.ndim), keepdim)
+
+
+def _var_tangent(t, self, result, dim, correction, keepdim):
+    slope = var_grad(aten.ones_like(result), self, dim, correction, keepdim)
+    return real_sum(conj(slope) * t, dim, keepdim)
+
+
+def _std_tangent(t, self, result, dim, correction, keepdim):
+    through = _var_tangent(t, self, result, dim, correction, keepdim) / mul_number(result, 2)
+    return aten.masked_fill(through, result == 0, 0)
+
+
+def _mean_tangent(t, dim, keepdim):
+    return aten.mean(t, normal_dims(dim, t._array.ndim), keepdim)
+
+
 def _with_unbiased(name, returns):
     """The forms that say `unbiased` where the first one says `correction`."""
     composite(f"{name}(Tensor self, bool unbiased=True) -> {returns}",
@@ -102,6 +118,7 @@ def var(self, dim, correction, keepdim):
 
 
 var.vjp(self=var_grad)
+var.jvp(self=_var_tangent)
 
 
 @op(f"std.correction{_ARGUMENTS} -> Tensor", shape=_spread_shape, samples=_spread_samples)
@@ -110,6 +127,7 @@ def std(self, dim, correction, keepdim):
 
 
 std.vjp(self=std_grad)
+std.jvp(self=_std_tangent)
 
 
 def _mean_grad(g, self, dim, keepdim):
@@ -139,6 +157,10 @@ def _(grads, self, dim, correction, keepdim):
                      None if mean is None else _mean_grad(mean, self, dim, keepdim))),)
 
 
+var_mean.jvp(self=lambda t, self, dim, correction, keepdim, result0:
+             (_var_tangent(t, self, result0, dim, correction, keepdim), _mean_tangent(t, dim, keepdim)))
+
+
 @op(f"std_mean.correction{_ARGUMENTS} -> (Tensor, Tensor)", shape=_pair_shape, samples=_spread_samples,
     tags=("all_grads",))
 def std_mean(self, dim, correction, keepdim):
@@ -153,6 +175,9 @@ def _(grads, self, dim, correction, keepdim, result0):
     return (_sum_of((None if spread is None else std_grad(spread, self, result0, dim, correction, keepdim),
                      None if mean is None else _mean_grad(mean, self, dim, keepdim))),)
 
+
+std_mean.jvp(self=lambda t, self, dim, correction, keepdim, result0:
+             (_std_tangent(t, self, result0, dim, correction, keepdim), _mean_tangent(t, dim, keepdim)))
 
 _with_unbiased("var", "Tensor")
 _with_unbiased("std", "Tensor")

@@ -7,10 +7,11 @@ import math
 
 import numpy as np
 
-from .._core import dtype as dt
 from .._dispatch.registry import aten, op
+from ._common import scalar_name
+from ._factory import has_channels_last, with_channels_last
 from ._pool_checks import check_not_empty
-from ._windows import has_channels_last, with_channels_last
+from ._windows import per_dim
 from .pool import gathered, spread_max
 
 _INT64 = np.dtype(np.int64)
@@ -19,7 +20,7 @@ _SIZES = {2: "two elements (height, width)", 3: "three elements (depth, height, 
 
 def _unpooled(self, indices, output_size, dims):
     if indices.dtype != _INT64:
-        found = f" but got: {dt.from_numpy(indices.dtype).scalar_name}" if dims == 2 else ""
+        found = f" but got: {scalar_name(indices)}" if dims == 2 else ""
         raise RuntimeError(f"elements in indices should be type int64{found}")
     if self.ndim not in (dims + 1, dims + 2):
         raise RuntimeError(f"Input to max_unpooling{dims}d should be a {dims + 1}d or {dims + 2}d Tensor, but got a tensor "
@@ -65,6 +66,8 @@ def max_unpool2d(self, indices, output_size):
 
 
 max_unpool2d.vjp(self=lambda g, indices: _unpool_grad(g, indices, 2))
+# Of values at one place the last stays, and its tangent, though all of them get the gradient.
+max_unpool2d.jvp(self=lambda t, indices, output_size: aten.max_unpool2d(t, indices, output_size))
 
 
 @op("max_unpool3d(Tensor self, Tensor indices, int[3] output_size, int[3] stride, int[3] padding) -> Tensor",
@@ -77,6 +80,8 @@ def max_unpool3d(self, indices, output_size, stride, padding):
 
 
 max_unpool3d.vjp(self=lambda g, indices: _unpool_grad(g, indices, 3))
+max_unpool3d.jvp(self=lambda t, indices, output_size, stride, padding:
+                 aten.max_unpool3d(t, indices, output_size, stride, padding))
 
 # ---------------------------------------------------------------- fractional
 
@@ -95,8 +100,8 @@ def _starts(samples, size, kernel, out):
     return made
 
 
-def _per_dim(name, argument, value, dims):
-    made = tuple(value) * dims if len(value) == 1 else tuple(value)
+def _each(name, argument, value, dims):
+    made = per_dim(value, dims)
     if len(made) != dims:
         raise RuntimeError(f"{name}: {argument} must either be a single Int or tuple of Ints")
     return made
@@ -160,18 +165,19 @@ def _declare(dims):
     ints = f"int[{dims}]"
 
     def shape(self, kernel_size, output_size, random_samples):
-        made = (*self._array.shape[:-dims], *_per_dim(name, "output_size", output_size, dims))
+        made = (*self._array.shape[:-dims], *_each(name, "output_size", output_size, dims))
         return [(made, self._array.dtype), (made, _INT64)]
 
     @op(f"{name}(Tensor self, {ints} kernel_size, {ints} output_size, Tensor random_samples) -> (Tensor, Tensor)",
         shape=shape, node=f"FractionalMaxPool{dims}DBackward0",
         samples=lambda make: [(make(1, 2, *(6,) * dims), (2,) * dims, (3,) * dims, make.constant(1, 2, dims))])
     def forward(self, kernel_size, output_size, random_samples):
-        kernel, out = _per_dim(name, "kernel_size", kernel_size, dims), _per_dim(name, "output_size", output_size, dims)
+        kernel, out = _each(name, "kernel_size", kernel_size, dims), _each(name, "output_size", output_size, dims)
         return _fractional(self, kernel, out, random_samples)
 
-    forward.vjp(self=lambda g, self, kernel_size, output_size, result1:
-                getattr(aten, f"{name}_backward")(g, self, kernel_size, output_size, result1))
+    forward.not_differentiable("random_samples").vjp(
+        self=lambda g, self, kernel_size, output_size, result1:
+        getattr(aten, f"{name}_backward")(g, self, kernel_size, output_size, result1))
 
     @op(f"{name}_backward(Tensor grad_output, Tensor self, {ints} kernel_size, {ints} output_size, Tensor indices) "
         "-> Tensor",

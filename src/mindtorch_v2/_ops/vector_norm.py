@@ -10,10 +10,11 @@ import numpy as np
 from .._core import dtype as dt
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten, composite, op
-from ._common import like_first, normal_dim, normal_dims, np_dtype, reduced_shape
+from ._common import like_first, normal_dim, normal_dims, np_dtype, reduced_shape, scalar_name
+from ._half import is_narrow
 from .pointwise import conj
 from .reduce import by_dims, unsqueezed
-from .statistics import is_narrow
+from .statistics import real_sum
 
 _FLOAT32 = np.dtype(np.float32)
 
@@ -37,7 +38,7 @@ def _check_dtype(name, given, wanted):
 def _norm(self, order, dim, keepdim, dtype, name="linalg.vector_norm"):
     if self.dtype.kind not in "fcV":
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got "
-                           f"{dt.from_numpy(self.dtype).scalar_name}")
+                           f"{scalar_name(self)}")
     if dtype is not None:
         _check_dtype(name, dt.from_numpy(self.dtype), dt.from_numpy(np_dtype(dtype)))
         self = self.astype(np_dtype(dtype))
@@ -95,6 +96,14 @@ def norm_grad(g, self, p, result, dim, keepdim):
     return scaled * aten.masked_fill_(slope, result == 0, 0)
 
 
+def _norm_tangent(t, self, p, result, dim, keepdim):
+    """How much of a tangent lies along the gradient."""
+    if p == 0:
+        return aten.zeros_like(result)
+    slope = norm_grad(aten.ones_like(result), aten.to(self, dtype=t.dtype), p, result, dim, keepdim)
+    return real_sum(conj(slope) * t, dim, keepdim)
+
+
 def _norm_shape(self, p, dim=None, keepdim=False, dtype=None):
     return reduced_shape(self._array.shape, dim, keepdim), _real(np_dtype(dtype, self._array.dtype))
 
@@ -108,6 +117,7 @@ def linalg_vector_norm(self, ord, dim, keepdim, dtype):
 
 
 linalg_vector_norm.vjp(self=lambda g, self, ord, dim, keepdim, result: norm_grad(g, self, ord, result, dim, keepdim))
+linalg_vector_norm.jvp(self=lambda t, self, ord, dim, keepdim, result: _norm_tangent(t, self, ord, result, dim, keepdim))
 
 
 def _p(p):
@@ -117,11 +127,13 @@ def _p(p):
 norm = op("norm.Scalar(Tensor self, Scalar p=2) -> Tensor", lambda self, p: _norm(self, p, None, False, None),
           shape=_norm_shape)
 norm.vjp(self=lambda g, self, p, result: norm_grad(g, self, p, result, None, False))
+norm.jvp(self=lambda t, self, p, result: _norm_tangent(t, self, p, result, None, False))
 
 norm_dims = op("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
                lambda self, p, dim, keepdim: _norm(self, _p(p), dim, keepdim, None), node="NormBackward1",
                shape=_norm_shape, samples=lambda make: [(make(3, 4), 2, 1), (make(3, 4), 3, (0, 1), True)])
 norm_dims.vjp(self=lambda g, self, p, dim, keepdim, result: norm_grad(g, self, _p(p), result, dim, keepdim))
+norm_dims.jvp(self=lambda t, self, p, dim, keepdim, result: _norm_tangent(t, self, _p(p), result, dim, keepdim))
 
 norm_dtype = op("norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor",
                 lambda self, p, dtype: _norm(self, _p(p), None, False, dtype), node="NormBackward2",

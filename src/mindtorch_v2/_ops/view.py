@@ -14,7 +14,7 @@ from .._core import dtype as dt
 from .._core.memory_format import contiguous_format
 from .._core.storage import owner_of
 from .._dispatch.registry import aten, composite, op
-from ._common import infer_size, normal_dim, normal_dims
+from ._common import infer_size, normal_dim, normal_dims, scalar_name
 from ._warn import warn_once
 
 _ndarray = np.ndarray
@@ -69,7 +69,7 @@ _view = view.call
 def view_dtype(self, dtype):
     wanted = dtype.np
     if wanted.itemsize != self.itemsize:
-        names = f"{dt.from_numpy(self.dtype).scalar_name} as {dtype.scalar_name} (different element sizes)"
+        names = f"{scalar_name(self)} as {dtype.scalar_name} (different element sizes)"
         if not self.ndim:
             raise RuntimeError(f"self.dim() cannot be 0 to view {names}")
         if self.strides[-1] != self.itemsize and self.size:
@@ -394,7 +394,7 @@ def _expansion(shape, strides, size):
     samples=lambda make: [(make(3, 1), (3, 4)), (make(4), (2, 3, -1))])
 def expand(self, size, implicit):
     if len(size) < self.ndim:
-        raise RuntimeError(f"expand(torch.{dt.from_numpy(self.dtype).scalar_name}Tensor{{{list(self.shape)}}}, "
+        raise RuntimeError(f"expand(torch.{scalar_name(self)}Tensor{{{list(self.shape)}}}, "
                            f"size={list(size)}): the number of sizes provided ({len(size)}) must be greater or equal "
                            f"to the number of dimensions in the tensor ({self.ndim})")
     plan = _expansion(self.shape, self.strides, size if size.__class__ is tuple else tuple(size))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._core import dtype as dt
 from .._dispatch.registry import aten, composite, op
+from ._common import scalar_name
 from ._warn import warn_once
 from .view import memory_of
 
@@ -32,7 +32,7 @@ def view_as_complex(self):
     whole = _WHOLE.get(self.dtype)
     if whole is None:
         raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of "
-                           f"scalar type: {dt.from_numpy(self.dtype).scalar_name}")
+                           f"scalar type: {scalar_name(self)}")
     if not self.ndim:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if self.shape[-1] != 2:

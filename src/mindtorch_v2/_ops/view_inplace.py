@@ -43,7 +43,7 @@ squeeze_dims_ = composite("squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a
                           lambda self, dim: _seen_as(self, _squeeze_dims.kernel(self._array, dim)),
                           node="SqueezeBackward5", samples=lambda make: [(make(3, 1, 4), (0, 1))])
 squeeze_dims_.vjp(self=lambda g, self_shape, dim:
-                  unsqueeze_to(g, self_shape, [normal_dim(d, len(self_shape)) for d in dim]))
+                  unsqueeze_to(g, self_shape, normal_dims(dim, len(self_shape)) if len(dim) else ()))
 
 unsqueeze_ = composite("unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)",
                        lambda self, dim: _seen_as(self, _unsqueeze.kernel(self._array, dim)),

@@ -9,7 +9,7 @@ from .._core.storage import Storage, owner_of
 from .._core.tensor import Tensor, make_view
 from .._dispatch import namespace
 from .._dispatch.registry import aten, composite, op
-from ._common import home_of, normal_dim
+from ._common import existing_dim, home_of, normal_dim
 from .view_parts import ALL
 from .view_parts import narrow as _narrow_op
 from .view_parts import slice_ as _slice_op
@@ -166,9 +166,7 @@ composite("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
 @op("unbind.int(Tensor(a) self, int dim=0) -> Tensor(a)[]", tags=("all_grads",),
     samples=lambda make: [(make(3, 4),), (make(3, 4), 1)])
 def unbind(self, dim):
-    if not self.ndim:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    lead = ALL[normal_dim(dim, self.ndim)]
+    lead = ALL[existing_dim(dim, self.ndim)]
     return [self[(*lead, i, ...)] for i in range(self.shape[dim])]
 
 

@@ -43,7 +43,7 @@ def weight_norm_interface(v, g, dim):
     return v * (g / norms), norms
 
 
-@weight_norm_interface.vjp
+@weight_norm_interface.not_differentiable("result1").vjp
 def _(grad, v, g, dim, result1):
     if threads.state.grad_enabled:
         return aten._weight_norm_differentiable_backward(grad, v, g, result1, dim)

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
         ProfilerConfig,
         ProfilerState,
         _disable_profiler,
+        _KinetoEvent,
         _profiler_enabled,
+        _ProfilerResult,
+        _supported_activities,
         kineto_available,
     )
 
@@ -53,5 +56,5 @@ __all__ = [
 # Imported when they are first asked for: training needs none of them.
 __getattr__, __dir__ = _later(
     __name__, ("forward_ad", "functional", "graph", "profiler", "profiler_legacy", "profiler_util"),
-    {".profiler": ("DeviceType", "ProfilerActivity", "ProfilerConfig", "ProfilerState", "_disable_profiler",
-                   "_profiler_enabled", "kineto_available")})
+    {".profiler": ("DeviceType", "ProfilerActivity", "ProfilerConfig", "ProfilerState", "_KinetoEvent", "_ProfilerResult",
+                   "_disable_profiler", "_profiler_enabled", "_supported_activities", "kineto_available")})

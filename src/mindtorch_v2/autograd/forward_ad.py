@@ -2,19 +2,20 @@
 
 Tangents are not carried along op by op. A dual tensor begins a recorded computation, and `unpack_dual` differentiates what
 was recorded twice backwards: the gradient is linear in the gradient of the output, and its derivative is the tangent. So
-every op with a second derivative has a forward one, and unpacking costs about three passes instead of none. Two things
-show: inside a level results have a `grad_fn` although no input requires grad, and code under `no_grad()` that begins
-inside a level has no tangents.
+every op with a second derivative has a forward one, and unpacking costs about three passes instead of none. The few ops
+whose tangents do not follow from their gradients declare them (`op.jvp`). Two things show: inside a level results have a
+`grad_fn` although no input requires grad, and code under `no_grad()` that begins inside a level has no tangents.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .._autograd.backward import grad
+from .._autograd.backward import grad, pullback
 from .._autograd.grad_mode import enable_grad
 from .._autograd.graph import require_grad
 from .._autograd.reach import nodes_behind, reaches_others
+from .._autograd.saved import tie
 from .._core.keys import AUTOGRAD
 from .._core.tensor import Tensor
 from .._core.threads import threads
@@ -31,10 +32,10 @@ class UnpackedDualTensor(NamedTuple):
 
 
 class _Level:
-    """The duals made since a level was entered, and whether gradients were recorded outside."""
+    """Where duals made since a level was entered begin, and whether gradients were recorded outside."""
 
     def __init__(self) -> None:
-        self.duals: list[tuple[Tensor, Tensor, bool]] = []  # dual, tangent, whether either had history
+        self.duals: list[tuple[Tensor, Tensor, bool]] = []  # what a dual goes back to, its tangent, whether either had history
         self.recorded = bool(threads.state.grad_enabled)
 
 
@@ -94,10 +95,15 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if tensor._keys & AUTOGRAD and _level.recorded:
         with enable_grad():
             dual: Tensor = aten.view_as(tensor, tensor)
+        begin = dual
     else:
+        begin = aten.detach(tensor)
+        require_grad(begin)
+        # No leaf and no view, since a dual may be written in place.
         dual = aten.detach(tensor)
-        require_grad(dual)
-    _level.duals.append((dual, tangent, tied))
+        with enable_grad():
+            tie(dual, aten.view_as(begin, begin)._node, 0)
+    _level.duals.append((begin, tangent, tied))
     return dual
 
 
@@ -113,7 +119,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     with enable_grad():
         seed: Tensor = aten.zeros_like(aten.detach(tensor))
         require_grad(seed)
-        pulled = grad([tensor], duals, [seed], retain_graph=True, create_graph=True, allow_unused=True)
+        pulled = pullback([tensor], duals, [seed])
         used = [(p, aten.to(t, p.dtype)) for p, (_, t, _) in zip(pulled, found, strict=True)
                 if p is not None and p._keys & AUTOGRAD]
         tangent = grad([p for p, _ in used], [seed], [t for _, t in used], retain_graph=True, create_graph=tied,

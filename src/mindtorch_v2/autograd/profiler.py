@@ -12,6 +12,8 @@ from ..profiler._kineto_config import ProfilerState as ProfilerState
 from ..profiler._kineto_config import _ExperimentalConfig as _ExperimentalConfig
 from ..profiler._kineto_config import kineto_available as kineto_available
 from ..profiler._kineto_config import supported_activities as _supported_activities  # noqa: F401
+from ..profiler._kineto_results import _KinetoEvent as _KinetoEvent
+from ..profiler._kineto_results import _ProfilerResult as _ProfilerResult
 from ..profiler._legacy import EnforceUnique, emit_itt, emit_nvtx, load_nvprof, parse_nvprof_trace
 from ..profiler._recorder import listening as _listening
 from ..profiler._recorder import sites as _sites

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._autograd.backward import grad as _autograd_grad
+from .._autograd.backward import pullback
 from .._autograd.grad_mode import enable_grad, is_grad_enabled
 from .._autograd.graph import require_grad
 from .._autograd.reach import reaches_others
@@ -52,18 +53,19 @@ class _Trace:
         self.tied = self.recorded and (self.tied or reaches_others(self.outputs, self.inputs))
         return outputs if self.tied else [aten.detach(t) for t in outputs]
 
-    def pull(self, cotangents: list[Tensor], create_graph: bool | None = None) -> list[Tensor]:
-        """Gradients of the inputs for gradients of the outputs."""
+    def pull(self, cotangents: list[Tensor], linear: bool = False) -> list[Tensor]:
+        """Gradients of the inputs for gradients of the outputs; `linear` ones are there to be differentiated."""
         extra = [level for level in levels() if level.number not in {known.number for known in self.levels}]
         for level in reversed(extra):
             if any(value_at(t, level.number) is not None for t in cotangents):
                 return self._pull_each(cotangents, level)
         grads = [to_plain(t, self.levels) for t in cotangents]
-        if create_graph is None:
-            create_graph = is_grad_enabled() and (self.tied or any(t._keys & AUTOGRAD for t in grads))
+        create_graph = is_grad_enabled() and (self.tied or any(t._keys & AUTOGRAD for t in grads))
         used = [(o, g) for o, g in zip(self.outputs, grads, strict=True) if o._keys & AUTOGRAD]
         found: Any = [None] * len(self.inputs)
-        if used:
+        if used and linear:
+            found = pullback([o for o, _ in used], self.inputs, [g for _, g in used])
+        elif used:
             found = _autograd_grad([o for o, _ in used], self.inputs, [g for _, g in used], retain_graph=True,
                                    create_graph=create_graph, allow_unused=True)
         return [from_plain(aten.zeros_like(t) if g is None else g, self.levels)
@@ -209,7 +211,7 @@ def _push(trace: _Trace, outputs: list[Tensor], tangents: list[Tensor], strict: 
         inner = [_leaf(aten.zeros_like(to_plain(t, trace.levels))) for t in outputs]
         pulled = [
             to_plain(t, trace.levels)
-            for t in trace.pull([from_plain(t, trace.levels) for t in inner], create_graph=True)
+            for t in trace.pull([from_plain(t, trace.levels) for t in inner], linear=True)
         ]
     used = [(p, to_plain(t, trace.levels)) for p, t in zip(pulled, tangents, strict=True) if p._keys & AUTOGRAD]
     found: Any = [None] * len(inner)

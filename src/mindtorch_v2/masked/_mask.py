@@ -10,6 +10,7 @@ from .. import _surface as torch
 from .._core import dtype as dt
 from .._core.memory_format import strided
 from .._core.tensor import Tensor
+from .._ops._common import normal_dim
 
 Dims = int | Sequence[int] | None
 # Functions that torch computes of sparse tensors, too.
@@ -29,14 +30,12 @@ def all_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
     """Dims counted from the front, in order; all of them for None or none."""
     if dim is None or not isinstance(dim, int) and not len(dim):
         return tuple(range(ndim))
-    limit = max(ndim, 1)
     found: list[int] = []
     for d in (dim,) if isinstance(dim, int) else dim:
-        if not -limit <= d < limit:
-            raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {d})")
-        if d % limit in found:
-            raise RuntimeError(f"dim={d % limit} appears multiple times in the list of dims")
-        found.append(d % limit)
+        place = normal_dim(d, ndim)
+        if place in found:
+            raise RuntimeError(f"dim={place} appears multiple times in the list of dims")
+        found.append(place)
     return tuple(sorted(found))
 
 

@@ -61,12 +61,21 @@ TEXT_INPUT = InputInfo(((),), ("",), ((),), (None,))
 
 
 def _outlined(inputs: observer.Outline) -> InputInfo:
-    """The inputs of a span: tensors, or nothing where one was missing."""
-    missing = ((), "", ())
-    columns = [missing if one is None else (one[0], from_numpy(one[2]).cpp_name, tuple(s // one[2].itemsize for s in one[1]))
-               for one in inputs]
-    dims, types, strides = zip(*columns, strict=True)
-    return InputInfo(dims, types, strides, (None,) * len(columns))
+    """The inputs of a span: tensors and numbers, or nothing where one was missing."""
+    dims, types, strides, concrete = zip(*map(_outlined_one, inputs), strict=True)
+    return InputInfo(dims, types, strides, concrete)
+
+
+def _outlined_one(one: tuple[Any, ...] | None) -> tuple[Any, str, Any, Any]:
+    if one is None:
+        return (), "", (), None
+    head = one[0]
+    if head is list:
+        return (), "ScalarList", (), tuple([value for _, value in one[1:]])
+    if isinstance(head, type):
+        return (), "Scalar", (), one[1]
+    _, strides, np_dtype = one
+    return head, from_numpy(np_dtype).cpp_name, tuple(s // np_dtype.itemsize for s in strides), None
 
 
 def note(value: Any) -> Any:
@@ -244,10 +253,34 @@ def decode(key: Key) -> InputInfo:
         notes = items
         if schema is not None and schema.name in observer.NUMBER_FORMS:
             wanted = ["Scalar" if type_text == "Tensor" else type_text for type_text in wanted]
+    if schema is not None:
+        _as_torch_passes(schema, notes, wanted)
     wanted += [""] * (len(notes) - len(wanted))
     columns = [_decode_one(one, type_text) for one, type_text in zip(notes, wanted, strict=False)]
     dims, types, strides, concrete = zip(*columns, strict=True) if columns else ((), (), (), ())
     return InputInfo(dims, types, strides, concrete)
+
+
+# Factories whose form without a generator has no such argument in torch; with one it follows the size.
+_OWN_GENERATOR_FORM = frozenset({"rand", "randn", "randperm"})
+# What keeps `pin_memory` open; everywhere else torch passes False for nothing.
+_OPEN_PINNING = frozenset({"to", "_to_copy", "range"})
+
+
+def _as_torch_passes(schema: Any, notes: list[Any], wanted: list[str]) -> None:
+    """Fill in what torch's functions pass for what a call left out, and put the arguments into the order of its forms."""
+    for at, argument in enumerate(schema.arguments):
+        if argument.name == "pin_memory":
+            if notes[at] is None and schema.name not in _OPEN_PINNING:
+                notes[at] = (bool, False)
+        elif argument.type_text == "ScalarType?" and isinstance(argument.default, str):  # the name of a dtype
+            if notes[at] is None or notes[at] == argument.default:
+                notes[at] = DTYPES[argument.default]
+    if schema.name in _OWN_GENERATOR_FORM and schema.arguments[-1].name == "generator":
+        given, kind = notes.pop(), wanted.pop()
+        if given is not None:
+            notes.insert(1, given)
+            wanted.insert(1, kind)
 
 
 def _decode_one(one: Any, type_text: str) -> tuple[Any, str, Any, Any]:

@@ -118,6 +118,10 @@ def general_cosine(grid: _Grid, *, a: Sequence[float]) -> Tensor:
         raise TypeError("Coefficients must be a list/tuple")
     if not a:
         raise ValueError("Coefficients cannot be empty")
+    return _cosines(grid, a)
+
+
+def _cosines(grid: _Grid, a: Sequence[float]) -> Tensor:
     if grid.M <= 1:
         return grid.ones()
     at = grid.line(0, 2 * math.pi / grid.steps)
@@ -141,9 +145,10 @@ def hann(M: int, **options: Any) -> Tensor:
     return general_hamming(M, alpha=0.5, **options)
 
 
-def blackman(M: int, **options: Any) -> Tensor:
+@_window
+def blackman(grid: _Grid) -> Tensor:
     """Three cosines."""
-    return general_cosine(M, a=[0.42, 0.5, 0.08], **options)
+    return _cosines(grid, [0.42, 0.5, 0.08])
 
 
 def nuttall(M: int, **options: Any) -> Tensor:

@@ -122,3 +122,91 @@ def test_what_is_refused(pair):
             fw.make_dual(value, direction.long())
         with pytest.raises(RuntimeError, match="already has a forward gradient"):
             fw.make_dual(fw.make_dual(value, direction) * 2, direction)
+
+
+# ---------------------------------------------------------------- ops with a forward derivative of their own
+
+
+A = [[4.0, 1.0, 2.0], [1.0, 5.0, 3.0], [2.0, 3.0, 6.0]]
+T = [[1.0, 2.0, 3.0], [0.0, 1.0, -1.0], [2.0, 0.0, 1.0]]  # not symmetric
+ZEROS, STEPS = [0.0, 0.0, 0.0], [1.0, 2.0, 3.0]
+INF, NAN = float("inf"), float("nan")
+Z, ZT = [[2, 1 - 1j], [1 + 1j, 5]], [[1, 2 + 1j], [2 - 1j, -1]]
+
+
+def tangents(function, value, direction):
+    with fw.dual_level():
+        made = function(fw.make_dual(torch.tensor(value), torch.tensor(direction)))
+        return [fw.unpack_dual(one).tangent for one in (made if isinstance(made, list | tuple) else [made])]
+
+
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom")
+@pytest.mark.parametrize("function, value, direction, expected", [
+    (torch.linalg.cholesky, A, T, [[[0.25, 0, 0], [-0.0625, 0.1290, 0], [0.875, -0.6988, 0.1263]]]),
+    (lambda a: torch.linalg.cholesky(a, upper=True), A, T,
+     [[[0.25, -0.0625, 0.875], [0, 0.1290, -0.6988], [0, 0, 0.1263]]]),
+    (lambda a: torch.cholesky(a, True), A, T, [[[0.25, -0.0625, 0.875], [0, 0.1290, -0.6988], [0, 0, 0.1263]]]),
+    (torch.linalg.eigvalsh, A, T, [[0.3905, 0.2380, 2.3715]]),
+    (lambda a: torch.linalg.eigh(a, UPLO="U")[1].square(), A, T,
+     [[[0.6331, -1.0447, 0.3449], [-0.6804, 0.9807, -0.3003], [0.0473, 0.0641, -0.0447]]]),
+    (lambda z: torch.linalg.cholesky(z, upper=True), Z, ZT,
+     [[[0.3536, 1.2374 + 0.8839j], [0, -0.375]]]),
+    (lambda z: torch.linalg.eigvalsh(z), Z, ZT, [[0.2425, -0.2425]]),
+    # By small differences: the tangents that PyTorch has for this one are others.
+    (torch.cholesky_inverse, [[2.0, 0.0], [1.0, 3.0]], [[1.0, 9.0], [2.0, 1.0]], [[[-0.1852, -0.0463], [-0.0463, -0.0741]]]),
+    (lambda x: torch.linalg.vector_norm(x, 3.5), ZEROS, STEPS, [0.0]),
+    (lambda x: torch.linalg.vector_norm(x, 1.5), ZEROS, STEPS, [0.0]),
+    (lambda x: torch.linalg.vector_norm(x, 2), ZEROS, STEPS, [0.0]),
+    (lambda x: torch.linalg.vector_norm(x, 0), STEPS, STEPS, [0.0]),
+    (lambda x: torch.linalg.vector_norm(x, 3.5), [], [], [0.0]),
+    (lambda x: torch.norm(x, 3, dim=0), STEPS, STEPS, [3.3019]),
+    (lambda z: torch.linalg.vector_norm(z, 3, dim=1, keepdim=True), Z, ZT, [[[1.1062], [-0.9295]]]),
+    (lambda x: torch.var(x, correction=0), [], [], [0.0]),
+    (lambda x: torch.var(x, 1, correction=0), [[], []], [[], []], [[0.0, 0.0]]),
+    (lambda x: torch.std(x, correction=0), [1.0], [1.0], [0.0]),
+    (lambda x: torch.std(x, correction=0), [], [], [NAN]),
+    (torch.var_mean, [], [], [0.0, NAN]),
+    (torch.std_mean, [], [], [NAN, NAN]),
+    (torch.std_mean, [1.0, 2.0, 4.0], [1.0, 2.0, -3.0], [-2.2913, 0.0]),
+    (lambda x: torch.nn.functional.max_unpool1d(x, torch.tensor([[[1, 1, 3]]]), 2), [[STEPS]], [[[0.1, 0.2, 0.3]]],
+     [[[[0, 0.2, 0, 0.3, 0, 0]]]]),
+    (lambda x: torch.ops.aten.max_unpool2d(x, torch.tensor([[[1, 1, 3]]]), [2, 3]), [[STEPS]], [[[0.1, 0.2, 0.3]]],
+     [[[[0, 0.2, 0], [0.3, 0, 0]]]]),
+    (lambda x: torch.ops.aten.max_unpool3d(x, torch.tensor([[[[1, 1, 3]]]]), [1, 2, 3], [1, 1, 1], [0, 0, 0]), [[[STEPS]]],
+     [[[[0.1, 0.2, 0.3]]]], [[[[[0, 0.2, 0], [0.3, 0, 0]]]]]),
+    (lambda x: torch.logcumsumexp(x, 0), [1.0, -INF, 2.0], STEPS, [[1.0, 1.0, 2.4621]]),
+    (lambda x: torch.logcumsumexp(x, 0), [-INF, -INF, 2.0], STEPS, [[0.0, 0.0, 3.0]]),
+    (lambda x: torch.logcumsumexp(x, 0), [1.0, 60.0, 200.0], STEPS, [STEPS]),
+])
+def test_tangents_that_do_not_follow_from_gradients(function, value, direction, expected):
+    found = tangents(function, value, direction)
+    for one, wanted in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, torch.tensor(wanted, dtype=one.dtype), atol=1e-4, rtol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("function, expected", [
+    (lambda x: x.zero_(), ZEROS), (lambda x: x.mul_(3), [0.3, 0.6, 0.9]), (lambda x: x.fill_(2), ZEROS),
+    (lambda x: (x[1].zero_(), x)[1], [0.1, 0.0, 0.3]), (lambda x: x.exp_(), [0.2718, 1.4778, 6.0257]),
+])
+def test_a_dual_may_be_written_in_place(function, expected):
+    value = torch.tensor(STEPS)
+    with fw.dual_level():
+        made = function(fw.make_dual(value, torch.tensor([0.1, 0.2, 0.3])))
+        found = fw.unpack_dual(made).tangent
+    torch.testing.assert_close(found, torch.tensor(expected), atol=1e-4, rtol=0)
+    assert torch.equal(made.detach(), value)
+
+
+def test_tangents_of_their_own_can_be_differentiated():
+    x, direction = torch.tensor([1.0, 2.0, 4.0], requires_grad=True), torch.tensor([1.0, 2.0, -3.0])
+    with fw.dual_level():
+        tangent = fw.unpack_dual(torch.linalg.vector_norm(fw.make_dual(x, direction))).tangent
+    (found,) = torch.autograd.grad(tangent, x)
+    size = x.detach().norm()
+    torch.testing.assert_close(found, direction / size - x.detach() * (x.detach() @ direction) / size**3)
+    torch.testing.assert_close(torch.func.jacfwd(torch.var)(x.detach()), torch.tensor([-1.3333, -0.3333, 1.6667]),
+                               atol=1e-4, rtol=0)
+
+
+def test_results_that_do_not_depend_on_a_dual_have_no_tangent():
+    assert [t is None for t in tangents(torch.linalg.lu, A, T)] == [True, False, False]

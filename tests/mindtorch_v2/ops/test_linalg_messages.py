@@ -135,6 +135,7 @@ NOT_POSITIVE = ("The factorization could not be completed because the input is n
     (lambda: linalg.pinv(ones(3, 4), hermitian=True), f"linalg.eigh: {SQUARES}"),
     (lambda: linalg.matrix_rank(ones(3)),
      "torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions."),
+    (lambda: torch.matrix_exp(halves(3)), "linalg.matrix_exp: The input tensor A must have at least 2 dimensions."),
     (lambda: linalg.matrix_power(ints(2, 2), -2), "linalg.inv: Expected a floating point or complex tensor as input. Got Long"),
     (lambda: linalg.tensorinv(ones(4, 2, 2), ind=0), "Expected a strictly positive integer for 'ind', but got 0"),
     (lambda: linalg.vander(torch.tensor(2.0)), "N must be greater than 1."),

@@ -175,3 +175,12 @@ def test_norms_that_are_refused(call, kind, words):
     with pytest.raises(kind) as raised:
         call()
     assert str(raised.value).split("\n")[0] == words
+
+
+@pytest.mark.parametrize("shape, groups", [((0, 2), 1), ((0, 6, 3), 3)])
+def test_group_norm_of_nothing_has_second_derivatives(shape, groups):
+    x = torch.zeros(shape, requires_grad=True)
+    w = torch.ones(shape[1], requires_grad=True)
+    (once,) = torch.autograd.grad((torch.nn.functional.group_norm(x, groups, w) ** 2).sum(), x, create_graph=True)
+    to_x, to_w = torch.autograd.grad(once.sum(), (x, w), allow_unused=True)
+    assert to_x.shape == shape and (to_w == 0).all()

@@ -161,6 +161,7 @@ REFUSED = [
     ("torch.histc(v, 3, nan, 2)", _said("torch.histc: range of [nan, 2] is not finite")),
     ("torch.histogram(v, 0)", NO_BINS),
     ("torch.histogram(v, t([1.]))", NO_BINS),
+    ("torch.histogram(v, 0, weight=o(2))", NO_BINS),
     ("torch.histogram(v, 3, range=(4., 0.))",
      _said("torch.histogramdd: min should not exceed max, but got min 4 max 0 for dimension 0")),
     ("torch.histogram(v, 3, range=(4.,))",
@@ -169,12 +170,15 @@ REFUSED = [
     ("torch.histogram(v, 3, weight=o(2))",
      _said("torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its "
            "innermost dimension, but got input with shape [4, 1] and weight with shape [2]")),
-    ("torch.histogram(v, 3, weight=v.double())",
+    ("torch.histogram(v, 3, weight=o(2).double())",
      _said("torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same dtype, but "
            "got input(float), and weight(double)")),
     ("torch.histogram(v, o(2).double())",
      _said("torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype float and "
            "bins for dimension 0 with dtype double")),
+    ("torch.histogram(v.half(), o(2))",
+     _said("torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype c10::Half "
+           "and bins for dimension 0 with dtype float")),
     ("torch.histogram(v, o(2, 2))",
      _said("torch.histogramdd: bins tensor should have one dimension, but got 2 dimensions in the bins tensor for dimension "
            "0")),

@@ -34,5 +34,22 @@ def test_two_numbers_are_refused(name: str) -> None:
         getattr(torch.special, name)(2, 3)
 
 
+@pytest.mark.parametrize(("call", "values", "gradient", "node"), [
+    (lambda x: x.polygamma_(1), [1.6449341, 0.6449341], [-2.4041138, -0.4041138], "PolygammaBackward1"),
+    (lambda x: x.add_(3).mvlgamma_(2), [3.5650978, 6.204155], [2.3592744, 2.8949885], "MvlgammaBackward0"),
+])
+def test_in_place_forms_of_the_gamma_family(call, values, gradient, node) -> None:
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    target = x.clone()
+    made = call(target)
+    assert made is target and type(made.grad_fn).__name__ == node
+    assert made.tolist() == pytest.approx(values)
+    made.sum().backward()
+    assert x.grad.tolist() == pytest.approx(gradient)
+    for name in ("polygamma_", "mvlgamma_"):
+        with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Long"):
+            getattr(torch.tensor([1, 2]), name)(1)
+
+
 def test_all_names_are_there() -> None:
     assert all(callable(getattr(torch.special, name)) for name in torch.special.__all__)

@@ -227,3 +227,13 @@ def test_the_order_of_dims_in_memory(make, check, order):
 def test_the_check_of_the_order_of_dims_is_a_bool_or_a_list_of_formats(check):
     with pytest.raises(TypeError, match="must be a bool or a list of memory formats"):
         torch.ones(2).dim_order(ambiguity_check=check)
+
+
+def test_dims_squeezed_off_a_single_number():
+    x = torch.tensor(1.0, requires_grad=True)
+    made = x.clone().squeeze_((0,))
+    assert made.shape == () and type(made.grad_fn).__name__ == "SqueezeBackward5"
+    made.backward()
+    assert x.grad.tolist() == 1
+    with pytest.raises(RuntimeError, match="dim 0 appears multiple times in the list of dims"):
+        torch.tensor(1.0).squeeze_((0, -1))

@@ -247,3 +247,21 @@ def test_finding():
     assert _utils.index_of_first_match(*above_one, end=1) is None is _utils.index_of_first_match(*above_one, start=5)
     assert (_utils.argmax([1, 5, 5]), _utils.argmax([1, 5, 2], key=lambda value: -value), _utils.argmax([])) == (1, 0, None)
     assert _utils.argmax([1, 5, 2], start=2) == 2 and _utils.argmax([1, 5, 2], end=1) == 0
+
+
+def test_the_types_are_where_torch_has_them():
+    from mindtorch_v2._C import _profiler as native
+
+    with inner_profile(record_shapes=True) as prof:
+        torch.ones(2) + 1
+    results = prof.kineto_results
+    assert isinstance(results, torch.autograd._ProfilerResult)
+    assert isinstance(results.events()[0], torch.autograd._KinetoEvent)
+    event = results.experimental_event_tree()[-1]
+    assert isinstance(event, native._ProfilerEvent) and event.tag is native._EventType.TorchOp
+    assert isinstance(event.extra_fields, native._ExtraFields_TorchOp)
+    assert isinstance(event.extra_fields.inputs[0], native._TensorMetadata)
+    assert {name for name in native.__all__ if "Fields" in name} == {
+        f"_ExtraFields_{kind}" for kind in ("Allocation", "Kineto", "PyCCall", "PyCall", "TorchOp")}
+    assert native._PyFrameState("a.py", "f", 1).function_name == "f" and native._NNModuleInfo("Linear").cls_name == "Linear"
+    assert torch.autograd._supported_activities() == {torch.autograd.ProfilerActivity.CPU}

@@ -152,17 +152,17 @@ def avg_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
 
 
 def avg_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-               count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
+               count_include_pad: bool = True, divisor_override: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """The mean of each window of (N, C, H, W) or (C, H, W)."""
     return aten.avg_pool2d(input, kernel_size, () if stride is None else stride, padding, ceil_mode, count_include_pad,
-                           divisor_override)
+                           divisor_override, out=out)
 
 
 def avg_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-               count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
+               count_include_pad: bool = True, divisor_override: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """The mean of each window of (N, C, D, H, W) or (C, D, H, W)."""
     return aten.avg_pool3d(input, kernel_size, () if stride is None else stride, padding, ceil_mode, count_include_pad,
-                           divisor_override)
+                           divisor_override, out=out)
 
 
 def _power_pool(input: Any, norm_type: float, stride: Any, average: Any, count: int) -> Any:
