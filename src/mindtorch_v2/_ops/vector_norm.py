@@ -198,14 +198,12 @@ def norm_function(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool 
     """torch.norm and Tensor.norm: a vector norm, unless p="nuc"."""
     if isinstance(dim, int):
         dim = (dim,)
+    into = {} if out is None else {"out": out}
     if p == "nuc":
-        return aten.linalg_matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+        return aten.linalg_matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype, **into)
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
-    order = 2 if p in ("fro", None) else p
-    if out is None:
-        return aten.linalg_vector_norm(input, order, dim, keepdim, dtype=dtype)
-    return aten.linalg_vector_norm(input, order, dim, keepdim, dtype=dtype, out=out)
+    return aten.linalg_vector_norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, **into)
 
 
 METHODS = {"norm": lambda self, p="fro", dim=None, keepdim=False, dtype=None:

@@ -106,3 +106,10 @@ def test_nothing_to_reduce():
         torch.aminmax(torch.empty(5, 0, 5), dim=1)
     with pytest.raises(IndexError, match=r"^max\(\): Expected reduction dim 1 to have non-zero size.$"):
         torch.max(torch.empty(5, 0, 5), 1)
+
+
+@pytest.mark.parametrize("p", ["fro", "nuc", 3, None])
+def test_every_norm_is_written_into_out(p):
+    out = torch.empty(())
+    assert torch.norm(MATRIX, p, out=out) is out
+    assert out == torch.norm(MATRIX, p)
