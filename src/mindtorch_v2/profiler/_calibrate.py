@@ -18,6 +18,7 @@ from .record_function import record_function
 
 _CALLS = 200
 _ROUNDS = 7
+_MOST_ROUNDS = 70
 
 
 def calibrate(options: Options) -> Calibration:
@@ -83,9 +84,11 @@ def _measure(options: Options) -> Calibration:
 
 def _added(work: Callable[[], None], options: Options, kind: int, python: float) -> float:
     """Nanoseconds that recording adds to `work`, divided by the rows of `kind` it makes; Python rows beside them are known."""
-    off = min(_timed(work) for _ in range(_ROUNDS))
+    off: list[int] = []
     on: list[int] = []
-    for _ in range(_ROUNDS):
+    # In turns, since a machine's speed changes; and on until recording is seen to cost something.
+    while len(on) < _ROUNDS or (min(on) <= min(off) and len(on) < _MOST_ROUNDS):
+        off.append(_timed(work))
         recorder = Recorder(options)
         recorder.start()
         try:
@@ -95,7 +98,7 @@ def _added(work: Callable[[], None], options: Options, kind: int, python: float)
     store = freeze(recorder)
     rows = int((store.kind == kind).sum())
     beside = 0 if kind == observer.PYTHON else int((store.kind == observer.PYTHON).sum())
-    return max(0.0, (min(on) - off - beside * python) / max(rows, 1))
+    return max(0.0, (min(on) - min(off) - beside * python) / max(rows, 1))
 
 
 def _timed(work: Callable[[], None]) -> int:
