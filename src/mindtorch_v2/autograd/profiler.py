@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.threads import threads
+from ..profiler import _sessions
 from ..profiler._autograd_profile import profile
 from ..profiler._kineto_config import ProfilerActivity as ProfilerActivity
 from ..profiler._kineto_config import ProfilerConfig as ProfilerConfig
@@ -46,9 +47,10 @@ def _profiler_enabled() -> bool:
 
 
 def _disable_profiler() -> None:
-    """End every recording of the calling thread; what was recorded stays with its profile."""
-    for recorder in [one for one in _listening if one.hears(threads.state)]:
-        recorder.stop()
+    """End every profile of the calling thread; what was recorded stays with it."""
+    for session in _sessions.running():
+        if isinstance(session, profile) and session._hears(threads.state):
+            session.abandon()
 
 
 def __getattr__(name: str) -> Any:

@@ -11,6 +11,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from .._core.threads import ThreadState
 from . import _sessions, _workers  # noqa: F401  (_workers: recordings reach DataLoader workers)
 from ._calibrate import calibrate
 from ._device_recorder import DeviceRecorder, available
@@ -177,6 +178,10 @@ class profile:
         self._events = None
 
     abandon = _stop_trace  # what a session does when the process is forked or ends
+
+    def _hears(self, state: ThreadState) -> bool:
+        """Whether it listens to a thread."""
+        return self._recorder is not None and self._recorder.hears(state)
 
     def _mark_step(self, number: int) -> None:
         if self._recorder is not None and self._recorder.listening:

@@ -35,6 +35,11 @@ def closed(session: Session) -> None:
     _running.pop(id(session), None)
 
 
+def running() -> list[Session]:
+    """Those that record now."""
+    return list(_running.values())
+
+
 def _before_fork() -> None:
     # With these held nothing is half started or half stopped in the child.
     changing.acquire()

@@ -11,7 +11,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
 from mindtorch_v2.autograd import profiler as autograd_profiler
-from mindtorch_v2.profiler import ProfilerAction, ProfilerActivity
+from mindtorch_v2.profiler import ProfilerAction, ProfilerActivity, _sessions, load
 
 x = torch.ones(4, 4)
 
@@ -192,8 +192,18 @@ def test_lightning_ends_a_profile_that_somebody_left_running():
     autograd_profiler._disable_profiler()
     x * x
     assert not autograd_profiler._profiler_enabled()
+    assert not _sessions.running(), "nothing is left to be said of it when the interpreter ends"
     left.stop()
     assert aten(left) == ["aten::add"]
+
+
+def test_a_stream_that_lightning_ends_is_whole(tmp_path):
+    prof = torch.profiler.profile(stream_to=str(tmp_path / "s.mtp"))
+    prof.start()
+    x + x
+    autograd_profiler._disable_profiler()
+    assert [event.name for event in load(tmp_path / "s.mtp").events()] == ["aten::add"]
+    prof.stop()
 
 
 def test_lightning_writes_flame_graphs(tmp_path):
