@@ -11,8 +11,6 @@ from mindtorch_v2.profiler.report import html
 
 expect = pytest.importorskip("playwright.sync_api", reason="Playwright for Python is not installed").expect
 
-pytest.importorskip("playwright.sync_api", reason="Playwright for Python is not installed")
-
 
 def active(page: Any, script: str) -> Any:
     return page.evaluate(f"((one) => {script})(document.activeElement)")
