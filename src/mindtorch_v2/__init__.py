@@ -35,7 +35,7 @@ from ._core.printing import set_printoptions
 from ._core.size import Size
 from ._core.tensor import Tensor
 from ._dispatch.overload_api import ops
-from ._later import later as _later
+from ._lazy_imports import later as _later
 from .version import __version__
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
         xpu,
     )
     from ._compile import compile
-    from ._ops.histogramdd import histogramdd
+    from ._ops.reduction.histogramdd import histogramdd
     from .amp.autocast_mode import autocast
     from .amp.grad_scaler import GradScaler
     from .func import vmap

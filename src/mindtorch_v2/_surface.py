@@ -15,10 +15,6 @@ from ._dispatch import interception, registry  # noqa: F401
 _HIDDEN_METHODS = {"where", "to", "item", "size", "contiguous", "numpy_T", "mT", "detach"}
 
 
-def _families() -> list[Any]:
-    return [getattr(_ops, name) for name in _ops.__all__]
-
-
 def _install() -> None:
     """Give Tensor a method for every op whose first argument is a tensor, then what is written by hand."""
     own = {*vars(Tensor)}
@@ -27,7 +23,7 @@ def _install() -> None:
             continue
         if name not in own and any(spec.schema.is_method for spec in packet.overloads.values()):
             setattr(Tensor, name, packet.function)
-    for family in (*_families(), _tensor_methods, methods):
+    for family in (*_ops.families(), _tensor_methods, methods):
         for table in ("OPERATORS", "METHODS", "PROPERTIES"):
             for name, value in getattr(family, table, {}).items():
                 setattr(Tensor, name, value)
@@ -39,7 +35,7 @@ _install()
 def functions() -> dict[str, Any]:
     """torch.<name>: every op, and what the families wrote by hand."""
     made = {name: packet.function for name, packet in registry.packets.items() if "::" not in name}
-    for family in (*_families(), _tensor_methods, methods):
+    for family in (*_ops.families(), _tensor_methods, methods):
         made.update(getattr(family, "FUNCTIONS", {}))
     return made
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import _ops  # noqa: F401  declares the ops
 from ._dispatch.registry import packets
-from ._ops._linalg_math import LinAlgError
+from ._ops.linalg._math import LinAlgError
 
 _NAMES = ("cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
           "householder_product", "inv", "inv_ex", "ldl_factor", "ldl_factor_ex", "ldl_solve", "lstsq", "lu", "lu_factor",

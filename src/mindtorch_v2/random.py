@@ -8,7 +8,7 @@ from typing import Any
 
 from ._core.rng import Generator, default_generator
 from ._core.tensor import Tensor
-from ._ops.random import get_rng_state, manual_seed, set_rng_state
+from ._ops.random.uniform_normal import get_rng_state, manual_seed, set_rng_state
 
 __all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state", "thread_safe_generator"]
 

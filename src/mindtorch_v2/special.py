@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ._dispatch.registry import packets
-from ._ops import bessel, polynomials  # noqa: F401  declare their ops; the other families have been declared by now
+from ._ops.special import bessel, polynomials  # noqa: F401  declare their ops; the other families have been declared by now
 
 __all__ = [
     "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "chebyshev_polynomial_t", "chebyshev_polynomial_u",

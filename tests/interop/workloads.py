@@ -11,9 +11,9 @@ import mindtorch_v2 as torch
 from mindtorch_v2 import nn
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import profile, record_function, schedule, tensorboard_trace_handler
-from mindtorch_v2.profiler._store import EventStore
 from mindtorch_v2.profiler.exporters import chrome
 from mindtorch_v2.profiler.profiler import _ExperimentalConfig
+from mindtorch_v2.profiler.store.store import EventStore
 
 F = nn.functional
 STEPS = 3

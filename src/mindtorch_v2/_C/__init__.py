@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .._ops.lstm_layer import get_mkldnn_enabled as _get_mkldnn_enabled
-from .._ops.lstm_layer import set_mkldnn_enabled as _set_mkldnn_enabled
+from .._ops.nn.lstm_layer import get_mkldnn_enabled as _get_mkldnn_enabled
+from .._ops.nn.lstm_layer import set_mkldnn_enabled as _set_mkldnn_enabled
 from . import _profiler
 
 __all__ = ["_profiler"]

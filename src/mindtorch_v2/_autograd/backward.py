@@ -15,8 +15,8 @@ from .._dispatch.observer import inside
 from .._dispatch.registry import aten
 from .edges import GradientEdge, edge_of
 from .engine import GraphRoot, GraphTask, Root
-from .evaluation import walk_for
 from .node import Edge
+from .observed_engine import walk_for
 
 _warned = False
 

@@ -13,13 +13,13 @@ import numpy as np
 
 from .._core.tensor import Tensor
 from .._core.threads import threads
-from .._dispatch import namespace
+from .._dispatch import entry_globals
 from .._dispatch.observer import aloud
 from .._dispatch.registry import aten
 from .accumulate import HELD_ONCE_MORE, AccumulateGrad, owns_memory
+from .grad_form import to_form
 from .hooks import run_after_hooks, run_before_hooks, run_hooked, run_tensor_hooks
 from .node import Edge, Gradients, Node
-from .reduction import to_form
 
 # What a node waits with: how many edges have yet to deliver, and its gradient, or list of gradients.
 Waiting = list[Any]
@@ -137,7 +137,7 @@ class GraphTask:
                     if getrefcount(held) <= HELD_ONCE_MORE and not self.create_graph and not held._keys \
                             and held._base is None and held._array.base is None and not grad._keys \
                             and (held._storage is None or owns_memory(held)):
-                        if namespace.watch:
+                        if entry_globals.watch:
                             aten.add_(held, grad)
                         else:
                             # Nobody but the buffer has seen this gradient, so nothing but its values need change.

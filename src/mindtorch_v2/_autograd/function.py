@@ -12,7 +12,7 @@ from typing import Any
 from .._core.keys import AUTOGRAD
 from .._core.tensor import Tensor, storage_of
 from .._core.threads import ThreadState, threads
-from .._dispatch import namespace, observer
+from .._dispatch import entry_globals, observer
 from .._dispatch.registry import aten
 from . import graph
 from .context import BackwardCFunction, FunctionCtx, FunctionNode
@@ -108,7 +108,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         state = threads.state
         number = state.sequence
         state.sequence += 1
-        watched = namespace.watch and state.span is not None
+        watched = entry_globals.watch and state.span is not None
         start = observer.clock() if watched else 0
         try:
             return _apply(cls, args, kwargs, state, number, separate)

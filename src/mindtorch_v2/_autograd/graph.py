@@ -8,12 +8,12 @@ from typing import Any
 from .._core.keys import AUTOGRAD
 from .._core.tensor import Tensor
 from .._core.threads import ThreadState, threads
-from .._dispatch import namespace
+from .._dispatch import entry_globals
 from .._dispatch.registry import OpSpec
 from .accumulate import AccumulateGrad
-from .compiled import compile_record
 from .derivative import ARG, NEEDS, RESULT, Derivative, Plan, declared_derivative
 from .node import Edge, Gradients, Node
+from .node_compiler import compile_record
 from .saved import freed, result_parts, tie, unpack_list, unpack_one, unpack_result
 
 FLOATING = "fcV"
@@ -179,8 +179,8 @@ def watch_nodes(function: Callable[[Node], None], on: bool) -> None:
         _on_node.append(function)
     else:
         _on_node.remove(function)
-    namespace.attach = _watched(attach) if _on_node else attach
-    namespace.attach_first = _watched(attach_first) if _on_node else attach_first
+    entry_globals.attach = _watched(attach) if _on_node else attach
+    entry_globals.attach_first = _watched(attach_first) if _on_node else attach_first
 
 
 def watched() -> bool:
@@ -276,8 +276,8 @@ def _give_accumulator(tensor: Tensor) -> None:
         tensor._grad = None
 
 
-namespace.attach = attach
-namespace.attach_first = attach_first
-namespace.below_autograd = below_autograd
-namespace.without_history = without_history
-namespace.require_grad = require_grad
+entry_globals.attach = attach
+entry_globals.attach_first = attach_first
+entry_globals.below_autograd = below_autograd
+entry_globals.without_history = without_history
+entry_globals.require_grad = require_grad

@@ -13,7 +13,7 @@ from typing import Any
 from .._core.storage import UNTRACKED
 from .._core.tensor import Tensor, make_tensor
 from .._core.threads import threads
-from .._dispatch import namespace
+from .._dispatch import entry_globals
 from .context import FunctionNode
 from .graph import OpNode, watch_nodes
 from .node import Node
@@ -34,8 +34,8 @@ def enter() -> None:
     """A thread goes into inference mode."""
     with _lock:
         _count.inside += 1
-        namespace.new = _new_marked
-        namespace.make_tensor = _make_marked
+        entry_globals.new = _new_marked
+        entry_globals.make_tensor = _make_marked
 
 
 def leave() -> None:
@@ -43,8 +43,8 @@ def leave() -> None:
     with _lock:
         _count.inside -= 1
         if not _count.inside:
-            namespace.new = _plain_new
-            namespace.make_tensor = make_tensor
+            entry_globals.new = _plain_new
+            entry_globals.make_tensor = make_tensor
 
 
 def is_inference(tensor: Tensor) -> bool:

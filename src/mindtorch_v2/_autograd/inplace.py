@@ -11,14 +11,14 @@ from typing import Any
 from .._core.keys import AUTOGRAD
 from .._core.tensor import Tensor
 from .._core.threads import threads
-from .._dispatch import dispatcher, namespace, observer
+from .._dispatch import dispatcher, entry_globals, observer
 from .._dispatch.registry import OpSpec, aten
 from . import graph
 from .accumulate import empty_strided
-from .compiled import maker, mask_of
 from .context import FunctionNode
 from .graph import NoDerivative, derivative_of, fill_results, without_history
 from .node import Edge, Gradients, Node
+from .node_compiler import maker, mask_of
 from .saved import freed, short_name, tie
 
 _MANY = ("This view is the output of a function that returns multiple views. Such functions do not allow the output "
@@ -257,7 +257,7 @@ class CopySlices(Node):
             return results
         finally:
             span = threads.state.span
-            if namespace.watch and span is not None:
+            if entry_globals.watch and span is not None:
                 span(node.name(), observer.BACKWARD, start, observer.clock(), node.sequence)
 
     def release(self) -> None:
@@ -319,4 +319,4 @@ class StaleView(_ViewNode):
         raise RuntimeError(self.message)
 
 
-namespace.run_in_place = run_in_place
+entry_globals.run_in_place = run_in_place

@@ -21,8 +21,8 @@ from .._core.keys import AUTOGRAD, BACKENDS, META, NPU, PYTHON
 from .._core.storage import allocation
 from .._core.tensor import Tensor, allocated, make_meta, make_sharing, make_tensor, make_view, storage_of
 from .._core.threads import threads
-from . import backends, namespace, observer, registry
-from .codegen import entry_source
+from . import backends, entry_globals, observer, registry
+from .entry_codegen import entry_source
 from .errors import (
     broadcast_mismatch,
     check_listed,
@@ -39,7 +39,7 @@ from .registry import OpSpec, aten
 from .result_types import result_type_of
 from .schema import REQUIRED
 
-_space = vars(namespace)
+_space = vars(entry_globals)
 
 
 # ---------------------------------------------------------------- the general path
@@ -70,13 +70,13 @@ def _run_kernel(op: OpSpec, args: tuple[Any, ...]) -> Any:
     """Run an op on any arguments: subclasses, other devices, numbers for tensors. The entry has begun its record."""
     keys = keys_of(args)
     if keys & PYTHON:
-        return namespace.call_subclass(op, args)
+        return entry_globals.call_subclass(op, args)
     if keys & AUTOGRAD and not op.composite or op.below_autograd:
         if op.schema.mutates:
-            return namespace.run_in_place(op, args)
-        result = namespace.below_autograd(execute, op, args)
+            return entry_globals.run_in_place(op, args)
+        result = entry_globals.below_autograd(execute, op, args)
         if keys & AUTOGRAD:
-            namespace.attach(op, args, result)
+            entry_globals.attach(op, args, result)
         return result
     return execute(op, args)
 
@@ -260,7 +260,7 @@ def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
     if rule is not None:
         for target in targets:
             args = rule(op, args, target)
-    results = namespace.run_modes(op, args) if threads.state.modes else execute(op, args)
+    results = entry_globals.run_modes(op, args) if threads.state.modes else execute(op, args)
     for target, result in zip(targets, results if isinstance(results, list | tuple) else (results,), strict=True):
         on_npu = (target._keys | result._keys) & NPU
         if on_npu and target.device != result.device:
@@ -313,7 +313,7 @@ def dispatch_with_keyset(keyset: int, name: str, *args: Any, **kwargs: Any) -> A
     assert function is not None
     if keyset & AUTOGRAD:
         return function(*args, **kwargs)
-    return namespace.without_history(function, args, kwargs)
+    return entry_globals.without_history(function, args, kwargs)
 
 
 def _dims_of_tensors(op: OpSpec, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -343,7 +343,7 @@ def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
         if lifted is not None:
             return _call_by_schema(op, lifted)
         check_listed(op, args)
-        handled = namespace.call_overloaded(op, args)
+        handled = entry_globals.call_overloaded(op, args)
         if handled is not NotImplemented:
             return handled
         if op.composite:

@@ -13,7 +13,7 @@ from .._core.device import device as Device
 from .._core.keys import AUTOGRAD, BATCHED, PYTHON
 from .._core.tensor import Tensor, storage_of
 from .._core.threads import threads
-from . import dispatcher, namespace, observer
+from . import dispatcher, entry_globals, observer
 from .errors import deliberate
 from .overload_api import overload_of
 from .registry import OpSpec
@@ -60,15 +60,15 @@ class TorchDispatchMode(Mode):
             return run_composed(self, op, args)
         with_history = dispatcher.keys_of(args) & AUTOGRAD
         if with_history and op.schema.mutates and threads.state.grad_enabled:
-            return namespace.run_in_place(op, args, self._call)
+            return entry_globals.run_in_place(op, args, self._call)
         result = self._call(op, args)
         if with_history and not op.schema.mutates:
-            namespace.attach(op, args, result)
+            entry_globals.attach(op, args, result)
         return result
 
     def _call(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
         positional, keywords = call_arguments(op, args)
-        return namespace.below_autograd(
+        return entry_globals.below_autograd(
             self.__torch_dispatch__, overload_of(op), subclass_types(args), positional, keywords)
 
 
@@ -165,7 +165,7 @@ def proceed(op: OpSpec, args: tuple[Any, ...]) -> Any:
     if threads.state.modes:
         return run_modes(op, args)
     try:
-        return namespace.run_kernel(op, args)
+        return entry_globals.run_kernel(op, args)
     except (AttributeError, ValueError, TypeError) as error:  # as its entry would
         return dispatcher.recover(op, args, error)
 
@@ -197,7 +197,7 @@ def _flat(values: Any) -> Any:
 def call_subclass(op: OpSpec, args: tuple[Any, ...]) -> Any:
     """Ask the subclasses among the arguments, in torch's order, to handle the call."""
     if dispatcher.keys_of(args) & BATCHED:
-        return namespace.run_batched(op, args)
+        return entry_globals.run_batched(op, args)
     types = subclass_types(args)
     positional, keywords = call_arguments(op, args)
     handlers = [kind.__torch_function__ for kind in types]  # type: ignore[attr-defined]
@@ -218,11 +218,11 @@ def _call_dispatch(op: OpSpec, args: tuple[Any, ...], types: list[type], positio
     for kind in types:
         handler = getattr(kind, "__torch_dispatch__", None)
         if handler is not None:
-            result = namespace.below_autograd(
+            result = entry_globals.below_autograd(
                 handler, overload_of(op), tuple(types), positional, keywords)
             if result is not NotImplemented:
                 if dispatcher.keys_of(args) & AUTOGRAD and not op.schema.mutates:
-                    namespace.attach(op, args, result)
+                    entry_globals.attach(op, args, result)
                 return result
     raise TypeError(f"no implementation found for '{op.name}' on types that implement __torch_dispatch__: {types}")
 
@@ -304,6 +304,6 @@ def python_key(cls: type) -> int:
     return PYTHON
 
 
-namespace.run_modes = run_modes
-namespace.call_overloaded = call_overloaded
-namespace.call_subclass = call_subclass
+entry_globals.run_modes = run_modes
+entry_globals.call_overloaded = call_overloaded
+entry_globals.call_subclass = call_subclass

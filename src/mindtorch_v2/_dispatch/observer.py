@@ -23,7 +23,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from .._core.threads import Ears, ThreadState, threads
-from . import namespace
+from . import entry_globals
 
 __all__ = ["BACKWARD", "COPY", "ENGINE", "FILL", "KERNEL", "MEMORY", "MODULE", "NUMBER_FORMS", "OP", "PYTHON", "RUNTIME",
            "SCOPE", "STEP", "Outline", "aloud", "clock", "inside", "op_names", "op_overloads", "op_schemas", "span",
@@ -63,7 +63,7 @@ def thread_state() -> ThreadState:
 def watch(change: int) -> None:
     """Count one more (+1) or one fewer (-1) reason for ops to look at their thread's state."""
     with changing:
-        namespace.watch += change
+        entry_globals.watch += change
 
 
 # Where entries find their thread's state. ContextVar.get takes an eighth of the time of threading.local, which is as much
@@ -71,7 +71,7 @@ def watch(change: int) -> None:
 # no other thread; a thread or a context that does not know answers None, and then the entry asks `threads`.
 _own: ContextVar[ThreadState | None] = ContextVar("state of the only thread", default=None)
 _unknown: ContextVar[ThreadState | None] = ContextVar("no state", default=None)
-namespace.current = _unknown.get
+entry_globals.current = _unknown.get
 
 
 def expect_one_thread(*, unheard: bool = False) -> None:
@@ -84,12 +84,12 @@ def expect_one_thread(*, unheard: bool = False) -> None:
     if alone:
         _own.set(threads.state)
         threading.setprofile(_thread_began)
-    namespace.current = partial(find) if unheard or isinstance(namespace.current, partial) else find
+    entry_globals.current = partial(find) if unheard or isinstance(entry_globals.current, partial) else find
 
 
 def expect_threads(*, unheard: bool = False) -> None:
     """Have every op look for its thread's state."""
-    namespace.current = partial(_unknown.get) if unheard else _unknown.get
+    entry_globals.current = partial(_unknown.get) if unheard else _unknown.get
     if threading.getprofile() is _thread_began:
         threading.setprofile(None)
 
@@ -97,12 +97,12 @@ def expect_threads(*, unheard: bool = False) -> None:
 def _thread_began(frame: FrameType, event: str, arg: Any) -> None:
     """What a new thread does first, before it can run an op."""
     sys.setprofile(None)
-    expect_threads(unheard=isinstance(namespace.current, partial))
+    expect_threads(unheard=isinstance(entry_globals.current, partial))
 
 
 def watching() -> bool:
     """Whether any thread is being watched."""
-    return namespace.watch > 0
+    return entry_globals.watch > 0
 
 
 def inside(function: Callable[..., Any], *args: Any) -> Any:
@@ -157,12 +157,12 @@ class span:
         self._sequence = sequence
 
     def __enter__(self) -> span:
-        self._start = clock() if namespace.watch else 0
+        self._start = clock() if entry_globals.watch else 0
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
                  trace: TracebackType | None) -> None:
-        if namespace.watch:
+        if entry_globals.watch:
             record = threads.state.span
             if record is not None and self._start:
                 record(self._name, self._kind, self._start, clock(), self._sequence)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._dispatch.registry import OpSpec, aten, composite, packets
-from . import activation, compare, pointwise, powers, rounding, special  # noqa: F401  the ops that get a second name
+from .special import functions  # noqa: F401  the ops that get a second name
 
 # second name -> first name; in-place forms come along.
 _NAMES = {

@@ -11,9 +11,9 @@ from .._core.keys import SPARSE
 from .._core.memory_format import sparse_coo, strided
 from .._core.sparse import SparseTensor, make_sparse
 from .._core.tensor import Tensor, make_tensor
-from .._dispatch import namespace
+from .._dispatch import entry_globals
 from .._dispatch.registry import OpSpec, aten
-from .from_data import as_tensor
+from .creation.from_data import as_tensor
 
 
 def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None,
@@ -241,7 +241,7 @@ def _run_sparse(op: OpSpec, args: tuple[Any, ...]) -> Any:
     return kernel(*args)
 
 
-namespace.fallback_sparse = _run_sparse  # type: ignore[attr-defined]
+entry_globals.fallback_sparse = _run_sparse  # type: ignore[attr-defined]
 
 METHODS = {
     "to_sparse": to_sparse,

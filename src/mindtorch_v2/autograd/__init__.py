@@ -15,7 +15,7 @@ from .._autograd.grad_mode import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
-from .._later import later as _later
+from .._lazy_imports import later as _later
 from . import anomaly_mode, function, grad_mode, variable
 from .gradcheck import gradcheck, gradgradcheck
 from .variable import Variable

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from .._autograd.backward import grad, pullback
 from .._autograd.grad_mode import enable_grad
 from .._autograd.graph import require_grad
-from .._autograd.reach import nodes_behind, reaches_others
+from .._autograd.graph_search import nodes_behind, reaches_others
 from .._autograd.saved import tie
 from .._core.keys import AUTOGRAD
 from .._core.tensor import Tensor

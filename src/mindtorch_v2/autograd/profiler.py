@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.threads import threads
-from ..profiler import _sessions
-from ..profiler._autograd_profile import profile
-from ..profiler._kineto_config import ProfilerActivity as ProfilerActivity
-from ..profiler._kineto_config import ProfilerConfig as ProfilerConfig
-from ..profiler._kineto_config import ProfilerState as ProfilerState
-from ..profiler._kineto_config import _ExperimentalConfig as _ExperimentalConfig
-from ..profiler._kineto_config import kineto_available as kineto_available
-from ..profiler._kineto_config import supported_activities as _supported_activities  # noqa: F401
-from ..profiler._kineto_results import _KinetoEvent as _KinetoEvent
-from ..profiler._kineto_results import _ProfilerResult as _ProfilerResult
-from ..profiler._legacy import EnforceUnique, emit_itt, emit_nvtx, load_nvprof, parse_nvprof_trace
-from ..profiler._recorder import listening as _listening
-from ..profiler._recorder import sites as _sites
-from ..profiler._step_tracker import KinetoStepTracker
-from ..profiler.event_list import EventList
-from ..profiler.events import DeviceType as DeviceType
-from ..profiler.events import FunctionEvent, MemRecordsAcc
-from ..profiler.record_function import record_function
+from ..profiler.config import ProfilerActivity as ProfilerActivity
+from ..profiler.config import ProfilerConfig as ProfilerConfig
+from ..profiler.config import ProfilerState as ProfilerState
+from ..profiler.config import _ExperimentalConfig as _ExperimentalConfig
+from ..profiler.config import kineto_available as kineto_available
+from ..profiler.config import supported_activities as _supported_activities  # noqa: F401
+from ..profiler.recording import active
+from ..profiler.recording.record_function import record_function
+from ..profiler.recording.recorder import listening as _listening
+from ..profiler.recording.recorder import sites as _sites
+from ..profiler.session.autograd_profile import profile
+from ..profiler.session.legacy import EnforceUnique, emit_itt, emit_nvtx, load_nvprof, parse_nvprof_trace
+from ..profiler.session.step_counter import KinetoStepTracker
+from ..profiler.views.event_list import EventList
+from ..profiler.views.events import DeviceType as DeviceType
+from ..profiler.views.events import FunctionEvent, MemRecordsAcc
+from ..profiler.views.kineto_results import _KinetoEvent as _KinetoEvent
+from ..profiler.views.kineto_results import _ProfilerResult as _ProfilerResult
 from .profiler_util import MEMORY_EVENT_NAME as MEMORY_EVENT_NAME
 from .profiler_util import OUT_OF_MEMORY_EVENT_NAME as OUT_OF_MEMORY_EVENT_NAME
 
@@ -48,7 +48,7 @@ def _profiler_enabled() -> bool:
 
 def _disable_profiler() -> None:
     """End every profile of the calling thread; what was recorded stays with it."""
-    for session in _sessions.running():
+    for session in active.running():
         if isinstance(session, profile) and session._hears(threads.state):
             session.abandon()
 

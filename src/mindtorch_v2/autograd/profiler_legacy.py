@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from ..profiler._autograd_profile import profile as _profile
-from ..profiler.event_list import EventList
+from ..profiler.session.autograd_profile import profile as _profile
+from ..profiler.views.event_list import EventList
 
 __all__ = ["profile"]
 

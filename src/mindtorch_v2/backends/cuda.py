@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
-from .._ops.attention import ALLOWED as _sdp
+from .._ops.nn.attention import ALLOWED as _sdp
 
 
 def is_built() -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-from .._ops.lstm_layer import get_mkldnn_enabled, set_mkldnn_enabled
+from .._ops.nn.lstm_layer import get_mkldnn_enabled, set_mkldnn_enabled
 
 
 def is_available() -> bool:

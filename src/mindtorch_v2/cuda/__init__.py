@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from .._absent_device import absent
-from .._later import later as _later
+from .._lazy_imports import later as _later
 
 globals().update(absent("CUDA"))
 # `amp` stands on the optimizers: scripts that only ask `is_available()` do without.

@@ -3,18 +3,7 @@
 from __future__ import annotations
 
 from . import _homes, constraints, kl, transforms, utils
-from .continuous import (
-    Beta,
-    Cauchy,
-    Chi2,
-    Dirichlet,
-    Exponential,
-    Gamma,
-    Laplace,
-    Normal,
-    StudentT,
-    Uniform,
-)
+from .continuous import Beta, Cauchy, Chi2, Dirichlet, Exponential, Gamma, Laplace, Normal, StudentT, Uniform
 from .discrete import (
     Bernoulli,
     Binomial,

@@ -15,7 +15,7 @@ from .._autograd.function import Function
 from .._autograd.grad_mode import is_grad_enabled
 from .._core import dtype as dt
 from .._core.tensor import make_tensor
-from .._ops._special_math import lgamma
+from .._ops._support.special_math import lgamma
 
 torch: Any = _torch
 _STEP = 1e-4

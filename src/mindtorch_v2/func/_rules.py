@@ -9,7 +9,7 @@ from .._core.outline import CannotBatch
 from .._core.rng import default_generator
 from .._core.tensor import Tensor
 from .._core.threads import threads
-from .._dispatch import interception, namespace
+from .._dispatch import entry_globals, interception
 from .._dispatch.registry import OpSpec, aten
 from ._batched import BatchedTensor, Level, batched, data_dependent, find_level, level_of, samples, spread, value_at
 
@@ -220,4 +220,4 @@ def _aligned(value: Any, ndim: int, level: Level, same_shape: bool) -> Any:
     return held if missing <= 0 else aten.reshape(held, (shape[0], *(1,) * missing, *shape[1:]))
 
 
-namespace.run_batched = run_batched  # type: ignore[attr-defined]
+entry_globals.run_batched = run_batched  # type: ignore[attr-defined]

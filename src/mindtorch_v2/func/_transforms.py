@@ -14,7 +14,7 @@ from .._autograd.backward import grad as _autograd_grad
 from .._autograd.backward import pullback
 from .._autograd.grad_mode import enable_grad, is_grad_enabled
 from .._autograd.graph import require_grad
-from .._autograd.reach import reaches_others
+from .._autograd.graph_search import reaches_others
 from .._core.keys import AUTOGRAD
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten

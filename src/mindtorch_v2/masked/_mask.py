@@ -10,7 +10,7 @@ from .. import _surface as torch
 from .._core import dtype as dt
 from .._core.memory_format import strided
 from .._core.tensor import Tensor
-from .._ops._common import normal_dim
+from .._ops._support.common import normal_dim
 
 Dims = int | Sequence[int] | None
 # Functions that torch computes of sparse tensors, too.

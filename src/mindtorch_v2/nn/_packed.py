@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from .._core import dtype as dt
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten
-from .._ops.from_data import as_tensor
+from .._ops.creation.from_data import as_tensor
 
 
 class PackedSequence_(NamedTuple):

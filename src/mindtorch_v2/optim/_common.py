@@ -11,7 +11,7 @@ from .._autograd.grad_mode import enable_grad, set_grad_enabled
 from .._core.dtype import dtype as DType
 from .._core.dtype import float32, float64, get_default_dtype
 from .._core.tensor import Tensor
-from .._ops.from_data import tensor
+from .._ops.creation.from_data import tensor
 
 Step = TypeVar("Step", bound=Callable[..., Any])
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import _surface as torch
 from .._core.tensor import Tensor
-from .._ops.from_data import as_tensor
+from .._ops.creation.from_data import as_tensor
 from ._common import (
     by_dtype,
     check_capturable,

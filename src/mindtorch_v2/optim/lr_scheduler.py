@@ -6,16 +6,16 @@ from ._lr.base import EPOCH_DEPRECATION_WARNING, LRScheduler, _LRScheduler
 from ._lr.combined import ChainedScheduler, ReduceLROnPlateau, SequentialLR
 from ._lr.cycle import CyclicLR, OneCycleLR
 from ._lr.decay import (
-    ConstantLR,
-    CosineAnnealingLR,
-    CosineAnnealingWarmRestarts,
-    ExponentialLR,
-    LambdaLR,
-    LinearLR,
-    MultiplicativeLR,
-    MultiStepLR,
-    PolynomialLR,
-    StepLR,
+           ConstantLR,
+           CosineAnnealingLR,
+           CosineAnnealingWarmRestarts,
+           ExponentialLR,
+           LambdaLR,
+           LinearLR,
+           MultiplicativeLR,
+           MultiStepLR,
+           PolynomialLR,
+           StepLR,
 )
 
 __all__ = ["EPOCH_DEPRECATION_WARNING", "ChainedScheduler", "ConstantLR", "CosineAnnealingLR",

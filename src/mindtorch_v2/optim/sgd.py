@@ -7,16 +7,7 @@ from typing import Any
 
 from .. import _surface as torch
 from .._core.tensor import Tensor
-from ._common import (
-    by_dtype,
-    check_fused,
-    check_not_negative,
-    check_rate,
-    evaluate,
-    value_of,
-    with_decay,
-    with_grad_mode,
-)
+from ._common import by_dtype, check_fused, check_not_negative, check_rate, evaluate, value_of, with_decay, with_grad_mode
 from .optimizer import Optimizer, Params
 
 __all__ = ["SGD", "sgd"]

@@ -12,7 +12,7 @@ from .. import _surface as torch
 from .._autograd.grad_mode import no_grad
 from .._core.dtype import int64
 from .._core.tensor import Tensor
-from .._ops.from_data import tensor
+from .._ops.creation.from_data import tensor
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
 from ._common import by_dtype

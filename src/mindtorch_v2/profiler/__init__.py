@@ -6,27 +6,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import itt, profiler
-from ._kineto_config import (
-    ProfilerActivity,
-    RecordScope,
-    _ExperimentalConfig,
-    kineto_available,
-    supported_activities,
-)
-from ._schedule import ProfilerAction, schedule
-from ._step_tracker import KinetoStepTracker
-from .events import DeviceType
-from .execution_trace import ExecutionTraceObserver
+from .config import ProfilerActivity, RecordScope, _ExperimentalConfig, kineto_available, supported_activities
 from .profiler import _KinetoProfile, profile, tensorboard_trace_handler
-from .record_function import record_function
+from .recording.record_function import record_function
+from .session.execution_trace import ExecutionTraceObserver
+from .session.schedule import ProfilerAction, schedule
+from .session.step_counter import KinetoStepTracker
+from .views.events import DeviceType
 
 if TYPE_CHECKING:
-    from ._compare import diff
-    from ._live import live_tensors
-    from ._on_demand import serve_on_demand
     from .formats import TraceError
-    from .formats.loaded import load
     from .formats.validate import validate
+    from .on_demand import serve_on_demand
+    from .results.loaded import load
+    from .session.compare import diff
+    from .session.live_tensors import live_tensors
 
 __all__ = [
     "DeviceType",
@@ -56,10 +50,10 @@ __all__ = [
 # Reading files is a room that most processes never enter: it is imported when first asked for.
 _LATER = {
     "TraceError": "formats",
-    "diff": "_compare",
-    "live_tensors": "_live",
-    "load": "formats.loaded",
-    "serve_on_demand": "_on_demand",
+    "diff": "session.compare",
+    "live_tensors": "session.live_tensors",
+    "load": "results.loaded",
+    "serve_on_demand": "on_demand",
     "validate": "formats.validate",
 }
 

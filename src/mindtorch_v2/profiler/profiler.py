@@ -14,32 +14,26 @@ from typing import Any
 
 from .._backends.errors import OutOfMemoryError
 from .._dispatch import observer
-from . import _autograd_profile
-from ._answers import Answers
-from ._device_recorder import available as device_available
-from ._keeper import Keeper
-from ._keeping import keeper_for
-from ._kineto_config import (
-    ProfilerActivity,
-    _ExperimentalConfig,
-    device_of,
-    parse_activities,
-    supported_activities,
-)
-from ._live import write_after_failure
-from ._memory_profiler import MemoryProfile
-from ._schedule import TRANSITIONS, ProfilerAction, Schedule, record_always, schedule
-from ._step_tracker import KinetoStepTracker
-from ._store import EventStore
-from .aggregate_stats import AggregateStats
+from ._io.strict_json import checked, dumps
 from .analysis.memory_categories import Uses, packed, uses
 from .analysis.overhead import Calibration
-from .event_list import EventList
-from .execution_trace import ExecutionTraceObserver, Window
-from .exporters import get as exporter
-from .exporters.strict_json import checked, dumps
-from .flops import ops_without_formula
-from .record_function import step_function
+from .assembly.flops import ops_without_formula
+from .config import ProfilerActivity, _ExperimentalConfig, device_of, parse_activities, supported_activities
+from .recording.device import available as device_available
+from .recording.record_function import step_function
+from .results import writers
+from .results.mixin import Answers
+from .retention.base import Keeper
+from .retention.select import keeper_for
+from .retention.stats import AggregateStats
+from .session import autograd_profile
+from .session.execution_trace import ExecutionTraceObserver, Window
+from .session.live_tensors import write_after_failure
+from .session.schedule import TRANSITIONS, ProfilerAction, Schedule, record_always, schedule
+from .session.step_counter import KinetoStepTracker
+from .store.memory_profile import MemoryProfile
+from .store.store import EventStore
+from .views.event_list import EventList
 
 __all__ = [
     "ExecutionTraceObserver",
@@ -89,7 +83,7 @@ class _KinetoProfile(Answers):
         self.acc_events = acc_events
         self.custom_trace_id_callback = custom_trace_id_callback
         self.post_processing_timeout_s = post_processing_timeout_s
-        self.profiler: _autograd_profile.profile | None = None
+        self.profiler: autograd_profile.profile | None = None
         self.mem_tl: MemoryProfile | None = None
         self.use_device = device_of(self.activities)
         self.preset_metadata: dict[str, str] = {}
@@ -118,7 +112,7 @@ class _KinetoProfile(Answers):
                 "reported. To keep events across cycles, set acc_events=True."
             )
         if self.profiler is None or not self.acc_events:
-            self.profiler = _autograd_profile.profile(
+            self.profiler = autograd_profile.profile(
                 use_cpu=ProfilerActivity.CPU in self.activities,
                 use_device=self.use_device,
                 record_shapes=self.record_shapes,
@@ -160,7 +154,7 @@ class _KinetoProfile(Answers):
         if self.profiler is not None:
             self.profiler.toggle_collection_dynamic(enable, activities)
 
-    def _ready(self, purpose: str) -> _autograd_profile.profile:
+    def _ready(self, purpose: str) -> autograd_profile.profile:
         if self.profiler is None:
             raise AssertionError(f"Profiler must be initialized before {purpose}")
         return self.profiler
@@ -198,7 +192,7 @@ class _KinetoProfile(Answers):
         store = self._ready("exporting chrome trace").store
         metadata = {**self.preset_metadata, **self._metadata}
         ids = None if self._observed is None else self._observed.record_function_ids(store)
-        exporter("chrome")(store, path, metadata=metadata, brief=use_python_export, record_function_ids=ids)
+        writers.get("chrome")(store, path, metadata=metadata, brief=use_python_export, record_function_ids=ids)
 
     def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
         """Write one line per stack, root first, with its metric: input of flame graph tools. Needs with_stack."""
@@ -210,7 +204,7 @@ class _KinetoProfile(Answers):
         known = self._memory_uses()
         if known is not None:
             store.options["memory_uses"] = packed(known)
-        exporter("saved")(store, path, metadata={**self.preset_metadata, **self._metadata})
+        writers.get("saved")(store, path, metadata={**self.preset_metadata, **self._metadata})
 
     def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:
         """Write memory in use by category over time: JSON, gzipped, raw events or HTML, by the name's suffix.

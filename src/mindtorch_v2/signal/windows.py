@@ -11,7 +11,7 @@ from .._core import dtype as dt
 from .._core.memory_format import strided
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten
-from .._ops.from_data import tensor
+from .._ops.creation.from_data import tensor
 
 __all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann",
            "kaiser", "nuttall"]

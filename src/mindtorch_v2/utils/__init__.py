@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._later import later as _later
+from .._lazy_imports import later as _later
 
 if TYPE_CHECKING:
     from . import (

@@ -16,7 +16,7 @@ from .._autograd.grad_mode import enable_grad, no_grad
 from .._autograd.saved_hooks import saved_tensors_hooks
 from .._core.tensor import Tensor
 from .._core.threads import threads
-from .._ops.random import get_rng_state, set_rng_state
+from .._ops.random.uniform_normal import get_rng_state, set_rng_state
 from ._selective_checkpoint import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
 
 __all__ = [

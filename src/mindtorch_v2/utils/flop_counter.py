@@ -12,7 +12,7 @@ from typing import Any
 from .._core.keys import BATCHED
 from .._core.tensor import Tensor
 from .._core.threads import threads
-from .._dispatch import namespace
+from .._dispatch import entry_globals
 from .._dispatch.dispatcher import keys_of, recover
 from .._dispatch.interception import Mode, call_arguments, proceed, run_composed
 from .._dispatch.overload_api import OpOverloadPacket, ops, overload_of
@@ -336,6 +336,6 @@ class _Counting(Mode):
         others = any(not isinstance(mode, _Counting) for mode in modes)
         modes.insert(0 if others else len(modes), self)
         try:
-            return proceed(op, args) if others else namespace.run_kernel(op, args)
+            return proceed(op, args) if others else entry_globals.run_kernel(op, args)
         finally:
             modes.remove(self)

@@ -9,7 +9,8 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import observer
-from mindtorch_v2.profiler import ProfilerActivity, _device_recorder, profile, schedule, supported_activities
+from mindtorch_v2.profiler import ProfilerActivity, profile, schedule, supported_activities
+from mindtorch_v2.profiler.recording import device
 
 from .models import MODELS, losses
 
@@ -157,6 +158,6 @@ def test_two_streams_have_two_lanes(npu):
 def test_blocks_are_told_apart_by_their_device_and_in_order_of_time():
     columns = {}
     rows = [(5, 512, 0x1000, 7, 0), (5, -512, 0x1000, 7, 0), (6, 512, 0x1000, 7, 0), (7, -512, 0x1000, 7, 1)]
-    _device_recorder._add_memory(columns, rows, {7: 0})
+    device._add_memory(columns, rows, {7: 0})
     assert columns["mem_bytes"].tolist() == [512, -512, 512]  # what device 1 let go of was given out before
     assert columns["mem_device_index"].tolist() == [0, 0, 0]

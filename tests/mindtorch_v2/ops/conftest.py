@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
+import torch_values
 
 import mindtorch_v2
-
-_spec = importlib.util.spec_from_file_location("torch_values", Path(__file__).with_name("torch_values.py"))
-assert _spec is not None and _spec.loader is not None
-torch_values = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(torch_values)
 
 _RECORDED = json.loads(torch_values.VALUES.read_text())
 

@@ -6,12 +6,11 @@ below with the reason.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import op_sampling as sampling
 import pytest
 
 import mindtorch_v2 as torch
@@ -19,10 +18,6 @@ from mindtorch_v2._core.tensor import make_meta
 from mindtorch_v2._dispatch import registry
 from mindtorch_v2._dispatch.registry import OpSpec
 
-_found = importlib.util.spec_from_file_location("op_sampling", Path(__file__).with_name("sampling.py"))
-assert _found is not None and _found.loader is not None
-sampling = importlib.util.module_from_spec(_found)
-_found.loader.exec_module(sampling)
 Case, Make = sampling.Case, sampling.Make
 
 pytestmark = pytest.mark.filterwarnings("ignore")

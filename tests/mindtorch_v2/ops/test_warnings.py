@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2._ops import _warn
+from mindtorch_v2._ops._support import warn
 from mindtorch_v2.utils.hooks import RemovableHandle
 
 HISTORY = "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior."
@@ -17,7 +17,7 @@ FREEDOM = r"\(\): degrees of freedom is <= 0. Correction should be strictly less
 
 @pytest.fixture(autouse=True)
 def _nothing_said(monkeypatch):
-    monkeypatch.setattr(_warn, "_said", set())
+    monkeypatch.setattr(warn, "_said", set())
 
 
 @pytest.mark.parametrize(("call", "words"), [

@@ -12,8 +12,8 @@ from mindtorch_v2 import nn
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.autograd import profiler as autograd_profiler
 from mindtorch_v2.profiler import DeviceType, ProfilerAction, profile, record_function, schedule
-from mindtorch_v2.profiler._store import EventStore
-from mindtorch_v2.profiler.event_list import EventList
+from mindtorch_v2.profiler.store.store import EventStore
+from mindtorch_v2.profiler.views.event_list import EventList
 
 x = torch.ones(4, 4)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..._core.device import set_accelerator
 from ..._core.tensor import Tensor
-from ..._dispatch import backends, namespace
+from ..._dispatch import backends, entry_globals
 from ..._dispatch.dispatcher import prepare
 from ..._dispatch.registry import OpSpec
 from . import fallback, memory, tensors
@@ -32,7 +32,7 @@ def run(op: OpSpec, args: tuple[Any, ...]) -> Any:
     return tensors.view(made, source)
 
 
-namespace.fallback_npu = run  # type: ignore[attr-defined]
+entry_globals.fallback_npu = run  # type: ignore[attr-defined]
 backends.loaded["npu"] = backends.Backend(
     current_device, tensors.upload, tensors.download, memory.pinned_copy, memory.is_pinned
 )

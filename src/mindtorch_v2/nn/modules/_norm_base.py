@@ -7,7 +7,7 @@ from typing import Any
 from ..._core import dtype as dt
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
-from ..._ops.from_data import tensor
+from ..._ops.creation.from_data import tensor
 from .. import init
 from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter
 from .lazy import LazyModuleMixin

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..._core.tensor import Tensor
 from ..._core.threads import ThreadState, threads
-from ..._dispatch import namespace
+from ..._dispatch import entry_globals
 from . import _hooks
 from ._attributes import AttributeMixin
 from ._backward_hook import BackwardHook
@@ -70,8 +70,8 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
     # ------------------------------------------------------------------ calling
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if namespace.watch:
-            state: Any = namespace.current()
+        if entry_globals.watch:
+            state: Any = entry_globals.current()
             if state is None:
                 state = threads.state
             log = state.module_log

@@ -10,7 +10,7 @@ from typing import Any
 from ..._autograd.grad_mode import no_grad
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
-from ..._ops.from_data import tensor
+from ..._ops.creation.from_data import tensor
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _tree
-from .._store import EventStore
+from ..store import tree
+from ..store.store import EventStore
 
 
 @dataclass
@@ -32,16 +32,16 @@ class CallTree:
         self.label: NDArray[np.int64]
         self.parent: NDArray[np.int64]
         self.labels = store.labels
-        above = _tree.nearest_kept(store.parent, rows)[store.parent[rows]]
+        above = tree.nearest_kept(store.parent, rows)[store.parent[rows]]
         node, self.parent, self.label = _paths(above, store.label[rows].astype(np.int64), len(store.labels))
         count = len(self.parent)
         duration = store.duration[rows]
         self.count = np.bincount(node, minlength=count)
-        self.total_ns = _tree.sums(node, duration, count)
-        alone = np.maximum(duration - _tree.children_sums(above, duration), 0)
-        self.self_ns = _tree.sums(node, alone, count)
-        self.bytes = _tree.sums(node, store.self_bytes[rows], count)
-        self.flops = _tree.sums(node, store.flops[rows], count)
+        self.total_ns = tree.sums(node, duration, count)
+        alone = np.maximum(duration - tree.children_sums(above, duration), 0)
+        self.self_ns = tree.sums(node, alone, count)
+        self.bytes = tree.sums(node, store.self_bytes[rows], count)
+        self.flops = tree.sums(node, store.flops[rows], count)
 
     def root(self) -> CallNode:
         """The tree as objects, the children of each node by falling total time."""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .._store import EventStore
+from ..store.store import EventStore
 from .evidence import evened, from_recordings, from_steps, intervals, typical
 from .findings import duration
 from .keys import WorkKey, work_keys

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
-from .._store import EventStore
+from ..store.store import EventStore
 from .steps import is_step
 
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._memory_profiler import Action, Category, MemoryProfile
-from .._store import EventStore
+from ..store.memory_profile import Action, Category, MemoryProfile
+from ..store.store import EventStore
 
 CATEGORIES = tuple(category.name for category in Category)
 UNKNOWN = len(CATEGORIES)

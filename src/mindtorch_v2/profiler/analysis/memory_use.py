@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._store import EventStore
-from ..events import DeviceType
+from ..store.store import EventStore
+from ..views.events import DeviceType
 from .memory_categories import CATEGORIES, Uses
 from .places import user_frame
 from .steps import steps

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
-from .. import _tree
-from .._store import EventStore
+from ..store import tree
+from ..store.store import EventStore
 
 
 @dataclass
@@ -44,9 +44,9 @@ def module_tree(store: EventStore) -> list[ModuleNode]:
     where = store.module[inside]
     in_backward = _in_backward(store)[inside]
     alone = store.self_ns[inside]
-    forward = _tree.sums(where[~in_backward], alone[~in_backward], count)
-    backward = _tree.sums(where[in_backward], alone[in_backward], count)
-    held, flops = _tree.sums(where, store.self_bytes[inside], count), _tree.sums(where, store.flops[inside], count)
+    forward = tree.sums(where[~in_backward], alone[~in_backward], count)
+    backward = tree.sums(where[in_backward], alone[in_backward], count)
+    held, flops = tree.sums(where, store.self_bytes[inside], count), tree.sums(where, store.flops[inside], count)
     ops = np.bincount(where, minlength=count)
     made: dict[str, ModuleNode] = {}
     tops: list[ModuleNode] = []
@@ -85,5 +85,5 @@ def _add_up(top: ModuleNode) -> None:
 
 def _in_backward(store: EventStore) -> NDArray[np.bool_]:
     engine = (store.kind == observer.BACKWARD) | (store.kind == observer.ENGINE)
-    inside: NDArray[np.bool_] = engine | (_tree.nearest_ancestor(store.parent, engine) >= 0)
+    inside: NDArray[np.bool_] = engine | (tree.nearest_ancestor(store.parent, engine) >= 0)
     return inside

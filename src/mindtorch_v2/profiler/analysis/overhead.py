@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
-from .. import _tree
-from .._store import EventStore
+from ..store import tree
+from ..store.store import EventStore
 from .findings import duration
 
 
@@ -68,9 +68,9 @@ def estimate(store: EventStore, calibration: Calibration) -> Overhead:
     cost = _cost(store, calibration)
     inside = np.where(cost > 0, np.int64(round(calibration.inside)), 0)
     # A row's duration has in it the whole cost of every event below it, and of its own what falls inside.
-    below = _tree.subtree_sums(store.parent, cost) - cost
+    below = tree.subtree_sums(store.parent, cost) - cost
     taken = np.maximum(store.duration - below - inside, 0)
-    children = _tree.children_sums(store.parent, taken)
+    children = tree.children_sums(store.parent, taken)
     roots = (store.parent < 0) & (store.device_type == 0)
     return Overhead(
         calibration,

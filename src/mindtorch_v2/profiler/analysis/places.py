@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from .._store import EventStore
+from ..store.store import EventStore
 
 # How frames of the framework begin: files are recorded relative to where packages are found.
 _FRAMEWORK = ("mindtorch_v2/", "torch/", "<built-in", "<frozen")

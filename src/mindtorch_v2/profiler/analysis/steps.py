@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
-from .. import _tree
-from .._derived import STEP_PREFIX
-from .._store import EventStore
+from ..store import tree
+from ..store.derived import STEP_PREFIX
+from ..store.store import EventStore
 
 
 class Steps(NamedTuple):
@@ -61,7 +61,7 @@ def per_step(store: EventStore, which: Steps, group: NDArray[np.integer], groups
     at = step_of(store, which)
     rows = np.flatnonzero((at >= 0) & (group >= 0))
     flat = group[rows].astype(np.int64) * len(which.start) + at[rows]
-    return _tree.sums(flat, values[rows], groups * len(which.start)).reshape(groups, len(which.start))
+    return tree.sums(flat, values[rows], groups * len(which.start)).reshape(groups, len(which.start))
 
 
 def is_step(store: EventStore) -> NDArray[np.bool_]:

@@ -7,9 +7,9 @@ import argparse
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _tree
-from .._store import EventStore
 from ..analysis.findings import duration
+from ..store import tree
+from ..store.store import EventStore
 from . import reading
 from .exit_codes import Failure
 from .flops_from_shapes import flops_from_shapes
@@ -30,8 +30,8 @@ def run(args: argparse.Namespace) -> int:
     rows = np.flatnonzero(amounts > 0)
     labels = store.label[rows]
     count = len(store.labels)
-    flops = _tree.sums(labels, amounts[rows], count)
-    spent = _tree.sums(labels, store.duration[rows], count)
+    flops = tree.sums(labels, amounts[rows], count)
+    spent = tree.sums(labels, store.duration[rows], count)
     calls = np.bincount(labels, minlength=count)
     whole = int(flops.sum())
     print(f"{'FLOPs':>10} {'share':>6} {'time':>9} {'GFLOP/s':>8} {'calls':>9}  operator")

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
-from .. import _tree
-from .._store import EventStore, InputInfo
-from ..flops import flops_of
+from ..assembly.flops import flops_of
+from ..store import tree
+from ..store.store import EventStore, InputInfo
 
 # What traces say of arguments that are no tensors; a tensor has the name of its element type, or nothing if there is none.
 _NO_TENSOR = ("Scalar", "ScalarList", "GenericList")
@@ -34,7 +34,7 @@ def flops_from_shapes(store: EventStore) -> NDArray[np.int64]:
     found = np.zeros(len(store), np.int64)
     if amounts:
         found[counted] = np.array(amounts, np.int64)[which]
-    found[_tree.nearest_ancestor(store.parent, found > 0) >= 0] = 0
+    found[tree.nearest_ancestor(store.parent, found > 0) >= 0] = 0
     return found
 
 

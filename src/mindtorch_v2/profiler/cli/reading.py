@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from ..formats import TraceError
 from ..formats._source import Pipe
-from ..formats.loaded import LoadedProfile, load
+from ..results.loaded import LoadedProfile, load
 from .exit_codes import USAGE, Failure
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ..formats import TraceError
-from ..formats.loaded import load
+from ..results.loaded import load
 from . import reading
 from .exit_codes import FINE, Failure
 

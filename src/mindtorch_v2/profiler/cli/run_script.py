@@ -13,7 +13,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from .._kineto_config import _ExperimentalConfig
+from ..config import _ExperimentalConfig
 from ..profiler import profile
 from . import signals
 

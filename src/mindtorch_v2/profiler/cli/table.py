@@ -6,10 +6,10 @@ import argparse
 
 import numpy as np
 
-from .. import _tree
-from .._store import EventStore
 from ..analysis.findings import duration
 from ..analysis.overhead import Overhead
+from ..store import tree
+from ..store.store import EventStore
 from . import reading
 from .exit_codes import USAGE, Failure
 
@@ -61,7 +61,7 @@ def print_corrected(store: EventStore, cost: Overhead, limit: int) -> None:
     """Self and total times by name as recorded, and with the cost of every recorded event taken away."""
     host = np.flatnonzero(store.device_type == 0)
     label, count = store.label[host], len(store.labels)
-    columns = [_tree.sums(label, values[host], count) for values in (
+    columns = [tree.sums(label, values[host], count) for values in (
         store.self_ns, cost.self_ns, store.duration, cost.duration_ns)]
     print(f"\n{'self':>9} {'corrected':>9} {'total':>9} {'corrected':>9}  operator")
     order = np.argsort(-columns[1], kind="stable")

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
-from .._store import EventStore, InputInfo
+from .._io.files import path_text, write_file
+from .._io.strict_json import dumps
+from ..store.store import EventStore, InputInfo
 from ._lines import Piece, Texts, Words, lines, merged, number, signed, text, thousandths, where, woven
 from .device_lanes import DeviceLanes
-from .files import path_text, write_file
-from .strict_json import dumps
 
 _BLOCK = 1 << 13  # rows; small enough that buffers are reused instead of newly mapped
 # Kineto counts from the last quarter of a year, so that a time has few enough digits for a double.

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
-from .._store import EventStore
+from ..store.categories import categories
+from ..store.store import EventStore
 from ._lines import Piece, chosen, lines, number, text, thousandths, woven
-from .categories import categories
 
 # Devices stand below the processes of the host, whose place is their pid.
 _AFTER_ALL_PIDS = 5_000_000

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import Any
 
-from .files import write_file
-from .strict_json import dumps
+from .._io.files import write_file
+from .._io.strict_json import dumps
 
 
 def export(events: Iterable[Any], path: str | os.PathLike[str]) -> None:

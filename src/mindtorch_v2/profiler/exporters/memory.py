@@ -5,9 +5,9 @@ from __future__ import annotations
 import html
 import os
 
-from .._memory_profiler import BEFORE, Action, Category, MemoryProfile
-from .files import write_file
-from .strict_json import dumps
+from .._io.files import write_file
+from .._io.strict_json import dumps
+from ..store.memory_profile import BEFORE, Action, Category, MemoryProfile
 
 # The columns after the first, which is always 0.
 COLUMNS: tuple[Category | None, ...] = (

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .._store import EventStore
-from .files import write_file
+from .._io.files import write_file
+from ..store.store import EventStore
 
 METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total")
 _SEPARATORS = str.maketrans(" ;\t\n\r", "_____")

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
-from .. import _tree
-from .._store import EventStore
+from ..store import tree
+from ..store.store import EventStore
 
 
 class Lane(NamedTuple):
@@ -54,7 +54,7 @@ def beginnings_and_ends(store: EventStore, rows: NDArray[np.intp]) -> Iterator[t
     open_ends: list[int] = []
     parents = store.parent[rows]
     if len(rows) and store.device_type[rows[0]]:  # what ran on a device has no parent, but labels lie around kernels
-        parents = np.append(rows, -1)[_tree.parents(store.tid[rows], store.start[rows], store.end[rows])]
+        parents = np.append(rows, -1)[tree.parents(store.tid[rows], store.start[rows], store.end[rows])]
     columns = (rows, store.start[rows], store.end[rows], parents)
     now = int(columns[1][0]) if len(rows) else 0
     for row, start, end, parent in zip(*(column.tolist() for column in columns), strict=True):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._call_table import LOST, restored
-from .._modules import ModuleInfo
-from .._python_rows import Target
-from .._store import InputInfo, ThreadInfo
+from ..assembly.call_table import LOST, restored
+from ..assembly.python_rows import Target
+from ..recording.module_calls import ModuleInfo
+from ..store.store import InputInfo, ThreadInfo
 
 _LOST = "<lost>"
 

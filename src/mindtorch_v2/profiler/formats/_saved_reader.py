@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
-from .._rebuild import rebuilt, storage_notes
-from .._store import COLUMNS, MEMORY_COLUMNS, OPTIONAL, REQUIRED, EventStore
+from ..store.store import COLUMNS, MEMORY_COLUMNS, OPTIONAL, REQUIRED, EventStore
 from . import _coding
 from ._bounds import MOST_LANES, MOST_VISITS, too_deep
 from ._frames import END, LOG, MEMORY, META, ROWS, TABLE, frames
@@ -36,6 +35,7 @@ from ._saved_layout import (
 )
 from ._source import Progress
 from ._trace_kinds import MODULE_NAME
+from .rebuild import rebuilt, storage_notes
 
 # What columns point into, and so must not point beyond.
 _POINTS_INTO = {"name": "names", "tid": "threads", "fwd_tid": "threads", "launch_tid": "threads", "shapes": "input_infos",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
-from .. import _tree
+from ..store import tree
 from ._nested import call_paths
 from ._recovery import Recovery
 
@@ -35,16 +35,16 @@ def python_stacks(
     if not len(own):
         return found, own, stacks
     # Of equal times the first in the file is the outer one: _tree wants that one last.
-    order = len(own) - 1 - _tree.row_order(python["start"][::-1], python["end"][::-1])
+    order = len(own) - 1 - tree.row_order(python["start"][::-1], python["end"][::-1])
     tid, start, end, name = (python[column][order] for column in ("tid", "start", "end", "name"))
-    parent = _tree.parents(tid, start, end)
-    call = _tree.enclosing(tid, start, end, parent, host["tid"][silent], host["start"][silent])
+    parent = tree.parents(tid, start, end)
+    call = tree.enclosing(tid, start, end, parent, host["tid"][silent], host["start"][silent])
     if written:
         call = np.concatenate([call, parent])
     path = np.append(call_paths(parent, name)[0], -1)
     used, first, which = np.unique(path[call], return_index=True, return_inverse=True)
     depth = min(_MOST_DEPTH, max(8, _MOST_FRAMES // max(len(used), 1)))
-    if int(_tree.depths(parent).max()) >= depth:
+    if int(tree.depths(parent).max()) >= depth:
         recovery.note(f"stacks of more than {depth} frames are cut")
     numbers = np.full(len(used), -1, np.int32)
     above, frame = parent.tolist(), name.tolist()

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from .._store import InputInfo, ThreadInfo
+from ..store.store import InputInfo, ThreadInfo
 
 _THREAD = re.compile(r"thread (-?\d+) \((.*)\)", re.DOTALL)
 _WHOLE = re.compile(r"-?\d{1,18}")

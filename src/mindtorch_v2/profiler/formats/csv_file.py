@@ -8,9 +8,9 @@ import os
 from collections.abc import Iterator
 from itertools import islice
 
-from .._store import EventStore
-from ..exporters.files import write_file
-from .tabular import Table, chosen
+from .._io.files import write_file
+from ..store.store import EventStore
+from ..views.tabular import Table, chosen
 
 _BLOCK = 1 << 13
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 
-from .._store import EventStore
+from ..store.store import EventStore
 from . import kineto, saved
 from ._frames import MAGIC
 from ._recovery import Recovery, TraceError

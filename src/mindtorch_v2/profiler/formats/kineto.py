@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
-from .._derived import STEP_PREFIX
-from .._store import OPTIONAL, REQUIRED, EventStore
+from ..store.derived import STEP_PREFIX
+from ..store.store import OPTIONAL, REQUIRED, EventStore
 from ._bounds import too_deep
 from ._json_stream import EventStream
 from ._recovery import Recovery, TraceError

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import os
 
-from .._store import EventStore
-from ..exporters.files import write_file
-from .tabular import chosen, needed
+from .._io.files import write_file
+from ..store.store import EventStore
+from ..views.tabular import chosen, needed
 
 
 def export(

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..._dispatch import observer
-from .._store import EventStore
-from ..exporters.files import write_file
+from .._io.files import write_file
+from ..store.store import EventStore
 from ._nested import Lane, beginnings_and_ends, lanes
 from ._protobuf import fixed64, message, number, text
 

@@ -8,8 +8,8 @@ import re
 
 import numpy as np
 
-from .._store import EventStore
-from ..exporters.files import write_file
+from .._io.files import write_file
+from ..store.store import EventStore
 from ._nested import call_paths
 from ._protobuf import message, number, packed, text
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._store import COLUMNS, EventStore
-from ..exporters.files import write_file
+from .._io.files import write_file
+from ..store.store import COLUMNS, EventStore
 from . import _coding
 from ._frames import END, LOG, MEMORY, META, ROWS, TABLE, frame, header
 from ._saved_layout import (

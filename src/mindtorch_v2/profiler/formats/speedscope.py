@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator
 from itertools import islice
 
-from .._store import EventStore
-from ..exporters.files import write_file
-from ..exporters.strict_json import dumps
+from .._io.files import write_file
+from .._io.strict_json import dumps
+from ..store.store import EventStore
 from ._nested import beginnings_and_ends, lanes
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"

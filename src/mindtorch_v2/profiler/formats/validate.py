@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
-from .. import _tree
-from .._store import EventStore
-from ..event_list import EventList
+from ..store import tree
+from ..store.store import EventStore
+from ..views.event_list import EventList
 from ._recovery import NOT_STRICT, Recovery
 from ._source import Progress
 from .detect import read_any
@@ -192,7 +192,7 @@ def _links(store: EventStore) -> Iterator[Problem]:
     unknown = int((store.launch_ns[launched] < 0).sum())
     if unknown:
         yield Problem(NOTE, "links", f"{unknown} of {len(launched)} device events have no launch in the recording")
-    above = _tree.nearest_ancestor(store.parent, np.ones(len(store), np.bool_))
+    above = tree.nearest_ancestor(store.parent, np.ones(len(store), np.bool_))
     if (above >= np.arange(len(store))).any():
         yield Problem(ERROR, "links", "an event is its own ancestor")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .._store import EventStore
+from ..store.store import EventStore
 
 
 def freed_by(store: EventStore) -> NDArray[np.int64]:

@@ -9,9 +9,9 @@ import os
 from collections.abc import Sequence
 from html import escape
 
+from .._io.files import write_file
 from ..analysis.diff import Change, Diff
 from ..analysis.findings import duration
-from ..exporters.files import write_file
 
 _STYLE = """
 :root { color-scheme: light dark; --page: #f6f6f3; --ink: #1d2126; --muted: #5c6570; --line: #dcdcd5;

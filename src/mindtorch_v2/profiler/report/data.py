@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
-from .. import _tree
-from .._rows import flat_shapes
-from .._store import EventStore
+from .._io.strict_json import dumps
 from ..analysis.memory_categories import CATEGORIES, Uses
-from ..exporters.strict_json import dumps
+from ..store import tree
+from ..store.store import EventStore
+from ..views.event_factory import flat_shapes
 from . import _memory
 from ._pack import deflated, inflated, pack
 
@@ -93,8 +93,8 @@ def self_cost(store: EventStore, corrected: NDArray[np.int64]) -> NDArray[np.int
 
     Few numbers that repeat, so they take little room: one for every number of calls below a row.
     """
-    above = _tree.nearest_kept(store.parent, _rows_of(store.shown, store))[:-1]
-    cost = _tree.sums(above, store.self_ns - corrected, len(store.shown))
+    above = tree.nearest_kept(store.parent, _rows_of(store.shown, store))[:-1]
+    cost = tree.sums(above, store.self_ns - corrected, len(store.shown))
     return np.clip(cost, 0, store.shown.self_ns)
 
 

@@ -13,10 +13,10 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from .._store import EventStore
+from .._io.files import write_file
+from .._io.strict_json import dumps
 from ..analysis.memory_categories import Uses
-from ..exporters.files import write_file
-from ..exporters.strict_json import dumps
+from ..store.store import EventStore
 from . import data
 
 # The page's script is these files one after another: each uses only what stands before it.

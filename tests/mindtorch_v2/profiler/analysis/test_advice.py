@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mindtorch_v2._dispatch import observer
-from mindtorch_v2.profiler._store import EventStore, InputInfo
 from mindtorch_v2.profiler.analysis.advice import RULES, advise, rules
+from mindtorch_v2.profiler.store.store import EventStore, InputInfo
 
 MS = 1_000_000
 STACK = ("torch/nn/functional.py(3): relu", "train.py(12): step", "train.py(40): <module>")

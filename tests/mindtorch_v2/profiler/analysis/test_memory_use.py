@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mindtorch_v2.profiler._memory_profiler import MemoryProfile, StorageNotes
-from mindtorch_v2.profiler._store import EventStore
 from mindtorch_v2.profiler.analysis.memory_categories import CATEGORIES, UNKNOWN, Uses, uses
 from mindtorch_v2.profiler.analysis.memory_use import EARLIER, Holder, memory_use
+from mindtorch_v2.profiler.store.memory_profile import MemoryProfile, StorageNotes
+from mindtorch_v2.profiler.store.store import EventStore
 
 PARAMETER = CATEGORIES.index("PARAMETER")
 OP = {"name": "aten::add", "start": 0, "end": 100}

@@ -6,10 +6,11 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import observer
-from mindtorch_v2.profiler import _calibrate, profile, record_function
-from mindtorch_v2.profiler._recorder import Options
-from mindtorch_v2.profiler._store import EventStore
+from mindtorch_v2.profiler import profile, record_function
 from mindtorch_v2.profiler.analysis.overhead import Calibration, calibration_of, estimate
+from mindtorch_v2.profiler.recording.recorder import Options
+from mindtorch_v2.profiler.session import calibration
+from mindtorch_v2.profiler.store.store import EventStore
 
 COST = Calibration(op=10.0, scope=20.0, python=5.0, inside=2.0)
 
@@ -73,7 +74,7 @@ def test_measuring_goes_on_until_recording_costs_something(monkeypatch):
     """The machine is faster during the first rounds with a recorder than without."""
     without, recorded = 5_000, 4_000
     times = iter([without, recorded] * 10 + [3_000, 3_500])
-    monkeypatch.setattr(_calibrate, "_timed", lambda work: work() or next(times))
+    monkeypatch.setattr(calibration, "_timed", lambda work: work() or next(times))
     work = {"x": torch.ones(1), "times": 1, "record_function": record_function}
-    exec(_calibrate._WORK, work)
-    assert _calibrate._added(work["ops"], Options(), observer.OP, 0.0) == 3_500 - 3_000
+    exec(calibration._WORK, work)
+    assert calibration._added(work["ops"], Options(), observer.OP, 0.0) == 3_500 - 3_000

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from mindtorch_v2._dispatch import observer
-from mindtorch_v2.profiler._store import EventStore
 from mindtorch_v2.profiler.analysis.calltree import CallTree
 from mindtorch_v2.profiler.analysis.module_tree import module_tree
 from mindtorch_v2.profiler.analysis.steps import per_step, step_of, steps
+from mindtorch_v2.profiler.store.store import EventStore
 
 NESTED = [
     {"name": "b", "start": 2, "end": 5, "flops": 7},

@@ -14,9 +14,9 @@ import mindtorch_v2 as torch
 from mindtorch_v2 import nn
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import load, profile, schedule
-from mindtorch_v2.profiler._store import EventStore
 from mindtorch_v2.profiler.cli.main import COMMANDS, main
-from mindtorch_v2.profiler.exporters import get
+from mindtorch_v2.profiler.results.writers import get
+from mindtorch_v2.profiler.store.store import EventStore
 
 FIXTURES = os.path.join(os.path.dirname(__file__), "..", "fixtures")
 TORCH_TRACE = os.path.join(FIXTURES, "mlp_everything.json.gz")

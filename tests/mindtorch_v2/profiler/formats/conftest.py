@@ -10,7 +10,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
 from mindtorch_v2.profiler import profile, record_function
-from mindtorch_v2.profiler._store import EventStore
+from mindtorch_v2.profiler.store.store import EventStore
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
@@ -63,7 +63,7 @@ def live():
 def made_up():
     """Two threads, a stream, stacks, modules, inputs: everything a store can hold."""
     from mindtorch_v2._dispatch import observer
-    from mindtorch_v2.profiler._store import InputInfo
+    from mindtorch_v2.profiler.store.store import InputInfo
 
     inputs = InputInfo(((2, 3), ((1,), (2, 2)), ()), ("float", "TensorList", "Scalar"), ((3, 1), ((1,), (2, 1)), ()),
                        (None, None, complex(1, -2)))

@@ -11,13 +11,13 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from mindtorch_v2.profiler._store import EventStore
-from mindtorch_v2.profiler.event_list import EventList
 from mindtorch_v2.profiler.formats import TraceError, saved
 from mindtorch_v2.profiler.formats._frames import META, ROWS, frame, header
 from mindtorch_v2.profiler.formats._saved_layout import COLUMN_HEAD, ROW_COLUMNS, ROWS_HEAD
 from mindtorch_v2.profiler.formats.detect import read_any
 from mindtorch_v2.profiler.formats.validate import validate_store
+from mindtorch_v2.profiler.store.store import EventStore
+from mindtorch_v2.profiler.views.event_list import EventList
 
 SECONDS, MEGABYTES = 30, 200
 

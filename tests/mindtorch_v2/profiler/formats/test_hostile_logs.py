@@ -11,14 +11,9 @@ import numpy as np
 import pytest
 
 from mindtorch_v2._dispatch import observer
-from mindtorch_v2.profiler import _rebuild
-from mindtorch_v2.profiler._columns import Tables, module_columns
-from mindtorch_v2.profiler._modules import ModuleInfo
-from mindtorch_v2.profiler._python_rows import BUILTIN, Target, python_rows
-from mindtorch_v2.profiler._stacks import Stretch
-from mindtorch_v2.profiler._task_lanes import lanes_of_rows
-from mindtorch_v2.profiler.event_list import EventList
-from mindtorch_v2.profiler.formats import TraceError, _bounds, saved
+from mindtorch_v2.profiler.assembly.columns import Tables, module_columns
+from mindtorch_v2.profiler.assembly.python_rows import BUILTIN, Target, python_rows
+from mindtorch_v2.profiler.formats import TraceError, _bounds, rebuild, saved
 from mindtorch_v2.profiler.formats._frames import END, LOG, META, TABLE, frame, header
 from mindtorch_v2.profiler.formats._saved_layout import (
     BEGINS,
@@ -36,6 +31,10 @@ from mindtorch_v2.profiler.formats._saved_layout import (
 )
 from mindtorch_v2.profiler.formats.detect import read_any
 from mindtorch_v2.profiler.formats.validate import validate_store
+from mindtorch_v2.profiler.recording.asyncio_lanes import lanes_of_rows
+from mindtorch_v2.profiler.recording.module_calls import ModuleInfo
+from mindtorch_v2.profiler.recording.python_calls.stream import Stretch
+from mindtorch_v2.profiler.views.event_list import EventList
 
 FUNCTION = ["f.py(1): f", "f.py", "f", 1, 0, 0, [[n, n + 1] for n in range(100)]]
 OPS = 10
@@ -148,7 +147,7 @@ def test_no_long_way_up_for_each_of_many_rows(tmp_path, kind, make, reason):
 def test_calls_that_make_every_walk_long_are_left_out(tmp_path, monkeypatch):
     """Towers of calls and of modules, each not too high, stand on one another, and many rows are on top."""
     monkeypatch.setattr(_bounds, "_MOST_LEVELS", 1_000_000)
-    monkeypatch.setattr(_rebuild, "_MOST_WALK", 1_000_000)
+    monkeypatch.setattr(rebuild, "_MOST_WALK", 1_000_000)
     tables, logs = calls([BEGINS, *[0] * 1500])
     more, others = modules([BEGINS, *[0] * 1500])
     others[0] = (*others[0][:3], 2000 + np.arange(1501))

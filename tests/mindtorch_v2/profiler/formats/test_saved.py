@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import load
-from mindtorch_v2.profiler._store import COLUMNS, MEMORY_COLUMNS, EventStore, ThreadInfo
 from mindtorch_v2.profiler.formats import TraceError, _coding, _frames, saved
 from mindtorch_v2.profiler.formats._saved_layout import STEP_LOG
 from mindtorch_v2.profiler.formats.detect import read_any
+from mindtorch_v2.profiler.store.store import COLUMNS, MEMORY_COLUMNS, EventStore, ThreadInfo
 
 TABLES = ("names", "threads", "input_infos", "stacks", "modules", "overloads")
 META = ("metadata", "trace_id", "clock_start_ns", "clock_end_ns", "wall_start_ns", "segments", "pid")

@@ -10,9 +10,9 @@ import pytest
 
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import load, validate
-from mindtorch_v2.profiler._store import EventStore
 from mindtorch_v2.profiler.formats import TraceError
 from mindtorch_v2.profiler.formats.validate import validate_file
+from mindtorch_v2.profiler.store.store import EventStore
 
 
 def errors(problems):

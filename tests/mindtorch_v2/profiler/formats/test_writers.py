@@ -14,9 +14,11 @@ from types import SimpleNamespace
 import pytest
 
 from mindtorch_v2._dispatch import observer
-from mindtorch_v2.profiler import exporters, load
-from mindtorch_v2.profiler._store import EventStore
-from mindtorch_v2.profiler.formats import _protobuf, tabular
+from mindtorch_v2.profiler import load
+from mindtorch_v2.profiler.formats import _protobuf
+from mindtorch_v2.profiler.results import writers
+from mindtorch_v2.profiler.store.store import EventStore
+from mindtorch_v2.profiler.views import tabular
 
 
 @pytest.fixture
@@ -26,12 +28,12 @@ def recorded(fixtures):
 
 def written(form, store, tmp_path, **options):
     path = tmp_path / f"out.{form}"
-    exporters.get(form)(store, path, **options)
+    writers.get(form)(store, path, **options)
     return path.read_bytes()
 
 
 def test_every_format_is_found_by_name(made_up, tmp_path):
-    assert {"saved", "speedscope", "perfetto", "pprof", "csv", "parquet", "chrome", "collapsed"} <= set(exporters.names())
+    assert {"saved", "speedscope", "perfetto", "pprof", "csv", "parquet", "chrome", "collapsed"} <= set(writers.names())
     for name in ("saved", "speedscope", "perfetto", "pprof", "csv", "chrome", "collapsed"):
         assert written(name, made_up, tmp_path) is not None
         assert written(name, EventStore.from_rows([]), tmp_path) is not None
@@ -266,5 +268,5 @@ def test_the_real_pandas_and_arrow(fixtures, tmp_path, recorded):
     assert list(averages.to_pandas()["key"]) == [row.key for row in averages]
     assert isinstance(averages.to_pandas(), pandas.DataFrame)
     path = tmp_path / "x.parquet"
-    exporters.get("parquet")(recorded, path)
+    writers.get("parquet")(recorded, path)
     assert parquet.read_table(path).num_rows == len(recorded)

@@ -13,7 +13,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import ProfilerActivity, profile, record_function, schedule
-from mindtorch_v2.profiler._store import EventStore, ThreadInfo
+from mindtorch_v2.profiler.store.store import EventStore, ThreadInfo
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mindtorch_v2.profiler._store import EventStore
-from mindtorch_v2.profiler.event_list import EventList
 from mindtorch_v2.profiler.report import html
+from mindtorch_v2.profiler.store.store import EventStore
+from mindtorch_v2.profiler.views.event_list import EventList
 
 expect = pytest.importorskip("playwright.sync_api", reason="Playwright for Python is not installed").expect
 

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mindtorch_v2._dispatch import observer
-from mindtorch_v2.profiler._store import EventStore
 from mindtorch_v2.profiler.analysis import memory_categories
 from mindtorch_v2.profiler.analysis.findings import Finding
-from mindtorch_v2.profiler.event_list import EventList
-from mindtorch_v2.profiler.events import DeviceType
 from mindtorch_v2.profiler.report import _memory, data
 from mindtorch_v2.profiler.report._pack import pack, unpack
+from mindtorch_v2.profiler.store.store import EventStore
+from mindtorch_v2.profiler.views.event_list import EventList
+from mindtorch_v2.profiler.views.events import DeviceType
 
 
 @given(st.lists(st.integers(-(2**40), 2**40)), st.booleans())

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mindtorch_v2.profiler import exporters
-from mindtorch_v2.profiler._store import EventStore
 from mindtorch_v2.profiler.report import html
+from mindtorch_v2.profiler.results import writers
+from mindtorch_v2.profiler.store.store import EventStore
 
 HOSTILE = "</script><img src=x onerror=alert(1)>&\u2028{{script}}"
 ASSETS = Path(html.__file__).parent / "assets"
@@ -26,7 +26,7 @@ def page(tmp_path):
     )
     path = tmp_path / "page.html"
     finding = {"rule": HOSTILE, "title": HOSTILE, "detail": HOSTILE, "evidence": (HOSTILE,), "where": HOSTILE}
-    exporters.get("html")(store, path, title=HOSTILE, findings=[finding])
+    writers.get("html")(store, path, title=HOSTILE, findings=[finding])
     return path.read_text(encoding="utf-8")
 
 

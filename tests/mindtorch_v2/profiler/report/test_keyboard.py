@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mindtorch_v2.profiler._store import EventStore
 from mindtorch_v2.profiler.report import html
+from mindtorch_v2.profiler.store.store import EventStore
 
 expect = pytest.importorskip("playwright.sync_api", reason="Playwright for Python is not installed").expect
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mindtorch_v2.profiler import _tree, load
-from mindtorch_v2.profiler._store import EventStore
+from mindtorch_v2.profiler import load
 from mindtorch_v2.profiler.analysis.overhead import Calibration, estimate
 from mindtorch_v2.profiler.report import data, html
+from mindtorch_v2.profiler.store import tree
+from mindtorch_v2.profiler.store.store import EventStore
 
 pytest.importorskip("playwright.sync_api", reason="Playwright for Python is not installed")
 
@@ -95,7 +96,7 @@ def test_corrected_times_are_those_of_the_overhead(open_page, profiled, report):
            "row.querySelector('[data-key=corrected]').dataset.value])"
     shown = {name: float(value) for name, value in page.eval_on_selector_all("#section-operators tbody tr", read)}
     store, cost = profiled.profiler.store, profiled.overhead()
-    by_label = _tree.sums(store.label, np.asarray(cost.self_ns), len(store.labels))
+    by_label = tree.sums(store.label, np.asarray(cost.self_ns), len(store.labels))
     told = {store.labels[at]: float(by_label[at]) for at in np.unique(store.shown.label)}
     assert shown == told and sum(shown.values()) < store.self_ns.sum()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
-from ..._store import EventStore
+from ...store.store import EventStore
 from ..findings import Finding
 
 __all__ = ["RULES", "Finding", "advise"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._store import EventStore
+from ...store.store import EventStore
 from ..findings import Finding, duration
 from ..places import places
 from ._evidence import outermost, recorded_ns, rows_named, under

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._store import EventStore
+from ...store.store import EventStore
 from ..findings import Finding, duration
 from ._evidence import recorded_ns
 

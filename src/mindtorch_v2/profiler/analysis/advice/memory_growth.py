@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from ..._store import EventStore
+from ...store.store import EventStore
 from ..findings import Finding, size
 from ..places import user_frame
 from ..steps import steps

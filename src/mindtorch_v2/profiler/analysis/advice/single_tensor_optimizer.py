@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...._dispatch import observer
-from ..._store import EventStore
+from ...store.store import EventStore
 from ..findings import Finding, duration
 from ..places import places
 from ._evidence import call_cost_ns, outermost, rows_named, share, under

@@ -1,0 +1,185 @@
+"""Compiling plans: for each op and each set of inputs that need a gradient, one function that leaves the node
+of a call and one that runs it, written out from the plan so that neither looks anything up.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._core import dtype as dt
+from .._core.tensor import Tensor
+from .._dispatch.dispatcher import listed_keys
+from .._dispatch.registry import aten
+from .derivative import Derivative, Plan, needs_of
+from .node import Node
+from .node_codegen import make_source, record_source, run_source
+from .saved import freed, fresh_storage, save_list, unpack_list, unpack_one, unpack_result, unpack_saved
+
+# Up to this many inputs every set of them that may require grad gets its own lines in one `record`; beyond it, that of
+# the first input alone, and every other set gets a function when it first occurs.
+_WRITTEN_OUT = 2
+
+_F32 = dt.float32.np
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+# ---------------------------------------------------------------- what compiled functions call
+
+
+def _requires_any(values: Sequence[Any] | None) -> int:
+    """1 if a tensor of a list that may have gaps requires grad, else 0."""
+    for value in values or ():
+        if value is not None and value._keys & 1:
+            return 1
+    return 0
+
+
+def _edges_of(values: Sequence[Any] | None) -> list[Any]:
+    return [(v._node, v._output_nr) if v is not None and v._keys & 1 else None for v in values or ()]
+
+
+def _shape_of(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value._array.shape
+    return None if value is None or not isinstance(value, list | tuple) else [_shape_of(v) for v in value]
+
+
+def _spread(values: Any, count: int) -> Sequence[Any]:
+    """The gradients of a list of tensors."""
+    return [None] * count if values is None else values
+
+
+def _link(node: Node, outputs: Sequence[Any]) -> None:
+    """Make a node the maker of a list of outputs; those that are not floating point take no part."""
+    forms: list[Any] = []
+    number = 0
+    for output in outputs:
+        if output is None:
+            forms.append(None)
+        else:
+            array = output._array
+            dtype = array.dtype
+            forms.append((array.shape, dtype))
+            if dtype is _F32 or dtype.kind in "fcV":
+                output._keys |= 1
+                output._node = node
+                output._output_nr = number
+        number += 1
+    node.inputs = forms
+
+
+def _not_differentiable(function: str, argument: str) -> RuntimeError:
+    return RuntimeError(f"The function '{function}' is not differentiable with respect to argument '{argument}'. This input "
+                        "cannot have requires_grad True.")
+
+
+def _original(target: Tensor) -> Tensor:
+    """A copy of what is about to be overwritten, with its history."""
+    copied: Tensor = aten.clone(target)
+    return copied
+
+
+_NAMES: dict[str, Any] = {
+    "Tensor": Tensor, "isinstance": isinstance, "fresh_storage": fresh_storage,
+    "requires_any": _requires_any, "listed_keys": listed_keys, "edges_of": _edges_of, "shape_of": _shape_of,
+    "spread": _spread, "link": _link,
+    "original": _original, "not_differentiable": _not_differentiable, "freed": freed,
+    "save_list": save_list, "unpack_list": unpack_list,
+    "unpack_one": unpack_one, "unpack_result": unpack_result, "unpack_saved": unpack_saved,
+    "dtype_of": dt.from_numpy, "f32": _F32, "list": list, "tuple": tuple, "len": len, "any": any,
+}
+
+
+# ---------------------------------------------------------------- compiling
+
+
+def _compile(derivative: Derivative, what: str, tag: str, source: str, names: dict[str, Any]) -> Callable[..., Any]:
+    op = derivative.op
+    # As if it lay in this folder, so that it counts as what it is: a part of this room.
+    overload = "." + op.schema.overload if op.schema.overload else ""
+    filename = os.path.join(_FOLDER, f"<{what} {op.name}{overload}{tag}>")
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    space = {**_NAMES, "NodeType": derivative.node_type, **names}
+    exec(compile(source, filename, "exec"), space)
+    made: Callable[..., Any] = space[what]
+    return made
+
+
+def _compile_run(plan: Plan, wanted: int) -> Callable[..., Any]:
+    names: dict[str, Any] = {f"f{position}": formula for position, formula, _ in plan.formulas}
+    names.update(joint=plan.derivative.joint, NEEDS=needs_of(wanted, len(plan.derivative.arguments)))
+    return _compile(plan.derivative, "run", f" {wanted:b}", run_source(plan, wanted), names)
+
+
+def plan_for(derivative: Derivative, mask: int) -> Plan:
+    """The plan of a derivative for the inputs in `mask`; what it runs is compiled when it is first run."""
+    plan = derivative.plans.get(mask)
+    if plan is None:
+        plan = derivative.plans[mask] = derivative.lay_out(mask)
+        made = plan
+
+        def first_run(node: Node, grads: Any, retain: bool) -> Any:
+            made.run = _compile_run(made, mask)
+            return made.run(node, grads, retain)
+
+        plan.run = first_run
+    return plan
+
+
+def partial_run(plan: Plan, wanted: int) -> Callable[..., Any]:
+    """A plan's run for a pass that wants only some of its gradients."""
+    wanted &= plan.mask
+    if wanted == plan.mask:
+        return plan.run
+    run = plan.parts.get(wanted)
+    if run is None:
+        run = plan.parts[wanted] = _compile_run(plan, wanted)
+    return run
+
+
+def maker(derivative: Derivative, mask: int) -> Callable[..., Any]:
+    """make(args, state) of an in-place op, for the inputs in `mask`."""
+    plan = plan_for(derivative, mask)
+    if plan.make is None:
+        plan.make = _compile(derivative, "make", f" {mask:b}", make_source(plan), {f"plan_{mask}": plan})
+    return plan.make
+
+
+def compile_record(derivative: Derivative, first: bool = False) -> Callable[..., None]:
+    """record(args, result, state) of an op; with `first`, for results of which only the first is a tensor."""
+    count = len(derivative.arguments)
+    if count == 1 or count <= _WRITTEN_OUT and not any(derivative.lists):
+        return _compile_record(derivative, [1, *range((1 << count) - 1, 1, -1)], first=first)
+    recorders: dict[int, Callable[..., None]] = {}
+
+    def others(mask: int, args: Any, result: Any, state: Any) -> None:
+        if mask:
+            record = recorders.get(mask)
+            if record is None:
+                record = recorders[mask] = _compile_record(derivative, [mask], known=True, first=first)
+            record(args, result, state)
+
+    return _compile_record(derivative, [1], others, first=first)
+
+
+def _compile_record(derivative: Derivative, masks: list[int], others: Callable[..., None] | None = None,
+                    known: bool = False, first: bool = False) -> Callable[..., None]:
+    plans = [plan_for(derivative, mask) for mask in masks]
+    source = record_source(derivative, plans, others is not None, known, first)
+    return _compile(derivative, "record", (f" {masks[0]:b}" if known else "") + (" first" if first else ""), source,
+                    {"others": others, **{f"plan_{plan.mask}": plan for plan in plans}})
+
+
+def mask_of(derivative: Derivative, args: tuple[Any, ...]) -> int:
+    """Which of a derivative's inputs require grad, one bit each."""
+    mask = 0
+    for position, index in enumerate(derivative.arguments):
+        value = args[index]
+        if derivative.lists[position]:
+            mask |= _requires_any(value) << position
+        elif isinstance(value, Tensor):
+            mask |= (value._keys & 1) << position
+    return mask

@@ -1,0 +1,1 @@
+"""What op families share: dims and dtypes, checks, factories' options, half precision, numeric building blocks."""

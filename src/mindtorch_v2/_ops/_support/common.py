@@ -1,0 +1,144 @@
+"""What several op families share: dims, number promotion, and the usual shape rules."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..._core import dtype as dt
+from ..._core.device import device as Device
+from ..._core.keys import BACKENDS
+from ..._core.tensor import Tensor
+from ..._dispatch.errors import deliberate
+
+ShapeRule = tuple[tuple[int, ...], np.dtype]
+
+
+def normal_dim(dim: int, ndim: int) -> int:
+    """A dim counted from the front; IndexError in torch's words if there is no such dim."""
+    limit = max(ndim, 1)
+    if not -limit <= dim < limit:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
+    return dim + limit if dim < 0 else dim
+
+
+def existing_dim(dim: int, ndim: int) -> int:
+    """The same for what refuses a tensor without dims, of which others take 0 and -1 to be a dim."""
+    if not ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return normal_dim(dim, ndim)
+
+
+def home_of(tensor: Tensor) -> Device | None:
+    """The device on which to make what goes with a tensor. None for the CPU, where naming it would only take longer."""
+    return tensor.device if tensor._keys & BACKENDS else None
+
+
+def normal_dims(dims: Any, ndim: int) -> tuple[int, ...]:
+    """Dims counted from the front, each once; all of them for None or an empty list."""
+    if dims is None or len(dims) == 0:
+        return tuple(range(ndim))
+    result = tuple(normal_dim(d, ndim) for d in dims)
+    if len(set(result)) != len(result):
+        twice = next(d for d in result if result.count(d) > 1)
+        raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
+    return () if ndim == 0 else result
+
+
+def with_numbers(array: np.ndarray, *numbers: Any) -> np.ndarray:
+    """The array in the dtype that it has after meeting some Python numbers (or None)."""
+    kind = array.dtype.kind
+    if kind in "iub":
+        for number in numbers:
+            if isinstance(number, float):
+                return array.astype(dt.get_default_dtype().np)
+            if kind == "b" and number is not None and not isinstance(number, bool):
+                array = array.astype(np.int64)
+                kind = "i"
+    return array
+
+
+# ---------------------------------------------------------------- words of messages
+
+
+def scalar_name(given: np.ndarray | np.dtype) -> str:
+    """The dtype (of an array) as messages call it: Float, Half, Long ..."""
+    return dt.from_numpy(getattr(given, "dtype", given)).scalar_name
+
+
+def cpp_name(given: np.ndarray | np.dtype) -> str:
+    """The dtype (of an array) as other messages call it: float, c10::Half, long int ..."""
+    return dt.from_numpy(getattr(given, "dtype", given)).cpp_name
+
+
+def no_kernel(name: str, given: np.ndarray | np.dtype) -> NotImplementedError:
+    """What torch raises where its kernel of this name does not take a dtype."""
+    return NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(given)}'")
+
+
+def unexpected_dtype(expected: np.ndarray | np.dtype, found: np.ndarray | np.dtype) -> RuntimeError:
+    """What torch raises where a kernel is given two dtypes."""
+    return RuntimeError(f"expected scalar type {scalar_name(expected)} but found {scalar_name(found)}")
+
+
+# ---------------------------------------------------------------- shape rules: arguments in, (shape, NumPy dtype) out
+
+
+def like_first(self: Tensor, *_rest: Any) -> ShapeRule:
+    """The result looks like the first argument."""
+    return self._array.shape, self._array.dtype
+
+
+def like_with_numbers(self: Tensor, *numbers: Any) -> ShapeRule:
+    """The first argument's shape, its dtype after meeting the numbers."""
+    return self._array.shape, with_numbers(np.empty(0, self._array.dtype), *numbers).dtype
+
+
+def reduced_shape(shape: tuple[int, ...], dims: Any, keepdim: bool) -> tuple[int, ...]:
+    """A shape after reducing over dims."""
+    gone = set(normal_dims(dims, len(shape)))
+    if keepdim:
+        return tuple(1 if i in gone else n for i, n in enumerate(shape))
+    return tuple(n for i, n in enumerate(shape) if i not in gone)
+
+
+def infer_size(size: Any, numel: int) -> tuple[int, ...]:
+    """A shape with its -1 worked out; RuntimeError if it does not hold `numel` elements."""
+    size = tuple(int(n) for n in size)
+    if -1 in size:
+        known = math.prod(n for n in size if n != -1)
+        if size.count(-1) > 1:
+            raise RuntimeError("only one dimension can be inferred")
+        if known == 0 or numel % known:
+            if known == 0 and numel == 0:
+                raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(size)} because the "
+                                   "unspecified dimension size -1 can be any value and is ambiguous")
+            raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {numel}")
+        return tuple(numel // known if n == -1 else n for n in size)
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"invalid shape dimension {min(size)}")
+    if math.prod(size) != numel:
+        raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {numel}")
+    return size
+
+
+def np_dtype(dtype: Any, default: np.dtype | None = None) -> np.dtype:
+    """The NumPy dtype of a torch dtype (or Python type), the default dtype's for None."""
+    if dtype is None:
+        return dt.get_default_dtype().np if default is None else default
+    if isinstance(dtype, dt.dtype):
+        return dtype.np
+    known = {bool: dt.bool_, int: dt.int64, float: dt.float64, complex: dt.complex128}.get(dtype)
+    if known is None:
+        raise deliberate(TypeError(f"argument 'dtype' must be torch.dtype, not {type(dtype).__name__}"))
+    return known.np
+
+
+def no_derivative(name):
+    """In place of the formula of an input by which there is none: raises when its gradient is asked for."""
+    def formula(g):
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+    return formula

@@ -1,0 +1,110 @@
+"""Building blocks of element-wise kernels: constants as arrays, masks without branches, and the dtype they need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .common import no_kernel
+
+_F32 = np.dtype(np.float32)
+_CONSTANTS: dict[tuple[Any, np.dtype], np.ndarray] = {}
+_CONSTANTS32: dict[Any, np.ndarray] = {}  # those of float32, which most are: hashing a dtype takes longer than the rest
+_ONE = np.array(1, np.float32)
+_add, _exp, _negative, _reciprocal, _ndarray = np.add, np.exp, np.negative, np.reciprocal, np.ndarray
+_BITS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+# Up to here choosing element by element is as fast as computing with bits.
+_FEW = 2048
+
+
+def need_float(name: str, array: np.ndarray, refused: str = "iubc") -> None:
+    """NotImplementedError, in torch's words, for integers and complex numbers."""
+    if array.dtype.kind in refused:
+        raise no_kernel(name, array)
+
+
+def need_real(name: str, array: np.ndarray) -> None:
+    """NotImplementedError, in torch's words, for complex numbers."""
+    if array.dtype.kind == "c":
+        need_float(name, array)
+
+
+def need_single_or_double(name: str, array: np.ndarray) -> None:
+    """NotImplementedError, in torch's words, for all but float32 and float64."""
+    if array.dtype.char not in "fd":
+        raise no_kernel(name, array)
+
+
+def constant(value: float, dtype: np.dtype) -> np.ndarray:
+    """A number as a 0-d array: ufuncs take it faster than a Python number."""
+    made = _CONSTANTS32.get(value) if dtype is _F32 else _CONSTANTS.get((value, dtype))
+    if made is None:
+        made = np.array(value, dtype)
+        if len(_CONSTANTS) + len(_CONSTANTS32) < 1024:
+            if dtype is _F32:
+                _CONSTANTS32[value] = made
+            else:
+                _CONSTANTS[value, dtype] = made
+    return made
+
+
+def where_true(mask: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The values where the mask is true and 0 elsewhere; unlike a product, also where a value is inf or nan.
+
+    np.where takes a branch per element, which costs several times as much on masks without a pattern.
+    """
+    if values.size <= _FEW or values.dtype.kind == "c" or mask.shape != values.shape:
+        return np.where(mask, values, constant(0, values.dtype))
+    kind = _BITS[values.dtype.itemsize]
+    bits = mask.view(np.int8).astype(kind)
+    np.negative(bits, bits)
+    np.bitwise_and(bits, values.view(kind), bits)
+    return bits.view(values.dtype)
+
+
+def clipped(array: np.ndarray, low: float, high: float, out: np.ndarray | None = None) -> np.ndarray:
+    """The array cut to [low, high]; nan stays."""
+    return array.clip(constant(low, array.dtype), constant(high, array.dtype), out=out)
+
+
+def logistic(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """1 / (1 + exp(-x)). exp of a large number overflows to inf, whose reciprocal is the right 0."""
+    made = _negative(x, out)
+    if made.__class__ is not _ndarray:
+        made = np.asarray(made)
+    _exp(made, made)
+    return _reciprocal(_add(made, _ONE if made.dtype is _F32 else constant(1, made.dtype), made), made)
+
+
+def log_add_exp(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """log(exp(first) + exp(second)), for complex numbers, too: from the one with the larger real part, so nothing overflows."""
+    if first.dtype.kind != "c":
+        return np.logaddexp(first, second)
+    swapped = first.real < second.real
+    high, low = np.where(swapped, second, first), np.where(swapped, first, second)
+    made = high + np.log1p(np.exp(low - high))
+    if not np.isfinite(high).all():
+        infinite = (high.real == low.real) & np.isinf(high.real)
+        # Nothing plus nothing is nothing; of two infinities only the phases meet.
+        both = np.where(high.real < 0, low, np.log(np.exp(low) + np.exp(high)))
+        made = np.where(infinite, both, made)
+    spoiled = np.isnan(first) | np.isnan(second)
+    return np.where(spoiled, np.array(complex(np.nan, np.nan), made.dtype), made) if spoiled.any() else made
+
+
+def log1p_exp_minus_abs(x: np.ndarray) -> np.ndarray:
+    """log(1 + exp(-|x|)), what softplus adds to the positive part of x."""
+    e = np.asarray(np.abs(x))
+    np.negative(e, e)
+    np.exp(e, e)
+    if e.dtype != _F32:
+        return np.log1p(e, e)
+    # NumPy's log1p is slow. log(u) with u = 1 + e rounded, corrected by what the rounding lost.
+    one = constant(1, _F32)
+    u = np.asarray(np.add(e, one))
+    lost = np.asarray(np.subtract(u, one))
+    np.subtract(e, lost, lost)
+    np.divide(lost, u, lost)
+    np.log(u, u)
+    return np.add(u, lost, u)

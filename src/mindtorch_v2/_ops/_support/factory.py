@@ -1,0 +1,109 @@
+"""What factories share: their options, the checks of sizes and options, and memory laid out as asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._core.device import device as Device
+from ..._core.memory_format import channels_last, channels_last_3d, contiguous_format, preserve_format, strided
+from .common import ShapeRule, np_dtype
+
+OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+LIKE = OPTIONS + ", MemoryFormat? memory_format=None"
+_CHANNELS_LAST_RANK = {channels_last: 4, channels_last_3d: 5}
+
+
+def checked_size(size: Any) -> tuple[int, ...]:
+    """A size as a tuple; RuntimeError if a dimension is negative."""
+    for n in size:
+        if n < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(size)}")
+    return size if size.__class__ is tuple else tuple(size)
+
+
+def check_options(layout: Any, pin_memory: Any, device: Any = None) -> None:
+    """Only strided memory of the CPU that the system may move is made here."""
+    if device is not None and Device(device).type != "cpu":
+        raise NotImplementedError(f"making a tensor on {device} from one on the CPU; use to(device) on the result")
+    if layout is not None and layout is not strided:
+        raise NotImplementedError(f"factories of {layout} tensors; use to_sparse() or the sparse constructors")
+    if pin_memory:
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+
+
+def sized(size: Any, dtype: Any = None, *_rest: Any) -> ShapeRule:
+    """Shape rule of factories that take a size."""
+    return checked_size(size), np_dtype(dtype)
+
+
+def channels_last_empty(shape: tuple[int, ...], np_dtype: np.dtype, memory_format: Any) -> np.ndarray:
+    """Fresh memory of a shape whose dim 1 lies innermost."""
+    rank = _CHANNELS_LAST_RANK[memory_format]
+    if len(shape) != rank:
+        raise RuntimeError(f"required rank {rank} tensor to use {memory_format!r}".replace("torch.", "") + " format")
+    moved = np.empty((shape[0], *shape[2:], shape[1]), np_dtype)
+    return moved.transpose(0, rank - 1, *range(1, rank - 1))
+
+
+def has_channels_last(array: np.ndarray) -> bool:
+    """Whether the channels of images or volumes lie next to each other, by torch's rule for dims of one element, too."""
+    strides, shape = array.strides, array.shape
+    if not 4 <= len(shape) <= 5 or strides[1] > strides[-1]:
+        return False
+    least = 0
+    for dim in (1, *range(len(shape) - 1, 1, -1), 0):
+        if not shape[dim] or not strides[dim] or strides[dim] < least or dim == 0 and least == strides[1]:
+            return False
+        least = strides[dim] * shape[dim]
+    return True
+
+
+def with_channels_last(array: np.ndarray) -> np.ndarray:
+    """The array with its channels next to each other."""
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
+
+
+def laid_out(shape: tuple[int, ...], np_dtype: np.dtype, memory_format: Any) -> np.ndarray:
+    """Fresh memory in a memory format, row-major for None."""
+    if memory_format is None or memory_format is contiguous_format:
+        return np.empty(shape, np_dtype)
+    if memory_format is preserve_format:
+        raise RuntimeError("memory format option is only supported by strided tensors")
+    return channels_last_empty(shape, np_dtype, memory_format)
+
+
+def like(array: np.ndarray, np_dtype: np.dtype, memory_format: Any = None) -> np.ndarray:
+    """Fresh memory of an array's shape, its dims in the same order in memory unless a format says otherwise."""
+    if memory_format is None or memory_format is preserve_format:
+        flags = array.flags
+        if flags.c_contiguous:
+            return np.empty(array.shape, np_dtype)
+        if flags.f_contiguous:
+            return np.empty(array.shape[::-1], np_dtype).T
+        order = memory_order(array)
+        back = [0] * len(order)
+        for place, dim in enumerate(order):
+            back[dim] = place
+        return np.empty([array.shape[dim] for dim in order], np_dtype).transpose(back)
+    return laid_out(array.shape, np_dtype, memory_format)
+
+
+def memory_order(array: np.ndarray) -> list[int]:
+    """The dims from the one with the largest steps in memory to the innermost; a dim of step 0 stays where it is."""
+    strides, shape = array.strides, array.shape
+    order = list(range(array.ndim - 1, -1, -1))  # innermost first, until the end
+    for i in range(1, array.ndim):
+        at = i
+        for before in range(i - 1, -1, -1):
+            inner, outer = order[before], order[at]
+            a, b = abs(strides[inner]), abs(strides[outer])
+            if a == 0 or b == 0:
+                continue
+            if a > b or a == b and shape[inner] > shape[outer]:
+                order[before], order[at] = outer, inner
+                at = before
+            elif a < b:
+                break
+    return order[::-1]

@@ -1,0 +1,14 @@
+"""Where tensors come from and what they turn into: factories, data, files, copies, conversions."""
+
+from . import (
+    conversion,
+    copy,
+    copy_protocols,
+    dlpack,
+    factories,
+    from_data,
+    from_file,
+    legacy_constructors,
+    python_functions,
+    ranges,
+)

@@ -1,0 +1,339 @@
+"""Tensor methods that change dtype, device or format, and those that lead out of tensors into Python and NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..._core import dtype as dt
+from ..._core.device import device as Device
+from ..._core.keys import AUTOGRAD, META, NPU, SPARSE
+from ..._core.memory_format import contiguous_format, memory_format
+from ..._core.tensor import Tensor, make_external
+from ..._core.threads import threads
+from ..._dispatch import entry_globals
+from ..._dispatch.errors import type_name
+from ..._dispatch.registry import aten
+from .._support.warn import warn_once
+from .copy import in_memory_format, to_device, to_dtype, to_dtype_layout, to_other
+
+METHODS: dict[str, Callable[..., Any]] = {}
+PROPERTIES: dict[str, property] = {}
+
+_to_dtype, _to_device, _to_other, _to_dtype_layout = to_dtype.call, to_device.call, to_other.call, to_dtype_layout.call
+
+
+def method(function: Callable[..., Any]) -> Callable[..., Any]:
+    METHODS[function.__name__] = function
+    return function
+
+
+# ---------------------------------------------------------------- to
+
+
+def _describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    names = [_kind_name(a) for a in args] + [f"{k}={_kind_name(v)}" for k, v in kwargs.items()]
+    return ", ".join(names) + ("" if args else ", ")
+
+
+def _kind_name(value: Any) -> str:
+    if isinstance(value, dt.dtype | Device | memory_format):
+        return f"torch.{type(value).__name__}"
+    return type_name(value)
+
+
+def _wrong_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
+    rest = "bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)"
+    return TypeError(f"to() received an invalid combination of arguments - got ({_describe(args, kwargs)}), but "
+                     f"expected one of:\n * (torch.device device = None, torch.dtype dtype = None, {rest}\n"
+                     f" * (torch.dtype dtype, {rest}\n * (Tensor tensor, {rest}\n")
+
+
+def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, bool, Any]:
+    """(device, dtype, non_blocking, copy, memory_format) of the arguments that `Tensor.to` takes in its forms."""
+    given = dict(kwargs)
+    names = ["non_blocking", "copy"]
+    if args:
+        first, rest = args[0], list(args[1:])
+        if isinstance(first, Tensor):
+            given.update(device=first.device, dtype=first.dtype)
+        elif isinstance(first, dt.dtype) or first in (int, float, bool):
+            given["dtype"] = first
+        elif first is None or isinstance(first, str | Device | int):
+            given["device"] = first
+            if rest and (rest[0] is None or isinstance(rest[0], dt.dtype)):
+                given["dtype"] = rest.pop(0)
+        else:
+            raise _wrong_arguments(args, kwargs)
+        if len(rest) > 2 or not all(isinstance(r, bool) for r in rest) or set(names[: len(rest)]) & set(kwargs):
+            raise _wrong_arguments(args, kwargs)
+        given.update(zip(names, rest, strict=False))
+    device, dtype, format_ = given.pop("device", None), given.pop("dtype", None), given.pop("memory_format", None)
+    non_blocking, copy = bool(given.pop("non_blocking", False)), bool(given.pop("copy", False))
+    if given or dtype is not None and not isinstance(dtype, dt.dtype) and dtype not in (int, float, bool):
+        raise _wrong_arguments(args, kwargs)
+    return None if device is None else Device(device), dtype, non_blocking, copy, format_
+
+
+@method
+def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """to(dtype), to(device), to(device, dtype), to(other), each with non_blocking, copy, memory_format."""
+    if len(args) == 1 and not kwargs:
+        wanted = args[0]
+        if wanted.__class__ is dt.dtype:
+            return _to_dtype(self, wanted)
+        if isinstance(wanted, Tensor):
+            return _to_other(self, wanted)
+    device, dtype, non_blocking, copy, format_ = parse_to(args, kwargs)
+    if device is None and dtype is not None:
+        return _to_dtype(self, dtype, non_blocking, copy, format_)
+    return _to_dtype_layout(self, dtype=dtype, device=device, non_blocking=non_blocking, copy=copy,
+                            memory_format=format_)
+
+
+def _converter(name: str, dtype: dt.dtype) -> None:
+    # bfloat16 has one once it was asked for, and not every release of ml_dtypes can hold complex32.
+    target = None if dtype in (dt.bfloat16, dt.complex32) else dtype.np
+
+    def convert(self: Tensor, memory_format: Any = None) -> Tensor:
+        nonlocal target
+        if self._array.dtype is target and memory_format is None and not entry_globals.watch and self._keys < 2:
+            return self  # what the op does, when there is nobody to see it
+        if dtype is dt.bfloat16:
+            target = dtype.np
+        return _to_dtype(self, dtype, memory_format=memory_format)
+
+    convert.__name__ = convert.__qualname__ = name
+    METHODS[name] = convert
+
+
+for _name, _dtype in (("float", dt.float32), ("double", dt.float64), ("half", dt.float16), ("bfloat16", dt.bfloat16),
+                      ("int", dt.int32), ("long", dt.int64), ("short", dt.int16), ("char", dt.int8), ("byte", dt.uint8),
+                      ("bool", dt.bool_), ("chalf", dt.complex32), ("cfloat", dt.complex64),
+                      ("cdouble", dt.complex128)):
+    _converter(_name, _dtype)
+
+
+@method
+def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+    return _to_dtype_layout(self, device=Device("cpu"), memory_format=memory_format)
+
+
+def _on_device(name: str) -> property:
+    return property(lambda self: self.device.type == name)
+
+
+def _mover(name: str) -> None:
+    """x.cuda(), x.npu() and their kin."""
+    def move(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+        wanted = Device(name) if device is None else Device(device) if isinstance(device, str | Device) else \
+            Device(name, device)
+        return _to_dtype_layout(self, device=wanted, non_blocking=non_blocking, memory_format=memory_format)
+
+    move.__name__ = move.__qualname__ = name
+    METHODS[name] = move
+    PROPERTIES[f"is_{name}"] = _on_device(name)
+
+
+for _name in ("cuda", "npu", "xpu", "ipu", "hpu", "mtia"):
+    _mover(_name)
+for _name in ("mps", "xla", "vulkan", "maia", "ve"):
+    PROPERTIES[f"is_{_name}"] = _on_device(_name)
+
+
+PROPERTIES["is_sparse"] = property(lambda self: self._keys & SPARSE != 0)
+for _name in ("is_mkldnn", "is_nested", "is_quantized", "is_sparse_csr"):  # ways to hold data that do not exist here
+    PROPERTIES[_name] = property(lambda self: False)
+
+
+@method
+def get_device(self: Tensor) -> int:
+    """The index of the device, -1 on the CPU."""
+    index = self.device.index
+    return -1 if self.device.type in ("cpu", "meta") else 0 if index is None else index
+
+
+def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The name of the tensor's type, or the tensor as another type, given by dtype, name or legacy class."""
+    if dtype is None:
+        return f"torch.{self.dtype.scalar_name}Tensor"
+    return _to_dtype(self, type_dtype(dtype), non_blocking)
+
+
+_type.__name__ = _type.__qualname__ = "type"
+METHODS["type"] = _type
+
+
+_BY_TYPE_NAME = {f"torch.{d.scalar_name}Tensor": d for d in dt.DTYPES.values()}
+
+
+def type_dtype(kind: Any) -> dt.dtype:
+    """The dtype that a type means: a dtype, "torch.FloatTensor", or a class such as torch.FloatTensor."""
+    if isinstance(kind, dt.dtype):
+        return kind
+    if kind is Tensor or kind == "torch.Tensor":
+        return dt.get_default_dtype()
+    known = _BY_TYPE_NAME.get(kind) if isinstance(kind, str) else getattr(kind, "dtype", None)
+    if not isinstance(known, dt.dtype):
+        raise ValueError(f"invalid type: '{kind if isinstance(kind, str) else getattr(kind, '__name__', kind)}'")
+    return known
+
+
+# ---------------------------------------------------------------- memory formats
+
+
+@method
+def is_contiguous(self: Tensor, memory_format: Any = contiguous_format) -> bool:
+    """Whether the elements lie in memory in the order of a memory format."""
+    if memory_format is contiguous_format:
+        return self._array.flags.c_contiguous
+    return in_memory_format(self._array, memory_format)
+
+
+@method
+def contiguous(self: Tensor, memory_format: Any = contiguous_format) -> Tensor:
+    """The tensor itself if it lies in memory in the order of the format, else a copy that does."""
+    if memory_format is contiguous_format:
+        if self._array.flags.c_contiguous:
+            return self
+    elif in_memory_format(self._array, memory_format):
+        return self
+    return aten.contiguous(self, memory_format=memory_format)
+
+
+# ---------------------------------------------------------------- numbers
+
+
+@method
+def item(self: Tensor) -> Any:
+    """The only element, as a Python number."""
+    if not entry_globals.watch and self._keys < 2 and self._array.size == 1:
+        return self._array.item()  # what the op does, when there is nobody to see it
+    return aten.item(self)
+
+
+@method
+def tolist(self: Tensor) -> Any:
+    """Nested lists of Python numbers; a number for a 0-d tensor."""
+    if self._keys & META:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    if self._keys & NPU:
+        self = self.detach().cpu()
+    return self._array.tolist()
+
+
+def _warn_of_history(self: Tensor) -> None:
+    """A number has no history, which may not be what was meant."""
+    if self._keys & AUTOGRAD and threads.state.grad_enabled:
+        warn_once("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+                  "Consider using tensor.detach() first.")
+
+
+def _only_element(self: Tensor) -> Any:
+    if self._array.size != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return aten.item(self)
+
+
+@method
+def __float__(self: Tensor) -> float:
+    _warn_of_history(self)
+    number = _only_element(self)
+    if number.__class__ is complex:
+        if number.imag:
+            raise RuntimeError("value cannot be converted to type double without overflow")
+        number = number.real
+    return float(number)
+
+
+@method
+def __int__(self: Tensor) -> int:
+    return int(_only_element(self))
+
+
+@method
+def __complex__(self: Tensor) -> complex:
+    _warn_of_history(self)
+    return complex(_only_element(self))
+
+
+@method
+def __index__(self: Tensor) -> int:
+    if self._array.dtype.kind not in "iub" or self._array.size != 1:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(aten.item(self))
+
+
+@method
+def __bool__(self: Tensor) -> bool:
+    return aten.is_nonzero(self)
+
+
+# ---------------------------------------------------------------- NumPy
+
+
+@method
+def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
+    """An array on the same memory; with `force=True` whatever it takes, copies included."""
+    if force:
+        self = self.detach().cpu()
+    if self._keys:
+        if self._keys & AUTOGRAD:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        raise TypeError(f"can't convert {self.device.type} device type tensor to numpy. Use Tensor.cpu() to copy the "
+                        "tensor to host memory first.")
+    array = self._array
+    if array.dtype.kind == "V":
+        raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
+    return array.view()  # an array of its own, since NumPy allows to change an array's shape in place
+
+
+@method
+def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    return np.array(numpy(self), dtype=dtype, copy=copy)
+
+
+@method
+def __array_wrap__(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
+    """What a NumPy function makes of the result when it was given a tensor."""
+    return make_external(np.asarray(array))
+
+
+# ---------------------------------------------------------------- as a sequence
+
+
+@method
+def __len__(self: Tensor) -> int:
+    if not self._array.ndim:
+        raise TypeError("len() of a 0-d tensor")
+    return self._array.shape[0]
+
+
+@method
+def __iter__(self: Tensor) -> Iterator[Tensor]:
+    if not self._array.ndim:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(aten.unbind(self, 0))
+
+
+@method
+def __reversed__(self: Tensor) -> Tensor:
+    return aten.flip(self, (0,)) if self._array.ndim else self
+
+
+@method
+def __contains__(self: Tensor, element: Any) -> bool:
+    if not isinstance(element, Tensor | int | float | complex):
+        raise RuntimeError("Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
+                           f"{element.__class__}.")
+    found: Any = element == self
+    return bool(found.any().item())
+
+
+@method
+def __format__(self: Tensor, format_spec: str) -> str:
+    if self._array.ndim == 0 and not self._keys & META:
+        return format(aten.item(self), format_spec)
+    return object.__format__(self, format_spec)

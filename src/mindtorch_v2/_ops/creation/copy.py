@@ -1,0 +1,344 @@
+"""Copies and conversions between dtypes, devices and memory formats."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from ..._core.device import device as Device
+from ..._core.keys import AUTOGRAD, META
+from ..._core.memory_format import contiguous_format, preserve_format
+from ..._core.storage import owner_of
+from ..._core.tensor import make_alias, make_meta, make_tensor
+from ..._dispatch import backends
+from ..._dispatch.errors import broadcast_mismatch
+from ..._dispatch.registry import aten, composite, op
+from .._support.common import like_first, np_dtype
+from .._support.factory import check_options, laid_out, like
+from .._support.numbers import number_of
+
+_CPU = Device("cpu")
+# From this many elements on a transposed matrix is copied in tiles, whose rows fill one line of the cache, in bytes:
+# where the steps between its columns are multiples of so many bytes, or whatever they are.
+_LARGE, _HUGE = 1 << 16, 1 << 23
+_CLASHING = 512
+_LINE = 64
+_TILE_ROWS = 256
+
+
+def dense_copy(array):
+    """A copy that keeps the order of dims in memory, as torch's preserve_format does."""
+    return array.copy("C" if array.flags.c_contiguous else "K")
+
+
+def row_major(array):
+    """A copy with the last dim innermost.
+
+    A large transposed matrix goes tile by tile: element by element along a row of the copy, every step would fetch
+    another line of the original, and in matrices of some widths these lines push each other out of the cache.
+    """
+    if array.size < _LARGE or array.ndim < 2 or array.strides[-2] != array.itemsize \
+            or (array.strides[-1] % _CLASHING and array.size < _HUGE) or array.itemsize > _LINE:
+        return array.copy("C")
+    made = np.empty(array.shape, array.dtype)
+    width = _LINE // array.itemsize
+    for top in range(0, array.shape[-2], _TILE_ROWS):
+        rows = slice(top, top + _TILE_ROWS)
+        for left in range(0, array.shape[-1], width):
+            columns = slice(left, left + width)
+            made[..., rows, columns] = array[..., rows, columns]
+    return made
+
+
+def in_format(array, memory_format):
+    """A copy in a memory format; None keeps the order of dims."""
+    if memory_format is None or memory_format is preserve_format:
+        return dense_copy(array)
+    if memory_format is contiguous_format:
+        return row_major(array)
+    made = laid_out(array.shape, array.dtype, memory_format)
+    made[...] = array
+    return made
+
+
+@op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", shape=like_first)
+def clone(self, memory_format):
+    if memory_format is None:
+        return self.copy("C" if self.flags.c_contiguous else "K")
+    return in_format(self, memory_format)
+
+
+clone.vjp(self=lambda g: g)
+
+
+@composite("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
+def contiguous(self, memory_format):
+    return aten.clone(self, memory_format=memory_format or contiguous_format)
+
+
+@op("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
+    node="torch::autograd::CopyBackwards", tags=("overlap",))
+def copy_(self, src, non_blocking):
+    try:
+        if src.dtype.kind == "c" and self.dtype.kind != "c":
+            src = _real_part(src)
+        np.copyto(self, src, "unsafe")
+    except ValueError:
+        if broadcast_mismatch([self.shape, src.shape]) is None:
+            if not self.flags.writeable:
+                raise
+            raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape "
+                               f"{list(np.broadcast_shapes(self.shape, src.shape))}") from None
+        raise RuntimeError(broadcast_mismatch([self.shape, src.shape])) from None
+
+
+copy_.vjp(self=lambda g: aten.zeros_like(g), src=lambda g: g)
+
+
+@op("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", shape=like_first)
+def copy(self, src, non_blocking):
+    made = like(self, self.dtype)
+    copy_.kernel(made, src, non_blocking)
+    return made
+
+
+copy.vjp(self=lambda g: aten.zeros_like(g), src=lambda g: g)
+
+
+# ---------------------------------------------------------------- filling
+
+
+@op("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", node="FillBackward2",
+    samples=lambda make: [(make(3, 4), 0.5)])
+def fill_(self, value):
+    if not self.flags.writeable:
+        self = _places(self)
+    try:
+        self.fill(value)
+    except (OverflowError, TypeError, ValueError):
+        _fill_checked(self, value)
+
+
+def _places(array):
+    """The places that an expanded array stands for, each once: filling may write where others must not."""
+    owner = owner_of(array)
+    if not owner.flags.writeable:
+        return array
+    offset = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+    shape = tuple(1 if step == 0 else n for n, step in zip(array.shape, array.strides, strict=True))
+    return np.ndarray(shape if array.size else array.shape, array.dtype, owner, offset, array.strides)
+
+
+def _fill_checked(array, value):
+    """Fill with a number that NumPy does not take for this dtype, under torch's rules."""
+    if array.dtype.kind != "V":
+        array.fill(number_of(value, array.dtype))
+    elif isinstance(value, complex):
+        raise RuntimeError("value cannot be converted to type double without overflow")
+    else:  # bfloat16 and its kin: too large a number becomes infinity
+        array.fill(array.dtype.type(float(value)))
+
+
+fill_.vjp(self=lambda g: aten.zeros_like(g))
+
+
+@op("fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", node="FillBackward3",
+    samples=lambda make: [(make(3, 4), make())])
+def fill_tensor(self, value):
+    if value.ndim:
+        raise RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with "
+                           f"{value.ndim} dimensions.")
+    np.copyto(self, value, "unsafe")
+
+
+fill_tensor.vjp(self=lambda g: aten.zeros_like(g), value=lambda g: g.sum())
+
+
+def _filled_copy(self, value):
+    made = like(self, self.dtype)
+    fill_.kernel(made, value)
+    return made
+
+
+op("fill.Scalar(Tensor self, Scalar value) -> Tensor", _filled_copy, shape=like_first,
+   samples=lambda make: [(make(3, 4), 0.5)]).vjp(self=lambda g: aten.zeros_like(g))
+
+
+@op("fill.Tensor(Tensor self, Tensor value) -> Tensor", shape=like_first, node="FillBackward1",
+    samples=lambda make: [(make(3, 4), make())])
+def fill_with_tensor(self, value):
+    made = like(self, self.dtype)
+    fill_tensor.kernel(made, value)
+    return made
+
+
+fill_with_tensor.vjp(self=lambda g: aten.zeros_like(g), value=lambda g: g.sum())
+
+
+@op("zero_(Tensor(a!) self) -> Tensor(a!)")
+def zero_(self):
+    (self if self.flags.writeable else _places(self)).fill(0)
+
+
+zero_.vjp(self=lambda g: aten.zeros_like(g))
+
+
+# ---------------------------------------------------------------- conversion
+
+
+def _real_part(array):
+    warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=4)
+    return array.real
+
+
+def converted(array, target):
+    """A new array of another dtype; what does not fit is no error, as in C."""
+    kind = array.dtype.kind
+    if kind == "c" and target.kind not in "cb":
+        array = _real_part(array)
+        kind = "f"
+    if kind in "fV" and (target.kind in "iu" or target.itemsize < array.itemsize):
+        with np.errstate(all="ignore"):
+            return array.astype(target, order="K", copy=True)
+    return array.astype(target, order="K", copy=True)
+
+
+@composite("_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+           "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+           samples=lambda make: [(make(3, 4),)])
+def to_copy(self, dtype, layout, device, pin_memory, non_blocking, memory_format):
+    check_options(layout, pin_memory)
+    array = self._array
+    target = np_dtype(dtype, array.dtype)
+    if device is not None and device is not _CPU or self._keys > 1:
+        return _to_device(self, dtype, target, device, non_blocking, memory_format)
+    if target is array.dtype:
+        return make_tensor(in_format(array, memory_format))
+    made = converted(array, target)
+    if memory_format is not None and memory_format is not preserve_format:
+        made = in_format(made, memory_format)
+    return make_tensor(made)
+
+
+to_copy.vjp(self=lambda g, self_dtype: g.to(self_dtype))
+
+
+def _to_device(tensor, dtype, target, device, non_blocking, memory_format):
+    """To or from a device that is not the CPU: a backend registers how with `kernel_for`."""
+    wanted = tensor.device if device is None else backends.resolved(Device(device))
+    backends.load(wanted.type)
+    for place in (wanted.type, tensor.device.type):
+        kernel = to_copy.kernels.get(place)
+        if kernel is not None:
+            return kernel(tensor, dtype, wanted, non_blocking, memory_format)
+    if wanted.type == "meta":
+        shape, item = tensor._array.shape, tensor._array.itemsize
+        strides = tuple(s // item * target.itemsize for s in tensor._array.strides)
+        return make_meta(shape, target, strides)
+    if tensor._keys & META:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    if wanted.type == "cpu":
+        return make_tensor(in_format(converted(tensor._array, target), memory_format))
+    raise AssertionError(f"Torch not compiled with {wanted.type.upper()} enabled")
+
+
+def _to(self, dtype, device, layout, pin_memory, non_blocking, copy, memory_format):
+    """What every form of `to` does: the tensor itself if it is so already, else a copy."""
+    array = self._array
+    if not copy and (dtype is None or np_dtype(dtype) is array.dtype) \
+            and (device is None or backends.resolved(Device(device)) is self.device) \
+            and (memory_format is None or in_memory_format(array, memory_format)):
+        return self
+    return aten._to_copy(self, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory,
+                         non_blocking=non_blocking, memory_format=memory_format)
+
+
+def in_memory_format(array, memory_format):
+    """Whether an array lies in memory as a format demands."""
+    if memory_format is contiguous_format:
+        return array.flags.c_contiguous
+    if memory_format is preserve_format:
+        return True
+    return array.ndim > 2 and array.transpose(0, *range(2, array.ndim), 1).flags.c_contiguous
+
+
+_REST = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
+
+
+@composite(f"to.device(Tensor(a) self, Device device, ScalarType dtype, {_REST}", samples=lambda make: [])
+def to_device(self, device, dtype, non_blocking, copy, memory_format):
+    return _to(self, dtype, device, None, None, non_blocking, copy, memory_format)
+
+
+@composite(f"to.dtype(Tensor(a) self, ScalarType dtype, {_REST}", samples=lambda make: [])
+def to_dtype(self, dtype, non_blocking, copy, memory_format):
+    return _to(self, dtype, None, None, None, non_blocking, copy, memory_format)
+
+
+@composite(f"to.other(Tensor(a) self, Tensor other, {_REST}", samples=lambda make: [(make(3, 4), make(3, 4))])
+def to_other(self, other, non_blocking, copy, memory_format):
+    return _to(self, other.dtype, other.device, None, None, non_blocking, copy, memory_format)
+
+
+@composite("to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+           f"bool? pin_memory=None, {_REST}", samples=lambda make: [(make(3, 4),)])
+def to_dtype_layout(self, dtype, layout, device, pin_memory, non_blocking, copy, memory_format):
+    return _to(self, dtype, device, layout, pin_memory, non_blocking, copy, memory_format)
+
+
+@composite("type_as(Tensor self, Tensor other) -> Tensor")
+def type_as(self, other):
+    return to_dtype_layout(self, dtype=other.dtype, device=other.device)
+
+
+# ---------------------------------------------------------------- out of history, out of tensors
+
+
+@composite("detach(Tensor(a) self) -> Tensor(a)", nondiff=True)
+def detach(self):
+    return make_alias(self._array, self)
+
+
+@composite("detach_(Tensor(a!) self) -> Tensor(a!)", nondiff=True)
+def detach_(self):
+    if self._base is not None:
+        raise RuntimeError(
+            "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
+            "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
+            "detach_() cannot be called on these gradients. To fix this error, please refer to the "
+            "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution.")
+    if self._keys & AUTOGRAD:
+        self._keys &= ~AUTOGRAD
+        del self._node
+    return self
+
+
+@composite("lift_fresh(Tensor(a) self) -> Tensor(a)")
+def lift_fresh(self):
+    return self
+
+
+@op("_local_scalar_dense(Tensor self) -> Scalar", nondiff=True)
+def local_scalar_dense(self):
+    return self.item()
+
+
+@local_scalar_dense.kernel_for("meta")
+def _local_scalar_of_meta(self):
+    raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+
+
+@composite("item(Tensor self) -> Scalar")
+def item(self):
+    if self._array.size != 1:
+        raise RuntimeError(f"a Tensor with {self._array.size} elements cannot be converted to Scalar")
+    return aten._local_scalar_dense(self)
+
+
+@composite("is_nonzero(Tensor self) -> bool")
+def is_nonzero(self):
+    if self._array.size != 1:
+        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous" if self._array.size else
+                           "Boolean value of Tensor with no values is ambiguous")
+    return bool(aten.item(self))

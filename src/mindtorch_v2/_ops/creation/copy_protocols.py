@@ -1,0 +1,103 @@
+"""How tensors are copied and pickled: memory that several tensors share stays shared among their copies."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+
+from ..._autograd.graph import require_grad
+from ..._core.keys import AUTOGRAD, META
+from ..._core.storage import Storage, owner_of
+from ..._core.tensor import Tensor, make_meta, storage_of
+from ..._dispatch.interception import python_key
+from .._support.factory import memory_order
+
+
+def _bytes_of(owner: np.ndarray) -> np.ndarray:
+    """All the memory of an array that owns it, as bytes in their order."""
+    dense = owner if owner.flags.c_contiguous else owner.transpose(memory_order(owner))
+    return np.ascontiguousarray(dense).reshape(-1).view(np.uint8)
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def _looking_at(storage: Storage, like: np.ndarray, offset: int) -> np.ndarray:
+    """An array on a storage's memory, laid out like another one."""
+    if not like.size:
+        return np.empty(like.shape, like.dtype)
+    return np.ndarray(like.shape, like.dtype, _bytes_of(storage.owner), offset, like.strides)
+
+
+def _on_storage(cls: type, array: np.ndarray, storage: Storage, requires_grad: bool) -> Any:
+    made: Any = object.__new__(cls)
+    made._array = array
+    made._keys = python_key(cls)
+    made._storage = storage
+    made._base = None
+    if requires_grad:
+        require_grad(made)
+    return made
+
+
+def _copied_storage(storage: Storage, memo: dict[int, Any]) -> Storage:
+    known = memo.get(id(storage))
+    if known is None:
+        known = memo[id(storage)] = Storage(storage.owner.copy("K"))
+        memo.setdefault(id(memo), []).append(storage)  # ids in a memo must not be used again
+    return known
+
+
+def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A copy with memory of its own, which it shares with the copies of those tensors that shared it before."""
+    known = memo.get(id(self))
+    if known is not None:
+        return known
+    if not self.is_leaf:
+        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
+                           "at the moment.  If you were attempting to deepcopy a module, this may be because of a "
+                           "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
+    array = self._array
+    if self._keys & META:
+        made: Any = make_meta(array.shape, array.dtype, array.strides)
+    else:
+        offset = _address(array) - _address(owner_of(array)) if array.size else 0
+        storage = _copied_storage(storage_of(self), memo)
+        made = _on_storage(type(self), _looking_at(storage, array, offset), storage, False)
+        made._keys = self._keys & ~AUTOGRAD
+    memo[id(self)] = made
+    if self._keys & AUTOGRAD:
+        require_grad(made)
+        if self.grad is not None:  # type: ignore[attr-defined]
+            made.grad = deepcopy(self.grad, memo)  # type: ignore[attr-defined]
+    if self.__dict__:
+        made.__dict__ = deepcopy(self.__dict__, memo)
+    return made
+
+
+def _rebuild(cls: type, storage: Storage, np_dtype: np.dtype, offset: int, shape: tuple[int, ...],
+             strides: tuple[int, ...], requires_grad: bool, state: dict[str, Any]) -> Tensor:
+    """What a pickled tensor becomes again."""
+    if 0 in shape:
+        array = np.empty(shape, np_dtype)
+    else:
+        array = np.ndarray(shape, np_dtype, _bytes_of(storage.owner), offset, strides)
+    made = _on_storage(cls, array, storage, requires_grad)
+    if state:
+        made.__dict__.update(state)
+    return made
+
+
+def __reduce_ex__(self: Tensor, protocol: Any) -> tuple[Any, ...]:
+    array = self._array
+    if self._keys & META:
+        return make_meta, (array.shape, array.dtype, array.strides)
+    offset = _address(array) - _address(owner_of(array)) if array.size else 0
+    return _rebuild, (type(self), storage_of(self), array.dtype, offset, array.shape, array.strides, self.requires_grad,
+                      dict(self.__dict__))
+
+
+METHODS = {"__deepcopy__": __deepcopy__, "__reduce_ex__": __reduce_ex__}

@@ -1,0 +1,296 @@
+"""Factories: tensors from sizes and numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._core import dtype as dt
+from ..._core.device import device as Device
+from ..._core.tensor import make_meta, make_tensor
+from ..._dispatch.registry import op
+from .._support.common import np_dtype, scalar_name
+from .._support.factory import LIKE, OPTIONS, check_options, checked_size, laid_out, like, sized
+from .copy import fill_
+
+_fill = fill_.kernel
+
+
+def _filled(shape, kind, value):
+    made = np.empty(shape, kind)
+    _fill(made, value)
+    return made
+
+
+@op(f"empty.memory_format(int[] size, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", nondiff=True,
+    shape=sized, samples=lambda make: [])
+def empty(size, dtype, layout, device, pin_memory, memory_format):
+    if layout is not None or pin_memory:
+        check_options(layout, pin_memory)
+    if memory_format is not None:
+        return laid_out(checked_size(size), np_dtype(dtype), memory_format)
+    try:
+        return np.empty(size, np_dtype(dtype))
+    except ValueError:
+        checked_size(size)
+        raise
+
+
+@op(f"zeros(int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=sized, samples=lambda make: [((3, 4),)])
+def zeros(size, dtype, layout, device, pin_memory):
+    if layout is not None or pin_memory:
+        check_options(layout, pin_memory)
+    try:
+        return np.zeros(size, np_dtype(dtype))
+    except ValueError:
+        _zeros_size(size)
+        raise
+
+
+def _zeros_size(size):
+    for n in size:
+        if n < 0:
+            raise RuntimeError("zeros: Dimension size must be non-negative.")
+    return size
+
+
+@op(f"ones(int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=sized, samples=lambda make: [((3, 4),)])
+def ones(size, dtype, layout, device, pin_memory):
+    if layout is not None or pin_memory:
+        check_options(layout, pin_memory)
+    try:
+        made = np.empty(size, np_dtype(dtype))
+    except ValueError:
+        checked_size(size)
+        raise
+    made.fill(1)
+    return made
+
+
+def _fill_dtype(value, dtype):
+    return np_dtype(dt.number_dtype(value) if dtype is None else dtype)
+
+
+@op(f"full(int[] size, Scalar fill_value, {OPTIONS}) -> Tensor", nondiff=True,
+    shape=lambda size, fill_value, dtype, *_: (checked_size(size), _fill_dtype(fill_value, dtype)),
+    samples=lambda make: [((3, 4), 2.5)])
+def full(size, fill_value, dtype, layout, device, pin_memory):
+    if layout is not None or pin_memory:
+        check_options(layout, pin_memory)
+    if hasattr(fill_value, "_array"):
+        fill_value = fill_value._array.item()
+    if hasattr(size, "_array"):
+        raise TypeError("full(): argument 'size' (position 1) must be tuple of ints, not Tensor")
+    return _filled(checked_size(size), _fill_dtype(fill_value, dtype), fill_value)
+
+
+@op(f"empty_strided(int[] size, int[] stride, {OPTIONS}) -> Tensor", nondiff=True, samples=lambda make: [])
+def empty_strided(size, stride, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory)
+    return _strided(checked_size(size), stride, np_dtype(dtype))
+
+
+def _strided(size, stride, kind):
+    if len(stride) != len(size):
+        raise RuntimeError(f"mismatch in length of strides and shape: {len(stride)} and {len(size)}")
+    extent = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+    return np.ndarray(size, kind, np.empty(extent, kind), 0, [s * kind.itemsize for s in stride])
+
+
+@empty_strided.kernel_for("meta")
+def _empty_strided_meta(size, stride, dtype, layout, device, pin_memory):
+    kind = np_dtype(dtype)
+    return make_meta(checked_size(size), kind, tuple(s * kind.itemsize for s in stride))
+
+
+@op(f"empty_permuted(int[] size, int[] physical_layout, {OPTIONS}) -> Tensor", nondiff=True, samples=lambda make: [],
+    shape=lambda size, physical_layout, dtype, *_: sized(size, dtype))
+def empty_permuted(size, physical_layout, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory)
+    size = checked_size(size)
+    if len(size) != len(physical_layout):
+        raise RuntimeError("Number of dimensions in size does not match the length of the physical_layout; i.e. "
+                           f"len(size) = {len(size)} is not equal to len(physical_layout) = {len(physical_layout)}")
+    for place, dim in enumerate(physical_layout):
+        if not 0 <= dim < len(size):
+            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {dim} at index "
+                               f"{place}).  NB: negative dims not currently supported; file an issue if you want it.")
+    if len(set(physical_layout)) != len(size):
+        raise RuntimeError("Duplicate dim not allowed")
+    made = np.empty([size[d] for d in physical_layout], np_dtype(dtype))
+    return made.transpose(np.argsort(physical_layout))
+
+
+@op(f"scalar_tensor(Scalar s, {OPTIONS}) -> Tensor", nondiff=True, shape=lambda s, dtype, *_: ((), np_dtype(dtype)),
+    samples=lambda make: [(2.5,)])
+def scalar_tensor(s, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory)
+    return _filled((), np_dtype(dtype), s)
+
+
+@op(f"eye(int n, {OPTIONS}) -> Tensor", nondiff=True, shape=lambda n, dtype, *_: ((n, n), np_dtype(dtype)),
+    samples=lambda make: [(3,)])
+def eye(n, dtype, layout, device, pin_memory):
+    return eye_m.kernel(n, n, dtype, layout, device, pin_memory)
+
+
+@op(f"eye.m(int n, int m, {OPTIONS}) -> Tensor", nondiff=True, shape=lambda n, m, dtype, *_: ((n, m), np_dtype(dtype)),
+    samples=lambda make: [(3, 4), (4, 3)])
+def eye_m(n, m, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory)
+    for name, value in (("n", n), ("m", m)):
+        if value < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
+    made = np.zeros((n, m), np_dtype(dtype))
+    made.reshape(-1)[: n * m : m + 1][: min(n, m)] = 1
+    return made
+
+
+# ---------------------------------------------------------------- like a tensor
+
+
+def _like_shape(self, dtype, *_):
+    return self._array.shape, np_dtype(dtype, self._array.dtype)
+
+
+@op(f"empty_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape)
+def empty_like(self, dtype, layout, device, pin_memory, memory_format):
+    if layout is not None or pin_memory or device is not None:
+        check_options(layout, pin_memory, device)
+    return like(self, np_dtype(dtype, self.dtype), memory_format)
+
+
+@op(f"zeros_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape)
+def zeros_like(self, dtype, layout, device, pin_memory, memory_format):
+    if layout is not None or pin_memory or device is not None:
+        check_options(layout, pin_memory, device)
+    if memory_format is None and self.flags.c_contiguous:
+        return np.zeros(self.shape, np_dtype(dtype, self.dtype))
+    made = like(self, np_dtype(dtype, self.dtype), memory_format)
+    made.fill(0)
+    return made
+
+
+@op(f"ones_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape)
+def ones_like(self, dtype, layout, device, pin_memory, memory_format):
+    if layout is not None or pin_memory or device is not None:
+        check_options(layout, pin_memory, device)
+    made = like(self, np_dtype(dtype, self.dtype), memory_format)
+    made.fill(1)
+    return made
+
+
+@op(f"full_like(Tensor self, Scalar fill_value, {LIKE}) -> Tensor", nondiff=True,
+    shape=lambda self, fill_value, dtype, *_: _like_shape(self, dtype), samples=lambda make: [(make(3, 4), 0.5)])
+def full_like(self, fill_value, dtype, layout, device, pin_memory, memory_format):
+    if layout is not None or pin_memory or device is not None:
+        check_options(layout, pin_memory, device)
+    made = like(self, np_dtype(dtype, self.dtype), memory_format)
+    _fill(made, fill_value)
+    return made
+
+
+# ---------------------------------------------------------------- of a tensor's type
+
+
+def _new_shape(self, size, dtype, *_):
+    return checked_size(size), np_dtype(dtype, self._array.dtype)
+
+
+def _sizes(make):
+    return [(make(3, 4), (2, 2))]
+
+
+@op(f"new_empty(Tensor self, int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=_new_shape, samples=_sizes)
+def new_empty(self, size, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory, device)
+    return np.empty(checked_size(size), np_dtype(dtype, self.dtype))
+
+
+@op(f"new_zeros(Tensor self, int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=_new_shape, samples=_sizes)
+def new_zeros(self, size, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory, device)
+    return np.zeros(_zeros_size(size), np_dtype(dtype, self.dtype))
+
+
+@op(f"new_ones(Tensor self, int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=_new_shape, samples=_sizes)
+def new_ones(self, size, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory, device)
+    return _filled(checked_size(size), np_dtype(dtype, self.dtype), 1)
+
+
+@op(f"new_full(Tensor self, int[] size, Scalar fill_value, {OPTIONS}) -> Tensor", nondiff=True,
+    shape=lambda self, size, fill_value, dtype, *_: _new_shape(self, size, dtype),
+    samples=lambda make: [(make(3, 4), (2, 2), 2.5)])
+def new_full(self, size, fill_value, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory, device)
+    return _filled(checked_size(size), np_dtype(dtype, self.dtype), fill_value)
+
+
+@op(f"new_empty_strided(Tensor self, int[] size, int[] stride, {OPTIONS}) -> Tensor", nondiff=True,
+    shape=lambda self, size, stride, dtype, *_: _new_shape(self, size, dtype), samples=lambda make: [])
+def new_empty_strided(self, size, stride, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory, device)
+    return _strided(checked_size(size), stride, np_dtype(dtype, self.dtype))
+
+
+def _from_meta(spec):
+    """A tensor without memory as the model: memory comes with a device that is asked for."""
+    at = next(i for i, argument in enumerate(spec.schema.arguments) if argument.name == "device")
+
+    def run(self, *rest):
+        device = rest[at - 1]
+        if device is None or Device(device).type == "meta":
+            shape, kind = spec.shape(self, *rest)
+            return make_meta(tuple(shape), kind)
+        return make_tensor(spec.kernel(self._array, *rest))
+
+    spec.kernel_for("meta")(run)
+
+
+for _spec in (empty_like, zeros_like, ones_like, full_like, new_empty, new_zeros, new_ones, new_full,
+              new_empty_strided):
+    _from_meta(_spec)
+
+
+# ---------------------------------------------------------------- complex numbers
+
+
+def _check_parts(first, second):
+    if any(a.dtype.kind != "f" for a in (first, second)):
+        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {scalar_name(first)} and "
+                           f"{scalar_name(second)}")
+    if first.dtype is not second.dtype:
+        raise RuntimeError(f"Expected object of scalar type {scalar_name(first)} but got scalar type {scalar_name(second)} "
+                           "for second argument")
+
+
+def _complex_shape(first, second):
+    shape = np.broadcast_shapes(first._array.shape, second._array.shape)
+    return shape, dt.from_numpy(first._array.dtype).to_complex().np
+
+
+@op("complex(Tensor real, Tensor imag) -> Tensor", shape=_complex_shape)
+def complex_(real, imag):
+    _check_parts(real, imag)
+    made = np.empty(np.broadcast_shapes(real.shape, imag.shape), dt.from_numpy(real.dtype).to_complex().np)
+    made.real = real
+    made.imag = imag
+    return made
+
+
+complex_.vjp(real=lambda g: g.real, imag=lambda g: g.imag)
+
+
+@op("polar(Tensor abs, Tensor angle) -> Tensor", shape=_complex_shape)
+def polar(abs, angle):
+    _check_parts(abs, angle)
+    made = np.empty(np.broadcast_shapes(abs.shape, angle.shape), dt.from_numpy(abs.dtype).to_complex().np)
+    np.multiply(abs, np.cos(angle), out=made.real)
+    np.multiply(abs, np.sin(angle), out=made.imag)
+    return made
+
+
+@polar.vjp
+def _polar_grad(g, abs, angle, result):
+    turned = g.conj() * result
+    return (g.conj() * result.sgn()).real, -turned.imag

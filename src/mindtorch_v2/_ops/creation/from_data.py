@@ -1,0 +1,403 @@
+"""Tensors from Python data: numbers, nested sequences, NumPy arrays and buffers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..._autograd.graph import require_grad
+from ..._core import dtype as dt
+from ..._core.device import default_elsewhere
+from ..._core.device import device as Device
+from ..._core.keys import AUTOGRAD
+from ..._core.storage import Storage, owner_of
+from ..._core.tensor import Tensor
+from ..._core.untyped_storage import UntypedStorage
+from ..._dispatch import entry_globals
+from ..._dispatch.registry import aten
+from .copy import to_dtype_layout
+from .dlpack import exports, from_dlpack
+from .factories import empty
+
+_empty, _to = empty.call, to_dtype_layout.call
+_new = object.__new__
+_PLAIN = frozenset((bool, int, float, complex))
+_FLOATS = {float}
+_SEQUENCES = (list, tuple)
+_PYTHON_DTYPES = {float: dt.float64, int: dt.int64, bool: dt.bool_}
+
+
+def as_dtype(dtype: Any, function: str) -> dt.dtype | None:
+    """A dtype argument, which may be one of Python's types."""
+    if dtype is None or isinstance(dtype, dt.dtype):
+        return dtype
+    if isinstance(dtype, type) and dtype in _PYTHON_DTYPES:
+        return _PYTHON_DTYPES[dtype]
+    raise TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+
+
+# ---------------------------------------------------------------- what is in the data
+
+
+def _leaf_types(data: Any) -> set[type]:
+    """The types of all elements of nested lists and tuples."""
+    found = set(map(type, data))
+    if list in found or tuple in found:
+        found -= {list, tuple}
+        for item in data:
+            if item.__class__ is list or item.__class__ is tuple:
+                found |= _leaf_types(item)
+    return found
+
+
+def _plain_dtype(types: set[type]) -> dt.dtype:
+    """What Python numbers of these types become together."""
+    if complex in types:
+        return dt.number_dtype(1j)
+    if float in types or not types:
+        return dt.get_default_dtype()
+    return dt.int64 if int in types else dt.bool_
+
+
+def _is_sequence(data: Any) -> bool:
+    return isinstance(data, _SEQUENCES) or (
+        hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, str | bytes | dict | Tensor)
+        and not (isinstance(data, np.ndarray | np.generic) and not np.ndim(data)))
+
+
+def _inferred(data: Any) -> dt.dtype | None:
+    """The dtype of data of any kind; None for an empty sequence, which leaves it open."""
+    if isinstance(data, Tensor):
+        return data.dtype
+    if isinstance(data, np.ndarray | np.generic):
+        return dt.from_numpy(data.dtype)
+    if isinstance(data, bool | int | float | complex):
+        return dt.number_dtype(data)
+    if isinstance(data, str | bytes):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    if not _is_sequence(data):
+        raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+    result = None
+    for item in _items(data):
+        kind = _inferred(item)
+        if kind is not None:
+            result = kind if result is None else dt.promote_types(result, kind)
+    return result
+
+
+def _items(data: Any) -> Iterator[Any]:
+    return (data[i] for i in range(len(data)))
+
+
+def _shape_of(data: Any) -> tuple[int, ...]:
+    """The shape that the first elements suggest."""
+    shape: list[int] = []
+    while _is_sequence(data):
+        shape.append(len(data))
+        if not shape[-1]:
+            break
+        data = data[0]
+        if len(shape) > 64:
+            raise ValueError(f"too many dimensions '{type(data).__name__}'")
+    if isinstance(data, str | bytes) and shape:
+        raise ValueError(f"too many dimensions '{type(data).__name__}'")
+    return tuple(shape)
+
+
+def _flatten(data: Any, shape: tuple[int, ...], dim: int, out: list[Any]) -> None:
+    """Collect the elements; ValueError where a sequence is not as long as its neighbours."""
+    if dim == len(shape):
+        out.append(_number(data))
+        return
+    if not _is_sequence(data):
+        raise TypeError("not a sequence")
+    if len(data) != shape[dim]:
+        raise ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {len(data)})")
+    for item in _items(data):
+        _flatten(item, shape, dim + 1, out)
+
+
+def _number(item: Any) -> Any:
+    if isinstance(item, Tensor):
+        if item._array.size != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return item._array.item()
+    if isinstance(item, np.generic | np.ndarray):
+        return item.item()
+    if _is_sequence(item):
+        raise TypeError(f"'{type(item).__name__}' object cannot be interpreted as an integer")
+    return item
+
+
+# ---------------------------------------------------------------- into an array
+
+
+def _filled(numbers: Any, kind: dt.dtype) -> np.ndarray:
+    """Python numbers (nested as they are) as an array; the errors are torch's."""
+    target = kind.np
+    try:
+        if target.kind in "iu":
+            return _whole(numbers, target, kind)
+        with np.errstate(all="ignore"):
+            return np.array(numbers, target)
+    except OverflowError:
+        if target.kind in "iu":
+            raise ValueError("Overflow when unpacking long long") from None
+        raise RuntimeError(f"value cannot be converted to type {kind.name} without overflow") from None
+    except TypeError as error:
+        if "complex" in str(error):
+            raise TypeError("must be real number, not complex") from None
+        raise
+
+
+def _whole(numbers: Any, target: np.dtype, kind: dt.dtype) -> np.ndarray:
+    natural = np.array(numbers)
+    if natural.dtype.kind == "O":
+        raise OverflowError
+    if natural.dtype.kind == "c":
+        raise TypeError("complex")
+    limits = np.iinfo(target)
+    if natural.dtype.kind == "u" and target.kind == "i":
+        raise OverflowError
+    if natural.size and natural.dtype.kind != "b":
+        low, high = natural.min(), natural.max()
+        # Negative numbers wrap around in unsigned types, as in C.
+        lowest = limits.min if target.kind == "i" else -int(limits.max)
+        if not (low >= lowest and high < 2.0**63 if limits.bits == 64 and natural.dtype.kind == "f" else
+                low >= lowest and high <= limits.max):
+            raise RuntimeError(f"value cannot be converted to type {kind.name} without overflow")
+    return natural.astype(target)
+
+
+def array_of(data: Any, dtype: dt.dtype | None) -> np.ndarray:
+    """A new array of numbers and nested sequences, of the dtype asked for or else of the one that follows."""
+    if data.__class__ in _PLAIN:
+        number: Any = data
+        kind = dt.number_dtype(number) if dtype is None else dtype
+        if kind.np.kind in "iub" or data.__class__ is complex or data.__class__ is int:
+            return _filled(data, kind)
+        return np.array(data, kind.np)
+    if isinstance(data, _SEQUENCES):
+        types = _leaf_types(data)
+        if dtype is None and types == _FLOATS:
+            try:
+                return np.array(data, dt.get_default_dtype().np)
+            except (ValueError, TypeError):
+                return _from_anything(data, dtype)  # which has torch's words for what is wrong
+        if types <= _PLAIN:
+            kind = _plain_dtype(types) if dtype is None else dtype
+            try:
+                if kind.np.kind == "f" and complex not in types:
+                    return np.array(data, kind.np)
+                return _filled(data, kind)
+            except (ValueError, TypeError) as error:
+                if "inhomogeneous" not in str(error) and "sequence" not in str(error):
+                    raise
+    return _from_anything(data, dtype)
+
+
+def _from_anything(data: Any, dtype: dt.dtype | None) -> np.ndarray:
+    """The long way, for data that NumPy would take apart in another manner."""
+    shape = _shape_of(data)
+    kind = dtype or _inferred(data) or dt.get_default_dtype()
+    numbers: list[Any] = []
+    _flatten(data, shape, 0, numbers)
+    return _filled(numbers, kind).reshape(shape)
+
+
+# ---------------------------------------------------------------- torch.tensor and its kin
+
+
+def _finish(made: Tensor, requires_grad: bool) -> Tensor:
+    if requires_grad:
+        if made._array.dtype.kind not in "fcV":
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        require_grad(made)
+    return made
+
+
+def _check_pinned(pin_memory: bool) -> None:
+    if pin_memory:
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+
+
+def _from_python(data: Any, dtype: dt.dtype | None, device: Any) -> Tensor:
+    array = array_of(data, dtype)
+    made = _empty(array.shape, dtype=dt.from_numpy(array.dtype), device="cpu")
+    made._array[...] = array
+    made = _to(made) if device is None else _to(made, device=device)
+    return _lifted(made) if entry_globals.watch else made
+
+
+def _lifted(made: Tensor) -> Tensor:
+    """A tensor made of something else is lifted: that does nothing, but recordings show it."""
+    lifted: Tensor = aten.lift_fresh(made)
+    return lifted
+
+
+def _device(device: Any) -> Any:
+    """Where a new tensor goes: None means the CPU. A default device is a reason to watch, so most calls never ask."""
+    if device is not None:
+        return Device(device)
+    return default_elsewhere() if entry_globals.watch else None
+
+
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+           pin_memory: bool = False) -> Tensor:
+    """A new tensor with a copy of `data`: a number, nested sequences, an array or a tensor."""
+    if dtype.__class__ is not dt.dtype:
+        dtype = as_dtype(dtype, "tensor")
+    if device is not None or entry_globals.watch:
+        device = _device(device)
+    if pin_memory:
+        _check_pinned(pin_memory)
+    if isinstance(data, Tensor):
+        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                      "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
+                      UserWarning, stacklevel=2)
+        made = aten.to(data.detach(), dtype=dtype, device=device, copy=True)
+    elif isinstance(data, np.ndarray):
+        made = aten.to(_lifted(_external(data)) if entry_globals.watch else _external(data), dtype=dtype, device=device, copy=True)
+    else:
+        made = _from_python(data, dtype, device)
+    if entry_globals.watch:
+        aten.detach_(made)
+    return _finish(made, requires_grad) if requires_grad else made
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """`data` as a tensor that shares its memory where that is possible."""
+    dtype = as_dtype(dtype, "as_tensor")
+    device = _device(device)
+    if isinstance(data, Tensor):
+        return data if dtype is None and device is None else aten.to(data, dtype=dtype, device=device)
+    if isinstance(data, np.ndarray):
+        return aten.to(_lifted(_external(data)) if entry_globals.watch else _external(data), dtype=dtype, device=device)
+    return _from_python(data, dtype, device)
+
+
+def _external(array: np.ndarray) -> Tensor:
+    """A tensor on an array's memory; the array must be one that tensors can describe."""
+    if array.__class__ is not np.ndarray:
+        array = array.view(np.ndarray)
+    if not array.flags.c_contiguous:
+        _check_strides(array)
+    dt.from_numpy(array.dtype)
+    made = _new(Tensor)
+    made._array = array
+    made._keys = 0
+    made._base = None
+    storage = made._storage = _new(Storage)
+    storage.owner = array if array.base is None else owner_of(array)
+    storage.version = 0
+    storage.external = True
+    storage.device = "cpu"
+    return made
+
+
+def _check_strides(array: np.ndarray) -> None:
+    if any(stride < 0 for stride in array.strides):
+        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides "
+                         "are not currently supported. (You can probably work around this by making a copy of your "
+                         "array  with array.copy().) ")
+    if array.dtype.fields is None and any(stride % array.itemsize for stride in array.strides):
+        raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
+                         "reallocate the memory.")
+
+
+def from_numpy(ndarray: np.ndarray) -> Tensor:
+    """A tensor that shares the memory of a NumPy array."""
+    if not isinstance(ndarray, np.ndarray):
+        module = type(ndarray).__module__
+        name = type(ndarray).__name__ if module == "builtins" else f"{module}.{type(ndarray).__name__}"
+        raise TypeError(f"expected np.ndarray (got {name})")
+    if not ndarray.flags.writeable:
+        warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This "
+                      "means writing to this tensor will result in undefined behavior. You may want to copy the array "
+                      "to protect its data or make it writable before converting it to a tensor. This type of warning "
+                      "will be suppressed for the rest of this program.", UserWarning, stacklevel=2)
+    return _lifted(_external(ndarray)) if entry_globals.watch else _external(ndarray)
+
+
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """A 1-d tensor on the memory of an object with Python's buffer protocol."""
+    kind = as_dtype(dtype, "frombuffer")
+    assert kind is not None
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    item, length = kind.itemsize, view.nbytes
+    if length == 0 or count == 0:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if not 0 <= offset < length:
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length "
+                         f"({length} bytes) minus 1")
+    if count > 0:
+        if offset + count * item > length:
+            raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not "
+                             f"be greater than actual buffer length ({length} bytes)")
+    elif (length - offset) % item:
+        raise ValueError(f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of "
+                         f"element size ({item})")
+    if view.readonly:
+        warnings.warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. This means "
+                      "you can write to the underlying (supposedly non-writable) buffer using the tensor. You may want "
+                      "to copy the buffer to protect its data or make it writable before converting it to a tensor. "
+                      "This type of warning will be suppressed for the rest of this program.", UserWarning,
+                      stacklevel=2)
+    return _finish(_external(np.frombuffer(buffer, kind.np, count, offset)), requires_grad)
+
+
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
+            requires_grad: bool | None = None) -> Tensor:
+    """`obj` as a tensor; `copy=True` always copies, `copy=False` never. It requires grad as `obj` does, unless told."""
+    kind = as_dtype(dtype, "asarray")
+    where = _device(device)
+    if isinstance(obj, Tensor):
+        source = obj
+    elif isinstance(obj, np.ndarray | np.generic):
+        source = _external(np.asarray(obj))
+    elif exports(obj):
+        source = from_dlpack(obj)
+    elif isinstance(obj, UntypedStorage):
+        source = _external(obj._bytes)
+    elif isinstance(obj, int | float | complex | list | tuple):
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+        return _finish(_from_python(obj, kind, where), bool(requires_grad))
+    else:
+        try:
+            memoryview(obj)
+        except TypeError:
+            if copy is False:
+                raise ValueError("can't alias arbitrary sequence into a tensor.") from None
+            return _finish(_from_python(obj, kind, where), bool(requires_grad))
+        source = frombuffer(obj, dtype=kind or dt.get_default_dtype())
+    if copy is False:
+        if where is not None and where is not source.device:
+            raise ValueError(f"can't alias tensor from device '{source.device}' to '{where}'.")
+        if kind is not None and kind is not source.dtype:
+            raise ValueError(f"can't alias tensor with dtype '{source.dtype.scalar_name}' into dtype "
+                             f"'{kind.scalar_name}'.")
+    made = aten.to(source, dtype=kind, device=where, copy=copy is True)
+    if requires_grad is None or requires_grad == bool(made._keys & AUTOGRAD):
+        return made
+    if requires_grad:
+        return _finish(made, True)
+    return made.requires_grad_(False) if made.is_leaf else made.detach()
+
+
+def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+               pin_memory: bool = False) -> Tensor:
+    """A new tensor with a copy of `data`, of this tensor's dtype and device unless told otherwise."""
+    return tensor(data, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device,
+                  requires_grad=requires_grad, pin_memory=pin_memory)
+
+
+FUNCTIONS = {"as_tensor": as_tensor, "asarray": asarray, "from_numpy": from_numpy, "frombuffer": frombuffer,
+             "tensor": tensor}
+METHODS = {"new_tensor": new_tensor}

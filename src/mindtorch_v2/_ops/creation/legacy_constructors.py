@@ -1,0 +1,85 @@
+"""The constructors of old: torch.Tensor(2, 3), torch.FloatTensor([1, 2]), Tensor.new(...)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._core import dtype as dt
+from ..._core.device import device as Device
+from ..._core.size import Size
+from ..._core.tensor import Tensor
+from ..._dispatch.registry import aten
+from .conversion import type_dtype
+from .from_data import as_tensor, tensor
+
+
+def _construct(dtype: dt.dtype, args: tuple[Any, ...], device: Any) -> Tensor:
+    """What the constructors do: a size gives memory without values, data is copied, a tensor is shared."""
+    if device is not None and Device(device).type != "cpu":
+        raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {Device(device).type} was "
+                           "passed")
+    if not args:
+        return aten.empty((0,), dtype=dtype)
+    first = args[0]
+    if len(args) == 1 and not isinstance(first, int | np.integer):
+        if isinstance(first, Size):
+            return aten.empty(first, dtype=dtype)
+        if isinstance(first, Tensor):
+            if first.dtype is not dtype and first.ndim:
+                raise TypeError(f"expected {dtype} (got {first.dtype})")
+            return aten.to(aten.detach(first), dtype=dtype)
+        if isinstance(first, str | bytes):
+            raise TypeError(f"new(): invalid data type '{type(first).__name__}'")
+        if isinstance(first, float | complex):
+            raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
+        return tensor(first, dtype=dtype) if isinstance(first, np.ndarray) else as_tensor(first, dtype=dtype)
+    for each in args:
+        if isinstance(each, float) or not hasattr(each, "__index__"):
+            kinds = ", ".join(type(a).__name__ for a in args)
+            raise TypeError(f"new() received an invalid combination of arguments - got ({kinds}), but expected one "
+                            "of:\n * (*, torch.device device = None)\n * (Tensor other)\n * (tuple of ints size, *, "
+                            "torch.device device = None)\n * (object data, *, torch.device device = None)\n")
+    return aten.empty(tuple(int(n) for n in args), dtype=dtype)
+
+
+def _new_tensor(cls: type, *args: Any, device: Any = None) -> Any:
+    """torch.Tensor(...), of the default dtype; a subclass gets an instance of its own."""
+    made = _construct(dt.get_default_dtype(), args, device)
+    return made if cls is Tensor else made.as_subclass(cls)  # type: ignore[attr-defined]
+
+
+class _LegacyType(type):
+    """torch.FloatTensor and its kin: no classes of tensors, but names for tensors of one dtype."""
+
+    dtype: dt.dtype
+
+    def __call__(cls, *args: Any, device: Any = None) -> Any:
+        return _construct(cls.dtype, args, device)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.is_cpu
+
+    def __repr__(cls) -> str:
+        return f"<class 'torch.{cls.__name__}'>"
+
+
+_LEGACY = {f"{d.scalar_name}Tensor": d for d in (
+    dt.float32, dt.float64, dt.float16, dt.bfloat16, dt.uint8, dt.int8, dt.int16, dt.int32, dt.int64, dt.bool_)}
+
+
+def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+    """A tensor of this one's dtype, made as the legacy constructors do."""
+    return _construct(self.dtype, args, device)
+
+
+def set_default_tensor_type(t: Any, /) -> None:
+    """Make the dtype of a type, such as torch.DoubleTensor, the default."""
+    dt.set_default_dtype(type_dtype(t))
+
+
+FUNCTIONS: dict[str, Any] = {name: _LegacyType(name, (), {"dtype": dtype, "__module__": "torch"})
+                             for name, dtype in _LEGACY.items()}
+FUNCTIONS["set_default_tensor_type"] = set_default_tensor_type
+METHODS = {"__new__": staticmethod(_new_tensor), "new": new}

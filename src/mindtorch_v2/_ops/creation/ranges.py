@@ -1,0 +1,185 @@
+"""Factories of evenly spaced numbers: arange, range, linspace, logspace."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+
+from ..._core import dtype as dt
+from ..._dispatch.errors import deliberate
+from ..._dispatch.registry import op
+from .._support.common import no_kernel, np_dtype
+from .._support.factory import OPTIONS, check_options
+from ..random.uniform_normal import scaled
+
+_I64 = np.dtype(np.int64)
+_PLAIN = (int, float)
+
+
+def _plain(number):
+    """A Python number; 0-d tensors and arrays stand for theirs."""
+    if number.__class__ in _PLAIN:
+        return number
+    if hasattr(number, "_array"):
+        number = number._array
+    return number.item() if isinstance(number, np.ndarray) else number
+
+
+# ---------------------------------------------------------------- by step
+
+
+def _range_dtype(dtype, *numbers):
+    if dtype is not None:
+        return np_dtype(dtype)
+    return np_dtype(None) if any(isinstance(n, float) for n in numbers) else _I64
+
+
+def _check_range(start, end, step):
+    try:
+        known = math.isfinite(start) and math.isfinite(end)
+        moves = step != 0 and not math.isnan(step)
+    except TypeError:  # a complex number
+        raise RuntimeError("value cannot be converted to type double without overflow") from None
+    if not moves:
+        raise RuntimeError("step must be nonzero")
+    if not known:
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+
+
+def _arange(start, end, step, dtype, layout, pin_memory):
+    if layout is not None or pin_memory:
+        check_options(layout, pin_memory)
+    start, end, step = _plain(start), _plain(end), _plain(step)
+    kind = _range_dtype(dtype, start, end, step)
+    _check_range(start, end, step)
+    if kind.kind == "b":
+        raise no_kernel("arange_cpu", kind)
+    if kind is _I64:
+        return np.arange(*_whole(start, end, step))
+    made = np.arange(math.ceil((end - start) / step)) * (int(step) if kind.kind in "iu" else float(step))
+    made += int(start) if kind.kind in "iu" else start
+    return made if made.dtype is kind else made.astype(kind)
+
+
+def _whole(start, end, step):
+    """The bounds of an int64 range, which are cut to whole numbers before anything is counted; those of others are not."""
+    start, end, step = int(start), int(end), int(step)
+    if step == 0:
+        raise deliberate(ValueError("step must be nonzero"))
+    return start, end, step
+
+
+def _arange_shape(start, end, step, dtype):
+    start, end, step = _plain(start), _plain(end), _plain(step)
+    _check_range(start, end, step)
+    kind = _range_dtype(dtype, start, end, step)
+    count = len(range(*_whole(start, end, step))) if kind is _I64 else math.ceil((end - start) / step)
+    return (count,), kind
+
+
+@op(f"arange(Scalar end, {OPTIONS}) -> Tensor", nondiff=True,
+    shape=lambda end, dtype, *_: _arange_shape(0, end, 1, dtype), samples=lambda make: [(5,)])
+def arange(end, dtype, layout, device, pin_memory):
+    if dtype is None and end.__class__ is int and end >= 0 and layout is None and not pin_memory:
+        return np.arange(end)
+    return _arange(0, end, 1, dtype, layout, pin_memory)
+
+
+op(f"arange.start(Scalar start, Scalar end, {OPTIONS}) -> Tensor",
+   lambda start, end, dtype, layout, device, pin: _arange(start, end, 1, dtype, layout, pin), nondiff=True,
+   shape=lambda start, end, dtype, *_: _arange_shape(start, end, 1, dtype), samples=lambda make: [(1, 4)])
+op(f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {OPTIONS}) -> Tensor",
+   lambda start, end, step, dtype, layout, device, pin: _arange(start, end, step, dtype, layout, pin), nondiff=True,
+   shape=lambda start, end, step, dtype, *_: _arange_shape(start, end, step, dtype), samples=lambda make: [(1, 4, 0.5)])
+
+
+def _closed_range(start, end, step, dtype, layout, pin_memory):
+    warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is "
+                  "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in "
+                  "[start, end).", UserWarning, stacklevel=4)
+    check_options(layout, pin_memory)
+    _check_range(start, end, step)
+    return (np.arange(int((end - start) / step) + 1) * step + start).astype(np_dtype(dtype))
+
+
+op(f"range.step(Scalar start, Scalar end, Scalar step=1, {OPTIONS}) -> Tensor",
+   lambda start, end, step, dtype, layout, device, pin: _closed_range(start, end, step, dtype, layout, pin),
+   nondiff=True, samples=lambda make: [])
+op(f"range(Scalar start, Scalar end, {OPTIONS}) -> Tensor",
+   lambda start, end, dtype, layout, device, pin: _closed_range(start, end, 1, dtype, layout, pin), nondiff=True,
+   samples=lambda make: [])
+
+
+# ---------------------------------------------------------------- by count
+
+
+def _spaced_dtype(dtype, start, end):
+    if dtype is not None:
+        return np_dtype(dtype)
+    return np_dtype(dt.number_dtype(1j) if isinstance(start, complex) or isinstance(end, complex) else None)
+
+
+def _spaced(start, end, steps, kind):
+    """`steps` numbers from start to end; either half is counted from its own end, so that both ends are exact."""
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    if steps < 2:
+        return np.array([start] * steps, kind)
+    if kind.kind == "c":
+        real, imag = (_spaced(a, b, steps, np.dtype(f"f{kind.itemsize // 2}"))
+                      for a, b in ((start.real, end.real), (start.imag, end.imag)))
+        return (real + 1j * imag).astype(kind)
+    work = np.dtype(np.float64) if kind.itemsize == 8 or kind.kind in "iu" else np.dtype(np.float32)
+    first, last = work.type(start), work.type(end)
+    step = work.type((last - first) / work.type(steps - 1)) if kind.kind not in "iu" else (last - first) / (steps - 1)
+    count = np.arange(steps, dtype=work)
+    half = steps // 2
+    made = np.empty(steps, work)
+    made[:half] = scaled(count[:half], step, first)
+    made[half:] = scaled(steps - 1 - count[half:], -step, last)
+    return made if made.dtype is kind else made.astype(kind)
+
+
+def _ends(name, start, end):
+    """The two numbers; only tensors without dims stand for one."""
+    if start.__class__ in _PLAIN and end.__class__ in _PLAIN:
+        return start, end
+    wide = [f"{label} with {given.ndim} dimension(s)" for label, given in (("start", start), ("end", end))
+            if getattr(given, "ndim", 0)]
+    if wide:
+        raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got {' and '.join(wide)}.")
+    return _plain(start), _plain(end)
+
+
+def _linspace(start, end, steps, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory)
+    start, end = _ends("linspace", start, end)
+    return _spaced(start, end, steps, _spaced_dtype(dtype, start, end))
+
+
+def _logspace(start, end, steps, base, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory)
+    start, end = _ends("logspace", start, end)
+    kind = _spaced_dtype(dtype, start, end)
+    work = kind if kind.kind in "fc" and kind.itemsize >= 4 else np.dtype(np.float64)
+    exponents = _spaced(start, end, steps, work)
+    with np.errstate(all="ignore"):
+        return np.power(work.type(base), exponents).astype(kind)
+
+
+def _count_shape(start, end, steps, *rest):
+    dtype = rest[0] if not isinstance(rest[0], float | int) else rest[1]
+    return (steps,), _spaced_dtype(dtype, _plain(start), _plain(end))
+
+
+for _overload, _start, _end in ((".Tensor_Tensor", "Tensor", "Tensor"), (".Tensor_Scalar", "Tensor", "Scalar"),
+                                (".Scalar_Tensor", "Scalar", "Tensor"), ("", "Scalar", "Scalar")):
+    _given = [(0.5, 2.0, 5)] if not _overload else []
+    op(f"linspace{_overload}({_start} start, {_end} end, int steps, {OPTIONS}) -> Tensor", _linspace, nondiff=True,
+       shape=_count_shape, samples=lambda make, given=_given: given)
+    op(f"logspace{_overload}({_start} start, {_end} end, int steps, float base=10., {OPTIONS}) -> Tensor", _logspace,
+       nondiff=True, shape=_count_shape, samples=lambda make, given=_given: given)

@@ -1,0 +1,10 @@
+"""Reading and writing at positions: subscripts, index ops, gather and scatter, masks."""
+
+from . import (
+    index,
+    masked,
+    masked_fill,
+    masked_index,
+    scatter,
+    subscripts,
+)

@@ -1,0 +1,234 @@
+"""Masks and choices: masked_fill with a tensor, masked_select, masked_scatter, nonzero, and the forms of where."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._core import dtype as dt
+from ..._core.tensor import Tensor, make_tensor
+from ..._dispatch import entry_globals
+from ..._dispatch.errors import broadcast_mismatch
+from ..._dispatch.promotion import rank
+from ..._dispatch.registry import aten, composite, op
+from .._support.common import cpp_name, scalar_name
+from .._support.numbers import number_of
+from ..pointwise.comparison import choice
+from ._expanded_writes import is_expanded, writable
+
+_BOOL = np.dtype(np.bool_)
+_INT64 = np.dtype(np.int64)
+
+
+def _broadcast(*arrays):
+    """Arrays seen in their common shape."""
+    try:
+        return np.broadcast_arrays(*arrays)
+    except ValueError:
+        raise RuntimeError(broadcast_mismatch([a.shape for a in arrays])) from None
+
+
+def _check_mask(mask, name):
+    if mask.dtype != _BOOL:
+        raise RuntimeError(f"{name}: expected BoolTensor for mask")
+
+
+# ---------------------------------------------------------------- masks
+
+
+def no_mask(mask):
+    """What torch says where masked_fill is given something else than a mask."""
+    return RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype "
+                        f"{cpp_name(mask)}")
+
+
+def filled(self, mask, value, out):
+    """`self`, or `out` in its place, with a 0-d array where the mask is true."""
+    try:
+        if out is None:
+            return np.where(mask, value, self)
+        fill_places(out, value, mask)
+    except ValueError:
+        wrong = broadcast_mismatch([self.shape, mask.shape] if out is not None else [mask.shape, self.shape])
+        if wrong is None:
+            wrong = f"output with shape {list(self.shape)} doesn't match the broadcast shape " \
+                    f"{list(np.broadcast_shapes(self.shape, mask.shape))}"
+        raise RuntimeError(wrong) from None
+    return out
+
+
+def fill_places(out, value, mask):
+    """Write `value` where the mask is; where one element stands in several places of `out`, any of them counts."""
+    if not out.size:
+        return
+    if is_expanded(out):
+        out = writable(out, "masked_fill_", "tensor[mask] = scalar", 6)
+        repeated = tuple(dim for dim, stride in enumerate(out.strides) if stride == 0)
+        mask = np.broadcast_to(mask, out.shape).any(axis=repeated, keepdims=True)
+        out = out[tuple(slice(0, 1) if dim in repeated else slice(None) for dim in range(out.ndim))]
+    np.copyto(out, value, where=mask, casting="unsafe")
+
+
+@op("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", inplace=True, node="MaskedFillBackward1",
+    shape=lambda self, mask, value: (np.broadcast_shapes(self._array.shape, mask._array.shape), self._array.dtype),
+    samples=lambda make: [(make(3, 4), make.bools(3, 4), make())])
+def masked_fill_tensor(self, mask, value, out=None):
+    if mask.dtype != _BOOL:
+        raise no_mask(mask)
+    if value.ndim:
+        raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                           f"{value.ndim} dimension(s).")
+    return filled(self, mask, value if value.dtype == self.dtype else number_of(value.item(), self.dtype), out)
+
+
+masked_fill_tensor.vjp(self=lambda g, mask: aten.masked_fill(g, mask, 0),
+                       value=lambda g, mask: aten.sum(aten.masked_select(g, mask)))
+
+
+@op("masked_select(Tensor self, Tensor mask) -> Tensor", samples=lambda make: [(make(3, 4), make.bools(3, 4))])
+def masked_select(self, mask):
+    _check_mask(mask, "masked_select")
+    if self.shape != mask.shape:
+        self, mask = _broadcast(self, mask)
+    return self[mask].reshape(-1)
+
+
+masked_select.vjp(self=lambda g, self, mask: aten.masked_select_backward(g, self, mask))
+
+
+@composite("masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor",
+           samples=lambda make: [(make(12), make(3, 4), make.bools(3, 4))])
+def masked_select_backward(grad, input, mask):
+    shape = np.broadcast_shapes(input._array.shape, mask._array.shape)
+    zeros = aten.zeros_like(aten.expand(input, shape))
+    return aten.masked_scatter_(zeros, mask, grad)
+
+
+@op("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", inplace=True,
+    shape=lambda self, mask, source: (np.broadcast_shapes(self._array.shape, mask._array.shape), self._array.dtype),
+    samples=lambda make: [(make(3, 4), make.bools(3, 4), make(3, 4))])
+def masked_scatter(self, mask, source, out=None):
+    if mask.dtype != _BOOL:
+        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {scalar_name(mask)}")
+    if self.dtype != source.dtype:
+        raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got"
+                           f"{scalar_name(self)} and {scalar_name(source)}")
+    if out is None:
+        self, mask = _broadcast(self, mask)
+        out = self.copy("C")
+    else:
+        mask = np.broadcast_to(mask, out.shape)
+    count = int(np.count_nonzero(mask))
+    if source.size < count:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    out[mask] = source.reshape(-1)[:count]
+    return out
+
+
+masked_scatter.vjp(self=lambda g, mask: aten.masked_fill(g, mask, 0),
+                   source=lambda g, mask, source_shape: aten.masked_scatter_backward(g, mask, source_shape))
+
+
+@op("masked_scatter_backward(Tensor grad_output, Tensor mask, int[] sizes) -> Tensor",
+    shape=lambda grad_output, mask, sizes: (tuple(sizes), grad_output._array.dtype),
+    samples=lambda make: [(make(3, 4), make.bools(3, 4), (3, 4))])
+def masked_scatter_backward(grad_output, mask, sizes):
+    made = np.zeros(sizes, grad_output.dtype)
+    picked = grad_output[np.broadcast_to(mask, grad_output.shape)]
+    made.reshape(-1)[:picked.size] = picked
+    return made
+
+
+masked_scatter_backward.vjp(grad_output=lambda g, mask, grad_output_shape: aten.masked_scatter(
+    aten.new_zeros(g, grad_output_shape), mask, g))
+
+
+# ---------------------------------------------------------------- where something is true
+
+
+@op("nonzero(Tensor self) -> Tensor", nondiff=True, samples=lambda make: [(make.bools(3, 4),)])
+def nonzero_rows(self):
+    if not self.ndim:
+        return np.zeros((int(bool(self)), 0), _INT64)
+    # One row of positions per dim, seen the other way round: columns are contiguous, as torch has them.
+    return np.array(self.nonzero()).T
+
+
+composite("nonzero_numpy(Tensor self) -> Tensor[]",
+          lambda self: aten.unbind(aten.nonzero(self if self._array.ndim else aten.unsqueeze(self, 0)), 1))
+composite("argwhere(Tensor self) -> Tensor", lambda self: aten.nonzero(self))
+
+
+@op("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", nondiff=True,
+    shape=lambda self, size, fill_value: ((size, self._array.ndim), _INT64),
+    samples=lambda make: [(make.bools(3, 4), {"size": 3})])
+def nonzero_static(self, size, fill_value):
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    found = nonzero_rows.kernel(self)[:size]
+    made = np.full((size, self.ndim), fill_value, _INT64)
+    made[:len(found)] = found
+    return made
+
+
+# ---------------------------------------------------------------- where
+
+
+def _as_tensor(number, like):
+    """A number as a 0-d tensor that promotes like the number itself."""
+    return make_tensor(choice(number, dt.result_type(rank(like), rank(number)).np))
+
+
+def _spelled(number, tensor):
+    """What torch makes of a number and a tensor to choose from: the ops show in a recording, and only there are they needed."""
+    kind = dt.result_type(rank(tensor), rank(number))
+    return aten.scalar_tensor(number, dtype=kind), aten.to(tensor, kind)
+
+
+def _where_spelled(_op, args):
+    condition, self, other = args
+    number, converted = _spelled(other, self)
+    return aten.where(condition, converted, number)
+
+
+entry_globals.spelled = _where_spelled
+
+
+@composite("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
+           samples=lambda make: [(make.bools(3, 4), 2.0, make(3, 4))])
+def where_number_first(condition, self, other):
+    if not entry_globals.watch:
+        return aten.where(condition, _as_tensor(self, other), other)
+    number, converted = _spelled(self, other)
+    return aten.where(condition, number, converted)
+
+
+@composite("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
+           samples=lambda make: [(make.bools(3, 4), 1.0, 2.0)])
+def where_numbers(condition, self, other):
+    kind = dt.result_type(rank(self), rank(other))
+    if entry_globals.watch:
+        second = aten.scalar_tensor(other, dtype=kind)
+        return aten.where(condition, aten.scalar_tensor(self, dtype=kind), second)
+    wanted = kind.np
+    return aten.where(condition, make_tensor(choice(self, wanted)), make_tensor(choice(other, wanted)))
+
+
+composite("where(Tensor condition) -> Tensor[]", lambda condition: aten.nonzero_numpy(condition),
+          samples=lambda make: [(make.bools(3, 4),)])
+
+
+def where_method(self, condition, other):
+    return aten.where(condition, self, other)
+
+
+def nonzero(input, *, as_tuple=False, out=None):
+    """The positions of all elements that are not zero, one row each; as_tuple=True gives one tensor per dim."""
+    if as_tuple and out is None:
+        return aten.nonzero_numpy(input)
+    if as_tuple and isinstance(out, Tensor):
+        raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
+    return aten.nonzero(input) if out is None else aten.nonzero(input, out=out)
+
+
+METHODS = {"where": where_method, "nonzero": nonzero}
+FUNCTIONS = {"nonzero": nonzero}

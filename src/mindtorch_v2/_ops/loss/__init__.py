@@ -1,0 +1,9 @@
+"""Losses."""
+
+from . import (
+    ctc,
+    entropy,
+    margin,
+    nll,
+    regression,
+)

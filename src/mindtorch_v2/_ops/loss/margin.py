@@ -1,0 +1,281 @@
+"""Losses that ask for a margin between right and wrong answers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._dispatch.registry import aten, composite, op
+from .._support.common import like_first, scalar_name
+from .._support.elementwise import need_float
+from .._support.half import in_float32
+from ..pointwise.scalar_forms import add_number, number_minus, sub_number
+from .regression import MEAN, NONE, grad_shape, loss_shape, mean_factor, reduced, reduced_in_ops
+
+_SMALL = 1e-12
+
+# ---------------------------------------------------------------- composed of ops
+
+
+@composite("hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=Mean) -> Tensor")
+def hinge_embedding_loss(self, target, margin, reduction):
+    zeros = aten.zeros_like(self)
+    apart = aten.clamp_min_(number_minus(margin, self), 0)
+    apart = aten.where(aten.ne(target, 1), apart, zeros)
+    close = aten.where(aten.ne(target, -1), self, zeros)
+    return reduced_in_ops(aten.add(apart, close), reduction)
+
+
+@composite("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) "
+           "-> Tensor")
+def margin_ranking_loss(input1, input2, target, margin, reduction):
+    difference = aten.sub(input1, input2)
+    made = aten.clamp_min_(add_number(aten.mul(aten.neg(target), difference), margin), 0)
+    return reduced_in_ops(made, reduction)
+
+
+@composite("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, "
+           "float eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor")
+def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction):
+    dims = [t._array.ndim for t in (anchor, positive, negative)]
+    if len(set(dims)) != 1:
+        raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of "
+                           f"dimensions, but got: anchor {dims[0]}D, positive {dims[1]}D, and negative {dims[2]}D "
+                           "inputs")
+    near = aten.pairwise_distance(anchor, positive, p, eps)
+    far = aten.pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = aten.min(far, aten.pairwise_distance(positive, negative, p, eps))
+    return reduced_in_ops(aten.clamp_min(aten.sub(add_number(near, margin), far), 0), reduction)
+
+
+def _check_cosine(input1, input2, target):
+    a, b, t = input1._array, input2._array, target._array
+    if t.ndim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported; got target of shape "
+                           f"{list(t.shape)}")
+    if not a.ndim == b.ndim == t.ndim + 1:
+        raise RuntimeError(f"{t.ndim}D target tensor expects {t.ndim + 1}D input tensors, but found inputs with sizes "
+                           f"{list(a.shape)} and {list(b.shape)}.")
+
+
+@composite("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) "
+           "-> Tensor",
+           samples=lambda make: [(make(3, 4), make(3, 4), make.ints(2, 3) * 2 - 1)])
+def cosine_embedding_loss(input1, input2, target, margin, reduction):
+    _check_cosine(input1, input2, target)
+    dim = target._array.ndim
+
+    def inner(a, b):
+        return aten.sum(aten.mul(a, b), dim)
+
+    product = inner(input1, input2)
+    first = add_number(inner(input1, input1), _SMALL)
+    second = add_number(inner(input2, input2), _SMALL)
+    cosine = aten.div(product, aten.sqrt_(aten.mul(first, second)))
+    zeros = aten.zeros_like(cosine)
+    close = number_minus(1, cosine)
+    apart = aten.clamp_min_(sub_number(cosine, margin), 0)
+    close = aten.where(aten.eq(target, 1), close, zeros)
+    apart = aten.where(aten.eq(target, -1), apart, zeros)
+    return reduced_in_ops(aten.add(close, apart), reduction)
+
+
+# ---------------------------------------------------------------- of two classes, smooth
+
+
+@op("soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", promote="same",
+    promoted=("self", "target"), shape=loss_shape,
+    samples=lambda make: [(make(3, 4), make.constant(3, 4)), (make(3, 4), make.constant(3, 4), NONE)])
+@in_float32
+def soft_margin_loss(self, target, reduction):
+    made = np.asarray(np.negative(np.multiply(self, target)))
+    np.exp(made, made)
+    return reduced(np.log1p(made, made), reduction)
+
+
+soft_margin_loss.not_differentiable("target").vjp(
+    self=lambda g, self, target, reduction: aten.soft_margin_loss_backward(g, self, target, reduction))
+
+
+@op("soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> "
+    "Tensor", shape=grad_shape,
+    samples=lambda make: [(make(3, 4), make(3, 4), make.constant(3, 4), NONE),
+                          (make(), make(3, 4), make.constant(3, 4), MEAN)])
+@in_float32
+def soft_margin_loss_backward(grad_output, self, target, reduction):
+    made = np.asarray(np.multiply(self, target))
+    np.exp(made, made)
+    made += 1
+    # exp(-ty) / (1 + exp(-ty)) is 1 / (1 + exp(ty)), which stays finite.
+    np.divide(target, made, made)
+    made *= -mean_factor(made.size, reduction)
+    return np.multiply(made, grad_output, made)
+
+
+def _soft_second(g, grad_output, self, target, reduction):
+    s = aten.sigmoid(self * target)
+    return g * grad_output * target * target * s * (1 - s) * mean_factor(g.numel(), reduction)
+
+
+soft_margin_loss_backward.vjp(
+    grad_output=lambda g, self, target, reduction:
+    g * aten.soft_margin_loss_backward(aten.ones((), dtype=g.dtype), self, target, reduction),
+    self=_soft_second)
+
+# ---------------------------------------------------------------- of many classes
+
+
+def _rows(self):
+    """The input with a row for each sample: a number is one sample of one class."""
+    if self.ndim > 2 or self.ndim and not self.shape[-1]:
+        raise RuntimeError("Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+                           f"{list(self.shape)}")
+    return self if self.ndim == 2 else self.reshape(1, self.size)
+
+
+def _labels(self, target, rows):
+    """The class of each row."""
+    if target.size != len(rows) or target.ndim > 1:
+        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples "
+                           f"(batch size). Expected target size [{len(rows)}], but got {list(target.shape)}. Input has shape "
+                           f"{list(self.shape)}.")
+    return target.reshape(-1)
+
+
+def _check_labels(labels, classes):
+    _check_long(labels)
+    if labels.size and (labels.min() < 0 or labels.max() >= classes):
+        raise RuntimeError("target out of range")
+
+
+def _violations(rows, labels, margin):
+    """How much each wrong class comes closer to the right one than the margin; 0 for the right class itself."""
+    at = np.arange(len(rows))
+    made = rows - rows[at, labels][:, None] + rows.dtype.type(margin)
+    np.maximum(made, 0, out=made)
+    made[at, labels] = 0
+    return made
+
+
+def _check_long(target):
+    if target.dtype != np.int64:
+        raise RuntimeError(f"expected scalar type Long but found {scalar_name(target)}")
+
+
+def _check_multi_margin(p, weight, classes):
+    if p not in (1, 2):
+        raise RuntimeError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.size != classes:
+        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
+
+
+@op("multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int "
+    "reduction=Mean) -> Tensor",
+    samples=lambda make: [(make(3, 5), make.ints(5, 3)), (make(3, 5), make.ints(5, 3), 2, 0.5, make.constant(5))],
+    shape=lambda self, target, p, margin, weight, reduction:
+    (target._array.shape if reduction == NONE else (), self._array.dtype))
+@in_float32
+def multi_margin_loss(self, target, p, margin, weight, reduction):
+    rows = _rows(self)
+    labels = _labels(self, target, rows)
+    _check_multi_margin(p, weight, rows.shape[1])
+    need_float("multi_margin_loss_cpu_kernel", self)
+    _check_labels(labels, rows.shape[1])
+    made = _violations(rows, labels, margin)
+    if p == 2:
+        made *= made
+    losses = np.add.reduce(made, 1)
+    if weight is not None:
+        losses *= weight[labels]
+    losses /= rows.shape[1]
+    return reduced(losses.reshape(target.shape), reduction)
+
+
+multi_margin_loss.not_differentiable("weight").vjp(
+    self=lambda g, self, target, p, margin, weight, reduction:
+    aten.multi_margin_loss_backward(g, self, target, p, margin, weight, reduction))
+
+
+@op("multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, "
+    "Tensor? weight=None, int reduction=Mean) -> Tensor", shape=lambda grad_output, self, *_: like_first(self),
+    samples=lambda make: [])
+@in_float32
+def multi_margin_loss_backward(grad_output, self, target, p, margin, weight, reduction):
+    rows = _rows(self)
+    labels = _labels(self, target, rows)
+    made = _violations(rows, labels, margin)
+    made = 2 * made if p == 2 else (made > 0).astype(rows.dtype)
+    made[np.arange(len(rows)), labels] = -np.add.reduce(made, 1)
+    scale = grad_output.reshape(-1, 1) * rows.dtype.type(mean_factor(len(rows), reduction) / rows.shape[1])
+    if weight is not None:
+        scale = scale * weight[labels][:, None]
+    return (made * scale).reshape(self.shape)
+
+
+# ---------------------------------------------------------------- of several right classes at once
+
+
+def _rows_and_lists(self, target):
+    """The input and the lists of classes, with a row for each sample."""
+    rows = _rows(self)
+    if target.shape != self.shape and not (self.size == target.size == 1 and self.ndim < 2 and target.ndim < 2):
+        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}")
+    _check_long(target)
+    if target.size and (target.min() < -1 or target.max() >= rows.shape[1]):
+        raise RuntimeError("argument #2 'target' is out of range")
+    return rows, target.reshape(rows.shape)
+
+
+def _listed(target):
+    """Which entries of each row's list of classes count: those before the first -1."""
+    return np.logical_and.accumulate(target >= 0, axis=1)
+
+
+def _shortfalls(rows, target, listed, is_target):
+    """(N, list, C): how much each class outside the list comes closer than 1 to each one in it."""
+    right = np.take_along_axis(rows, np.where(listed, target, 0), 1)
+    made = rows[:, None, :] - right[:, :, None] + 1
+    np.maximum(made, 0, out=made)
+    made *= listed[:, :, None]
+    made *= (is_target == 0)[:, None, :]
+    return made
+
+
+@op("multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
+    node="MultilabelMarginLossBackward0", samples=lambda make: [(make(3, 5), make.ints(5, 3, 5), MEAN)],
+    shape=lambda self, target, reduction: [
+        (self._array.shape[:-1] if reduction == NONE else (), self._array.dtype),
+        (target._array.shape, self._array.dtype)])
+@in_float32
+def multilabel_margin_loss_forward(self, target, reduction):
+    rows, lists = _rows_and_lists(self, target)
+    listed = _listed(lists)
+    is_target = np.zeros(rows.shape, rows.dtype)
+    row, entry = np.nonzero(listed)
+    is_target[row, lists[row, entry]] = 1
+    losses = np.add.reduce(_shortfalls(rows, lists, listed, is_target), (1, 2)) / rows.dtype.type(rows.shape[1])
+    return reduced(losses.reshape(self.shape[:-1]), reduction), is_target.reshape(target.shape)
+
+
+multilabel_margin_loss_forward.not_differentiable("result1").vjp(
+    self=lambda g, self, target, reduction, result1:
+    aten.multilabel_margin_loss_backward(g, self, target, reduction, result1))
+
+
+@op("multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target) "
+    "-> Tensor", shape=lambda grad_output, self, *_: like_first(self), samples=lambda make: [])
+@in_float32
+def multilabel_margin_loss_backward(grad_output, self, target, reduction, is_target):
+    rows, lists = _rows_and_lists(self, target)
+    listed = _listed(lists)
+    short = (_shortfalls(rows, lists, listed, is_target.reshape(rows.shape)) > 0).astype(rows.dtype)
+    made = np.add.reduce(short, 1)
+    row, entry = np.nonzero(listed)
+    np.subtract.at(made, (row, lists[row, entry]), np.add.reduce(short, 2)[row, entry])
+    made *= grad_output.reshape(-1, 1) * rows.dtype.type(mean_factor(len(rows), reduction) / rows.shape[1])
+    return made.reshape(self.shape)
+
+
+composite("multilabel_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
+          lambda self, target, reduction: aten.multilabel_margin_loss_forward(self, target, reduction)[0],
+          samples=lambda make: [(make(3, 5), make.ints(5, 3, 5))])

@@ -1,0 +1,183 @@
+"""Losses of the difference between input and target: squared, absolute, and what lies between."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._dispatch.registry import aten, composite, op
+from .._support.elementwise import need_float
+from .._support.half import in_float32
+
+NONE, MEAN, SUM = range(3)
+
+
+def reduced(values: np.ndarray, reduction: int) -> np.ndarray:
+    """A kernel's losses, averaged or summed as `reduction` says."""
+    if reduction == NONE:
+        return values
+    total = np.add.reduce(values, None)
+    return total if reduction == SUM else np.divide(total, values.dtype.type(values.size))
+
+
+def reduced_in_ops(values, reduction):
+    """The same for losses that are composed of ops."""
+    if reduction == NONE:
+        return values
+    return aten.mean(values) if reduction == MEAN else aten.sum(values)
+
+
+def mean_factor(count: int, reduction: int) -> float:
+    """What each element's slope is multiplied by on the way back through the reduction."""
+    return 1.0 / max(count, 1) if reduction == MEAN else 1.0
+
+
+def loss_shape(self, target, reduction, *_):
+    shape = np.broadcast_shapes(self._array.shape, target._array.shape) if reduction == NONE else ()
+    return shape, self._array.dtype
+
+
+def grad_shape(grad_output, self, target, *_):
+    return np.broadcast_shapes(self._array.shape, target._array.shape), self._array.dtype
+
+
+def _backward_samples(make, *extra):
+    return [(make(3, 4), make(3, 4), make(3, 4), NONE, *extra), (make(), make(3, 4), make(3, 4), MEAN, *extra)]
+
+
+def _one(like):
+    return aten.ones((), dtype=like.dtype)
+
+
+# ---------------------------------------------------------------- squared
+
+
+@op("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", promote="same", promoted=("self", "target"),
+    shape=loss_shape)
+@in_float32
+def mse_loss(self, target, reduction):
+    need_float("mse_cpu", self)
+    difference = np.asarray(np.subtract(self, target))
+    return reduced(np.multiply(difference, difference, difference), reduction)
+
+
+mse_loss.vjp(self=lambda g, self, target, reduction: aten.mse_loss_backward(g, self, target, reduction),
+             target=lambda g, self, target, reduction: aten.mse_loss_backward(g, target, self, reduction))
+
+
+@op("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor", shape=grad_shape,
+    samples=_backward_samples)
+@in_float32
+def mse_loss_backward(grad_output, self, target, reduction):
+    difference = np.asarray(np.subtract(self, target))
+    np.multiply(difference, 2 * mean_factor(difference.size, reduction), difference)
+    return np.multiply(difference, grad_output, difference)
+
+
+def _mse_second(g, grad_output, reduction):
+    return g * grad_output * (2 * mean_factor(g.numel(), reduction))
+
+
+mse_loss_backward.vjp(
+    grad_output=lambda g, self, target, reduction: g * aten.mse_loss_backward(_one(g), self, target, reduction),
+    self=lambda g, grad_output, reduction: _mse_second(g, grad_output, reduction),
+    target=lambda g, grad_output, reduction: -_mse_second(g, grad_output, reduction))
+
+# ---------------------------------------------------------------- absolute
+
+composite("l1_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
+          lambda self, target, reduction: reduced_in_ops(aten.abs(aten.sub(self, target)), reduction))
+
+# ---------------------------------------------------------------- squared near 0, absolute elsewhere
+
+
+@op("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.0) -> Tensor", promote="same",
+    promoted=("self", "target"), shape=loss_shape)
+@in_float32
+def smooth_l1_loss(self, target, reduction, beta):
+    need_float("smooth_l1_cpu", self)
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    distance = np.asarray(np.abs(np.subtract(self, target)))
+    if beta == 0:
+        return reduced(distance, reduction)
+    # With m the part of the distance below beta, m (d - m / 2) / beta is d² / 2 beta inside and d - beta / 2 outside.
+    inner = np.asarray(np.minimum(distance, beta))
+    np.subtract(distance, inner * 0.5, distance)
+    np.multiply(distance, inner, distance)
+    np.multiply(distance, 1 / beta, distance)
+    return reduced(distance, reduction)
+
+
+smooth_l1_loss.vjp(
+    self=lambda g, self, target, reduction, beta: aten.smooth_l1_loss_backward(g, self, target, reduction, beta),
+    target=lambda g, self, target, reduction, beta: aten.smooth_l1_loss_backward(g, target, self, reduction, beta))
+
+
+@op("smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
+    shape=grad_shape, samples=lambda make: _backward_samples(make, 0.3))
+@in_float32
+def smooth_l1_loss_backward(grad_output, self, target, reduction, beta):
+    difference = np.asarray(np.subtract(self, target))
+    factor = mean_factor(difference.size, reduction)
+    if beta == 0:
+        np.sign(difference, difference)
+        np.multiply(difference, factor, difference)
+    else:
+        np.minimum(np.maximum(difference, -beta, out=difference), beta, out=difference)
+        np.multiply(difference, factor / beta, difference)
+    return np.multiply(difference, grad_output, difference)
+
+
+def _smooth_second(g, grad_output, self, target, reduction, beta):
+    near = aten.abs(self - target) < beta
+    factor = mean_factor(g.numel(), reduction) / beta if beta else 0.0
+    return aten.where(near, g * grad_output * factor, 0.0)
+
+
+smooth_l1_loss_backward.vjp(
+    grad_output=lambda g, self, target, reduction, beta:
+    g * aten.smooth_l1_loss_backward(_one(g), self, target, reduction, beta),
+    self=_smooth_second,
+    target=lambda g, grad_output, self, target, reduction, beta:
+    -_smooth_second(g, grad_output, self, target, reduction, beta))
+
+
+@op("huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.0) -> Tensor", promote="same",
+    promoted=("self", "target"), shape=loss_shape)
+@in_float32
+def huber_loss(self, target, reduction, delta):
+    need_float("huber_cpu", self)
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    distance = np.asarray(np.abs(np.subtract(self, target)))
+    inner = np.asarray(np.minimum(distance, delta))
+    np.subtract(distance, inner * 0.5, distance)
+    return reduced(np.multiply(distance, inner, distance), reduction)
+
+
+huber_loss.vjp(
+    self=lambda g, self, target, reduction, delta: aten.huber_loss_backward(g, self, target, reduction, delta),
+    target=lambda g, self, target, reduction, delta: aten.huber_loss_backward(g, target, self, reduction, delta))
+
+
+@op("huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
+    shape=grad_shape, samples=lambda make: _backward_samples(make, 0.3))
+@in_float32
+def huber_loss_backward(grad_output, self, target, reduction, delta):
+    difference = np.asarray(np.subtract(self, target))
+    np.minimum(np.maximum(difference, -delta, out=difference), delta, out=difference)
+    np.multiply(difference, mean_factor(difference.size, reduction), difference)
+    return np.multiply(difference, grad_output, difference)
+
+
+def _huber_second(g, grad_output, self, target, reduction, delta):
+    near = aten.abs(self - target) < delta
+    return aten.where(near, g * grad_output * mean_factor(g.numel(), reduction), 0.0)
+
+
+huber_loss_backward.vjp(
+    grad_output=lambda g, self, target, reduction, delta:
+    g * aten.huber_loss_backward(_one(g), self, target, reduction, delta),
+    self=_huber_second,
+    target=lambda g, grad_output, self, target, reduction, delta:
+    -_huber_second(g, grad_output, self, target, reduction, delta))

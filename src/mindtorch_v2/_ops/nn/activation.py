@@ -1,0 +1,316 @@
+"""Smooth activations, and relu."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..._dispatch.errors import no_order
+from ..._dispatch.registry import aten, composite, op
+from .._support import special_math
+from .._support.common import like_first
+from .._support.elementwise import clipped, constant, log1p_exp_minus_abs, logistic, need_float, where_true
+from .._support.erf import normal_cdf32
+from .._support.half import in_float32
+from ..pointwise.arithmetic import conj
+
+_F32 = np.dtype(np.float32)
+# From this size on, cutting to a range is faster than a maximum, which NumPy does not vectorise for a constant.
+_MANY = 2048
+
+
+# ---------------------------------------------------------------- relu, tanh, sigmoid
+
+
+@op("relu(Tensor self) -> Tensor", inplace=True, shape=like_first)
+def relu(self, out=None):
+    kind = self.dtype
+    if kind is _F32 and self.size > _MANY:
+        return clipped(self, 0, np.inf, out)
+    if kind.kind in "bc":
+        raise RuntimeError("Boolean inputs not supported for relu") if kind.kind == "b" else \
+            no_order()
+    return np.maximum(self, constant(0, kind), out=out)
+
+
+relu.vjp(self=lambda g, result: aten.threshold_backward(g, result, 0))
+
+
+@op("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", shape=like_first,
+    samples=lambda make: [(make(3, 4), make(3, 4), 0.5)])
+def threshold_backward(grad_output, self, threshold):
+    return where_true(np.greater(self, constant(threshold, self.dtype)), grad_output)
+
+
+threshold_backward.vjp(grad_output=lambda g, self, threshold: aten.threshold_backward(g, self, threshold),
+                       self=lambda g: aten.zeros_like(g))
+
+tanh = op("tanh(Tensor self) -> Tensor", np.tanh, promote="float", inplace=True)
+tanh.vjp(self=lambda g, result: aten.tanh_backward(g, result))
+
+
+@op("tanh_backward(Tensor grad_output, Tensor output) -> Tensor", shape=like_first)
+def tanh_backward(grad_output, output):
+    made = np.asarray(np.multiply(output, output))
+    np.subtract(constant(1, made.dtype), made, made)
+    if made.dtype.kind == "c":
+        np.conjugate(made, made)
+    return np.multiply(grad_output, made, made)
+
+
+tanh_backward.vjp(grad_output=lambda g, output: aten.tanh_backward(g, conj(output)),
+                  output=lambda g, grad_output, output: conj(g) * (-2 * conj(output) * grad_output))
+
+sigmoid = op("sigmoid(Tensor self) -> Tensor", logistic, promote="float", inplace=True)
+sigmoid.vjp(self=lambda g, result: aten.sigmoid_backward(g, result))
+
+
+@op("sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", shape=like_first)
+def sigmoid_backward(grad_output, output):
+    made = np.asarray(np.subtract(constant(1, output.dtype), output))
+    np.multiply(made, output, made)
+    if made.dtype.kind == "c":
+        np.conjugate(made, made)
+    return np.multiply(grad_output, made, made)
+
+
+sigmoid_backward.vjp(grad_output=lambda g, output: aten.sigmoid_backward(g, conj(output)),
+                     output=lambda g, grad_output, output: conj(g) * grad_output * (1 - 2 * conj(output)))
+
+# ---------------------------------------------------------------- gelu
+
+_INV_SQRT_2PI = 1 / math.sqrt(2 * math.pi)
+_TANH_SCALE = math.sqrt(2 / math.pi)
+_TANH_CUBE = 0.044715
+
+
+def _normal_cdf(x):
+    if x.dtype is _F32:
+        return normal_cdf32(x)
+    made = special_math.erf(x * math.sqrt(0.5))
+    return 0.5 * (1 + made)
+
+
+def _gelu_tanh(x):
+    """tanh of the polynomial that stands in for erf, and x²."""
+    square = np.asarray(np.multiply(x, x))
+    made = np.asarray(np.multiply(square, constant(_TANH_CUBE * _TANH_SCALE, x.dtype)))
+    np.add(made, constant(_TANH_SCALE, x.dtype), made)
+    np.multiply(made, x, made)
+    return np.tanh(made, made), square
+
+
+def _check_gelu(approximate):
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError("approximate argument must be either none or tanh.")
+
+
+@op("gelu(Tensor self, *, str approximate='none') -> Tensor", inplace=True, shape=like_first)
+@in_float32
+def gelu(self, approximate):
+    need_float("GeluKernelImpl", self)
+    if approximate == "none":
+        made = np.asarray(_normal_cdf(self))
+        return np.multiply(made, self, made)
+    _check_gelu(approximate)
+    made, _ = _gelu_tanh(self)
+    np.add(made, constant(1, made.dtype), made)
+    np.multiply(made, self, made)
+    return np.multiply(made, constant(0.5, made.dtype), made)
+
+
+gelu.vjp(self=lambda g, self, approximate: aten.gelu_backward(g, self, approximate=approximate))
+
+
+@op("gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor", shape=like_first)
+@in_float32
+def gelu_backward(grad_output, self, approximate):
+    _check_gelu(approximate)
+    kind = self.dtype
+    if approximate == "none":
+        made = np.asarray(_normal_cdf(self))
+        density = np.asarray(np.multiply(self, self))
+        np.multiply(density, constant(-0.5, kind), density)
+        np.exp(density, density)
+        np.multiply(density, constant(_INV_SQRT_2PI, kind), density)
+        np.multiply(density, self, density)
+        np.add(made, density, made)
+        return np.multiply(made, grad_output, made)
+    inner, square = _gelu_tanh(self)
+    # slope = s (1 + 3 c x²), and the derivative is (1 + t) / 2 + x (1 - t²) slope / 2
+    np.multiply(square, constant(1.5 * _TANH_SCALE * _TANH_CUBE, kind), square)
+    np.add(square, constant(0.5 * _TANH_SCALE, kind), square)
+    np.multiply(square, self, square)
+    made = np.asarray(np.multiply(inner, inner))
+    np.subtract(constant(1, kind), made, made)
+    np.multiply(made, square, made)
+    np.multiply(inner, constant(0.5, kind), inner)
+    np.add(inner, constant(0.5, kind), inner)
+    np.add(made, inner, made)
+    return np.multiply(made, grad_output, made)
+
+
+def _gelu_second(g, grad_output, self, approximate):
+    if approximate == "none":
+        return g * grad_output * (-0.5 * self * self).exp() * (2 - self * self) * _INV_SQRT_2PI
+    square = self * self
+    inner = (_TANH_SCALE * self * (1 + _TANH_CUBE * square)).tanh()
+    slope = _TANH_SCALE * (1 + 3 * _TANH_CUBE * square)
+    bend = 1 - inner * inner
+    return g * grad_output * (bend * slope - self * inner * bend * slope * slope
+                              + 0.5 * self * bend * (6 * _TANH_SCALE * _TANH_CUBE * self))
+
+
+gelu_backward.vjp(
+    grad_output=lambda g, self, approximate: aten.gelu_backward(g, self, approximate=approximate),
+    self=lambda g, grad_output, self, approximate: _gelu_second(g, grad_output, self, approximate))
+
+# ---------------------------------------------------------------- silu, mish
+
+
+@op("silu(Tensor self) -> Tensor", inplace=True, shape=like_first)
+@in_float32
+def silu(self):
+    need_float("silu_cpu", self, "iub")
+    made = logistic(self)
+    return np.multiply(made, self, made)
+
+
+silu.vjp(self=lambda g, self: aten.silu_backward(g, self))
+
+
+@op("silu_backward(Tensor grad_output, Tensor self) -> Tensor", shape=like_first)
+@in_float32
+def silu_backward(grad_output, self):
+    s = logistic(self)
+    # s (1 + x (1 - s))
+    made = np.asarray(np.subtract(constant(1, s.dtype), s))
+    np.multiply(made, self, made)
+    np.add(made, constant(1, s.dtype), made)
+    np.multiply(made, s, made)
+    return np.multiply(made, grad_output, made)
+
+
+def _silu_slope(self):
+    s = self.sigmoid()
+    return s * (1 + self * (1 - s))
+
+
+def _silu_bend(self):
+    s = self.sigmoid()
+    return s * (1 - s) * (2 + self * (1 - 2 * s))
+
+
+silu_backward.vjp(grad_output=lambda g, self: g * _silu_slope(self),
+                  self=lambda g, grad_output, self: g * grad_output * _silu_bend(self))
+
+
+def _mish_ratio(x):
+    """tanh(softplus(x)) = n / (n + 2) with n = e (e + 2), e = exp(x); 1 in floats from x = 20 on. Also e / (1 + e)."""
+    e = np.asarray(np.exp(clipped(np.asarray(x), -np.inf, 40.0)))
+    n = np.asarray(np.add(e, constant(2, e.dtype)))
+    np.multiply(n, e, n)
+    made = np.asarray(np.add(n, constant(2, e.dtype)))
+    np.divide(n, made, made)
+    return made, np.divide(e, e + constant(1, e.dtype))
+
+
+@op("mish(Tensor self) -> Tensor", inplace=True, shape=like_first)
+@in_float32
+def mish(self):
+    need_float("mish_cpu", self)
+    made, _ = _mish_ratio(self)
+    return np.multiply(made, self, made)
+
+
+mish.vjp(self=lambda g, self: aten.mish_backward(g, self))
+
+
+@op("mish_backward(Tensor grad_output, Tensor self) -> Tensor", shape=like_first)
+@in_float32
+def mish_backward(grad_output, self):
+    t, s = _mish_ratio(self)
+    return grad_output * (t + self * s * (1 - t * t))
+
+
+def _mish_slope(self):
+    t = aten.softplus(self).tanh()
+    return t + self * self.sigmoid() * (1 - t * t)
+
+
+def _mish_bend(self):
+    t, s = aten.softplus(self).tanh(), self.sigmoid()
+    u = 1 - t * t
+    return u * s * (2 + self * (1 - s) - 2 * self * t * s)
+
+
+mish_backward.vjp(grad_output=lambda g, self: g * _mish_slope(self),
+                  self=lambda g, grad_output, self: g * grad_output * _mish_bend(self))
+
+# ---------------------------------------------------------------- softplus, log_sigmoid
+
+
+@op("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", shape=like_first)
+@in_float32
+def softplus(self, beta, threshold):
+    need_float("softplus_cpu", self)
+    scaled = self if beta == 1 else self * constant(beta, self.dtype)
+    made = log1p_exp_minus_abs(scaled)
+    np.add(made, np.maximum(scaled, constant(0, self.dtype)), made)
+    if beta != 1:
+        np.divide(made, constant(beta, self.dtype), made)
+    above = scaled > threshold
+    return np.where(above, self, made) if above.any() else made
+
+
+softplus.vjp(self=lambda g, self, beta, threshold: aten.softplus_backward(g, self, beta, threshold))
+
+
+@op("softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor", shape=like_first,
+    samples=lambda make: [(make(3, 4), make(3, 4), 1, 20)])
+@in_float32
+def softplus_backward(grad_output, self, beta, threshold):
+    scaled = np.asarray(self * constant(beta, self.dtype))
+    above = scaled > threshold
+    made = logistic(scaled, scaled)
+    np.multiply(made, grad_output, made)
+    return np.where(above, grad_output, made) if above.any() else made
+
+
+def _softplus_second(g, grad_output, self, beta, threshold):
+    scaled = self * beta
+    return aten.sigmoid_backward(g * grad_output, scaled.sigmoid()) * (scaled < threshold).type_as(g) * beta
+
+
+softplus_backward.vjp(
+    grad_output=lambda g, self, beta, threshold: aten.softplus_backward(g, self, beta, threshold),
+    self=lambda g, grad_output, self, beta, threshold: _softplus_second(g, grad_output, self, beta, threshold))
+
+
+@op("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", node="LogSigmoidBackward0",
+    shape=lambda self: [like_first(self), ((0,), self._array.dtype)])
+@in_float32
+def log_sigmoid_forward(self):
+    need_float("log_sigmoid_cpu", self)
+    made = log1p_exp_minus_abs(self)
+    return np.subtract(np.minimum(self, constant(0, self.dtype)), made, made), np.empty(0, self.dtype)
+
+
+log_sigmoid_forward.not_differentiable("result1").vjp(self=lambda g, self, result1: aten.log_sigmoid_backward(g, self, result1))
+
+
+@op("log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor", shape=like_first)
+@in_float32
+def log_sigmoid_backward(grad_output, self, buffer):
+    # 1 - sigmoid(x) is sigmoid(-x): 1 / (1 + exp(x)).
+    made = np.asarray(np.exp(self))
+    np.add(made, constant(1, made.dtype), made)
+    return np.divide(grad_output, made, made)
+
+
+log_sigmoid_backward.vjp(
+    grad_output=lambda g, self, buffer: aten.log_sigmoid_backward(g, self, buffer),
+    self=lambda g, grad_output, self: -(g * grad_output * self.sigmoid() * (1 - self.sigmoid())))
+
+composite("log_sigmoid(Tensor self) -> Tensor", lambda self: aten.log_sigmoid_forward(self)[0])

@@ -1,0 +1,229 @@
+"""Scaled dot product attention: one fused kernel, or composed of other ops where torch composes it."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from ..._core import dtype as dt
+from ..._core.keys import AUTOGRAD, NPU
+from ..._dispatch.registry import aten, composite, op
+from .._support.common import like_first
+from .._support.half import in_float32
+from ..pointwise.scalar_forms import mul_number
+
+# Which kinds of kernels may be used. Of the fused ones the CPU has flash.
+ALLOWED = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
+
+
+def _scale(width, scale):
+    return 1 / math.sqrt(width) if scale is None else scale
+
+
+@lru_cache(maxsize=16)
+def _causal_bias(length, width, dtype):
+    """0 on and below the diagonal, -inf above it."""
+    made = np.triu(np.full((length, width), -np.inf, dtype), 1)
+    made.flags.writeable = False
+    return made
+
+
+def _by_kv_head(array, kv_heads):
+    """(N, heads, ...) with the heads that share one key and value side by side: (N, kv_heads, heads per, ...)."""
+    return array.reshape(array.shape[0], kv_heads, -1, *array.shape[2:])
+
+
+def _scores(query, key, is_causal, attn_mask, factor):
+    """query keyᵀ, scaled, with what may not be seen at -inf."""
+    heads, kv_heads = query.shape[1], key.shape[1]
+    scaled = query * query.dtype.type(factor)
+    if heads == kv_heads:
+        scores = np.matmul(scaled, key.swapaxes(-1, -2))
+    else:
+        scores = np.matmul(_by_kv_head(scaled, kv_heads), key.swapaxes(-1, -2)[:, :, None])
+        scores = scores.reshape(*query.shape[:3], key.shape[2])
+    if attn_mask is not None:
+        scores += attn_mask
+    if is_causal:
+        scores += _causal_bias(*scores.shape[-2:], scores.dtype)
+    return scores
+
+
+def _times(left, right, out):
+    """left @ right for every head, where right may have fewer heads than left."""
+    if left.shape[1] == right.shape[1]:
+        np.matmul(left, right, out)
+    else:
+        out[...] = np.matmul(_by_kv_head(left, right.shape[1]), right[:, :, None]).reshape(out.shape)
+    return out
+
+
+def _laid_out(batch, heads, length, width, dtype):
+    """An empty (N, heads, length, width) array whose memory is (N, length, heads, width), as projections make it."""
+    return np.empty((batch, length, heads, width), dtype).transpose(0, 2, 1, 3)
+
+
+def _sdpa_samples(make):
+    return [(make(1, 2, 3, 4), make(1, 2, 3, 4), make(1, 2, 3, 4)),
+            (make(1, 2, 3, 4), make(1, 2, 3, 4), make(1, 2, 3, 4), 0.0, True)]
+
+
+@op("_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, "
+    "bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+    node="ScaledDotProductFlashAttentionForCpuBackward0", samples=_sdpa_samples,
+    shape=lambda query, key, value, *_: [((*query._array.shape[:-1], value._array.shape[-1]), query._array.dtype),
+                                         (query._array.shape[:-1], query._array.dtype)])
+@in_float32
+def flash_attention(query, key, value, dropout_p, is_causal, attn_mask, scale):
+    if dropout_p:
+        raise RuntimeError("scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0")
+    scores = _scores(query, key, is_causal, attn_mask, _scale(query.shape[-1], scale))
+    most = np.maximum.reduce(scores, -1, None, None, True)
+    if attn_mask is not None:
+        # A row that is masked out altogether has no maximum; its probabilities are 0, not nan.
+        np.maximum(most, np.finfo(most.dtype).min, out=most)
+    np.subtract(scores, most, scores)
+    np.exp(scores, scores)
+    total = np.add.reduce(scores, -1, None, None, True)
+    if attn_mask is not None:
+        total[total == 0] = 1
+    # Dividing the result in place of the probabilities touches fewer elements.
+    made = _times(scores, value, np.empty_like(query))
+    np.divide(made, total, made)
+    np.log(total, total)
+    np.add(total, most, total)
+    return made, total[..., 0]
+
+
+@flash_attention.not_differentiable("attn_mask", "result1").vjp
+def _(g, query, key, value, dropout_p, is_causal, attn_mask, scale, result0, result1):
+    return tuple(aten._scaled_dot_product_flash_attention_for_cpu_backward(
+        g, query, key, value, result0, result1, dropout_p, is_causal, attn_mask=attn_mask, scale=scale))
+
+
+@op("_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, "
+    "Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) "
+    "-> (Tensor grad_query, Tensor grad_key, Tensor grad_value)", samples=lambda make: [],
+    shape=lambda grad_out, query, key, value, *_: [like_first(query), like_first(key), like_first(value)])
+@in_float32
+def flash_attention_backward(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale):
+    factor = _scale(query.shape[-1], scale)
+    probabilities = _scores(query, key, is_causal, attn_mask, factor)
+    np.subtract(probabilities, logsumexp[..., None], probabilities)
+    np.exp(probabilities, probabilities)
+    kind = query.dtype
+    kv_heads = key.shape[1]
+    grad_value = _summed_by_kv_head(probabilities, grad_out, kv_heads, value.shape)
+    slopes = np.empty_like(probabilities)
+    _times(grad_out, value.swapaxes(-1, -2), slopes)
+    slopes -= np.einsum("nhld,nhld->nhl", grad_out, out)[..., None]
+    slopes *= probabilities
+    slopes *= kind.type(factor)
+    grad_query = _times(slopes, key, _laid_out(*query.shape, kind))
+    return grad_query, _summed_by_kv_head(slopes, query, kv_heads, key.shape), grad_value
+
+
+def _summed_by_kv_head(left, right, kv_heads, shape):
+    """leftᵀ @ right, added up over the heads that share a key and value."""
+    made = _laid_out(*shape, right.dtype)
+    if left.shape[1] == kv_heads:
+        return np.matmul(left.swapaxes(-1, -2), right, made)
+    each = np.matmul(left.swapaxes(-1, -2), right)
+    return np.add.reduce(_by_kv_head(each, kv_heads), 2, None, made)
+
+
+# ---------------------------------------------------------------- composed
+
+
+def _as_bias(mask, query):
+    """A boolean mask as numbers to add: 0 where attention is allowed, -inf where not."""
+    if mask is None or mask._array.dtype != np.bool_:
+        return mask
+    return aten.where(mask, 0.0, aten.scalar_tensor(-math.inf, dtype=query.dtype))
+
+
+@composite("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+           samples=lambda make: [(make(3, 4), 1)])
+def safe_softmax(self, dim, dtype):
+    """Softmax with zeros for rows that are -inf throughout."""
+    made = aten.softmax(self, dim, dtype)
+    masked = aten.all(aten.isneginf(self), dim, True)
+    return aten.where(masked, 0.0, made)
+
+
+safe_softmax.vjp(self=lambda g, result, dim, self_dtype: aten._softmax_backward_data(g, result, dim, self_dtype))
+
+
+@composite("_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
+           "float dropout_p=0.0, bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, "
+           "bool enable_gqa=False) -> (Tensor, Tensor)",
+           samples=lambda make: [(make(2, 3, 4), make(2, 3, 4), make(2, 3, 4))])
+def attention_math(query, key, value, attn_mask, dropout_p, is_causal, dropout_mask, scale, enable_gqa):
+    if dropout_mask is not None:
+        raise NotImplementedError("_scaled_dot_product_attention_math: dropout_mask")
+    kind = query.dtype
+    if kind.itemsize == 2:  # half precision is widened: sums of products and the softmax would lose too much
+        query, key, value = (aten.to(t, dtype=dt.float32) for t in (query, key, value))
+    # Both operands get the root of the factor, which keeps the products small.
+    root = math.sqrt(_scale(query._array.shape[-1], scale))
+    scaled = mul_number(query, root)
+    if is_causal:
+        if attn_mask is not None:
+            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when "
+                               "is_causal=True")
+        shape = (query._array.shape[-2], key._array.shape[-2])
+        attn_mask = aten.tril(aten.ones(shape, dtype=dt.bool_, device=query.device if query._keys & NPU else None))
+    attn_mask = _as_bias(attn_mask, query)
+    if enable_gqa and query._array.shape[-3] != key._array.shape[-3]:
+        times = query._array.shape[-3] // key._array.shape[-3]
+        key, value = (aten.repeat_interleave(t, times, -3) for t in (key, value))
+    scores = aten.matmul(scaled, mul_number(aten.transpose(key, -2, -1), root))
+    if attn_mask is not None:
+        scores = aten.add_(scores, attn_mask)
+    weights = aten._safe_softmax(scores, -1)
+    if dropout_p > 0:
+        weights = aten.dropout(weights, dropout_p, True)
+    made = aten.matmul(weights, value)
+    return (aten.to(made, dtype=kind), aten.to(weights, dtype=kind)) if kind.itemsize == 2 else (made, weights)
+
+
+def _check(query, key, value):
+    q, k, v = query._array, key._array, value._array
+    if not q.dtype == k.dtype == v.dtype:
+        raise RuntimeError("Expected query, key, and value to have the same dtype, but got query.dtype: "
+                           f"{query.dtype} key.dtype: {key.dtype} and value.dtype: {value.dtype} instead.")
+    if min(q.ndim, k.ndim, v.ndim) < 2:
+        raise RuntimeError("scaled_dot_product_attention: Expected query, key, and value to all be  at least 2 "
+                           f"dimensional, but got query.dim: {q.ndim}, key.dim: {k.ndim} and value.dim: {v.ndim} "
+                           "instead.")
+
+
+def _fits_kernel(q, k, v, attn_mask, dropout_p, enable_gqa):
+    """Whether the fused kernel does it."""
+    if not (q.ndim == k.ndim == v.ndim == 4 and dropout_p == 0 and q.size and k.size):
+        return False
+    if not (q.shape[0] == k.shape[0] and q.shape[3] == k.shape[3] and k.shape == v.shape):
+        return False
+    if q.shape[1] != k.shape[1] and not (enable_gqa and q.shape[1] % k.shape[1] == 0):
+        return False
+    return attn_mask is None or not attn_mask._keys & AUTOGRAD and attn_mask._array.ndim in (2, 4)
+
+
+@composite("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
+           "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+           samples=lambda make: [(make(2, 3, 4), make(2, 3, 4), make(2, 3, 4))])
+def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
+    _check(query, key, value)
+    bias = _as_bias(attn_mask, query)
+    if ALLOWED["flash"] and not query._keys & NPU \
+            and _fits_kernel(query._array, key._array, value._array, bias, dropout_p, enable_gqa):
+        return aten._scaled_dot_product_flash_attention_for_cpu(query, key, value, 0.0, is_causal, attn_mask=bias,
+                                                                scale=scale)[0]
+    if not ALLOWED["math"]:
+        raise RuntimeError("No available kernel.  Aborting execution." if ALLOWED["flash"] else
+                           "No viable backend for scaled_dot_product_attention was found. This is likely due to turning off "
+                           "both the math kernel and the fused kernels.")
+    return aten._scaled_dot_product_attention_math(query, key, value, bias, dropout_p, is_causal, None, scale=scale,
+                                                   enable_gqa=enable_gqa)[0]

@@ -1,0 +1,258 @@
+"""Normalisation of channels: batch and instance norm."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._dispatch.errors import deliberate
+from ..._dispatch.registry import aten, composite, op
+from .._support.blas_sums import channel_dots, channel_sums
+from .._support.common import home_of, like_first, normal_dim
+from .._support.double_backward import asked_for, backward_of_backward
+from .._support.elementwise import need_float
+from .._support.half import in_float32
+from ._norm_dtypes import check_mixed
+from .layer_norm import normalised_in_ops
+
+
+def _channels(input):
+    return input._array.shape[1] if input._array.ndim > 1 else 0
+
+
+def _planes(array):
+    """(N, C, area): a view of a contiguous array."""
+    return array.reshape(*array.shape[:2], -1)
+
+
+def _inverse(variance, eps):
+    return np.reciprocal(np.sqrt(variance + variance.dtype.type(eps)))
+
+
+def _statistics_dtype(input, *parameters):
+    """The dtype of saved means and scales: the input's, unless its parameters are wider."""
+    return next((p.dtype for p in parameters if p is not None and p.dtype.itemsize > input.dtype.itemsize), input.dtype)
+
+
+def _shapes(input, weight, bias, running_mean, running_var, training, *_):
+    arrays = [None if t is None else t._array for t in (weight, bias, running_mean, running_var)]
+    saved = (_channels(input) if training else 0,), _statistics_dtype(input._array, *arrays)
+    return [like_first(input), saved, saved]
+
+
+def _native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    """The running statistics, which are written to, may be of another dtype than the input."""
+    need_float("batch_norm", input)
+    if (running_mean is None) != (running_var is None):
+        raise deliberate(ValueError("running_mean and running_var must either both be None or neither be None"))
+    check_mixed(input, weight, bias, running_mean, running_var)
+    if input.dtype.itemsize == 2:
+        made = _batch_norm(input.astype(np.float32), *[None if a is None else a.astype(np.float32) for a in (weight, bias)],
+                           running_mean, running_var, training, momentum, eps)
+        kind = _statistics_dtype(input, weight, bias, running_mean, running_var)
+        return made[0].astype(input.dtype), *[saved.astype(kind, copy=False) for saved in made[1:]]
+    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+native_batch_norm = op(
+    "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+    "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)", _native_batch_norm,
+    node="NativeBatchNormBackward0", shape=_shapes,
+    samples=lambda make: [(make(3, 4, 2), make(4), make(4), None, None, True, 0.1, 1e-5)])
+
+
+def _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    kind = input.dtype
+    planes = _planes(input)
+    if training:
+        count = input.size // max(input.shape[1], 1)
+        mean = channel_sums(planes)
+        mean /= kind.type(count)
+        made = np.subtract(planes, mean[:, None])
+        variance = channel_dots(made, made)
+        variance /= kind.type(count)
+        invstd = _inverse(variance, eps)
+        if running_mean is not None:
+            running_mean *= 1 - momentum
+            running_mean += momentum * mean
+        if running_var is not None:
+            running_var *= 1 - momentum
+            running_var += (momentum * count / (count - 1) if count > 1 else momentum) * variance
+        saved = mean, invstd
+    else:
+        invstd = _inverse(running_var, eps).astype(kind, copy=False)
+        made = np.subtract(planes, running_mean.astype(kind, copy=False)[:, None])
+        saved = np.zeros(0, kind), np.zeros(0, kind)
+    made *= (invstd if weight is None else invstd * weight)[:, None]
+    if bias is not None:
+        made += bias[:, None]
+    return made.reshape(input.shape), *saved
+
+
+def _batch_norm_grad(g, input, weight, running_mean, running_var, training, eps, result1, result2, needs):
+    made = aten.native_batch_norm_backward(g, input, weight, running_mean, running_var, result1, result2, training, eps,
+                                           list(needs))
+    return asked_for(made, needs)
+
+
+_LEFT_OUT = "running_mean", "running_var", "result1", "result2"
+native_batch_norm.not_differentiable(*_LEFT_OUT).vjp(_batch_norm_grad)
+
+# ---------------------------------------------------------------- with statistics always, never, or not written to
+
+# As with native_batch_norm, the schema does not say that the running statistics are written to: an op whose schema does is
+# one whose first argument is its result.
+_legit = op("_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, "
+            "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)", _native_batch_norm, shape=_shapes,
+            samples=lambda make: [(make(3, 4, 2), make(4), make(4), make.constant(4), make.constant(4), False, 0.1, 1e-5)])
+_legit.not_differentiable(*_LEFT_OUT).vjp(_batch_norm_grad)
+
+
+@op("_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) "
+    "-> (Tensor, Tensor, Tensor)", node="NativeBatchNormLegitBackward1",
+    shape=lambda input, weight, bias, *rest: _shapes(input, weight, bias, None, None, *rest),
+    samples=lambda make: [(make(3, 4, 2), make(4), make(4), True, 0.1, 1e-5)])
+def legit_without_statistics(input, weight, bias, training, momentum, eps):
+    return _native_batch_norm(input, weight, bias, None, None, training, momentum, eps)
+
+
+@legit_without_statistics.not_differentiable("result1", "result2").vjp
+def _(g, input, weight, training, eps, result1, result2, needs):
+    return _batch_norm_grad(g, input, weight, None, None, training, eps, result1, result2, needs)
+
+
+@op("_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, "
+    "Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    shape=lambda input, weight, bias, mean, var, *rest: _shapes(input, weight, bias, mean, var, False),
+    samples=lambda make: [(make(3, 4, 2), make(4), make(4), make.constant(4), make.constant(4), 0.1, 1e-5)])
+def legit_without_training(input, weight, bias, running_mean, running_var, momentum, eps):
+    return _native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
+
+
+@legit_without_training.not_differentiable(*_LEFT_OUT).vjp
+def _(g, input, weight, running_mean, running_var, eps, result1, result2, needs):
+    return _batch_norm_grad(g, input, weight, running_mean, running_var, False, eps, result1, result2, needs)
+
+
+@composite("_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
+           "running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, "
+           "Tensor running_var_out)", samples=lambda make: [])
+def legit_functional(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    """The new running statistics are returned, and the given ones left as they are."""
+    mean, variance = aten.clone(running_mean), aten.clone(running_var)
+    return *aten._native_batch_norm_legit(input, weight, bias, mean, variance, training, momentum, eps), mean, variance
+
+
+# ---------------------------------------------------------------- backward
+
+
+@op("native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? "
+    "running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, "
+    "Tensor, Tensor)",
+    tags=("all_grads",), samples=lambda make: [],
+    shape=lambda grad_out, input, *rest: [
+        (shape if wanted else (0,), input._array.dtype) for shape, wanted in
+        zip((input._array.shape, (_channels(input),), (_channels(input),)), rest[-1], strict=True)])
+@in_float32
+def native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
+                               output_mask):
+    kind = input.dtype
+    grads, planes = _planes(grad_out), _planes(input)
+    mean = save_mean if train else running_mean.astype(kind, copy=False)
+    invstd = save_invstd if train else _inverse(running_var, eps).astype(kind, copy=False)
+    empty = np.zeros(0, kind)
+    sums = channel_sums(grads) if output_mask[2] or output_mask[0] and train else empty
+    centred, dots = None, empty
+    if output_mask[1] or output_mask[0] and train:
+        centred = np.subtract(planes, mean[:, None])
+        dots = channel_dots(grads, centred)
+        dots *= invstd
+    grad_input = empty
+    if output_mask[0]:
+        scale = invstd if weight is None else invstd * weight
+        made = np.multiply(grads, scale[:, None])
+        if train:
+            # (g - mean(g) - x̂ mean(g x̂)) scale, with the last two factors of each term taken together.
+            share = scale / kind.type(max(input.size // max(input.shape[1], 1), 1))
+            centred *= (dots * invstd * share)[:, None]
+            centred += (sums * share)[:, None]
+            made -= centred
+        grad_input = made.reshape(input.shape)
+    return grad_input, dots if output_mask[1] else empty, sums if output_mask[2] else empty
+
+
+@native_batch_norm_backward.vjp
+def _(grads, grad_out, input, weight, running_mean, running_var, save_invstd, train, eps, output_mask):
+    shape = (1, -1, *[1] * (input.dim() - 2))
+    axes = tuple(i for i in range(input.dim()) if i != 1)
+
+    def forward(x, w, b):
+        if train:
+            made = normalised_in_ops(x, axes, save_invstd.view(shape))
+        else:
+            made = (x - running_mean.view(shape)) * (running_var + eps).rsqrt().view(shape)
+        made = made if w is None else made * w.view(shape)
+        return made if b is None else made + b.view(shape)
+
+    bias = aten.zeros((input.shape[1],), dtype=input.dtype, device=home_of(input)) if output_mask[2] else None
+    (to_input, to_weight, _), to_grad = backward_of_backward(forward, (input, weight, bias), grad_out, grads)
+    return to_grad, to_input, to_weight, None, None, None, None
+
+
+@composite("_batch_norm_impl_index(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+           "running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> (Tensor, Tensor, Tensor, "
+           "Tensor, int)",
+           samples=lambda make: [])
+def batch_norm_impl_index(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    if not input._array.size:
+        return _nothing_normalised(input, weight, bias)
+    for name, value in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
+        if value is not None and value._array.size != _channels(input):
+            raise RuntimeError(f"{name} should contain {_channels(input)} elements not {value._array.size}")
+        if value is None and not training and name.startswith("running"):
+            raise RuntimeError(f"{name} must be defined in evaluation mode")
+    made = aten.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    return *made, None, 0
+
+
+def _nothing_normalised(input, weight, bias):
+    """An input without elements stays as it is, and leaves the running statistics alone; parameters get zeros as gradients."""
+    made = aten.clone(input)
+    if weight is not None:
+        made = aten.mul(made, aten.select(weight, 0, 0))
+    if bias is not None:
+        made = aten.add(made, aten.select(bias, 0, 0))
+    saved = aten.empty((_channels(input),), dtype=input.dtype, device=home_of(input))
+    return made, saved, aten.empty_like(saved), None, 0
+
+
+@composite("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+           "bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+           samples=lambda make: [(make(3, 4, 2), make(4), make(4), None, None, True, 0.1, 1e-5, False)])
+def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    if input._array.ndim < 2 and input._array.size:
+        normal_dim(1, input._array.ndim)
+    return aten._batch_norm_impl_index(input, weight, bias, running_mean, running_var, training, momentum, eps,
+                                       cudnn_enabled)[0]
+
+
+@composite("instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+           "bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+           samples=lambda make: [(make(2, 3, 4), make(3), make(3), None, None, True, 0.1, 1e-5, False)])
+def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
+    """Every sample's channels are channels of one sample to batch_norm."""
+    shape = input._array.shape
+    batch, channels = shape[:2]
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+
+    def repeated(value):
+        return None if value is None else aten.repeat(value, (batch,))
+
+    weights, biases, means, variances = (repeated(t) for t in (weight, bias, running_mean, running_var))
+    flat = aten.view(input.contiguous(), (1, batch * channels, *shape[2:]))
+    made = aten.batch_norm(flat, weights, biases, means, variances, use_input_stats, momentum, eps, cudnn_enabled)
+    if use_input_stats:
+        for running, updated in ((running_mean, means), (running_var, variances)):
+            if running is not None:
+                aten.alias(running).copy_(aten.mean(aten.view(updated, (batch, channels)), 0))
+    return aten.view(made, shape)

@@ -1,0 +1,7 @@
+"""Convolution, and images as columns of windows."""
+
+from . import (
+    conv,
+    conv_tbc,
+    fold,
+)

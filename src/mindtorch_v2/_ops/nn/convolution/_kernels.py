@@ -1,0 +1,282 @@
+"""Convolution on arrays: blocks of samples laid out as columns of windows, and matrix products.
+
+Within a block channels come first: a padded block is (C, samples, ...) and its columns are (C * kernel, samples * run),
+so that one product serves many samples and everything stays in the cache. Where windows move by single steps, a
+kernel position's column is one contiguous run per sample: all output rows at once, with the few elements between
+the rows computed along and dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from .._windows import Ints, offsets, output_size, pad_spatial
+
+# Elements of a block of columns: half a megabyte of float32.
+_BLOCK = 1 << 17
+# How much of a product may be thrown away for the sake of longer runs.
+_MOST_WASTE = 1.5
+
+
+def _in_runs(padded: Ints, out: Ints, stride: Ints) -> bool:
+    """Whether windows are taken in runs: rows of the output that are as long as those of the padded input."""
+    return all(s == 1 for s in stride) and math.prod((out[0], *padded[1:])) <= _MOST_WASTE * math.prod(out)
+
+
+def _steps(size: Ints) -> list[int]:
+    """How many elements apart neighbours of each dim lie."""
+    made = [1]
+    for n in reversed(size[1:]):
+        made.insert(0, made[0] * n)
+    return made
+
+
+def _tail(kernel: Ints, padded: Ints, dilation: Ints) -> int:
+    """How far the last run of a sample reaches beyond it."""
+    return sum((k - 1) * s * d for k, s, d in zip(kernel[1:], _steps(padded)[1:], dilation[1:], strict=True))
+
+
+class _Columns:
+    """Blocks of samples as columns; made once per convolution, with buffers that all blocks share."""
+
+    def __init__(self, input: np.ndarray, kernel: Ints, out: Ints, stride: Ints, padding: Ints, dilation: Ints) -> None:
+        self.input, self.padding, self.out = input, padding, out
+        batch, self.channels = input.shape[:2]
+        size = input.shape[2:]
+        padded = tuple(n + 2 * p for n, p in zip(size, padding, strict=True))
+        runs = _in_runs(padded, out, stride)
+        self.rows = (out[0], *padded[1:]) if runs else out
+        self.run = math.prod(self.rows)
+        taps = math.prod(kernel)
+        self.step = max(1, min(batch, _BLOCK // max(self.channels * taps * self.run, 1)))
+        item = input.itemsize
+        steps = [n * item for n in _steps(padded)]
+        reach = [s * d for s, d in zip(steps, dilation, strict=True)]
+        tail = _tail(kernel, padded, dilation) if runs else 0
+        flat = np.zeros((self.channels, self.step, math.prod(padded) + tail), input.dtype)
+        outer = flat.strides[:2]
+        self._padded = as_strided(flat, (self.channels, self.step, *padded), (*outer, *steps))
+        if runs:
+            self._windows = as_strided(flat, (self.channels, *kernel, self.step, self.run),
+                                       (outer[0], *reach, outer[1], item))
+        else:
+            moves = [s * t for s, t in zip(steps, stride, strict=True)]
+            self._windows = as_strided(flat, (self.channels, *kernel, self.step, *out),
+                                       (outer[0], *reach, outer[1], *moves))
+        self._columns = np.empty(self._windows.shape, input.dtype)
+
+    def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """(samples, columns); the last block may hold stale columns beyond its samples."""
+        inner = tuple(slice(p, p + n) for n, p in zip(self.input.shape[2:], self.padding, strict=True))
+        for start in range(0, len(self.input), self.step):
+            part = self.input[start:start + self.step]
+            self._padded[(slice(None), slice(0, len(part)), *inner)] = part.swapaxes(0, 1)
+            np.copyto(self._columns, self._windows)
+            yield slice(start, start + len(part)), self._columns.reshape(-1, self.step * self.run)
+
+    def crop(self, product: np.ndarray) -> np.ndarray:
+        """A (samples, rows of the product, *out) view of a product with the columns."""
+        made = product.reshape(len(product), self.step, *self.rows)
+        return made[(..., *[slice(0, n) for n in self.out])].swapaxes(0, 1)
+
+
+def _is_pointwise(kernel: Ints, padding: Ints) -> bool:
+    return all(k == 1 for k in kernel) and not any(padding)
+
+
+def _picked(input: np.ndarray, stride: Ints, out: Ints) -> np.ndarray:
+    """What a kernel of a single point meets, as (N, C, points)."""
+    if input.shape[2:] != out:
+        input = input[(..., *[slice(0, (n - 1) * s + 1, s) for n, s in zip(out, stride, strict=True)])]
+    return input.reshape(*input.shape[:2], math.prod(input.shape[2:]))
+
+
+def _grouped(array: np.ndarray, groups: int, axis: int) -> np.ndarray:
+    """An axis split into (groups, rest)."""
+    shape = array.shape
+    return array.reshape(*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1:])
+
+
+def _is_depthwise(weight_shape: Ints, groups: int) -> bool:
+    return groups > 1 and groups == weight_shape[0] and weight_shape[1] == 1
+
+
+def forward(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, stride: Ints, padding: Ints, dilation: Ints,
+            groups: int, out: Ints | None = None) -> np.ndarray:
+    """The convolution of (N, C, ...) with (O, C / groups, ...); with `out`, of only so many windows per dim."""
+    kernel, count = weight.shape[2:], weight.shape[0]
+    out = out or output_size(input.shape[2:], kernel, stride, padding, dilation)
+    made = np.empty((len(input), count, *out), input.dtype)
+    shift = None if bias is None else bias.reshape(-1, *(1,) * len(kernel))
+    if not made.size:
+        return made
+    if _is_depthwise(weight.shape, groups):
+        return _depthwise(input, weight, shift, stride, padding, dilation, made)
+    if _is_pointwise(kernel, padding):
+        points = _picked(input, stride, out)
+        if groups == 1:
+            np.matmul(weight.reshape(count, -1), points, made.reshape(len(input), count, -1))
+        else:
+            np.matmul(weight.reshape(groups, count // groups, -1), _grouped(points, groups, 1),
+                      _grouped(made.reshape(len(input), count, -1), groups, 1))
+        return made if shift is None else np.add(made, shift, made)
+    columns = _Columns(input, kernel, out, stride, padding, dilation)
+    flat = weight.reshape(count, -1) if groups == 1 else weight.reshape(groups, count // groups, -1)
+    product = np.empty((count, columns.step * columns.run), input.dtype)
+    for samples, cols in columns.blocks():
+        if groups == 1:
+            np.dot(flat, cols, product)
+        else:
+            np.matmul(flat, _grouped(cols, groups, 0), _grouped(product, groups, 0))
+        target = made[samples]
+        cropped = columns.crop(product)[:len(target)]
+        if shift is None:
+            target[...] = cropped
+        else:
+            np.add(cropped, shift, target)
+    return made
+
+
+def weight_grad(grad: np.ndarray, input: np.ndarray, weight_shape: Ints, stride: Ints, padding: Ints, dilation: Ints,
+                groups: int) -> np.ndarray:
+    """The gradient of `forward` for its weight."""
+    kernel, count = weight_shape[2:], weight_shape[0]
+    if not grad.size:
+        return np.zeros(weight_shape, input.dtype)
+    if _is_depthwise(weight_shape, groups):
+        return _depthwise_weight_grad(grad, input, weight_shape, stride, padding, dilation)
+    if _is_pointwise(kernel, padding):
+        points = _picked(input, stride, grad.shape[2:])
+        flat = grad.reshape(*grad.shape[:2], -1)
+        if groups == 1:
+            made = np.matmul(flat, points.swapaxes(1, 2))
+        else:
+            made = np.matmul(_grouped(flat, groups, 1), _grouped(points, groups, 1).swapaxes(2, 3))
+        return np.add.reduce(made, 0).reshape(weight_shape)
+    columns = _Columns(input, kernel, grad.shape[2:], stride, padding, dilation)
+    # Zero between the rows of a run, so that what the columns hold there does not count.
+    spread = np.zeros((count, columns.step * columns.run), input.dtype)
+    cropped = columns.crop(spread)
+    total = np.zeros((count, math.prod(weight_shape[1:])), input.dtype)
+    for samples, cols in columns.blocks():
+        part = grad[samples]
+        cropped[:len(part)] = part
+        cropped[len(part):] = 0
+        if groups == 1:
+            total += np.dot(spread, cols.T)
+        else:
+            each = np.matmul(_grouped(spread, groups, 0), _grouped(cols, groups, 0).swapaxes(1, 2))
+            total += each.reshape(total.shape)
+    return total.reshape(weight_shape)
+
+
+def _turned(weight: np.ndarray, groups: int) -> np.ndarray:
+    """The weight of the convolution that goes the other way: input and output swapped, the kernel turned around."""
+    by_group = _grouped(weight, groups, 0).swapaxes(1, 2)
+    turned = by_group[(..., *[slice(None, None, -1)] * (weight.ndim - 2))]
+    return np.ascontiguousarray(turned).reshape(groups * weight.shape[1], weight.shape[0] // groups, *weight.shape[2:])
+
+
+def input_grad(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, padding: Ints, dilation: Ints,
+               groups: int) -> np.ndarray:
+    """The gradient of `forward` for its input, of the given shape; also the forward of a transposed convolution."""
+    if not grad.size:
+        return np.zeros(shape, grad.dtype)
+    kernel = weight.shape[2:]
+    if _is_pointwise(kernel, padding):
+        return _spread_points(grad, shape, weight, stride, groups)
+    around = tuple(d * (k - 1) - p for k, p, d in zip(kernel, padding, dilation, strict=True))
+    back = all(s == 1 for s in stride) and min(around) >= 0 and all(
+        n == o + a - p for n, o, a, p in zip(shape[2:], grad.shape[2:], around, padding, strict=True))
+    # As a convolution it gathers windows of the gradient's channels; the other way it scatters those of the input's.
+    if back and (shape[1] >= grad.shape[1] or _is_depthwise(weight.shape, groups)):
+        return forward(grad, _turned(weight, groups), None, stride, around, dilation, groups)
+    return _scattered(grad, shape, weight, stride, padding, dilation, groups)
+
+
+def _spread_points(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, groups: int) -> np.ndarray:
+    """The gradient for the input of a kernel of a single point: zero but for the elements it met."""
+    flat = grad.reshape(*grad.shape[:2], -1)
+    if groups == 1:
+        made = np.matmul(weight.reshape(len(weight), -1).T, flat)
+    else:
+        made = np.matmul(weight.reshape(groups, len(weight) // groups, -1).swapaxes(1, 2), _grouped(flat, groups, 1))
+    made = made.reshape(*shape[:2], *grad.shape[2:])
+    if made.shape == tuple(shape):
+        return made
+    whole = np.zeros(shape, grad.dtype)
+    whole[(..., *[slice(0, (n - 1) * s + 1, s) for n, s in zip(grad.shape[2:], stride, strict=True)])] = made
+    return whole
+
+
+def _scattered(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, padding: Ints, dilation: Ints,
+               groups: int) -> np.ndarray:
+    """Every window's part of the gradient, added where the window was, block by block."""
+    kernel, out, size = weight.shape[2:], grad.shape[2:], shape[2:]
+    padded = tuple(n + 2 * p for n, p in zip(size, padding, strict=True))
+    runs = _in_runs(padded, out, stride)
+    rows = (out[0], *padded[1:]) if runs else out
+    channels, run = shape[1], math.prod(rows)
+    step = max(1, min(len(grad), _BLOCK // max(channels * math.prod(kernel) * run, 1)))
+    # Zero between the rows of a run, so that nothing is added there.
+    spread = np.zeros((grad.shape[1], step, *rows), grad.dtype)
+    filled = spread[(..., *[slice(0, n) for n in out])]
+    flat = (weight.reshape(len(weight), -1).T if groups == 1 else
+            weight.reshape(groups, len(weight) // groups, -1).swapaxes(1, 2))
+    total = np.empty((channels, step, math.prod(padded) + (_tail(kernel, padded, dilation) if runs else 0)), grad.dtype)
+    whole = total[:, :, :math.prod(padded)].reshape(channels, step, *padded) if not runs else as_strided(
+        total, (channels, step, *padded), (*total.strides[:2], *[n * grad.itemsize for n in _steps(padded)]))
+    inner = whole[(..., *[slice(p, p + n) for n, p in zip(size, padding, strict=True)])]
+    reach = [s * d for s, d in zip(_steps(padded), dilation, strict=True)]
+    product = np.empty((channels * math.prod(kernel), step * run), grad.dtype)
+    columns = product.reshape(channels, *kernel, step, *([run] if runs else out))
+    pairs = []
+    for position, index in offsets(kernel, out, stride, dilation):
+        begin = sum(i * r for i, r in zip(position, reach, strict=True))
+        pairs.append((total[:, :, begin:begin + run] if runs else whole[index], columns[(slice(None), *position)]))
+    made = np.empty(shape, grad.dtype)
+    for start in range(0, len(grad), step):
+        part = grad[start:start + step]
+        filled[:, :len(part)] = part.swapaxes(0, 1)
+        rows_of_all = spread.reshape(len(spread), step * run)
+        if groups == 1:
+            np.dot(flat, rows_of_all, product)
+        else:
+            np.matmul(flat, _grouped(rows_of_all, groups, 0), _grouped(product, groups, 0))
+        total.fill(0)
+        for target, values in pairs:
+            np.add(target, values, target)
+        made[start:start + step] = inner[:, :len(part)].swapaxes(0, 1)
+    return made
+
+
+# ---------------------------------------------------------------- one kernel per channel
+
+
+def _depthwise(input, weight, shift, stride, padding, dilation, made):
+    """Products summed over kernel positions; a matrix product would have a single row per channel."""
+    kernel = weight.shape[2:]
+    padded = pad_spatial(input, padding)
+    part = np.empty_like(made)
+    for number, (position, index) in enumerate(offsets(kernel, made.shape[2:], stride, dilation)):
+        factor = weight[(slice(None), 0, *position)].reshape(-1, *(1,) * len(kernel))
+        np.multiply(padded[index], factor, part if number else made)
+        if number:
+            np.add(made, part, made)
+    return made if shift is None else np.add(made, shift, made)
+
+
+def _depthwise_weight_grad(grad, input, weight_shape, stride, padding, dilation):
+    kernel = weight_shape[2:]
+    padded = pad_spatial(input, padding)
+    made = np.empty(weight_shape, input.dtype)
+    part = np.empty_like(grad)
+    axes = (0, *range(2, grad.ndim))
+    for position, index in offsets(kernel, grad.shape[2:], stride, dilation):
+        np.multiply(padded[index], grad, part)
+        made[(slice(None), 0, *position)] = np.add.reduce(part, axes)
+    return made

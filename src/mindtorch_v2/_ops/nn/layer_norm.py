@@ -1,0 +1,368 @@
+"""Normalisation of whole rows: layer, group and RMS norm."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..._core import dtype as dt
+from ..._core.keys import AUTOGRAD
+from ..._core.tensor import make_tensor
+from ..._dispatch import entry_globals
+from ..._dispatch.registry import aten, composite, op
+from .._support.blas_sums import column_sums, row_dots, row_sums, small_averages
+from .._support.common import home_of, like_first
+from .._support.double_backward import asked_for, backward_of_backward
+from .._support.elementwise import constant, need_float
+from .._support.half import in_float32
+from ..pointwise.scalar_forms import add_number_
+from ._norm_dtypes import check_mixed
+
+_F32 = np.dtype(np.float32)
+# On small arrays looking a function up, or making an index, is a part of the cost.
+_add, _divide, _multiply, _reciprocal, _sqrt, _square, _subtract = (
+    np.add, np.divide, np.multiply, np.reciprocal, np.sqrt, np.square, np.subtract)
+_FIRST_COLUMN = (slice(None), slice(1))
+# Rows are taken in blocks of about this many elements, which stay in the cache from one pass to the next.
+_BLOCK = 1 << 17
+
+
+def _blocks(rows):
+    """Slices of rows that are worked on together."""
+    count, width = rows.shape
+    step = max(_BLOCK // max(width, 1), 1)
+    return [slice(start, start + step) for start in range(0, count, step)]
+
+
+def _normalise(rows, eps, out):
+    """Rows to mean 0 and variance 1; returns their means and 1 / sqrt(variance + eps)."""
+    count, width = rows.shape
+    mean, rstd = np.empty((count, 1), rows.dtype), np.empty((count, 1), rows.dtype)
+    factor = rows.dtype.type(1 / width) if width else 0
+    for part in _blocks(rows):
+        centre, scale, made = mean[part], rstd[part], out[part]
+        np.multiply(row_sums(rows[part]), factor, centre)
+        np.subtract(rows[part], centre, made)
+        np.multiply(row_dots(made, made), factor, scale)
+        scale += eps
+        np.sqrt(scale, scale)
+        np.reciprocal(scale, scale)
+        np.multiply(made, scale, made)
+    return mean, rstd
+
+
+def _through_rows(rows, mean, rstd, scaled, out):
+    """The gradient of normalised rows: `out` gets it. `scaled(part, normal)` gives the gradients of
+    the normalised elements of some rows, once those elements are known."""
+    width = rows.dtype.type(1 / rows.shape[1]) if rows.shape[1] else 0
+    for part in _blocks(rows):
+        normal = np.subtract(rows[part], mean[part])
+        np.multiply(normal, rstd[part], normal)
+        g = scaled(part, normal)
+        if out is None:
+            continue
+        along, centre = row_dots(g, normal), row_sums(g)
+        along *= width
+        centre *= width
+        np.multiply(normal, along, normal)
+        made = np.subtract(g, normal, out[part])
+        np.subtract(made, centre, made)
+        np.multiply(made, rstd[part], made)
+
+
+# ---------------------------------------------------------------- layer norm
+
+
+def _check_layer_norm(input, normalized_shape, weight, bias):
+    """RuntimeError unless the arrays' shapes go together."""
+    shape = input.shape
+    tail = normalized_shape if normalized_shape.__class__ is tuple else tuple(normalized_shape)
+    if not tail:
+        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
+                           "element, but got normalized_shape = []")
+    if shape[-len(tail):] != tail:
+        raise RuntimeError(f"Given normalized_shape={list(tail)}, expected input with shape "
+                           f"[*, {', '.join(map(str, tail))}], but got input of size{list(shape)}")
+    if weight is not None and weight.shape != tail:
+        raise RuntimeError("Expected weight to be of same shape as normalized_shape, but got weight of shape "
+                           f"{list(weight.shape)} and normalized_shape = {list(tail)}")
+    if bias is not None and bias.shape != tail:
+        raise RuntimeError("Expected bias to be of same shape as normalized_shape, but got bias of shape "
+                           f"{list(bias.shape)} and normalized_shape = {list(tail)}")
+
+
+def _rows(array, normalized_shape):
+    """The input as (rows, elements to normalise over), which is a view for contiguous inputs."""
+    count = math.prod(normalized_shape)
+    return array.reshape(array.size // count if count else 0, count)
+
+
+def _stat_shape(shape, normalized_shape):
+    return (*shape[:len(shape) - len(normalized_shape)], *(1,) * len(normalized_shape))
+
+
+@op("native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
+    "-> (Tensor, Tensor, Tensor)", node="NativeLayerNormBackward0",
+    shape=lambda input, normalized_shape, weight, bias, eps: [
+        like_first(input), *[(_stat_shape(input._array.shape, normalized_shape), input._array.dtype)] * 2],
+    samples=lambda make: [(make(3, 4), (4,), make(4), make(4), 1e-5), (make(2, 3, 4), (3, 4), None, None, 1e-5)])
+def native_layer_norm(input, normalized_shape, weight, bias, eps):
+    _check_layer_norm(input, normalized_shape, weight, bias)
+    return _native_layer_norm_checked(input, normalized_shape, weight, bias, eps)
+
+
+def _native_layer_norm_checked(input, normalized_shape, weight, bias, eps):
+    if weight is None and bias is None and len(normalized_shape) == 1 and (averages := small_averages(input)) is not None:
+        return _small_layer_norm(input, averages, eps)
+    if weight is not None and weight.dtype is not input.dtype or bias is not None and bias.dtype is not input.dtype:
+        check_mixed(input, weight, bias)
+    return _layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def _small_layer_norm(input, averages, eps):
+    """Rows of a small matrix, with means and variances spread over them by products."""
+    mean = input.dot(averages)
+    made = _subtract(input, mean)
+    scale = _square(made).dot(averages)
+    _reciprocal(_sqrt(_add(scale, constant(eps, _F32), scale), scale), scale)
+    return _multiply(made, scale, made), mean[_FIRST_COLUMN], scale[_FIRST_COLUMN]
+
+
+def _small_normalised(input, averages, eps):
+    """The same without the means and scales, which only a derivative needs."""
+    made = _subtract(input, input.dot(averages))
+    scale = _square(made).dot(averages)
+    return _divide(made, _sqrt(_add(scale, constant(eps, _F32), scale), scale), made)
+
+
+@in_float32
+def _layer_norm(input, normalized_shape, weight, bias, eps):
+    need_float("LayerNormKernelImpl", input)
+    rows = _rows(input, normalized_shape)
+    made = np.empty(rows.shape, rows.dtype)
+    mean, rstd = _normalise(rows, eps, made)
+    if weight is not None:
+        np.multiply(made, weight.reshape(-1), made)
+    if bias is not None:
+        np.add(made, bias.reshape(-1), made)
+    shape = _stat_shape(input.shape, normalized_shape)
+    return made.reshape(input.shape), mean.reshape(shape), rstd.reshape(shape)
+
+
+@native_layer_norm.not_differentiable("result1", "result2").vjp
+def _(g, input, normalized_shape, weight, bias, result1, result2, needs):
+    made = aten.native_layer_norm_backward(g, input, normalized_shape, result1, result2, weight, bias, list(needs))
+    return asked_for(made, needs)
+
+
+@op("native_layer_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd, "
+    "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", tags=("all_grads",),
+    shape=lambda grad_out, input, normalized_shape, mean, rstd, weight, bias, mask: [
+        (shape if wanted else (0,), input._array.dtype) for shape, wanted in
+        zip((input._array.shape, tuple(normalized_shape), tuple(normalized_shape)), mask, strict=True)],
+    samples=lambda make: [])
+@in_float32
+def native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
+    rows, grads = _rows(input, normalized_shape), _rows(grad_out, normalized_shape)
+    empty = np.zeros(0, input.dtype)
+    factor = None if weight is None else weight.reshape(-1)
+    grad_weight = np.zeros(rows.shape[1], rows.dtype) if output_mask[1] else empty
+    made = np.empty(rows.shape, rows.dtype) if output_mask[0] else None
+
+    def scaled(part, normal):
+        g = grads[part]
+        if output_mask[1]:
+            product = np.multiply(g, normal)
+            np.add(grad_weight, column_sums(product), grad_weight)
+            return g if factor is None else np.multiply(g, factor, product)
+        return g if factor is None else g * factor
+
+    if output_mask[0] or output_mask[1]:
+        _through_rows(rows, mean.reshape(-1, 1), rstd.reshape(-1, 1), scaled, made)
+    grad_bias = column_sums(grads).reshape(normalized_shape) if output_mask[2] else empty
+    return (empty if made is None else made.reshape(input.shape),
+            grad_weight.reshape(normalized_shape) if output_mask[1] else empty, grad_bias)
+
+
+def normalised_in_ops(input, dims, rstd):
+    """(x - mean) / sqrt(variance + eps) over dims, in ops, given the value of the second factor instead of eps."""
+    centred = input - input.mean(dims, True)
+    variance = (centred * centred).mean(dims, True)
+    eps = 1 / (rstd._array * rstd._array) - variance._array
+    return centred * (variance + make_tensor(eps)).rsqrt()
+
+
+@native_layer_norm_backward.vjp
+def _(grads, grad_out, input, normalized_shape, mean, rstd, weight, bias):
+    dims = tuple(range(-len(normalized_shape), 0))
+
+    def forward(x, w, b):
+        made = normalised_in_ops(x, dims, rstd)
+        made = made if w is None else made * w
+        return made if b is None else made + b
+
+    (to_input, to_weight, _), to_grad = backward_of_backward(forward, (input, weight, bias), grad_out, grads)
+    return to_grad, to_input, None, None, to_weight, None
+
+
+_native_layer_norm = native_layer_norm.call
+
+
+@composite("layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
+           "bool cudnn_enable=True) -> Tensor", samples=lambda make: [(make(3, 4), (4,), make(4), make(4))])
+def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
+    array = input._array
+    weights, biases = None if weight is None else weight._array, None if bias is None else bias._array
+    _check_layer_norm(array, normalized_shape, weights, biases)
+    keys = input._keys | (0 if weight is None else weight._keys) | (0 if bias is None else bias._keys)
+    if keys > AUTOGRAD or entry_globals.watch:
+        return _native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
+    # What the op does, when there is nobody to see it.
+    if not keys and weight is None and bias is None and len(normalized_shape) == 1 \
+            and (averages := small_averages(array)) is not None:
+        return make_tensor(_small_normalised(array, averages, eps))
+    made, mean, rstd = _native_layer_norm_checked(array, normalized_shape, weights, biases, eps)
+    shown = make_tensor(made)
+    if keys:
+        entry_globals.attach_first(native_layer_norm, (input, normalized_shape, weight, bias, eps), (shown, mean, rstd))
+    return shown
+
+
+# ---------------------------------------------------------------- group norm
+
+
+@op("native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) "
+    "-> (Tensor, Tensor, Tensor)", node="NativeGroupNormBackward0", tags=("all_grads",),
+    shape=lambda input, weight, bias, N, C, HxW, group, eps: [
+        like_first(input), *[((N, group), input._array.dtype)] * 2],
+    samples=lambda make: [(make(2, 4, 3), make(4), make(4), 2, 4, 3, 2, 1e-5)])
+def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
+    need_float("GroupNormKernelImpl", input)
+    check_mixed(input, weight, bias)
+    return _group_norm(input, weight, bias, N, C, HxW, group, eps)
+
+
+@in_float32
+def _group_norm(input, weight, bias, N, C, HxW, group, eps):
+    rows = input.reshape(N * group, C * HxW // group)
+    made = np.empty(rows.shape, rows.dtype)
+    mean, rstd = _normalise(rows, eps, made)
+    planes = made.reshape(N, C, HxW)
+    if weight is not None:
+        planes *= weight.reshape(1, C, 1)
+    if bias is not None:
+        planes += bias.reshape(1, C, 1)
+    return made.reshape(input.shape), mean.reshape(N, group), rstd.reshape(N, group)
+
+
+@native_group_norm.vjp
+def _(grads, input, weight, N, C, HxW, group, result1, result2, needs):
+    g, to_mean, to_rstd = grads
+    made = (None, None, None)
+    if g is not None:
+        made = asked_for(aten.native_group_norm_backward(g.contiguous(), input, result1, result2, weight, N, C, HxW, group,
+                                                         list(needs)), needs)
+    if not needs[0] or to_mean is None and to_rstd is None:
+        return made
+    through = _through_statistics(to_mean, to_rstd, input, result1, result2, N, group, C * HxW // group)
+    return through if made[0] is None else made[0] + through, *made[1:]
+
+
+def _through_statistics(to_mean, to_rstd, input, mean, rstd, N, group, count):
+    """The gradient for the input of what the groups' means and 1 / sqrt(variance + eps) were used for."""
+    made = None if to_mean is None else to_mean.view(N, group, 1)
+    if to_rstd is not None:
+        centred = input.reshape(N, group, count) - mean.view(N, group, 1)
+        spread = centred * (to_rstd * rstd.pow(3)).view(N, group, 1)
+        made = -spread if made is None else made - spread
+    return (made / count).expand(N, group, count).reshape(input.shape)
+
+
+@op("native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, int C, "
+    "int HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", tags=("all_grads",),
+    shape=lambda grad_out, input, mean, rstd, weight, N, C, HxW, group, mask: [
+        (shape if wanted else (0,), input._array.dtype)
+        for shape, wanted in zip((input._array.shape, (C,), (C,)), mask, strict=True)],
+    samples=lambda make: [])
+@in_float32
+def native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
+    if not input.size:
+        return tuple(np.zeros(shape if wanted else 0, input.dtype)
+                     for shape, wanted in zip((input.shape, C, C), output_mask, strict=True))
+    rows = input.reshape(N * group, C * HxW // group)
+    normal = np.subtract(rows, mean.reshape(-1, 1))
+    normal *= rstd.reshape(-1, 1)
+    g = grad_out.reshape(N * C, HxW)
+    empty = np.zeros(0, input.dtype)
+    # Sums per sample and channel serve the parameters and, weighted, the groups.
+    sums = row_sums(g).reshape(N, C)
+    dots = row_dots(g, normal.reshape(N * C, HxW)).reshape(N, C)
+    grad_input = empty
+    if output_mask[0]:
+        count = rows.dtype.type(rows.shape[1])
+        factor = np.ones((1, C), rows.dtype) if weight is None else weight.reshape(1, C)
+        centre = np.add.reduce((sums * factor).reshape(N * group, -1), 1, None, None, True) / count
+        along = np.add.reduce((dots * factor).reshape(N * group, -1), 1, None, None, True) / count
+        normal *= along
+        normal += centre
+        grad_input = np.multiply(g.reshape(N, C, HxW), factor.reshape(1, C, 1)).reshape(rows.shape)
+        grad_input -= normal
+        grad_input *= rstd.reshape(-1, 1)
+        grad_input = grad_input.reshape(input.shape)
+    return (grad_input, np.add.reduce(dots, 0) if output_mask[1] else empty,
+            np.add.reduce(sums, 0) if output_mask[2] else empty)
+
+
+@native_group_norm_backward.vjp
+def _(grads, grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
+    def forward(x, w, b):
+        made = normalised_in_ops(x.reshape(N, group, C * HxW // group), (2,), rstd.view(N, group, 1)).reshape(N, C, HxW)
+        made = made if w is None else made * w.view(1, C, 1)
+        return (made if b is None else made + b.view(1, C, 1)).reshape(input.shape)
+
+    bias = aten.zeros((C,), dtype=input.dtype, device=home_of(input)) if output_mask[2] else None
+    (to_input, to_weight, _), to_grad = backward_of_backward(forward, (input, weight, bias), grad_out, grads)
+    return to_grad, to_input, None, None, to_weight
+
+
+@composite("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
+           "bool cudnn_enabled=True) -> Tensor", samples=lambda make: [(make(2, 4, 3), 2, make(4), make(4))])
+def group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
+    shape = input._array.shape
+    if len(shape) < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
+    N, C = shape[:2]
+    if num_groups <= 0 or C % num_groups:
+        raise RuntimeError("Expected number of channels in input to be divisible by num_groups, but got input of shape "
+                           f"{list(shape)} and num_groups={num_groups}")
+    for name, value in (("weight", weight), ("bias", bias)):
+        if value is not None and value._array.shape != (C,):
+            raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, "
+                               f"but got {name} of shape {list(value._array.shape)} and input of shape {list(shape)}")
+    return aten.native_group_norm(input.contiguous(), weight, bias, N, C, math.prod(shape[2:]), num_groups, eps)[0]
+
+
+# ---------------------------------------------------------------- rms norm
+
+
+@composite("_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)",
+           samples=lambda make: [(make(3, 4), (4,), make(4), 1e-5)])
+def fused_rms_norm(input, normalized_shape, weight, eps):
+    dims = tuple(range(-len(normalized_shape), 0))
+    kind = input.dtype
+    if eps is None:
+        eps = dt.finfo(kind).eps
+    wide = input if kind.itemsize > 2 else aten.to(input, dtype=dt.float32)
+    rstd = aten.rsqrt(add_number_(aten.mean(aten.pow(wide, 2), dims, True), eps))
+    made = aten.mul(wide, rstd)
+    if weight is not None:
+        made = aten.mul(made, weight)
+    return aten.type_as(made, input), rstd
+
+
+@composite("rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+           samples=lambda make: [(make(3, 4), (4,), make(4))])
+def rms_norm(input, normalized_shape, weight, eps):
+    _check_layer_norm(input._array, normalized_shape, None if weight is None else weight._array, None)
+    return aten._fused_rms_norm(input, normalized_shape, weight, eps)[0]

@@ -1,0 +1,235 @@
+"""Padding: constant, reflected, replicated and circular borders; sequences filled up to one length."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._core.memory_format import contiguous_format
+from ..._dispatch.registry import aten, composite, op
+from .._support.numbers import number_of
+
+# ---------------------------------------------------------------- constant
+
+
+def _padded_shape(shape, pad):
+    """The shape after padding; `pad` lists (before, after) from the last dim on."""
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(pad) > 2 * len(shape):
+        raise RuntimeError("Padding length should be less than or equal to two times the input dimension but got "
+                           f"padding length {len(pad)} and input of dimension {len(shape)}")
+    made = list(shape)
+    for i in range(len(pad) // 2):
+        dim = len(shape) - 1 - i
+        made[dim] += pad[2 * i] + pad[2 * i + 1]
+        if made[dim] < 0:
+            raise RuntimeError(f"The input size {shape[dim]}, plus negative padding {pad[2 * i]} and {pad[2 * i + 1]} "
+                               "resulted in a negative output size, which is invalid. Check dimension "
+                               f"{dim} of your input.")
+    return made
+
+
+@op("constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor",
+    shape=lambda self, pad, value: (_padded_shape(self._array.shape, pad), self._array.dtype),
+    samples=lambda make: [(make(3, 4), (1, 2)), (make(3, 4), (-1, 1, 2, 0), 0.5)])
+def constant_pad_nd(self, pad, value):
+    shape = _padded_shape(self.shape, pad)
+    source, target = [slice(None)] * self.ndim, [slice(None)] * self.ndim
+    for i in range(len(pad) // 2):
+        before, after = pad[2 * i], pad[2 * i + 1]
+        dim = self.ndim - 1 - i
+        # A negative pad cuts the source; a positive one leaves room in the result.
+        source[dim] = slice(max(-before, 0), self.shape[dim] - max(-after, 0))
+        target[dim] = slice(max(before, 0), shape[dim] - max(after, 0))
+    if value == 0:
+        made = np.zeros(shape, self.dtype)
+    else:
+        made = np.empty(shape, self.dtype)
+        made[...] = number_of(value, self.dtype)
+    made[tuple(target)] = self[tuple(source)]
+    return made
+
+
+constant_pad_nd.vjp(self=lambda g, pad: aten.constant_pad_nd(g, [-n for n in pad], 0))
+
+# ---------------------------------------------------------------- reflected and replicated
+
+
+def _reflected(n, before, after):
+    """For each element of a padded dim, where it comes from: the border is a mirror."""
+    places = np.abs(np.arange(-before, n + after))
+    return np.where(places >= n, 2 * (n - 1) - places, places)
+
+
+def _replicated(n, before, after):
+    """For each element of a padded dim, where it comes from: the border repeats its last element."""
+    return np.clip(np.arange(-before, n + after), 0, n - 1)
+
+
+def _pad_by(self, padding, sources):
+    made = self
+    for i in range(len(padding) // 2):
+        dim = self.ndim - 1 - i
+        before, after = padding[2 * i], padding[2 * i + 1]
+        if sources is _reflected and max(before, after) >= self.shape[dim]:
+            raise RuntimeError("Argument #4: Padding size should be less than the corresponding input dimension, but "
+                               f"got: padding ({before}, {after}) at dimension {dim} of input {list(self.shape)}")
+        if self.shape[dim] + before + after < 1:
+            raise RuntimeError(f"input (size {self.shape[dim]} at dimension {dim}) is too small for padding "
+                               f"({before}, {after})")
+        made = made.take(sources(self.shape[dim], before, after), dim)
+    return made
+
+
+def _unpad_by(g, shape, padding, sources):
+    """The gradient of _pad_by: the inner part as it is, and each border line added where it came from."""
+    for i in range(len(padding) // 2):
+        dim = len(shape) - 1 - i
+        n, before, after = shape[dim], padding[2 * i], padding[2 * i + 1]
+        places = sources(n, before, after).tolist()
+        lines = np.moveaxis(g, dim, 0)
+        made = np.zeros((n, *lines.shape[1:]), g.dtype)
+        first, last = max(before, 0), max(before, 0) + n - max(-before, 0) - max(-after, 0)
+        made[max(-before, 0):n - max(-after, 0)] = lines[first:last]
+        for at in (*range(first), *range(last, len(places))):
+            made[places[at]] += lines[at]
+        g = np.moveaxis(made, 0, dim)
+    return np.ascontiguousarray(g)
+
+
+def _check_rank(array, dims, name):
+    if array.ndim not in (dims + 1, dims + 2):
+        raise RuntimeError(f"{name}: expected {dims + 1}D or {dims + 2}D (batch mode) tensor for input, but got: "
+                           f"{list(array.shape)}")
+
+
+def _declare_border_pad(kind, sources, dims):
+    name, count = f"{kind}_pad{dims}d", 2 * dims
+    sample, spatial = (1, 2, 1, 0, 1, 1)[:count], (3, 4, 3)[:dims]
+
+    def shape(self, padding):
+        return _padded_shape(self._array.shape, padding), self._array.dtype
+
+    @op(f"{name}(Tensor self, int[{count}] padding) -> Tensor", shape=shape,
+        samples=lambda make: [(make(1, 2, *spatial), sample)])
+    def pad_op(self, padding):
+        _check_rank(self, dims, name)
+        return _pad_by(self, padding, sources)
+
+    pad_op.vjp(self=lambda g, self, padding: getattr(aten, f"{name}_backward")(g, self, padding))
+
+    @op(f"{name}_backward(Tensor grad_output, Tensor self, int[{count}] padding) -> Tensor",
+        shape=lambda grad_output, self, padding: (self._array.shape, self._array.dtype), samples=lambda make: [])
+    def backward(grad_output, self, padding):
+        return _unpad_by(grad_output, self.shape, padding, sources)
+
+    backward.vjp(grad_output=lambda g, padding: getattr(aten, name)(g, padding))
+
+
+for _dims in (1, 2, 3):
+    _declare_border_pad("reflection", _reflected, _dims)
+    _declare_border_pad("replication", _replicated, _dims)
+
+# ---------------------------------------------------------------- circular
+
+
+@composite("_pad_circular(Tensor self, int[] pad) -> Tensor", samples=lambda make: [(make(1, 2, 4), (1, 2))])
+def pad_circular(self, pad):
+    made = self
+    shape = self._array.shape
+    for i in range(len(pad) // 2):
+        dim = len(shape) - 1 - i
+        n, before, after = shape[dim], pad[2 * i], pad[2 * i + 1]
+        if before > n or after > n:
+            raise RuntimeError("Padding value causes wrapping around more than once.")
+        if n + before + after < 0:
+            raise RuntimeError(f"Negative padding value is resulting in an empty dimension {dim}.")
+        # Negative pads cut; what is then missing on one side is taken from the other.
+        inner = aten.slice(made, dim, max(-before, 0), n - max(-after, 0))
+        left = inner._array.shape[dim]
+        parts = [aten.slice(inner, dim, left - before, left)] if before > 0 else []
+        parts.append(inner)
+        if after > 0:
+            parts.append(aten.slice(inner, dim, 0, after))
+        made = aten.cat(parts, dim) if len(parts) > 1 else inner
+    # Where the last step only cut, the result is a view of what came before.
+    return aten.clone(made, memory_format=contiguous_format) if made is self or made._is_view() else made
+
+
+# ---------------------------------------------------------------- pad
+
+_BORDER_OPS = {"reflect": "reflection_pad", "replicate": "replication_pad"}
+_NOT_CONSTANT = ("Padding size {} is not supported for {}D input tensor.\n"
+                 "Supported combinations for non-constant padding:\n"
+                 "  - 2D or 3D input: padding size = 2 (pads last dimension)\n"
+                 "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
+                 "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)")
+
+
+@composite('pad(Tensor self, int[] pad, str mode="constant", float? value=None) -> Tensor',
+           samples=lambda make: [(make(3, 4), (1, 2)), (make(2, 3, 4), (1, 2), "reflect")])
+def pad(self, pad, mode, value):
+    if mode == "constant":
+        return aten.constant_pad_nd(self, pad, 0.0 if value is None else float(value))
+    if value not in (None, 0):
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    ndim, dims = self._array.ndim, len(pad) // 2
+    if mode not in (*_BORDER_OPS, "circular"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if len(pad) not in (2, 4, 6) or ndim not in (dims + 1, dims + 2):
+        raise NotImplementedError(_NOT_CONSTANT.format(len(pad), ndim))
+    if mode == "circular":
+        return aten._pad_circular(self, pad)
+    return getattr(aten, f"{_BORDER_OPS[mode]}{dims}d")(self, pad)
+
+# ---------------------------------------------------------------- sequences of different lengths
+
+
+def _sequence_shape(shapes, batch_first):
+    """The shape of sequences stacked side by side, each filled up to the longest."""
+    rest = tuple(shapes[0][1:])
+    for shape in shapes:
+        if tuple(shape[1:]) != rest:
+            raise RuntimeError(f"The size of tensor a {list(shapes[0])} must match the size of tensor b {list(shape)} "
+                               "in all dimensions but the first")
+    longest = max(shape[0] for shape in shapes)
+    return ((len(shapes), longest) if batch_first else (longest, len(shapes))) + rest
+
+
+def _places(lengths, longest, batch_first, padding_side):
+    """For each sequence, the key of the elements it fills."""
+    if padding_side not in ("left", "right"):
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
+    for i, length in enumerate(lengths):
+        span = slice(longest - length, longest) if padding_side == "left" else slice(0, length)
+        yield (i, span) if batch_first else (span, i)
+
+
+@op('pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0.0, str padding_side="right") '
+    "-> Tensor",
+    shape=lambda sequences, batch_first, *_: (_sequence_shape([s._array.shape for s in sequences], batch_first),
+                                              sequences[0]._array.dtype),
+    samples=lambda make: [([make(3, 2), make(1, 2)],), ([make(3), make(2)], True, 0.5, "left")])
+def pad_sequence(sequences, batch_first, padding_value, padding_side):
+    if not sequences:
+        raise RuntimeError("received an empty list of sequences")
+    made = np.empty(_sequence_shape([s.shape for s in sequences], batch_first), sequences[0].dtype)
+    made[...] = padding_value
+    longest = made.shape[1 if batch_first else 0]
+    places = _places([len(s) for s in sequences], longest, batch_first, padding_side)
+    for sequence, place in zip(sequences, places, strict=True):
+        made[place] = sequence
+    return made
+
+
+def _sequence_grads(g, shapes, batch_first, padding_side):
+    longest = g._array.shape[1 if batch_first else 0]
+    grads = []
+    for i, key in enumerate(_places([s[0] for s in shapes], longest, batch_first, padding_side)):
+        span = key[1] if batch_first else key[0]
+        grads.append(aten.slice(aten.select(g, 0 if batch_first else 1, i), 0, span.start, span.stop))
+    return grads
+
+
+pad_sequence.vjp(sequences=lambda g, sequences_shape, batch_first, padding_side:
+                 _sequence_grads(g, sequences_shape, batch_first, padding_side))

@@ -1,0 +1,306 @@
+"""Pooling: windows reduced by maximum or mean, for one to three spatial dims."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...._core.keys import AUTOGRAD
+from ...._core.tensor import make_tensor
+from ...._dispatch.registry import aten, composite, op
+from ..._support.elementwise import need_float
+from ..._support.half import in_float32
+from .._windows import offsets, output_size, pad_spatial
+from ._checks import check_one_int, check_ordered, refuse, settings
+
+_INT64 = np.dtype(np.int64)
+
+
+def _pooled_size(size, kernel, stride, padding, dilation, ceil_mode):
+    """Windows per dim; with ceil_mode a last window may hang over, if it starts inside the input or its padding."""
+    if not ceil_mode:
+        return output_size(size, kernel, stride, padding, dilation)
+    made = []
+    for n, k, s, p, d in zip(size, kernel, stride, padding, dilation, strict=True):
+        count = -(-(n + 2 * p - d * (k - 1) - 1) // s) + 1
+        made.append(count - 1 if (count - 1) * s >= n + p else count)
+    return tuple(made)
+
+
+def _check(name, shape, kernel, stride, padding, dilation, ceil_mode):
+    """The number of windows per dim; RuntimeError where there is no such pooling."""
+    dims = len(kernel)
+    out = None
+    if len(shape) - dims in (1, 2) and min(kernel) > 0 and min(stride) > 0 and min(padding) >= 0 and min(dilation) > 0:
+        out = _pooled_size(shape[-dims:], kernel, stride, padding, dilation, ceil_mode)
+        if min(out) > 0 and 0 not in shape[-dims - 1:] and all(map(_fits, padding, kernel)) \
+                and (name != "avg_pool3d" or all(map(_is_within, kernel, shape[-3:]))):
+            return out
+    refuse(name, shape, kernel, stride, padding, dilation, out)
+
+
+def _fits(padding, kernel):
+    return 2 * padding <= kernel
+
+
+def _is_within(kernel, size):
+    return kernel <= size
+
+
+def _overhang(size, kernel, stride, padding, dilation, out):
+    """How far the last window reaches beyond the padding."""
+    return tuple(max(0, (o - 1) * s + d * (k - 1) + 1 - n - 2 * p)
+                 for n, k, s, p, d, o in zip(size, kernel, stride, padding, dilation, out, strict=True))
+
+
+# ---------------------------------------------------------------- maximum
+
+
+def _max_views(name, input, kernel, stride, padding, dilation, ceil_mode):
+    """For each position in the kernel, the elements it meets in every window; and the number of windows."""
+    dims = len(kernel)
+    size = input.shape[-dims:]
+    out = _check(name, input.shape, kernel, stride, padding, dilation, ceil_mode)
+    check_ordered(name, input)
+    low = -np.inf if input.dtype.kind in "fV" else np.iinfo(input.dtype).min
+    padded = pad_spatial(input, padding, low, _overhang(size, kernel, stride, padding, dilation, out))
+    return [padded[index] for _, index in offsets(kernel, out, stride, dilation)], out
+
+
+def _maxima(views):
+    if len(views) == 1:
+        return np.array(views[0])
+    best = np.maximum(views[0], views[1])
+    for view in views[2:]:
+        np.maximum(best, view, out=best)
+    return best
+
+
+def max_pool(name, input, kernel, stride, padding, dilation, ceil_mode):
+    """The maxima, and the flat position in the input plane of each."""
+    views, out = _max_views(name, input, kernel, stride, padding, dilation, ceil_mode)
+    best = _maxima(views)
+    # Which position holds the maximum: count the positions before the first that equals it. None equals nan, which
+    # is then taken to be the last.
+    rank = np.zeros(best.shape, np.uint8 if len(views) < 256 else np.int32)
+    if len(views) > 1:
+        missed = np.not_equal(views[0], best)
+        differs = np.empty(best.shape, bool)
+        rank += missed
+        for view in views[1:-1]:
+            np.not_equal(view, best, differs)
+            np.logical_and(missed, differs, missed)
+            rank += missed
+    dims = len(kernel)
+    size = input.shape[-dims:]
+    steps, corner = np.zeros((1,) * dims, _INT64), np.zeros((1,) * dims, _INT64)
+    for axis in range(dims):
+        tail = (1,) * (dims - 1 - axis)
+        steps = steps * size[axis] + (np.arange(kernel[axis]) * dilation[axis]).reshape(-1, *tail)
+        corner = corner * size[axis] + (np.arange(out[axis]) * stride[axis] - padding[axis]).reshape(-1, *tail)
+    indices = steps.reshape(-1).take(rank)
+    indices += corner
+    return best, indices
+
+
+def spread_max(grad, indices, shape, dims, overlapping=True):
+    """Gradients put back where the maxima were; windows that overlap may share one."""
+    planes = math.prod(shape[:-dims])
+    area = math.prod(shape[-dims:])
+    if not grad.size:
+        return np.zeros(shape, grad.dtype)
+    where = (indices.reshape(planes, -1) + (np.arange(planes) * area)[:, None]).reshape(-1)
+    if overlapping:
+        return np.bincount(where, grad.reshape(-1), planes * area).astype(grad.dtype, copy=False).reshape(shape)
+    made = np.zeros(planes * area, grad.dtype)
+    made[where] = grad.reshape(-1)
+    return made.reshape(shape)
+
+
+def gathered(g, indices, dims):
+    """The elements at the maxima: the transpose of `spread_max`, in ops."""
+    return g.flatten(-dims).gather(-1, indices.flatten(-dims)).view(indices.shape)
+
+
+def _declare_max(dims):
+    ints = f"int[{dims}]"
+    public = f"max_pool{dims}d"
+    name = f"{public}_with_indices"
+    node = f"MaxPool{dims}DWithIndicesBackward0"
+    arguments = (f"{ints} kernel_size, {ints} stride=[], {ints} padding=0, {ints} dilation=1, bool ceil_mode=False")
+
+    def shape(self, kernel_size, stride, padding, dilation, ceil_mode):
+        kernel, stride, padding, dilation = settings(public, dims, kernel_size, stride, padding, dilation)
+        given = self._array.shape
+        made = (*given[:-dims], *_pooled_size(given[-dims:], kernel, stride, padding, dilation, ceil_mode))
+        return [(made, self._array.dtype), (made, _INT64)]
+
+    def samples(make):
+        one = (1,) * dims
+        return [(make(2, 3, *(4,) * dims), (2,) * dims), (make(1, 2, *(5,) * dims), (3,) * dims, one, one)]
+
+    @op(f"{name}(Tensor self, {arguments}) -> (Tensor, Tensor)", shape=shape, node=node, samples=samples)
+    def forward(self, kernel_size, stride, padding, dilation, ceil_mode):
+        kernel, stride, padding, dilation = settings(public, dims, kernel_size, stride, padding, dilation)
+        return max_pool(public, self, kernel, stride, padding, dilation, ceil_mode)
+
+    backward = getattr_later(f"{name}_backward")
+    forward.vjp(self=lambda g, self, kernel_size, stride, padding, dilation, ceil_mode, result1:
+                backward(g, self, kernel_size, stride, padding, dilation, ceil_mode, result1))
+
+    @op(f"{name}_backward(Tensor grad_output, Tensor self, {ints} kernel_size, {ints} stride, {ints} padding, "
+        f"{ints} dilation, bool ceil_mode, Tensor indices) -> Tensor", samples=lambda make: [],
+        shape=lambda grad_output, self, *_: (self._array.shape, self._array.dtype))
+    def spread(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
+        kernel, stride, padding, dilation = settings(public, dims, kernel_size, stride, padding, dilation)
+        overlapping = any(s < d * (k - 1) + 1 for k, s, d in zip(kernel, stride, dilation, strict=True))
+        return spread_max(grad_output, indices, self.shape, dims, overlapping)
+
+    spread.vjp(grad_output=lambda g, indices: gathered(g, indices, dims))
+
+    if dims > 1:
+        pool = getattr_later(name)
+        composite(f"{public}(Tensor self, {arguments}) -> Tensor",
+                  lambda self, kernel_size, stride, padding, dilation, ceil_mode:
+                  pool(self, kernel_size, stride, padding, dilation, ceil_mode)[0], samples=samples)
+
+
+def getattr_later(name):
+    """An op by name that is looked up when it is called."""
+    return lambda *args: getattr(aten, name)(*args)
+
+
+_declare_max(2)
+_declare_max(3)
+
+_ARGUMENTS_1D = ("int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False")
+
+
+@composite(f"max_pool1d_with_indices(Tensor self, {_ARGUMENTS_1D}) -> (Tensor, Tensor)",
+           samples=lambda make: [(make(2, 3, 6), (2,))])
+def max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode):
+    check_one_int("max_pool1d", self._array.shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
+    made, indices = aten.max_pool2d_with_indices(aten.unsqueeze(self, -2), (1, *kernel_size), (1, *(stride or kernel_size)),
+                                                 (0, *padding), (1, *dilation), ceil_mode)
+    return aten.squeeze(made, -2), aten.squeeze(indices, -2)
+
+
+@composite(f"max_pool1d(Tensor self, {_ARGUMENTS_1D}) -> Tensor", samples=lambda make: [(make(2, 3, 6), (2,))])
+def max_pool1d(self, kernel_size, stride, padding, dilation, ceil_mode):
+    """With history, composed of the pooling in two dims; without, a kernel that skips the indices."""
+    wanted = settings("max_pool1d", 1, kernel_size, stride, padding, dilation)
+    if self._keys & AUTOGRAD or self._keys > 1:
+        _check("max_pool1d", self._array.shape, *wanted, ceil_mode)
+        return aten.max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
+    need_float("max_pool1d_impl", self._array)
+    views, _ = _max_views("max_pool1d", self._array, *wanted, ceil_mode)
+    return make_tensor(_maxima(views))
+
+
+# ---------------------------------------------------------------- mean
+
+
+def _divisors(size, kernel, stride, padding, out, ceil_mode, count_include_pad, divisor_override):
+    """What each window's sum is divided by: a number, or an array where windows reach beyond what counts."""
+    if divisor_override is not None:
+        return divisor_override
+    if not ceil_mode and (count_include_pad or not any(padding)):
+        return math.prod(kernel)
+    total = np.ones((1,) * len(size))
+    for axis, (n, k, s, p, o) in enumerate(zip(size, kernel, stride, padding, out, strict=True)):
+        start = np.arange(o) * s - p
+        end = np.minimum(start + k, n + p)
+        if not count_include_pad:
+            start, end = np.maximum(start, 0), np.minimum(end, n)
+        total = total * (end - start).reshape(-1, *(1,) * (len(size) - 1 - axis))
+    return total
+
+
+def _shares(total, divisors, out=None):
+    """A window's sum divided by its number of elements; integers are cut off towards zero."""
+    if total.dtype.kind == "i":
+        quotient = np.abs(total) // np.abs(divisors).astype(total.dtype)
+        return np.where(np.less(total, 0) != np.less(divisors, 0), -quotient, quotient)
+    if isinstance(divisors, np.ndarray):
+        return np.divide(total, divisors.astype(total.dtype), out)
+    return np.divide(total, np.array(divisors, total.dtype), out)
+
+
+def _avg_pool(name, kernel_name, input, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    dims = len(kernel)
+    size = input.shape[-dims:]
+    one = (1,) * dims
+    out = _check(name, input.shape, kernel, stride, padding, one, ceil_mode)
+    if input.dtype != _INT64:
+        need_float(kernel_name, input)
+    padded = pad_spatial(input, padding, 0, _overhang(size, kernel, stride, padding, one, out))
+    total = None
+    for _, index in offsets(kernel, out, stride, one):
+        total = np.array(padded[index]) if total is None else np.add(total, padded[index], total)
+    return _shares(total, _divisors(size, kernel, stride, padding, out, ceil_mode, count_include_pad, divisor_override),
+                   total)
+
+
+def _avg_pool_grad(grad, shape, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    dims = len(kernel)
+    size, out, one = shape[-dims:], grad.shape[-dims:], (1,) * dims
+    over = _overhang(size, kernel, stride, padding, one, out)
+    made = np.zeros((*shape[:-dims], *[n + 2 * p + e for n, p, e in zip(size, padding, over, strict=True)]), grad.dtype)
+    divisors = _divisors(size, kernel, stride, padding, out, ceil_mode, count_include_pad, divisor_override)
+    shares = _shares(grad, divisors)
+    for _, index in offsets(kernel, out, stride, one):
+        made[index] += shares
+    if not any(padding) and not any(over):
+        return made
+    return np.ascontiguousarray(made[(..., *[slice(p, p + n) for n, p in zip(size, padding, strict=True)])])
+
+
+def _declare_avg(dims):
+    ints = f"int[{dims}]"
+    name = f"avg_pool{dims}d"
+    kernel_name = name if dims == 2 else f"{name}_out_frame"
+
+    def shape(self, kernel_size, stride, padding, ceil_mode, *_):
+        kernel, stride, padding, one = settings(name, dims, kernel_size, stride, padding)
+        given = self._array.shape
+        out = _pooled_size(given[-dims:], kernel, stride, padding, one, ceil_mode)
+        return (*given[:-dims], *out), self._array.dtype
+
+    @op(f"{name}(Tensor self, {ints} kernel_size, {ints} stride=[], {ints} padding=0, bool ceil_mode=False, "
+        "bool count_include_pad=True, int? divisor_override=None) -> Tensor", shape=shape,
+        node=f"AvgPool{dims}DBackward0", samples=lambda make: [(make(2, 3, *(4,) * dims), (2,) * dims)])
+    @in_float32
+    def forward(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+        kernel, stride, padding, _ = settings(name, dims, kernel_size, stride, padding)
+        if divisor_override == 0:
+            raise RuntimeError("divisor must be not zero")
+        return _avg_pool(name, kernel_name, self, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+    pool, backward = getattr_later(name), getattr_later(f"{name}_backward")
+    forward.vjp(self=lambda g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override:
+                backward(g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override))
+
+    @op(f"{name}_backward(Tensor grad_output, Tensor self, {ints} kernel_size, {ints} stride, {ints} padding, "
+        "bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor", samples=lambda make: [],
+        shape=lambda grad_output, self, *_: (self._array.shape, self._array.dtype))
+    @in_float32
+    def spread(grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+        kernel, stride, padding, _ = settings(name, dims, kernel_size, stride, padding)
+        return _avg_pool_grad(grad_output, self.shape, kernel, stride, padding, ceil_mode, count_include_pad,
+                              divisor_override)
+
+    spread.vjp(grad_output=lambda g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override:
+               pool(g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override))
+
+
+_declare_avg(2)
+_declare_avg(3)
+
+
+@composite("avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, "
+           "bool count_include_pad=True) -> Tensor", samples=lambda make: [(make(2, 3, 6), (2,))])
+def avg_pool1d(self, kernel_size, stride, padding, ceil_mode, count_include_pad):
+    check_one_int("avg_pool1d", self._array.shape, kernel_size=kernel_size, stride=stride, padding=padding)
+    return aten.squeeze(aten.avg_pool2d(aten.unsqueeze(self, -2), (1, *kernel_size), (1, *(stride or kernel_size)),
+                                        (0, *padding), ceil_mode, count_include_pad), -2)

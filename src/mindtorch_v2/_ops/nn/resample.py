@@ -1,0 +1,318 @@
+"""Resizing images: nearest, linear and cubic interpolation, in one to three dims, with or without antialiasing.
+
+Each is a linear map that works on one dim at a time. Along a dim it is given by taps: for every output element some
+input elements (`at`, never decreasing) and their weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..._dispatch.registry import composite, op
+from .._support.common import no_kernel
+from .._support.factory import has_channels_last
+from .._support.half import in_float32
+from .pooling.pool import getattr_later
+
+Taps = tuple[tuple[np.ndarray, np.ndarray | None], ...]  # (at, weight); weight None for 1
+
+_F32 = np.float32
+_BYTE = np.dtype(np.uint8)
+
+
+def _step(size: int, out: int, align_corners: bool, scale: float | None) -> float:
+    """How far apart in the input two neighbours of the output are."""
+    if align_corners:
+        return (size - 1) / (out - 1) if out > 1 else 0.0
+    return 1.0 / scale if scale is not None and scale > 0 else size / out
+
+
+def _sources(size: int, out: int, align_corners: bool, scale: float | None) -> np.ndarray:
+    """Where in the input each output element lies."""
+    step = _step(size, out, align_corners, scale)
+    places = np.arange(out, dtype=np.float64)
+    return places * step if align_corners else (places + 0.5) * step - 0.5
+
+
+def _nearest(size: int, out: int, align_corners: bool, scale: float | None) -> Taps:
+    # float32 as in torch: whether a product falls just below or just above an integer decides which one is taken.
+    places = np.arange(out, dtype=_F32) * _F32(_step(size, out, False, scale))
+    return ((np.minimum(np.floor(places).astype(np.int64), size - 1), None),)
+
+
+def _nearest_in_plane(size: int, out: int, align_corners: bool, scale: float | None) -> Taps:
+    """In two dims an equal or doubled size repeats every element once or twice, whatever the factor said."""
+    if out in (size, 2 * size):
+        return ((np.arange(out) // (out // size), None),)
+    return _nearest(size, out, align_corners, scale)
+
+
+def _nearest_exact(size: int, out: int, align_corners: bool, scale: float | None) -> Taps:
+    places = (np.arange(out, dtype=_F32) + _F32(0.5)) * _F32(_step(size, out, False, scale))
+    return ((np.minimum(np.floor(places).astype(np.int64), size - 1), None),)
+
+
+def _linear(size: int, out: int, align_corners: bool, scale: float | None) -> Taps:
+    if size == out:
+        return ((np.arange(size), None),)
+    places = np.maximum(_sources(size, out, align_corners, scale), 0)
+    low = np.minimum(np.floor(places).astype(np.int64), size - 1)
+    high = np.minimum(low + 1, size - 1)
+    weight = np.clip(places - low, 0, 1)
+    return (low, 1 - weight), (high, weight)
+
+
+def cubic_weights(t: np.ndarray, a: float = -0.75) -> list[np.ndarray]:
+    """The weights of four neighbours of a place that lies t behind the second."""
+    def near(x: np.ndarray) -> np.ndarray:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+
+    def far(x: np.ndarray) -> np.ndarray:
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
+
+
+def _cubic(size: int, out: int, align_corners: bool, scale: float | None) -> Taps:
+    places = _sources(size, out, align_corners, scale)
+    base = np.floor(places).astype(np.int64)
+    return tuple((np.clip(base + k - 1, 0, size - 1), weight) for k, weight in enumerate(cubic_weights(places - base)))
+
+
+def _antialiased(reach: float, kernel: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Taps]:
+    """Taps that average over all input elements that an output element covers."""
+    def taps(size: int, out: int, align_corners: bool, scale: float | None) -> Taps:
+        if size == out:
+            return ((np.arange(size), None),)
+        step = _step(size, out, align_corners, scale)
+        stretch = max(step, 1.0)
+        support = reach * stretch
+        centre = (np.arange(out) + 0.5) * step
+        first = np.maximum((centre - support + 0.5).astype(np.int64), 0)
+        count = np.minimum((centre + support + 0.5).astype(np.int64), size) - first
+        offsets = np.arange(max(int(count.max()), 1))
+        weights = kernel((first[:, None] + offsets - centre[:, None] + 0.5) / stretch)
+        weights = np.where(offsets < count[:, None], weights, 0)
+        total = weights.sum(1, keepdims=True)
+        weights /= np.where(total == 0, 1, total)
+        return tuple((np.minimum(first + k, size - 1), weights[:, k].copy()) for k in offsets.tolist())
+
+    return taps
+
+
+def _triangle(x: np.ndarray) -> np.ndarray:
+    return np.maximum(1 - np.abs(x), 0)
+
+
+def _keys(x: np.ndarray) -> np.ndarray:
+    """The cubic kernel with a = -0.5."""
+    a, x = -0.5, np.abs(x)
+    inner = ((a + 2) * x - (a + 3)) * x * x + 1
+    outer = ((x - 5) * x + 8) * x * a - 4 * a
+    return np.where(x < 1, inner, np.where(x < 2, outer, 0))
+
+
+_MODES: dict[str, Callable[..., Taps]] = {
+    "nearest": _nearest, "nearest_in_plane": _nearest_in_plane, "nearest_exact": _nearest_exact, "linear": _linear,
+    "cubic": _cubic, "linear_aa": _antialiased(1.0, _triangle), "cubic_aa": _antialiased(2.0, _keys),
+}
+
+
+@lru_cache(maxsize=256)
+def _taps(mode: str, size: int, out: int, align_corners: bool, scale: float | None) -> Taps:
+    return _MODES[mode](size, out, align_corners, scale)
+
+
+def _along(weight: np.ndarray, axis: int, array: np.ndarray) -> np.ndarray:
+    return weight.astype(array.dtype).reshape(-1, *(1,) * (array.ndim - 1 - axis))
+
+
+def _resized(array: np.ndarray, axis: int, taps: Taps) -> np.ndarray:
+    made = None
+    for at, weight in taps:
+        part = array.take(at, axis)
+        if weight is not None:
+            part *= _along(weight, axis, part)
+        made = part if made is None else np.add(made, part, made)
+    assert made is not None
+    return made
+
+
+def _spread(grad: np.ndarray, axis: int, taps: Taps, size: int) -> np.ndarray:
+    """The transpose of `_resized`: every output element adds to the inputs it was made of."""
+    made = np.zeros((*grad.shape[:axis], size, *grad.shape[axis + 1:]), grad.dtype)
+    lead = (slice(None),) * axis
+    for at, weight in taps:
+        part = grad if weight is None else grad * _along(weight, axis, grad)
+        starts = np.flatnonzero(np.r_[True, at[1:] != at[:-1]])
+        made[(*lead, at[starts])] += np.add.reduceat(part, starts, axis)
+    return made
+
+
+# ---------------------------------------------------------------- images of bytes
+
+_PICKED = ("nearest", "nearest_in_plane", "nearest_exact")  # modes that copy elements: any dtype could do
+_LARGEST_WEIGHT = 1 << 15
+_MOST_BITS = 22
+
+
+@lru_cache(maxsize=256)
+def _byte_taps(mode: str, size: int, out: int, align_corners: bool, scale: float | None) -> tuple[Taps, int]:
+    """Taps with whole numbers for weights, and how many bits of those are a fraction: as many as 16 bits can hold."""
+    taps = _taps(mode, size, out, align_corners, scale)
+    if taps[0][1] is None:
+        return taps, 0
+    at = [a for a, _ in taps]
+    weights = [np.array(w) for _, w in taps]
+    for k in range(len(taps) - 1, 0, -1):  # What was moved to the edge becomes one tap, and is rounded once.
+        same = at[k] == at[k - 1]
+        weights[k - 1] += np.where(same, weights[k], 0)
+        weights[k] = np.where(same, 0, weights[k])
+    largest = max(float(w.max()) for w in weights)
+    bits = 0
+    while bits < _MOST_BITS and int(0.5 + largest * (1 << bits + 1)) < _LARGEST_WEIGHT:
+        bits += 1
+    whole = [np.trunc(w * (1 << bits) + np.where(w < 0, -0.5, 0.5)).astype(np.int32) for w in weights]
+    return tuple(zip(at, whole, strict=True)), bits
+
+
+def _resized_bytes(array: np.ndarray, axis: int, given: tuple[Taps, int]) -> np.ndarray:
+    """Resized along a dim, and back in bytes: what lies between two dims is rounded, too."""
+    taps, bits = given
+    if not bits:
+        return array.take(taps[0][0], axis)
+    made = _resized(array.astype(np.int32), axis, taps)
+    made += 1 << bits - 1
+    made >>= bits
+    return np.clip(made, 0, 255, out=made).astype(_BYTE)
+
+
+# ---------------------------------------------------------------- the ops
+
+
+def _check_dtype(mode: str, kind: np.dtype, dims: int) -> None:
+    """Floats can be resized, and images of bytes."""
+    if kind == _BYTE and (mode in _PICKED or dims == 2):
+        return
+    kernel = "compute_index_ranges_weights" if mode.endswith("_aa") else f"compute_indices_weights_{mode.partition('_')[0]}"
+    raise no_kernel(kernel, kind)
+
+
+def _check(dims: int, shape: tuple[int, ...], output_size: Any) -> None:
+    if len(output_size) != dims:
+        raise RuntimeError(f"It is expected output_size equals to {dims}, but got size {len(output_size)}")
+    if len(shape) != dims + 2:
+        raise RuntimeError(f"It is expected input_size equals to {dims + 2}, but got size {len(shape)}")
+    if min(shape[2:]) <= 0 or min(output_size) <= 0:
+        letters = "DHW"[-dims:]
+        given, wanted = (", ".join(f"{n}: {v}" for n, v in zip(letters, sizes, strict=True))
+                         for sizes in (shape[2:], output_size))
+        raise RuntimeError(f"Input and output sizes should be greater than 0, but got input ({given}) "
+                           f"{'and ' if dims == 1 else ''}output ({wanted})")
+    if math.prod(shape[1:]) == 0:
+        raise RuntimeError(f"Non-empty {dims + 2}D data tensor expected but got a tensor with sizes {list(shape)}")
+
+
+def _upsample(mode, input, output_size, align_corners, scales):
+    _check(len(scales), input.shape, output_size)
+    kind = input.dtype
+    if kind.kind not in "fV":
+        _check_dtype(mode, kind, len(scales))
+    # Channels that lie next to each other stay so: the spatial dims are then those before the last.
+    channels_last = has_channels_last(input)
+    if channels_last:
+        input = np.moveaxis(input, 1, -1)
+    first = 1 if channels_last else 2
+    settings = enumerate(zip(output_size, scales, strict=True), first)
+    if kind == _BYTE and mode not in _PICKED:
+        for axis, (out, scale) in reversed(list(settings)):
+            input = _resized_bytes(input, axis, _byte_taps(mode, input.shape[axis], out, align_corners, scale))
+    else:
+        for axis, (out, scale) in settings:
+            input = _resized(input, axis, _taps(mode, input.shape[axis], out, align_corners, scale))
+    return np.moveaxis(input, -1, 1) if channels_last else input
+
+
+def _upsample_grad(mode, grad_output, output_size, input_size, align_corners, scales):
+    _check(len(scales), tuple(input_size), output_size)
+    if grad_output.shape != (*input_size[:2], *output_size):
+        raise RuntimeError(f"Expected grad_output to have the same shape as output; output.size = "
+                           f"{[*input_size[:2], *output_size]}, but got grad_output.size = {list(grad_output.shape)}")
+    for axis, (out, scale) in enumerate(zip(output_size, scales, strict=True), 2):
+        size = input_size[axis]
+        grad_output = _spread(grad_output, axis, _taps(mode, size, out, align_corners, scale), size)
+    return grad_output
+
+
+def _declare(name: str, dims: int, mode: str, aligns: bool) -> None:
+    """One mode in so many dims: the op, its backward, and the form that takes sizes or factors as a list."""
+    scale_names = ["scales"] if dims == 1 else [f"scales_{c}" for c in "dhw"[-dims:]]
+    align = ", bool align_corners" if aligns else ""
+    scales = "".join(f", float? {n}=None" for n in scale_names)
+    call = getattr_later(name)
+    back = getattr_later(f"{name}_backward")
+
+    def settings(rest):
+        return (rest[0], rest[1:]) if aligns else (False, rest)
+
+    def shape(self, output_size, *rest):
+        return (*self._array.shape[:2], *output_size), self._array.dtype
+
+    align_values = [False, True] if aligns else [None]
+
+    def samples(make):
+        sizes = [(3, 5, 4)[:dims], (7, 2, 3)[:dims]]
+        return [(make(1, 2, *(4, 3, 5)[:dims]), size, *(() if a is None else (a,)))
+                for size in sizes for a in align_values]
+
+    @op(f"{name}(Tensor self, int[{dims}] output_size{align}{scales}) -> Tensor", shape=shape, samples=samples)
+    @in_float32
+    def forward(self, output_size, *rest):
+        align_corners, scales = settings(rest)
+        return _upsample(mode, self, tuple(output_size), align_corners, scales)
+
+    @op(f"{name}_backward(Tensor grad_output, int[{dims}] output_size, int[{dims + 2}] input_size{align}{scales}) -> "
+        "Tensor",
+        shape=lambda grad_output, output_size, input_size, *_: (tuple(input_size), grad_output._array.dtype),
+        samples=lambda make: [])
+    @in_float32
+    def backward(grad_output, output_size, input_size, *rest):
+        align_corners, scales = settings(rest)
+        return _upsample_grad(mode, grad_output, tuple(output_size), tuple(input_size), align_corners, scales)
+
+    names = (["align_corners"] if aligns else []) + scale_names
+    forward.vjp(self=_formula(["output_size", "self_shape", *names], back))
+    backward.vjp(grad_output=_formula(["output_size", *names], call))
+
+    @composite(f"{name}.vec(Tensor input, int[]? output_size{align}, float[]? scale_factors) -> Tensor",
+               samples=lambda make: [])
+    def listed(input, output_size, *rest):
+        factors = rest[-1]
+        size = input._array.shape[2:]
+        if (output_size is None) == (factors is None):
+            raise RuntimeError("Must specify exactly one of output_size and scale_factors")
+        if output_size is None:
+            output_size = tuple(int(math.floor(n * f)) for n, f in zip(size, factors, strict=True))
+        return call(input, tuple(output_size), *rest[:-1], *(factors or (None,) * dims))
+
+
+def _formula(names: list[str], call: Callable[..., Any]) -> Callable[..., Any]:
+    """lambda g, <names>: call(g, <names>), with a signature that tells autograd what to save."""
+    listed = ", ".join(names)
+    return eval(f"lambda g, {listed}: call(g, {listed})", {"call": call})
+
+
+for _dims in (1, 2, 3):
+    _declare(f"upsample_nearest{_dims}d", _dims, "nearest_in_plane" if _dims == 2 else "nearest", False)
+    _declare(f"_upsample_nearest_exact{_dims}d", _dims, "nearest_exact", False)
+_declare("upsample_linear1d", 1, "linear", True)
+_declare("upsample_bilinear2d", 2, "linear", True)
+_declare("upsample_trilinear3d", 3, "linear", True)
+_declare("upsample_bicubic2d", 2, "cubic", True)
+_declare("_upsample_bilinear2d_aa", 2, "linear_aa", True)
+_declare("_upsample_bicubic2d_aa", 2, "cubic_aa", True)

@@ -1,0 +1,11 @@
+"""Element by element: arithmetic, comparison, bits, bounds, rounding and powers."""
+
+from . import (
+    arithmetic,
+    bitwise,
+    clamping,
+    comparison,
+    powers,
+    rounding,
+    scalar_forms,
+)

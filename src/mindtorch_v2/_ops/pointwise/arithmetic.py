@@ -1,0 +1,476 @@
+"""Arithmetic, element by element."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..._core import dtype as dt
+from ..._core.tensor import Tensor
+from ..._dispatch.dispatcher import as_operator, operator_form
+from ..._dispatch.promotion import as_number
+from ..._dispatch.registry import aten, composite, op
+from .._support.common import no_kernel
+from .._support.elementwise import need_float, need_real
+from .._support.numbers import MOST, number_of
+
+_array = np.array
+_BOOL = np.dtype(np.bool_)
+_FLOAT32 = np.dtype(np.float32)
+_ONE = 1  # told apart by identity: what is not the default is looked at more closely
+_ZERO = np.zeros((), np.float32)
+_numbers: dict[Any, np.ndarray] = {}
+_NUMBERS_KEPT = 1000
+_WIDE = 1 << 63
+
+
+def number(value, dtype):
+    """A number as a 0-d array, which ufuncs take faster than the number itself; those of float32 are kept."""
+    if dtype is not _FLOAT32:
+        return _array(value, dtype)
+    if not value:  # 0.0 and -0.0 would be one key
+        return _ZERO if math.copysign(1, value) > 0 else _array(value, _FLOAT32)
+    made = _numbers.get(value)
+    if made is None:
+        made = _array(value, _FLOAT32)
+        if len(_numbers) < _NUMBERS_KEPT:
+            _numbers[value] = made
+    return made
+
+
+def wrapped_number(value, dtype):
+    """A number that stood for the first operand, as a 0-d array of the dtype in which NumPy is to compute."""
+    return value.astype(dtype) if isinstance(value, np.generic) else number(value, dtype)
+
+
+def _is_plain(value, dtype):
+    """Whether a number and its dtype are float32 and anything that surely fits it."""
+    kind = value.__class__
+    return dtype is _FLOAT32 and (kind is float and -MOST <= value <= MOST or kind is int and -_WIDE <= value < _WIDE)
+
+
+def fitting_number(value, dtype):
+    """A number as a 0-d array; RuntimeError where the dtype cannot hold it."""
+    return number(value, dtype) if _is_plain(value, dtype) else number_of(value, dtype)
+
+
+def count(self, *_rest):
+    """FLOPs of one operation per element of the first operand, as torch counts them."""
+    return math.prod(self)
+
+
+def conj(value):
+    """What a formula multiplies by where torch writes `.conj()`: nothing happens to real tensors and numbers."""
+    kind = value.__class__
+    if kind is float or kind is int:
+        return value
+    if isinstance(value, Tensor):
+        return aten._conj(value) if value._array.dtype.kind == "c" else value
+    return value.conjugate()
+
+
+def zero_grad(g):
+    """The derivative of a function that is flat wherever it has one."""
+    return aten.zeros_like(g)
+
+
+def scaled(t, factor):
+    """t * factor as a gradient has it, conjugated; t itself where the factor is 1."""
+    return t if factor == 1 else t * conj(factor)
+
+
+# ---------------------------------------------------------------- sums
+
+
+def check_factor(name, value, kind):
+    """RuntimeError for a bool or a float as a factor of what has none; `kind` is NumPy's of the dtype."""
+    if value.__class__ is bool and kind != "b":
+        raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+    if value.__class__ is float and kind in "iub":
+        raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+
+
+def _times(other, alpha, dtype):
+    """other * alpha in the dtype of the sum; other may be a number."""
+    if _is_plain(alpha, dtype):
+        return np.multiply(other, number(alpha, dtype))
+    check_factor("alpha", alpha, dtype.kind)
+    if alpha.__class__ is complex and dtype.kind != "c":
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    return np.multiply(other, number_of(alpha, dtype))
+
+
+@op("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote="same", inplace=True, flops=count)
+def add(self, other, alpha, out=None):
+    if alpha is not _ONE:
+        other = _times(other, alpha, self.dtype)
+    return np.add(self, other, out)
+
+
+add.vjp(self=lambda g: g, other=lambda g, alpha: scaled(g, alpha))
+
+
+def _no_bool_difference(self, error):
+    if self.dtype is _BOOL:
+        return RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                            "`logical_xor()` operator instead.")
+    return error
+
+
+@op("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote="number", inplace=True, flops=count)
+def sub(self, other, alpha, out=None):
+    if alpha is not _ONE:
+        other = _times(other, alpha, self.dtype)
+    try:
+        return np.subtract(self, other, out)
+    except TypeError as error:
+        raise _no_bool_difference(self, error) from None
+
+
+sub.vjp(self=lambda g: g, other=lambda g, alpha: scaled(-g, alpha))
+
+
+@op("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote="number", node="RsubBackward1",
+    flops=count)
+def rsub(self, other, alpha):
+    if alpha is not _ONE:
+        self = _times(self, alpha, self.dtype)
+    try:
+        return np.subtract(other, self)
+    except TypeError as error:
+        raise _no_bool_difference(self, error) from None
+
+
+rsub.vjp(self=lambda g, alpha: scaled(-g, alpha), other=lambda g: g)
+
+
+@op("neg(Tensor self) -> Tensor", promote="same", inplace=True, flops=count)
+def neg(self, out=None):
+    try:
+        return np.negative(self, out)
+    except TypeError:
+        raise RuntimeError("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert "
+                           "a mask, use the `~` or `logical_not()` operator instead.") from None
+
+
+neg.vjp(self=lambda g: -g)
+
+# ---------------------------------------------------------------- products and quotients
+
+mul = op("mul.Tensor(Tensor self, Tensor other) -> Tensor", np.multiply, promote="same", inplace=True, flops=count)
+mul.vjp(self=lambda g, other: g * conj(other), other=lambda g, self: g * conj(self))
+
+
+def _quotient_grad(g, self, other):
+    slope = conj((self / other) / other)
+    return -g * slope
+
+
+div = op("div.Tensor(Tensor self, Tensor other) -> Tensor", np.divide, promote="float", inplace=True, flops=count)
+div.vjp(self=lambda g, other: g / conj(other), other=_quotient_grad)
+
+
+def _check_whole(name, self, divisor):
+    """Integers have no infinity to return: torch raises. Truth values are not divided without a remainder at all."""
+    if self.dtype is _BOOL:
+        raise no_kernel(f"{name}_cpu", self)
+    if not np.all(divisor):
+        raise RuntimeError("ZeroDivisionError")
+
+
+def _truncated(self, other, out=None):
+    """Integer division towards zero."""
+    quotient = np.floor_divide(self, other)
+    # One too low where the division was not exact and the signs differ.
+    quotient += (np.remainder(self, other) != 0) & ((self < 0) != (np.asarray(other) < 0))
+    if out is None:
+        return quotient
+    np.copyto(out, quotient)
+    return out
+
+
+@op("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", promote="same", inplace=True,
+    node="DivBackward2", flops=count, samples=lambda make: [(make(3, 4), make(3, 4), {"rounding_mode": None})])
+def div_mode(self, other, rounding_mode, out=None):
+    whole = self.dtype.kind in "iub"
+    if rounding_mode is None:
+        if not whole:
+            return np.divide(self, other, out)
+        return np.divide(self, other).astype(dt.get_default_dtype().np)
+    if whole:
+        _check_whole(f"div_{rounding_mode}", self, other)
+    elif self.dtype.kind == "c":
+        need_real(f"div_{rounding_mode}_cpu", self)
+    if rounding_mode == "floor":
+        return np.floor_divide(self, other, out)
+    if rounding_mode != "trunc":
+        raise RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+                           f"'{rounding_mode}'")
+    return _truncated(self, other, out) if whole else np.trunc(np.divide(self, other), out)
+
+
+div_mode.vjp(self=lambda g, other, rounding_mode: g / conj(other) if rounding_mode is None else zero_grad(g),
+             other=lambda g, self, other, rounding_mode:
+             _quotient_grad(g, self, other) if rounding_mode is None else zero_grad(g))
+
+for _kind, _samples in (("Tensor", None), ("Scalar", lambda make: [(make(3, 4), 2)])):
+    composite(f"true_divide.{_kind}(Tensor self, {_kind} other) -> Tensor", lambda self, other: aten.div(self, other),
+              samples=_samples)
+    composite(f"true_divide_.{_kind}(Tensor(a!) self, {_kind} other) -> Tensor(a!)",
+              lambda self, other: aten.div_(self, other), samples=_samples)
+
+
+@op("floor_divide(Tensor self, Tensor other) -> Tensor", promote="same", inplace=True)
+def floor_divide(self, other, out=None):
+    if self.dtype.kind in "iub":
+        _check_whole("div_floor", self, other)
+    return np.floor_divide(self, other, out)
+
+
+def _modulo(name, ufunc):
+    @op(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", promote="same", inplace=True,
+        node=f"{name.title()}Backward1", samples=lambda make: [(make(3, 4), make(3, 4) * 0.1 + 0.35)])
+    def kernel(self, other, out=None):
+        if self.dtype.kind in "iub":
+            _check_whole(name, self, other)
+        return ufunc(self, other, out)
+
+    kernel.vjp(self=lambda g: g,
+               other=lambda g, self, other: -g * aten.div(
+                   self, other, rounding_mode="floor" if name == "remainder" else "trunc"))
+
+
+def _remainder(self, other, out=None):
+    """The remainder that has the divisor's sign, but for 0, which keeps that of the dividend: NumPy gives it the divisor's."""
+    if self.dtype.kind in "iu":
+        return np.remainder(self, other, out)
+    made = np.asarray(np.remainder(self, other))
+    if np.count_nonzero(made) != made.size:
+        np.copysign(made, self, made, where=made == 0)
+    if out is None:
+        return made
+    np.copyto(out, made)
+    return out
+
+
+_modulo("remainder", _remainder)
+_modulo("fmod", np.fmod)
+
+
+@op("remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", promote="same", promoted=("self", "other"),
+    tags=("tensors",), samples=lambda make: [(0.8, make(3, 4))])
+def remainder_of_number(self, other):
+    if other.dtype.kind in "iub":
+        _check_whole("remainder", other, other)
+    return _remainder(wrapped_number(self, other.dtype), other)
+
+
+reciprocal = op("reciprocal(Tensor self) -> Tensor", np.reciprocal, promote="float", inplace=True, flops=count)
+reciprocal.vjp(self=lambda g, result: g * -conj(result * result))
+
+# ---------------------------------------------------------------- magnitude and sign
+
+abs_ = op("abs(Tensor self) -> Tensor", np.abs, promote="same", inplace=True, flops=count,
+          shape=lambda self: (self._array.shape, np.abs(np.empty(0, self._array.dtype)).dtype))
+abs_.vjp(self=lambda g, self: g * self.sgn())
+
+
+def _sign(self, out=None):
+    if self.dtype is _BOOL:
+        return np.logical_or(self, self, out)
+    made = np.sign(self, out)
+    if self.dtype.kind in "fV":
+        flat = made.ravel()
+        count = flat.dot(flat)  # of what is not zero, and nan if anything is
+        if count != count:  # torch counts nan as neither positive nor negative
+            made = np.asarray(made)
+            np.copyto(made, 0, where=np.isnan(made), casting="unsafe")
+    return made
+
+
+def _sgn_grad(g, result, self):
+    """The part of g that turns the phase, over the modulus; nothing where the modulus is 0. Zero for real numbers."""
+    if self._array.dtype.kind != "c":
+        return zero_grad(g)
+    modulus = self.abs()
+    twice = modulus * 2
+    turned = (g - result * (conj(g) * result)) / twice
+    return turned.masked_fill_(modulus == 0, 0.0)
+
+
+sgn = op("sgn(Tensor self) -> Tensor", _sign, promote="same", inplace=True)
+sgn.vjp(self=_sgn_grad)
+
+sign = op("sign(Tensor self) -> Tensor", _sign, promote="real", inplace=True)
+sign.vjp(self=zero_grad)
+
+
+@composite("positive(Tensor(a) self) -> Tensor(a)")
+def positive(self):
+    if self._array.dtype is _BOOL:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return self
+
+
+# ---------------------------------------------------------------- complex numbers
+
+
+@op("conj_physical(Tensor self) -> Tensor", promote="same", inplace=True)
+def conj_physical(self, out=None):
+    if self.dtype.kind == "c":
+        return np.conjugate(self, out)
+    return self.copy() if out is None else out
+
+
+conj_physical.vjp(self=lambda g: aten.conj_physical(g))
+
+lazy_conj = op("_conj(Tensor self) -> Tensor", np.conjugate, promote="same", node="ConjBackward0")
+lazy_conj.vjp(self=lambda g: aten._conj(g))
+
+composite("conj(Tensor(a) self) -> Tensor(a)", lambda self: conj(self))
+composite("resolve_conj(Tensor(a) self) -> Tensor(a)", lambda self: self)
+composite("resolve_neg(Tensor(a) self) -> Tensor(a)", lambda self: self)
+
+
+@op("angle(Tensor self) -> Tensor", promote="float",
+    shape=lambda self: (self._array.shape, np.angle(np.empty(0, self._array.dtype)).dtype))
+def angle(self):
+    if self.dtype.kind == "c":
+        return np.arctan2(self.imag, self.real)
+    made = np.where(self < 0, _array(math.pi, self.dtype), _array(0, self.dtype))
+    return np.where(np.isnan(self), self, made)
+
+
+def _angle_grad(g, self):
+    if self._array.dtype.kind != "c":
+        return zero_grad(g)
+    modulus = self.abs()
+    square = modulus.pow(2)
+    turned = g * ((self * 1j) / square)
+    return aten.where(modulus == 0, aten.zeros((), dtype=turned.dtype), turned)
+
+
+angle.vjp(self=_angle_grad)
+
+# ---------------------------------------------------------------- several operands at once
+
+
+@op("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote="same", inplace=True,
+    tags=("tensors",))
+def addcmul(self, tensor1, tensor2, value, out=None):
+    if self.dtype is _BOOL:
+        raise no_kernel("addcmul_cpu_out", self)
+    product = np.multiply(tensor1, tensor2)
+    if value != 1:
+        product = np.multiply(product, fitting_number(value, self.dtype), product if product.__class__ is np.ndarray else None)
+    return np.add(self, product, out)
+
+
+addcmul.vjp(self=lambda g: g, tensor1=lambda g, tensor2, value: g * conj(tensor2 * value),
+            tensor2=lambda g, tensor1, value: g * conj(tensor1 * value))
+
+
+@op("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote="same", inplace=True,
+    tags=("tensors",))
+def addcdiv(self, tensor1, tensor2, value, out=None):
+    if self.dtype.kind in "iub":
+        raise RuntimeError("Integer division with addcdiv is no longer supported, and in a future release addcdiv will "
+                           "perform a true division of tensor1 and tensor2.")
+    ratio = np.divide(tensor1, tensor2)
+    if value != 1:
+        ratio = np.multiply(ratio, fitting_number(value, self.dtype), ratio if ratio.__class__ is np.ndarray else None)
+    return np.add(self, ratio, out)
+
+
+def _number_over(number, t):
+    """number / t, made as torch makes it: filled, then divided in place."""
+    return aten.div_(aten.fill_(aten.empty_like(t), number), t)
+
+
+def _addcdiv_divisor_grad(g, tensor1, tensor2, value):
+    square = tensor2 * tensor2
+    slope = conj((tensor1 * value) / square)
+    return -g * slope
+
+
+addcdiv.vjp(self=lambda g: g, tensor1=lambda g, tensor2, value: g * conj(_number_over(value, tensor2)),
+            tensor2=_addcdiv_divisor_grad)
+
+
+def _interpolated(self, end, weight, out):
+    """From the nearer end, so that both ends are met exactly."""
+    difference = np.subtract(end, self)
+    near = np.abs(weight) < 0.5
+    if near.ndim == 0:
+        return np.add(self, np.multiply(difference, weight), out) if near else \
+            np.subtract(end, np.multiply(difference, np.subtract(1, weight)), out)
+    made = np.where(near, self + difference * weight, end - difference * (1 - weight))
+    if out is None:
+        return made
+    np.copyto(out, made)
+    return out
+
+
+@op("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", promote="one", promoted=("self", "end"),
+    tags=("tensors",), inplace=True, samples=lambda make: [(make(3, 4), make(3, 4), 0.3), (make(3, 4), make(3, 4), 0.8)])
+def lerp(self, end, weight, out=None):
+    if self.dtype is not _FLOAT32:
+        need_float("lerp_kernel_scalar", self, "iub")
+    return _interpolated(self, end, number(weight, self.dtype), out)
+
+
+lerp.vjp(self=lambda g, weight: g * (1 - conj(weight)), end=lambda g, weight: g * conj(weight))
+
+
+@op("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", promote="one", inplace=True, node="LerpBackward1",
+    tags=("tensors",))
+def lerp_tensor(self, end, weight, out=None):
+    if self.dtype is not _FLOAT32:
+        need_float("lerp_kernel_tensor", self, "iub")
+    return _interpolated(self, end, weight, out)
+
+
+def _lerp_self_grad(g, weight):
+    rest = aten.fill_(aten.empty_like(weight), 1).sub_(weight)
+    return g * conj(rest)
+
+
+lerp_tensor.vjp(self=_lerp_self_grad, end=lambda g, weight: g * conj(weight),
+                weight=lambda g, self, end: g * conj(end - self))
+
+# ---------------------------------------------------------------- the dtype of a result
+
+
+def _ranked(operand):
+    if isinstance(operand, np.ndarray):
+        return dt.from_numpy(operand.dtype), dt.DIM_TENSOR if operand.ndim else dt.ZERO_DIM_TENSOR
+    return dt.number_dtype(operand), dt.NUMBER
+
+
+def _result_type(first, second):
+    return dt.result_type(_ranked(first), _ranked(second))
+
+
+op("result_type.Tensor(Tensor tensor, Tensor other) -> ScalarType", _result_type, nondiff=True)
+op("result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType", _result_type, nondiff=True,
+   samples=lambda make: [(make(3, 4), 2)])
+op("result_type.Scalar_Tensor(Scalar scalar, Tensor tensor) -> ScalarType", _result_type, nondiff=True,
+   samples=lambda make: [(2, make(3, 4))])
+op("result_type.Scalar_Scalar(Scalar scalar1, Scalar scalar2) -> ScalarType", _result_type, nondiff=True,
+   samples=lambda make: [(2, 2.5)])
+
+
+def _wrapped(number):
+    return aten.scalar_tensor(number, dtype=dt.number_dtype(number))
+
+
+# Operators that are not an op of the same name.
+OPERATORS = {
+    "__mod__": operator_form("remainder"), "__imod__": operator_form("remainder_"),
+    "__rmod__": as_operator(lambda self, other: aten.remainder(other, self)),
+    "__floordiv__": operator_form("floor_divide"), "__ifloordiv__": operator_form("floor_divide_"),
+    "__rfloordiv__": as_operator(lambda self, other: aten.floor_divide(_wrapped(as_number(other)), self)),
+    "__pos__": aten.positive, "__rdiv__": as_operator(lambda self, other: aten.reciprocal(self) * other),
+}

@@ -1,0 +1,200 @@
+"""Limits, element by element: the larger or smaller of two, and values kept within bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._core import dtype as dt
+from ..._dispatch.errors import no_order
+from ..._dispatch.registry import aten, composite, op
+from .._support.common import like_with_numbers, no_kernel, with_numbers
+from .._support.numbers import number_of
+from .arithmetic import number
+
+_FLOAT32 = np.dtype(np.float32)
+
+# ---------------------------------------------------------------- within two numbers
+
+
+def _outside(g):
+    """What the gradient is outside of the bounds, as the tensor that torch makes of it."""
+    return aten.scalar_tensor(0.0, dtype=g.dtype)
+
+
+def _check_out(dtype, out):
+    """In place, whole numbers stay whole."""
+    if out is not None and out.dtype.kind in "iub" and dtype.kind not in "iub":
+        made, kept = dt.from_numpy(dtype), dt.from_numpy(out.dtype)
+        raise RuntimeError(f"result type {made.scalar_name} can't be cast to the desired output type {kept.cpp_name}")
+
+
+def _bound(value, dtype):
+    if isinstance(value, complex):
+        raise no_order()
+    return number_of(value, dtype)
+
+
+@op("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", inplace=True, node="ClampBackward1",
+    shape=like_with_numbers, samples=lambda make: [(make(3, 4), 0.3, 0.7), (make(3, 4), 0.3), (make(3, 4), None, 0.7)])
+def clamp(self, min, max, out=None):
+    dtype = self.dtype
+    if dtype is not _FLOAT32:
+        if dtype.kind in "iub":
+            self = with_numbers(self, min, max)
+            dtype = self.dtype
+            if dtype.kind == "b":
+                raise no_kernel("clamp" + "_max" * (min is None) + "_min" * (max is None) + "_scalar_cpu", self)
+            _check_out(dtype, out)
+        elif dtype.kind == "c":
+            raise no_order()
+        if dtype is not _FLOAT32:
+            min, max = (None if bound is None else _bound(bound, dtype) for bound in (min, max))
+    if min is not None:
+        self = np.maximum(self, number(min, dtype), out=out)
+        if max is None:
+            return self
+        out = self if self.__class__ is np.ndarray else None  # what was computed is ours to write into
+    elif max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    return np.minimum(self, number(max, dtype), out=out)
+
+
+def _both(first, second, g):
+    """Where both are true, written into the first where that has the shape of the result, as torch does it."""
+    return first.logical_and_(second) if first._array.shape == g._array.shape else aten.logical_and(first, second)
+
+
+def _clamp_grad(g, self, min, max):
+    zero = _outside(g)
+    if min is not None and max is not None:
+        inside = _both(self >= min, self <= max, g)
+    else:
+        inside = self >= min if min is not None else self <= max
+    return aten.where(inside, g, zero)
+
+
+clamp.vjp(self=_clamp_grad)
+
+
+def _met(name, self, bound, out):
+    """An array and a bound for it, in the dtype they have in common."""
+    if self.dtype.kind == "c":
+        raise no_order()
+    self = with_numbers(self, bound)
+    if self.dtype.kind == "b":
+        raise no_kernel(f"{name}_scalar_cpu", self)
+    _check_out(self.dtype, out)
+    return self, bound if self.dtype is _FLOAT32 else _bound(bound, self.dtype)
+
+
+@op("clamp_min(Tensor self, Scalar min) -> Tensor", inplace=True, shape=like_with_numbers,
+    samples=lambda make: [(make(3, 4), 0.5)])
+def clamp_min(self, min, out=None):
+    if self.dtype is not _FLOAT32:
+        self, min = _met("clamp_min", self, min, out)
+    return np.maximum(self, number(min, self.dtype), out=out)
+
+
+clamp_min.vjp(self=lambda g, self, min: _clamp_grad(g, self, min, None))
+
+
+@op("clamp_max(Tensor self, Scalar max) -> Tensor", inplace=True, shape=like_with_numbers,
+    samples=lambda make: [(make(3, 4), 0.5)])
+def clamp_max(self, max, out=None):
+    if self.dtype is not _FLOAT32:
+        self, max = _met("clamp_max", self, max, out)
+    return np.minimum(self, number(max, self.dtype), out=out)
+
+
+clamp_max.vjp(self=lambda g, self, max: _clamp_grad(g, self, None, max))
+
+# ---------------------------------------------------------------- within two tensors
+
+
+def _bounds(make):
+    return [(make(3, 4), make(3, 4) * 0.4, make(3, 4) * 0.4 + 0.5), (make(3, 4), make(4)), (make(3, 4), None, make(4))]
+
+
+@op("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", promote="real", inplace=True,
+    node="ClampBackward0", samples=_bounds)
+def clamp_tensor(self, min, max, out=None):
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if min is not None:
+        if max is not None and self.dtype.kind == "b":
+            raise no_kernel("clamp_cpu", self)
+        self = np.maximum(self, min, out=out)
+    return self if max is None else np.minimum(self, max, out=out)
+
+
+def _clamp_tensor_min_grad(g, self, min, max):
+    if min is None:
+        return None
+    zero = _outside(g)
+    # Bounds that cross: the upper one wins, so the lower one counts only where it is below.
+    reached = self < min if max is None else _both(self < min, min < max, g)
+    return aten.where(reached, g, zero)
+
+
+def _clamp_tensor_max_grad(g, self, min, max):
+    if max is None:
+        return None
+    zero = _outside(g)
+    reached = self > max
+    if min is not None:
+        crossed = max < min
+        reached = reached.logical_or_(crossed) if reached._array.shape == g._array.shape else aten.logical_or(reached, crossed)
+    return aten.where(reached, g, zero)
+
+
+clamp_tensor.vjp(self=_clamp_grad, min=_clamp_tensor_min_grad, max=_clamp_tensor_max_grad)
+
+clamp_min_tensor = op("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", np.maximum, promote="real", inplace=True,
+                      node="ClampMinBackward1")
+clamp_min_tensor.vjp(self=lambda g, self, min: _clamp_grad(g, self, min, None),
+                     min=lambda g, self, min: _clamp_tensor_min_grad(g, self, min, None))
+
+clamp_max_tensor = op("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", np.minimum, promote="real", inplace=True,
+                      node="ClampMaxBackward1")
+clamp_max_tensor.vjp(self=lambda g, self, max: _clamp_grad(g, self, None, max),
+                     max=lambda g, self, max: _clamp_tensor_max_grad(g, self, None, max))
+
+composite("clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+          lambda self, min, max: aten.clamp(self, min, max), samples=lambda make: [(make(3, 4), 0.3, 0.7)])
+composite("clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+          lambda self, min, max: aten.clamp(self, min, max), samples=_bounds)
+composite("clip_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)",
+          lambda self, min, max: aten.clamp_(self, min, max), samples=lambda make: [(make(3, 4), 0.3, 0.7)])
+composite("clip_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)",
+          lambda self, min, max: aten.clamp_(self, min, max), samples=_bounds)
+
+# ---------------------------------------------------------------- the larger, the smaller
+
+
+def _shared(g, self, other):
+    """Where both are equal, each takes half."""
+    half = g / 2
+    return aten.where(self == other, half, g)
+
+
+maximum = op("maximum(Tensor self, Tensor other) -> Tensor", np.maximum, promote="real", tags=("tensors",))
+maximum.vjp(self=lambda g, self, other: _shared(g, self, other).masked_fill_(self < other, 0.0),
+            other=lambda g, self, other: _shared(g, self, other).masked_fill_(self > other, 0.0))
+
+minimum = op("minimum(Tensor self, Tensor other) -> Tensor", np.minimum, promote="real", tags=("tensors",))
+minimum.vjp(self=lambda g, self, other: _shared(g, self, other).masked_fill_(self > other, 0.0),
+            other=lambda g, self, other: _shared(g, self, other).masked_fill_(self < other, 0.0))
+
+
+def _ignoring_nan(name, ufunc, first_wins):
+    made = op(f"{name}(Tensor self, Tensor other) -> Tensor", ufunc, promote="real", tags=("tensors",))
+
+    def chosen(self, other):
+        return first_wins(self, other).logical_or_(other.isnan())
+
+    made.vjp(self=lambda g, self, other: g.masked_fill(chosen(self, other).logical_not_(), 0),
+             other=lambda g, self, other: g.masked_fill(chosen(self, other), 0))
+
+
+_ignoring_nan("fmax", np.fmax, lambda self, other: self >= other)
+_ignoring_nan("fmin", np.fmin, lambda self, other: self <= other)

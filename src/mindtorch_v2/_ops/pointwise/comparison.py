@@ -1,0 +1,153 @@
+"""Comparison and logic, and choosing by a condition."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._core import dtype as dt
+from ..._dispatch.registry import aten, composite, op, packets
+from .._support.common import no_kernel, scalar_name
+from .arithmetic import fitting_number, number, zero_grad
+
+_ndarray = np.ndarray
+_BOOL = np.dtype(np.bool_)
+
+
+def truth_like(self, *_rest):
+    """Shape rule: one truth value per element."""
+    return self._array.shape, _BOOL
+
+
+op("eq.Tensor(Tensor self, Tensor other) -> Tensor", np.equal, promote="compare", nondiff=True, inplace=True)
+op("ne.Tensor(Tensor self, Tensor other) -> Tensor", np.not_equal, promote="compare", nondiff=True, inplace=True)
+
+
+def _ordered(name, ufunc):
+    """Which of two comes first; NumPy has an order of complex numbers, torch has none."""
+    def kernel(self, other, out=None):
+        if self.dtype.kind == "c":
+            raise no_kernel(f"{name}_cpu", self)
+        return ufunc(self, other, out)
+
+    op(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", kernel, promote="compare", nondiff=True, inplace=True)
+
+
+for _name, _ufunc in (("lt", np.less), ("le", np.less_equal), ("gt", np.greater), ("ge", np.greater_equal)):
+    _ordered(_name, _ufunc)
+
+for _name, _logic in (("logical_and", np.logical_and), ("logical_or", np.logical_or), ("logical_xor", np.logical_xor)):
+    op(f"{_name}(Tensor self, Tensor other) -> Tensor", _logic, promote="compare", nondiff=True, inplace=True,
+       tags=("tensors",))
+
+op("logical_not(Tensor self) -> Tensor", np.logical_not, promote="compare", nondiff=True, inplace=True)
+
+# In place, what was there before is gone: its gradient is zero.
+for _name in ("eq_", "ne_", "lt_", "le_", "gt_", "ge_", "logical_and_", "logical_or_", "logical_xor_", "logical_not_"):
+    for _spec in packets[_name]:
+        _spec.vjp(self=zero_grad)
+
+# ---------------------------------------------------------------- what kind of number
+
+
+def _real(name, array):
+    if array.dtype.kind == "c":
+        raise RuntimeError(f"{name} does not support complex inputs.")
+    return array
+
+
+def _of_floats(name, test):
+    """A test that no integer passes."""
+    op(f"{name}(Tensor self) -> Tensor",
+       lambda self: test(self) if self.dtype.kind in "fcV" else np.zeros(self.shape, np.bool_), nondiff=True,
+       shape=truth_like)
+
+
+_of_floats("isnan", np.isnan)
+_of_floats("isinf", np.isinf)
+_of_floats("isposinf", lambda self: _real("isposinf", self) == np.inf)
+_of_floats("isneginf", lambda self: _real("isneginf", self) == -np.inf)
+
+
+@composite("isfinite(Tensor self) -> Tensor")
+def isfinite(self):
+    if self._array.dtype.kind not in "fcV":
+        return aten.ones_like(self, dtype=dt.bool_)
+    return (self == self) * (self.abs() != np.inf)
+
+
+composite("isreal(Tensor self) -> Tensor",
+          lambda self: aten.imag(self) == 0 if self._array.dtype.kind == "c" else aten.ones_like(self, dtype=dt.bool_))
+
+# ---------------------------------------------------------------- nearly equal
+
+
+@composite("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor")
+def isclose(self, other, rtol, atol, equal_nan):
+    if self._array.dtype != other._array.dtype:
+        raise RuntimeError(f"{self.dtype.scalar_name} did not match {other.dtype.scalar_name}")
+    if rtol < 0 or atol < 0:
+        raise RuntimeError(f"{'rtol' if rtol < 0 else 'atol'} must be greater than or equal to zero, but got "
+                           f"{rtol if rtol < 0 else atol}")
+    close = self == other
+    if equal_nan and self._array.dtype.kind in "fcV":
+        close.__ior__((self != self).__iand__(other != other))
+    if rtol == 0 and atol == 0:
+        return close
+    allowed = (other * rtol).abs() + atol
+    error = (self - other).abs() if self._array.dtype.kind != "b" else (self ^ other)
+    close.__ior__(aten.isfinite(error).__iand__(error <= allowed))
+    return close
+
+
+composite("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
+          lambda self, other, rtol, atol, equal_nan:
+          bool(aten.item(aten.all(aten.isclose(self, other, rtol, atol, equal_nan)))))
+
+
+@op("equal(Tensor self, Tensor other) -> bool", nondiff=True)
+def equal(self, other):
+    return self.shape == other.shape and bool((self == other).all())
+
+
+op("is_same_size(Tensor self, Tensor other) -> bool", lambda self, other: self.shape == other.shape, nondiff=True)
+
+
+def _of_truths(name, reduce):
+    def kernel(self):
+        if self.dtype is not _BOOL:
+            raise RuntimeError(f"{name} expected a boolean tensor, but got {scalar_name(self)}")
+        return reduce(self, None)
+
+    op(f"{name}(Tensor self) -> Tensor", kernel, nondiff=True, shape=lambda self: ((), _BOOL),
+       samples=lambda make: [(make.bools(3, 4),)])
+
+
+_of_truths("_is_all_true", np.logical_and.reduce)
+_of_truths("_is_any_true", np.logical_or.reduce)
+
+# ---------------------------------------------------------------- choosing
+
+
+def choice(value, dtype):
+    """A number to choose, as a 0-d array; RuntimeError where it does not fit. Half precision has an infinity for it."""
+    return number(value, dtype) if dtype.itemsize == 2 and dtype.kind in "fV" else fitting_number(value, dtype)
+
+
+@op("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", promote="fitting", promoted=("self", "other"),
+    tags=("spelled",),
+    samples=lambda make: [(make.bools(3, 4), make(3, 4), make(3, 4)), (make.bools(4), make(3, 1), make(1))])
+def where(condition, self, other):
+    if condition.dtype is not _BOOL:
+        if condition.dtype != np.uint8:
+            raise RuntimeError("where expected condition to be a boolean tensor, but got a tensor with dtype "
+                               f"{scalar_name(condition)}")
+        condition = condition.astype(np.bool_)
+    if other.__class__ is not _ndarray:
+        other = choice(other, self.dtype)
+    elif self.__class__ is not _ndarray:
+        self = choice(self, other.dtype)
+    return np.where(condition, self, other)
+
+
+where.vjp(self=lambda g, condition: aten.where(condition, g, 0.0),
+          other=lambda g, condition: aten.where(condition, 0.0, g))

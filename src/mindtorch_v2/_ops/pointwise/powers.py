@@ -1,0 +1,192 @@
+"""Powers and roots, element by element."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..._core import dtype as dt
+from ..._dispatch.registry import aten, composite, op
+from .._support.common import no_kernel
+from .._support.elementwise import need_float
+from .._support.numbers import number_of
+from .arithmetic import conj, count, number, zero_grad
+from .scalar_forms import mul_number
+
+_array = np.array
+
+# ---------------------------------------------------------------- roots
+
+
+def _sqrt_grad(g, result):
+    return g / conj(mul_number(result, 2))
+
+
+sqrt = op("sqrt(Tensor self) -> Tensor", np.sqrt, promote="float", inplace=True, flops=count)
+sqrt.vjp(self=_sqrt_grad)
+
+
+@op("hypot(Tensor self, Tensor other) -> Tensor", promote="same", tags=("tensors",), inplace=True, flops=count)
+def hypot(self, other, out=None):
+    need_float("hypot_cpu", self)
+    return np.hypot(self, other, out)
+
+
+hypot.vjp(self=lambda g, self, result: g * self / result, other=lambda g, other, result: g * other / result)
+
+
+@op("rsqrt(Tensor self) -> Tensor", promote="float", inplace=True, flops=count)
+def rsqrt(self, out=None):
+    root = np.sqrt(self, out)
+    return np.reciprocal(root, root if out is None and root.ndim else out)
+
+
+def _rsqrt_grad(g, result):
+    cubed = conj(result.pow(3))
+    return mul_number(g, -0.5) * cubed
+
+
+rsqrt.vjp(self=_rsqrt_grad)
+
+
+# ---------------------------------------------------------------- powers
+
+
+def _integer_power(self, exponent, out):
+    """Integers to a number: negative exponents are an error, as torch has it."""
+    if exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    if self.dtype.kind == "b":
+        return np.logical_or(self, not exponent, out)
+    return np.power(self, number_of(exponent, self.dtype), out)
+
+
+@op("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", promote="fitting", promoted=("self", "exponent"),
+    inplace=True, flops=count, samples=lambda make: [(make(3, 4), 2), (make(3, 4), 2.5), (make(3, 4), 0)])
+def pow_scalar(self, exponent, out=None):
+    if exponent == 2:
+        return np.square(self, out)
+    if self.dtype.kind in "iub":
+        return _integer_power(self, exponent, out)
+    if exponent == 0.5:
+        return np.sqrt(self, out)
+    if exponent == -1:
+        return np.reciprocal(self, out)
+    if exponent == 3:
+        return np.multiply(np.multiply(self, self), self, out)
+    if exponent == -0.5:
+        return np.reciprocal(np.sqrt(self), out)
+    if exponent.__class__ is complex or self.dtype.kind == "c":
+        return np.power(self, exponent, out)
+    return np.power(self, number(exponent, self.dtype), out)
+
+
+def _pow_scalar_grad(g, self, exponent):
+    if exponent == 0:
+        return zero_grad(g)
+    return g * conj(mul_number(self.pow(exponent - 1), exponent))
+
+
+pow_scalar.vjp(self=_pow_scalar_grad)
+
+
+@op("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", promote="same", inplace=True, node="PowBackward1",
+    flops=count)
+def pow_tensor(self, exponent, out=None):
+    kind = self.dtype.kind
+    if kind == "i" and (exponent < 0).any():
+        return _reciprocal_power(self, exponent, out)
+    if kind == "b":
+        raise no_kernel("pow", self)
+    return np.power(self, exponent, out)
+
+
+def _reciprocal_power(self, exponent, out):
+    """Integers to integers of which some are negative: reciprocals are cut off to 0, but for those of 1 and -1."""
+    signs = np.where(exponent & 1, self, self * self)
+    power = np.power(self, np.maximum(exponent, 0))
+    made = np.where(exponent < 0, np.where(np.abs(self) == 1, signs, 0), power)
+    if out is None:
+        return made
+    out[...] = made
+    return out
+
+
+def _pow_self_grad(g, self, exponent):
+    slope = exponent * self.pow(exponent - 1)
+    moved = g * conj(slope)
+    zero = aten.scalar_tensor(0.0, dtype=g.dtype)
+    return aten.where(exponent == 0, zero, moved)
+
+
+def _is_flat(exponent):
+    """Where a power of 0 stays 0 (or 1) as the exponent moves."""
+    if exponent._array.dtype.kind == "c":
+        return aten.logical_and(aten.real(exponent) >= 0, aten.imag(exponent) == 0)
+    return exponent >= 0
+
+
+def _pow_exponent_grad(g, self, exponent, result):
+    flat = _is_flat(exponent)
+    flat = aten.logical_and(self == 0, flat)
+    common = aten.result_type(self, exponent)
+    slope = conj(result * aten.to(self, dtype=common).log())
+    return g * aten.where(flat, aten.scalar_tensor(0.0, dtype=slope.dtype), slope)
+
+
+pow_tensor.vjp(self=_pow_self_grad, exponent=_pow_exponent_grad)
+
+
+@op("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", promote="same", promoted=("self", "exponent"),
+    node="PowBackward2", flops=count, tags=("tensors",), samples=lambda make: [(2.0, make(3, 4))])
+def pow_of_number(self, exponent):
+    if exponent.dtype.kind == "b":
+        raise no_kernel("pow", exponent)
+    base = _array(self, exponent.dtype)
+    if exponent.dtype.kind == "i" and (exponent < 0).any():
+        return _reciprocal_power(base, exponent, None)
+    return np.power(base, exponent)
+
+
+def _pow_of_number_grad(g, self, exponent, result):
+    if self == 0:
+        flat = _is_flat(exponent)
+        return aten.where(flat, 0.0, g * (result * -math.inf))
+    log = math.log(self) if not isinstance(self, complex) and self > 0 else complex(np.log(complex(self)))
+    if isinstance(log, complex) and not isinstance(self, complex):
+        log = log if result._array.dtype.kind == "c" else math.nan
+    return g * conj(result * log)
+
+
+pow_of_number.vjp(exponent=_pow_of_number_grad)
+
+composite("square(Tensor self) -> Tensor", lambda self: aten.pow(self, 2))
+composite("square_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.pow_(self, 2))
+
+
+def _wide(t):
+    """float_power computes in double precision."""
+    return aten.to(t, dtype=dt.complex128 if t._array.dtype.kind == "c" else dt.float64)
+
+
+composite("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+          lambda self, exponent: aten.pow(_wide(self), exponent), samples=lambda make: [(make(3, 4), 2.5)])
+composite("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+          lambda self, exponent: aten.pow(_wide(self), _wide(exponent)))
+composite("float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
+          lambda self, exponent: aten.pow(self, _wide(exponent)), samples=lambda make: [(2.0, make(3, 4))])
+
+
+def _float_power_in_place(self, exponent):
+    wanted = dt.complex128 if self._array.dtype.kind == "c" else dt.float64
+    if self.dtype is not wanted:
+        raise RuntimeError("the base given to float_power_ has dtype "
+                           f"{self.dtype.scalar_name} but the operation's result requires dtype {wanted.scalar_name}")
+    return aten.pow_(self, exponent)
+
+
+composite("float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)", _float_power_in_place,
+          samples=lambda make: [])
+composite("float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)", _float_power_in_place,
+          samples=lambda make: [])

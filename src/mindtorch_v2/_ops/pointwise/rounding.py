@@ -1,0 +1,171 @@
+"""Rounding, and the parts that floating point numbers are made of."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..._core import dtype as dt
+from ..._core.tensor import Tensor
+from ..._dispatch.registry import aten, composite, op
+from .._support.common import home_of, no_kernel
+from .._support.elementwise import need_float, need_real
+from .arithmetic import conj, count, zero_grad
+
+_array = np.array
+
+# ---------------------------------------------------------------- to whole numbers
+
+
+def _no_bool(name, ufunc):
+    """A kernel that torch does not define for bool, where NumPy does."""
+    def kernel(self, out=None):
+        if self.dtype.kind == "b":
+            raise no_kernel(f"{name}_vml_cpu", self)
+        return ufunc(self, out)
+
+    return kernel
+
+
+for _name, _ufunc in (("ceil", np.ceil), ("floor", np.floor), ("trunc", np.trunc)):
+    op(f"{_name}(Tensor self) -> Tensor", _no_bool(_name, _ufunc), promote="same", inplace=True, flops=count
+       ).vjp(self=zero_grad)
+
+composite("fix(Tensor self) -> Tensor", lambda self: aten.trunc(self))
+composite("fix_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.trunc_(self))
+
+
+@op("round(Tensor self) -> Tensor", promote="same", inplace=True, flops=count)
+def round_(self, out=None):
+    kind = self.dtype.kind
+    if kind == "f":
+        return np.rint(self, out)
+    if kind == "b":
+        raise no_kernel("round_vml_cpu", self)
+    need_real("round_vml_cpu", self)
+    return np.positive(self, out) if kind in "iu" else np.rint(self, out)
+
+
+round_.vjp(self=zero_grad)
+
+
+@op("round.decimals(Tensor self, *, int decimals) -> Tensor", promote="same", inplace=True, node="RoundBackward1",
+    samples=lambda make: [(make(3, 4), {"decimals": 1})])
+def round_decimals(self, decimals, out=None):
+    if self.dtype.kind in "iub":
+        raise no_kernel("round_cpu", self)
+    if decimals == 0:
+        return np.rint(self, out)
+    scale = _array(10.0 ** abs(decimals), self.dtype)
+    if decimals > 0:
+        return np.divide(np.rint(np.multiply(self, scale)), scale, out)
+    return np.multiply(np.rint(np.divide(self, scale)), scale, out)
+
+
+round_decimals.vjp(self=zero_grad)
+
+
+@op("frac(Tensor self) -> Tensor", promote="same", inplace=True)
+def frac(self, out=None):
+    if self.dtype.kind in "iub":
+        raise no_kernel("frac_cpu", self)
+    return np.subtract(self, np.trunc(self), out)
+
+
+frac.vjp(self=lambda g: g)
+
+
+@op("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", promote="same",
+    inplace=True)
+def nan_to_num(self, nan, posinf, neginf):
+    if self.dtype.kind in "iub":
+        return self.copy()
+    limits = dt.finfo(dt.from_numpy(self.dtype))
+    made = np.array(self, order="K")
+    for part in (made.real, made.imag) if made.dtype.kind == "c" else (made,):
+        # All places before any value: what takes nan's place may be infinite itself.
+        places = np.isnan(part), part == np.inf, part == -np.inf
+        for place, given, usual in zip(places, (nan, posinf, neginf), (0.0, limits.max, limits.min), strict=True):
+            part[place] = usual if given is None else given
+    return made
+
+
+nan_to_num.vjp(self=lambda g, self: g * self.isfinite())
+
+# ---------------------------------------------------------------- sign, neighbours, exponent
+
+
+@op("signbit(Tensor self) -> Tensor", nondiff=True, shape=lambda self: (self._array.shape, np.dtype(np.bool_)))
+def signbit(self):
+    if self.dtype.kind == "c":
+        raise NotImplementedError("signbit is not implemented for complex tensors.")
+    return np.signbit(self) if self.dtype.kind in "fV" else self < 0
+
+
+def _flat(other):
+    """The gradient of an operand that only decides something."""
+    return aten.zeros(other._array.shape, dtype=other.dtype, device=home_of(other)) if isinstance(other, Tensor) else None
+
+
+def _copysign_grad(g, self, result):
+    ratio = result / self
+    return g * ratio.masked_fill_(self == 0, 0.0)
+
+
+copysign = op("copysign.Tensor(Tensor self, Tensor other) -> Tensor", np.copysign, promote="float", inplace=True)
+copysign.vjp(self=_copysign_grad, other=lambda g, other: _flat(other))
+
+
+@op("nextafter(Tensor self, Tensor other) -> Tensor", promote="same", tags=("tensors",), inplace=True)
+def nextafter(self, other, out=None):
+    need_float("nextafter_cpu", self)
+    return np.nextafter(self, other, out)
+
+
+nextafter.vjp(self=lambda g, self, other: aten.where(self != other, g, 0.0), other=lambda g, other: _flat(other))
+
+
+@op("heaviside(Tensor self, Tensor values) -> Tensor", inplace=True,
+    shape=lambda self, values: (np.broadcast_shapes(self._array.shape, values._array.shape), self._array.dtype))
+def heaviside(self, values):
+    if self.dtype.kind == "c":
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
+    if self.dtype != values.dtype:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+    return np.where(self == 0, values, np.greater(self, 0).astype(self.dtype))
+
+
+@op("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", promote="float", tags=("tensors",), inplace=True)
+def ldexp(self, other, out=None):
+    return np.multiply(self, np.exp2(other), out)
+
+
+ldexp.vjp(self=lambda g, other: g * conj(aten.pow(2.0, other)), other=lambda g, result: g * conj(result * math.log(2)))
+
+
+@op("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
+    shape=lambda self: [(self._array.shape, self._array.dtype), (self._array.shape, np.dtype(np.int32))])
+def frexp(self):
+    if self.dtype.kind not in "fV":
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+    return np.frexp(self)
+
+
+frexp.vjp(self=lambda g, result1: g / result1.exp2())
+
+# ---------------------------------------------------------------- whole numbers
+
+
+def _of_integers(name, ufunc):
+    def kernel(self, other, out=None):
+        if self.dtype.kind not in "iu":
+            raise no_kernel(f"{name}_cpu", self)
+        return ufunc(self, other, out)
+
+    op(f"{name}(Tensor self, Tensor other) -> Tensor", kernel, promote="same", tags=("tensors",), inplace=True, nondiff=True,
+       samples=lambda make: [(make.ints(20, 3, 4), make.ints(20, 3, 4))])
+
+
+_of_integers("gcd", np.gcd)
+_of_integers("lcm", np.lcm)

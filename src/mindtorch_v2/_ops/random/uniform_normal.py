@@ -1,0 +1,345 @@
+"""Random tensors: factories, in-place fills and samples of distributions, all with torch's numbers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..._core import dtype as dt
+from ..._core import rng
+from ..._core.box_muller import fused
+from ..._core.rng import Generator, default_generator
+from ..._dispatch.errors import deliberate
+from ..._dispatch.registry import aten, op
+from .._support.common import like_first, no_kernel, np_dtype
+from .._support.factory import LIKE, OPTIONS, check_options, checked_size, like, memory_order, sized
+
+_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
+WITH_GENERATOR = OPTIONS.replace("*, ", "*, Generator? generator, ", 1)
+LIKE_WITH_GENERATOR = LIKE.replace("*, ", "*, Generator? generator, ", 1)
+
+
+def source_of(generator):
+    """The generator to draw from: the one given, or the default one."""
+    if generator is None:
+        return default_generator
+    if not isinstance(generator, Generator):
+        raise deliberate(TypeError(f"argument 'generator' must be torch.Generator, not {type(generator).__name__}"))
+    return generator
+
+
+def store(array, values):
+    """Put values into an array in the order in which its elements lie in memory."""
+    if array.flags.c_contiguous:
+        array[...] = values.reshape(array.shape)
+        return
+    target = array.transpose(memory_order(array))
+    target[...] = values.reshape(target.shape)
+
+
+def float_only(kind, what):
+    if kind.kind not in "fV":
+        raise no_kernel(what, kind)
+
+
+def scaled(values, scale, shift):
+    """values * scale + shift, rounded once like a fused multiply-add."""
+    if values.dtype == _F32:
+        return fused(values, np.float64(np.float32(scale)), np.float32(shift))
+    product = values * scale
+    # The product's rounding error, exactly (Dekker), and then the sum's (Knuth): their sum corrects the result.
+    split = 134217729.0
+    high = values * split
+    high -= high - values
+    top = scale * split
+    top -= top - scale
+    low, bottom = values - high, scale - top
+    error = ((high * top - product) + high * bottom + low * top) + low * bottom
+    total = product + shift
+    back = total - product
+    return total + (((product - (total - back)) + (shift - back)) + error)
+
+
+# ---------------------------------------------------------------- uniform
+
+
+def _uniform(count, kind, source, low, high):
+    """`count` numbers in [low, high) of a real floating point dtype."""
+    if kind == _F64:
+        made = source.uniforms64(count)
+        return made if low == 0 and high == 1 else scaled(made, float(high) - float(low), float(low))
+    made = source.uniforms(count)
+    if low != 0 or high != 1:
+        made = scaled(made, np.float32(high) - np.float32(low), low)
+    if kind == _F32:
+        return made
+    made = made.astype(kind)
+    made[made == np.asarray(high, kind)] = low  # rounding may have reached the bound, which is not part of the range
+    return made
+
+
+def _rand(size, kind, source):
+    """Uniform numbers of any floating point or complex dtype."""
+    size = checked_size(size)
+    if kind.kind == "c":
+        parts = np.dtype(f"f{kind.itemsize // 2}")
+        return _uniform(2 * math.prod(size), parts, source, 0, 1).view(kind).reshape(size)
+    float_only(kind, "check_uniform_bounds")
+    return _uniform(math.prod(size), kind, source, 0, 1).reshape(size)
+
+
+# The usual form has torch's arguments and the generator after them, so that `torch.rand` needs no choice of overload.
+_USUAL = OPTIONS + ", Generator? generator=None"
+
+
+@op(f"rand(int[] size, {_USUAL}) -> Tensor", nondiff=True, shape=sized, samples=lambda make: [])
+def rand(size, dtype, layout, device, pin_memory, generator):
+    if layout is not None or pin_memory:
+        check_options(layout, pin_memory)
+    kind = dt.get_default_dtype().np if dtype is None else np_dtype(dtype)
+    source = default_generator if generator is None else source_of(generator)
+    count = math.prod(size)
+    if kind is not _F32 or count <= 0:
+        return _rand(size, kind, source)
+    made = source.uniforms(count)
+    try:
+        return made.reshape(size)
+    except ValueError:
+        checked_size(size)
+        raise
+
+
+@op(f"rand.generator(int[] size, {WITH_GENERATOR}) -> Tensor", nondiff=True,
+    shape=lambda size, generator, dtype, *_: sized(size, dtype), samples=lambda make: [])
+def rand_generator(size, generator, dtype, layout, device, pin_memory):
+    return rand.kernel(size, dtype, layout, device, pin_memory, generator)
+
+
+def _like_op(name, fill):
+    """`rand_like` and its kin: memory like the tensor's, then filled."""
+    def plain(self, dtype, layout, device, pin_memory, memory_format):
+        check_options(layout, pin_memory, device)
+        made = like(self, np_dtype(dtype, self.dtype), memory_format)
+        fill(made, None)
+        return made
+
+    def with_generator(self, generator, dtype, layout, device, pin_memory, memory_format):
+        check_options(layout, pin_memory, device)
+        made = like(self, np_dtype(dtype, self.dtype), memory_format)
+        fill(made, generator)
+        return made
+
+    op(f"{name}(Tensor self, {LIKE}) -> Tensor", plain, nondiff=True,
+       shape=lambda self, dtype, *_: (self._array.shape, np_dtype(dtype, self._array.dtype)), samples=lambda make: [])
+    op(f"{name}.generator(Tensor self, {LIKE_WITH_GENERATOR}) -> Tensor", with_generator, nondiff=True,
+       shape=lambda self, generator, dtype, *_: (self._array.shape, np_dtype(dtype, self._array.dtype)),
+       samples=lambda make: [])
+
+
+@op("uniform_(Tensor(a!) self, float from=0., float to=1., *, Generator? generator=None) -> Tensor(a!)")
+def uniform_(self, from_, to, generator):
+    if self.dtype.kind == "c":
+        store(self, _uniform(2 * self.size, np.dtype(f"f{self.itemsize // 2}"), source_of(generator), from_, to)
+               .view(self.dtype))
+        return
+    float_only(self.dtype, "check_uniform_bounds")
+    if from_ > to:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_:g} > to={to:g}")
+    store(self, _uniform(self.size, self.dtype, source_of(generator), from_, to))
+
+
+uniform_.vjp(self=lambda g: aten.zeros_like(g))
+_like_op("rand_like", lambda array, generator: uniform_.kernel(array, 0.0, 1.0, generator))
+
+
+# ---------------------------------------------------------------- normal
+
+
+def _normal(count, kind, source, mean, std, contiguous=True):
+    """`count` normals of a real floating point dtype. Many at once are made in groups, few of them one by one."""
+    if count < 16 or not contiguous:
+        made = source.normal_pairs(count)
+        if std != 1 or mean != 0:
+            made = scaled(made, float(std), float(mean))
+        return made.astype(kind, copy=False)
+    if kind == _F32:
+        made = source.normals(count)
+    elif kind == _F64:
+        made = _normals64(count, source)
+    else:
+        made = _half_normals(count, source)
+    if std != 1 or mean != 0:
+        made = scaled(made, std, mean)
+    return made.astype(kind, copy=False)
+
+
+def _paired(uniforms):
+    """Box-Muller on groups of 16, by the library's log, sin and cos."""
+    groups = uniforms.reshape(-1, 2, 8)
+    radius = np.sqrt(-2 * np.log(1 - groups[:, 0]))
+    angle = groups[:, 1] * uniforms.dtype.type(2 * np.pi)
+    return np.stack((radius * np.cos(angle), radius * np.sin(angle)), 1).reshape(-1)
+
+
+def _normals64(count, source):
+    whole = count // 16 * 16
+    made = source.uniforms64(count)
+    made[:whole] = _paired(made[:whole])
+    if whole != count:
+        made[count - 16:] = _paired(source.uniforms64(16))
+    return made
+
+
+def _half_normals(count, source):
+    """Normals that will be rounded to 16 bits, in float32; the last group is drawn once only."""
+    whole = count // 16 * 16
+    made = np.empty(count, np.float32)
+    made[:whole] = _paired(source.uniforms(whole))
+    if whole != count:
+        made[count - 16:] = _paired(source.uniforms(16))
+    return made
+
+
+def _randn(size, kind, source):
+    """Normals of any floating point or complex dtype."""
+    size = checked_size(size)
+    count = math.prod(size)
+    if kind.kind == "c":
+        parts = np.dtype(f"f{kind.itemsize // 2}")
+        return _normal(2 * count, parts, source, 0.0, math.sqrt(0.5)).view(kind).reshape(size)
+    float_only(kind, "normal_kernel_cpu")
+    return _normal(count, kind, source, 0.0, 1.0).reshape(size)
+
+
+@op(f"randn(int[] size, {_USUAL}) -> Tensor", nondiff=True, shape=sized, samples=lambda make: [])
+def randn(size, dtype, layout, device, pin_memory, generator):
+    if layout is not None or pin_memory:
+        check_options(layout, pin_memory)
+    kind = dt.get_default_dtype().np if dtype is None else np_dtype(dtype)
+    source = default_generator if generator is None else source_of(generator)
+    count = math.prod(size)
+    if kind is not _F32 or count < 16:
+        return _randn(size, kind, source)
+    made = source.normals(count)
+    try:
+        return made.reshape(size)
+    except ValueError:
+        checked_size(size)
+        raise
+
+
+@op(f"randn.generator(int[] size, {WITH_GENERATOR}) -> Tensor", nondiff=True,
+    shape=lambda size, generator, dtype, *_: sized(size, dtype), samples=lambda make: [])
+def randn_generator(size, generator, dtype, layout, device, pin_memory):
+    return randn.kernel(size, dtype, layout, device, pin_memory, generator)
+
+
+def _check_std(std):
+    if std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+
+
+@op("normal_(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)")
+def normal_(self, mean, std, generator):
+    _check_std(std)
+    if self.dtype.kind == "c":
+        parts = np.dtype(f"f{self.itemsize // 2}")
+        made = _normal(2 * self.size, parts, source_of(generator), mean, std * math.sqrt(0.5),
+                       self.flags.c_contiguous)
+        store(self, made.view(self.dtype))
+        return
+    float_only(self.dtype, "normal_kernel_cpu")
+    store(self, _normal(self.size, self.dtype, source_of(generator), mean, std, self.flags.c_contiguous))
+
+
+normal_.vjp(self=lambda g: aten.zeros_like(g))
+_like_op("randn_like", lambda array, generator: normal_.kernel(array, 0.0, 1.0, generator))
+
+
+def _checked_deviations(std):
+    if std.dtype.kind == "c":
+        raise RuntimeError("normal expects standard deviation to be non-complex")
+    if std.size and std.min() < 0:
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+    return std
+
+
+def _standard(shape, kind, generator):
+    float_only(kind, "normal_kernel_cpu")
+    return _normal(math.prod(shape), kind, source_of(generator), 0.0, 1.0).reshape(shape)
+
+
+@op("normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor", node="NormalBackward1",
+    shape=like_first, samples=lambda make: [])
+def normal_tensor_float(mean, std, generator):
+    _check_std(std)
+    float_only(mean.dtype, "normal_kernel_cpu")
+    return _normal(mean.size, mean.dtype, source_of(generator), 0.0, std).reshape(mean.shape) + mean
+
+
+normal_tensor_float.vjp(mean=lambda g: aten.zeros_like(g))
+
+
+@op("normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor", node="NormalBackward2",
+    samples=lambda make: [], shape=lambda mean, std, generator: (std._array.shape, std._array.dtype))
+def normal_float_tensor(mean, std, generator):
+    _checked_deviations(std)
+    return _standard(std.shape, std.dtype, generator) * std + std.dtype.type(mean)
+
+
+normal_float_tensor.vjp(std=lambda g: aten.zeros_like(g))
+
+
+@op("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", node="NormalBackward3",
+    promote="same", samples=lambda make: [])
+def normal_tensor_tensor(mean, std, generator):
+    _checked_deviations(std)
+    shape = np.broadcast_shapes(mean.shape, std.shape)
+    return _standard(shape, mean.dtype, generator) * std + mean
+
+
+normal_tensor_tensor.vjp(mean=lambda g, mean_shape: g.new_zeros(mean_shape),
+                         std=lambda g, std_shape: g.new_zeros(std_shape))
+
+
+@op("normal.float_float(float mean, float std, int[] size, *, Generator? generator=None, ScalarType? dtype=None, "
+    "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", nondiff=True,
+    shape=lambda mean, std, size, generator, dtype, *_: sized(size, dtype), samples=lambda make: [])
+def normal_float_float(mean, std, size, generator, dtype, layout, device, pin_memory):
+    check_options(layout, pin_memory)
+    _check_std(std)
+    made = np.empty(checked_size(size), np_dtype(dtype))
+    normal_.kernel(made, mean, std, generator)
+    return made
+
+
+# ---------------------------------------------------------------- as functions
+
+
+def manual_seed(seed):
+    """Start the default generator over from `seed`; returns it."""
+    return default_generator.manual_seed(rng.as_seed(int(seed)))
+
+
+def get_rng_state():
+    """The default generator's state, as bytes."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state):
+    """Put the default generator into a state that get_rng_state() gave."""
+    default_generator.set_state(new_state)
+
+
+FUNCTIONS = {
+    "Generator": Generator,
+    "default_generator": default_generator,
+    "get_rng_state": get_rng_state,
+    "initial_seed": default_generator.initial_seed,
+    "manual_seed": manual_seed,
+    "rand": rand.call,
+    "randn": randn.call,
+    "seed": default_generator.seed,
+    "set_rng_state": set_rng_state,
+}

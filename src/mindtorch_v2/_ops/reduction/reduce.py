@@ -1,0 +1,464 @@
+"""Reductions: sums, means, products, extremes and truth over some or all dims."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..._core import dtype as dt
+from ..._core.threads import threads
+from ..._dispatch.registry import aten, composite, op
+from .._support.common import home_of, normal_dim, normal_dims, np_dtype, reduced_shape
+from .._support.elementwise import need_real
+from .._support.half import is_narrow
+from ..pointwise.arithmetic import conj
+
+_INT64 = np.dtype(np.int64)
+_BOOL = np.dtype(np.bool_)
+_FLOAT32 = np.dtype(np.float32)
+_add_reduce = np.add.reduce
+
+
+def axes_of(dim, ndim):
+    """Dims as NumPy takes them: None for all, and NumPy itself looks for wrong or repeated ones."""
+    if dim is None or len(dim) == 0:
+        return None
+    return tuple(dim) if ndim else normal_dims(dim, 0)
+
+
+def reduced_numel(shape, dim):
+    """How many elements go into one result."""
+    if dim is None or len(dim) == 0:
+        return math.prod(shape)
+    return math.prod([shape[d] for d in dim]) if shape else 1
+
+
+def by_dims(make):
+    """Samples of a reduction that takes a list of dims."""
+    return [(make(3, 4), 1), (make(3, 4), (0, -1), True), (make(2, 3, 2), (0, 2))]
+
+
+def by_dim(make):
+    """Samples of a reduction that takes one dim."""
+    return [(make(3, 4), 1), (make(3, 4), -2, True)]
+
+
+# ---------------------------------------------------------------- sums
+
+
+# A few float32 numbers are added up by a product with ones: half of what a reduction costs, and as exact.
+_FEW = 64
+_ones = [np.ones(n, _FLOAT32) for n in range(_FEW + 1)]
+_columns = [np.ones((n, 1), _FLOAT32) for n in range(_FEW + 1)]
+_rows = [np.ones((1, n), _FLOAT32) for n in range(_FEW + 1)]
+_MANY = 1 << 16
+_STRETCH = 4096
+_stretch_ones = np.ones(_STRETCH, _FLOAT32)
+
+
+def _add_float32(array, axes, keepdim):
+    if axes is None:
+        if not keepdim:
+            if array.size <= _FEW:
+                return array.ravel().dot(_ones[array.size])
+            if array.size >= _MANY and array.flags.c_contiguous:
+                return _add_many(array.reshape(-1))
+    elif array.ndim == 2 and len(axes) == 1 and -2 <= axes[0] < 2:
+        n = array.shape[axes[0]]
+        if n <= _FEW:
+            if axes[0] in (1, -1):
+                return array.dot(_columns[n] if keepdim else _ones[n])
+            return (_rows[n] if keepdim else _ones[n]).dot(array)
+    return _add_reduce(array, axes, None, None, keepdim)
+
+
+def _add_many(array):
+    """The sum of a long vector: BLAS adds up stretches of it, twice as fast as a reduction, and a reduction those sums."""
+    whole = array.size // _STRETCH * _STRETCH
+    total = _add_reduce(array[:whole].reshape(-1, _STRETCH).dot(_stretch_ones))
+    return total if whole == array.size else total + _add_reduce(array[whole:])
+
+
+def _sum_dtype(array, dtype):
+    """Integers are summed as int64, everything else in its own dtype."""
+    if dtype is not None:
+        return np_dtype(dtype)
+    return _INT64 if array.dtype.kind in "iub" else array.dtype
+
+
+def add_up(array, axes, keepdim, dtype):
+    """The sum in the dtype that `sum(dtype=...)` gives."""
+    wanted = _sum_dtype(array, dtype)
+    if wanted.kind == "V":  # bfloat16 and its kin are added up in float32, where many of them still count
+        return np.asarray(_add_reduce(array, axes, _FLOAT32, None, keepdim)).astype(wanted)
+    if wanted is _BOOL:
+        return np.logical_or.reduce(array, axes, None, None, keepdim)
+    if wanted is not array.dtype and wanted.kind in "iu" and array.dtype.kind in "fcV":
+        array = array.astype(wanted)
+    return _add_reduce(array, axes, wanted, None, keepdim)
+
+
+def _sum_shape(self, dim=None, keepdim=False, dtype=None):
+    return reduced_shape(self._array.shape, dim, keepdim), _sum_dtype(self._array, dtype)
+
+
+def unsqueezed(g, shape, dim, keepdim):
+    """The result of a reduction with the reduced dims back, each of size 1."""
+    if not keepdim and shape and dim is not None and len(dim):
+        for d in sorted(normal_dims(dim, len(shape))):
+            g = aten.unsqueeze(g, d)
+    return g
+
+
+def expand_reduced(g, shape, dim, keepdim):
+    """A gradient of a reduction, brought back over the dims that were reduced."""
+    return aten.expand(unsqueezed(g, shape, dim, keepdim), shape)
+
+
+@op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    shape=lambda self, dtype: _sum_shape(self, None, False, dtype))
+def sum_all(self, dtype):
+    if dtype is None and self.dtype is _FLOAT32:
+        return _add_float32(self, None, False)
+    return add_up(self, None, False, dtype)
+
+
+sum_all.vjp(self=lambda g, self_shape: aten.expand(g, self_shape))
+
+
+@op("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    shape=_sum_shape, node="SumBackward1", samples=by_dims)
+def sum_dims(self, dim, keepdim, dtype):
+    axes = axes_of(dim, self.ndim)
+    try:
+        if dtype is None and self.dtype is _FLOAT32:
+            return _add_float32(self, axes, keepdim)
+        return add_up(self, axes, keepdim, dtype)
+    except ValueError:
+        normal_dims(dim, self.ndim)  # a dim that is named twice
+        raise
+
+
+sum_dims.vjp(self=lambda g, self_shape, dim, keepdim: expand_reduced(g, self_shape, dim, keepdim))
+
+# ---------------------------------------------------------------- means
+
+
+def mean_dtype(array, dtype, name="mean"):
+    """The dtype of a mean; integers have none of their own."""
+    wanted = array.dtype if dtype is None else np_dtype(dtype)
+    if wanted.kind in "iub":
+        what = "Input" if dtype is None else "Optional"
+        raise RuntimeError(f"{name}(): could not infer output dtype. {what} dtype must be either a floating point or "
+                           f"complex dtype. Got: {dt.from_numpy(wanted).scalar_name}")
+    return wanted
+
+
+def _average(total, count):
+    """total / count, into total itself where that is an array."""
+    if total.__class__ is np.ndarray and total.ndim:
+        return np.divide(total, np.array(count, total.dtype), total)
+    return total / count if count else total * np.nan
+
+
+def _mean(self, axes, keepdim, dtype, count):
+    if dtype is None and self.dtype is _FLOAT32:
+        return _average(_add_float32(self, axes, keepdim), count)
+    wanted = mean_dtype(self, dtype)
+    if is_narrow(wanted):
+        return np.asarray(_average(_add_reduce(self, axes, _FLOAT32, None, keepdim), count)).astype(wanted)
+    return _average(_add_reduce(self, axes, wanted, None, keepdim), count)
+
+
+@op("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    shape=lambda self, dtype: ((), mean_dtype(self._array, dtype)))
+def mean_all(self, dtype):
+    return _mean(self, None, False, dtype, self.size)
+
+
+mean_all.vjp(self=lambda g, self_shape: aten.expand(g, self_shape) / math.prod(self_shape))
+
+
+@op("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", node="MeanBackward1",
+    shape=lambda self, dim, keepdim, dtype: (reduced_shape(self._array.shape, dim, keepdim),
+                                             mean_dtype(self._array, dtype)), samples=by_dims)
+def mean_dims(self, dim, keepdim, dtype):
+    axes = axes_of(dim, self.ndim)
+    try:
+        count = self.size if axes is None else reduced_numel(self.shape, axes)
+        return _mean(self, axes, keepdim, dtype, count)
+    except (IndexError, ValueError):
+        normal_dims(dim, self.ndim)  # one that there is not, or that is named twice
+        raise
+
+
+mean_dims.vjp(self=lambda g, self_shape, dim, keepdim:
+              expand_reduced(g, self_shape, dim, keepdim) / reduced_numel(self_shape, dim))
+
+# ---------------------------------------------------------------- products
+
+
+def _multiply_up(array, axes, keepdim, dtype):
+    wanted = _sum_dtype(array, dtype)
+    if wanted.kind == "V":
+        return np.asarray(np.multiply.reduce(array, axes, _FLOAT32, None, keepdim)).astype(wanted)
+    return np.multiply.reduce(array, axes, wanted, None, keepdim)
+
+
+@op("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    shape=lambda self, dtype: _sum_shape(self, None, False, dtype))
+def prod(self, dtype):
+    return _multiply_up(self, None, False, dtype)
+
+
+def _all_but_one(t, dim):
+    """For each element the product of the others along a dim, by products from both ends; good with zeros."""
+    size = t._array.shape[dim]
+    if size == 1:
+        return aten.ones_like(t)
+    shape = list(t._array.shape)
+    shape[dim] = 1
+    ones = aten.ones(shape, dtype=t.dtype, device=home_of(t))
+    before = aten.cumprod(aten.cat([ones, aten.narrow(t, dim, 0, size - 1)], dim), dim)
+    turned = aten.flip(aten.narrow(t, dim, 1, size - 1), (dim,))
+    after = aten.flip(aten.cumprod(aten.cat([ones, turned], dim), dim), (dim,))
+    return before * after
+
+
+def _prod_grad(g, self, result):
+    self = aten.to(self, dtype=g.dtype)
+    if not self._array.ndim:
+        return g
+    zeros = aten.nonzero(self == 0)._array.shape[0]
+    if zeros == 0:
+        ratio = result / self
+        return g * conj(ratio)
+    if zeros > 1 and not threads.state.grad_enabled:
+        return aten.zeros_like(self)
+    others = _all_but_one(aten.view(self, (-1,)) if self._array.flags.c_contiguous else aten.reshape(self, (-1,)), 0)
+    return aten.view_as(g * conj(others), self)
+
+
+prod.vjp(self=_prod_grad)
+
+
+@op("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", node="ProdBackward1",
+    shape=lambda self, dim, keepdim, dtype: _sum_shape(self, (dim,), keepdim, dtype), samples=by_dim)
+def prod_dim(self, dim, keepdim, dtype):
+    return _multiply_up(self, normal_dims((dim,), self.ndim), keepdim, dtype)
+
+
+def _prod_dim_grad(g, self, dim, keepdim, result):
+    self = aten.to(self, dtype=g.dtype)
+    if not self._array.ndim:
+        return g
+    dim = normal_dim(dim, self._array.ndim)
+    if not keepdim:
+        g, result = aten.unsqueeze(g, dim), aten.unsqueeze(result, dim)
+    if not (self == 0).sum(dim, True).sum().item():
+        ratio = result / self
+        return g * conj(ratio)
+    return g * conj(_all_but_one(self, dim))
+
+
+prod_dim.vjp(self=_prod_dim_grad)
+
+# ---------------------------------------------------------------- where gradients of picked elements go
+
+
+@composite("value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, int[] sizes, bool keepdim) "
+           "-> Tensor", samples=lambda make: [(make(3), 1, make.ints(4, 3), (3, 4), False)])
+def value_selecting_reduction_backward(grad, dim, indices, sizes, keepdim):
+    """The gradient of picking elements along a dim: each goes where its element came from."""
+    if not keepdim and len(sizes):
+        grad, indices = aten.unsqueeze(grad, dim), aten.unsqueeze(indices, dim)
+    return aten.scatter_(aten.zeros(sizes, dtype=grad.dtype, device=home_of(grad)), dim, indices, grad)
+
+
+def evenly_distributed(g, self, result):
+    """The gradient of an extreme over everything: shared by all elements that have its value."""
+    mask = self.isnan() if aten.item(aten.isnan(result)) else self == result
+    zeros = aten.new_zeros(g, self._array.shape)
+    share = g / mask.sum()
+    return aten.masked_fill_(zeros, mask, share)
+
+
+def _restored(t, shape, dim, keepdim):
+    if keepdim:
+        return t
+    gone = set(normal_dims(dim, len(shape)))
+    return aten.reshape(t, tuple(1 if i in gone else n for i, n in enumerate(shape)))
+
+
+def _shared_by_count(g, mask, dim):
+    """Each element that is the extreme of its slice takes an equal part."""
+    count = aten.sum(mask, normal_dims(dim, mask._array.ndim), True)
+    return (g / count) * mask
+
+
+# ---------------------------------------------------------------- extremes
+
+
+def _check_not_empty(caller, self, dim):
+    if self.ndim and self.shape[normal_dim(dim, self.ndim)] == 0:
+        raise IndexError(f"{caller}: Expected reduction dim {normal_dim(dim, self.ndim)} to have non-zero size.")
+
+
+def _pair_shape(self, dim, keepdim):
+    shape = reduced_shape(self._array.shape, (dim,), keepdim)
+    return [(shape, self._array.dtype), (shape, _INT64)]
+
+
+def _extreme(name, reduce, find):
+    @op(f"{name}(Tensor self) -> Tensor", shape=lambda self: ((), self._array.dtype), node=f"{name.title()}Backward1")
+    def whole(self):
+        if not self.size:
+            raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
+                               "reduction dim with the 'dim' argument.")
+        if self.dtype is not _FLOAT32:
+            need_real(f"{name}_all", self)
+        return reduce(self, None)
+
+    whole.vjp(self=evenly_distributed)
+
+    @op(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        node=f"{name.title()}Backward0", shape=_pair_shape, samples=by_dim)
+    def along(self, dim, keepdim):
+        if not self.ndim:
+            normal_dim(dim, 0)
+            return self.copy(), np.zeros((), np.int64)
+        if not self.size:
+            _check_not_empty(name + "()", self, dim)
+        if self.dtype is not _FLOAT32 and self.dtype.kind == "c":
+            raise RuntimeError(f"{name}(): does not support complex input")
+        if keepdim:
+            return reduce(self, dim, None, None, True), find(self, dim, None, keepdims=True)
+        return reduce(self, dim), find(self, dim)
+
+    along.vjp(self=lambda g, self_shape, dim, keepdim, result1:
+              aten.value_selecting_reduction_backward(g, dim, result1, self_shape, keepdim))
+
+    @op(f"arg{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", nondiff=True,
+        shape=lambda self, dim, keepdim:
+        (reduced_shape(self._array.shape, None if dim is None else (dim,), keepdim), _INT64))
+    def position(self, dim, keepdim):
+        if self.dtype is not _FLOAT32 and self.dtype.kind in "bc":
+            raise RuntimeError(f"arg{name}(): does not support {'bool' if self.dtype is _BOOL else 'complex'} input")
+        if dim is None:
+            if not self.size:
+                raise IndexError(f"arg{name}(): Expected reduction dim to be specified for input.numel() == 0.")
+            found = np.asarray(find(self))
+            return found.reshape((1,) * self.ndim) if keepdim else found
+        if not self.ndim:
+            normal_dim(dim, 0)
+            return np.zeros((), np.int64)
+        if not self.size:
+            _check_not_empty(f"arg{name}()", self, dim)
+        return find(self, dim, None, keepdims=True) if keepdim else find(self, dim)
+
+    @op(f"a{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", samples=by_dims,
+        shape=lambda self, dim, keepdim: (reduced_shape(self._array.shape, dim, keepdim), self._array.dtype))
+    def over(self, dim, keepdim):
+        axes = axes_of(dim, self.ndim)
+        if not self.size:
+            if axes is None:
+                raise RuntimeError(f"a{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify "
+                                   "the reduction dim with the 'dim' argument.")
+            for d in axes:
+                _check_not_empty(f"a{name}()", self, d)
+        if self.dtype is not _FLOAT32:
+            need_real(f"{name}_values_cpu", self)
+        try:
+            return reduce(self, axes, None, None, keepdim)
+        except ValueError:
+            normal_dims(dim, self.ndim)  # a dim that is named twice
+            raise
+
+    def over_grad(g, self, dim, keepdim, result):
+        shape = self._array.shape
+        mask = self == _restored(result, shape, dim, keepdim)
+        return _shared_by_count(_restored(g, shape, dim, keepdim), mask, dim)
+
+    over.vjp(self=over_grad)
+
+
+_extreme("max", np.maximum.reduce, np.ndarray.argmax)
+_extreme("min", np.minimum.reduce, np.ndarray.argmin)
+
+composite("max.other(Tensor self, Tensor other) -> Tensor", lambda self, other: aten.maximum(self, other))
+composite("min.other(Tensor self, Tensor other) -> Tensor", lambda self, other: aten.minimum(self, other))
+
+
+def _both_shapes(self, dim, keepdim):
+    return [(reduced_shape(self._array.shape, None if dim is None else (dim,), keepdim), self._array.dtype)] * 2
+
+
+@op("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", tags=("all_grads",),
+    shape=_both_shapes, samples=lambda make: [(make(3, 4),), (make(3, 4), {"dim": 1}),
+                                              (make(3, 4), {"dim": 0, "keepdim": True})])
+def aminmax(self, dim, keepdim):
+    axes = None if dim is None else normal_dims((dim,), self.ndim)
+    if not self.size:
+        if dim is None:
+            raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
+                               "identity.")
+        _check_not_empty("aminmax", self, dim)
+    need_real("aminmax_cpu", self)
+    return np.minimum.reduce(self, axes, None, None, keepdim), np.maximum.reduce(self, axes, None, None, keepdim)
+
+
+@aminmax.vjp
+def _(grads, self, dim, keepdim, result0, result1):
+    dims = None if dim is None else (dim,)
+    total = None
+    for g, result in zip(grads, (result0, result1), strict=True):
+        if g is not None:
+            shape = self._array.shape
+            g, result = _restored(g, shape, dims, keepdim), _restored(result, shape, dims, keepdim)
+            part = _shared_by_count(g, self == result, dims)
+            total = part if total is None else total + part
+    return (total,)
+
+
+# ---------------------------------------------------------------- truth
+
+
+def _truth_dtype(array):
+    return array.dtype if array.dtype == np.uint8 else _BOOL  # torch's first bool was uint8, and stays so here
+
+
+def _truth(name, reduce):
+    def test(self, axes, keepdim):
+        made = reduce(self, axes, None, None, keepdim)
+        return np.asarray(made).astype(np.uint8) if self.dtype == np.uint8 else made
+
+    op(f"{name}(Tensor self) -> Tensor", lambda self: test(self, None, False), nondiff=True,
+       shape=lambda self: ((), _truth_dtype(self._array)))
+    op(f"{name}.dim(Tensor self, int[1]? dim, bool keepdim=False) -> Tensor",
+       lambda self, dim, keepdim: test(self, normal_dims(dim, self.ndim) if dim is not None else None, keepdim),
+       nondiff=True, samples=by_dims,
+       shape=lambda self, dim, keepdim: (reduced_shape(self._array.shape, dim, keepdim), _truth_dtype(self._array)))
+
+
+_truth("any", np.logical_or.reduce)
+_truth("all", np.logical_and.reduce)
+
+# ---------------------------------------------------------------- to a size
+
+
+def sum_to_size(self, *size):
+    """The sum over the dims that broadcasting from `size` to this shape would have added or stretched."""
+    wanted = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
+    if not wanted:
+        return aten.sum(self)
+    shape = self._array.shape
+    lead = len(shape) - len(wanted)
+    if lead < 0 or any(n not in (1, m) for n, m in zip(wanted, shape[lead:], strict=True)):
+        raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}.")
+    dims = [*range(lead), *[i + lead for i, n in enumerate(wanted) if n == 1 and shape[i + lead] != 1]]
+    made = aten.sum(self, dims, True) if dims else self
+    return aten.view(made, wanted) if lead else made
+
+
+METHODS = {"sum_to_size": sum_to_size}

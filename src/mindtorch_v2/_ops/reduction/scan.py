@@ -1,0 +1,403 @@
+"""Scans: running sums, products and extremes along a dim, differences and integrals."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._core import dtype as dt
+from ..._core.tensor import Tensor
+from ..._dispatch.registry import aten, composite, op
+from .._support.common import existing_dim, home_of, like_first, no_kernel, normal_dim, normal_dims, np_dtype
+from .._support.elementwise import log_add_exp, need_float, need_real
+from .._support.half import is_narrow
+from ..pointwise.arithmetic import conj
+
+_INT64 = np.dtype(np.int64)
+_FLOAT32 = np.dtype(np.float32)
+
+
+def _one_dim(make):
+    return [(make(3, 4), 1), (make(3, 4), -2)]
+
+
+def _running(ufunc, array, dim, wanted):
+    """ufunc.accumulate in the dtype asked for; what is narrow is carried in float32."""
+    dim = normal_dim(dim, array.ndim)
+    if not array.ndim or not array.size:
+        return array.astype(wanted)
+    carried = _FLOAT32 if is_narrow(wanted) else wanted
+    made = ufunc.accumulate(array.astype(carried, copy=False), dim, carried)
+    return made if carried is wanted else made.astype(wanted, copy=False)
+
+
+def _sum_dtype(array, dtype):
+    return np_dtype(dtype, _INT64 if array.dtype.kind in "iub" else array.dtype)
+
+
+def _totals(name, ufunc, array, dim, dtype):
+    wanted = _sum_dtype(array, dtype)
+    if wanted.kind == "b":
+        raise no_kernel(f"{name}_out_cpu", wanted)
+    return _running(ufunc, array, dim, wanted)
+
+
+def _scan_shape(self, dim, dtype):
+    return self._array.shape, _sum_dtype(self._array, dtype)
+
+
+# ---------------------------------------------------------------- sums and products
+
+
+@op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", inplace=True, shape=_scan_shape,
+    samples=_one_dim)
+def cumsum(self, dim, dtype):
+    return _totals("cumsum", np.add, self, dim, dtype)
+
+
+def reversed_cumsum(t, dim):
+    """Sums from the other end."""
+    return aten.flip(aten.cumsum(aten.flip(t, (dim,)), dim), (dim,))
+
+
+def _cumsum_grad(g, self_dtype, dim):
+    g = aten.to(g, dtype=self_dtype)
+    return g if g._array.size <= 1 or g._array.shape[dim] == 1 else reversed_cumsum(g, dim)
+
+
+cumsum.vjp(self=_cumsum_grad)
+
+
+@op("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", inplace=True, shape=_scan_shape,
+    samples=_one_dim)
+def cumprod(self, dim, dtype):
+    return _totals("cumprod", np.multiply, self, dim, dtype)
+
+
+cumprod.vjp(self=lambda g, self, dim, result, self_dtype:
+            aten.cumprod_backward(aten.to(g, dtype=self_dtype), self, dim, result))
+
+
+@composite("cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor",
+           samples=lambda make: [(make(3, 4), make(3, 4), 1, make(3, 4))])
+def cumprod_backward(grad, input, dim, output):
+    if input._array.size <= 1:
+        return grad
+    dim = normal_dim(dim, input._array.ndim)
+    size = input._array.shape[dim]
+    if size == 1:
+        return grad
+    divisor = conj(input)
+    weighted = conj(output) * grad
+    if not aten.item(aten.any(input == 0)):
+        return aten.div(reversed_cumsum(weighted, dim), divisor)
+    # With zeros nothing may be divided by: the product of what lies before times that of what comes after.
+    shape = list(input._array.shape)
+    shape[dim] = 1
+    one = aten.ones(shape, dtype=input.dtype, device=home_of(input))
+    before = aten.cumprod(aten.cat([one, aten.narrow(divisor, dim, 0, size - 1)], dim), dim)
+    pieces = []
+    for k in range(size):
+        after = one if k == size - 1 else \
+            aten.cumprod(aten.cat([one, aten.narrow(divisor, dim, k + 1, size - k - 1)], dim), dim)
+        total = aten.sum(aten.narrow(grad, dim, k, size - k) * after, (dim,), True)
+        pieces.append(aten.narrow(before, dim, k, 1) * total)
+    return aten.cat(pieces, dim)
+
+
+# ---------------------------------------------------------------- extremes
+
+
+def _extreme(name, ufunc):
+    @op(f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)", samples=_one_dim,
+        shape=lambda self, dim: [(self._array.shape, self._array.dtype), (self._array.shape, _INT64)])
+    def kernel(self, dim):
+        dim = normal_dim(dim, self.ndim)
+        need_real(f"{name}_cpu", self)
+        if not self.ndim or not self.size:
+            return self.copy(), np.zeros(self.shape, np.int64)
+        values = ufunc.accumulate(self, dim)
+        # The latest place where the running extreme was met; nan, once there, is met by every nan.
+        met = self == values
+        if self.dtype.kind in "fV":
+            met |= np.isnan(self)
+        places = np.arange(self.shape[dim]).reshape([-1 if d == dim else 1 for d in range(self.ndim)])
+        return values, np.maximum.accumulate(np.where(met, places, 0), dim)
+
+    kernel.vjp(self=lambda g, self, dim, result1: aten.cummaxmin_backward(g, self, result1, dim))
+
+
+_extreme("cummax", np.maximum)
+_extreme("cummin", np.minimum)
+
+
+@composite("cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) -> Tensor",
+           samples=lambda make: [(make(3, 4), make(3, 4), make.ints(4, 3, 4), 1)])
+def cummaxmin_backward(grad, input, indices, dim):
+    if not input._array.size or not input._array.ndim:
+        return grad
+    zeros = aten.zeros(input._array.shape, dtype=input.dtype, device=home_of(input))
+    return aten.scatter_add_(zeros, dim, indices, grad)
+
+
+# ---------------------------------------------------------------- logarithm of running sums of exponentials
+
+
+@op("logcumsumexp(Tensor self, int dim) -> Tensor", shape=like_first, samples=_one_dim)
+def logcumsumexp(self, dim):
+    need_float("logcumsumexp_out_cpu", self, "iub")
+    if self.dtype.kind != "c" or not self.ndim:
+        return _running(np.logaddexp, self, dim, self.dtype)
+    made = np.empty_like(self)
+    into, rows = np.moveaxis(made, dim, 0), np.moveaxis(self, dim, 0)
+    for k, row in enumerate(rows):
+        into[k] = log_add_exp(row, into[k - 1]) if k else row
+    return made
+
+
+def _logcumsumexp_grad(g, self, dim, result):
+    """Each sign on its own, as logarithms, so that nothing overflows."""
+    if not self._array.size or not self._array.ndim:
+        return g
+    if g._array.dtype.kind == "c":  # whose logarithms know no sign
+        turned = aten.flip(conj(g).log() - result, (dim,))
+        return conj((aten.flip(aten.logcumsumexp(turned, dim), (dim,)) + self).exp())
+    lowest = aten.scalar_tensor(float(np.finfo(np.float64 if g._array.dtype == np.float64 else np.float32).min),
+                                dtype=g.dtype)
+    logs = g.abs().log()
+    positive = aten.where(g > 0, logs, lowest)
+    negative = aten.where(g < 0, logs, lowest)
+
+    def part(log_grad):
+        turned = aten.flip(log_grad - result, (dim,))
+        return (aten.flip(aten.logcumsumexp(turned, dim), (dim,)) + self).exp()
+
+    return part(positive) - part(negative)
+
+
+def _logcumsumexp_tangent(t, self, dim):
+    """Running means of the tangents, weighted by the exponentials; 0 while all of these are 0."""
+    if not self._array.size or not self._array.ndim:
+        return t
+    wide = dt.complex128 if self._array.dtype.kind == "c" else dt.float64  # holds the exponentials of wider ranges
+    values = aten.to(self, dtype=wide)
+    largest = aten.amax(aten.real(values) if values.is_complex() else values, (dim,), True)
+    weights = (values - largest).exp()
+    total = aten.cumsum(weights, dim)
+    made = aten.cumsum(weights * t, dim) / total
+    return aten.to(aten.masked_fill(made, total == 0, 0), dtype=self.dtype)
+
+
+logcumsumexp.vjp(self=_logcumsumexp_grad)
+logcumsumexp.jvp(self=_logcumsumexp_tangent)
+
+# ---------------------------------------------------------------- differences
+
+
+def _check_ends(self, dim, ends):
+    shape = self._array.shape
+    for end in ends:
+        other = end._array.shape
+        if len(other) != len(shape):
+            raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+        for i, (n, m) in enumerate(zip(shape, other, strict=True)):
+            if n != m and i != dim:
+                raise RuntimeError("diff expects the shape of tensor to prepend or append to match that of input except along "
+                                   f"the differencing dimension; input.size({i}) = {n}, but got tensor.size({i}) = {m}")
+
+
+@composite("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+           samples=lambda make: [(make(3, 4),), (make(3, 4), 2, 0), (make(3, 4), 1, 1, make(3, 1), make(3, 2))])
+def diff(self, n, dim, prepend, append):
+    if not self._array.ndim:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    dim = normal_dim(dim, self._array.ndim)
+    ends = [t for t in (prepend, self, append) if t is not None]
+    if len(ends) > 1:
+        _check_ends(self, dim, ends)
+    if n == 0:
+        return aten.copy_(aten.zeros_like(self), self)
+    if len(ends) > 1:
+        self = aten.cat(ends, dim)
+    for _ in range(min(n, self._array.shape[dim])):
+        size = self._array.shape[dim] - 1
+        later, earlier = aten.narrow(self, dim, 1, size), aten.narrow(self, dim, 0, size)
+        self = aten.logical_xor(later, earlier) if self._array.dtype.kind == "b" else aten.sub(later, earlier)
+    return self
+
+
+# ---------------------------------------------------------------- integrals by the trapezoid rule
+
+
+def _neighbours(t, dim):
+    return aten.slice(t, dim, 0, -1), aten.slice(t, dim, 1)
+
+
+def _sampled(name, y, dim):
+    """The dim to integrate along, of samples that can be added up."""
+    if y._array.dtype.kind == "b":
+        raise RuntimeError(f"{name}: received a bool input for `y`, but bool is not supported")
+    return existing_dim(dim, y._array.ndim)
+
+
+def _steps(name, x, y, dim):
+    """The distances between sample points, shaped to meet y."""
+    if "b" in (x._array.dtype.kind, y._array.dtype.kind):
+        raise RuntimeError(f"{name}: received a bool input for `x` or `y`, but bool is not supported")
+    if x._array.ndim == 1:
+        if x._array.shape[0] != y._array.shape[dim]:
+            raise RuntimeError(f"{name}: There must be one `x` value for each sample point")
+        shape = [1] * y._array.ndim
+        shape[dim] = -1
+        x = aten.view(x, shape)
+    elif x._array.ndim < y._array.ndim:
+        x = aten.view(x, (1,) * (y._array.ndim - x._array.ndim) + x._array.shape)
+    left, right = _neighbours(x, dim)
+    return right - left
+
+
+def _xy(make):
+    return [(make(3, 4), make(4)), (make(3, 4), make(3, 4), {"dim": 0})]
+
+
+def _dx(make):
+    return [(make(3, 4),), (make(3, 4), {"dx": 0.5, "dim": 0})]
+
+
+def _empty_result(y, dim):
+    shape = list(y._array.shape)
+    del shape[dim]
+    return aten.zeros(shape, dtype=y.dtype, device=home_of(y))
+
+
+@composite("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", samples=_xy)
+def trapezoid_x(y, x, dim):
+    dim = existing_dim(dim, y._array.ndim)
+    if y._array.shape[dim] == 0:
+        return _empty_result(y, dim)
+    steps = _steps("trapezoid", x, y, dim)
+    left, right = _neighbours(y, dim)
+    return aten.sum(steps * (left + right), (dim,)) / 2
+
+
+@composite("trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", samples=_dx)
+def trapezoid_dx(y, dx, dim):
+    dim = _sampled("trapezoid", y, dim)
+    if y._array.shape[dim] == 0:
+        return _empty_result(y, dim)
+    total = aten.sum(y, (dim,))
+    ends = aten.select(y, dim, 0) + aten.select(y, dim, -1)
+    return (total - ends * 0.5) * dx
+
+
+composite("trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", lambda y, x, dim: aten.trapezoid(y, x, dim=dim),
+          samples=_xy)
+composite("trapz.dx(Tensor y, *, float dx=1, int dim=-1) -> Tensor",
+          lambda y, dx, dim: aten.trapezoid(y, dx=dx, dim=dim), samples=_dx)
+
+
+@composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", samples=_xy)
+def cumulative_trapezoid_x(y, x, dim):
+    dim = normal_dim(dim, y._array.ndim)
+    steps = _steps("cumulative_trapezoid", x, y, dim)
+    left, right = _neighbours(y, dim)
+    return aten.cumsum(steps * (left + right), dim) / 2
+
+
+@composite("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", samples=_dx)
+def cumulative_trapezoid_dx(y, dx, dim):
+    left, right = _neighbours(y, _sampled("cumulative_trapezoid", y, dim))
+    return aten.cumsum((left + right) * (dx / 2), dim)
+
+# ---------------------------------------------------------------- numerical derivatives
+
+
+def _spaced(self, spacing, dim, edge_order):
+    """The derivative along one dim: centred inside, one-sided at both ends; spacing is a number or the coordinates."""
+    def part(start, stop):
+        return aten.slice(self, dim, start, stop)
+
+    if not isinstance(spacing, Tensor):
+        inside = (part(2, None) - part(None, -2)) / spacing / 2
+        if edge_order == 1:
+            first, last = (part(1, 2) - part(0, 1)) / spacing, (part(-1, None) - part(-2, -1)) / spacing
+        else:
+            first = (part(1, 2) * 4 - part(0, 1) * 3 - part(2, 3)) / spacing / 2
+            last = (part(-1, None) * 3 - part(-2, -1) * 4 + part(-3, -2)) / spacing / 2
+        return aten.cat([first, inside, last], dim)
+    shape = [1] * self._array.ndim
+    shape[dim] = -1
+    steps = aten.reshape(aten.slice(spacing, 0, 1) - aten.slice(spacing, 0, None, -1), shape)
+    before, after = aten.slice(steps, dim, None, -1), aten.slice(steps, dim, 1)
+    inside = part(None, -2) * (-after / (before * (before + after))) \
+        + part(1, -1) * ((after - before) / (before * after)) + part(2, None) * (before / (after * (before + after)))
+    if edge_order == 1:
+        first = (part(1, 2) - part(0, 1)) / aten.slice(steps, dim, 0, 1)
+        last = (part(-1, None) - part(-2, -1)) / aten.slice(steps, dim, -1)
+    else:
+        h, k = aten.slice(steps, dim, 0, 1), aten.slice(steps, dim, 1, 2)
+        first = part(0, 1) * (-(h * 2 + k) / (h * (h + k))) + part(1, 2) * ((h + k) / (h * k)) \
+            - part(2, 3) * (h / (k * (h + k)))
+        h, k = aten.slice(steps, dim, -2, -1), aten.slice(steps, dim, -1)
+        last = part(-3, -2) * (k / (h * (h + k))) - part(-2, -1) * ((h + k) / (h * k)) \
+            + part(-1, None) * ((h + k * 2) / (k * (h + k)))
+    return aten.cat([first, inside, last], dim)
+
+
+def _check_gradient(self, spacings, dim, edge_order):
+    """What torch.gradient refuses; `spacings` is None where they were not given one for each dim."""
+    if self._array.dtype == np.uint8:
+        raise RuntimeError("torch.gradient does not support uint8 input.")
+    ndim = self._array.ndim
+    if spacings is not None:
+        if dim is None and len(spacings) != ndim:
+            raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
+                               f"'self.dim() = {ndim}', since dim argument was not given, but got a list of length "
+                               f"{len(spacings)}")
+        if dim is not None and len(spacings) != len(dim):
+            raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments "
+                               f"to have the same length, but got a spacing argument of length {len(spacings)} and a dim "
+                               f"argument of length {len(dim)}.")
+        for steps in spacings:
+            if isinstance(steps, Tensor) and steps._array.ndim != 1:
+                raise RuntimeError("torch.gradient expected each element of spacing to have one dimension, but got an element "
+                                   f"with {steps._array.ndim} dimensions!")
+            if isinstance(steps, Tensor) and steps.device != self.device:
+                raise RuntimeError("torch.gradient expected each tensor to be on the same device, but got devices "
+                                   f"{self.device} and {steps.device}!")
+    if edge_order not in (1, 2):
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    if any(self._array.shape[d] < edge_order + 1 for d in normal_dims(dim, ndim)):
+        raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+
+
+def _gradient(self, spacing, dim, edge_order):
+    dim = (dim,) if isinstance(dim, int) else dim
+    listed = isinstance(spacing, list | tuple)
+    _check_gradient(self, spacing if listed else None, dim, edge_order)
+    if not listed:
+        step = 1.0 if spacing is None else spacing.item() if isinstance(spacing, Tensor) else spacing
+        spacing = [step] * (self._array.ndim if dim is None else len(dim))
+    dims = normal_dims(dim, self._array.ndim)
+    return tuple(_spaced(self, steps, d, edge_order) for steps, d in zip(spacing, dims, strict=True))
+
+
+def _unit_gradient(self, dim, edge_order):
+    return _gradient(self, None, dim, edge_order)
+
+
+for _overload, _arguments, _sample in (
+        ("scalarint", "Scalar? spacing=None, int? dim=None", {}),
+        ("scalararray", "Scalar spacing, int[] dim", {"spacing": 0.5, "dim": (0,)}),
+        ("array", "int[] dim", {"dim": (0, 1)}),
+        ("scalarrayint", "Scalar[] spacing, int? dim=None", {"spacing": [0.5, 2.0], "edge_order": 2}),
+        ("scalarrayarray", "Scalar[] spacing, int[] dim", {"spacing": [0.5], "dim": (1,)})):
+    composite(f"gradient.{_overload}(Tensor self, *, {_arguments}, int edge_order=1) -> Tensor[]",
+              _gradient if _overload != "array" else _unit_gradient,
+              samples=lambda make, sample=_sample: [(make(3, 4), sample)])
+composite("gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, int edge_order=1) -> Tensor[]",
+          _gradient,
+          samples=lambda make: [(make(3, 4), {"spacing": [make(3).cumsum(0), make(4).cumsum(0)], "edge_order": 2})])
+composite("gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, int edge_order=1) -> Tensor[]", _gradient,
+          samples=lambda make: [(make(3, 4), {"spacing": [make(4).cumsum(0)], "dim": (1,)})])

@@ -1,0 +1,251 @@
+"""Order along a dim: sort, topk, kthvalue, median, mode."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._core.keys import AUTOGRAD
+from ..._dispatch.registry import aten, composite, op
+from .._support.common import like_first, normal_dim, reduced_shape
+from .._support.elementwise import need_real
+from ..indexing.scatter import positions
+
+_INT64 = np.dtype(np.int64)
+
+# From this many elements per line on, the few that are asked for are found before they are sorted.
+_PARTITION = 128
+
+
+# ---------------------------------------------------------------- what all share
+
+
+def _comparable(array):
+    """An array that NumPy can order: extension floats are compared as float32."""
+    return array.astype(np.float32) if array.dtype.kind == "V" else array
+
+
+def _no_complex(name, array):
+    if array.dtype.kind == "c":
+        raise RuntimeError(f" {name} does not support complex dtypes on CPU")
+
+
+def _order(array, dim, descending):
+    """Positions that sort a dim; equal elements keep their order, NaN counts as the largest."""
+    keys = _comparable(array)
+    if not descending:
+        return keys.argsort(dim, "stable")
+    # Sorted backwards and read backwards, equal elements are in their order again.
+    backwards = (slice(None),) * dim + (slice(None, None, -1),)
+    return array.shape[dim] - 1 - keys[backwards].argsort(dim, "stable")[backwards]
+
+
+def _no_elements(name, array, dim):
+    if array.ndim and array.shape[dim] == 0:
+        raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
+
+
+def _like_layout(array, made):
+    """`made` in the memory order of `array`."""
+    if array.flags.c_contiguous:
+        return made
+    copy = np.empty_like(array, made.dtype)
+    copy[...] = made
+    return copy
+
+
+def _kept_grad(g, self_shape, dim, result1):
+    return aten.value_selecting_reduction_backward(g, dim, result1, self_shape, True)
+
+
+def _reduced_grad(g, self_shape, dim, keepdim, result1):
+    return aten.value_selecting_reduction_backward(g, dim, result1, self_shape, keepdim)
+
+
+# ---------------------------------------------------------------- sort
+
+
+def _sort(self, dim, descending):
+    dim = normal_dim(dim, self.ndim)
+    _no_complex("Sort", self)
+    if not self.ndim:
+        return self.copy(), np.zeros((), _INT64)
+    places = _order(self, dim, descending)
+    return _like_layout(self, self[positions(places, dim)]), _like_layout(self, places)
+
+
+def _two_like_first(self, *_rest):
+    return [like_first(self), (self._array.shape, _INT64)]
+
+
+@op("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", shape=_two_like_first,
+    samples=lambda make: [(make(3, 4),), (make(3, 4), 0, True)])
+def sort(self, dim, descending):
+    return _sort(self, dim, descending)
+
+
+sort.vjp(self=_kept_grad)
+
+
+@op("sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    shape=lambda self, *_: _two_like_first(self), node="SortBackward1",
+    samples=lambda make: [(make(3, 4), {"stable": True})])
+def sort_stable(self, stable, dim, descending):
+    return _sort(self, dim, descending)
+
+
+sort_stable.vjp(self=_kept_grad)
+
+composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
+          lambda self, dim, descending: aten.sort(self, dim, descending)[1], samples=lambda make: [(make(3, 4),)])
+composite("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
+          lambda self, stable, dim, descending: aten.sort(self, stable=stable, dim=dim, descending=descending)[1],
+          samples=lambda make: [(make(3, 4), {"stable": True})])
+composite("msort(Tensor self) -> Tensor", lambda self: aten.sort(self, 0, False)[0])
+
+# ---------------------------------------------------------------- the first few
+
+
+def _topk_shape(self, k, dim, largest, sorted):
+    shape = list(self._array.shape)
+    if shape:
+        shape[normal_dim(dim, len(shape))] = k
+    return [(shape, self._array.dtype), (shape, _INT64)]
+
+
+@op("topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
+    shape=_topk_shape, samples=lambda make: [(make(3, 4), 2), (make(3, 4), 1, 0, False)])
+def topk(self, k, dim, largest, sorted):
+    _no_complex("topk", self)
+    dim = normal_dim(dim, self.ndim)
+    n = self.shape[dim] if self.ndim else 1
+    if not 0 <= k <= n:
+        raise RuntimeError("selected index k out of range")
+    if not self.ndim:
+        return self.copy(), np.zeros((), _INT64)
+    lead = (slice(None),) * dim
+    if n < _PARTITION or k * 4 > n or k == 0:
+        places = _order(self, dim, largest)[(*lead, slice(0, k))]
+    else:
+        keys = _comparable(self)
+        places = keys.argpartition(n - k, dim)[(*lead, slice(n - k, None))] if largest else \
+            keys.argpartition(k - 1, dim)[(*lead, slice(0, k))]
+        places.sort(dim)  # equal elements in their order
+        inner = _order(keys[positions(places, dim)], dim, largest)
+        places = places[positions(inner, dim)]
+    places = np.ascontiguousarray(places)
+    return self[positions(places, dim)], places
+
+
+topk.vjp(self=_kept_grad)
+
+
+def _reduced_pair(self, dim, keepdim):
+    shape = reduced_shape(self._array.shape, (dim,), keepdim)
+    return [(shape, self._array.dtype), (shape, _INT64)]
+
+
+def _pick(array, places, dim, keepdim):
+    """(values, indices) at one position per line, whose dim still has size one."""
+    values = array[positions(places, dim)]
+    return (values, places) if keepdim else (values.squeeze(dim), places.squeeze(dim))
+
+
+@op("kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    shape=lambda self, k, dim, keepdim: _reduced_pair(self, dim, keepdim), samples=lambda make: [(make(3, 4), 2)])
+def kthvalue(self, k, dim, keepdim):
+    need_real("kthvalue_cpu", self)
+    dim = normal_dim(dim, self.ndim)
+    n = self.shape[dim] if self.ndim else 1
+    if not 1 <= k <= n:
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
+    if not self.ndim:
+        return self.copy(), np.zeros((), _INT64)
+    places = _order(self, dim, False)[(slice(None),) * dim + (slice(k - 1, k),)]
+    return _pick(self, np.ascontiguousarray(places), dim, keepdim)
+
+
+kthvalue.vjp(self=_reduced_grad)
+
+# ---------------------------------------------------------------- median
+
+
+def _is_nan(array):
+    return np.isnan(array) if array.dtype.kind in "fV" else np.zeros(array.shape, np.bool_)
+
+
+def _median_place(array, dim, ignore_nan):
+    """The position of the (lower) median of each line, its dim of size one."""
+    order = _order(array, dim, False)
+    n = array.shape[dim]
+    nan = _is_nan(array)
+    count = nan.sum(dim, keepdims=True)
+    # NaNs come last: they are passed over, or the first of them is the median.
+    if ignore_nan:
+        rank = np.maximum(n - count - 1, 0) // 2
+    else:
+        rank = np.where(count > 0, n - count, (n - 1) // 2)
+    return order[positions(rank, dim)]
+
+
+def _median_of_all(self, ignore_nan):
+    need_real("median_cpu", self)
+    if not self.size:
+        return np.array(np.nan if self.dtype.kind in "fV" else np.iinfo(self.dtype).min, self.dtype)
+    flat = self.reshape(-1)
+    return flat[_median_place(flat, 0, ignore_nan)].reshape(())
+
+
+def _even_grad(g, self, result):
+    """A gradient shared by all elements that equal the result."""
+    mask = aten.isnan(self) if aten.item(aten.isnan(result)) else aten.eq(self, result)
+    if g._keys & AUTOGRAD:
+        return aten.mul(mask, aten.div(g, aten.sum(mask)))
+    return aten.masked_fill_(aten.new_zeros(g, self._array.shape), mask, aten.div(g, aten.sum(mask)))
+
+
+def _declare_median(name, ignore_nan):
+    @op(f"{name}(Tensor self) -> Tensor", shape=lambda self: ((), self._array.dtype))
+    def whole(self):
+        return _median_of_all(self, ignore_nan)
+
+    whole.vjp(self=_even_grad)
+
+    @op(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", shape=_reduced_pair,
+        node=f"{name.capitalize()}Backward1", samples=lambda make: [(make(3, 4), 1), (make(3, 5), 0, True)])
+    def along(self, dim, keepdim):
+        dim = normal_dim(dim, self.ndim)
+        _no_elements(name, self, dim)
+        need_real("median_out", self)
+        if not self.ndim:
+            return self.copy(), np.zeros((), _INT64)
+        return _pick(self, _median_place(self, dim, ignore_nan), dim, keepdim)
+
+    along.vjp(self=_reduced_grad)
+
+
+_declare_median("median", False)
+_declare_median("nanmedian", True)
+
+# ---------------------------------------------------------------- mode
+
+
+@op("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", shape=_reduced_pair,
+    samples=lambda make: [(make(3, 4),)])
+def mode(self, dim, keepdim):
+    dim = normal_dim(dim, self.ndim)
+    _no_elements("mode", self, dim)
+    need_real("mode_cpu", self)
+    if not self.ndim:
+        return self.copy(), np.zeros((), _INT64)
+    order = _order(self, dim, False)
+    lines = np.moveaxis(self[positions(order, dim)], dim, -1)
+    # How long the run of equal elements is so far; the end of the first longest run is the smallest mode.
+    count = np.arange(lines.shape[-1])
+    begins = np.zeros(lines.shape, _INT64)
+    begins[..., 1:] = np.where(lines[..., 1:] != lines[..., :-1], count[1:], 0)
+    run = count - np.maximum.accumulate(begins, -1)
+    best = np.expand_dims(run.argmax(-1), dim)
+    return _pick(self, order[positions(best, dim)], dim, keepdim)
+
+
+mode.vjp(self=_reduced_grad)

@@ -1,0 +1,422 @@
+"""Statistics: variances, log-sum-exp, sums that pass over nan, quantiles, covariance."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..._core import dtype as dt
+from ..._core.tensor import Tensor
+from ..._dispatch.registry import aten, composite, op
+from .._support.common import normal_dim, normal_dims, np_dtype, reduced_shape
+from .._support.half import is_narrow
+from .._support.warn import warn
+from ..pointwise.arithmetic import conj
+from ..pointwise.scalar_forms import mul_number
+from .reduce import add_up, axes_of, by_dims, expand_reduced, reduced_numel, unsqueezed
+
+_FLOAT32 = np.dtype(np.float32)
+
+
+# ---------------------------------------------------------------- variance and standard deviation
+
+
+def _moments(self, dim, correction, keepdim, name):
+    """Mean and variance."""
+    if self.dtype.kind not in "fcV":
+        names = "std and var" if name in ("std", "var") else name
+        raise RuntimeError(f"{names} only support floating point and complex dtypes")
+    correction = 1 if correction is None else correction
+    work = self.astype(_FLOAT32) if is_narrow(self.dtype) else self
+    axes = normal_dims(dim, self.ndim)
+    count = reduced_numel(self.shape, axes) if axes else self.size
+    if correction >= max(count, 0):
+        warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
+             "numel divided by output numel).")
+    mean = np.divide(np.add.reduce(work, axes, None, None, True), count)
+    centred = np.subtract(work, mean)
+    square = np.multiply(centred, centred) if centred.dtype.kind != "c" else centred.real ** 2 + centred.imag ** 2
+    total = np.add.reduce(square, axes, None, None, keepdim)
+    variance = np.divide(total, max(0, count - correction))
+    return mean if keepdim else np.squeeze(mean, axes), variance
+
+
+def _real_dtype(array):
+    return dt.from_numpy(array.dtype).to_real().np
+
+
+def var_grad(g, self, dim, correction, keepdim):
+    """The gradient of a variance: twice the deviation from the mean."""
+    correction = 1 if correction is None else correction
+    shape = self._array.shape
+    everything = dim is None or len(dim) == 0 or not shape
+    freedom = (math.prod(shape) if everything else reduced_numel(shape, dim)) - correction
+    if not everything:
+        g = unsqueezed(g, shape, dim, keepdim)
+    centred = self - (aten.mean(self) if everything else aten.mean(self, dim, True))
+    return mul_number(g, 2.0 / freedom if freedom else math.nan) * centred
+
+
+def std_grad(g, self, result, dim, correction, keepdim):
+    """The gradient of a standard deviation, through that of the variance; 0 where nothing varies."""
+    twice = mul_number(result, 2)
+    through = aten.masked_fill_(g / twice, result == 0, 0)
+    return var_grad(through, self, dim, correction, keepdim)
+
+
+def real_sum(product, dim, keepdim):
+    """The sum over some dims, or all, of the real parts."""
+    product = aten.real(product) if product._array.dtype.kind == "c" else product
+    return aten.sum(product, normal_dims(dim, product._array.ndim), keepdim)
+
+
+def _var_tangent(t, self, result, dim, correction, keepdim):
+    slope = var_grad(aten.ones_like(result), self, dim, correction, keepdim)
+    return real_sum(conj(slope) * t, dim, keepdim)
+
+
+def _std_tangent(t, self, result, dim, correction, keepdim):
+    through = _var_tangent(t, self, result, dim, correction, keepdim) / mul_number(result, 2)
+    return aten.masked_fill(through, result == 0, 0)
+
+
+def _mean_tangent(t, dim, keepdim):
+    return aten.mean(t, normal_dims(dim, t._array.ndim), keepdim)
+
+
+def _with_unbiased(name, returns):
+    """The forms that say `unbiased` where the first one says `correction`."""
+    composite(f"{name}(Tensor self, bool unbiased=True) -> {returns}",
+              lambda self, unbiased: getattr(aten, name)(self, None, correction=int(unbiased)),
+              samples=lambda make: [(make(3, 4), False)])
+    composite(f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {returns}",
+              lambda self, dim, unbiased, keepdim:
+              getattr(aten, name)(self, dim, correction=int(unbiased), keepdim=keepdim),
+              samples=lambda make: [(make(3, 4), 1, False), (make(3, 4), 0, True, True)])
+
+
+def _spread_samples(make):
+    return [(make(3, 4),), (make(3, 4), 1, {"correction": 0}), (make(3, 4), (0, 1), {"keepdim": True})]
+
+
+_ARGUMENTS = "(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False)"
+
+
+def _spread_shape(self, dim, correction, keepdim):
+    return reduced_shape(self._array.shape, dim, keepdim), _real_dtype(self._array)
+
+
+def _pair_shape(self, dim, correction, keepdim):
+    shape = reduced_shape(self._array.shape, dim, keepdim)
+    return [(shape, _real_dtype(self._array)), (shape, self._array.dtype)]
+
+
+@op(f"var.correction{_ARGUMENTS} -> Tensor", shape=_spread_shape, samples=_spread_samples)
+def var(self, dim, correction, keepdim):
+    return np.asarray(_moments(self, dim, correction, keepdim, "var")[1]).astype(_real_dtype(self), copy=False)
+
+
+var.vjp(self=var_grad)
+var.jvp(self=_var_tangent)
+
+
+@op(f"std.correction{_ARGUMENTS} -> Tensor", shape=_spread_shape, samples=_spread_samples)
+def std(self, dim, correction, keepdim):
+    return np.asarray(np.sqrt(_moments(self, dim, correction, keepdim, "std")[1])).astype(_real_dtype(self), copy=False)
+
+
+std.vjp(self=std_grad)
+std.jvp(self=_std_tangent)
+
+
+def _mean_grad(g, self, dim, keepdim):
+    shape = self._array.shape
+    if dim is None or len(dim) == 0:
+        return aten.expand(g, shape) / math.prod(shape)
+    return expand_reduced(g, shape, dim, keepdim) / reduced_numel(shape, dim)
+
+
+def _sum_of(parts):
+    """The gradient that arrives through several results."""
+    given = [part for part in parts if part is not None]
+    return given[0] if len(given) == 1 else given[0] + given[1]
+
+
+@op(f"var_mean.correction{_ARGUMENTS} -> (Tensor, Tensor)", shape=_pair_shape, samples=_spread_samples,
+    tags=("all_grads",))
+def var_mean(self, dim, correction, keepdim):
+    mean, variance = _moments(self, dim, correction, keepdim, "var_mean")
+    return np.asarray(variance).astype(_real_dtype(self), copy=False), np.asarray(mean).astype(self.dtype, copy=False)
+
+
+@var_mean.vjp
+def _(grads, self, dim, correction, keepdim):
+    spread, mean = grads
+    return (_sum_of((None if spread is None else var_grad(spread, self, dim, correction, keepdim),
+                     None if mean is None else _mean_grad(mean, self, dim, keepdim))),)
+
+
+var_mean.jvp(self=lambda t, self, dim, correction, keepdim, result0:
+             (_var_tangent(t, self, result0, dim, correction, keepdim), _mean_tangent(t, dim, keepdim)))
+
+
+@op(f"std_mean.correction{_ARGUMENTS} -> (Tensor, Tensor)", shape=_pair_shape, samples=_spread_samples,
+    tags=("all_grads",))
+def std_mean(self, dim, correction, keepdim):
+    mean, variance = _moments(self, dim, correction, keepdim, "std_mean")
+    return (np.asarray(np.sqrt(variance)).astype(_real_dtype(self), copy=False),
+            np.asarray(mean).astype(self.dtype, copy=False))
+
+
+@std_mean.vjp
+def _(grads, self, dim, correction, keepdim, result0):
+    spread, mean = grads
+    return (_sum_of((None if spread is None else std_grad(spread, self, result0, dim, correction, keepdim),
+                     None if mean is None else _mean_grad(mean, self, dim, keepdim))),)
+
+
+std_mean.jvp(self=lambda t, self, dim, correction, keepdim, result0:
+             (_std_tangent(t, self, result0, dim, correction, keepdim), _mean_tangent(t, dim, keepdim)))
+
+_with_unbiased("var", "Tensor")
+_with_unbiased("std", "Tensor")
+_with_unbiased("var_mean", "(Tensor, Tensor)")
+_with_unbiased("std_mean", "(Tensor, Tensor)")
+
+# ---------------------------------------------------------------- log-sum-exp
+
+
+def _float_dtype(array):
+    return dt.get_default_dtype().np if array.dtype.kind in "iub" else array.dtype
+
+
+@op("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", samples=by_dims,
+    shape=lambda self, dim, keepdim: (reduced_shape(self._array.shape, dim, keepdim), _float_dtype(self._array)))
+def logsumexp(self, dim, keepdim):
+    wanted = _float_dtype(self)
+    work = self.astype(_FLOAT32 if is_narrow(wanted) else wanted, copy=False)
+    axes = normal_dims(dim, self.ndim)
+    if not self.size:
+        return np.log(np.add.reduce(np.exp(work), axes, None, None, keepdim))
+    peak = np.maximum.reduce(work.real, axes, None, None, True)
+    peak = np.where(np.isinf(peak), np.zeros((), peak.dtype), peak)
+    total = np.log(np.add.reduce(np.exp(np.subtract(work, peak)), axes, None, None, True))
+    total = np.add(total, peak)
+    return (total if keepdim else np.squeeze(total, axes)).astype(wanted, copy=False)
+
+
+def _logsumexp_grad(g, self, dim, keepdim, result):
+    shape = self._array.shape
+    whole = tuple(range(len(shape))) if len(dim) == 0 else dim
+    g, result = unsqueezed(g, shape, whole, keepdim), unsqueezed(result, shape, whole, keepdim)
+    return g * conj((self - result).exp())
+
+
+logsumexp.vjp(self=_logsumexp_grad)
+
+# ---------------------------------------------------------------- passing over nan
+
+
+@op("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    shape=lambda self, dim, keepdim, dtype: (reduced_shape(self._array.shape, dim, keepdim), np_dtype(
+        dtype, np.dtype(np.int64) if self._array.dtype.kind in "iub" else self._array.dtype)), samples=by_dims)
+def nansum(self, dim, keepdim, dtype):
+    if self.dtype.kind == "c":
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    if self.dtype.kind in "fV":
+        self = np.where(np.isnan(self), np.zeros((), self.dtype), self)
+    return add_up(self, axes_of(dim, self.ndim), keepdim, dtype)
+
+
+def _nansum_grad(g, self, dim, keepdim):
+    g = aten.to(g, dtype=self.dtype)
+    counted = aten.logical_not(aten.isnan(self))
+    if dim is None or len(dim) == 0:
+        return aten.expand(g, self._array.shape) * counted
+    return expand_reduced(g, self._array.shape, dim, keepdim) * counted
+
+
+nansum.vjp(self=_nansum_grad)
+
+
+@composite("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+           samples=by_dims)
+def nanmean(self, dim, keepdim, dtype):
+    if self._array.dtype.kind not in "fcV":
+        raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but got "
+                           f"{self.dtype.scalar_name}")
+    counted = aten.logical_not_(aten.ne(self, self))
+    count = aten.sum(counted, () if dim is None else dim, keepdim)
+    return aten.div(aten.nansum(self, dim, keepdim, dtype=dtype), count)
+
+
+# ---------------------------------------------------------------- quantiles
+
+_INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _check_quantile(self, q, interpolation, name):
+    if self._array.size == 0:
+        raise RuntimeError(f"{name}() input tensor must be non-empty")
+    if q._array.ndim > 1:
+        raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
+    if self._array.dtype not in (np.float32, np.float64):
+        raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
+    if self._array.dtype != q._array.dtype:
+        raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
+    if interpolation not in _INTERPOLATIONS:
+        raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
+                           f"{interpolation}")
+    if not ((q._array >= 0) & (q._array <= 1)).all():
+        raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
+
+
+def _ordered(self, dim):
+    """The values sorted along the last dim, where what is reduced has been moved."""
+    ndim = self._array.ndim
+    if dim is None:
+        return aten.sort(aten.flatten(self))[0]
+    dim = normal_dim(dim, ndim)
+    if dim == ndim - 1:
+        return aten.sort(self)[0]
+    moved = aten.transpose(aten.unsqueeze(self, -1), dim, -1)
+    return aten.sort(moved)[0]
+
+
+def _ranks(values, q, ignore_nan):
+    """Where in the sorted values each quantile lies; the last place, which is nan, for a row that has one."""
+    size = values._array.shape[-1]
+    missing = aten.isnan(values)
+    if ignore_nan:
+        last = aten.sum(aten.logical_not_(missing), (-1,), True) - 1
+        ranks = q * last
+        return aten.masked_fill_(ranks, ranks < 0, 0)
+    ranks = mul_number(q, size - 1)
+    spoiled = aten.any(missing, (-1,), True)
+    if ranks._array.shape != spoiled._array.shape[:-1] + ranks._array.shape[-1:]:
+        ranks = aten.expand(ranks, spoiled._array.shape[:-1] + ranks._array.shape[-1:])
+    return aten.masked_fill(ranks, spoiled, size - 1)
+
+
+def _quantile(self, q, dim, keepdim, interpolation, ignore_nan):
+    _check_quantile(self, q, interpolation, "nanquantile" if ignore_nan else "quantile")
+    values = _ordered(self, dim)
+    rows = values._array.shape[:-1]
+    values = aten.view(values, (math.prod(rows), values._array.shape[-1])) if values._array.flags.c_contiguous else \
+        aten.reshape(values, (math.prod(rows), values._array.shape[-1]))
+    ranks = _ranks(values, q if q._array.ndim else aten.view(q, (1,)), ignore_nan)
+    if ranks._array.shape[0] != values._array.shape[0]:
+        ranks = aten.expand(ranks, (values._array.shape[0], ranks._array.shape[-1]))
+    if interpolation in ("lower", "higher", "nearest"):
+        place = {"lower": aten.floor, "higher": aten.ceil, "nearest": aten.round}[interpolation](ranks)
+        made = aten.gather(values, -1, aten.to(place, dtype=dt.int64))
+    else:
+        below = aten.to(ranks, dtype=dt.int64)
+        low = aten.gather(values, -1, below)
+        weight = aten.full_like(ranks, 0.5) if interpolation == "midpoint" else aten.sub(ranks, below)
+        high = aten.gather(values, -1, aten.to(aten.ceil(ranks), dtype=dt.int64))
+        made = aten.lerp(low, high, weight)
+    return _quantile_result(made, self, q, dim, keepdim)
+
+
+def _quantile_result(made, self, q, dim, keepdim):
+    """One row per group and one column per quantile, as the result's dims: the quantiles first."""
+    shape = self._array.shape
+    gone = set(normal_dims(None if dim is None else (dim,), len(shape)))
+    rows = [1 if i in gone else n for i, n in enumerate(shape) if keepdim or i not in gone]
+    if not q._array.ndim:
+        return aten.reshape(aten.squeeze(made, -1), rows)
+    return aten.reshape(aten.transpose(made, 0, 1), [q._array.shape[0], *rows])
+
+
+def _quantile_samples(make):
+    return [(make(3, 4), make().detach()), (make(3, 4), make(2).detach(), 0), (make(3, 4), make(2).detach(), 1, True)]
+
+
+def _number_samples(make):
+    return [(make(3, 4), 0.4), (make(3, 4), 0.4, 1, True), (make(2, 3, 4), 0.7, 1)]
+
+
+for _name in ("quantile", "nanquantile"):
+    composite(f"{_name}(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') "
+              "-> Tensor",
+              lambda self, q, dim, keepdim, interpolation, nan=_name == "nanquantile":
+              _quantile(self, q, dim, keepdim, interpolation, nan), samples=_quantile_samples)
+    composite(f"{_name}.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') "
+              "-> Tensor",
+              lambda self, q, dim, keepdim, interpolation, nan=_name == "nanquantile":
+              _quantile(self, _checked_q(self, q), dim, keepdim, interpolation, nan), samples=_number_samples)
+
+
+def _checked_q(self, q):
+    if not 0 <= q <= 1:
+        raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q}")
+    return aten.scalar_tensor(q, dtype=self.dtype)
+
+
+# ---------------------------------------------------------------- covariance
+
+
+def _weights(name, t, count, kinds, words):
+    if t._array.ndim > 1:
+        raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with "
+                           f"{t._array.ndim} dimensions")
+    if t._array.dtype.kind not in kinds:
+        raise RuntimeError(f"cov(): expected {name} to have {words} dtype but got {name} with {t.dtype.scalar_name} dtype")
+    if t._array.size != count:
+        raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but "
+                           f"got {t._array.size} != {count}")
+    if count and aten.item(aten.min(t)) < 0:
+        raise RuntimeError(f"cov(): {name} cannot be negative")
+    return t
+
+
+@composite("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
+           samples=lambda make: [(make(3, 4),), (make(4), {"correction": 0})])
+def cov(self, correction, fweights, aweights):
+    if self._array.ndim > 2:
+        raise RuntimeError("cov(): expected input to have two or fewer dimensions but got an input with "
+                           f"{self._array.ndim} dimensions")
+    if self._array.dtype.kind == "b":
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    rows = aten.view(self, (1, -1)) if self._array.ndim < 2 else self
+    count = rows._array.shape[1]
+    weight: Tensor | None = None
+    if fweights is not None:
+        weight = _weights("fweights", fweights, count, "iu", "integral")
+    if aweights is not None:
+        other = _weights("aweights", aweights, count, "fV", "floating point")
+        weight = other if weight is None else weight * other
+    if weight is None:
+        total = count
+        mean = aten.sum(rows, (1,)) / total
+        freedom = total - correction
+    else:
+        total = aten.sum(weight)
+        if count and aten.item(total) == 0:
+            raise RuntimeError("cov(): weights sum to zero, can't be normalized")
+        mean = aten.sum(rows * weight, (1,)) / total
+        freedom = total - correction if aweights is None or correction == 0 else \
+            total - correction * aten.sum(weight * aweights) / total
+    centred = rows - aten.unsqueeze(mean, 1)
+    other = centred if weight is None else centred * weight
+    adjoint = aten.t(other) if other._array.dtype.kind != "c" else aten._conj(aten.t(other))
+    product = aten.mm(centred, adjoint)
+    return aten.squeeze(aten.true_divide(product, max(freedom, 0) if weight is None else aten.clamp_min(freedom, 0)))
+
+
+@composite("corrcoef(Tensor self) -> Tensor", samples=lambda make: [(make(3, 4),)])
+def corrcoef(self):
+    if self._array.ndim > 2:
+        raise RuntimeError("corrcoef(): expected input to have two or fewer dimensions but got an input with "
+                           f"{self._array.ndim} dimensions")
+    covariance = aten.cov(self)
+    if not covariance._array.ndim:
+        return covariance / covariance
+    deviation = aten.sqrt(aten.diagonal(covariance))
+    scaled = covariance / aten.view(deviation, (-1, 1))
+    scaled = scaled / aten.view(deviation, (1, -1))
+    if scaled._array.dtype.kind == "c":
+        return scaled
+    return aten.clip(scaled, -1, 1)

@@ -1,0 +1,444 @@
+"""Joining tensors: cat, stack and their relatives; grids, products of sets, block matrices."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from ..._core import dtype as dt
+from ..._core.size import Size
+from ..._dispatch.errors import broadcast_mismatch, deliberate
+from ..._dispatch.promotion import rank
+from ..._dispatch.registry import aten, composite, op
+from .._support.common import home_of, normal_dim
+from .._support.factory import has_channels_last
+
+# NumPy's function without the search for arrays of other libraries, which takes a quarter of the time on small arrays.
+_concatenate = getattr(np.concatenate, "_implementation", np.concatenate)
+
+
+def _common(arrays):
+    """Arrays in the dtype that torch promotes them to."""
+    first = arrays[0].dtype
+    for array in arrays:
+        if array.dtype is not first and array.dtype != first:
+            kinds = [(dt.from_numpy(a.dtype), dt.DIM_TENSOR if a.ndim else dt.ZERO_DIM_TENSOR) for a in arrays]
+            wanted = dt.result_type(*kinds).np
+            return [a.astype(wanted, copy=False) for a in arrays]
+    return arrays
+
+
+def _is_nothing(shape):
+    """Whether cat passes over a tensor: an empty 1-d one counts as nothing, whatever the shape of the others."""
+    return len(shape) == 1 and shape[0] == 0
+
+
+def _cat_error(arrays, dim):
+    for position, array in enumerate(arrays):
+        if array.ndim == 0:
+            return RuntimeError(f"zero-dimensional tensor (at position {position}) cannot be concatenated")
+    first = next((a for a in arrays if not _is_nothing(a.shape)), None)
+    for position, array in enumerate(arrays):
+        if _is_nothing(array.shape):
+            continue
+        if array.ndim != first.ndim:
+            return RuntimeError(f"Tensors must have same number of dimensions: got {first.ndim} and {array.ndim}")
+        for d in range(first.ndim):
+            if d != dim and array.shape[d] != first.shape[d]:
+                return RuntimeError(f"Sizes of tensors must match except in dimension {dim}. Expected size "
+                                    f"{first.shape[d]} but got size {array.shape[d]} for tensor number {position} in "
+                                    "the list.")
+    return None
+
+
+def _cat_shape(tensors, dim):
+    shapes = [t._array.shape for t in tensors if not _is_nothing(t._array.shape)] or [(0,)]
+    dim = normal_dim(dim, len(shapes[0]))
+    error = _cat_error([t._array for t in tensors], dim)
+    if error is not None:
+        raise error
+    whole = list(shapes[0])
+    whole[dim] = sum(s[dim] for s in shapes)
+    return whole, dt.result_type(*map(rank, tensors)).np
+
+
+@op("cat(Tensor[] tensors, int dim=0) -> Tensor", shape=_cat_shape,
+    samples=lambda make: [([make(3, 4), make(2, 4)],), ([make(3, 4), make(3, 1)], 1)])
+def cat(tensors, dim):
+    if not tensors:
+        raise deliberate(ValueError("torch.cat(): expected a non-empty list of Tensors"))
+    arrays = tensors
+    kind = tensors[0].dtype
+    for array in tensors:
+        if array.dtype is not kind:
+            arrays = _common(tensors)
+            break
+    try:
+        made = _concatenate(arrays, dim)
+    except ValueError:
+        pass
+    else:
+        return made if made.flags.c_contiguous or _stays_channels_last(made, arrays) else made.copy("C")
+    kept = [a for a in arrays if not _is_nothing(a.shape)]
+    error = _cat_error(arrays, normal_dim(dim, kept[0].ndim if kept else 1))
+    if error is not None:
+        raise error
+    return np.ascontiguousarray(np.concatenate(kept, dim))
+
+
+def _stays_channels_last(made, arrays):
+    """Whether the parts all have their channels innermost, and so has the whole; NumPy keeps the order that parts have."""
+    return made.ndim in (4, 5) and all(map(has_channels_last, arrays)) and \
+        made.transpose(0, *range(2, made.ndim), 1).flags.c_contiguous
+
+
+def _cat_grads(g, shapes, dim):
+    dim = normal_dim(dim, g._array.ndim)
+    grads, start = [], 0
+    for shape in shapes:
+        if _is_nothing(shape):
+            grads.append(aten.new_zeros(g, (0,)))
+            continue
+        grads.append(aten.narrow(g, dim, start, shape[dim]))
+        start += shape[dim]
+    return grads
+
+
+cat.vjp(tensors=lambda g, tensors_shape, dim: _cat_grads(g, tensors_shape, dim))
+
+composite("concat(Tensor[] tensors, int dim=0) -> Tensor", lambda tensors, dim: aten.cat(tensors, dim),
+          samples=lambda make: [([make(3, 4), make(2, 4)],)])
+composite("concatenate(Tensor[] tensors, int dim=0) -> Tensor", lambda tensors, dim: aten.cat(tensors, dim),
+          samples=lambda make: [([make(3, 4), make(2, 4)],)])
+
+
+def _alike(arrays):
+    """Whether arrays have one shape and one dtype."""
+    shape, kind = arrays[0].shape, arrays[0].dtype
+    for array in arrays:
+        if array.dtype is not kind or array.shape != shape:
+            return False
+    return True
+
+
+def _common_shape(arrays):
+    """The shape that tensors must share to be stacked."""
+    if not arrays:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    shape = arrays[0].shape
+    for position, array in enumerate(arrays):
+        if array.shape != shape:
+            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and "
+                               f"{list(array.shape)} at entry {position}")
+    return shape
+
+
+def _stack_shape(tensors, dim):
+    shape = _common_shape([t._array for t in tensors])
+    dim = normal_dim(dim, len(shape) + 1)
+    return (*shape[:dim], len(tensors), *shape[dim:]), dt.result_type(*map(rank, tensors)).np
+
+
+@op("stack(Tensor[] tensors, int dim=0) -> Tensor", shape=_stack_shape,
+    samples=lambda make: [([make(3, 4), make(3, 4)],), ([make(3, 4), make(3, 4)], -1)])
+def stack(tensors, dim):
+    if not tensors or not _alike(tensors):
+        _common_shape(tensors)
+        tensors = _common(tensors)
+    if dim != 0:
+        dim = normal_dim(dim, tensors[0].ndim + 1)
+    if dim == 0:
+        return np.array(tensors)
+    key = (slice(None),) * dim + (None,)
+    made = _concatenate([a[key] for a in tensors], dim)
+    return made if made.flags.c_contiguous else made.copy("C")
+
+
+stack.vjp(tensors=lambda g, tensors_shape, dim:
+          [aten.select(g, dim, i) for i in range(len(tensors_shape))])
+
+
+@composite("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", tags=("out",),
+           samples=lambda make: [([make(3, 4), make(5)], 0, 2), ([make(3, 4), make(3, 2)], 1, 2)])
+def chunk_cat(tensors, dim, num_chunks):
+    """Each tensor's dim in equal chunks, filled up with zeros, all that follows it flat behind; then joined chunk by chunk."""
+    if not tensors:
+        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
+    if num_chunks < 1:
+        raise RuntimeError("_chunk_cat expects positive num_chunks")
+    ranks = {tensor._array.ndim for tensor in tensors}
+    if dim < 0 and len(ranks) > 1:
+        raise RuntimeError("_chunk_cat expects non-negative dim when input tensors have different ndims")
+    dim = normal_dim(dim, max(ranks))
+    if dim >= min(ranks):
+        raise RuntimeError("_chunk_cat expects dim < ndim for all input tensors")
+    before = tensors[0]._array.shape[:dim]
+    parts = []
+    for tensor in tensors:
+        array = tensor._array
+        if not array.size:
+            raise RuntimeError("_chunk_cat expects non-empty tensor")
+        if array.dtype != tensors[0]._array.dtype:
+            raise RuntimeError("_chunk_cat expects all input tensors with the same dtype")
+        if array.shape[:dim] != before:
+            raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
+        n = array.shape[dim]
+        length = -(-n // num_chunks) * num_chunks
+        if length != n:
+            whole = aten.new_zeros(tensor, (*before, length, *array.shape[dim + 1:]))
+            aten.copy_(aten.narrow(whole, dim, 0, n), tensor)
+            tensor = whole
+        parts.append(aten.reshape(tensor, (*before, num_chunks, -1)))
+    return aten.cat(parts, dim + 1)
+
+
+# ---------------------------------------------------------------- with at least so many dims
+
+
+def _atleast_1d(self):
+    return self if self._array.ndim else aten.reshape(self, (1,))
+
+
+def _atleast_2d(self):
+    ndim = self._array.ndim
+    return self if ndim > 1 else aten.unsqueeze(self, 0) if ndim else aten.reshape(self, (1, 1))
+
+
+def _atleast_3d(self):
+    ndim = self._array.ndim
+    if ndim > 2:
+        return self
+    if ndim == 2:
+        return aten.unsqueeze(self, -1)
+    return aten.unsqueeze(aten.unsqueeze(self, 0), -1) if ndim else aten.reshape(self, (1, 1, 1))
+
+
+FUNCTIONS = {}
+
+
+def _variadic(name, schema_of_list):
+    """torch.<name>(a, b, ...) for an op that takes one list; a list may be given as well."""
+    def call(*tensors, **kwargs):
+        if len(tensors) == 1 and isinstance(tensors[0], list | tuple):
+            tensors = tensors[0]
+        return schema_of_list(list(tensors), **kwargs)
+
+    call.__name__ = name
+    FUNCTIONS[name] = call
+    return call
+
+
+def _declare_atleast(name, one):
+    composite(f"{name}(Tensor self) -> Tensor", one, samples=lambda make: [(make(3),), (make(),)])
+    several = composite(f"{name}.Sequence(Tensor[] tensors) -> Tensor[]",
+                        lambda tensors: tuple([one(t) for t in tensors]),
+                        samples=lambda make: [([make(3), make()],)])
+
+    def call(*tensors):
+        if len(tensors) == 1 and not isinstance(tensors[0], list | tuple):
+            return getattr(aten, name)(tensors[0])
+        return several.call(tensors[0] if len(tensors) == 1 else tensors)
+
+    call.__name__ = name
+    FUNCTIONS[name] = call
+
+
+_declare_atleast("atleast_1d", _atleast_1d)
+_declare_atleast("atleast_2d", _atleast_2d)
+_declare_atleast("atleast_3d", _atleast_3d)
+
+
+def _pair_samples(make):
+    return [([make(3, 4), make(3, 4)],), ([make(4), make(4)],)]
+
+
+@composite("hstack(Tensor[] tensors) -> Tensor", samples=_pair_samples)
+def hstack(tensors):
+    if not tensors:
+        raise RuntimeError("hstack expects a non-empty TensorList")
+    rows = aten.atleast_1d(tensors)
+    return aten.cat(rows, 0 if rows[0]._array.ndim == 1 else 1)
+
+
+@composite("vstack(Tensor[] tensors) -> Tensor", samples=_pair_samples)
+def vstack(tensors):
+    if not tensors:
+        raise RuntimeError("vstack expects a non-empty TensorList")
+    return aten.cat(aten.atleast_2d(tensors), 0)
+
+
+@composite("dstack(Tensor[] tensors) -> Tensor", samples=_pair_samples)
+def dstack(tensors):
+    if not tensors:
+        raise RuntimeError("dstack expects a non-empty TensorList")
+    return aten.cat(aten.atleast_3d(tensors), 2)
+
+
+@composite("column_stack(Tensor[] tensors) -> Tensor", samples=_pair_samples)
+def column_stack(tensors):
+    if not tensors:
+        raise RuntimeError("column_stack expects a non-empty TensorList")
+    return aten.hstack([t if t._array.ndim > 1 else aten.reshape(t, (t._array.size, 1)) for t in tensors])
+
+
+composite("row_stack(Tensor[] tensors) -> Tensor", lambda tensors: aten.vstack(tensors), samples=_pair_samples)
+
+# ---------------------------------------------------------------- one shape for all
+
+
+@composite("broadcast_tensors(Tensor[] tensors) -> Tensor[]", samples=lambda make: [([make(3, 1), make(4)],)])
+def broadcast_tensors(tensors):
+    shapes = [t._array.shape for t in tensors]
+    first = shapes[0] if shapes else ()
+    if all(shape == first for shape in shapes):
+        return tuple(tensors)
+    problem = broadcast_mismatch(shapes)
+    if problem:
+        raise RuntimeError(problem)
+    whole = np.broadcast_shapes(*shapes)
+    return tuple([t if t._array.shape == whole else aten.expand(t, whole) for t in tensors])
+
+
+_variadic("broadcast_tensors", lambda tensors: aten.broadcast_tensors(tensors))
+
+
+def broadcast_shapes(*shapes):
+    """The shape that all the shapes broadcast to."""
+    given = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    problem = broadcast_mismatch(given)
+    if problem:
+        raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
+    return Size(np.broadcast_shapes(*given))
+
+
+FUNCTIONS["broadcast_shapes"] = broadcast_shapes
+
+
+def _meshgrid(tensors, indexing):
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError('torch.meshgrid: indexing must be one of "xy" or "ij", but received: ' + str(indexing))
+    for t in tensors:
+        if t._array.ndim > 1:
+            raise RuntimeError("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got a tensor with "
+                               f"{t._array.ndim} dimensions")
+        if t._array.dtype != tensors[0]._array.dtype:
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    # The dim along which each tensor varies; "xy" has the first two the other way round.
+    order = list(range(len(tensors)))
+    if indexing == "xy" and len(order) > 1:
+        order[:2] = 1, 0
+    shape = [0] * len(order)
+    for dim, t in zip(order, tensors, strict=True):
+        shape[dim] = t._array.size
+    return tuple([aten.expand(aten.view(t, (1,) * dim + (t._array.size,) + (1,) * (len(order) - dim - 1)), shape)
+                  for dim, t in zip(order, tensors, strict=True)])
+
+
+composite("meshgrid(Tensor[] tensors) -> Tensor[]", lambda tensors: _meshgrid(tensors, "ij"),
+          samples=lambda make: [([make(3), make(4)],)])
+composite("meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", _meshgrid,
+          samples=lambda make: [([make(3), make(4)], {"indexing": "xy"})])
+
+
+def meshgrid(*tensors, indexing=None):
+    """One tensor per input, each varying along a dim of its own; indexing is "ij" or "xy"."""
+    if len(tensors) == 1 and isinstance(tensors[0], list | tuple):
+        tensors = tensors[0]
+    if indexing is None:
+        warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
+                      UserWarning, stacklevel=2)
+        return aten.meshgrid(list(tensors))
+    return aten.meshgrid(list(tensors), indexing=indexing)
+
+
+FUNCTIONS["meshgrid"] = meshgrid
+
+# ---------------------------------------------------------------- products of sets and matrices
+
+
+@composite("cartesian_prod(Tensor[] tensors) -> Tensor", samples=lambda make: [([make(3), make(2)],)])
+def cartesian_prod(tensors):
+    for t in tensors:
+        if t._array.ndim != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(t._array.shape)}")
+    if len(tensors) == 1:
+        return tensors[0]
+    return aten.stack([aten.flatten(t) for t in aten.meshgrid(tensors, indexing="ij")], 1)
+
+
+_variadic("cartesian_prod", lambda tensors: aten.cartesian_prod(tensors))
+
+
+@composite("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
+           samples=lambda make: [(make(4),), (make(3), 2, True)])
+def combinations(self, r, with_replacement):
+    if self._array.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(self._array.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return aten.empty((0,), dtype=self.dtype, device=home_of(self))
+    n = self._array.size
+    grids = aten.meshgrid([self] * r, indexing="ij")
+    places = aten.meshgrid([aten.arange(n, device=home_of(self))] * r, indexing="ij")
+    chosen = aten.full((n,) * r, True, dtype=dt.bool_, device=home_of(self))
+    for first, second in zip(places, places[1:], strict=False):
+        chosen = aten.mul_(chosen, aten.le(first, second) if with_replacement else aten.lt(first, second))
+    return aten.stack([aten.masked_select(grid, chosen) for grid in grids], 1)
+
+
+def _as_matrix(array):
+    return array if array.ndim == 2 else array.reshape(1, -1)
+
+
+def _block_shape(tensors):
+    shapes = [_as_matrix(t._array).shape for t in tensors]
+    return (sum(s[0] for s in shapes), sum(s[1] for s in shapes)), dt.result_type(*map(rank, tensors)).np
+
+
+@op("block_diag(Tensor[] tensors) -> Tensor", shape=_block_shape,
+    samples=lambda make: [([make(2, 2), make(1, 3), make(2)],)])
+def block_diag(tensors):
+    for position, array in enumerate(tensors):
+        if array.ndim > 2:
+            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {position} has "
+                               f"{array.ndim} dimensions")
+    blocks = [_as_matrix(array) for array in _common(tensors)]
+    made = np.zeros((sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)), blocks[0].dtype)
+    row = column = 0
+    for block in blocks:
+        height, width = block.shape
+        made[row:row + height, column:column + width] = block
+        row, column = row + height, column + width
+    return made
+
+
+def _block_grads(g, shapes):
+    grads, row, column = [], 0, 0
+    for shape in shapes:
+        height, width = shape if len(shape) == 2 else (1, *shape) if shape else (1, 1)
+        part = aten.slice(aten.slice(g, 0, row, row + height), 1, column, column + width)
+        if len(shape) == 1:
+            part = aten.squeeze(part, 0)
+        elif not shape:
+            part = aten.squeeze(part)
+        grads.append(part)
+        row, column = row + height, column + width
+    return grads
+
+
+block_diag.vjp(tensors=lambda g, tensors_shape: _block_grads(g, tensors_shape))
+_variadic("block_diag", lambda tensors: aten.block_diag(tensors))
+
+
+@composite("kron(Tensor self, Tensor other) -> Tensor",
+           samples=lambda make: [(make(2, 3), make(2, 2)), (make(3), make(2, 2))])
+def kron(self, other):
+    ndim = max(self._array.ndim, other._array.ndim)
+    own, its = ((1,) * (ndim - t._array.ndim) + t._array.shape for t in (self, other))
+    spread = aten.mul(aten._unsafe_view(self, [n for size in own for n in (size, 1)]),
+                      aten._unsafe_view(other, [n for size in its for n in (1, size)]))
+    return aten._unsafe_view(spread, [a * b for a, b in zip(own, its, strict=True)])

@@ -1,0 +1,424 @@
+"""Views of all elements: the same memory in another shape or order of dims.
+
+Kernels return NumPy views; the dispatcher ties storages together.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from ..._core import dtype as dt
+from ..._core.memory_format import contiguous_format
+from ..._core.storage import owner_of
+from ..._dispatch.registry import aten, composite, op
+from .._support.common import infer_size, normal_dim, normal_dims, scalar_name
+from .._support.warn import warn_once
+
+_ndarray = np.ndarray
+
+
+def memory_of(array):
+    """(an array that is all of the memory `array` looks at, in order; the offset of its first element in bytes)."""
+    owner = owner_of(array)
+    offset = 0 if owner is array else array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+    if not owner.flags.c_contiguous:
+        owner = owner.transpose(sorted(range(owner.ndim), key=lambda d: -owner.strides[d]))
+    return owner, offset
+
+
+def restride(array, shape, strides):
+    """A view of `array` from its first element on, with any shape and byte strides within its memory."""
+    if array.flags.c_contiguous:
+        return _ndarray(shape, array.dtype, array, 0, strides)
+    memory, offset = memory_of(array)
+    return _ndarray(shape, array.dtype, memory, offset, strides)
+
+
+# ---------------------------------------------------------------- reshaping
+
+
+@op("view(Tensor(a) self, int[] size) -> Tensor(a)", samples=lambda make: [(make(3, 4), (2, 6)), (make(3, 4), (-1,))])
+def view(self, size):
+    if self.flags.c_contiguous:
+        try:
+            made = self.reshape(size)
+        except (ValueError, TypeError):
+            infer_size(size, self.size)
+            raise
+        # NumPy takes any negative number for "as many as are left"; torch only -1.
+        if made.shape != size and min(size, default=0) < -1:
+            infer_size(size, self.size)
+        return made
+    shape = infer_size(size, self.size)
+    try:
+        return self.reshape(shape, copy=False)
+    except ValueError:
+        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension "
+                           "spans across two contiguous subspaces). Use .reshape(...) instead.") from None
+
+
+view.vjp(self=lambda g, self_shape: aten.reshape(g, self_shape))
+_view = view.call
+
+
+@op("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", nondiff=True,
+    samples=lambda make: [(make.ints(5, 3, 4), dt.float64), (make.ints(5, 3, 4), dt.int32)])
+def view_dtype(self, dtype):
+    wanted = dtype.np
+    if wanted.itemsize != self.itemsize:
+        names = f"{scalar_name(self)} as {dtype.scalar_name} (different element sizes)"
+        if not self.ndim:
+            raise RuntimeError(f"self.dim() cannot be 0 to view {names}")
+        if self.strides[-1] != self.itemsize and self.size:
+            raise RuntimeError(f"self.stride(-1) must be 1 to view {names}, but got "
+                               f"{self.strides[-1] // self.itemsize}")
+        if self.shape[-1] * self.itemsize % wanted.itemsize:
+            raise RuntimeError(f"self.size(-1) must be divisible by {wanted.itemsize // self.itemsize} to view {names},"
+                               f" but got {self.shape[-1]}")
+        if not self.size:  # NumPy asks for a stride of one element even here
+            return self.reshape(-1).view(wanted).reshape(*self.shape[:-1], self.shape[-1] * self.itemsize // wanted.itemsize)
+    return self.view(wanted)
+
+
+@op("_unsafe_view(Tensor self, int[] size) -> Tensor", samples=lambda make: [(make(3, 4), (2, 6))], tags=("shares",),
+    shape=lambda self, size: (infer_size(size, self._array.size), self._array.dtype))
+def unsafe_view(self, size):
+    return self.reshape(infer_size(size, self.size))
+
+
+unsafe_view.vjp(self=lambda g, self_shape: aten.reshape(g, self_shape))
+
+
+@op("_reshape_alias(Tensor(a) self, int[] size, int[] stride) -> Tensor(a)",
+    samples=lambda make: [(make(3, 4), (2, 6), (6, 1))])
+def reshape_alias(self, size, stride):
+    wanted = _in_bytes(stride if stride.__class__ is tuple else tuple(stride), self.itemsize)
+    try:
+        made = self.reshape(size, copy=False)
+    except ValueError:
+        return restride(self, size, wanted)
+    # What reshape() asks for is what NumPy gives; it is far quicker than finding the memory an array looks at.
+    return made if made.strides == wanted else restride(self, size, wanted)
+
+
+@lru_cache(maxsize=4096)
+def _in_bytes(strides, itemsize):
+    return tuple([s * itemsize for s in strides])
+
+
+@lru_cache(maxsize=4096)
+def _in_elements(strides, itemsize):
+    return tuple([s // itemsize for s in strides])
+
+
+reshape_alias.vjp(self=lambda g, self_shape: aten.reshape(g, self_shape))
+_reshape_alias = reshape_alias.call
+
+
+def _reshaped(self, shape):
+    """What reshape and flatten do: a view where one exists, else a copy."""
+    array = self._array
+    if array.flags.c_contiguous:
+        return _view(self, size=shape)
+    try:
+        made = array.reshape(shape, copy=False)
+    except (ValueError, TypeError):
+        shape = infer_size(shape, array.size)
+        return aten._unsafe_view(aten.clone(self, memory_format=contiguous_format), shape)
+    given = made.shape
+    # NumPy takes any negative number for "as many as are left"; torch only -1.
+    if given != shape and min(shape, default=0) < -1:
+        infer_size(shape, array.size)
+    return _reshape_alias(self, given, _in_elements(made.strides, array.itemsize))
+
+
+composite("reshape(Tensor(a) self, int[] shape) -> Tensor(a)", _reshaped,
+          samples=lambda make: [(make(3, 4), (2, 6)), (make(3, 4), (-1,))])
+composite("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+          lambda self, other: aten.reshape(self, other._array.shape), samples=lambda make: [(make(3, 4), make(2, 6))])
+composite("view_as(Tensor(a) self, Tensor other) -> Tensor(a)", lambda self, other: aten.view(self, other._array.shape),
+          samples=lambda make: [(make(3, 4), make(2, 6))])
+composite("ravel(Tensor(a) self) -> Tensor(a)", lambda self: _view(contiguous(self), (-1,)))
+
+
+def contiguous(self):
+    """The tensor itself where its elements lie in order, else a copy in which they do."""
+    return self if self._array.flags.c_contiguous else aten.contiguous(self)
+
+
+@composite("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
+def flatten(self, start_dim, end_dim):
+    shape = self._array.shape
+    ndim = len(shape)
+    start = start_dim if start_dim >= 0 else start_dim + ndim
+    end = end_dim if end_dim >= 0 else end_dim + ndim
+    if not 0 <= start <= end < ndim:
+        start, end = normal_dim(start_dim, ndim), normal_dim(end_dim, ndim)
+        if start > end:
+            raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+        return _reshaped(self, (1,))  # what is left is a tensor without dims
+    if start == end:
+        return self
+    return _reshaped(self, shape[:start] + (math.prod(shape[start:end + 1]),) + shape[end + 1:])
+
+
+@composite("unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)",
+           samples=lambda make: [(make(3, 4), 1, (2, -1))])
+def unflatten(self, dim, sizes):
+    shape = self._array.shape
+    dim = normal_dim(dim, len(shape))
+    sizes = tuple(sizes)
+    if not sizes:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    known = math.prod(n for n in sizes if n != -1)
+    if sizes.count(-1) == 1 and known and shape[dim] % known == 0:
+        sizes = tuple(shape[dim] // known if n == -1 else n for n in sizes)
+    if -1 in sizes or math.prod(sizes) != shape[dim]:
+        raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} "
+                           f"({shape[dim]}) in the input tensor")
+    return _view(self, (*shape[:dim], *sizes, *shape[dim + 1:]))
+
+
+alias = op("alias(Tensor(a) self) -> Tensor(a)", lambda self: self.view())
+alias.vjp(self=lambda g: g)
+
+# ---------------------------------------------------------------- moving dims
+
+
+@op("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+    samples=lambda make: [(make(3, 4), 0, 1), (make(2, 3, 4), -1, 0)])
+def transpose(self, dim0, dim1):
+    if not self.ndim:
+        normal_dim(dim0, 0), normal_dim(dim1, 0)
+        return self.view()
+    return self.swapaxes(dim0, dim1)
+
+
+transpose.vjp(self=lambda g, dim0, dim1: aten.transpose(g, dim0, dim1))
+_transpose = transpose.call
+
+
+@composite("t(Tensor(a) self) -> Tensor(a)")
+def t(self):
+    ndim = self._array.ndim
+    if ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
+    return _transpose(self, 0, 1 if ndim == 2 else 0)
+
+
+t.vjp(self=lambda g: aten.t(g))
+
+
+@composite("mT(Tensor(a) self) -> Tensor(a)")
+def mT(self):
+    if self._array.ndim < 2:
+        raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got "
+                           f"{self._array.ndim}-D tensor.")
+    return _transpose(self, -2, -1)
+
+
+
+
+@composite("numpy_T(Tensor(a) self) -> Tensor(a)")
+def numpy_T(self):
+    ndim = self._array.ndim
+    if ndim != 2:
+        warn_once("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
+                  "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+                  "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor." if ndim else
+                  "Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
+    return aten.permute(self, tuple(range(ndim))[::-1])
+
+
+composite("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
+          lambda self, axis0, axis1: _transpose(self, axis0, axis1), samples=lambda make: [(make(3, 4), 0, 1)])
+composite("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+          lambda self, dim0, dim1: _transpose(self, dim0, dim1), samples=lambda make: [(make(3, 4), 0, 1)])
+
+
+@op("permute(Tensor(a) self, int[] dims) -> Tensor(a)", samples=lambda make: [(make(2, 3, 4), (2, 0, 1))])
+def permute(self, dims):
+    try:
+        return self.transpose(dims) if dims else self.view()
+    except ValueError:
+        if len(dims) == self.ndim:
+            for d in dims:
+                normal_dim(d, self.ndim)
+            raise RuntimeError("permute(): duplicate dims are not allowed.") from None
+        raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not match the length of "
+                           f"the desired ordering of dimensions i.e. input.dim() = {self.ndim} is not equal to "
+                           f"len(dims) = {len(dims)}") from None
+
+
+def _inverse_permutation(dims):
+    inverse = [0] * len(dims)
+    for i, d in enumerate(dims):
+        inverse[d % len(dims)] = i
+    return tuple(inverse)
+
+
+permute.vjp(self=lambda g, dims: aten.permute(g, _inverse_permutation(dims)))
+
+
+def _moved(self, source, destination):
+    """permute(), such that dims `source` come to stand at `destination` and the others keep their order."""
+    ndim = self._array.ndim
+    if len(source) != len(destination):
+        raise RuntimeError("movedim: Invalid source or destination dims: source "
+                           f"({list(source)} dims) should contain the same number of dims as destination "
+                           f"({list(destination)} dims)")
+    from_, to = [normal_dim(d, ndim) for d in source], [normal_dim(d, ndim) for d in destination]
+    for name, dims, given in (("source", from_, source), ("destination", to, destination)):
+        if len(set(dims)) != len(dims):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(given)})")
+    if not ndim:
+        return aten.alias(self)
+    rest = iter([d for d in range(ndim) if d not in from_])
+    placed = dict(zip(to, from_, strict=True))
+    return aten.permute(self, tuple([placed[d] if d in placed else next(rest) for d in range(ndim)]))
+
+
+composite("movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
+          lambda self, source, destination: _moved(self, (source,), (destination,)),
+          samples=lambda make: [(make(2, 3, 4), 0, 2)])
+composite("movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", _moved,
+          samples=lambda make: [(make(2, 3, 4), (0, 1), (1, 2))])
+composite("moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
+          lambda self, source, destination: aten.movedim(self, source, destination),
+          samples=lambda make: [(make(2, 3, 4), 0, 2)])
+composite("moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+          lambda self, source, destination: aten.movedim(self, source, destination),
+          samples=lambda make: [(make(2, 3, 4), (0, 1), (1, 2))])
+
+# ---------------------------------------------------------------- dims of size one
+
+
+@op("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", samples=lambda make: [(make(3, 4), 1), (make(3, 4), -1)])
+def unsqueeze(self, dim):
+    shape = self.shape
+    ndim = len(shape)
+    if dim < 0:
+        dim += ndim + 1
+    if not 0 <= dim <= ndim:
+        normal_dim(dim if dim > ndim else dim - ndim - 1, ndim + 1)
+    if self.flags.c_contiguous:
+        return self.reshape((1,) + shape if dim == 0 else shape[:dim] + (1,) + shape[dim:])
+    # The stride of a dim of size one is never taken; torch has that of the dim it stands before.
+    strides = self.strides
+    step = shape[dim] * strides[dim] if dim < ndim else self.itemsize
+    return restride(self, (*shape[:dim], 1, *shape[dim:]), (*strides[:dim], step, *strides[dim:]))
+
+
+unsqueeze.vjp(self=lambda g, dim: aten.squeeze(g, dim))
+
+
+@op("squeeze(Tensor(a) self) -> Tensor(a)", samples=lambda make: [(make(3, 1, 4),)])
+def squeeze(self):
+    return self.squeeze()
+
+
+squeeze.vjp(self=lambda g, self_shape: unsqueeze_to(g, self_shape, range(len(self_shape))))
+
+
+@op("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", node="SqueezeBackward1",
+    samples=lambda make: [(make(3, 1, 4), 1), (make(3, 4), 0)])
+def squeeze_dim(self, dim):
+    shape = self.shape
+    if not shape:
+        normal_dim(dim, 0)
+        return self.view()
+    if not -len(shape) <= dim < len(shape):
+        normal_dim(dim, len(shape))
+    return self.squeeze(dim) if shape[dim] == 1 else self.view()
+
+
+squeeze_dim.vjp(self=lambda g, self_shape, dim: unsqueeze_to(g, self_shape, normal_dims((dim,), len(self_shape))))
+
+
+@op("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", node="SqueezeBackward2",
+    samples=lambda make: [(make(3, 1, 4, 1), (1, 0))])
+def squeeze_dims(self, dim):
+    return self.squeeze(tuple([d for d in _listed_dims(dim, self.ndim) if self.shape[d] == 1]))
+
+
+def _listed_dims(dims, ndim):
+    """The dims of a list, in which an empty one means none."""
+    return normal_dims(dims, ndim) if len(dims) else ()
+
+
+squeeze_dims.vjp(self=lambda g, self_shape, dim: unsqueeze_to(g, self_shape, _listed_dims(dim, len(self_shape))))
+
+
+def unsqueeze_to(g, shape, dims):
+    """A gradient with the dims of size one back that were squeezed."""
+    for d in sorted(dims):
+        if shape[d] == 1:
+            g = aten.unsqueeze(g, d)
+    return g
+
+
+# ---------------------------------------------------------------- repeating without a copy
+
+
+@lru_cache(maxsize=4096)
+def _expansion(shape, strides, size):
+    """(shape, byte strides, whether elements share places) of an array expanded to a size; None if that is its shape."""
+    if shape == size:
+        return None
+    lead = len(size) - len(shape)
+    wanted, steps = list(size), [0] * len(size)
+    for i in reversed(range(len(shape))):  # the last dim that does not fit is the one to name
+        have, step, want = shape[i], strides[i], size[lead + i]
+        if want == have or want == -1:
+            wanted[lead + i], steps[lead + i] = have, step
+        elif have != 1:
+            raise RuntimeError(f"The expanded size of the tensor ({want}) must match the existing size ({have}) at "
+                               f"non-singleton dimension {lead + i}.  Target sizes: {list(size)}.  Tensor sizes: "
+                               f"{list(shape)}")
+    for i, n in enumerate(wanted):
+        if n < 0:
+            raise RuntimeError(f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing "
+                               f"dimension {i}")
+    if shape:
+        # The stride of a new dim of size one is never taken; torch has that of the dim it stands before.
+        for i in reversed(range(lead)):
+            if wanted[i] == 1:
+                steps[i] = wanted[i + 1] * steps[i + 1]
+    return tuple(wanted), tuple(steps), any(step == 0 and n > 1 for n, step in zip(wanted, steps, strict=True))
+
+
+@op("expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)",
+    samples=lambda make: [(make(3, 1), (3, 4)), (make(4), (2, 3, -1))])
+def expand(self, size, implicit):
+    if len(size) < self.ndim:
+        raise RuntimeError(f"expand(torch.{scalar_name(self)}Tensor{{{list(self.shape)}}}, "
+                           f"size={list(size)}): the number of sizes provided ({len(size)}) must be greater or equal "
+                           f"to the number of dimensions in the tensor ({self.ndim})")
+    plan = _expansion(self.shape, self.strides, size if size.__class__ is tuple else tuple(size))
+    if plan is None:
+        return self.view()
+    made = restride(self, plan[0], plan[1])
+    if plan[2]:
+        # Several elements are one place in memory, so that writing to them has no meaning.
+        made.setflags(False)
+    return made
+
+
+def _expand_grad(g, self_shape):
+    given = g._array.shape
+    lead = len(given) - len(self_shape)
+    dims = [*range(lead), *[i + lead for i, n in enumerate(self_shape) if n == 1 and given[i + lead] != 1]]
+    if dims:
+        g = aten.sum(g, dims, True)
+    return aten.view(g, self_shape) if lead else g
+
+
+expand.vjp(self=_expand_grad)
+
+composite("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+          lambda self, other: aten.expand(self, other._array.shape), samples=lambda make: [(make(3, 1), make(3, 4))])
+composite("broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)", lambda self, size: aten.expand(self, size),
+          samples=lambda make: [(make(4), (3, 4))])

@@ -1,0 +1,5 @@
+"""Exponentials, logarithms, circular functions and the special functions."""
+
+from . import (
+    functions,
+)

@@ -1,0 +1,361 @@
+"""Exponentials, logarithms, circular and hyperbolic functions, and the special functions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..._core.threads import threads
+from ..._dispatch.registry import aten, composite, op
+from .._support import special_math as special_math
+from .._support.common import home_of, like_first, no_derivative, no_kernel, scalar_name
+from .._support.elementwise import constant, log_add_exp
+from .._support.erf import erf32
+from ..pointwise.arithmetic import conj, count
+
+_TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+
+
+def _unary(name, kernel, grad, **options):
+    """Declare a function of one tensor that turns integers into floats, and its in-place form."""
+    made = op(f"{name}(Tensor self) -> Tensor", kernel, promote="float", inplace=not name.startswith("special_"),
+              **options)
+    made.vjp(self=grad)
+    return made
+
+
+# ---------------------------------------------------------------- exponentials and logarithms
+
+_unary("exp", np.exp, lambda g, result: g * conj(result), flops=count)
+_unary("exp2", np.exp2, lambda g, result: (g * conj(result)) * math.log(2), flops=count)
+_unary("expm1", np.expm1, lambda g, result: g * (conj(result) + 1), flops=count)
+_unary("log", np.log, lambda g, self: g / conj(self), flops=count)
+_unary("log2", np.log2, lambda g, self: g / (conj(self) * math.log(2)), flops=count)
+_unary("log10", np.log10, lambda g, self: g / (conj(self) * math.log(10)), flops=count)
+_unary("log1p", np.log1p, lambda g, self: g / conj(self + 1), flops=count)
+
+
+def _log_sum(name, ufunc, exponential):
+    def kernel(self, other):
+        if self.dtype.kind in "iub":
+            raise no_kernel(f"{name}_cpu", self)
+        return ufunc(self, other)
+
+    made = op(f"{name}(Tensor self, Tensor other) -> Tensor", kernel, promote="same", tags=("tensors",))
+    made.vjp(self=lambda g, self, other: g / conj(exponential(other - self) + 1),
+             other=lambda g, self, other: g / conj(exponential(self - other) + 1))
+
+
+_log_sum("logaddexp", log_add_exp, lambda t: t.exp())
+_log_sum("logaddexp2", np.logaddexp2, lambda t: aten.pow(2.0, t))
+
+# ---------------------------------------------------------------- circular and hyperbolic functions
+
+_unary("sin", np.sin, lambda g, self: g * conj(self.cos()), flops=count)
+_unary("cos", np.cos, lambda g, self: g * -conj(self.sin()), flops=count)
+_unary("tan", np.tan, lambda g, result: g * conj(result.pow(2) + 1), flops=count)
+_unary("asin", np.arcsin, lambda g, self: g * conj((-self * self + 1).rsqrt()))
+_unary("acos", np.arccos, lambda g, self: g * -conj((-self * self + 1).rsqrt()))
+_unary("atan", np.arctan, lambda g, self: g / conj(self * self + 1))
+_unary("sinh", np.sinh, lambda g, self: g * conj(self.cosh()))
+_unary("cosh", np.cosh, lambda g, self: g * conj(self.sinh()))
+_unary("asinh", np.arcsinh, lambda g, self: g * conj((self.pow(2) + 1).rsqrt()))
+
+
+def _acosh_grad(g, self):
+    if self._array.dtype.kind != "c":
+        return g * (self * self - 1).rsqrt()
+    return g * conj((self - 1).rsqrt() * (self + 1).rsqrt())  # one root of the product would be on the wrong branch
+
+
+_unary("acosh", np.arccosh, _acosh_grad,
+       samples=lambda make: [(make(3, 4) + 1.5,)])
+
+
+def _atanh_grad(g, self):
+    square = self.pow(2)
+    rest = aten.fill_(aten.empty_like(square), 1).sub_(square)
+    return (g * 1) / conj(rest)
+
+
+_unary("atanh", np.arctanh, _atanh_grad)
+
+atan2 = op("atan2(Tensor self, Tensor other) -> Tensor", np.arctan2, promote="float", tags=("tensors",), inplace=True)
+
+
+@atan2.vjp
+def _(g, self, other, needs):
+    square = self * self + other * other
+    inverse = square.reciprocal()
+    # With history, the reciprocal is needed as it was.
+    fill = aten.masked_fill if threads.state.grad_enabled else aten.masked_fill_
+    inverse = fill(inverse, square == 0, 0.0)
+    return (g * other * inverse if needs[0] else None), (g * -self * inverse if needs[1] else None)
+
+
+_unary("deg2rad", np.deg2rad, lambda g: g * (math.pi / 180))
+
+
+def _degrees(self, out=None):
+    """The factor in the dtype itself, which rounds it; narrow types are computed in float32."""
+    if self.dtype.kind != "f" or self.dtype.itemsize == 2:
+        return np.rad2deg(self, out)
+    return np.multiply(self, constant(180 / math.pi, self.dtype), out)
+
+
+_unary("rad2deg", _degrees, lambda g: g * (180 / math.pi))
+
+# ---------------------------------------------------------------- quotients and products that pass through 0
+
+
+@op("sinc(Tensor self) -> Tensor", promote="float", inplace=True)
+def sinc(self):
+    angle = np.multiply(self, np.array(math.pi, self.dtype))
+    return np.where(self == 0, np.array(1, self.dtype), np.divide(np.sin(angle), np.where(self == 0, 1, angle)
+                                                                  .astype(self.dtype, copy=False)))
+
+
+def _sinc_grad(g, self):
+    angle = self * math.pi
+    scale = self * self * math.pi
+    sine = angle.sin()
+    slope = (angle * angle.cos() - sine) / scale
+    moved = g * conj(slope)
+    zero = aten.scalar_tensor(0.0, dtype=moved.dtype)
+    return aten.where(scale == 0, zero, moved)
+
+
+sinc.vjp(self=_sinc_grad)
+
+
+def _times_log(log, pole):
+    """self * log(other), 0 where self is 0 whatever the logarithm, nan where other is."""
+    def kernel(self, other):
+        if other.__class__ is not np.ndarray:
+            other = np.array(other, self.dtype)
+        value = np.multiply(self, log(other))
+        made = np.where((self == 0) & ~np.isnan(other), np.zeros((), value.dtype), value)
+        return made.astype(value.dtype, copy=False)
+
+    def self_grad(name):
+        def grad(g, self, other):
+            moved = getattr(aten, name)(g, other)
+            dead = other <= pole
+            return moved.masked_fill(aten.bitwise_and(self == 0, dead), 0.0)
+
+        return grad
+
+    return kernel, self_grad
+
+
+_xlogy, _xlogy_self_grad = _times_log(np.log, 0)
+
+xlogy = op("xlogy.Tensor(Tensor self, Tensor other) -> Tensor", _xlogy, promote="float", inplace=True)
+xlogy.vjp(self=_xlogy_self_grad("xlogy"), other=lambda g, self, other: (g * self) / other)
+
+xlogy_of_number = op("xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor",
+                     lambda self, other: _xlogy(np.array(self, other.dtype), other), promote="float",
+                     promoted=("self", "other"), node="XlogyBackward1", tags=("tensors",),
+                     samples=lambda make: [(0.5, make(3, 4))])
+xlogy_of_number.vjp(other=lambda g, self, other: (g * self) / other)
+
+_xlog1py, _xlog1py_self_grad = _times_log(np.log1p, -1)
+
+xlog1py = op("special_xlog1py(Tensor self, Tensor other) -> Tensor", _xlog1py, promote="float",
+             node="SpecialXlog1PyBackward0")
+xlog1py.vjp(self=_xlog1py_self_grad("special_xlog1py"), other=lambda g, self, other: (g * self) / (other + 1))
+
+xlog1py_of_number = op("special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor",
+                       lambda self, other: _xlog1py(np.array(self, other.dtype), other), promote="float",
+                       promoted=("self", "other"), node="SpecialXlog1PyBackward1", tags=("tensors",),
+                       samples=lambda make: [(0.5, make(3, 4))])
+xlog1py_of_number.vjp(other=lambda g, self, other: (g * self) / (other + 1))
+
+
+@op("special_entr(Tensor self) -> Tensor", promote="float")
+def entr(self):
+    made = np.where(self > 0, -self * np.log(np.where(self > 0, self, 1)), np.where(self == 0, 0, -np.inf))
+    return np.where(np.isnan(self), self, made).astype(self.dtype, copy=False)
+
+
+def _entr_grad(g, self):
+    slope = -(self.log() + 1)
+    return g * slope
+
+
+entr.vjp(self=_entr_grad)
+
+# ---------------------------------------------------------------- logit
+
+
+@op("logit(Tensor self, float? eps=None) -> Tensor", promote="float", inplace=True,
+    samples=lambda make: [(make(3, 4),), (make(3, 4), 0.2)])
+def logit(self, eps):
+    if eps is not None:
+        self = np.minimum(np.maximum(self, np.array(eps, self.dtype)), np.array(1 - eps, self.dtype))
+    return np.log(np.divide(self, np.subtract(np.array(1, self.dtype), self)))
+
+
+logit.vjp(self=lambda g, self, eps: aten.logit_backward(g, self, eps))
+
+
+@op("logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor", shape=like_first,
+    samples=lambda make: [(make(3, 4), make(3, 4)), (make(3, 4), make(3, 4), 0.2)])
+def logit_backward(grad_output, self, eps):
+    low = 0.0 if eps is None else eps
+    slope = np.divide(grad_output, np.multiply(self, np.subtract(np.array(1, self.dtype), self)))
+    outside = np.array(np.nan if eps is None else 0.0, slope.dtype)
+    return np.where((self < low) | (self > 1 - low), outside, slope)
+
+
+def _logit_double(g, grad_output, self, eps):
+    slope = (self * 2 - 1) / (self * (1 - self)).square()
+    moved = g * grad_output * slope
+    if eps is None:
+        return moved
+    return moved.masked_fill((self < eps).logical_or_(self > 1 - eps), 0.0)
+
+
+logit_backward.vjp(grad_output=lambda g, self, eps: aten.logit_backward(g, self, eps), self=_logit_double)
+
+# ---------------------------------------------------------------- the error function
+
+
+def _in_double(function):
+    """A kernel that computes in float64, where the special functions are at home, and returns the input's dtype."""
+    def kernel(self):
+        if self.dtype.kind == "c":
+            raise NotImplementedError(f"{function.__name__} not implemented for "
+                                      f"'{scalar_name(self)}'")
+        return np.asarray(function(self.astype(np.float64, copy=False))).astype(self.dtype, copy=False)
+
+    return kernel
+
+
+_erf_in_double = _in_double(special_math.erf)
+
+
+def _erf(self):
+    return erf32(self) if self.dtype is np.dtype(np.float32) else _erf_in_double(self)
+
+
+def _gaussian(g, self, factor):
+    bell = factor * (-self.pow(2)).exp()
+    return bell * g
+
+
+_unary("erf", _erf, lambda g, self: _gaussian(g, self, _TWO_OVER_ROOT_PI))
+_unary("erfc", _in_double(special_math.erfc), lambda g, self: _gaussian(g, self, -_TWO_OVER_ROOT_PI))
+_unary("erfinv", _in_double(special_math.erfinv),
+       lambda g, self: (0.5 * math.sqrt(math.pi)) * self.erfinv().pow(2).exp() * g)
+_unary("special_erfcx", _in_double(special_math.erfcx),
+       lambda g, self, result: ((self * 2) * result - _TWO_OVER_ROOT_PI) * g)
+_unary("special_ndtri", _in_double(special_math.ndtri),
+       lambda g, result: g * (math.sqrt(2 * math.pi) * (result.square() / 2).exp()))
+_unary("special_log_ndtr", _in_double(special_math.log_ndtr),
+       lambda g, self, result: g * ((-(result + self.pow(2) / 2)).exp() / math.sqrt(2 * math.pi)))
+composite("special_ndtr(Tensor self) -> Tensor", lambda self: (aten.erf(self * math.sqrt(0.5)) + 1) * 0.5)
+
+# ---------------------------------------------------------------- the gamma function
+
+_unary("lgamma", _in_double(special_math.lgamma), lambda g, self: g * self.digamma())
+_unary("digamma", _in_double(special_math.digamma), lambda g, self: g * aten.polygamma(1, self))
+
+
+@op("polygamma(int n, Tensor self) -> Tensor", promote="float", samples=lambda make: [(1, make(3, 4) + 1)])
+def polygamma(n, self):
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    return _in_double(lambda x: special_math.polygamma(n, x))(self)
+
+
+polygamma.vjp(self=lambda g, n, self: g * aten.polygamma(n + 1, self))
+
+polygamma_ = composite("polygamma_(Tensor(a!) self, int n) -> Tensor(a!)", lambda self, n: aten.polygamma(n, self, out=self),
+                       node="PolygammaBackward1", samples=lambda make: [(make(3, 4) + 1, 1)])
+polygamma_.vjp(self=lambda g, n, self: g * aten.polygamma(n + 1, self))
+
+
+@op("mvlgamma(Tensor self, int p) -> Tensor", promote="float", inplace=True, samples=lambda make: [(make(3, 4) + 2, 2)])
+def mvlgamma(self, p):
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    x = self.astype(np.float64)[..., None] + (1 - np.arange(1, p + 1)) / 2
+    made = special_math.lgamma(x).sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
+    return np.asarray(made).astype(self.dtype, copy=False)
+
+
+def _mvlgamma_grad(g, self, p):
+    halves = aten.arange(-p / 2 + 0.5, 0.5, 0.5, dtype=self.dtype, device=home_of(self))
+    return g * (self.unsqueeze(-1) + halves).digamma_().sum(-1)
+
+
+mvlgamma.vjp(self=_mvlgamma_grad)
+
+
+def _pair_in_double(function):
+    def kernel(self, other):
+        made = function(np.asarray(self, np.float64), np.asarray(other, np.float64))
+        wanted = self.dtype if isinstance(self, np.ndarray) else other.dtype
+        return np.asarray(made).astype(wanted, copy=False)
+
+    return kernel
+
+
+zeta = op("special_zeta(Tensor self, Tensor other) -> Tensor", _pair_in_double(special_math.zeta), promote="float",
+          samples=lambda make: [(make(3, 4).detach() + 2, make(3, 4))])
+zeta.vjp(self=no_derivative("zeta"), other=lambda g, self, other: g * -(self * aten.special_zeta(self + 1, other)))
+
+zeta_of_number = op("special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor",
+                    _pair_in_double(special_math.zeta), promote="float", promoted=("self", "other"),
+                    node="SpecialZetaBackward1", tags=("tensors",), samples=lambda make: [(3.0, make(3, 4))])
+zeta_of_number.vjp(other=lambda g, self, other: g * (aten.special_zeta(self + 1.0, other) * -self))
+
+
+def _incomplete_grad(sign):
+    return lambda g, self, other: g * (sign * ((self - 1) * other.log() - other - self.lgamma()).exp())
+
+
+def _second_only(make):
+    return [(make(3, 4).detach() + 0.5, make(3, 4) + 0.5)]
+
+
+igamma = op("igamma(Tensor self, Tensor other) -> Tensor", _pair_in_double(special_math.gammainc), promote="float",
+            tags=("tensors",), inplace=True, samples=_second_only)
+igamma.vjp(self=no_derivative("igamma: input"), other=_incomplete_grad(1))
+igammac = op("igammac(Tensor self, Tensor other) -> Tensor", _pair_in_double(special_math.gammaincc), promote="float",
+             tags=("tensors",), inplace=True, samples=_second_only)
+igammac.vjp(self=no_derivative("igammac: input"), other=_incomplete_grad(-1))
+
+# ---------------------------------------------------------------- modified Bessel functions
+
+
+def _away_from_zero(self):
+    """Where I1(x) / x may be computed as it stands, and the input made harmless elsewhere."""
+    tiny = 2.220446049250313e-16 if self._array.dtype == np.float64 else 1.1920928955078125e-07
+    large = self.abs() > tiny
+    return large, aten.where(large, self, aten.scalar_tensor(tiny, dtype=self.dtype))
+
+
+def _i1_grad(g, self, result):
+    large, safe = _away_from_zero(self)
+    slope = aten.i0(safe) - result * safe.reciprocal()
+    return g * aten.where(large, slope, aten.scalar_tensor(0.5, dtype=self.dtype))
+
+
+def _i1e_grad(g, self, result):
+    large, safe = _away_from_zero(self)
+    rate = safe.sgn() + safe.reciprocal()
+    slope = aten.special_i0e(safe) - result * rate
+    return g * aten.where(large, slope, aten.scalar_tensor(0.5, dtype=self.dtype))
+
+
+_unary("i0", _in_double(special_math.i0), lambda g, self: g * aten.special_i1(self))
+_unary("special_i0e", _in_double(special_math.i0e),
+       lambda g, self, result: g * (aten.special_i1e(self) - self.sgn() * result), node="SpecialI0EBackward0")
+_unary("special_i1", _in_double(special_math.i1), _i1_grad)
+_unary("special_i1e", _in_double(special_math.i1e), _i1e_grad, node="SpecialI1EBackward0")
+
+# The order comes first in the op and second in the method.
+METHODS = {"polygamma": lambda self, n: aten.polygamma(n, self)}

@@ -1,0 +1,6 @@
+"""Fourier transforms and spectra over time."""
+
+from . import (
+    fft,
+    stft,
+)

@@ -1,0 +1,1 @@
+"""Files and JSON: every file of the profiler is written here, whole or not at all."""

@@ -1,0 +1,214 @@
+"""From what a Recorder holds to an EventStore: flat lists become columns, notes become tables. Runs after stop()."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._dispatch import observer
+from ..recording import allocations
+from ..recording.asyncio_lanes import lanes_of_rows
+from ..recording.device import DeviceRecorder
+from ..recording.op_inputs import MOST_ARGUMENTS, TOUCH_WIDTH
+from ..recording.recorder import SPAN_BASE, Options, Recorder, Tap
+from ..store.store import EventStore, StorageNotes, ThreadInfo
+from .columns import (
+    Columns,
+    Tables,
+    added,
+    forward_threads,
+    inherit,
+    module_columns,
+    move_memory,
+    of_this_recording,
+    renumbered,
+    steps_at,
+    task_lanes,
+    with_calls,
+)
+from .python_rows import python_rows
+
+_CHUNK = 1 << 16
+
+
+def freeze(recorder: Recorder, *, release: bool = False, device: DeviceRecorder | None = None, **meta: Any) -> EventStore:
+    """Everything recorded so far as a store; `meta` goes to EventStore.freeze. A recorder that runs goes on.
+
+    With `release` the recorder gives its rows away as they are read, so that they are not in memory twice.
+    """
+    end = recorder.clock_end_ns if recorder.clock_end_ns is not None else recorder.clock()
+    tables = Tables()
+    with_lanes = any(tap.tasks is not None for tap in recorder.taps)
+    parts = [_thread_columns(recorder.options, tap, tables, end, release, with_lanes) for tap in recorder.taps]
+    columns: Columns = {}
+    if len(parts) == 1:
+        columns = {**parts[0], "tid": np.int32(0)}
+    elif parts:
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        columns["tid"] = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part["start"]) for part in parts])
+    else:
+        columns = {name: np.empty(0, np.int64) for name in ("name", "kind", "tid", "start", "end", "seq", "op", "shapes")}
+    threads = [ThreadInfo(tap.ident, tap.name) for tap in recorder.taps]
+    lanes = task_lanes([None if tap.tasks is None else tap.tasks.names for tap in recorder.taps], columns, threads)
+    columns["step"] = steps(recorder, columns["start"])
+    columns["fwd_tid"] = forward_threads(columns)
+    if recorder.options.with_flops:
+        columns["flops"] = tables.flops(columns["op"], columns["shapes"])
+    if recorder.memory is not None:
+        columns.update(_memory_columns(recorder.memory.rows, threads))
+        move_memory([None if tap.tasks is None else tap.tasks.turns() for tap in recorder.taps], columns, lanes)
+    _add_foreign(recorder, columns, threads, tables)
+    if device is not None:
+        device.added(columns, threads, tables.name, lambda start: steps(recorder, start))
+    store = EventStore.freeze(
+        columns,
+        names=list(tables.names),
+        threads=threads,
+        input_infos=tables.infos,
+        stacks=tables.stacks,
+        modules=list(tables.modules),
+        overloads=list(observer.op_overloads),
+        clock_start_ns=recorder.clock_start_ns,
+        clock_end_ns=end,
+        wall_start_ns=recorder.wall_start_ns,
+        **meta,
+    )
+    if recorder.options.with_modules:
+        inherit(store, "module")
+    return store
+
+
+def storage_notes(recorder: Recorder) -> StorageNotes:
+    """What ops did to which storage, and which storages are parameters."""
+    rows = [value for tap in recorder.taps for value in tap.touched]
+    table = np.fromiter(rows, np.int64, len(rows)).reshape(-1, TOUCH_WIDTH)
+    # The last column holds the op and the argument's position: was it written to?
+    parameters = frozenset().union(*(tap.modules.parameters for tap in recorder.taps if tap.modules is not None))
+    return StorageNotes(with_written(table), parameters)
+
+
+def with_written(touched: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows of what ops touched, with 1 where it was written to in place of op and position."""
+    places, which = np.unique(touched[:, 3], return_inverse=True)
+    written = np.array([_is_written(*divmod(place, MOST_ARGUMENTS)) for place in places.tolist()], np.int64)
+    return np.column_stack([touched[:, :3], written[which]])
+
+
+def _is_written(op: int, position: int) -> bool:
+    arguments = observer.op_schemas[op].arguments
+    return position < len(arguments) and bool(arguments[position].written)
+
+
+def _thread_columns(options: Options, tap: Tap, tables: Tables, end: int, release: bool, with_lanes: bool) -> Columns:
+    """The rows of one thread in the order in which they ended: ops and spans, then modules, then Python calls."""
+    rows = _moved(tap.rows) if release else np.fromiter(tap.rows[:], np.int64)
+    rows = rows.reshape(-1, tap.width)
+    columns = op_columns(tap, np.concatenate([*tap.kept, rows]) if tap.kept else rows, tables)
+    if with_lanes:
+        columns["lane"] = _lanes(tap, columns)
+    python = python_rows(tap.stretches(end), end) if options.with_stack else None
+    if options.captures_arguments:
+        columns["shapes"] = renumbered(columns["shapes"], [tables.info(key) for key in list(tap.keys)])
+    modules = module_columns(tap.modules.infos, tap.modules.calls(end), tables) if tap.modules is not None else None
+    return with_calls(columns, modules, python, tables, options.with_modules)
+
+
+def op_columns(tap: Tap, table: NDArray[np.int64], tables: Tables) -> Columns:
+    """Columns of rows that a tap has taken down."""
+    ident = table[:, 0]
+    is_span = ident >= SPAN_BASE
+    span_names, span_kinds = np.zeros(max(tap.spans.made, 1), np.int32), np.zeros(max(tap.spans.made, 1), np.int8)
+    for (text, of_kind), number in list(tap.spans.items()):
+        if number - SPAN_BASE < len(span_names):  # one may be numbered just now, by the thread itself
+            span_names[number - SPAN_BASE], span_kinds[number - SPAN_BASE] = tables.name(text), of_kind
+    name, kind = np.empty(len(ident), np.int32), np.zeros(len(ident), np.int8)
+    if is_span.any():
+        which = ident[is_span] - SPAN_BASE
+        name[is_span], kind[is_span] = span_names[which], span_kinds[which]
+    ops = ident[~is_span]
+    present = np.flatnonzero(np.bincount(ops)) if len(ops) else ops
+    op_names = np.zeros(int(present[-1]) + 1 if len(present) else 1, np.int32)
+    op_names[present] = [tables.name(observer.op_names[op]) for op in present.tolist()]
+    name[~is_span] = op_names[ops]
+    columns = {"name": name, "kind": kind, "start": table[:, 1], "end": table[:, 2], "seq": table[:, 3],
+               "op": np.where(is_span, -1, ident).astype(np.int32)}
+    if tap.width > 4:
+        columns["shapes"] = table[:, 4]
+    return columns
+
+
+def _moved(values: list[int]) -> NDArray[np.int64]:
+    """The numbers of a list as an array. The list is emptied on the way, so that not all are in memory twice."""
+    last = len(values)  # an op that was under way when the recording ended may still add a row, which comes too late
+    table = np.empty(last, np.int64)
+    while last:
+        first = max(0, last - _CHUNK)
+        table[first:last] = np.fromiter(values[first:last], np.int64)
+        del values[first:]
+        last = first
+    return table
+
+
+def _lanes(tap: Tap, columns: Columns) -> NDArray[np.int64]:
+    if tap.tasks is None:
+        return np.zeros(len(columns["start"]), np.int64)
+    return lanes_of_rows(tap.tasks.turns(), columns["kind"], columns["start"], columns["end"])
+
+
+def _add_foreign(recorder: Recorder, columns: Columns, threads: list[ThreadInfo], tables: Tables) -> None:
+    """Rows of other processes, each process on a lane of its own. What began before the recording is not its own."""
+    lanes: dict[int, int] = {}
+    for ident, name, given, foreign in recorder.foreign:
+        more = foreign_columns(recorder, given, foreign, tables)
+        if not len(more["start"]):
+            continue
+        if ident not in lanes:
+            lanes[ident] = len(threads)
+            threads.append(ThreadInfo(ident, name))
+        more["tid"] = np.full(len(more["start"]), lanes[ident], np.int64)
+        count = len(columns["start"])
+        for column, values in columns.items():
+            if not column.startswith("mem_"):
+                other = more[column] if column in more else np.full(len(more["start"]), -1, np.int64)
+                columns[column] = np.concatenate([np.broadcast_to(values, count), other])
+
+
+def foreign_columns(recorder: Recorder, given: Columns, foreign: Mapping[str, list[Any]], tables: Tables) -> Columns:
+    """The rows that another process recorded during this recording, pointing into its tables."""
+    kept = given["start"] >= recorder.clock_start_ns
+    more = {column: values[kept] for column, values in given.items()}
+    more["name"] = renumbered(more["name"], [tables.name(text) for text in foreign["names"]])
+    more["shapes"] = renumbered(more["shapes"], [tables.info(info) for info in foreign["input_infos"]])
+    more["stack"] = renumbered(more["stack"], added(tables.stacks, foreign["stacks"]))
+    modules = [tables.modules.setdefault(path, len(tables.modules)) for path in foreign["modules"]]
+    more["module"] = renumbered(more["module"], modules)
+    more["step"] = np.broadcast_to(steps(recorder, more["start"]), len(more["start"]))
+    return more
+
+
+def steps(recorder: Recorder, start: NDArray[np.int64]) -> Any:
+    """The step that each row began in."""
+    marks = recorder.steps[:]
+    moments = np.array([moment for moment, _ in marks], np.int64)
+    return steps_at(moments, np.array([number for _, number in marks] or [0], np.int32), start)
+
+
+def _memory_columns(rows: dict[int, list[int]], threads: list[ThreadInfo]) -> Columns:
+    """Allocations and frees of all threads, by operating-system thread id."""
+    known = {thread.ident: number for number, thread in enumerate(threads)}
+    tables = {ident: np.fromiter(own[:], np.int64).reshape(-1, allocations.WIDTH) for ident, own in list(rows.items())}
+    for ident in tables:
+        if ident not in known:  # a thread that allocated and ran no op
+            known[ident] = len(threads)
+            threads.append(ThreadInfo(ident, f"thread {ident}"))
+    table = np.concatenate([*tables.values(), np.empty((0, allocations.WIDTH), np.int64)])
+    numbers = np.array([known[ident] for ident in tables], np.int64)
+    thread = np.repeat(numbers, [len(own) for own in tables.values()])
+    kept, size = of_this_recording(table)
+    time, _, address = table[kept].T
+    return {"mem_time": time, "mem_bytes": size[kept], "mem_addr": address, "mem_tid": thread[kept]}
+
+

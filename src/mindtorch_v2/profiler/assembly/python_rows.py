@@ -1,0 +1,262 @@
+"""From a thread's stream of Python calls to rows with start, end and name, and the call stack at any moment.
+
+Frames of this runtime's insides are left out, and with them what they call in NumPy and the standard library: the
+rows show the user's functions, and the layers, optimizers and loaders that the user calls.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from bisect import bisect_right
+from collections.abc import Iterator
+from types import CodeType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..recording.python_calls.code_origin import ENTRY, INSIDE, LIBRARY, belongs
+from ..recording.python_calls.stream import WIDTH, OpenFrame, Stretch
+from ..store import tree as _tree
+
+RETURN, FRAME, BUILTIN = 0, 1, 2
+_ROOT = -1  # the empty stack
+
+
+class SavedCode(NamedTuple):
+    """What is needed of a code object that is not there: it ran in another process."""
+
+    co_name: str
+    co_firstlineno: int
+    places: tuple[tuple[int, int], ...]  # from this instruction on, this line
+
+    def co_lines(self) -> Iterator[tuple[int, int, int]]:
+        """As a code object has it."""
+        for start, line in self.places:
+            yield start, start, line
+
+
+class Target(NamedTuple):
+    """A distinct thing that was called."""
+
+    kind: int
+    text: str
+    code: CodeType | SavedCode | None
+    inside: bool  # part of this runtime's insides
+    library: bool  # left out when called from inside
+    file: str = ""
+
+
+class PythonRows(NamedTuple):
+    """The visible calls of one thread, in order of end, and the means to tell the stack at a moment."""
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    name: NDArray[np.int64]  # index into names
+    names: list[str]
+    times: NDArray[np.int64]
+    stack_after: NDArray[np.int64]  # index into stacks after each event, _ROOT for the empty stack
+    stacks: list[tuple[str, ...]]
+
+    def stack_at(self, moments: NDArray[np.int64]) -> NDArray[np.int64]:
+        """For each moment the index of the stack that was then on the thread."""
+        if not len(self.times):
+            return np.full(len(moments), _ROOT, np.int64)
+        before = np.searchsorted(self.times, moments, side="right") - 1
+        return np.where(before < 0, _ROOT, self.stack_after[before])
+
+
+def python_rows(stretches: list[Stretch], end: int, most_frames: int | None = None) -> PythonRows:
+    """Make rows of what was heard on a thread. A call that did not return ends with its stretch, or at `end`.
+
+    most_frames: ValueError if all stacks together have more than that; eight characters of text count as one.
+    """
+    objects, spots, moments = _one_stream(stretches, end)
+    times = np.fromiter(moments, np.int64, len(objects))
+    target_of, targets = _targets(objects)
+    kinds = np.array([t.kind for t in targets], np.int8)[target_of] if targets else np.empty(0, np.int8)
+    calls = np.flatnonzero(kinds != RETURN)
+    places = np.fromiter(spots, np.int64, len(objects))[calls]
+    depth = np.cumsum(np.where(kinds == RETURN, -1, 1))
+    returned = _tree.matching_ends(kinds != RETURN)
+    tree = _Tree(targets, target_of[calls], depth[calls], calls, places)
+    returns_at = returned[calls]
+    ends = np.where(returns_at >= 0, times[returns_at], end)
+
+    visible = np.flatnonzero(~tree.hidden)
+    # Inner calls first where two end together.
+    order = visible[np.lexsort((-depth[calls[visible]], ends[visible]))]
+    texts: dict[str, int] = {}
+    name_of = np.array([texts.setdefault(t.text, len(texts)) for t in targets], np.int64)
+
+    # After a call the new frame is on top; after a return the stack is what it was when the call was made.
+    stack_after = np.empty(len(objects), np.int64)
+    stack_after[calls] = tree.inner()
+    done = np.flatnonzero(returns_at >= 0)
+    stack_after[returns_at[done]] = tree.outer[done]
+    return PythonRows(
+        start=times[calls[order]],
+        end=ends[order],
+        name=name_of[target_of[calls[order]]] if len(order) else np.empty(0, np.int64),
+        names=list(texts),
+        times=times,
+        stack_after=stack_after,
+        stacks=tree.stacks(most_frames),
+    )
+
+
+def _one_stream(stretches: list[Stretch], end: int) -> tuple[list[Any], list[int], list[int]]:
+    """Stretches after another, each with calls for the frames it began with and returns for those it ended with."""
+    objects: list[Any] = []
+    places: list[int] = []
+    times: list[int] = []
+    ended = still_open = 0
+    for stretch in stretches:
+        objects += [None] * still_open
+        places += [-1] * still_open
+        times += [ended] * still_open
+        objects += stretch.opened
+        places += stretch.opened_places
+        times += [stretch.start] * len(stretch.opened)
+        objects += stretch.events[0::WIDTH]
+        places += stretch.events[1::WIDTH]
+        times += stretch.events[2::WIDTH]
+        heard = stretch.events[0::WIDTH]
+        still_open = len(stretch.opened) + len(heard) - 2 * heard.count(None)
+        ended = stretch.end if stretch.end is not None else end
+    return objects, places, times
+
+
+def _targets(objects: list[Any]) -> tuple[NDArray[np.int64], list[Target]]:
+    """Number what was called; returns are number 0 .. wherever None falls."""
+    idents = np.fromiter(map(id, objects), np.int64, len(objects))
+    _, first, number = np.unique(idents, return_index=True, return_inverse=True)
+    shorten = Shortener()
+    return number.astype(np.int64), [target_of(objects[i], shorten) for i in first.tolist()]
+
+
+def target_of(what: Any, shorten: Shortener) -> Target:
+    """What an entry of a stream stands for."""
+    if what is None:
+        return Target(RETURN, "", None, False, False)
+    if isinstance(what, str):
+        return Target(BUILTIN, what, None, False, True)
+    if isinstance(what, Target):
+        return what
+    code, line = what if isinstance(what, OpenFrame) else (what, what.co_firstlineno)
+    owner = belongs(code.co_filename)
+    file = shorten(code.co_filename)
+    return Target(FRAME, f"{file}({line}): {code.co_name}", code, owner in (INSIDE, ENTRY), owner == LIBRARY, file)
+
+
+class Shortener:
+    """File names as torch shows them: relative to the folder that they were imported from."""
+
+    def __init__(self) -> None:
+        folders = {os.path.abspath(path).rstrip(os.sep) + os.sep for path in [*sys.path, "."]}
+        self._folders = sorted(folders, key=len, reverse=True)
+        self._known: dict[str, str] = {}
+
+    def __call__(self, filename: str) -> str:
+        short = self._known.get(filename)
+        if short is None:
+            folder = next((f for f in self._folders if filename.startswith(f)), "")
+            short = self._known[filename] = filename[len(folder) :]
+        return short
+
+
+class _Tree:
+    """Who called whom, who is hidden, and the stack at each call; all worked out depth by depth.
+
+    A stack is a number: nodes[number] is (number of the stack above, what was running, how far it had come).
+    """
+
+    def __init__(
+        self,
+        targets: list[Target],
+        target: NDArray[np.int64],
+        depth: NDArray[np.int64],
+        calls: NDArray[np.int64],
+        places: NDArray[np.int64],
+    ) -> None:
+        n = len(calls)
+        self._targets = targets
+        self._target = target
+        inside = np.array([t.inside for t in targets], np.bool_)
+        library = np.array([t.library for t in targets], np.bool_)
+        self.parent = np.full(n, -1, np.int64)
+        self.hidden = np.zeros(n, np.bool_)
+        self.outer = np.full(n, _ROOT, np.int64)
+        self._numbers: dict[int, int] = {}
+        self._nodes: list[tuple[int, int, int]] = []
+        by_depth = np.argsort(depth, kind="stable")
+        levels, firsts = np.unique(depth[by_depth], return_index=True)
+        above = np.empty(0, np.int64)
+        for rows in np.split(by_depth, firsts[1:]) if len(levels) else ():
+            own = target[rows]
+            self.hidden[rows] = inside[own]
+            if len(above):
+                parent = self.parent[rows] = above[np.searchsorted(above, rows) - 1]
+                self.hidden[rows] |= library[own] & self.hidden[parent]
+                # A hidden caller adds nothing: the stack is what it was when it was called itself.
+                self.outer[rows] = self.outer[parent]
+                shown = ~self.hidden[parent]
+                over = parent[shown]
+                self.outer[rows[shown]] = self._push(self.outer[over], target[over], places[rows[shown]])
+            above = rows
+
+    def inner(self) -> NDArray[np.int64]:
+        """The stack just after each call, with the called frame at its first line if it is visible."""
+        found = self.outer.copy()
+        shown = np.flatnonzero(~self.hidden)
+        found[shown] = self._push(self.outer[shown], self._target[shown], np.full(len(shown), -1))
+        return found
+
+    def _push(
+        self, above: NDArray[np.int64], target: NDArray[np.int64], place: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Numbers of the stacks that have (target, place) on top of `above`."""
+        limit = (1 << 20) - 1
+        key = (above + 1) << 40 | target << 20 | np.minimum(place + 1, limit)
+        distinct, inverse = np.unique(key, return_inverse=True)
+        numbers = np.empty(len(distinct), np.int64)
+        for i, one in enumerate(distinct.tolist()):
+            number = self._numbers.get(one)
+            if number is None:
+                number = self._numbers[one] = len(self._nodes)
+                self._nodes.append(((one >> 40) - 1, one >> 20 & limit, (one & limit) - 1))
+            numbers[i] = number
+        return numbers[inverse]
+
+    def stacks(self, most_frames: int | None = None) -> list[tuple[str, ...]]:
+        """Every stack as text, innermost first."""
+        frames = 0
+        lines = _Lines()
+        made: list[tuple[str, ...]] = []
+        for above, target, place in self._nodes:  # a stack comes after the one above it
+            text, code = self._targets[target].text, self._targets[target].code
+            if code is not None:
+                text = f"{self._targets[target].file}({lines(code, place)}): {code.co_name}"
+            made.append((text, *made[above]) if above != _ROOT else (text,))
+            frames += len(made[-1]) + len(text) // 8
+            if most_frames is not None and frames > most_frames:
+                raise ValueError("stacks are too large")
+        return made
+
+
+class _Lines:
+    """Line numbers from how far a frame has come."""
+
+    def __init__(self) -> None:
+        self._tables: dict[int, tuple[list[int], list[int]]] = {}
+
+    def __call__(self, code: CodeType | SavedCode, place: int) -> int:
+        if place < 0:
+            return code.co_firstlineno
+        table = self._tables.get(id(code))
+        if table is None:
+            known = [(start, line) for start, _, line in code.co_lines() if line is not None]
+            table = self._tables[id(code)] = ([start for start, _ in known], [line for _, line in known])
+        at = bisect_right(table[0], place) - 1
+        return table[1][at] if at >= 0 else code.co_firstlineno

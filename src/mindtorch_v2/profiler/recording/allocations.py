@@ -1,0 +1,132 @@
+"""Memory while recording: one row of plain numbers per allocation and free, straight from the storage hook."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from threading import get_ident, get_native_id
+from typing import Any
+
+from ..._core import storage, threads
+from ..._core.storage import MemoryWatcher, owner_of
+from .python_calls.code_origin import inner_code
+
+WIDTH = 3  # time, bytes or FREED, address
+FREED = -1  # as many bytes as the address was given before
+
+
+class MemoryLog:
+    """The allocations and frees of one thread, or of all."""
+
+    def __init__(self, all_threads: bool, clock: Callable[[], int], unheard: bool = False) -> None:
+        """`unheard`: somebody listens to every call of a builtin, so call them in a way that is not heard."""
+        # By operating-system thread id.
+        self.rows: dict[int, list[int]] = {}
+        self._everybody = all_threads
+        self._clock = clock
+        self._unheard = unheard
+        self._watcher: MemoryWatcher | None = None
+        self._begin_check: Callable[[threads.ThreadState], None] | None = None
+
+    def start(self) -> None:
+        """Listen, on behalf of the calling thread."""
+        if self._everybody:
+            self._listen(_every_thread(self._rows_of_caller, self._clock))
+            return
+        mine, alone = get_ident(), len(threads.states()) == 1
+        watcher = _any_thread(self._rows_of_caller(), self._clock, self._unheard)
+        checked = _only_on(mine, partial(get_ident) if self._unheard else get_ident, watcher)
+        self._listen(watcher if alone else checked)
+        if alone:
+            # Asking who calls costs as much as the rest, so it begins when a second thread has something to do here.
+            def no_longer_alone(state: threads.ThreadState) -> None:
+                self.stop()
+                self._listen(checked)
+
+            self._begin_check = no_longer_alone
+            threads.started.append(no_longer_alone)
+
+    def stop(self) -> None:
+        """Listen no more."""
+        if self._begin_check is not None:
+            threads.started.remove(self._begin_check)
+            self._begin_check = None
+        if self._watcher is not None:
+            storage.unwatch_memory(self._watcher)
+            self._watcher = None
+
+    def _listen(self, watcher: MemoryWatcher) -> None:
+        self._watcher = watcher
+        storage.watch_memory(watcher)
+
+    def _rows_of_caller(self) -> list[int]:
+        return self.rows.setdefault(get_native_id(), [])
+
+
+def _any_thread(rows: list[int], clock: Callable[[], int], unheard: bool) -> MemoryWatcher:
+    """Whoever calls, it goes into one list. Most arrays own their memory: those cost no further call."""
+    take = rows.extend
+    # Tensors end anywhere, and there builtins would be heard; allocations happen inside ops, where nobody listens.
+    extend, now, address = (partial(take), partial(clock), partial(id)) if unheard else (take, clock, id)
+
+    def on_alloc(array: Any, when: int) -> None:
+        owner = owner_of(array)
+        take((when or clock(), owner.nbytes, id(owner)))
+
+    def tensor_freed(tensor: Any) -> None:
+        if tensor._storage is None:
+            array = tensor._array
+            if array.base is not None:
+                array = owner_of(array)
+            extend((now(), FREED, address(array)))
+
+    def storage_freed(storage: Any) -> None:
+        if not storage.external:
+            extend((now(), FREED, address(storage.owner)))
+
+    return MemoryWatcher(take, on_alloc, tensor_freed, storage_freed)
+
+
+# What runs whenever a tensor goes while memory is recorded: listeners to Python calls need not hear it.
+FINALISERS = inner_code(_any_thread, "tensor_freed"), inner_code(_any_thread, "storage_freed")
+
+
+def _only_on(thread: int, ident: Callable[[], int], watcher: MemoryWatcher) -> MemoryWatcher:
+    """The watcher as one that takes down nothing of what other threads do."""
+
+    def checked(function: Callable[..., None]) -> Callable[..., None]:
+        def call(*what: Any) -> None:
+            if ident() == thread:
+                function(*what)
+
+        return call
+
+    return MemoryWatcher(*[checked(function) for function in watcher])
+
+
+def _every_thread(rows_of_caller: Callable[[], list[int]], clock: Callable[[], int]) -> MemoryWatcher:
+    class Own(threading.local):
+        """`own.extend` is that of the calling thread's rows."""
+
+        def __init__(self) -> None:
+            self.extend = rows_of_caller().extend
+
+    own = Own()
+
+    def extend(row: tuple[int, int, int]) -> None:
+        own.extend(row)
+
+    def on_alloc(array: Any, when: int) -> None:
+        owner = owner_of(array)
+        own.extend((when or clock(), owner.nbytes, id(owner)))
+
+    def tensor_freed(tensor: Any) -> None:
+        if tensor._storage is None:
+            own.extend((clock(), FREED, id(owner_of(tensor._array))))
+
+    def storage_freed(storage: Any) -> None:
+        if not storage.external:
+            own.extend((clock(), FREED, id(storage.owner)))
+
+    return MemoryWatcher(extend, on_alloc, tensor_freed, storage_freed)

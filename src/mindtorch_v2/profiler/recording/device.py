@@ -1,0 +1,177 @@
+"""What runs on a device while something records: each launch gets a pair of timed events, read once the work is done.
+
+Nothing waits for the device before the recording ends. Then its clock is compared with the host's, and every kernel, copy
+and fill becomes a row on the lane of its stream, beside the host's call that launched it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from threading import get_native_id
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._dispatch import observer
+from ..store.store import ThreadInfo
+
+NPU = 20  # torch's number of the device type PrivateUse1
+_KINDS = {"kernel": observer.KERNEL, "copy": observer.COPY, "fill": observer.FILL}
+_CALLS = {"kernel": "aclnn{}", "copy": "aclrtMemcpyAsync", "fill": "aclrtMemsetAsync"}
+_NAMES = {"kernel": "{}", "copy": "Memcpy {}", "fill": "Memset"}
+
+
+class _Launch(NamedTuple):
+    kind: str
+    name: str
+    thread: int
+    stream: Any
+    began: int
+    first: Any
+
+
+class _Done(NamedTuple):
+    launch: _Launch
+    returned: int
+    last: Any
+
+
+class DeviceRecorder:
+    """Listens to the NPU backend between start() and stop(); then `rows` and `memory` tell what it did."""
+
+    def __init__(self, clock: Callable[[], int], with_memory: bool) -> None:
+        self._clock = clock
+        self._with_memory = with_memory
+        self._done: list[_Done] = []
+        self._memory: list[tuple[int, int, int, int, int]] = []
+        self._earlier: Any = None
+        self.rows: list[tuple[Any, ...]] = []
+        self.lost = 0
+
+    # ------------------------------------------------------------------ while recording
+
+    def start(self) -> None:
+        """Begin to listen."""
+        self._launch, self._allocator = _backend("launch"), _backend("allocator")
+        self._new_event = _backend("events").Event
+        self._earlier = self._launch.observer, self._allocator.on_change
+        self._launch.observer = self
+        if self._with_memory:
+            self._allocator.on_change = self._changed
+
+    def before(self, kind: str, name: str, stream: Any, nbytes: int) -> _Launch:
+        """The backend is about to put something into a stream."""
+        first = self._new_event(enable_timing=True)
+        began = self._clock()
+        first.record(stream)
+        return _Launch(kind, name, get_native_id(), stream, began, first)
+
+    def after(self, token: _Launch) -> None:
+        """It has."""
+        last = self._new_event(enable_timing=True)
+        last.record(token.stream)
+        self._done.append(_Done(token, self._clock(), last))
+
+    def _changed(self, block: Any, amount: int) -> None:
+        self._memory.append((self._clock(), amount, block.address, get_native_id(), block.device_index))
+
+    # ------------------------------------------------------------------ afterwards
+
+    def stop(self) -> None:
+        """Listen no more, wait for what was launched, and read when it ran. What a failed device does not tell is counted."""
+        self._launch.observer, self._allocator.on_change = self._earlier
+        offsets: dict[int, int] = {}
+        floor: dict[Any, int] = {}
+        for number, (launch, returned, last) in enumerate(self._done):
+            stream = launch.stream
+            try:
+                if stream.device_index not in offsets:
+                    _backend("streams").synchronize(stream.device_index)
+                    offsets[stream.device_index] = _backend("events").host_offset_ns(self._clock, stream)
+                offset = offsets[stream.device_index]
+                start, end = launch.first.timestamp_ns() + offset, last.timestamp_ns() + offset
+            except RuntimeError as error:
+                if not self.lost:
+                    warnings.warn(f"the device no longer tells when its work ran: {error}", RuntimeWarning, stacklevel=2)
+                self.lost += 1
+                continue
+            # The device counts microseconds and the clocks are compared with an error of a few: no kernel runs before it was
+            # launched, nor before the one ahead of it in its stream was done.
+            start = max(start, launch.began, floor.get(stream, 0))
+            end = floor[stream] = max(start, end)
+            self.rows.append((launch, returned, number, start, end))
+        self._done.clear()
+
+    def added(
+        self, columns: dict[str, Any], threads: list[ThreadInfo], name: Callable[[str], int], step_of: Callable[[Any], Any]
+    ) -> None:
+        """Add the host's calls and what ran on the device to the columns of a recording, a lane for each stream."""
+        numbers = {thread.ident: number for number, thread in enumerate(threads)}
+        lanes: dict[Any, int] = {}
+        made: dict[str, list[int]] = {c: [] for c in (
+            "name", "kind", "tid", "start", "end", "device_type", "device_index", "correlation", "launch_tid", "launch_ns")}
+        for launch, returned, number, start, end in self.rows:
+            host = numbers.get(launch.thread)
+            if host is None:  # a thread that is not recorded
+                continue
+            if launch.stream not in lanes:
+                lanes[launch.stream] = len(threads)
+                threads.append(ThreadInfo(launch.stream.number, f"stream {launch.stream.number}"))
+            call, text = _CALLS[launch.kind].format(launch.name), _NAMES[launch.kind].format(launch.name)
+            _append(made, name(call), observer.RUNTIME, host, launch.began, returned, 0, -1, number, -1, -1)
+            _append(made, name(text), _KINDS[launch.kind], lanes[launch.stream], start, end, NPU, launch.stream.device_index,
+                    number, host, launch.began)
+        self._add_rows(columns, {c: np.array(values, np.int64) for c, values in made.items()}, step_of)
+        if self._memory:
+            _add_memory(columns, self._memory, numbers)
+
+    def _add_rows(self, columns: dict[str, Any], made: dict[str, NDArray[np.int64]], step_of: Callable[[Any], Any]) -> None:
+        count, before = len(made["start"]), len(columns["start"])
+        if not count:
+            return
+        made["step"] = step_of(np.where(made["launch_ns"] >= 0, made["launch_ns"], made["start"]))
+        for column in {*columns, *made}:
+            if column.startswith("mem_"):
+                continue
+            missing = 0 if column in ("device_type", "flops") else -1
+            old, new = columns.get(column, missing), made.get(column, np.int64(missing))
+            columns[column] = np.concatenate([np.broadcast_to(old, before), np.broadcast_to(new, count)])
+
+
+def _append(made: dict[str, list[int]], *values: int) -> None:
+    for column, value in zip(made.values(), values, strict=True):
+        column.append(value)
+
+
+def _add_memory(columns: dict[str, Any], rows: list[tuple[int, int, int, int, int]], threads: dict[int, int]) -> None:
+    """Blocks given out and let go. The end of one that was given out before the recording began is not shown, as on the CPU."""
+    known: set[tuple[int, int]] = set()
+    kept = []
+    for time, amount, address, thread, index in sorted(rows, key=lambda row: row[0]):
+        if thread not in threads:
+            thread = next(iter(threads))
+        if amount > 0:
+            known.add((index, address))
+        elif (index, address) not in known:
+            continue
+        else:
+            known.remove((index, address))
+        kept.append((time, amount, address, threads[thread], NPU, index))
+    names = ("mem_time", "mem_bytes", "mem_addr", "mem_tid", "mem_device_type", "mem_device_index")
+    before = len(columns.get("mem_time", ()))
+    for name, values in zip(names, np.array(kept, np.int64).reshape(-1, len(names)).T, strict=True):
+        missing = {"mem_device_type": 0, "mem_device_index": -1}.get(name, 0)
+        columns[name] = np.concatenate([np.broadcast_to(columns.get(name, missing), before), values])
+
+
+def available() -> bool:
+    """Whether an NPU can be recorded. Loads the binding, so it is asked only when a device was asked for."""
+    found: bool = _backend("devices").is_available()
+    return found
+
+
+def _backend(name: str) -> Any:
+    return import_module(f"mindtorch_v2._backends.npu.{name}")

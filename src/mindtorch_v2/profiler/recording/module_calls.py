@@ -1,0 +1,167 @@
+"""nn.Module calls while recording: which module, from when to when. Where it sits in its parents is told by nesting."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._core.storage import owner_of
+from ..store import tree
+
+WIDTH = 2  # module number when it begins or _ENDS, time
+# In place of a module's number: it ended; the thread was listened to from now on, until now.
+_ENDS, _BEGINS, _STOPS = -1, -2, -3
+
+
+class ModuleInfo(NamedTuple):
+    """A module that was called; it is not kept alive."""
+
+    ident: int
+    class_name: str
+    order: int  # how many modules of its class were called before it
+    children: dict[int, str]  # by id(): the names under which it holds others
+
+    @property
+    def label(self) -> str:
+        """`Linear_0`, as traces show it."""
+        return f"{self.class_name}_{self.order}"
+
+
+class ModuleLog:
+    """The module calls of one thread."""
+
+    def __init__(self, clock: Callable[[], int], *, note_parameters: bool = False, unheard: bool = False) -> None:
+        """`note_parameters`: also note where the modules' parameters are in memory.
+
+        `unheard`: somebody listens to every call of a builtin, so call them in a way that is not heard.
+        """
+        self.infos: list[ModuleInfo] = []
+        self.parameters: set[int] = set()
+        self._note_parameters = note_parameters
+        self._known: dict[int, int] = {}
+        self._references: list[weakref.ref[Any]] = []
+        self._of_class: dict[str, int] = {}
+        self._events: list[int] = []
+        # For callers that write out what `enter` does with a known module, and `leave`.
+        ident, now = (partial(id), partial(clock)) if unheard else (id, clock)
+        self.direct = (self._events, self._known, ident, now)
+        self.enter, self.leave = _functions(self._events, self._known, self._register, now, ident)
+
+    def start(self) -> None:
+        """Begin with nothing open: calls that are under way already are not ours."""
+        self._events += (_BEGINS, 0)
+
+    def stop(self, end: int) -> None:
+        """End the calls that are still under way."""
+        self._events += (_STOPS, end)
+
+    def calls(self, end: int) -> NDArray[np.int64]:
+        """Rows of module number, start and end; those of calls under way as if they ended now."""
+        return calls_of(np.fromiter(self._events[:], np.int64).reshape(-1, WIDTH), end)
+
+    @property
+    def entries(self) -> int:
+        """How many numbers it holds."""
+        return len(self._events)
+
+    def take(self) -> NDArray[np.int64]:
+        """The events so far, which it no longer has; `calls_of` makes calls of all of them together."""
+        count = len(self._events) // WIDTH * WIDTH
+        taken = np.fromiter(self._events[:count], np.int64, count).reshape(-1, WIDTH)
+        del self._events[:count]
+        return taken
+
+    def trim(self, until: int) -> int:
+        """Forget what happened up to a moment, but for calls that are still under way; returns how many had ended."""
+        flat = self._events[:]
+        past = next((at for at in range(0, len(flat), WIDTH) if flat[at + 1] > until), len(flat) // WIDTH * WIDTH)
+        under_way: list[int] = [_BEGINS, 0]
+        ended = 0
+        for at in range(0, past, WIDTH):
+            what = flat[at]
+            if what >= 0:
+                under_way += flat[at : at + WIDTH]
+            elif what != _ENDS:
+                ended += len(under_way) // WIDTH - 1
+                del under_way[WIDTH:]
+            elif len(under_way) > WIDTH:
+                del under_way[-WIDTH:]
+                ended += 1
+        self._events[:past] = under_way
+        return ended
+
+    def _register(self, module: Any) -> int:
+        """Number a module that is called for the first time."""
+        ident, class_name = id(module), type(module).__name__
+        order = self._of_class.get(class_name, 0)
+        self._of_class[class_name] = order + 1
+        children = {id(child): name for name, child in getattr(module, "_modules", {}).items()}
+        number = self._known[ident] = len(self.infos)
+        self.infos.append(ModuleInfo(ident, class_name, order, children))
+        # Another module may get the same id() once this one is gone.
+        known = self._known
+        self._references.append(weakref.ref(module, lambda _: known.pop(ident, None)))
+        if self._note_parameters:
+            held = getattr(module, "_parameters", {}).values()
+            self.parameters.update(id(owner_of(one._array)) for one in held if one is not None)
+        return number
+
+
+def _functions(
+    events: list[int],
+    known: dict[int, int],
+    register: Callable[[Any], int],
+    clock: Callable[[], int],
+    ident: Callable[[Any], int],
+) -> tuple[Callable[[Any], None], Callable[[Any], None]]:
+    """What to call when a module begins and ends. The list grows by `+=`, which unlike a method call nobody hears."""
+
+    def enter(module: Any) -> None:
+        nonlocal events
+        try:
+            number = known[ident(module)]
+        except KeyError:
+            number = register(module)
+        events += (number, clock())
+
+    def leave(module: Any) -> None:
+        nonlocal events
+        events += (_ENDS, clock())
+
+    return enter, leave
+
+
+def calls_of(events: NDArray[np.int64], end: int) -> NDArray[np.int64]:
+    """Rows of module number, start and end from a log's events; calls still under way end at `end`."""
+    bounds = [*np.flatnonzero(events[:, 0] == _BEGINS).tolist(), len(events)]
+    found = [np.empty((0, 3), np.int64)]
+    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+        stops = np.flatnonzero(events[first:last, 0] == _STOPS)
+        finish = int(events[first + stops[0], 1]) if len(stops) else end
+        found.append(_paired(events[first + 1 : first + int(stops[0]) if len(stops) else last], finish))
+    return np.concatenate(found)
+
+
+def module_path(infos: Sequence[ModuleInfo], module: int, above: int, above_path: str) -> str:
+    """`Sequential.0.1`: the outermost module's class, then the names under which each holds the next.
+
+    `above` is the number of the module that called this one, -1 if none did.
+    """
+    info = infos[module]
+    if above < 0:
+        return info.class_name
+    return f"{above_path}.{infos[above].children.get(info.ident, info.class_name)}"
+
+
+def _paired(events: NDArray[np.int64], end: int) -> NDArray[np.int64]:
+    """One row per beginning, with the time of the end that belongs to it, or `end` if it has none."""
+    begins = events[:, 0] != _ENDS
+    ends_at = tree.matching_ends(begins)
+    finish = np.where(ends_at >= 0, events[ends_at, 1] if len(events) else end, end)
+    calls: NDArray[np.int64] = np.column_stack([events, finish])[begins]
+    return calls

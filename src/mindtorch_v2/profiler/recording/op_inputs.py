@@ -1,0 +1,314 @@
+"""Op arguments: what is noted of them while recording, and what is read back from those notes afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from ..._core import memory_format as formats
+from ..._core.dtype import DTYPES, dtype, from_numpy
+from ..._core.storage import owner_of
+from ..._dispatch import observer
+from ..store.store import InputInfo
+
+Key = tuple[Any, ...]
+Capture = Callable[..., None]  # start, end, sequence number, and the op's arguments one by one
+Extend = Callable[[tuple[int, ...]], None]
+
+TOUCH_WIDTH = 4  # start of the op, address, bytes, op id and position of the argument
+MOST_ARGUMENTS = 64
+
+# A note is a hashable value that keeps nothing alive but small tuples:
+#   int, str, None              as they are (not bool: 1 and True are equal, so they could not share a table)
+#   (float, 0.5), (bool, True)  other numbers, with their type
+#   (_TENSOR, shape, strides, numpy dtype)
+#   (_LIST, note, ...)
+#   dtype, memory_format, layout: as they are, they live for ever
+_TENSOR = "tensor"
+_LIST = "list"
+_OTHER = (_LIST, None)  # anything that leaves no trace: generators, objects of the user
+
+# torch passes these as numbers, and that is how traces show them.
+_SCALAR_TYPES = (
+    "uint8 int8 int16 int32 int64 float16 float32 float64 complex32 complex64 complex128 bool qint8 quint8 qint32 "
+    "bfloat16 quint4x2 quint2x4 bits1x8 bits2x4 bits4x2 bits8 bits16 float8_e5m2 float8_e4m3fn float8_e5m2fnuz "
+    "float8_e4m3fnuz uint16 uint32 uint64"
+).split()
+_NUMBERS: dict[Any, int] = {DTYPES[name]: i for i, name in enumerate(_SCALAR_TYPES) if name in DTYPES}
+_NUMBERS |= {
+    formats.contiguous_format: 0,
+    formats.preserve_format: 1,
+    formats.channels_last: 2,
+    formats.channels_last_3d: 3,
+    formats.strided: 0,
+    formats.sparse_coo: 1,
+    formats.sparse_csr: 2,
+    formats._mkldnn: 3,
+    formats.sparse_csc: 4,
+    formats.sparse_bsr: 5,
+    formats.sparse_bsc: 6,
+    formats.jagged: 7,
+}
+# How a Python number shows where the op wants a tensor.
+_NUMBER_TYPES = {int: "long int", bool: "bool", float: "double", complex: "c10::complex<double>"}
+
+# What a record_function's `args` text adds to its event.
+TEXT_INPUT = InputInfo(((),), ("",), ((),), (None,))
+
+
+def _outlined(inputs: observer.Outline) -> InputInfo:
+    """The inputs of a span: tensors and numbers, or nothing where one was missing."""
+    dims, types, strides, concrete = zip(*map(_outlined_one, inputs), strict=True)
+    return InputInfo(dims, types, strides, concrete)
+
+
+def _outlined_one(one: tuple[Any, ...] | None) -> tuple[Any, str, Any, Any]:
+    if one is None:
+        return (), "", (), None
+    head = one[0]
+    if head is list:
+        return (), "ScalarList", (), tuple([value for _, value in one[1:]])
+    if isinstance(head, type):
+        return (), "Scalar", (), one[1]
+    _, strides, np_dtype = one
+    return head, from_numpy(np_dtype).cpp_name, tuple(s // np_dtype.itemsize for s in strides), None
+
+
+def note(value: Any) -> Any:
+    """The note of any argument."""
+    kind = value.__class__
+    if kind is int or kind is str or value is None:
+        return value
+    if kind is float or kind is bool or kind is complex:
+        return kind, value
+    if kind is list or kind is tuple:
+        return (_LIST, *map(note, value))
+    array = getattr(value, "_array", None)
+    if array is not None:
+        return _TENSOR, array.shape, array.strides, array.dtype
+    if isinstance(value, list | tuple):
+        return (_LIST, *map(note, value))
+    if isinstance(value, dtype | formats.memory_format | formats.layout):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, np.generic):
+        return note(value.item())
+    return _OTHER
+
+
+def _notes(op: int, args: tuple[Any, ...]) -> Key:
+    """The key of a call whose arguments are not what the schema leads one to expect."""
+    return (~op, *map(note, args))
+
+
+# Values that may be kept from one call to the next to see whether they are the same again: they hold nothing else.
+_KEPT = frozenset((int, str, float, bool, type(None)))
+
+
+def _source(type_texts: tuple[str, ...], follows: bool) -> tuple[str, list[str]]:
+    """The text of the capture of an op whose arguments have these types, and the names of what it remembers.
+
+    Names that are global to the function cost it nothing when it is called, unlike those that it would close over.
+
+    The usual case, a tensor wherever the schema says Tensor, is written out: (op, shape, strides, dtype, ...).
+    Everything else gives a key that starts with ~op and has one note per argument. A call is mostly like the last
+    one of its op, and comparing with that costs less than looking a key up; an array that is given twice is looked at
+    once. With `follows` it is also noted which memory the op was given.
+    """
+    names = [f"a{i}" for i in range(len(type_texts))]
+    tensors = [i for i, type_text in enumerate(type_texts) if type_text == "Tensor"]
+    others = [i for i, type_text in enumerate(type_texts) if type_text != "Tensor"]
+    parts = ("shape", "strides", "dtype")
+    key = ["op", *(f"shape{i}, strides{i}, dtype{i}" if i in tensors else  # as just remembered
+                   f"a{i} if a{i}.__class__ is int or a{i} is None else note(a{i})" for i in range(len(names)))]
+    same = [f"a{i} is last{i}" for i in others]
+    kept = [f"last{i}" for i in others]
+    remember = [f"last{i} = a{i} if a{i}.__class__ in kept else nothing" for i in others]
+    for i in tensors:
+        looks = f"b{i}.shape == shape{i} and b{i}.strides == strides{i} and b{i}.dtype is dtype{i}"
+        kept += [f"{part}{i}" for part in parts]
+        remember += [f"{part}{i} = b{i}.{part}" for part in parts]
+        if i == tensors[0]:
+            same.append(looks)
+        else:
+            first = tensors[0]
+            same.append(f"(like{i} if b{i} is b{first} else {looks})")
+            kept.append(f"like{i}")
+            remember.append(f"like{i} = " + " and ".join(f"{part}{i} == {part}{first}" for part in parts))
+    lines: list[str] = []
+    if tensors:
+        lines += ["try:", *(f"    b{i} = a{i}._array" for i in tensors), "except AttributeError:"]
+        lines += [f"    touch_all(op, ({', '.join(names)},), start)"] if follows else []
+        lines += [f"    return extend((op, start, end, sequence, numbers[notes(op, ({', '.join(names)},))]))"]
+    if follows:
+        lines += [f"if b{i}.base is None: c{i} = b{i}\nelse: c{i} = owner_of(b{i})" for i in tensors]
+        rows = [f"start, id(c{i}), c{i}.nbytes, place + {i}" for i in tensors]
+        lines += [f"touch(({', '.join(rows)}))"] if rows else []
+        lines += [f"if a{i} is not None: touch_one(place + {i}, a{i}, start)"
+                  for i in others if "Tensor" in type_texts[i]]
+    if names:
+        lines += [f"if not ({' and '.join(same)}):", *(f"    {line}" for line in remember)]
+        lines += [f"    number = numbers[({', '.join(key)},)]"]
+    else:
+        lines += ["if number is nothing: number = numbers[(op,)]"]
+    lines += ["extend((op, start, end, sequence, number))"]
+    text = "\n".join(lines).replace("\n", "\n    ")
+    remembered = ["number", *kept]
+    return (f"def capture({', '.join(['start', 'end', 'sequence', *names])}):\n"
+            f"    global {', '.join(remembered)}\n"
+            f"    {text}\n"), remembered
+
+
+_codes: dict[tuple[tuple[str, ...], bool], tuple[CodeType, list[str]]] = {}
+
+
+def _code(type_texts: tuple[str, ...], follows: bool) -> tuple[CodeType, list[str]]:
+    known = _codes.get((type_texts, follows))
+    if known is None:
+        text, remembered = _source(type_texts, follows)
+        space: dict[str, Any] = {}
+        exec(text, space)
+        known = _codes[type_texts, follows] = space["capture"].__code__, remembered
+    return known
+
+
+class Captures(dict[int, Capture]):
+    """For each op the function that takes its row: start, end, sequence number and arguments. Made when first needed."""
+
+    def __init__(self, extend: Extend, numbers: Mapping[Key, int], touched: list[int] | None = None) -> None:
+        """`extend` takes rows that end with the number of the arguments' key; `numbers` gives every key a number, also
+        one that it has not seen yet.
+
+        `touched` takes a row for every piece of memory that an op was given, if anybody wants to know.
+        """
+        self._extend = extend
+        self._numbers = numbers
+        self._touched = touched
+
+    def __missing__(self, op: int) -> Capture:
+        schema, follows = observer.op_schemas[op], self._touched is not None
+        touch: Extend | None = self._touched.extend if self._touched is not None else None
+        capture: Capture
+        if schema is None:
+            capture = _without_schema(op, self._extend, self._numbers, touch)
+        else:
+            code, remembered = _code(tuple([argument.type_text for argument in schema.arguments]), follows)
+            nothing = object()
+            # A code object of its own, since Python tunes it to the globals that it meets.
+            capture = FunctionType(code.replace(), dict.fromkeys(remembered, nothing) | {
+                "op": op, "place": op * MOST_ARGUMENTS, "extend": self._extend, "numbers": self._numbers, "note": note,
+                "notes": _notes, "kept": _KEPT, "nothing": nothing, "touch": touch, "owner_of": owner_of,
+                "touch_one": touch and partial(_touch_one, touch), "touch_all": touch and partial(_touch_all, touch)})
+        self[op] = capture
+        return capture
+
+
+def _without_schema(op: int, extend: Extend, numbers: Mapping[Key, int], touch: Extend | None) -> Capture:
+    def capture(start: int, end: int, sequence: int, *args: Any) -> None:
+        if touch is not None:
+            _touch_all(touch, op, args, start)
+        extend((op, start, end, sequence, numbers[_notes(op, args)]))
+
+    return capture
+
+
+def _touch_all(touch: Extend, op: int, args: tuple[Any, ...], start: int) -> None:
+    for position, value in enumerate(args):
+        _touch_one(touch, op * MOST_ARGUMENTS + position, value, start)
+
+
+def _touch_one(touch: Extend, place: int, value: Any, start: int) -> None:
+    """Note the memory behind an argument of any kind, without keeping it."""
+    for one in value if isinstance(value, list | tuple) else (value,):
+        array = getattr(one, "_array", None)
+        if array is not None:
+            owner = owner_of(array)
+            touch((start, id(owner), owner.nbytes, place))
+
+
+def decode(key: Key) -> InputInfo:
+    """The inputs that a key stands for, one entry per argument. The key of a span is its outline, or what is asked for."""
+    if isinstance(key, InputInfo):
+        return key
+    op = key[0]
+    if not isinstance(op, int):
+        return _outlined(key)
+    schema = observer.op_schemas[op if op >= 0 else ~op]
+    wanted = [a.type_text for a in schema.arguments] if schema is not None else []
+    items = list(key[1:])
+    if op >= 0:
+        notes: list[Any] = []
+        for type_text in wanted:
+            if type_text == "Tensor":
+                notes.append((_TENSOR, *items[:3]))
+                del items[:3]
+            else:
+                notes.append(items.pop(0))
+    else:
+        notes = items
+        if schema is not None and schema.name in observer.NUMBER_FORMS:
+            wanted = ["Scalar" if type_text == "Tensor" else type_text for type_text in wanted]
+    if schema is not None:
+        _as_torch_passes(schema, notes, wanted)
+    wanted += [""] * (len(notes) - len(wanted))
+    columns = [_decode_one(one, type_text) for one, type_text in zip(notes, wanted, strict=False)]
+    dims, types, strides, concrete = zip(*columns, strict=True) if columns else ((), (), (), ())
+    return InputInfo(dims, types, strides, concrete)
+
+
+# Factories whose form without a generator has no such argument in torch; with one it follows the size.
+_OWN_GENERATOR_FORM = frozenset({"rand", "randn", "randperm"})
+# What keeps `pin_memory` open; everywhere else torch passes False for nothing.
+_OPEN_PINNING = frozenset({"to", "_to_copy", "range"})
+
+
+def _as_torch_passes(schema: Any, notes: list[Any], wanted: list[str]) -> None:
+    """Fill in what torch's functions pass for what a call left out, and put the arguments into the order of its forms."""
+    for at, argument in enumerate(schema.arguments):
+        if argument.name == "pin_memory":
+            if notes[at] is None and schema.name not in _OPEN_PINNING:
+                notes[at] = (bool, False)
+        elif argument.type_text == "ScalarType?" and isinstance(argument.default, str):  # the name of a dtype
+            if notes[at] is None or notes[at] == argument.default:
+                notes[at] = DTYPES[argument.default]
+    if schema.name in _OWN_GENERATOR_FORM and schema.arguments[-1].name == "generator":
+        given, kind = notes.pop(), wanted.pop()
+        if given is not None:
+            notes.insert(1, given)
+            wanted.insert(1, kind)
+
+
+def _decode_one(one: Any, type_text: str) -> tuple[Any, str, Any, Any]:
+    """(dims, type, strides, concrete value) of one note."""
+    if one is None or one is _OTHER or isinstance(one, str):
+        return (), "", (), None
+    if isinstance(one, tuple):
+        head = one[0]
+        if head is _TENSOR:
+            _, shape, strides, np_dtype = one
+            return shape, from_numpy(np_dtype).cpp_name, tuple(s // np_dtype.itemsize for s in strides), None
+        if head is _LIST:
+            return _decode_list(one[1:], type_text)
+        value = one[1]
+    else:
+        value = _NUMBERS.get(one, one)
+    if type_text.startswith("Tensor"):
+        return (), _NUMBER_TYPES[type(value)], (), None
+    return (), "Scalar", (), value
+
+
+def _decode_list(items: tuple[Any, ...], type_text: str) -> tuple[Any, str, Any, Any]:
+    if type_text.startswith("Tensor?["):
+        return (), "", (), None
+    if type_text.startswith("Tensor[") or any(isinstance(i, tuple) and i[0] is _TENSOR for i in items):
+        decoded = [_decode_one(i, "Tensor") for i in items]
+        return tuple(d[0] for d in decoded), "TensorList", tuple(d[2] for d in decoded), None
+    values = tuple(i[1] if isinstance(i, tuple) else i for i in items)
+    if not all(isinstance(v, int | float | complex) for v in values):
+        return (), "", (), None
+    return (), "ScalarList", (), values

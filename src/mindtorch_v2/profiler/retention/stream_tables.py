@@ -1,0 +1,138 @@
+"""Tables of a streamed file: entries are numbered for good, written once, and forgotten where nobody asks again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._dispatch import observer
+from ..assembly import columns as _columns
+from ..assembly import freeze
+from ..assembly.call_table import described
+from ..assembly.python_rows import Shortener
+from ..formats._saved_layout import ENDS
+from ..recording.asyncio_lanes import TaskLog
+from ..recording.python_calls.stream import OpenFrame
+from ..recording.recorder import SPAN_BASE, Recorder, Tap
+from ..store.derived import STEP_PREFIX
+from .drain import Table
+
+
+class StreamTables(_columns.Tables):
+    """The tables of a file. Entries are numbered for good, written once, and what will not be asked for again forgotten."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._fresh: dict[str, list[Any]] = {}
+        self._count = 0
+        self._call_numbers: dict[Any, int] = {}  # by id()
+        self._calls: list[Any] = []  # kept, so that no other object gets the same id()
+        self._equal_calls: dict[Any, int] = {}  # texts and open frames, which are made anew each time
+        self._module_numbers: dict[Any, int] = {}
+        self._told = dict.fromkeys(("input_infos", "overloads", "stacks", "modules"), 0)
+
+    def name(self, text: str) -> int:
+        number = self.names.get(text)
+        if number is None:
+            number = self.names[text] = self._count
+            self._count += 1
+            self.add("names", text)
+        return number
+
+    def forget_steps(self) -> None:
+        """Names that each step brings are not needed once the window is over."""
+        for text in [text for text in self.names if text.startswith(STEP_PREFIX)]:
+            del self.names[text]
+
+    def module(self, info: Any) -> int:
+        """The number of a module that was called."""
+        entry = (info.ident, info.class_name, info.order, tuple(info.children.items()))
+        number = self._module_numbers.get(entry)
+        if number is None:
+            number = self._module_numbers[entry] = len(self._module_numbers)
+            self.add("module_infos", entry)
+        return number
+
+    def calls(self, what: list[Any], shorten: Shortener) -> NDArray[np.int64]:
+        """The number of each thing that was called; marks, which are numbers already, stay, and a return is ENDS."""
+        idents = np.fromiter(map(id, what), np.int64, len(what))
+        _, first, which = np.unique(idents, return_index=True, return_inverse=True)
+        return np.array([self._call(what[at], shorten) for at in first.tolist()], np.int64)[which]
+
+    def _call(self, what: Any, shorten: Shortener) -> int:
+        if what is None:
+            return ENDS
+        if isinstance(what, int):
+            return what
+        by_value = isinstance(what, str | OpenFrame)
+        known: dict[Any, int] = self._equal_calls if by_value else self._call_numbers
+        key = what if by_value else id(what)
+        number = known.get(key)
+        if number is not None:
+            return number
+        number = known[key] = len(self._calls)
+        self._calls.append(what)
+        self.add("calls", described(what, shorten))
+        return number
+
+    def add(self, table: str, entry: Any) -> None:
+        """An entry that has to be written."""
+        self._fresh.setdefault(table, []).append(entry)
+
+    def fresh(self) -> list[tuple[str, list[Any]]]:
+        """The tables that have new entries, and those; they count as written."""
+        grown: dict[str, list[Any]] = {"input_infos": self.infos, "overloads": observer.op_overloads, "stacks": self.stacks,
+                 "modules": list(self.modules)}
+        for table, entries in grown.items():
+            new = entries[self._told[table] :]
+            self._told[table] += len(new)
+            if new:
+                self._fresh.setdefault(table, []).extend(new)
+        made, self._fresh = self._fresh, {}
+        return list(made.items())
+
+
+class Pen:
+    """Turns what one thread recorded into columns, chunk by chunk."""
+
+    def __init__(self, tap: Tap) -> None:
+        self._tap = tap
+        self._infos: list[int] = []
+        self._modules: list[int] = []
+        self._turns = 0
+        self._tasks = 0
+
+    def columns(self, rows: Table, tables: StreamTables, recorder: Recorder) -> dict[str, Any]:
+        """The columns of some rows."""
+        tap = self._tap
+        columns = freeze.op_columns(tap, rows, tables)
+        if "shapes" in columns:
+            self._infos += [tables.info(key) for key in list(tap.keys)[len(self._infos) :]]
+            columns["shapes"] = _columns.renumbered(columns["shapes"], self._infos)
+            if recorder.options.with_flops:
+                columns["flops"] = tables.flops(columns["op"], columns["shapes"])
+        columns["step"] = np.broadcast_to(freeze.steps(recorder, columns["start"]), len(rows))
+        steps = rows[rows[:, 0] >= SPAN_BASE, 0][columns["kind"][rows[:, 0] >= SPAN_BASE] == observer.STEP]
+        if len(steps):
+            tap.spans.forget(set(steps.tolist()))
+        return columns
+
+    def modules(self, events: Table, tables: StreamTables) -> Table:
+        """Module calls, with the numbers that modules have in the file."""
+        log = self._tap.modules
+        assert log is not None
+        self._modules += [tables.module(info) for info in log.infos[len(self._modules) :]]
+        number = np.where(events[:, 0] >= 0, _columns.renumbered(np.maximum(events[:, 0], -1), self._modules), events[:, 0])
+        return np.column_stack([number, events[:, 1]])
+
+    def turns(self, tasks: TaskLog, tables: StreamTables) -> Table:
+        """Whose turn it was from when on, as far as that is new."""
+        new = tasks.turns(self._turns)
+        self._turns += len(new)
+        named = list(tasks.names.items())[self._tasks :]
+        self._tasks += len(named)
+        for lane, name in named:
+            tables.add("tasks", [lane, name])
+        return np.array(new, np.int64).reshape(-1, 2)

@@ -1,0 +1,415 @@
+"""torch.autograd.profiler.profile: one recording and its results. torch.profiler.profile drives one per cycle."""
+
+from __future__ import annotations
+
+import os
+import sys
+import uuid
+import warnings
+from collections.abc import Callable, Iterable
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ..._core.threads import ThreadState
+from ..analysis.overhead import Calibration, calibration_of
+from ..assembly.freeze import freeze, storage_notes
+from ..config import (
+    ProfilerActivity,
+    ProfilerConfig,
+    ProfilerState,
+    _ExperimentalConfig,
+    as_flag,
+    as_strict_flag,
+    as_timeout,
+    filtered_out,
+)
+from ..recording import active
+from ..recording.device import DeviceRecorder, available
+from ..recording.gc_pauses import GcWatch
+from ..recording.out_variants import OutCalls
+from ..recording.recorder import Options, Recorder
+from ..retention.base import Keeper, Window
+from ..store.store import EventStore, StorageNotes
+from ..views.averages import FunctionEventAvg
+from ..views.event_list import EventList
+from . import dataloader_workers  # noqa: F401  (_workers: recordings reach DataLoader workers)
+from .calibration import calibrate
+
+if TYPE_CHECKING:
+    from ..views.kineto_results import _ProfilerResult
+
+_DEVICES = ("cuda", "xpu", "mtia", "hpu", "npu")
+
+
+class profile:
+    """Record the ops of the calling thread: `with profile() as prof: ...`, then prof.key_averages(), prof.table().
+
+    An object records once; torch.profiler.profile is the one with steps and schedules.
+    """
+
+    profiler_kind = ProfilerState.KINETO
+
+    def __init__(
+        self,
+        enabled: bool = True,
+        *,
+        use_cuda: bool = False,
+        use_device: str | None = None,
+        record_shapes: bool = False,
+        with_flops: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_modules: bool = False,
+        use_kineto: bool = False,
+        use_cpu: bool = True,
+        experimental_config: _ExperimentalConfig | None = None,
+        acc_events: bool = False,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+        activity_filters: dict[ProfilerActivity, set[str]] | None = None,
+    ) -> None:
+        self.enabled = enabled
+        if not enabled:
+            return
+        if use_cuda:
+            warnings.warn(
+                "The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` instead.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            use_device = "cuda"
+        self.activity_filters = activity_filters or {}
+        self.use_cuda = use_cuda
+        self.use_device = _available(use_device)
+        self.entered = False
+        shapes, flops = as_strict_flag("record_shapes", record_shapes), as_strict_flag("with_flops", with_flops)
+        self.record_shapes = shapes or flops
+        self.with_flops = with_flops
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_modules = with_modules
+        self.use_cpu = use_cpu
+        self.acc_events = acc_events
+        self.experimental_config = _ExperimentalConfig() if experimental_config is None else experimental_config
+        self.custom_trace_id_callback = custom_trace_id_callback
+        self.post_processing_timeout_s = as_timeout(post_processing_timeout_s)
+        self.trace_id = ""
+        self.kineto_activities = {ProfilerActivity.CPU} if use_cpu else set()
+        if not use_cpu:
+            if not use_kineto:
+                raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
+            raise AssertionError("No activities specified for the profiler")
+        self._options = Options(
+            record_shapes=shapes,
+            profile_memory=as_flag("profile_memory", profile_memory),
+            with_stack=as_flag("with_stack", with_stack),
+            with_flops=flops,
+            with_modules=as_flag("with_modules", with_modules),
+            all_threads=self.experimental_config.profile_all_threads,
+        )
+        self._recorder: Recorder | None = None
+        self._left_out: list[str] = []
+        self._gc: GcWatch | None = None
+        self._device: DeviceRecorder | None = None
+        self._out_calls: OutCalls | None = None
+        # Whoever keeps what is recorded while the recording goes on, if the recorder is not to.
+        self._keeper: Keeper | None = None
+        # What was recorded: the last recording, and with acc_events those before it, newest first.
+        self._store: EventStore | None = None
+        self._earlier: list[EventStore] = []
+        self._events: EventList | None = None
+
+    # ------------------------------------------------------------------ recording
+
+    def __enter__(self) -> profile | None:
+        if not self.enabled:
+            return None
+        if self.entered:
+            raise RuntimeError("Profiler context manager is not reentrant")
+        self._prepare_trace()
+        self._start_trace()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if self.enabled:
+            self._stop_trace()
+
+    def _prepare_trace(self) -> None:
+        self.entered = True
+        self._left_out = filtered_out(self.activity_filters)
+        self.trace_id = self.create_trace_id()
+        if self.acc_events and self._recorder is not None:
+            self._earlier.insert(0, self.store)
+        self._recorder = Recorder(self._options)
+        self._gc = GcWatch(self._recorder.clock)
+        self._device = None
+        if self.use_device == "npu":
+            self._device = DeviceRecorder(self._recorder.clock, self._options.profile_memory)
+        self._out_calls = OutCalls(self._recorder.clock) if self.experimental_config.capture_overload_names else None
+        self._store = self._events = None
+
+    def _start_trace(self, step: int = 0) -> None:
+        assert self._recorder is not None and self._gc is not None
+        if self._device is not None:
+            self._device.start()
+        self._recorder.start(step)
+        active.opened(self)
+        self._gc.start()
+        if self._out_calls is not None:
+            self._out_calls.start()
+        if self._keeper is not None:
+            self._keeper.begin(Window(self._recorder, self._gc, self._device, self._out_calls, self._meta()))
+
+    def _stop_trace(self) -> None:
+        assert self._recorder is not None and self._gc is not None
+        if not self.recording:
+            return
+        active.closed(self)
+        if self._out_calls is not None:
+            self._out_calls.stop()
+        self._gc.stop()
+        self._recorder.stop()
+        if self._device is not None:
+            self._device.stop()
+        if self._keeper is not None:
+            self._keeper.end()
+        self._events = None
+
+    abandon = _stop_trace  # what a session does when the process is forked or ends
+
+    def _hears(self, state: ThreadState) -> bool:
+        """Whether it listens to a thread."""
+        return self._recorder is not None and self._recorder.hears(state)
+
+    def _mark_step(self, number: int) -> None:
+        if self._recorder is not None and self._recorder.listening:
+            self._recorder.step(number)
+            if self._keeper is not None:
+                self._keeper.step()
+
+    @property
+    def recording(self) -> bool:
+        """Whether it has started and not stopped, paused or not."""
+        recorder = self._recorder
+        return recorder is not None and bool(recorder.steps) and recorder.clock_end_ns is None
+
+    def toggle_collection_dynamic(self, enabled: bool, activities: Iterable[ProfilerActivity]) -> None:
+        """Stop or go on collecting some activities while recording; only the CPU's make a difference here."""
+        wanted = list(activities)
+        for activity in wanted:
+            if not isinstance(activity, ProfilerActivity):
+                raise TypeError(f"expected ProfilerActivity, got {type(activity).__name__}")
+        if ProfilerActivity.CPU not in wanted or not self.recording:
+            return
+        assert self._recorder is not None
+        if enabled and not self._recorder.listening:
+            self._recorder.resume()
+        elif not enabled and self._recorder.listening:
+            self._recorder.pause()
+
+    def config(self, create_trace_id: bool = False) -> ProfilerConfig:
+        """The switches in force."""
+        if create_trace_id:
+            self.trace_id = self.create_trace_id()
+        options = self._options
+        return ProfilerConfig(
+            self.profiler_kind,
+            options.captures_arguments,
+            options.profile_memory,
+            options.with_stack,
+            options.with_flops,
+            options.with_modules,
+            self.experimental_config,
+            self.trace_id,
+        )
+
+    def default_trace_id(self) -> str:
+        """32 upper-case hexadecimal digits, new every time."""
+        return uuid.uuid4().hex.upper()
+
+    def create_trace_id(self) -> str:
+        """A new trace id, from the user's callback if there is one."""
+        if not self.custom_trace_id_callback:
+            return self.default_trace_id()
+        made = self.custom_trace_id_callback()
+        if not isinstance(made, str):
+            raise TypeError(f"custom_trace_id_callback must return a str, not {type(made).__name__}")
+        return made
+
+    # ------------------------------------------------------------------ results
+
+    @property
+    def store(self) -> EventStore:
+        """The last recording, as far as it got."""
+        if self._store is not None:
+            return self._store
+        listener = sys.getprofile()
+        # While it records, whoever listens to Python calls must not hear what is made of them: the next time there would
+        # be many times as much. Neither call here is heard, so that none is without its return.
+        deaf, hearing = partial(sys.setprofile, None), partial(sys.setprofile, listener)
+        if callable(listener):
+            deaf()
+        try:
+            store = self._freeze()
+        finally:
+            if callable(listener):
+                hearing()
+        if self._finished:
+            self._store = store
+        return store
+
+    def _freeze(self) -> EventStore:
+        keeper = self._keeper if self._recorder is not None and bool(self._recorder.steps) else None
+        if keeper is None:
+            return self._freeze_recorder({})
+        kept = keeper.store()
+        if kept is not None:
+            return kept
+        with keeper.lock:  # it takes rows from one place to another
+            dropped = keeper.dropped_events
+            return self._freeze_recorder({"dropped_events": dropped} if dropped else {})
+
+    def _meta(self) -> dict[str, Any]:
+        """Options and id of the recording, as its store has them."""
+        options: dict[str, Any] = self._options._asdict()
+        options["use_device"] = self.use_device
+        options["capture_overload_names"] = self.experimental_config.capture_overload_names
+        options["expose_kineto_event_metadata"] = self.experimental_config.expose_kineto_event_metadata
+        options["left_out_of_trace"] = self._left_out
+        options["verbose"] = self.experimental_config.verbose
+        return {"options": options, "trace_id": self.trace_id}
+
+    def _freeze_recorder(self, metadata: dict[str, Any]) -> EventStore:
+        recorder = self._recorder if self._recorder is not None else Recorder(self._options)
+        meta = self._meta()
+        meta["options"]["gc_pauses"] = [] if self._gc is None else list(self._gc.pauses)
+        store = freeze(recorder, release=self._finished, device=self._device, metadata=metadata, **meta)
+        return store if self._out_calls is None else self._out_calls.shown_in(store)
+
+    def calibration(self) -> Calibration:
+        """What an event of this recording costs; measured when first asked for, after the recording has ended."""
+        known = calibration_of(self.store)
+        if known is None:
+            known = calibrate(self._options)
+            self.store.options["calibration"] = known._asdict()
+        return known
+
+    def storage_notes(self) -> StorageNotes:
+        """What the last recording noted of storages; needs record_shapes, profile_memory and with_stack."""
+        notes = self._keeper.storage_notes() if self._keeper is not None else None
+        if notes is not None:
+            return notes
+        return storage_notes(self._recorder if self._recorder is not None else Recorder(self._options))
+
+    @property
+    def kineto_results(self) -> _ProfilerResult | None:
+        """The last recording as torch's native events; None before there is one."""
+        if self._recorder is None or not self._recorder.steps:
+            return None
+        from ..views.kineto_results import _ProfilerResult  # here, because hardly any recording is read this way
+
+        return _ProfilerResult(self.store)
+
+    @property
+    def profiling_start_time_ns(self) -> int:
+        """When the last recording began, by time.perf_counter_ns(); 0 before there is one."""
+        return 0 if self._recorder is None or not self._recorder.steps else self._recorder.clock_start_ns
+
+    @property
+    def profiling_end_time_ns(self) -> int:
+        """When it ended, 0 before that."""
+        return 0 if self._recorder is None else self._recorder.clock_end_ns or 0
+
+    @property
+    def function_events(self) -> EventList:
+        """The events, newest recording first. While recording: those so far."""
+        if self.experimental_config.trace_only:
+            raise RuntimeError(
+                "events() is not available when trace_only=True in ExperimentalConfig. "
+                "Use export_chrome_trace() instead."
+            )
+        if self._recorder is None or self.post_processing_timeout_s == 0:
+            return EventList(use_device=self.use_device)
+        if self._events is not None:
+            return self._events
+        events = EventList.from_store(EventStore.joined([self.store, *self._earlier]))
+        if self._finished:
+            self._events = events
+        return events
+
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
+        """The events averaged by name, and if asked by input shapes, innermost frames or overload."""
+        events = self.function_events
+        events._tree_built = True
+        return events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def total_average(self) -> FunctionEventAvg:
+        """All events as one average."""
+        return self.function_events.total_average()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """Microseconds of all events together, each without its children."""
+        return self.function_events.self_cpu_time_total
+
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int = 75,
+        max_name_column_width: int = 55,
+        max_shapes_column_width: int = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+    ) -> str:
+        """The events as a text table."""
+        return self.function_events.table(
+            sort_by=sort_by,
+            row_limit=row_limit,
+            max_src_column_width=max_src_column_width,
+            max_name_column_width=max_name_column_width,
+            max_shapes_column_width=max_shapes_column_width,
+            header=header,
+            top_level_events_only=top_level_events_only,
+        )
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write the last recording as a Kineto trace."""
+        if self._recorder is None:
+            raise AttributeError("nothing was recorded: there is no trace to save")
+        from ..exporters import chrome  # here, because not every recording is written
+
+        chrome.export(self.store, path)
+
+    def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
+        """Write collapsed stacks, input of flame graph tools."""
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        self.function_events.export_stacks(path, metric)
+
+    def __repr__(self) -> str:
+        return repr(self.function_events) if self._finished else "<unfinished torch.autograd.profile>"
+
+    def __str__(self) -> str:
+        return self.table() if self._finished else "<unfinished torch.autograd.profile>"
+
+    @property
+    def _finished(self) -> bool:
+        return self.enabled and self._recorder is not None and self._recorder.clock_end_ns is not None
+
+
+def _available(device: str | None) -> str | None:
+    """The device if it can be recorded, else a warning and None. Scripts ask for CUDA and mean the device there is."""
+    if device is None:
+        return None
+    if device in ("npu", "cuda") and available():
+        return "npu"
+    if device in _DEVICES:
+        warnings.warn(f"{device.upper()} is not available, disabling {device.upper()} profiling", stacklevel=3)
+    else:
+        warnings.warn(f"The {device} is not a valid device option.", stacklevel=3)
+    return None

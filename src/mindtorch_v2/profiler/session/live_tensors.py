@@ -1,0 +1,147 @@
+"""What is alive: every tensor of the process by size, with what it is for, who owns it, and where it came from."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+import warnings
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..._core.storage import owner_of
+from ..._core.tensor import Tensor
+from .._io.files import write_file
+from .._io.strict_json import dumps
+from ..assembly.freeze import freeze
+from ..recording.recorder import listening
+
+
+@dataclass(frozen=True)
+class LiveTensor:
+    """One piece of memory that tensors hold.
+
+    category: parameter, gradient, optimizer state, buffer, activation (kept for backward), or other. owner: the module path
+    of a parameter or buffer, or the optimizer. stack: where it was allocated, and age_s how long ago: known while a profile
+    with profile_memory (and for the stack with_stack) records, else () and None.
+    """
+
+    bytes: int
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    category: str
+    owner: str
+    tensors: int
+    stack: tuple[str, ...] = ()
+    age_s: float | None = None
+
+
+def live_tensors(limit: int | None = None) -> list[LiveTensor]:
+    """The tensors that are alive, the largest first; those that share memory are one."""
+    roles = _roles()
+    origins = _origins()
+    found: dict[int, list[Tensor]] = {}
+    for tensor in _instances(Tensor):
+        array = getattr(tensor, "_array", None)
+        if array is not None and not getattr(tensor, "is_meta", False):
+            found.setdefault(id(owner_of(array)), []).append(tensor)
+    made = [_described(key, tensors, roles, origins) for key, tensors in found.items()]
+    made.sort(key=lambda one: -one.bytes)
+    return made if limit is None else made[:limit]
+
+
+def write_live_tensors(path: str | os.PathLike[str], limit: int | None = 1000) -> None:
+    """The same as JSON, with totals by category."""
+    everything = live_tensors()
+    totals: dict[str, int] = {}
+    for one in everything:
+        totals[one.category] = totals.get(one.category, 0) + one.bytes
+    report = {
+        "pid": os.getpid(),
+        "bytes": sum(one.bytes for one in everything),
+        "bytes_by_category": dict(sorted(totals.items(), key=lambda item: -item[1])),
+        "count": len(everything),
+        "tensors": [asdict(one) for one in everything[:limit]],
+    }
+    write_file(path, [dumps(report, indent=1).encode()])
+
+
+def write_after_failure() -> None:
+    """Memory ran out while something recorded: leave the list in the current folder, and say where."""
+    path = os.path.abspath(f"live-tensors-{os.getpid()}-{time.strftime('%Y%m%d-%H%M%S')}.json")
+    try:
+        write_live_tensors(path)
+    except (OSError, MemoryError) as error:
+        warnings.warn(f"memory ran out, and live tensors could not be listed: {error}", RuntimeWarning, stacklevel=3)
+    else:
+        warnings.warn(f"memory ran out; what was alive is listed in {path}", RuntimeWarning, stacklevel=3)
+
+
+def _described(key: int, tensors: list[Tensor], roles: dict[int, tuple[str, str]],
+               origins: dict[int, tuple[float, tuple[str, ...]]]) -> LiveTensor:
+    whole = max(tensors, key=lambda tensor: tensor._array.nbytes)
+    category, owner = next((roles[id(t)] for t in tensors if id(t) in roles), ("", ""))
+    if not category:
+        category = "activation" if any(t.grad_fn is not None for t in tensors) else "other"
+    age, stack = origins.get(key, (None, ()))
+    return LiveTensor(
+        int(owner_of(whole._array).nbytes), tuple(whole._array.shape), str(whole.dtype).removeprefix("torch."),
+        str(whole.device), category, owner, len(tensors), stack, age,
+    )
+
+
+def _instances(*kinds: type) -> Iterable[Any]:
+    return [each for each in gc.get_objects() if isinstance(each, kinds)]
+
+
+def _roles() -> dict[int, tuple[str, str]]:
+    """What parameters, gradients, buffers and optimizer states are, by identity of the tensor."""
+    roles: dict[int, tuple[str, str]] = {}
+    module = getattr(sys.modules.get("mindtorch_v2.nn.modules.module"), "Module", None)
+    optimizer = getattr(sys.modules.get("mindtorch_v2.optim.optimizer"), "Optimizer", None)
+    if module is not None:
+        modules = _instances(module)
+        inner = {id(child) for each in modules for child in each._modules.values() if child is not None}
+        for top in modules:
+            if id(top) not in inner:
+                _name_contents(top, roles)
+    if optimizer is not None:
+        for each in _instances(optimizer):
+            for state in each.state.values():
+                for name, value in state.items():
+                    if isinstance(value, Tensor):
+                        roles[id(value)] = "optimizer state", f"{type(each).__name__}.{name}"
+    return roles
+
+
+def _name_contents(top: Any, roles: dict[int, tuple[str, str]]) -> None:
+    for path, module in top.named_modules():
+        place = ".".join(filter(None, (type(top).__name__, path)))
+        for kind, contents in (("parameter", module._parameters), ("buffer", module._buffers)):
+            for name, value in contents.items():
+                if value is not None:
+                    roles[id(value)] = kind, f"{place}.{name}"
+                    grad = value.grad if kind == "parameter" else None
+                    if grad is not None:
+                        roles[id(grad)] = "gradient", f"{place}.{name}"
+
+
+def _origins() -> dict[int, tuple[float, tuple[str, ...]]]:
+    """Age in seconds and stack of memory that a recording saw being allocated, by identity of the array that owns it."""
+    recorder = next((one for one in reversed(listening) if one.memory is not None), None)
+    if recorder is None:
+        return {}
+    store = freeze(recorder)
+    now = recorder.clock()
+    found: dict[int, tuple[float, tuple[str, ...]]] = {}
+    columns = (store.mem_addr, store.mem_bytes, store.mem_time, store.mem_event)
+    for address, amount, when, event in zip(*(column.tolist() for column in columns), strict=True):
+        if amount <= 0:
+            found.pop(address, None)
+            continue
+        stack = int(store.call_stack[event]) if event >= 0 else -1
+        found[address] = (now - when) / 1e9, store.stacks[stack] if stack >= 0 else ()
+    return found

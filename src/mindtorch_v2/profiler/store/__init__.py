@@ -1,0 +1,1 @@
+"""`EventStore`: a finished recording as columns, and what follows from them."""

@@ -1,0 +1,21 @@
+"""What Kineto calls each kind of row: the category in a trace, the activity type of an event."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .store import EventStore
+
+_CUDA = 1
+_ON_HOST = ("cpu_op", "cpu_op", "cpu_op", "user_annotation", "user_annotation", "python_function", "python_function",
+            None, "kernel", "gpu_memcpy", "gpu_memset")
+_ON_DEVICE = ("kernel", "kernel", "kernel", "gpu_user_annotation", "gpu_user_annotation", "kernel", "kernel",
+              None, "kernel", "gpu_memcpy", "gpu_memset", "kernel")
+
+Names = tuple[str | None, ...]
+
+
+def categories(store: EventStore) -> tuple[Names, Names]:
+    """By observer kind: the names for what ran on the host, and for what ran on a device."""
+    runtime = "cuda_runtime" if store.has_device_rows and np.any(store.device_type == _CUDA) else "privateuse1_runtime"
+    return (*_ON_HOST, runtime), _ON_DEVICE

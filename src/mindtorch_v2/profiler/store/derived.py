@@ -1,0 +1,260 @@
+"""What follows from the columns of a recording, worked out when first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._dispatch import observer
+from . import tree
+
+STEP_PREFIX = "ProfilerStep#"
+
+
+def display_name(name: str) -> str:
+    """The name an event is shown and grouped under: all profiler steps share one."""
+    return "ProfilerStep*" if name.startswith(STEP_PREFIX) else name
+
+
+class DerivedColumns:
+    """The columns that a recording holds, and those that follow from them."""
+
+    name: NDArray[np.int32]
+    kind: NDArray[np.int8]
+    tid: NDArray[np.int32]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    seq: NDArray[np.int64]
+    step: NDArray[np.int32]
+    shapes: NDArray[np.int32]
+    stack: NDArray[np.int32]
+    flops: NDArray[np.int64]
+    module: NDArray[np.int32]
+    fwd_tid: NDArray[np.int32]
+    op: NDArray[np.int32]
+    device_type: NDArray[np.int8]
+    device_index: NDArray[np.int32]
+    correlation: NDArray[np.int64]
+    launch_tid: NDArray[np.int32]
+    launch_ns: NDArray[np.int64]
+    mem_time: NDArray[np.int64]
+    mem_bytes: NDArray[np.int64]
+    mem_addr: NDArray[np.int64]
+    mem_tid: NDArray[np.int32]
+    mem_total: NDArray[np.int64]
+    mem_device_type: NDArray[np.int8]
+    mem_device_index: NDArray[np.int32]
+    mem_event: NDArray[np.int32]
+
+    names: Sequence[str]
+    # The recording that this one is a part of and which of its rows these are; None when it is a whole.
+    _whole: tuple[DerivedColumns, NDArray[np.intp]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The distinct names that views show, by label number."""
+        return list(self._label_numbers)
+
+    @cached_property
+    def label(self) -> NDArray[np.int32]:
+        """Index into labels: equal for rows that are shown under the same name."""
+        numbers = np.array([self._label_numbers[display_name(name)] for name in self.names], np.int32)
+        return numbers[self.name] if len(self) else np.empty(0, np.int32)
+
+    @cached_property
+    def _label_numbers(self) -> dict[str, int]:
+        return {label: i for i, label in enumerate(dict.fromkeys(map(display_name, self.names)))}
+
+    @cached_property
+    def duration(self) -> NDArray[np.int64]:
+        """Nanoseconds from start to end."""
+        return self.end - self.start
+
+    @cached_property
+    def has_device_rows(self) -> bool:
+        """Whether anything ran on a device: where nothing did, views need not look any further."""
+        return bool(self.device_type.any())
+
+    @cached_property
+    def host_tid(self) -> NDArray[np.int32]:
+        """tid of what ran on the host, -1 on a device: streams are no threads."""
+        return np.where(self.device_type == 0, self.tid, np.int32(-1)) if self.has_device_rows else self.tid
+
+    @cached_property
+    def parent(self) -> NDArray[np.int32]:
+        """Row of the innermost enclosing event of the same thread, -1 at a root and for what ran on a device."""
+        if not self.has_device_rows:
+            return tree.parents(self.tid, self.start, self.end)
+        rows = np.flatnonzero(self.device_type == 0)
+        parent = np.full(len(self), -1, np.int32)
+        local = tree.parents(self.tid[rows], self.start[rows], self.end[rows])
+        parent[rows] = np.append(rows, -1)[local]
+        return parent
+
+    @cached_property
+    def launcher(self) -> NDArray[np.int32]:
+        """Row of the innermost op or range around the launch of what ran on a device; -1 elsewhere and where unknown."""
+        found = np.full(len(self), -1, np.int32)
+        launched = np.flatnonzero(self.launch_ns >= 0)
+        if len(launched):
+            host = np.flatnonzero((self.device_type == 0) & (self.kind != observer.RUNTIME) & ~self.is_python)
+            parent = tree.parents(self.tid[host], self.start[host], self.end[host])
+            owner = tree.enclosing(
+                self.tid[host], self.start[host], self.end[host], parent, self.launch_tid[launched], self.launch_ns[launched]
+            )
+            found[launched] = np.append(host, -1)[owner]
+        return found
+
+    @cached_property
+    def linked(self) -> NDArray[np.int32]:
+        """Row of the op or range that a device row or a call of the device's runtime belongs to, -1 for other rows."""
+        calls = self.kind == observer.RUNTIME
+        if not calls.any():
+            return self.launcher
+        above = tree.nearest_ancestor(self.parent, ~calls & ~self.is_python)
+        return np.where(calls, above, self.launcher)
+
+    @cached_property
+    def is_work(self) -> NDArray[np.bool_]:
+        """Whether the row is work that a device did; a label on a device only covers work."""
+        labels = np.isin(self.kind, (observer.SCOPE, observer.STEP))
+        work: NDArray[np.bool_] = (self.device_type != 0) & ~labels
+        return work
+
+    @cached_property
+    def self_device_ns(self) -> NDArray[np.int64]:
+        """Time on devices: of a device row its own, of a host row that of what it launched itself."""
+        launched = tree.sums(np.where(self.is_work, self.launcher, -1), self.duration, len(self))
+        return np.where(self.device_type != 0, self.duration, launched)
+
+    @cached_property
+    def total_device_ns(self) -> NDArray[np.int64]:
+        """self_device_ns of the event and all its descendants."""
+        return tree.subtree_sums(self.parent, self.self_device_ns)
+
+    @cached_property
+    def children_ns(self) -> NDArray[np.int64]:
+        """Time spent in direct children."""
+        return tree.children_sums(self.parent, self.duration)
+
+    @cached_property
+    def self_ns(self) -> NDArray[np.int64]:
+        """Time not spent in children, never negative."""
+        alone: NDArray[np.int64] = np.maximum(self.duration - self.children_ns, 0)
+        return alone
+
+    @cached_property
+    def depth(self) -> NDArray[np.int32]:
+        """Number of ancestors."""
+        return tree.depths(self.parent)
+
+    @cached_property
+    def self_bytes(self) -> NDArray[np.int64]:
+        """Bytes allocated minus freed while the event was the innermost one of its thread, on the CPU."""
+        return self._bytes(self.mem_device_type == 0)
+
+    @cached_property
+    def self_device_bytes(self) -> NDArray[np.int64]:
+        """The same on every other device."""
+        return self._bytes(self.mem_device_type != 0)
+
+    def _bytes(self, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+        return tree.sums(self.mem_event[mask], self.mem_bytes[mask], len(self))
+
+    @cached_property
+    def total_bytes(self) -> NDArray[np.int64]:
+        """self_bytes of the event and all its descendants."""
+        return tree.subtree_sums(self.parent, self.self_bytes)
+
+    @cached_property
+    def total_device_bytes(self) -> NDArray[np.int64]:
+        """self_device_bytes of the event and all its descendants."""
+        return tree.subtree_sums(self.parent, self.self_device_bytes)
+
+    @cached_property
+    def links(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Rows of forward ops and of the backward nodes they created, pairwise, in order of the backward rows."""
+        return tree.forward_backward(self.kind, self.tid, self.seq, self.fwd_tid, observer.OP, observer.BACKWARD)
+
+    @cached_property
+    def ids(self) -> NDArray[np.int64]:
+        """torch's event number: from 1 in order of start, 0 for Python functions.
+
+        What a device's driver numbers itself (device rows and calls of its runtime) has that number.
+        """
+        if self._whole:
+            return self._whole[0].ids[self._whole[1]]
+        if not self.has_driver_rows:
+            return np.where(self.is_python, 0, np.cumsum(~self.is_python))
+        of_driver = (self.device_type != 0) | (self.kind == observer.RUNTIME)
+        own = ~self.is_python & ~of_driver
+        return np.where(of_driver, np.maximum(self.correlation, 0), np.where(own, np.cumsum(own), 0))
+
+    @cached_property
+    def has_driver_rows(self) -> bool:
+        """Whether there is anything of a device here: what ran on it, or calls of its runtime."""
+        return self.has_device_rows or bool((self.kind == observer.RUNTIME).any())
+
+    @cached_property
+    def trace_index(self) -> NDArray[np.int64]:
+        """A row's number in a whole trace: ops and labels first, then Python calls; -1 for what has none there."""
+        if self._whole:
+            return self._whole[0].trace_index[self._whole[1]]
+        numbered = ~self.is_python & (self.kind < observer.MEMORY) & (self.device_type == 0)
+        calls = np.cumsum(self.is_python) - 1 + int(numbered.sum())
+        return np.where(numbered, np.cumsum(numbered) - 1, np.where(self.is_python, calls, -1))
+
+    @cached_property
+    def is_python(self) -> NDArray[np.bool_]:
+        """Whether the row is a call of a Python function or module."""
+        return np.isin(self.kind, (observer.PYTHON, observer.MODULE))
+
+    @cached_property
+    def python_id(self) -> NDArray[np.int64]:
+        """Number of a Python call, from 1 in order of start; -1 for other rows."""
+        if self._whole:
+            return self._whole[0].python_id[self._whole[1]]
+        return np.where(self.is_python, np.cumsum(self.is_python), -1)
+
+    @cached_property
+    def python_parent_id(self) -> NDArray[np.int64]:
+        """python_id of the nearest Python call around a Python call; -1 at a root and for other rows."""
+        if self._whole:
+            return self._whole[0].python_parent_id[self._whole[1]]
+        if not self.is_python.any():
+            return np.broadcast_to(np.int64(-1), len(self))
+        caller = tree.nearest_ancestor(self.parent, self.is_python)
+        return np.where(self.is_python, np.append(self.python_id, -1)[caller], -1)
+
+    @cached_property
+    def call_stack(self) -> NDArray[np.int32]:
+        """Index into stacks as events show it.
+
+        A backward node and all below it have the stack of the forward op; what ran on a device has the stack of the op
+        that launched it unless it has one itself.
+        """
+        if self._whole:
+            return self._whole[0].call_stack[self._whole[1]]
+        stack = self._host_stack
+        if not self.has_device_rows:
+            return stack
+        launched = (self.device_type != 0) & (stack < 0)
+        return np.where(launched, np.append(stack, np.int32(-1))[self.launcher], stack)
+
+    @cached_property
+    def _host_stack(self) -> NDArray[np.int32]:
+        backward = self.kind == observer.BACKWARD
+        if not backward.any() or not (self.stack >= 0).any():
+            return self.stack
+        forward, created = self.links
+        given = np.full(len(self) + 1, -1, np.int32)
+        given[created] = self.stack[forward]
+        # The nearest node counts: a backward node may contain another one.
+        node = np.where(backward, np.arange(len(self)), tree.nearest_ancestor(self.parent, backward))
+        return np.where(node >= 0, given[node], self.stack)

@@ -1,0 +1,321 @@
+"""kineto_results.experimental_event_tree(): a recording as a tree of typed events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..._core.device import device as Device
+from ..._core.dtype import DTYPES, dtype
+from ..._dispatch import observer
+from ..config import RecordScope
+from ..store import tree
+from ..store.store import MEMORY_EVENT_NAME, EventStore
+from .event_factory import EventRows
+
+_DTYPES = {kind.cpp_name: kind for kind in DTYPES.values()}
+_FRAME = re.compile(r"(.*)\((\d+)\): (.*)", re.DOTALL)
+_MODULE = re.compile(r"nn\.Module: (.*)_\d+", re.DOTALL)
+
+
+class _EventType(Enum):
+    """What an event of the tree is; its extra_fields are of the class with that name."""
+
+    TorchOp = 0
+    Backend = 1
+    Vulkan = 2
+    Allocation = 3
+    PyCall = 5
+    PyCCall = 6
+    Kineto = 7
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+
+@dataclass(frozen=True)
+class _TensorMetadata:
+    """A tensor that an op was given; dtype is None in a list of tensors, where it is not recorded."""
+
+    sizes: list[int]
+    strides: list[int]
+    dtype: dtype | None
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions."""
+        return len(self.sizes)
+
+
+@dataclass(frozen=True)
+class _PyFrameState:
+    """A place in Python code; of a call, the line where the function begins."""
+
+    file_name: str
+    function_name: str
+    line_number: int
+
+
+@dataclass(frozen=True)
+class _NNModuleInfo:
+    """The module that was called."""
+
+    cls_name: str
+
+
+@dataclass(frozen=True)
+class _ExtraFields_TorchOp:
+    """Of an op, a backward node or a label. `inputs` needs record_shapes."""
+
+    name: str
+    inputs: list[Any]
+    scope: RecordScope
+    sequence_number: int
+    allow_tf32_cublas: bool = False
+
+
+@dataclass(frozen=True)
+class _ExtraFields_Allocation:
+    """Of an allocation, or with a negative size a free; the two of one block share `allocation_id`."""
+
+    ptr: int
+    alloc_size: int
+    total_allocated: int
+    device: Device
+    allocation_id: int
+    total_reserved: int = 0
+
+    @property
+    def id(self) -> int:
+        """The same as allocation_id."""
+        return self.allocation_id
+
+
+@dataclass(frozen=True)
+class _ExtraFields_PyCall:
+    """Of a call of a Python function or module. callsite is the function, caller the one around it."""
+
+    callsite: _PyFrameState | None
+    caller: _PyFrameState | None
+    module: _NNModuleInfo | None
+    optimizer: None = None
+
+
+@dataclass(frozen=True)
+class _ExtraFields_PyCCall:
+    """Of a call of a function that is not written in Python."""
+
+    caller: _PyFrameState | None
+
+
+@dataclass(frozen=True)
+class _ExtraFields_Kineto:
+    """Of what ran on a device, and of calls of its runtime: nothing further."""
+
+
+class EventTree:
+    """The events of a recording by number: rows first, then allocations and frees."""
+
+    def __init__(self, store: EventStore) -> None:
+        self.store = store
+        self.rows = EventRows(store, whole=True)
+        self.size = len(store)
+        # A free or an allocation outside of everything has a row of its own, which only says so.
+        stray = store.kind == observer.MEMORY
+        above = np.append(stray, False)
+        owner = np.where(above[store.mem_event], -1, store.mem_event)
+        self.parent = np.concatenate([store.parent, owner]).astype(np.int64)
+        self.start = np.concatenate([store.start, store.mem_time])
+        self.order = np.argsort(self.start, kind="stable")
+        self.order = self.order[~np.append(stray, np.zeros(len(owner), np.bool_))[self.order]]
+
+    def roots(self) -> list[_ProfilerEvent]:
+        """What no other event contains, in order of start."""
+        return self.below(-1)
+
+    def below(self, number: int) -> list[_ProfilerEvent]:
+        """Direct children in order of start."""
+        return [_ProfilerEvent(self, child) for child in self._children.get(number, ())]
+
+    @cached_property
+    def _children(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for number, parent in zip(self.order.tolist(), self.parent[self.order].tolist(), strict=True):
+            found.setdefault(parent, []).append(number)
+        return found
+
+    @cached_property
+    def _blocks(self) -> list[int]:
+        """By allocation or free: the number of its block, from 1 in order of appearance."""
+        alive: dict[tuple[int, int, int], int] = {}
+        store, found, last = self.store, [], 0
+        columns = (store.mem_device_type, store.mem_device_index, store.mem_addr, store.mem_bytes)
+        for kind, index, address, size in zip(*(column.tolist() for column in columns), strict=True):
+            key = (kind, index, address)
+            known = alive.pop(key, None) if size < 0 else None
+            if known is None:
+                last += 1
+                known = last
+            if size >= 0:
+                alive[key] = known
+            found.append(known)
+        return found
+
+    @cached_property
+    def _caller(self) -> Any:
+        return tree.nearest_ancestor(self.store.parent, self.store.is_python)
+
+    def tag(self, number: int) -> _EventType:
+        """What kind of event it is."""
+        if number >= self.size:
+            return _EventType.Allocation
+        kind = self.rows.kind[number]
+        if kind == observer.RUNTIME or self.rows.device_type[number] != 0:
+            return _EventType.Kineto
+        if kind not in (observer.PYTHON, observer.MODULE):
+            return _EventType.TorchOp
+        name = self.name(number)
+        return _EventType.PyCall if _FRAME.fullmatch(name) or _MODULE.fullmatch(name) else _EventType.PyCCall
+
+    def name(self, number: int) -> str:
+        """The name as recorded."""
+        return MEMORY_EVENT_NAME if number >= self.size else self.store.names[self.rows.name[number]]
+
+    def extra_fields(self, number: int) -> Any:
+        """What there is to say of this kind of event."""
+        tag = self.tag(number)
+        if tag is _EventType.Allocation:
+            return self._allocation(number - self.size)
+        if tag is _EventType.Kineto:
+            return _ExtraFields_Kineto()
+        if tag is _EventType.TorchOp:
+            event = self.rows.glimpse(number)
+            return _ExtraFields_TorchOp(
+                self.name(number), list(self._inputs(number)), RecordScope(event.scope), event.sequence_nr
+            )
+        around = int(self._caller[number])
+        caller = self._frame(around) if around >= 0 else None
+        if tag is _EventType.PyCCall:
+            return _ExtraFields_PyCCall(caller)
+        module = _MODULE.fullmatch(self.name(number))
+        return _ExtraFields_PyCall(self._frame(number), caller, _NNModuleInfo(module[1]) if module else None)
+
+    def _frame(self, number: int) -> _PyFrameState | None:
+        found = _FRAME.fullmatch(self.name(number))
+        return _PyFrameState(found[1], found[3], int(found[2])) if found else None
+
+    def _allocation(self, at: int) -> _ExtraFields_Allocation:
+        store = self.store
+        kind = int(store.mem_device_type[at])
+        place = "cpu" if kind == 0 else f"npu:{max(int(store.mem_device_index[at]), 0)}"
+        return _ExtraFields_Allocation(
+            int(store.mem_addr[at]), int(store.mem_bytes[at]), int(store.mem_total[at]), Device(place), self._blocks[at]
+        )
+
+    def _inputs(self, number: int) -> Iterator[Any]:
+        given = self.rows.inputs(number)
+        for dims, kind, strides, concrete in zip(*given, strict=True):
+            if kind == "TensorList":
+                yield [_TensorMetadata(list(one), list(step), None) for one, step in zip(dims, strides, strict=True)]
+            elif kind in _DTYPES:
+                yield _TensorMetadata(list(dims), list(strides), _DTYPES[kind])
+            else:
+                yield concrete
+
+
+class _ProfilerEvent:
+    """One event of the tree. Times are nanoseconds since the epoch."""
+
+    __slots__ = ("_number", "_whole")
+
+    def __init__(self, whole: EventTree, number: int) -> None:
+        self._whole = whole
+        self._number = number
+
+    @property
+    def name(self) -> str:
+        """The name as recorded."""
+        return self._whole.name(self._number)
+
+    @property
+    def overload_name(self) -> str:
+        """The overload, if capture_overload_names asked for it."""
+        return "" if self._is_memory else self._whole.rows.glimpse(self._number).overload_name or ""
+
+    @property
+    def tag(self) -> _EventType:
+        """What kind of event it is."""
+        return self._whole.tag(self._number)
+
+    @property
+    def extra_fields(self) -> Any:
+        """What there is to say of this kind of event."""
+        return self._whole.extra_fields(self._number)
+
+    @property
+    def typed(self) -> tuple[_EventType, Any]:
+        """tag and extra_fields."""
+        return self.tag, self.extra_fields
+
+    @property
+    def id(self) -> int:
+        """A number that no other event of the recording has."""
+        return self._number
+
+    @property
+    def correlation_id(self) -> int:
+        """The id of the FunctionEvent; 0 for Python calls and memory."""
+        return 0 if self._is_memory else int(self._whole.rows.ids[self._number])
+
+    @property
+    def start_tid(self) -> int:
+        """The operating system's number of the thread."""
+        store = self._whole.store
+        column, at = (store.mem_tid, self._number - self._whole.size) if self._is_memory else (store.tid, self._number)
+        return store.threads[int(column[at])].ident
+
+    @property
+    def start_time_ns(self) -> int:
+        """When it began."""
+        store = self._whole.store
+        return int(self._whole.start[self._number]) - store.clock_start_ns + store.wall_start_ns
+
+    @property
+    def duration_time_ns(self) -> int:
+        """How long it took."""
+        return 0 if self._is_memory else int(self._whole.store.duration[self._number])
+
+    @property
+    def end_time_ns(self) -> int:
+        """When it ended."""
+        return self.start_time_ns + self.duration_time_ns
+
+    @property
+    def parent(self) -> _ProfilerEvent | None:
+        """The innermost event around it on the same thread."""
+        above = int(self._whole.parent[self._number])
+        return _ProfilerEvent(self._whole, above) if above >= 0 else None
+
+    @property
+    def children(self) -> list[_ProfilerEvent]:
+        """The events directly below it, in order of start."""
+        return self._whole.below(self._number)
+
+    @property
+    def _is_memory(self) -> bool:
+        return self._number >= self._whole.size
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ProfilerEvent) and (other._whole, other._number) == (self._whole, self._number)
+
+    def __hash__(self) -> int:
+        return hash((id(self._whole), self._number))
+
+    def __repr__(self) -> str:
+        return f"<_ProfilerEvent {self.name} {self.tag.name} duration_time_ns={self.duration_time_ns}>"

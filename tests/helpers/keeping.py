@@ -1,0 +1,90 @@
+"""What the tests of recordings that are kept while they run share: a training run, and keepers that are fed by hand."""
+
+from __future__ import annotations
+
+import os
+
+import mindtorch_v2 as torch
+from mindtorch_v2 import nn
+from mindtorch_v2._core.threads import threads
+from mindtorch_v2.profiler import record_function
+from mindtorch_v2.profiler.recording.gc_pauses import GcWatch
+from mindtorch_v2.profiler.recording.recorder import Options, Recorder
+from mindtorch_v2.profiler.retention.base import Window
+
+ALL = {"record_shapes": True, "with_stack": True, "profile_memory": True, "with_modules": True, "with_flops": True}
+
+
+class Clock:
+    """Says what it is told, one more each time it is asked."""
+
+    def __init__(self, now=0):
+        self.now = now
+
+    def __call__(self):
+        self.now += 1
+        return self.now
+
+
+class ByHand:
+    """A keeper without a thread of its own, beside a recorder that is fed by hand and, if asked, its twin, which keeps all."""
+
+    def __init__(self, keeper, twin=False, **options):
+        self.keeper = keeper
+        keeper._pid = os.getpid()
+        self.clock = Clock(1000)
+        self.recorder = Recorder(Options(**options), self.clock)
+        self.recorder.start()
+        self.twin = Recorder(Options(**options), lambda: self.clock.now) if twin else None
+        if self.twin is not None:
+            self.twin.start()
+        keeper.window = Window(self.recorder, GcWatch(self.clock), None, None, {
+            "options": Options(**options)._asdict(), "trace_id": "T"})
+        keeper.opened()
+
+    def op(self, number, start, end, sequence=-1):
+        threads.state.extend((number, start, end, sequence))
+
+    def flush(self):
+        self.keeper.flush()
+
+    def stop(self):
+        if self.twin is not None:
+            self.twin.stop()
+        self.recorder.stop()
+        if self.twin is not None:
+            self.recorder.clock_end_ns = self.twin.clock_end_ns
+        self.flush()
+        self.keeper.closed()
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 8), nn.Linear(8, 2)
+
+    def forward(self, x):
+        with record_function("inside"):
+            return self.second(torch.relu(self.first(x)))
+
+
+def helper():
+    return torch.ones(3) * 2
+
+
+def train(prof, steps, flush=None, every=1):
+    """Train a small network; every so many steps flush() in the middle of one, and after one."""
+    net = Net()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for number in range(steps):
+        with record_function("iteration"):
+            helper()
+            loss = net(torch.ones(3, 4)).sum()
+            if flush is not None and number % every == every // 2:
+                flush()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        if flush is not None and number % every == 0:
+            flush()
+        prof.step()

@@ -1,0 +1,28 @@
+"""Pauses of the garbage collector are noted while something records, and only then."""
+
+from __future__ import annotations
+
+import gc
+
+from mindtorch_v2.profiler import profile
+from mindtorch_v2.profiler.recording.gc_pauses import GcWatch
+
+
+def test_collections_inside_the_session_are_noted():
+    before = list(gc.callbacks)
+    with profile() as prof:
+        gc.collect()
+    gc.collect()
+    pauses = [p for p in prof.profiler.store.options["gc_pauses"] if p[2] == 2]
+    assert len(pauses) == 1
+    assert prof.profiler.store.clock_start_ns <= pauses[0][0] < pauses[0][1] <= prof.profiler.store.clock_end_ns
+    assert gc.callbacks == before
+
+
+def test_a_collection_that_began_before_is_not_counted():
+    watch = GcWatch(iter(range(100)).__next__)
+    watch._heard("stop", {"generation": 1})
+    watch._heard("start", {"generation": 0})
+    watch._heard("stop", {"generation": 0})
+    watch._heard("stop", {"generation": 1})
+    assert watch.pauses == [(0, 1, 0)]

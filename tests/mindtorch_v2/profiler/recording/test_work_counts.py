@@ -1,0 +1,165 @@
+"""What ops and views cost, counted instead of timed: Python calls, builtin calls, allocated blocks, event objects."""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2.profiler import profile
+from mindtorch_v2.profiler.views.averages import FunctionEventAvg
+from mindtorch_v2.profiler.views.events import FunctionEvent
+
+pytestmark = pytest.mark.skipif(sys.gettrace() is not None, reason="a tracer's own calls would be counted")
+
+x = torch.ones((4, 4))
+linear = torch.nn.Linear(4, 4)
+
+CALLS = 50
+ROUNDS = 3
+OPS = {
+    "add": lambda: x + x,
+    "mul": lambda: torch.mul(x, 2.0),
+    "relu": lambda: torch.relu(x),
+    "linear": lambda: linear(x),
+}
+
+
+def calls_of(function):
+    """Python and builtin calls that one call makes below itself."""
+    made = {"call": 0, "c_call": 0}
+
+    def count(frame, event, arg):
+        if event in made:
+            made[event] += 1
+
+    function()  # whatever is made at a first call is made
+    sys.setprofile(count)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    # Less the function itself and the setprofile at the end.
+    return made["call"] - 1, made["c_call"] - 1
+
+
+def recorded(function, **options):
+    with profile(**options):
+        function()
+        return calls_of(function)
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_a_session_leaves_no_call_behind(name):
+    before = calls_of(OPS[name])
+    recorded(OPS[name], record_shapes=True, profile_memory=True)
+    assert calls_of(OPS[name]) == before
+
+
+# What recording adds to an event: Python calls and calls of builtins. Plain: the thread's state, two times, one append.
+ADDED = {
+    "plain": ({}, (0, 4)),
+    "shapes": ({"record_shapes": True}, (1, 4)),
+    "flops": ({"with_flops": True}, (1, 4)),
+    "modules": ({"with_modules": True}, (0, 4)),
+    # Memory gained: its address and one append. Memory given back: one Python call, time, address, append.
+    "memory": ({"profile_memory": True}, (1, 4 + 2 + 3)),
+}
+
+
+@pytest.mark.parametrize("kind", ADDED)
+def test_calls_that_recording_adds_to_an_op(kind):
+    options, most = ADDED[kind]
+    off = calls_of(OPS["add"])
+    on = recorded(OPS["add"], **options)
+    assert on[0] - off[0] <= most[0]
+    assert on[1] - off[1] <= most[1]
+
+
+def test_a_layer_adds_as_many_calls_as_it_has_events():
+    with profile() as prof:
+        OPS["linear"]()
+    events = len(prof.events())
+    off = calls_of(OPS["linear"])
+    on = recorded(OPS["linear"])
+    assert on[0] - off[0] <= 1  # the module looks whether anybody wants to hear of it
+    assert on[1] - off[1] <= 4 * events + 1
+
+
+def blocks_kept(function, **options):
+    """Blocks of memory per call that stay allocated while a session runs."""
+    def measured():
+        with profile(**options):
+            for _ in range(CALLS):
+                function()
+            gc.collect()
+            before = sys.getallocatedblocks()
+            for _ in range(CALLS):
+                function()
+            return (sys.getallocatedblocks() - before) / CALLS
+
+    return min(measured() for _ in range(ROUNDS))
+
+
+@pytest.mark.parametrize("options, most", [
+    ({}, 2),  # start and end; the list itself grows now and then
+    ({"record_shapes": True}, 2),  # the arguments are like those of the last call: nothing is added
+    ({"profile_memory": True}, 2 + 4),  # two rows, each with a time and an address
+])
+def test_blocks_that_an_event_keeps(options, most):
+    assert blocks_kept(OPS["add"], **options) <= most + 0.5
+
+
+def test_an_op_keeps_nothing_when_nothing_records():
+    function = OPS["add"]
+    for _ in range(CALLS):
+        function()
+    before = sys.getallocatedblocks()
+    for _ in range(CALLS):
+        function()
+    assert sys.getallocatedblocks() - before < CALLS / 2
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """How many event objects are made."""
+    counts = {FunctionEvent: 0, FunctionEventAvg: 0}
+
+    def counting(kind):
+        def new(cls, *args, **kwargs):
+            counts[kind] += 1
+            return object.__new__(cls)
+
+        return new
+
+    for kind in counts:
+        monkeypatch.setattr(kind, "__new__", counting(kind), raising=False)
+    return counts
+
+
+@pytest.mark.parametrize("calls", [CALLS, 4 * CALLS])
+def test_averages_and_tables_make_no_object_per_event(made, calls):
+    with profile(record_shapes=True, profile_memory=True, with_stack=True) as prof:
+        for _ in range(calls):
+            OPS["linear"]()
+    rows = [prof.key_averages(), prof.key_averages(group_by_input_shape=True), prof.key_averages(group_by_stack_n=3)]
+    groups = sum(map(len, rows))
+    assert groups < len(prof.events()) / 2
+    # At most one for each group, which stands for all of its events.
+    assert made[FunctionEvent] <= groups
+    made[FunctionEvent] = 0
+    for one in rows:
+        one.table(sort_by="self_cpu_time_total")
+    assert made[FunctionEvent] == 0
+
+
+def test_events_are_made_when_they_are_read(made):
+    with profile() as prof:
+        for _ in range(CALLS):
+            OPS["add"]()
+    events = prof.events()
+    assert len(events) == CALLS and made[FunctionEvent] == 0
+    events[7]
+    assert made[FunctionEvent] <= 2

@@ -1,0 +1,184 @@
+"""Profiling on demand: by signal, by a touched file, by a slow step; and what is alive."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2 import nn
+from mindtorch_v2.profiler import live_tensors, load, profile, serve_on_demand
+from mindtorch_v2.profiler.on_demand import SlowSteps
+from mindtorch_v2.profiler.session.live_tensors import write_live_tensors
+
+
+def until(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        torch.ones(2) + 1
+        time.sleep(0.01)
+
+
+def test_a_signal_starts_and_a_second_one_writes(tmp_path):
+    before = signal.getsignal(signal.SIGUSR1)
+    with serve_on_demand(signal.SIGUSR1, folder=tmp_path, record_shapes=True) as served:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        until(lambda: served.recording)
+        torch.ones(4, 4) @ torch.ones(4, 4)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        until(lambda: served.dumps)
+    assert signal.getsignal(signal.SIGUSR1) == before
+    (path,) = served.dumps
+    assert "aten::mm" in {row.key for row in load(path).key_averages()}
+
+
+def test_touching_a_file_does_the_same(tmp_path):
+    flag = tmp_path / "profile-now"
+    with serve_on_demand(flag, folder=tmp_path) as served:
+        assert not served.recording
+        flag.touch()
+        until(lambda: served.recording)
+        torch.ones(3).exp()
+        os.utime(flag, ns=(1, 1))
+        until(lambda: served.dumps)
+        flag.unlink()
+        time.sleep(0.3)
+        assert not served.recording
+    assert "aten::exp" in {row.key for row in load(served.dumps[0]).key_averages()}
+
+
+def test_what_goes_wrong_is_told_and_asking_again_works(tmp_path, monkeypatch):
+    asked = []
+
+    def toggle():
+        asked.append(None)
+        if len(asked) == 1:
+            raise OSError("no room")
+
+    flag = tmp_path / "flag"
+    with serve_on_demand(flag, folder=tmp_path) as served, pytest.warns(RuntimeWarning, match="on demand failed: no room"):
+        monkeypatch.setattr(served, "toggle", toggle)
+        flag.touch()
+        until(lambda: len(asked) == 1)
+        os.utime(flag, ns=(1, 1))
+        until(lambda: len(asked) == 2)
+
+
+def test_closing_writes_what_is_being_recorded(tmp_path):
+    served = serve_on_demand(tmp_path / "flag", folder=tmp_path)
+    served.start()
+    torch.ones(3).exp()
+    served.close()
+    assert len(served.dumps) == 1
+    served.close()
+    assert len(served.dumps) == 1
+
+
+def test_a_slow_step_is_followed_by_a_recording(tmp_path):
+    weight = nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+
+    def step(seconds):
+        time.sleep(seconds)
+        (weight * weight).sum().backward()
+        optimizer.step()
+
+    with serve_on_demand(folder=tmp_path, slow_step=8, slow_steps_recorded=2) as served:
+        for _ in range(14):
+            step(0.005)
+        step(0.4)
+        for _ in range(3):
+            step(0.005)
+        assert len(served.dumps) == 1
+    counts = {row.key: row.count for row in load(served.dumps[0]).key_averages()}
+    assert counts["Optimizer.step#SGD.step"] == 2
+
+
+def test_slow_is_measured_against_the_median_of_usual_steps():
+    times = iter([0, *range(10, 210, 10), 260, 270, 370, 380])
+    watch = SlowSteps(3, clock=lambda: next(times))
+    assert [watch.slow() for _ in range(25)] == [False] * 21 + [True, False, True, False]
+
+
+@pytest.mark.parametrize(("arguments", "error", "text"), [
+    (dict(), ValueError, "needs a signal, a path or slow_step"),
+    (dict(slow_step=0.5), ValueError, "must be more than 1"),
+    (dict(trigger="x", folder="/nowhere"), NotADirectoryError, "no folder '/nowhere'"),
+    (dict(trigger="x", nonsense=1), TypeError, "nonsense"),
+])
+def test_bad_arguments(arguments, error, text):
+    with pytest.raises(error, match=text):
+        serve_on_demand(**arguments)
+
+
+# ---------------------------------------------------------------- what is alive
+
+
+def of_shape(shape):
+    return [one for one in live_tensors() if one.shape == shape]
+
+
+def test_live_tensors_know_what_they_are():
+    model = nn.Sequential(nn.Linear(7, 13), nn.BatchNorm1d(13))
+    optimizer = torch.optim.Adam(model.parameters())
+    model(torch.randn(5, 7)).sum().backward()
+    optimizer.step()
+    kinds = {(one.category, one.owner) for one in of_shape((13, 7))}
+    assert kinds == {
+        ("parameter", "Sequential.0.weight"), ("gradient", "Sequential.0.weight"), ("optimizer state", "Adam.exp_avg"),
+        ("optimizer state", "Adam.exp_avg_sq"),
+    }  # fmt: skip
+    assert ("buffer", "Sequential.1.running_mean") in {(one.category, one.owner) for one in of_shape((13,))}
+    kept = model(torch.randn(3, 7))
+    assert [one.category for one in of_shape((3, 13))].count("activation") >= 1
+    del kept
+
+
+def test_tensors_that_share_memory_are_one_and_the_largest_comes_first():
+    whole, other = torch.zeros(77, 31), torch.zeros(3)
+    parts = [whole[:3], whole.t()]
+    (one,) = [one for one in live_tensors() if one.bytes == 77 * 31 * 4]
+    assert one.tensors >= 3
+    sizes = [one.bytes for one in live_tensors()]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(live_tensors(limit=2)) == 2
+    del parts, other
+
+
+def test_a_recording_knows_stack_and_age():
+    with profile(profile_memory=True, with_stack=True):
+        made = torch.zeros(91, 17)
+        (one,) = of_shape((91, 17))
+        assert 0 <= one.age_s < 60
+        assert any("test_on_demand.py" in frame for frame in one.stack)
+    (one,) = of_shape((91, 17))
+    assert (one.stack, one.age_s) == ((), None)
+    del made
+
+
+def test_a_memory_error_leaves_the_list(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    held = torch.zeros(123, 11)
+    with pytest.raises(MemoryError), pytest.warns(RuntimeWarning, match="live-tensors"):  # noqa: PT012, SIM117
+        with profile(profile_memory=True):
+            torch.ones(3)
+            raise MemoryError
+    (path,) = tmp_path.iterdir()
+    report = json.loads(path.read_text())
+    assert any(one["shape"] == [123, 11] for one in report["tensors"])
+    assert report["bytes"] >= held.nbytes
+    assert sum(report["bytes_by_category"].values()) == report["bytes"]
+
+
+def test_writing_the_list(tmp_path):
+    made = [torch.zeros(211, 5 + n) for n in range(4)]
+    write_live_tensors(tmp_path / "live.json", limit=3)
+    report = json.loads((tmp_path / "live.json").read_text())
+    assert len(report["tensors"]) == 3
+    assert report["count"] >= 4
+    del made
