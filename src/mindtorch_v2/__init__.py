@@ -101,7 +101,7 @@ _NAMES = {
     "._backends.errors": ("AcceleratorError", "OutOfMemoryError"),
     "._compile": ("compile",),
     "._streams": ("Event", "Stream"),
-    "._ops.histogramdd": ("histogramdd",),
+    "._ops.reduction.histogramdd": ("histogramdd",),
     ".amp.autocast_mode": (
         "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
         "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "is_autocast_cache_enabled",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._dispatch.registry import OpSpec, aten, composite, packets
-from .special import functions  # noqa: F401  the ops that get a second name
+from . import nn, pointwise, special  # noqa: F401  the ops that get a second name
 
 # second name -> first name; in-place forms come along.
 _NAMES = {

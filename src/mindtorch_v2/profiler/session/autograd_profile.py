@@ -33,7 +33,7 @@ from ..retention.base import Keeper, Window
 from ..store.store import EventStore, StorageNotes
 from ..views.averages import FunctionEventAvg
 from ..views.event_list import EventList
-from . import dataloader_workers  # noqa: F401  (_workers: recordings reach DataLoader workers)
+from . import dataloader_workers  # noqa: F401  recordings reach DataLoader workers
 from .calibration import calibrate
 
 if TYPE_CHECKING:

@@ -123,7 +123,7 @@ def test_an_op_keeps_nothing_when_nothing_records():
 
 
 @pytest.fixture
-def made(monkeypatch):
+def made():
     """How many event objects are made."""
     counts = {FunctionEvent: 0, FunctionEventAvg: 0}
 
@@ -135,8 +135,10 @@ def made(monkeypatch):
         return new
 
     for kind in counts:
-        monkeypatch.setattr(kind, "__new__", counting(kind), raising=False)
-    return counts
+        kind.__new__ = counting(kind)
+    yield counts
+    for kind in counts:
+        kind.__new__ = lambda cls, *args, **kwargs: object.__new__(cls)  # a class does not get back what it never had
 
 
 @pytest.mark.parametrize("calls", [CALLS, 4 * CALLS])

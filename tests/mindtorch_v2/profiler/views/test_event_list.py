@@ -9,6 +9,7 @@ import pickle
 import pytest
 
 from mindtorch_v2._dispatch import observer
+from mindtorch_v2.profiler import exporters
 from mindtorch_v2.profiler.results import writers
 from mindtorch_v2.profiler.store.store import EventStore
 from mindtorch_v2.profiler.views.event_list import EventList
@@ -129,9 +130,9 @@ def test_text_and_repr(events):
 
 def test_exporters_get_what_they_write(events, monkeypatch):
     calls = []
-    for name in ("event_list", "stacks"):
-        monkeypatch.setitem(
-            writers._loaded, name, lambda given, path, _name=name, **more: calls.append((_name, given, path, more))
+    for name, module in (("event_list", exporters.event_list), ("stacks", exporters.stacks)):
+        monkeypatch.setattr(
+            module, "export", lambda given, path, _name=name, **more: calls.append((_name, given, path, more))
         )
     events.export_chrome_trace("t.json")
     events.export_stacks("s.txt", "self_cuda_time_total")

@@ -12,7 +12,7 @@ import numpy as np
 
 USER, INSIDE, ENTRY, LIBRARY = range(4)
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_PACKAGE = os.path.abspath(__file__).removesuffix(os.path.join("profiler", "recording", "python_calls", "code_origin.py"))
 # Rooms of this package that stand for what is compiled in torch, and the profiler itself.
 _INSIDE = re.compile(r"(.*/)?_(?!_init__\.py)\w*(/|\.py$)|profiler/|nn/modules/module\.py$")
 _GENERATED = re.compile(r"<\w+::[^>]*>$")  # file names of generated op entries
