@@ -7,6 +7,7 @@ Each package runs in its own process; the two are driven alternately, one sample
 A row shows the best sample of either side (the median where the value is a difference), their
 ratio (lower is better for the host) and the lowest and highest ratio seen in any single round.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -52,7 +53,12 @@ class Side:
             env[name + "_NUM_THREADS"] = str(threads)
         self.proc = subprocess.Popen(
             [self.python, str(HERE / "worker.py"), self.module, str(threads), str(request_r), str(reply_w)],
-            pass_fds=(request_r, reply_w), env=env, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+            pass_fds=(request_r, reply_w),
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=self.log,
+        )
         os.close(request_r)
         os.close(reply_w)
         self.buffer = b""
@@ -149,8 +155,11 @@ def summarise(name, unit, kind, rounds, errors):
     fold = statistics.median if kind else min
     for i, side in enumerate(("base", "host")):
         samples = [r[i][name] for r in rounds if name in r[i]]
-        record[side] = {"value": fold(samples) if samples else None, "samples": samples,
-                        "error": None if samples else errors[i].get(name) or errors[i].get("") or "not reported"}
+        record[side] = {
+            "value": fold(samples) if samples else None,
+            "samples": samples,
+            "error": None if samples else errors[i].get(name) or errors[i].get("") or "not reported",
+        }
     pairs = [(r[0][name], r[1][name]) for r in rounds if name in r[0] and name in r[1]]
     ratios = [b / a for a, b in pairs if a > 0 and b > 0]
     a, b = record["base"]["value"], record["host"]["value"]
@@ -184,8 +193,12 @@ def main():
     parser.add_argument("--threads", default="1,2", help="thread counts for the train group")
     parser.add_argument("--rounds", type=int, help="samples per side and row (default 5, quick 2)")
     parser.add_argument("--sizes", help="event counts for the scaling rows (default 10000,100000,1000000)")
-    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall",
-                        help="cpu: process CPU time for single-thread rows, for a machine with other load")
+    parser.add_argument(
+        "--clock",
+        choices=("wall", "cpu"),
+        default="wall",
+        help="cpu: process CPU time for single-thread rows, for a machine with other load",
+    )
     parser.add_argument("--cap", type=float, help="seconds without a value before a sample is given up (default by row)")
     parser.add_argument("--max-rss", type=int, default=0, help="stop a worker above this many MB (default 60%% of RAM)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, shorter samples, smallest sizes")
@@ -197,10 +210,20 @@ def main():
     rounds = args.rounds or (2 if args.quick else 5)
     sizes = [int(s) for s in args.sizes.split(",")] if args.sizes else ([10_000] if args.quick else registry.SIZES)
     max_rss = (args.max_rss << 20) or int(os.sysconf("SC_PHYS_PAGES") * PAGE * 0.6)
-    sides = (Stored() if args.base == "stored" else Side(args.base, args.base_python, args.clock, max_rss, args.cap),
-             Side(args.host, args.host_python, args.clock, max_rss, args.cap))
-    meta = {"base": args.base, "host": args.host, "python": platform.python_version(), "cpus": os.cpu_count(),
-            "clock": args.clock, "rounds": rounds, "load_before": os.getloadavg(), "started": time.strftime("%F %T")}
+    sides = (
+        Stored() if args.base == "stored" else Side(args.base, args.base_python, args.clock, max_rss, args.cap),
+        Side(args.host, args.host_python, args.clock, max_rss, args.cap),
+    )
+    meta = {
+        "base": args.base,
+        "host": args.host,
+        "python": platform.python_version(),
+        "cpus": os.cpu_count(),
+        "clock": args.clock,
+        "rounds": rounds,
+        "load_before": os.getloadavg(),
+        "started": time.strftime("%F %T"),
+    }
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     for side in sides:
         atexit.register(side.stop)
@@ -241,9 +264,11 @@ def main():
             mine = [r for r in records if r["group"] == group and r["kind"] != "info"]
             mean = geomean(mine)
             lost = sum(r["host"]["value"] is None for r in mine)
-            print(f"== {group}: geometric mean ratio {mean and round(mean, 3)}, "
-                  f"{sum(bool(r['ratio'] and r['ratio'] <= 1) for r in mine)} of "
-                  f"{len(mine)} rows at or below base, {lost} n/a\n")
+            print(
+                f"== {group}: geometric mean ratio {mean and round(mean, 3)}, "
+                f"{sum(bool(r['ratio'] and r['ratio'] <= 1) for r in mine)} of "
+                f"{len(mine)} rows at or below base, {lost} n/a\n"
+            )
     save()
 
 

@@ -1,4 +1,5 @@
 """Row registry: the rows of each group, and the names, units and kinds of the values they report."""
+
 from __future__ import annotations
 
 import importlib

@@ -20,8 +20,11 @@ class Stored:
     def sample(self, row, size, threads, quick):
         suffix = (f"@{registry.short(size)}" if size else "") + (f" t{threads}" if row.id.startswith("train:") else "")
         found = {name: self.figures["rows"].get(name + suffix) for name, _, _ in row.outputs}
-        return ({name: value for name, value in found.items() if value is not None},
-                {name: "no stored figure" for name, value in found.items() if value is None}, None)
+        return (
+            {name: value for name, value in found.items() if value is not None},
+            {name: "no stored figure" for name, value in found.items() if value is None},
+            None,
+        )
 
     def stop(self):
         pass

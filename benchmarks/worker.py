@@ -1,7 +1,8 @@
 """Worker process: imports one package and runs the rows it is asked for.
 
-    worker.py <module> <threads> <request fd> <reply fd>
+worker.py <module> <threads> <request fd> <reply fd>
 """
+
 from __future__ import annotations
 
 import importlib

@@ -67,8 +67,7 @@ class GPT(nn.Module):
 def batch_of(data, size: int, context: int):
     """Random stretches of the text, and the same moved on by one character."""
     starts = torch.randint(len(data) - context, (size,)).tolist()
-    return (torch.stack([data[i:i + context] for i in starts]),
-            torch.stack([data[i + 1:i + 1 + context] for i in starts]))
+    return (torch.stack([data[i : i + context] for i in starts]), torch.stack([data[i + 1 : i + 1 + context] for i in starts]))
 
 
 @torch.no_grad()
@@ -76,7 +75,7 @@ def write(model: GPT, start: str, letters: list[str], count: int) -> str:
     """Continue a text, one character after the other."""
     tokens = torch.tensor([[letters.index(c) for c in start]])
     for _ in range(count):
-        logits = model(tokens[:, -model.context:])[:, -1]
+        logits = model(tokens[:, -model.context :])[:, -1]
         tokens = torch.cat([tokens, torch.multinomial(F.softmax(logits / 0.8, dim=-1), 1)], dim=1)
     return "".join(letters[i] for i in tokens[0].tolist())
 
@@ -108,12 +107,21 @@ def main() -> None:
         return loss.item()
 
     parameters = sum(p.numel() for p in model.parameters())
-    print(f"A GPT of {parameters:,} parameters learns {len(text):,} characters of verse; without training, "
-          f"the loss is about {math.log(len(letters)):.2f}.")
+    print(
+        f"A GPT of {parameters:,} parameters learns {len(text):,} characters of verse; without training, "
+        f"the loss is about {math.log(len(letters)):.2f}."
+    )
     plan = schedule(wait=WAIT, warmup=WARMUP, active=ACTIVE, repeat=1)
     losses = []
-    with profile(activities=[ProfilerActivity.CPU], schedule=plan, record_shapes=True, profile_memory=True, with_stack=True,
-                 with_modules=True, with_flops=True) as prof:
+    with profile(
+        activities=[ProfilerActivity.CPU],
+        schedule=plan,
+        record_shapes=True,
+        profile_memory=True,
+        with_stack=True,
+        with_modules=True,
+        with_flops=True,
+    ) as prof:
         for _ in range(WAIT + WARMUP + ACTIVE):
             losses.append(step())
             prof.step()

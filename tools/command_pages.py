@@ -159,15 +159,16 @@ ABOUT_EXAMPLES = {
     "diff": "Four runs of 30 steps of the demo with `nn.GELU()`, in turns with four of the same with `nn.ReLU()`:",
     "repair": "The first half of the demo's trace:",
     "report": "`make demo` writes the report in these pictures, `build/demo/report.html`.\n\n"
-              "![Overview: steps, time by kind](../images/report.png)\n\n![Timeline](../images/timeline.png)\n\n"
-              "![Memory by category](../images/memory.png)\n\nOf a saved profile:",
+    "![Overview: steps, time by kind](../images/report.png)\n\n![Timeline](../images/timeline.png)\n\n"
+    "![Memory by category](../images/memory.png)\n\nOf a saved profile:",
 }
 
 
 def run(*command: str) -> str:
     """What a program prints on its standard output, run from the root of the checkout."""
-    done = subprocess.run([sys.executable, *command], cwd=ROOT, env={**os.environ, **ENVIRONMENT}, text=True,
-                          stdout=subprocess.PIPE, check=True)
+    done = subprocess.run(
+        [sys.executable, *command], cwd=ROOT, env={**os.environ, **ENVIRONMENT}, text=True, stdout=subprocess.PIPE, check=True
+    )
     return done.stdout
 
 
@@ -213,9 +214,11 @@ def page(command: str) -> str:
 
 
 def index() -> str:
-    text = ("`mtprof` comes with the package; `python -m mindtorch_v2.profiler` is the same. It reads saved profiles (`.mtp`), "
-            "Chrome traces of this package, and traces of PyTorch (`.json`, `.json.gz`). The output on these pages is of the "
-            "files that `make demo` writes, with `OPENBLAS_NUM_THREADS=1`; `make docs` makes the pages.")
+    text = (
+        "`mtprof` comes with the package; `python -m mindtorch_v2.profiler` is the same. It reads saved profiles (`.mtp`), "
+        "Chrome traces of this package, and traces of PyTorch (`.json`, `.json.gz`). The output on these pages is of the "
+        "files that `make demo` writes, with `OPENBLAS_NUM_THREADS=1`; `make docs` makes the pages."
+    )
     return f"# Commands\n\n{text}\n\n" + "".join(f"- [{name}]({name}.md): {summary}\n" for name, summary in COMMANDS.items())
 
 
@@ -230,8 +233,23 @@ def record() -> None:
     (ROOT / CHANGED).write_text((ROOT / SCRIPT).read_text().replace("nn.GELU()", "nn.ReLU()"))
     for number in RUNS:
         for script, name in ((SCRIPT, "gelu"), (CHANGED, "relu")):
-            run("-m", "mindtorch_v2.profiler", "run", "-q", "--shapes", "--modules", "--schedule", "6,2,30,1",
-                "-o", f"{DEMO}/{name}{number}.mtp", script, "--steps", "40", "--out", f"{DEMO}/compared")
+            run(
+                "-m",
+                "mindtorch_v2.profiler",
+                "run",
+                "-q",
+                "--shapes",
+                "--modules",
+                "--schedule",
+                "6,2,30,1",
+                "-o",
+                f"{DEMO}/{name}{number}.mtp",
+                script,
+                "--steps",
+                "40",
+                "--out",
+                f"{DEMO}/compared",
+            )
 
 
 def take_pictures() -> None:

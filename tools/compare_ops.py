@@ -181,8 +181,12 @@ def sample(folder: Path) -> None:
         if function is None:
             continue
         in_place_name = getattr(op.get_inplace(), "__name__", "")
-        cases = [case for dtype in DTYPES if getattr(torch, dtype) in op.dtypes
-                 for case in sampled(torch, op, function, dtype, in_place_name)]
+        cases = [
+            case
+            for dtype in DTYPES
+            if getattr(torch, dtype) in op.dtypes
+            for case in sampled(torch, op, function, dtype, in_place_name)
+        ]
         cases += refused(torch, op, function)
         name = op.name + (f" ({op.variant_test_name})" if op.variant_test_name else "")
         op_file = {"function": op.name, "name": name, "in_place": in_place_name, "cases": cases}
@@ -204,8 +208,11 @@ def sampled(torch: Any, op: Any, function: Any, dtype: str, in_place_name: str) 
         forms.append("in_place_backward")
     torch.manual_seed(0)
     try:
-        inputs = list(itertools.islice(op.sample_inputs("cpu", getattr(torch, dtype), requires_grad=False),
-                                       USUAL if dtype == "float32" else OTHERS))
+        inputs = list(
+            itertools.islice(
+                op.sample_inputs("cpu", getattr(torch, dtype), requires_grad=False), USUAL if dtype == "float32" else OTHERS
+            )
+        )
     except Exception as error:
         print(f"{op.name} {dtype}: no samples: {error}", file=sys.stderr)
         return []
@@ -244,8 +251,9 @@ def difference(torch: Any, wanted: Any, got: Any, path: str = "") -> str | None:
     if isinstance(wanted, list):
         if not isinstance(got, list) or len(got) != len(wanted):
             return f"{path} is {got!r:.60}, not {wanted[0]} of {len(wanted) - 1}"
-        all_of_them = [difference(torch, *pair, f"{path}[{at}]")
-                       for at, pair in enumerate(zip(wanted[1:], got[1:], strict=True))]
+        all_of_them = [
+            difference(torch, *pair, f"{path}[{at}]") for at, pair in enumerate(zip(wanted[1:], got[1:], strict=True))
+        ]
         differing = sorted(filter(None, all_of_them), key=lambda text: text.startswith("only"))
         return next(iter(differing), None if wanted[0] == got[0] else f"only {path} is a {got[0]}, not a {wanted[0]}")
     if isinstance(wanted, float) and isinstance(got, float):

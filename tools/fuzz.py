@@ -30,7 +30,8 @@ except ImportError:
     sys.exit("tools/fuzz.py needs atheris: pip install '.[fuzz]'")
 
 with atheris.instrument_imports(
-        include=["mindtorch_v2.profiler.formats", "mindtorch_v2.profiler.formats.rebuild", "mindtorch_v2._serialization"]):
+    include=["mindtorch_v2.profiler.formats", "mindtorch_v2.profiler.formats.rebuild", "mindtorch_v2._serialization"]
+):
     import mindtorch_v2 as torch
     from mindtorch_v2._serialization import reader as _reader  # noqa: F401  (to be instrumented)
     from mindtorch_v2._serialization.writer import MAGIC_NUMBER, PROTOCOL_VERSION
@@ -146,7 +147,7 @@ def _archive(pickled: bytes) -> bytes:
 def _recorded() -> Any:
     model = torch.nn.Linear(2, 2)
     with profile(record_shapes=True, profile_memory=True, with_stack=True, with_modules=True) as prof:
-        with record_function("la\"bel"):
+        with record_function('la"bel'):
             model(torch.ones(1, 2)).sum().backward()
     return prof
 
@@ -166,15 +167,32 @@ def _streamed() -> bytes:
     """A streamed file with every log in it, smaller than any that is recorded."""
     writer = saved.Writer(recorded=True)
     tables: dict[str, list[Any]] = {
-        "threads": [(1, "main")], "names": ["aten::add", "scope"], "overloads": ["Tensor"], "tasks": [(1, "one"), (2, "two")],
+        "threads": [(1, "main")],
+        "names": ["aten::add", "scope"],
+        "overloads": ["Tensor"],
+        "tasks": [(1, "one"), (2, "two")],
         "calls": [["len"], ["f.py(1): f", "f.py", "f", 1, 0, 0, [[0, 1], [4, 2]]]],
         "module_infos": [[7, "Net", 0, [[8, "fc"]]], [8, "Linear", 0, []]],
     }
-    logs = [[(-2, 1, 10), (1, -1, 10), (1, 2, 12), (0, 4, 14), (-1, 0, 15), (-1, 0, 30), (-3, 0, 90)],
-            [(-2, 0), (0, 11), (1, 13), (-1, 20), (-1, 60), (-3, 90)], [(14, 99, 8, 1)], [(99,)], [(40, 41, 2)], [(14, 0)],
-            [(0, 0), (50, 1)], [(12, 1), (20, 2), (30, 1), (40, 2)]]
-    rows = {"name": [0, 1, 1], "kind": [0, 3, 3], "tid": [0, 0, 0], "start": [14, 12, 20], "end": [18, 35, 50],
-            "op": [0, -1, -1], "correlation": [-1, -1, -2]}
+    logs = [
+        [(-2, 1, 10), (1, -1, 10), (1, 2, 12), (0, 4, 14), (-1, 0, 15), (-1, 0, 30), (-3, 0, 90)],
+        [(-2, 0), (0, 11), (1, 13), (-1, 20), (-1, 60), (-3, 90)],
+        [(14, 99, 8, 1)],
+        [(99,)],
+        [(40, 41, 2)],
+        [(14, 0)],
+        [(0, 0), (50, 1)],
+        [(12, 1), (20, 2), (30, 1), (40, 2)],
+    ]
+    rows = {
+        "name": [0, 1, 1],
+        "kind": [0, 3, 3],
+        "tid": [0, 0, 0],
+        "start": [14, 12, 20],
+        "end": [18, 35, 50],
+        "op": [0, -1, -1],
+        "correlation": [-1, -1, -2],
+    }
     blocks = [writer.header(), writer.meta({"logs": True, "options": {"with_modules": True, "with_stack": True}})]
     blocks += [block for name, entries in tables.items() for block in writer.table(name, entries)]
     blocks += [block for number, log in enumerate(logs) for block in writer.log(number, 0, np.array(log, np.int64))]
@@ -196,8 +214,16 @@ def saved_seeds() -> Iterator[bytes]:
 
 
 def checkpoint_seeds() -> Iterator[bytes]:
-    state = {"w": torch.arange(6.0).reshape(2, 3), "p": torch.nn.Parameter(torch.ones(2)), "n": [1, (2.5, None)],
-             "b": torch.ones(2, dtype=torch.bfloat16), "t": "text", "c": 1j, "s": {1, 2}, "x": b"bytes"}
+    state = {
+        "w": torch.arange(6.0).reshape(2, 3),
+        "p": torch.nn.Parameter(torch.ones(2)),
+        "n": [1, (2.5, None)],
+        "b": torch.ones(2, dtype=torch.bfloat16),
+        "t": "text",
+        "c": 1j,
+        "s": {1, 2},
+        "x": b"bytes",
+    }
     for zipped in (True, False):
         made = io.BytesIO()
         torch.save(state, made, _use_new_zipfile_serialization=zipped)
@@ -241,8 +267,9 @@ def main() -> None:
         scratch.close()
 
 
-def _fuzz(target: Callable[[Scratch, bytes], None], seeds: Callable[[], Iterator[bytes]], scratch: Scratch,
-          chosen: argparse.Namespace) -> None:
+def _fuzz(
+    target: Callable[[Scratch, bytes], None], seeds: Callable[[], Iterator[bytes]], scratch: Scratch, chosen: argparse.Namespace
+) -> None:
     corpus, findings = chosen.folder / chosen.target / "corpus", chosen.folder / chosen.target / "findings"
     for folder in (corpus, findings):
         folder.mkdir(parents=True, exist_ok=True)
@@ -267,15 +294,24 @@ def _fuzz(target: Callable[[Scratch, bytes], None], seeds: Callable[[], Iterator
                 traceback.print_exc()
         took = time.monotonic() - began
         if done >= chosen.runs or took >= chosen.seconds:
-            print(f"{chosen.target}: {done} inputs in {took:.0f} s ({done / took:.0f} per second), {len(found)} findings",
-                  flush=True)
+            print(
+                f"{chosen.target}: {done} inputs in {took:.0f} s ({done / took:.0f} per second), {len(found)} findings",
+                flush=True,
+            )
             scratch.close()
             os._exit(bool(found))  # libFuzzer knows no other end than its own
 
     atheris.Setup(
-        [sys.argv[0], str(corpus), f"-artifact_prefix={findings}/", f"-timeout={chosen.timeout}",
-         f"-rss_limit_mb={chosen.megabytes}", "-max_len=8192"],
-        one)
+        [
+            sys.argv[0],
+            str(corpus),
+            f"-artifact_prefix={findings}/",
+            f"-timeout={chosen.timeout}",
+            f"-rss_limit_mb={chosen.megabytes}",
+            "-max_len=8192",
+        ],
+        one,
+    )
     atheris.Fuzz()
 
 

@@ -26,11 +26,11 @@ BEGIN, END = "<!-- parity: begin -->", "<!-- parity: end -->"
 # How the files of a group begin -> what its cases look at.
 GROUPS = {
     "runtime": "results, dtypes, printed text, exceptions and gradients of tensors, ops, modules, losses, optimizers and "
-               "their schedules, data loaders, random numbers, saved files",
+    "their schedules, data loaders, random numbers, saved files",
     "profiler": "sessions and schedules, events, averages, the text table, Chrome traces, stacks, memory, FLOPs, threads, "
-                "arguments that are wrong",
+    "arguments that are wrong",
     "calltree": "which ops a call is made of, forward and backward, with input shapes and sequence numbers: single ops, "
-                "layers, optimizers, whole training steps",
+    "layers, optimizers, whole training steps",
     "smoke": "one case of each kind",
 }
 
@@ -78,8 +78,9 @@ def counts(every: Iterable[str], departures: set[str], gaps: set[str]) -> dict[s
     every = list(every)
     of = {group: [name for name in every if name.split("::")[0].split("_")[0] == group] for group in GROUPS}
     assert sum(map(len, of.values())) == len(every), "a file of cases belongs to no group: add it to GROUPS"
-    return {group: Count(len(mine), len(departures.intersection(mine)), len(gaps.intersection(mine)))
-            for group, mine in of.items()}
+    return {
+        group: Count(len(mine), len(departures.intersection(mine)), len(gaps.intersection(mine))) for group, mine in of.items()
+    }
 
 
 def block() -> str:

@@ -1,7 +1,7 @@
 """Writes the tables of docs/performance.md from the samples of a benchmark run.
 
-    make bench TORCH_PYTHON=/path/to/python BENCH_ARGS="--json build/bench.json --store"
-    python tools/performance_table.py build/bench.json
+make bench TORCH_PYTHON=/path/to/python BENCH_ARGS="--json build/bench.json --store"
+python tools/performance_table.py build/bench.json
 """
 
 from __future__ import annotations
@@ -49,14 +49,26 @@ def line(row: dict[str, Any]) -> str:
     if aim is not None and row["ratio"] is not None and row["ratio"] > aim:
         ratio = f"**{ratio}**"
     spread = "" if not row["spread"] else f"{row['spread'][0]:.2g} to {row['spread'][1]:.2g}"
-    cells = (row["name"], row["unit"], number(row["base"]["value"]), number(row["host"]["value"]), ratio, spread,
-             "" if aim is None else f"{aim:g}")
+    cells = (
+        row["name"],
+        row["unit"],
+        number(row["base"]["value"]),
+        number(row["host"]["value"]),
+        ratio,
+        spread,
+        "" if aim is None else f"{aim:g}",
+    )
     return "| " + " | ".join(cells) + " |"
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    return "\n".join(["| row | unit | torch | here | ratio | in single rounds | aim |", "|---|---|---:|---:|---:|---|---:|",
-                      *map(line, rows)])
+    return "\n".join(
+        [
+            "| row | unit | torch | here | ratio | in single rounds | aim |",
+            "|---|---|---:|---:|---:|---|---:|",
+            *map(line, rows),
+        ]
+    )
 
 
 def mean(rows: list[dict[str, Any]]) -> float:
@@ -71,8 +83,10 @@ def block(group: str, rows: list[dict[str, Any]]) -> str:
         return table(mine)
     slow = sorted((row for row in mine if (row["ratio"] or 0) > SHOWN_ABOVE), key=lambda row: -row["ratio"])
     level = sum(bool(row["ratio"] and row["ratio"] <= 1) for row in mine)
-    return (f"Geometric mean of {len(mine)} ratios: **{mean(mine):.2f}**; {level} rows at or below torch. "
-            f"Those above {SHOWN_ABOVE}:\n\n{table(slow)}")
+    return (
+        f"Geometric mean of {len(mine)} ratios: **{mean(mine):.2f}**; {level} rows at or below torch. "
+        f"Those above {SHOWN_ABOVE}:\n\n{table(slow)}"
+    )
 
 
 def main() -> int:

@@ -31,14 +31,41 @@ def absent(name: str) -> dict[str, Any]:
         call.__name__ = function
         return call
 
-    made: dict[str, Any] = {f: refuses(f) for f in (
-        "current_device", "current_stream", "default_stream", "get_device_capability", "get_device_name",
-        "get_device_properties", "get_rng_state", "mem_get_info", "set_device", "set_rng_state", "synchronize", "init")}
+    made: dict[str, Any] = {
+        f: refuses(f)
+        for f in (
+            "current_device",
+            "current_stream",
+            "default_stream",
+            "get_device_capability",
+            "get_device_name",
+            "get_device_properties",
+            "get_rng_state",
+            "mem_get_info",
+            "set_device",
+            "set_rng_state",
+            "synchronize",
+            "init",
+        )
+    }
     # Scripts seed every device and tidy up before they know whether it exists; torch lets them.
-    made |= {f: does_nothing(f) for f in ("empty_cache", "ipc_collect", "manual_seed", "manual_seed_all", "seed",
-                                          "seed_all", "reset_peak_memory_stats", "reset_max_memory_allocated")}
-    made |= {"is_available": constant("is_available", False), "is_initialized": constant("is_initialized", False),
-             "device_count": constant("device_count", 0)}
-    made |= {f: constant(f, 0) for f in ("max_memory_allocated", "max_memory_reserved", "memory_allocated",
-                                         "memory_reserved")}
+    made |= {
+        f: does_nothing(f)
+        for f in (
+            "empty_cache",
+            "ipc_collect",
+            "manual_seed",
+            "manual_seed_all",
+            "seed",
+            "seed_all",
+            "reset_peak_memory_stats",
+            "reset_max_memory_allocated",
+        )
+    }
+    made |= {
+        "is_available": constant("is_available", False),
+        "is_initialized": constant("is_initialized", False),
+        "device_count": constant("device_count", 0),
+    }
+    made |= {f: constant(f, 0) for f in ("max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved")}
     return made

@@ -26,14 +26,23 @@ class OptimizedModule(Module):
             return getattr(super().__getattr__("_orig_mod"), name)
 
 
-def compile(model: Any = None, *, fullgraph: bool = False, dynamic: bool | None = None, backend: Any = "inductor",
-            mode: str | None = None, options: dict[str, Any] | None = None, disable: bool = False) -> Any:
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Any = "inductor",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
     """The model or function itself, run eagerly; the options choose how torch would compile it and change no result."""
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if model is None:
-        return lambda function: compile(function, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
-                                        options=options, disable=disable)
+        return lambda function: compile(
+            function, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable
+        )
     if isinstance(model, Module):
         return model if disable else OptimizedModule(model)
     if not callable(model):

@@ -8,8 +8,9 @@ from importlib import import_module
 from typing import Any
 
 
-def later(package: str, modules: tuple[str, ...],
-          names: dict[str, tuple[str, ...]] | None = None) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def later(
+    package: str, modules: tuple[str, ...], names: dict[str, tuple[str, ...]] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package, for submodules and for names that live in them.
 
     `names` maps a module, relative to the package (".func", "..nn"), to what is taken from it.

@@ -12,12 +12,29 @@ from ._core.tensor import Tensor
 from ._core.untyped_storage import StorageBase
 from ._dispatch.promotion import rank
 
-__all__ = ["are_deterministic_algorithms_enabled", "get_deterministic_debug_mode",
-           "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads", "is_complex",
-           "is_deterministic_algorithms_warn_only_enabled", "is_floating_point", "is_storage", "is_tensor",
-           "is_warn_always_enabled", "numel", "result_type", "set_deterministic_debug_mode", "set_flush_denormal",
-           "set_float32_matmul_precision", "set_num_interop_threads", "set_num_threads", "set_warn_always", "typename",
-           "use_deterministic_algorithms"]
+__all__ = [
+    "are_deterministic_algorithms_enabled",
+    "get_deterministic_debug_mode",
+    "get_float32_matmul_precision",
+    "get_num_interop_threads",
+    "get_num_threads",
+    "is_complex",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "is_floating_point",
+    "is_storage",
+    "is_tensor",
+    "is_warn_always_enabled",
+    "numel",
+    "result_type",
+    "set_deterministic_debug_mode",
+    "set_flush_denormal",
+    "set_float32_matmul_precision",
+    "set_num_interop_threads",
+    "set_num_threads",
+    "set_warn_always",
+    "typename",
+    "use_deterministic_algorithms",
+]
 
 _PRECISIONS = ("highest", "high", "medium")
 _DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
@@ -61,8 +78,12 @@ def get_deterministic_debug_mode() -> int:
 def set_float32_matmul_precision(precision: str) -> None:
     """Matrix products are always computed in full float32 here; the setting is kept."""
     if precision not in _PRECISIONS:
-        warnings.warn(f"{precision} is not one of 'highest', 'high', or 'medium'; the currentsetFloat32MatmulPrecision call "
-                      "has no effect.", UserWarning, stacklevel=2)
+        warnings.warn(
+            f"{precision} is not one of 'highest', 'high', or 'medium'; the currentsetFloat32MatmulPrecision call "
+            "has no effect.",
+            UserWarning,
+            stacklevel=2,
+        )
         return
     _Switches.matmul_precision = precision
 
@@ -138,4 +159,3 @@ def typename(obj: Any) -> str:
 def result_type(tensor1: Any, tensor2: Any) -> dt.dtype:
     """The dtype of an arithmetic result of two tensors or numbers."""
     return dt.result_type(rank(tensor1), rank(tensor2))
-

@@ -63,8 +63,9 @@ class Event:
 
     __module__ = "mindtorch_v2"
 
-    def __init__(self, device: Any = None, *, enable_timing: bool = False, blocking: bool = False,
-                 interprocess: bool = False) -> None:
+    def __init__(
+        self, device: Any = None, *, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+    ) -> None:
         self.device = _on_cpu("Event", device)
         self.event_id = 0
         self.enable_timing, self.blocking, self.interprocess = enable_timing, blocking, interprocess

@@ -25,7 +25,9 @@ def method(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 OPERATORS: dict[str, Any] = {
-    "__neg__": aten.neg, "__abs__": aten.abs, "__invert__": aten.bitwise_not,
+    "__neg__": aten.neg,
+    "__abs__": aten.abs,
+    "__invert__": aten.bitwise_not,
     "__rtruediv__": as_operator(lambda self, other: aten.reciprocal(self) * other),
     "__rpow__": as_operator(lambda self, other: aten.pow(other, self)),
     "__rmatmul__": as_operator(lambda self, other: aten.matmul(other, self)),
@@ -33,14 +35,44 @@ OPERATORS: dict[str, Any] = {
     # NumPy must not take our tensors apart element by element; it asks us instead.
     "__array_priority__": 1000,
 }
-OPERATORS |= {f"__{operator}__": operator_form(name) for operator, name in {
-    "add": "add", "radd": "add", "iadd": "add_", "sub": "sub", "rsub": "rsub", "isub": "sub_",
-    "mul": "mul", "rmul": "mul", "imul": "mul_", "truediv": "div", "itruediv": "div_", "pow": "pow", "ipow": "pow_",
-    "matmul": "matmul", "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
-    "and": "__and__", "rand": "__and__", "or": "__or__", "ror": "__or__", "xor": "__xor__", "rxor": "__xor__",
-    "iand": "bitwise_and_", "ior": "bitwise_or_", "ixor": "bitwise_xor_",
-    "lshift": "__lshift__", "rshift": "__rshift__", "ilshift": "__ilshift__", "irshift": "__irshift__",
-}.items()}
+OPERATORS |= {
+    f"__{operator}__": operator_form(name)
+    for operator, name in {
+        "add": "add",
+        "radd": "add",
+        "iadd": "add_",
+        "sub": "sub",
+        "rsub": "rsub",
+        "isub": "sub_",
+        "mul": "mul",
+        "rmul": "mul",
+        "imul": "mul_",
+        "truediv": "div",
+        "itruediv": "div_",
+        "pow": "pow",
+        "ipow": "pow_",
+        "matmul": "matmul",
+        "eq": "eq",
+        "ne": "ne",
+        "lt": "lt",
+        "le": "le",
+        "gt": "gt",
+        "ge": "ge",
+        "and": "__and__",
+        "rand": "__and__",
+        "or": "__or__",
+        "ror": "__or__",
+        "xor": "__xor__",
+        "rxor": "__xor__",
+        "iand": "bitwise_and_",
+        "ior": "bitwise_or_",
+        "ixor": "bitwise_xor_",
+        "lshift": "__lshift__",
+        "rshift": "__rshift__",
+        "ilshift": "__ilshift__",
+        "irshift": "__irshift__",
+    }.items()
+}
 
 
 # ---------------------------------------------------------------- text and shorthands
@@ -107,8 +139,14 @@ def as_subclass(self: Tensor, cls: type) -> Any:
 def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:
     node = self.grad_fn
     shown = self.detach().cpu() if self._keys & NPU else self
-    return tensor_repr(shown._array, dtype=self.dtype, device=self.device, requires_grad=self.requires_grad,
-                       grad_fn_name=None if node is None else node.name(), contents=tensor_contents)
+    return tensor_repr(
+        shown._array,
+        dtype=self.dtype,
+        device=self.device,
+        requires_grad=self.requires_grad,
+        grad_fn_name=None if node is None else node.name(),
+        contents=tensor_contents,
+    )
 
 
 PROPERTIES["T"] = property(lambda self: aten.numpy_T(self))

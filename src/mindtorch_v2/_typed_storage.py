@@ -16,9 +16,11 @@ from ._core.untyped_storage import StorageBase, UntypedStorage
 
 _new = object.__new__
 
-_DEPRECATED = ("TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage "
-               "class. This should only matter to you if you are using storages directly.  To access UntypedStorage directly, "
-               "use tensor.untyped_storage() instead of tensor.storage()")
+_DEPRECATED = (
+    "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage "
+    "class. This should only matter to you if you are using storages directly.  To access UntypedStorage directly, "
+    "use tensor.untyped_storage() instead of tensor.storage()"
+)
 
 
 class _Told:
@@ -42,14 +44,23 @@ class TypedStorage(StorageBase):
 
     __slots__ = ("_dtype", "_untyped_storage")
 
-    def __init__(self, *args: Any, wrap_storage: UntypedStorage | None = None, dtype: dt.dtype | None = None,
-                 device: Any = None, _internal: bool = False) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        wrap_storage: UntypedStorage | None = None,
+        dtype: dt.dtype | None = None,
+        device: Any = None,
+        _internal: bool = False,
+    ) -> None:
         if wrap_storage is not None and (args or dtype is None or device is not None):
-            raise RuntimeError("TypedStorage.__init__ received an invalid combination of arguments: wrap_storage goes with "
-                               "dtype and nothing else")
+            raise RuntimeError(
+                "TypedStorage.__init__ received an invalid combination of arguments: wrap_storage goes with "
+                "dtype and nothing else"
+            )
         if len(args) > 1:
-            raise RuntimeError("TypedStorage.__init__ received an invalid combination of arguments. "
-                               "Too many positional arguments")
+            raise RuntimeError(
+                "TypedStorage.__init__ received an invalid combination of arguments. Too many positional arguments"
+            )
         if dtype is not None and not isinstance(dtype, dt.dtype):
             raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
         self._dtype = dt.get_default_dtype() if dtype is None else dtype
@@ -118,7 +129,7 @@ class TypedStorage(StorageBase):
         """All elements as a tensor on the same memory."""
         tensor = _new(Tensor)
         count = self.size()
-        tensor._array = self._untyped_storage._bytes[:count * self.dtype.itemsize].view(self.dtype.np)
+        tensor._array = self._untyped_storage._bytes[: count * self.dtype.itemsize].view(self.dtype.np)
         tensor._keys = 0
         tensor._storage = self._storage
         tensor._base = None
@@ -190,9 +201,20 @@ def _cast(dtype: dt.dtype) -> Any:
     return lambda self: self._to(dtype)
 
 
-for _name, _dtype in (("double", dt.float64), ("float", dt.float32), ("half", dt.float16), ("bfloat16", dt.bfloat16),
-                      ("long", dt.int64), ("int", dt.int32), ("short", dt.int16), ("char", dt.int8), ("byte", dt.uint8),
-                      ("bool", dt.bool_), ("complex_float", dt.complex64), ("complex_double", dt.complex128)):
+for _name, _dtype in (
+    ("double", dt.float64),
+    ("float", dt.float32),
+    ("half", dt.float16),
+    ("bfloat16", dt.bfloat16),
+    ("long", dt.int64),
+    ("int", dt.int32),
+    ("short", dt.int16),
+    ("char", dt.int8),
+    ("byte", dt.uint8),
+    ("bool", dt.bool_),
+    ("complex_float", dt.complex64),
+    ("complex_double", dt.complex128),
+):
     setattr(TypedStorage, _name, _cast(_dtype))
 
 
@@ -203,8 +225,9 @@ def _filled(dtype: dt.dtype, device: Any, values: Any = 0) -> UntypedStorage:
     if isinstance(values, int):
         return UntypedStorage(Storage(np.empty(values, dtype.np)))
     if not isinstance(values, Sequence):
-        raise TypeError(f"TypedStorage.__init__ received an invalid combination of arguments. Argument type not recognized: "
-                        f"{type(values)}")
+        raise TypeError(
+            f"TypedStorage.__init__ received an invalid combination of arguments. Argument type not recognized: {type(values)}"
+        )
     if isinstance(values, str):
         raise TypeError("new(): invalid data type 'str'")
     return UntypedStorage(Storage(np.array(values, dtype.np)))
@@ -255,11 +278,28 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
         return TypedStorage(wrap_storage=data, dtype=cls._of_class)
 
 
-_TYPED = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64",
-          "complex128")
+_TYPED = (
+    "float64",
+    "float32",
+    "float16",
+    "bfloat16",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "bool",
+    "complex64",
+    "complex128",
+)
 LEGACY: dict[str, Any] = {
-    f"{d.scalar_name}Storage": _LegacyStorageMeta(f"{d.scalar_name}Storage", (_LegacyStorage,), {
-        "__module__": __name__.partition(".")[0], "__slots__": (), "_of_class": d}) for d in map(dt.by_name, _TYPED)}
+    f"{d.scalar_name}Storage": _LegacyStorageMeta(
+        f"{d.scalar_name}Storage",
+        (_LegacyStorage,),
+        {"__module__": __name__.partition(".")[0], "__slots__": (), "_of_class": d},
+    )
+    for d in map(dt.by_name, _TYPED)
+}
 
 
 # ---------------------------------------------------------------- what tensors say of theirs

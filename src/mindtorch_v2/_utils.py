@@ -13,8 +13,15 @@ from ._serialization.rebuild import rebuild_sparse as _rebuild_sparse_tensor
 from ._serialization.rebuild import rebuild_tensor as _rebuild_tensor
 from ._serialization.rebuild import rebuild_tensor_v2 as _rebuild_tensor_v2
 
-__all__ = ["ExceptionWrapper", "_flatten_dense_tensors", "_rebuild_parameter", "_rebuild_sparse_tensor", "_rebuild_tensor",
-           "_rebuild_tensor_v2", "_unflatten_dense_tensors"]
+__all__ = [
+    "ExceptionWrapper",
+    "_flatten_dense_tensors",
+    "_rebuild_parameter",
+    "_rebuild_sparse_tensor",
+    "_rebuild_tensor",
+    "_rebuild_tensor_v2",
+    "_unflatten_dense_tensors",
+]
 
 
 class ExceptionWrapper:

@@ -28,7 +28,7 @@ _TORCH = "torch"
 
 def _ours(name: str) -> str:
     """`torch.nn` -> `mindtorch_v2.nn`."""
-    return _PACKAGE + name[len(_TORCH):]
+    return _PACKAGE + name[len(_TORCH) :]
 
 
 class _Alias(MetaPathFinder, Loader):
@@ -65,8 +65,11 @@ def install() -> None:
         return
     found = sys.modules.get(_TORCH)
     if found is not None and found is not sys.modules.get(_PACKAGE):
-        raise ImportError(f"cannot stand in for torch: it is already imported from {getattr(found, '__file__', None)}. "
-                          f"Call {_PACKAGE}.as_torch.install() before anything imports torch", name=_TORCH)
+        raise ImportError(
+            f"cannot stand in for torch: it is already imported from {getattr(found, '__file__', None)}. "
+            f"Call {_PACKAGE}.as_torch.install() before anything imports torch",
+            name=_TORCH,
+        )
     sys.meta_path.insert(0, _alias)
 
 

@@ -102,8 +102,10 @@ class Future(Generic[T]):
     def _complete(self, value: Any, error: BaseException | None) -> None:
         with self._changed:
             if self._done:
-                raise RuntimeError("Attempting to mark a completed Future as complete again. Note that a Future can only be "
-                                   "marked completed once.")
+                raise RuntimeError(
+                    "Attempting to mark a completed Future as complete again. Note that a Future can only be "
+                    "marked completed once."
+                )
             self._value, self._error, self._done = value, error, True
             callbacks, self._callbacks = self._callbacks, []
             self._changed.notify_all()

@@ -25,9 +25,7 @@ def set_dir(d: str | os.PathLike[str]) -> None:
 
 
 def _not_fetched(what: str) -> NoReturn:
-    raise NotImplementedError(
-        f"torch.hub.{what}: nothing is fetched from the network; download the file and use torch.load"
-    )
+    raise NotImplementedError(f"torch.hub.{what}: nothing is fetched from the network; download the file and use torch.load")
 
 
 def load(repo_or_dir: Any, model: str, *args: Any, **kwargs: Any) -> NoReturn:

@@ -15,8 +15,16 @@ from ._dispatch.observer import aloud
 from ._dispatch.registry import OpSpec, composite, packets
 from ._dispatch.schema import parse
 
-_TYPES: dict[Any, str] = {Tensor: "Tensor", int: "int", float: "float", bool: "bool", str: "str", dt.dtype: "ScalarType",
-                          Device: "Device", typing.Union[int, float, bool]: "Scalar"}  # noqa: UP007
+_TYPES: dict[Any, str] = {
+    Tensor: "Tensor",
+    int: "int",
+    float: "float",
+    bool: "bool",
+    str: "str",
+    dt.dtype: "ScalarType",
+    Device: "Device",
+    typing.Union[int, float, bool]: "Scalar",
+}  # noqa: UP007
 
 
 def _type_text(annotation: Any) -> str:
@@ -127,7 +135,7 @@ class CustomOpDef:
         several = len(schema.returns) > 1
 
         def joint(g: Any, *values: Any) -> Any:
-            inputs, outputs, needs = values[:len(names)], values[len(names):-1], values[-1]
+            inputs, outputs, needs = values[: len(names)], values[len(names) : -1], values[-1]
             wanted = [False] * len(names)
             for i, needed in zip(tensors, needs, strict=True):
                 wanted[i] = needed
@@ -148,8 +156,16 @@ class CustomOpDef:
 _custom: dict[str, CustomOpDef] = {}
 
 
-def custom_op(name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: Any, device_types: Any = None,
-              schema: str | None = None, tags: Any = None) -> Any:
+def custom_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: Any,
+    device_types: Any = None,
+    schema: str | None = None,
+    tags: Any = None,
+) -> Any:
     """Make a Python function an op: `@custom_op("mylib::twice", mutates_args=())`."""
     namespace, _, base = name.partition("::")
     if not base:
@@ -203,8 +219,9 @@ def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> No
 def impl(qualname: str, types: Any, func: Callable[..., Any] | None = None, *, lib: Any = None) -> Any:
     """Give a defined op its body, for a device or (`CompositeImplicitAutograd`, `default`) for all."""
     kinds = [types] if isinstance(types, str) else list(types)
-    wanted = [None if k.lower() in ("default", "compositeimplicitautograd", "compositeexplicitautograd") else k.lower()
-              for k in kinds]
+    wanted = [
+        None if k.lower() in ("default", "compositeimplicitautograd", "compositeexplicitautograd") else k.lower() for k in kinds
+    ]
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for kind in wanted:
@@ -232,4 +249,3 @@ class Library:
             raise NotImplementedError("Library.impl(with_keyset=True)")
         name = op_name if isinstance(op_name, str) else op_name._qualified_op_name.partition("::")[2]
         impl(f"{self.ns}::{name}", dispatch_key or self.dispatch_key or "default", fn)
-

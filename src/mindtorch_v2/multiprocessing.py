@@ -8,8 +8,16 @@ from multiprocessing import *  # noqa: F403
 from multiprocessing import get_context
 from typing import Any
 
-__all__ = [*_multiprocessing.__all__, "ProcessContext", "ProcessRaisedException", "get_all_sharing_strategies",  # noqa: F405
-           "get_sharing_strategy", "set_sharing_strategy", "spawn", "start_processes"]
+__all__ = [
+    *_multiprocessing.__all__,
+    "ProcessContext",
+    "ProcessRaisedException",
+    "get_all_sharing_strategies",  # noqa: F405
+    "get_sharing_strategy",
+    "set_sharing_strategy",
+    "spawn",
+    "start_processes",
+]
 
 
 def get_all_sharing_strategies() -> set[str]:
@@ -82,7 +90,13 @@ def start_processes(
     return None
 
 
-def spawn(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
-          start_method: str = "spawn") -> ProcessContext | None:
+def spawn(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> ProcessContext | None:
     """Run `fn(i, *args)` in `nprocs` fresh processes."""
     return start_processes(fn, args, nprocs, join, daemon, start_method)

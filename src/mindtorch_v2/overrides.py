@@ -18,9 +18,21 @@ from ._dispatch import registry
 from ._dispatch.interception import TorchFunctionMode, disabled_torch_function, without_subclasses
 from ._dispatch.schema import REQUIRED
 
-__all__ = ["TorchFunctionMode", "get_ignored_functions", "get_overridable_functions", "get_testing_overrides",
-           "handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic",
-           "is_tensor_like", "is_tensor_method_or_property", "redispatch_function", "resolve_name", "wrap_torch_function"]
+__all__ = [
+    "TorchFunctionMode",
+    "get_ignored_functions",
+    "get_overridable_functions",
+    "get_testing_overrides",
+    "handle_torch_function",
+    "has_torch_function",
+    "has_torch_function_unary",
+    "has_torch_function_variadic",
+    "is_tensor_like",
+    "is_tensor_method_or_property",
+    "redispatch_function",
+    "resolve_name",
+    "wrap_torch_function",
+]
 
 
 def _intercepts(value: Any) -> bool:
@@ -86,8 +98,9 @@ def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterabl
         result = kind.__torch_function__(public_api, tuple(types), args, kwargs)  # type: ignore[attr-defined]
         if result is not NotImplemented:
             return result
-    raise TypeError(f"no implementation found for '{resolve_name(public_api)}' on types that implement "
-                    f"__torch_function__: {types}")
+    raise TypeError(
+        f"no implementation found for '{resolve_name(public_api)}' on types that implement __torch_function__: {types}"
+    )
 
 
 def redispatch_function(func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
@@ -136,8 +149,11 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[C
 @functools.cache
 def _overridable() -> dict[Any, registry.Packet]:
     """The functions of ops that take tensors, which are what `__torch_function__` is asked about."""
-    return {packet.function: packet for packet in registry.packets.values()
-            if any(a.is_tensor or a.is_tensor_list for spec in packet.overloads.values() for a in spec.schema.arguments)}
+    return {
+        packet.function: packet
+        for packet in registry.packets.values()
+        if any(a.is_tensor or a.is_tensor_list for spec in packet.overloads.values() for a in spec.schema.arguments)
+    }
 
 
 def _public(home: Mapping[str, Any]) -> list[Any]:
@@ -146,8 +162,13 @@ def _public(home: Mapping[str, Any]) -> list[Any]:
 
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     """Where functions are found, and those there that `__torch_function__` is asked about."""
-    homes = {sys.modules[__package__]: _surface.functions(), Tensor: vars(Tensor), fft: vars(fft), linalg: vars(linalg),
-             special: vars(special)}
+    homes = {
+        sys.modules[__package__]: _surface.functions(),
+        Tensor: vars(Tensor),
+        fft: vars(fft),
+        linalg: vars(linalg),
+        special: vars(special),
+    }
     known = _overridable()
     return {home: [value for value in _public(found) if value in known] for home, found in homes.items()}
 

@@ -29,8 +29,13 @@ def thread_safe_generator() -> Generator | None:
 
 
 @contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True, _caller: str = "fork_rng", _devices_kw: str = "devices",
-             device_type: str | None = None) -> Iterator[None]:
+def fork_rng(
+    devices: Any = None,
+    enabled: bool = True,
+    _caller: str = "fork_rng",
+    _devices_kw: str = "devices",
+    device_type: str | None = None,
+) -> Iterator[None]:
     """Inside the block random numbers may be drawn; afterwards the default generator goes on as if none had been."""
     if devices:
         raise NotImplementedError(f"{_caller}({_devices_kw}=...): only the CPU has a generator")

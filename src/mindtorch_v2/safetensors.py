@@ -22,9 +22,24 @@ from .nn import Module
 
 __all__ = ["load", "load_file", "load_model", "safe_open", "save", "save_file", "save_model"]
 
-_DTYPES = {"F64": dt.float64, "F32": dt.float32, "F16": dt.float16, "BF16": dt.bfloat16, "I64": dt.int64, "I32": dt.int32,
-           "I16": dt.int16, "I8": dt.int8, "U64": dt.uint64, "U32": dt.uint32, "U16": dt.uint16, "U8": dt.uint8,
-           "BOOL": dt.bool_, "C64": dt.complex64, "F8_E4M3": dt.by_name("float8_e4m3fn"), "F8_E5M2": dt.by_name("float8_e5m2")}
+_DTYPES = {
+    "F64": dt.float64,
+    "F32": dt.float32,
+    "F16": dt.float16,
+    "BF16": dt.bfloat16,
+    "I64": dt.int64,
+    "I32": dt.int32,
+    "I16": dt.int16,
+    "I8": dt.int8,
+    "U64": dt.uint64,
+    "U32": dt.uint32,
+    "U16": dt.uint16,
+    "U8": dt.uint8,
+    "BOOL": dt.bool_,
+    "C64": dt.complex64,
+    "F8_E4M3": dt.by_name("float8_e4m3fn"),
+    "F8_E5M2": dt.by_name("float8_e5m2"),
+}
 
 
 def _tensor(data: Any, dtype: str, shape: list[int], device: Any) -> Tensor:
@@ -49,22 +64,27 @@ def _specs(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Any], list[Tensor]]
             raise ValueError(f"Key `{name}` is invalid, expected torch.Tensor but received {type(tensor)}")
         array = tensor._array
         if not array.flags.c_contiguous:
-            raise ValueError(f"You are trying to save a non contiguous tensor: `{name}` which is not allowed. It either means "
-                             "you are trying to save tensors which are reference of each other in which case it's recommended "
-                             "to save only the full tensors, and reslice at load time, or simply call `.contiguous()` on your "
-                             "tensor to pack it before saving.")
+            raise ValueError(
+                f"You are trying to save a non contiguous tensor: `{name}` which is not allowed. It either means "
+                "you are trying to save tensors which are reference of each other in which case it's recommended "
+                "to save only the full tensors, and reslice at load time, or simply call `.contiguous()` on your "
+                "tensor to pack it before saving."
+            )
         if array.size:
             owners.setdefault(id(owner_of(array)), []).append(name)
         on_cpu: Tensor = tensor if tensor.is_cpu else tensor.cpu()  # type: ignore[attr-defined]
         read.append(on_cpu)
         array = on_cpu._array
-        made[name] = _format.TensorSpec(dtype=tensor.dtype.name, shape=list(array.shape), data_ptr=array.ctypes.data,
-                                        data_len=array.nbytes)
+        made[name] = _format.TensorSpec(
+            dtype=tensor.dtype.name, shape=list(array.shape), data_ptr=array.ctypes.data, data_len=array.nbytes
+        )
     shared = [names for names in owners.values() if len(names) > 1]
     if shared:
-        raise RuntimeError("Some tensors share memory, this will lead to duplicate memory on disk and potential differences "
-                           f"when loading them again: {shared}. A potential way to correctly save your model is to use "
-                           "`save_model`.")
+        raise RuntimeError(
+            "Some tensors share memory, this will lead to duplicate memory on disk and potential differences "
+            f"when loading them again: {shared}. A potential way to correctly save your model is to use "
+            "`save_model`."
+        )
     return made, read
 
 
@@ -153,7 +173,7 @@ class safe_open:
         begin, end = entry["data_offsets"]
         if begin == end:
             return _tensor(bytearray(), entry["dtype"], entry["shape"], self._device)
-        return _tensor(self._bytes[self._begin + begin:self._begin + end], entry["dtype"], entry["shape"], self._device)
+        return _tensor(self._bytes[self._begin + begin : self._begin + end], entry["dtype"], entry["shape"], self._device)
 
     def get_tensor(self, name: str) -> Tensor:
         """A tensor."""
@@ -164,8 +184,9 @@ class safe_open:
         return _Slice(self, self._entry(name))
 
 
-def save_model(model: Module, filename: str | os.PathLike[str], metadata: dict[str, str] | None = None,
-               force_contiguous: bool = True) -> None:
+def save_model(
+    model: Module, filename: str | os.PathLike[str], metadata: dict[str, str] | None = None, force_contiguous: bool = True
+) -> None:
     """Write a module's parameters and buffers; what several names share is written once, under the first name."""
     texts = dict(metadata or {})
     kept: dict[str, Tensor] = {}
@@ -180,8 +201,9 @@ def save_model(model: Module, filename: str | os.PathLike[str], metadata: dict[s
     save_file(kept, filename, texts or None)
 
 
-def load_model(model: Module, filename: str | os.PathLike[str], strict: bool = True,
-               device: str | int | Device = "cpu") -> tuple[set[str], list[str]]:
+def load_model(
+    model: Module, filename: str | os.PathLike[str], strict: bool = True, device: str | int | Device = "cpu"
+) -> tuple[set[str], list[str]]:
     """Read what `save_model` wrote into a module; returns names that were missing and names that were unexpected."""
     state = load_file(filename, device)
     found = model.state_dict()

@@ -19,8 +19,14 @@ DEFAULT_PROTOCOL = 2
 _skipping: ContextVar[bool] = ContextVar("skipping", default=False)
 
 
-def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = DEFAULT_PROTOCOL,
-         _use_new_zipfile_serialization: bool = True, _disable_byteorder_record: bool = False) -> None:
+def save(
+    obj: Any,
+    f: Any,
+    pickle_module: Any = None,
+    pickle_protocol: int = DEFAULT_PROTOCOL,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
+) -> None:
     """Write an object with tensors to a file that torch can read, too.
 
     A path is written beside its target and renamed, so that a failed save leaves an existing file as it was.
@@ -51,8 +57,15 @@ def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = DEF
         f.write(buffer.getvalue())
 
 
-def load(f: Any, map_location: MapLocation = None, pickle_module: Any = None, *, weights_only: bool | None = None,
-         mmap: bool | None = None, **pickle_load_args: Any) -> Any:
+def load(
+    f: Any,
+    map_location: MapLocation = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **pickle_load_args: Any,
+) -> Any:
     """Read a checkpoint. Unless `weights_only=False`, only tensors, containers and allowed classes are accepted."""
     if pickle_module is not None and weights_only is not False:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")

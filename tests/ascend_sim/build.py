@@ -49,8 +49,22 @@ def build(root: Path, without: str | None = None) -> Path:
     above: list[str] = []
     for name, patterns in LIBRARIES.items():
         parts = [str(objects[path]) for pattern in patterns for path in sorted(HERE.glob(pattern))]
-        subprocess.run([command, "-shared", "-pthread", "-o", str(made / name), *parts, *above, f"-Wl,-soname,{name}",
-                        "-Wl,-rpath,$ORIGIN", f"-Wl,--version-script={exports}", "-lm"], check=True)
+        subprocess.run(
+            [
+                command,
+                "-shared",
+                "-pthread",
+                "-o",
+                str(made / name),
+                *parts,
+                *above,
+                f"-Wl,-soname,{name}",
+                "-Wl,-rpath,$ORIGIN",
+                f"-Wl,--version-script={exports}",
+                "-lm",
+            ],
+            check=True,
+        )
         above.append(str(made / name))
     return _put(made, folder)
 

@@ -38,8 +38,9 @@ class ByHand:
         self.twin = Recorder(Options(**options), lambda: self.clock.now) if twin else None
         if self.twin is not None:
             self.twin.start()
-        keeper.window = Window(self.recorder, GcWatch(self.clock), None, None, {
-            "options": Options(**options)._asdict(), "trace_id": "T"})
+        keeper.window = Window(
+            self.recorder, GcWatch(self.clock), None, None, {"options": Options(**options)._asdict(), "trace_id": "T"}
+        )
         keeper.opened()
 
     def op(self, number, start, end, sequence=-1):

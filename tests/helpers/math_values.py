@@ -29,22 +29,47 @@ def inputs() -> dict[str, np.ndarray]:
     f, g, d, d2 = (random.randn(3, 4) for _ in range(4))
     sq = random.randn(3, 3)
     return {
-        "f": f.astype(np.float32), "g": g.astype(np.float32), "d": d, "d2": d2, "h": f.astype(np.float16),
-        "h2": g.astype(np.float16), "p": (np.abs(g) + 0.1).astype(np.float32), "dp": np.abs(d2) + 0.1,
-        "u": random.uniform(0.1, 0.9, (3, 4)).astype(np.float32), "du": random.uniform(0.05, 0.95, (3, 4)),
-        "e": np.array(edges, np.float32), "e2": np.array(others, np.float32),
-        "i": random.randint(-9, 9, (3, 4)), "j": random.choice([-3, -2, -1, 1, 2, 3, 5], (3, 4)),
-        "k": random.randint(0, 6, (3, 4)), "i32": random.randint(-9, 9, (3, 4)).astype(np.int32),
-        "i8": random.randint(-100, 100, (3, 4)).astype(np.int8), "u8": random.randint(0, 255, (3, 4)).astype(np.uint8),
-        "b": random.rand(3, 4) > 0.5, "b2": random.rand(3, 4) > 0.5, "iv": random.randint(0, 6, 12),
+        "f": f.astype(np.float32),
+        "g": g.astype(np.float32),
+        "d": d,
+        "d2": d2,
+        "h": f.astype(np.float16),
+        "h2": g.astype(np.float16),
+        "p": (np.abs(g) + 0.1).astype(np.float32),
+        "dp": np.abs(d2) + 0.1,
+        "u": random.uniform(0.1, 0.9, (3, 4)).astype(np.float32),
+        "du": random.uniform(0.05, 0.95, (3, 4)),
+        "e": np.array(edges, np.float32),
+        "e2": np.array(others, np.float32),
+        "i": random.randint(-9, 9, (3, 4)),
+        "j": random.choice([-3, -2, -1, 1, 2, 3, 5], (3, 4)),
+        "k": random.randint(0, 6, (3, 4)),
+        "i32": random.randint(-9, 9, (3, 4)).astype(np.int32),
+        "i8": random.randint(-100, 100, (3, 4)).astype(np.int8),
+        "u8": random.randint(0, 255, (3, 4)).astype(np.uint8),
+        "b": random.rand(3, 4) > 0.5,
+        "b2": random.rand(3, 4) > 0.5,
+        "iv": random.randint(0, 6, 12),
         "c": (random.randn(3, 4) + 1j * random.randn(3, 4)).astype(np.complex64),
         "c2": (random.randn(3, 4) + 1j * random.randn(3, 4)).astype(np.complex64),
         "cd": random.randn(3, 4) + 1j * random.randn(3, 4),
-        "s": np.array(1.5, np.float32), "si": np.array(3), "sd": np.array(2.5), "z": np.zeros(0, np.float32),
-        "z3": np.zeros((0, 3), np.float32), "sq": sq, "bsq": random.randn(2, 3, 3), "spd": sq @ sq.T + np.eye(3),
-        "v3": random.randn(3), "v4": random.randn(4), "m34": random.randn(3, 4), "m45": random.randn(4, 5),
-        "b3": random.randn(2, 3, 4), "b4": random.randn(2, 4, 5), "v": random.randn(7).astype(np.float32),
-        "t": random.randn(64).astype(np.float32), "big": random.randn(3, 4, 5).astype(np.float32),
+        "s": np.array(1.5, np.float32),
+        "si": np.array(3),
+        "sd": np.array(2.5),
+        "z": np.zeros(0, np.float32),
+        "z3": np.zeros((0, 3), np.float32),
+        "sq": sq,
+        "bsq": random.randn(2, 3, 3),
+        "spd": sq @ sq.T + np.eye(3),
+        "v3": random.randn(3),
+        "v4": random.randn(4),
+        "m34": random.randn(3, 4),
+        "m45": random.randn(4, 5),
+        "b3": random.randn(2, 3, 4),
+        "b4": random.randn(2, 4, 5),
+        "v": random.randn(7).astype(np.float32),
+        "t": random.randn(64).astype(np.float32),
+        "big": random.randn(3, 4, 5).astype(np.float32),
         "ramp": np.array([*np.linspace(-12, 12, 25), *np.linspace(-2, 2, 17), 1e-300, 1e-10, 40.5, -0.5]),
         "pramp": np.array([*np.linspace(1e-6, 5, 21), *np.linspace(5, 400, 11), 1e-300, 1e-10, 1e5, 1e15]),
         "unit": np.array([*np.linspace(-0.999, 0.999, 31), 1 - 1e-12, 1e-15, -1e-9, 1.0, -1.0, 0.0, 1.5]),
@@ -97,8 +122,11 @@ def _shortened(value: Any, digits: int = 13) -> Any:
         return float(f"{value:.{digits}g}")
     if isinstance(value, dict):
         inner = value.get("tensor")
-        return value if inner is None else {"tensor": [inner[0], inner[1], _shortened(
-            inner[2], 13 if inner[0] in ("float64", "complex128") else 9)]}
+        return (
+            value
+            if inner is None
+            else {"tensor": [inner[0], inner[1], _shortened(inner[2], 13 if inner[0] in ("float64", "complex128") else 9)]}
+        )
     return [_shortened(item, digits) for item in value] if isinstance(value, list) else value
 
 

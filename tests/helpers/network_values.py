@@ -22,8 +22,16 @@ class Space(dict):
     """The names that expressions use. `t(3, 4)` is a leaf that derivatives are taken for, the others are constants."""
 
     def __init__(self, torch: Any) -> None:
-        super().__init__(torch=torch, A=torch.ops.aten, F=torch.nn.functional, t=self.leaf, c=self.constant,
-                         pos=self.positive, ints=self.ints, signs=self.signs)
+        super().__init__(
+            torch=torch,
+            A=torch.ops.aten,
+            F=torch.nn.functional,
+            t=self.leaf,
+            c=self.constant,
+            pos=self.positive,
+            ints=self.ints,
+            signs=self.signs,
+        )
         self.torch = torch
         self.leaves: list[Any] = []
 

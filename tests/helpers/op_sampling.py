@@ -79,7 +79,7 @@ def _default_arguments(spec: OpSpec, make: Make) -> tuple[Any, ...]:
         else:
             # What lies between keeps its default.
             before = [a for a in spec.schema.arguments if not a.keyword_only]
-            for skipped in before[len(positional):before.index(argument)]:
+            for skipped in before[len(positional) : before.index(argument)]:
                 positional.append(skipped.default)
             positional.append(value)
     return (*positional, keywords) if keywords else tuple(positional)
@@ -129,8 +129,10 @@ class Case:
 
     def scalar(self, make: Make, weights: list[np.ndarray] | list[Tensor], count: int | None) -> Tensor:
         """A weighted sum of the result's first `count` tensors, as a function of the leaves."""
-        parts = [(output * (weight if isinstance(weight, Tensor) else torch.tensor(weight))).sum()
-                 for output, weight in zip(differentiable(self.run(make), count), weights, strict=True)]
+        parts = [
+            (output * (weight if isinstance(weight, Tensor) else torch.tensor(weight))).sum()
+            for output, weight in zip(differentiable(self.run(make), count), weights, strict=True)
+        ]
         total = parts[0]
         for part in parts[1:]:
             total = total + part
@@ -164,9 +166,11 @@ def directions_for(values: list[np.ndarray], seed: int = 99) -> list[np.ndarray]
     return [random.uniform(-1, 1, value.shape) for value in values]
 
 
-def slope(function: Callable[[list[np.ndarray]], float], values: list[np.ndarray], directions: list[np.ndarray],
-          step: float) -> float:
+def slope(
+    function: Callable[[list[np.ndarray]], float], values: list[np.ndarray], directions: list[np.ndarray], step: float
+) -> float:
     """The derivative along a direction, by central differences."""
+
     def at(distance: float) -> float:
         return function([value + distance * way for value, way in zip(values, directions, strict=True)])
 

@@ -28,19 +28,31 @@ def spread(*shape: int, step: int = 7, start: int = 1) -> np.ndarray:
 def inputs() -> dict[str, np.ndarray]:
     """The names that expressions use."""
     return {
-        "a": spread(3, 4).astype(np.float32), "b": spread(2, 3, 4), "c": spread(2, 3, 4, 5).astype(np.float32),
-        "v": spread(4).astype(np.float32), "s": np.array(1.5, np.float32), "q": spread(3, 3, step=5),
-        "w": spread(2, 4, step=5).astype(np.float32), "l": spread(8, step=5),
-        "u": spread(3, 1, 4, 1).astype(np.float32), "e": np.zeros((0, 3), np.float32),
+        "a": spread(3, 4).astype(np.float32),
+        "b": spread(2, 3, 4),
+        "c": spread(2, 3, 4, 5).astype(np.float32),
+        "v": spread(4).astype(np.float32),
+        "s": np.array(1.5, np.float32),
+        "q": spread(3, 3, step=5),
+        "w": spread(2, 4, step=5).astype(np.float32),
+        "l": spread(8, step=5),
+        "u": spread(3, 1, 4, 1).astype(np.float32),
+        "e": np.zeros((0, 3), np.float32),
         "x5": spread(5, 7, step=3).astype(np.float32),
-        "im": spread(1, 4, 6, 6, step=11).astype(np.float32), "h16": spread(3, 4).astype(np.float16),
+        "im": spread(1, 4, 6, 6, step=11).astype(np.float32),
+        "h16": spread(3, 4).astype(np.float16),
         "n": np.array([[3, -5, 8, 2], [0, 7, -2, 4], [3, 1, -4, 6]]),
         "z": (spread(3, 4) + 1j * spread(3, 4, step=5)).astype(np.complex64),
         "m": np.array([[True, False, True, False], [False, False, True, True], [True, True, False, False]]),
-        "mv": np.array([True, False, True]), "i": np.array([0, 2]), "j": np.array([[0, 1], [2, 0]]),
-        "g": np.array([[0, 2, 1, 0], [2, 2, 0, 1]]), "h": np.array([[0, 3], [1, 1], [2, 0]]),
-        "i32": np.array([1, 0], np.int32), "b8": np.array([1, 0, 1], np.uint8),
-        "nan": np.array([3.0, np.nan, 1.0, np.nan, 2.0], np.float32), "dup": np.array([3, 1, 3, 2, 1]),
+        "mv": np.array([True, False, True]),
+        "i": np.array([0, 2]),
+        "j": np.array([[0, 1], [2, 0]]),
+        "g": np.array([[0, 2, 1, 0], [2, 2, 0, 1]]),
+        "h": np.array([[0, 3], [1, 1], [2, 0]]),
+        "i32": np.array([1, 0], np.int32),
+        "b8": np.array([1, 0, 1], np.uint8),
+        "nan": np.array([3.0, np.nan, 1.0, np.nan, 2.0], np.float32),
+        "dup": np.array([3, 1, 3, 2, 1]),
         "dm": np.array([[1, 2], [1, 2], [0, 3], [1, 2]]),
     }
 
@@ -74,8 +86,11 @@ def answer(torch: Any, make: Any, section: str, expression: str) -> Any:
     try:
         if section.startswith("assignment"):
             exec(expression, space)
-            return {name: described(torch, space[name]) for name in ("a", "b", "n", "z", "m")
-                    if name in space and not np.array_equal(space[name].numpy(), inputs()[name])}
+            return {
+                name: described(torch, space[name])
+                for name in ("a", "b", "n", "z", "m")
+                if name in space and not np.array_equal(space[name].numpy(), inputs()[name])
+            }
         result = eval(expression, space)
         if not section.startswith("gradient"):
             return described(torch, result)
@@ -83,8 +98,14 @@ def answer(torch: Any, make: Any, section: str, expression: str) -> Any:
         result = torch.view_as_real(result) if result.is_complex() else result
         weight = make(spread(*result.shape, step=3)).to(result.dtype)
         (result * weight).sum().backward()
-        return {"node": node, **{name: described(torch, t.grad) for name, t in space.items()
-                                 if isinstance(t, torch.Tensor) and t.grad is not None}}
+        return {
+            "node": node,
+            **{
+                name: described(torch, t.grad)
+                for name, t in space.items()
+                if isinstance(t, torch.Tensor) and t.grad is not None
+            },
+        }
     except Exception as error:
         if "error" not in section:
             raise

@@ -54,11 +54,14 @@ def test_traces_are_there(traces, figures):
     assert sorted(traces) == sorted(NAMES)
     for name, path in traces.items():
         events = events_of(path)
-        figures.append(f"{name}: {len(events)} events, {sum(spans_of(path).values())} spans, "
-                       f"{sum(e['name'] == '[memory]' for e in events)} of memory")
+        figures.append(
+            f"{name}: {len(events)} events, {sum(spans_of(path).values())} spans, "
+            f"{sum(e['name'] == '[memory]' for e in events)} of memory"
+        )
 
 
 # ------------------------------------------------------------------------------ TensorBoard
+
 
 @pytest.mark.parametrize("name", NAMES)
 def test_tensorboard_plugin_counts_every_event(traces, tmp_path, figures, name):
@@ -74,8 +77,7 @@ def test_tensorboard_plugin_counts_every_event(traces, tmp_path, figures, name):
     assert taken["ProfilerStep"] == (1 if name == "device" else STEPS)
     assert taken["Memory"] == sum(event["name"] == "[memory]" for event in events)
     assert (taken["Module"], taken["python_function"]) == (modules, spans["python_function"] - modules)
-    assert (taken["Kernel"], taken["Memcpy"], taken["Memset"]) == (
-        spans["kernel"], spans["gpu_memcpy"], spans["gpu_memset"])
+    assert (taken["Kernel"], taken["Memcpy"], taken["Memset"]) == (spans["kernel"], spans["gpu_memcpy"], spans["gpu_memset"])
     # Every op has its place in the tree; one that straddled another would have been dropped.
     placed = 0
     waiting = list(data.tid2tree.values())
@@ -105,6 +107,7 @@ def test_tensorboard_plugin_makes_every_view(folder, figures):
 
 # ------------------------------------------------------------------------------ HolisticTraceAnalysis
 
+
 @pytest.mark.parametrize("name", NAMES)
 def test_holistic_trace_analysis_counts_every_event(traces, figures, name):
     from hta.trace_analysis import TraceAnalysis
@@ -125,10 +128,15 @@ def test_holistic_trace_analysis_counts_every_event(traces, figures, name):
 
 # ------------------------------------------------------------------------------ VizTracer
 
+
 def test_viztracer_combines_them_all(traces, tmp_path, figures):
     target = tmp_path / "combined.json"
-    run = subprocess.run([sys.executable, "-m", "viztracer", "--combine", *map(str, traces.values()), "-o", str(target)],
-                         capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-m", "viztracer", "--combine", *map(str, traces.values()), "-o", str(target)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert run.returncode == 0, run.stdout + run.stderr
     combined = json.loads(target.read_text())["traceEvents"]
     expected = sum((Counter(e["ph"] for e in events_of(path)) for path in traces.values()), Counter())
@@ -139,13 +147,18 @@ def test_viztracer_combines_them_all(traces, tmp_path, figures):
 def test_viztracer_makes_a_page(traces, tmp_path):
     target = tmp_path / "combined.html"
     chosen = [str(traces["gpt"]), str(traces["mlp"])]
-    run = subprocess.run([sys.executable, "-m", "viztracer", "--combine", *chosen, "-o", str(target)],
-                         capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-m", "viztracer", "--combine", *chosen, "-o", str(target)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert run.returncode == 0, run.stdout + run.stderr
     assert "aten::scaled_dot_product_attention" in target.read_text()
 
 
 # ------------------------------------------------------------------------------ speedscope
+
 
 def mended(messages):
     """The spans that speedscope had to mend.

@@ -42,8 +42,16 @@ def mlp() -> Callable[[], None]:
 
 def cnn() -> Callable[[], None]:
     model = nn.Sequential(
-        nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3), nn.ReLU(),
-        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10))
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(8, 16, 3),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(16, 10),
+    )
     return trainer(model, torch.randn(4, 3, 16, 16), 10)
 
 
@@ -87,8 +95,12 @@ def write(name: str, folder: Path) -> None:
     step = WORKLOADS[name]()
     step()
     config = _ExperimentalConfig(profile_all_threads=name == "two_threads")
-    with profile(schedule=schedule(wait=0, warmup=1, active=STEPS, repeat=1), experimental_config=config,
-                 on_trace_ready=tensorboard_trace_handler(str(folder), name), **FLAGS) as prof:
+    with profile(
+        schedule=schedule(wait=0, warmup=1, active=STEPS, repeat=1),
+        experimental_config=config,
+        on_trace_ready=tensorboard_trace_handler(str(folder), name),
+        **FLAGS,
+    ) as prof:
         for _ in range(STEPS + 1):
             step()
             prof.step()
@@ -100,13 +112,32 @@ def write_device(folder: Path, kernels: int = 40) -> None:
     names = ("MatMul", "Relu", "Memcpy DtoD (Device -> Device)", "Memset (Device)")
     rows, at, done = [], 10_000, 0
     for number in range(kernels):
-        rows.append({"name": "cudaLaunchKernel", "start": at + 2_000, "end": at + 4_000, "kind": observer.RUNTIME,
-                     "correlation": number + 1, "thread": 77})
+        rows.append(
+            {
+                "name": "cudaLaunchKernel",
+                "start": at + 2_000,
+                "end": at + 4_000,
+                "kind": observer.RUNTIME,
+                "correlation": number + 1,
+                "thread": 77,
+            }
+        )
         rows.append({"name": "aten::mm", "start": at, "end": at + 8_000, "thread": 77})
         done = max(done, at + 5_000)
-        rows.append({"name": names[number % 4], "start": done, "end": done + 6_000, "kind": kinds[number % 4],
-                     "stream": 7 + number % 2, "device_type": 1, "device_index": 0, "correlation": number + 1,
-                     "launch_thread": 77, "launch_ns": at + 3_000})
+        rows.append(
+            {
+                "name": names[number % 4],
+                "start": done,
+                "end": done + 6_000,
+                "kind": kinds[number % 4],
+                "stream": 7 + number % 2,
+                "device_type": 1,
+                "device_index": 0,
+                "correlation": number + 1,
+                "launch_thread": 77,
+                "launch_ns": at + 3_000,
+            }
+        )
         done, at = done + 6_000, at + 10_000
     rows.append({"name": "ProfilerStep#1", "start": 9_000, "end": done + 1_000, "kind": observer.STEP, "thread": 77})
     store = EventStore.from_rows(rows, options={"use_device": "cuda"}, clock_start_ns=0, wall_start_ns=10**18, pid=4242)

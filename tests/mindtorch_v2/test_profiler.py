@@ -80,7 +80,7 @@ def test_profiler_covers_optimizer_ops():
     optimizer = torch.optim.SGD([weight], lr=0.1)
     (weight * weight).sum().backward()
     prof = profiled(optimizer.step)
-    step, = [event for event in prof.events() if event.name == "Optimizer.step#SGD.step"]
+    (step,) = [event for event in prof.events() if event.name == "Optimizer.step#SGD.step"]
     assert [child.name for child in step.cpu_children] == ["aten::add_"]
 
 
@@ -140,7 +140,7 @@ def test_key_averages_empty_events_total_average_is_zero():
 
 
 def test_key_averages_row_exposes_torch_like_default_attributes():
-    row, = [row for row in profiled(two_ops).key_averages() if row.key == "aten::add"]
+    (row,) = [row for row in profiled(two_ops).key_averages() if row.key == "aten::add"]
     assert row.device_type == "CPU"
     assert row.input_shapes == "" and row.stack == [] and row.scope == 0 and row.flops == 0
     assert row.cpu_memory_usage == row.self_cpu_memory_usage == row.device_memory_usage == 0
@@ -150,7 +150,7 @@ def test_key_averages_row_exposes_torch_like_default_attributes():
 def test_key_averages_row_populates_memory_and_input_shape_fields():
     kept = []
     prof = profiled(lambda: kept.extend(two_ops()), record_shapes=True, profile_memory=True)
-    row, = [row for row in prof.key_averages(group_by_input_shape=True) if row.key == "aten::add"]
+    (row,) = [row for row in prof.key_averages(group_by_input_shape=True) if row.key == "aten::add"]
     assert row.input_shapes == [[4, 4], [4, 4], []]
     assert row.cpu_memory_usage >= row.self_cpu_memory_usage == 64
 
@@ -162,7 +162,11 @@ def test_key_averages_row_is_not_subscriptable_like_torch():
 
 def test_key_averages_supported_export_stacks_metrics_matches_torch_shape():
     assert profiled(two_ops).key_averages().supported_export_stacks_metrics() == [
-        "self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
+        "self_cpu_time_total",
+        "self_cuda_time_total",
+        "self_xpu_time_total",
+        "self_privateuse1_time_total",
+    ]
 
 
 def test_key_averages_export_stacks_rejects_unsupported_metric(tmp_path):

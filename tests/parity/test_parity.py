@@ -49,7 +49,8 @@ def test_cases_behave_as_torch_does_except_for_the_known_gaps(path):
 
 
 def test_every_gap_names_a_case_and_a_reason():
-    names = {f"{path.stem}::{name}" for path in FILES
-             for name in json.loads((CASES / "golden" / f"{path.stem}.json").read_text())}
+    names = {
+        f"{path.stem}::{name}" for path in FILES for name in json.loads((CASES / "golden" / f"{path.stem}.json").read_text())
+    }
     assert not set(GAPS) - names
     assert all(GAPS.values()), "a gap needs a reason"

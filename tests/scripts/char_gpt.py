@@ -44,8 +44,12 @@ class Block(nn.Module):
         super().__init__()
         self.ln_1, self.ln_2 = nn.LayerNorm(config.width), nn.LayerNorm(config.width)
         self.attn = Attention(config)
-        self.mlp = nn.Sequential(nn.Linear(config.width, 4 * config.width), nn.GELU(),
-                                 nn.Linear(4 * config.width, config.width), nn.Dropout(config.dropout))
+        self.mlp = nn.Sequential(
+            nn.Linear(config.width, 4 * config.width),
+            nn.GELU(),
+            nn.Linear(4 * config.width, config.width),
+            nn.Dropout(config.dropout),
+        )
 
     def forward(self, x):
         x = x + self.attn(self.ln_1(x))
@@ -56,9 +60,14 @@ class GPT(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.config = config
-        self.transformer = nn.ModuleDict(dict(
-            wte=nn.Embedding(config.vocab, config.width), wpe=nn.Embedding(config.block, config.width),
-            h=nn.ModuleList([Block(config) for _ in range(config.layers)]), ln_f=nn.LayerNorm(config.width)))
+        self.transformer = nn.ModuleDict(
+            dict(
+                wte=nn.Embedding(config.vocab, config.width),
+                wpe=nn.Embedding(config.block, config.width),
+                h=nn.ModuleList([Block(config) for _ in range(config.layers)]),
+                ln_f=nn.LayerNorm(config.width),
+            )
+        )
         self.head = nn.Linear(config.width, config.vocab, bias=False)
         self.transformer.wte.weight = self.head.weight
         self.apply(self._init_weights)
@@ -71,8 +80,10 @@ class GPT(nn.Module):
 
     def optimizer(self, decay, lr):
         params = {name: p for name, p in self.named_parameters() if p.requires_grad}
-        groups = [{"params": [p for p in params.values() if p.dim() >= 2], "weight_decay": decay},
-                  {"params": [p for p in params.values() if p.dim() < 2], "weight_decay": 0.0}]
+        groups = [
+            {"params": [p for p in params.values() if p.dim() >= 2], "weight_decay": decay},
+            {"params": [p for p in params.values() if p.dim() < 2], "weight_decay": 0.0},
+        ]
         return torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.95))
 
     def forward(self, idx, targets=None):
@@ -88,7 +99,7 @@ class GPT(nn.Module):
     @torch.no_grad()
     def generate(self, idx, count, top_k=5):
         for _ in range(count):
-            logits = self(idx[:, -self.config.block:])[0][:, -1, :]
+            logits = self(idx[:, -self.config.block :])[0][:, -1, :]
             best, _ = torch.topk(logits, top_k)
             logits[logits < best[:, [-1]]] = -float("Inf")
             idx = torch.cat((idx, torch.multinomial(F.softmax(logits, dim=-1), num_samples=1)), dim=1)
@@ -107,7 +118,7 @@ for step in range(12):
     for group in optimizer.param_groups:
         group["lr"] = lr
     ix = torch.randint(len(data) - 16, (4,))
-    x, y = torch.stack([data[i:i + 16] for i in ix]), torch.stack([data[i + 1:i + 17] for i in ix])
+    x, y = torch.stack([data[i : i + 16] for i in ix]), torch.stack([data[i + 1 : i + 17] for i in ix])
     _, loss = model(x, y)
     optimizer.zero_grad(set_to_none=True)
     loss.backward()

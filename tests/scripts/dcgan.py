@@ -17,13 +17,24 @@ def weights_init(module):
 torch.manual_seed(5)
 nz, width = 8, 4
 generator = nn.Sequential(
-    nn.ConvTranspose2d(nz, width * 2, 4, 1, 0, bias=False), nn.BatchNorm2d(width * 2), nn.ReLU(True),
-    nn.ConvTranspose2d(width * 2, width, 4, 2, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(True),
-    nn.ConvTranspose2d(width, 3, 4, 2, 1, bias=False), nn.Tanh())
+    nn.ConvTranspose2d(nz, width * 2, 4, 1, 0, bias=False),
+    nn.BatchNorm2d(width * 2),
+    nn.ReLU(True),
+    nn.ConvTranspose2d(width * 2, width, 4, 2, 1, bias=False),
+    nn.BatchNorm2d(width),
+    nn.ReLU(True),
+    nn.ConvTranspose2d(width, 3, 4, 2, 1, bias=False),
+    nn.Tanh(),
+)
 discriminator = nn.Sequential(
-    nn.Conv2d(3, width, 4, 2, 1, bias=False), nn.LeakyReLU(0.2, inplace=True),
-    nn.Conv2d(width, width * 2, 4, 2, 1, bias=False), nn.BatchNorm2d(width * 2), nn.LeakyReLU(0.2, inplace=True),
-    nn.Conv2d(width * 2, 1, 4, 1, 0, bias=False), nn.Sigmoid())
+    nn.Conv2d(3, width, 4, 2, 1, bias=False),
+    nn.LeakyReLU(0.2, inplace=True),
+    nn.Conv2d(width, width * 2, 4, 2, 1, bias=False),
+    nn.BatchNorm2d(width * 2),
+    nn.LeakyReLU(0.2, inplace=True),
+    nn.Conv2d(width * 2, 1, 4, 1, 0, bias=False),
+    nn.Sigmoid(),
+)
 generator.apply(weights_init)
 discriminator.apply(weights_init)
 criterion = nn.BCELoss()

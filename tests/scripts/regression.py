@@ -10,7 +10,7 @@ target, bias = torch.randn(4, 1) * 5, torch.randn(1) * 5
 fc = torch.nn.Linear(4, 1)
 for step in count(1):
     x = torch.randn(32).unsqueeze(1)
-    features = torch.cat([x ** i for i in range(1, 5)], 1)
+    features = torch.cat([x**i for i in range(1, 5)], 1)
     fc.zero_grad()
     loss = F.smooth_l1_loss(fc(features), features.mm(target) + bias.item())
     loss.backward()

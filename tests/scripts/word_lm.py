@@ -41,14 +41,15 @@ class TransformerModel(nn.Module):
         self.register_buffer("table", table)
         self.drop = nn.Dropout(dropout)
         self.embedding = nn.Embedding(words, size)
-        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(size, 2, 2 * size, dropout), layers,
-                                             enable_nested_tensor=False)
+        self.encoder = nn.TransformerEncoder(
+            nn.TransformerEncoderLayer(size, 2, 2 * size, dropout), layers, enable_nested_tensor=False
+        )
         self.decoder = nn.Linear(size, words)
         self.size = size
 
     def forward(self, x, hidden):
         mask = nn.Transformer.generate_square_subsequent_mask(len(x))
-        x = self.drop(self.embedding(x) * math.sqrt(self.size) + self.table[:len(x)])
+        x = self.drop(self.embedding(x) * math.sqrt(self.size) + self.table[: len(x)])
         return F.log_softmax(self.decoder(self.encoder(x, mask)).flatten(0, 1), dim=1), hidden
 
     def init_hidden(self, count):
@@ -76,8 +77,8 @@ for _ in range(2):
         length = min(span, len(train_data) - 1 - i)
         hidden = detached(hidden)
         model.zero_grad()
-        output, hidden = model(train_data[i:i + length], hidden)
-        loss = criterion(output, train_data[i + 1:i + 1 + length].view(-1))
+        output, hidden = model(train_data[i : i + length], hidden)
+        loss = criterion(output, train_data[i + 1 : i + 1 + length].view(-1))
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 0.25)
         with torch.no_grad():

@@ -86,8 +86,11 @@ def one_kill(folder: str, number: int, chance: random.Random, longest: float) ->
     except TraceError as error:
         return f"{error}; {len(due)} ranges were due" if due else None
     store = loaded.store
-    rows = [(int(store.names[name].split()[1]), int(end)) for name, end in zip(store.name, store.end, strict=True)
-            if store.names[name].startswith("range ")]
+    rows = [
+        (int(store.names[name].split()[1]), int(end))
+        for name, end in zip(store.name, store.end, strict=True)
+        if store.names[name].startswith("range ")
+    ]
     found = [at for at, _ in sorted(rows)]
     if found != list(range(len(found))):
         return f"ranges {found[:5]} ... {found[-5:]} have gaps"
@@ -101,8 +104,11 @@ def one_kill(folder: str, number: int, chance: random.Random, longest: float) ->
     errors = [problem for problem in validate(store) if problem.severity == "error"]
     if errors:
         return str(errors[0])
-    print(f"{number + 1}: {options or 'plain'}{' scheduled' if scheduled else ''}: {len(store)} events, "
-          f"{len(left) - len(found)} of {len(left)} ranges younger than the last flush; {loaded.recovery}", flush=True)
+    print(
+        f"{number + 1}: {options or 'plain'}{' scheduled' if scheduled else ''}: {len(store)} events, "
+        f"{len(left) - len(found)} of {len(left)} ranges younger than the last flush; {loaded.recovery}",
+        flush=True,
+    )
     return None
 
 

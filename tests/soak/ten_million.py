@@ -80,9 +80,11 @@ def run(mode: str, ops: int, exact: bool) -> bool:
         after = rss_mb()
     took = time.perf_counter() - began
     count = done * per_step
-    print(f"{mode}: {count} ops in {took:.1f} s, {took / count * 1e6:.2f} us each; memory {before:.1f} MB "
-          f"after the warm-up, {after:.1f} MB at the end ({after - before:+.1f}), at most {peak - before:+.1f} in between",
-          flush=True)
+    print(
+        f"{mode}: {count} ops in {took:.1f} s, {took / count * 1e6:.2f} us each; memory {before:.1f} MB "
+        f"after the warm-up, {after:.1f} MB at the end ({after - before:+.1f}), at most {peak - before:+.1f} in between",
+        flush=True,
+    )
     good = after - before < MOST_GROWTH_MB
     if mode == "ring":
         kept = len(prof.profiler.store)
@@ -90,8 +92,10 @@ def run(mode: str, ops: int, exact: bool) -> bool:
         good &= kept + prof.dropped_events == done * per_step
     if exact:
         found = {name: [row.count, row.sum_ns, row.self_ns] for name, row in prof.aggregate().by_name().items()}
-        print(f"aggregate: {sum(row[0] for row in found.values())} events, totals "
-              f"{'equal' if found == totals else 'differ'}", flush=True)
+        print(
+            f"aggregate: {sum(row[0] for row in found.values())} events, totals {'equal' if found == totals else 'differ'}",
+            flush=True,
+        )
         good &= found == totals
     return good
 

@@ -65,8 +65,11 @@ def gaps(store: object, threads: int) -> list[str]:
     """Where a thread's numbers do not follow one another."""
     found = []
     for thread in range(threads):
-        rows = [(int(start), int(store.names[name].split(":")[1])) for name, start in zip(store.name, store.start, strict=True)
-                if store.names[name].startswith(f"{thread}:")]
+        rows = [
+            (int(start), int(store.names[name].split(":")[1]))
+            for name, start in zip(store.name, store.start, strict=True)
+            if store.names[name].startswith(f"{thread}:")
+        ]
         numbers = [number for _, number in sorted(rows)]
         wrong = [(a, b) for a, b in zip(numbers, numbers[1:], strict=False) if b != (a + 1) % NUMBERS]
         if wrong:
@@ -100,8 +103,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "run.mtp")
         began, before = time.monotonic(), 0.0
-        with profile(stream_to=path, schedule=schedule(wait=WAIT, warmup=WARMUP, active=ACTIVE), on_trace_ready=ready,
-                     experimental_config=_ExperimentalConfig(profile_all_threads=True), record_shapes=True) as prof:
+        with profile(
+            stream_to=path,
+            schedule=schedule(wait=WAIT, warmup=WARMUP, active=ACTIVE),
+            on_trace_ready=ready,
+            experimental_config=_ExperimentalConfig(profile_all_threads=True),
+            record_shapes=True,
+        ) as prof:
             for trainer in trainers:
                 trainer.start()
             while time.monotonic() - began < args.seconds or prof.step_num % (WAIT + WARMUP + ACTIVE):
@@ -116,16 +124,17 @@ def main() -> int:
         problems += [f"{trainer.name}: {trainer.failure!r}" for trainer in trainers if trainer.failure is not None]
         size = os.path.getsize(path)
         loaded = load(path)
-        steps = [loaded.store.names[name] for name in loaded.store.name
-                 if loaded.store.names[name].startswith("ProfilerStep#")]
+        steps = [loaded.store.names[name] for name in loaded.store.name if loaded.store.names[name].startswith("ProfilerStep#")]
         if sorted(steps) != sorted(wanted) or not loaded.recovery.intact:
             problems.append(f"the file has {len(steps)} of {len(wanted)} steps; {loaded.recovery}")
         problems += [str(problem) for problem in validate(loaded) if problem.severity == "error"]
     if after - before > MOST_GROWTH_MB:
         problems.append(f"memory grew by {after - before:.1f} MB")
     trained = sum(trainer.steps for trainer in trainers)
-    print(f"{args.seconds:.0f} s, {args.threads} threads, {trained} training steps, {windows} windows, {events} events, "
-          f"{size / (1 << 20):.1f} MB written; memory {before:.1f} MB after a tenth, {after:.1f} MB at the end")
+    print(
+        f"{args.seconds:.0f} s, {args.threads} threads, {trained} training steps, {windows} windows, {events} events, "
+        f"{size / (1 << 20):.1f} MB written; memory {before:.1f} MB after a tenth, {after:.1f} MB at the end"
+    )
     for problem in problems[:20]:
         print(f"FAILED {problem}")
     print("fine" if not problems else f"{len(problems)} problems")

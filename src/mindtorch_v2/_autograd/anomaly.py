@@ -74,20 +74,32 @@ def _has_nan(grad: Tensor) -> bool:
 def report(node: Node) -> None:
     """Warn with the traceback of the forward call whose backward failed."""
     if _TRACEBACK not in node.metadata:
-        warnings.warn(f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly "
-                      "during forward pass for more information.", stacklevel=2)
+        warnings.warn(
+            f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly "
+            "during forward pass for more information.",
+            stacklevel=2,
+        )
         return
-    warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
-                  + "".join(node.metadata[_TRACEBACK]), stacklevel=2)
+    warnings.warn(
+        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
+        + "".join(node.metadata[_TRACEBACK]),
+        stacklevel=2,
+    )
     seen = node
     while (maker := seen.metadata.get(_PARENT)) is not None:
         text = maker.metadata.get(_TRACEBACK)
         if text is None:
-            warnings.warn(f"\n\nPrevious calculation was induced by {maker.name()}. No forward pass information "
-                          "available. Enable detect anomaly during forward pass for more information.", stacklevel=2)
+            warnings.warn(
+                f"\n\nPrevious calculation was induced by {maker.name()}. No forward pass information "
+                "available. Enable detect anomaly during forward pass for more information.",
+                stacklevel=2,
+            )
         else:
-            warnings.warn(f"\n\nPrevious calculation was induced by {maker.name()}. Traceback of forward call that "
-                          "induced the previous calculation:\n" + "".join(text), stacklevel=2)
+            warnings.warn(
+                f"\n\nPrevious calculation was induced by {maker.name()}. Traceback of forward call that "
+                "induced the previous calculation:\n" + "".join(text),
+                stacklevel=2,
+            )
         seen = maker
 
 
@@ -127,8 +139,10 @@ class detect_anomaly:
         self.prev = state.enabled
         self.check_nan = check_nan
         self.prev_check_nan = state.check_nan
-        warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should only be "
-                      "enabled for debugging.", stacklevel=2)
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.",
+            stacklevel=2,
+        )
 
     def __enter__(self) -> None:
         self.prev, self.prev_check_nan = state.enabled, state.check_nan

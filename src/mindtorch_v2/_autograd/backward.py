@@ -27,8 +27,14 @@ def _sequence(value: Any) -> list[Any]:
     return list(value.values()) if isinstance(value, Mapping) else list(value)
 
 
-def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-             grad_variables: Any = None, inputs: Any = None) -> None:
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
     """Compute the gradients of `tensors` with respect to the leaves and add them to their `.grad`.
 
     With `inputs`, only those tensors (leaves or not) get a gradient.
@@ -36,8 +42,10 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
-            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
-                               "`backward()`. Please only use `grad_tensors`.")
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
+                "`backward()`. Please only use `grad_tensors`."
+            )
         grad_tensors = grad_variables
     outputs = _sequence(tensors)
     targets: list[Edge] | None = None
@@ -55,18 +63,31 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     _run(task, outputs, _gradients(outputs, grad_tensors))
 
 
-def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
-         create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
-         is_grads_batched: bool = False, materialize_grads: bool = False) -> Any:
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> Any:
     """The gradients of `outputs` with respect to `inputs`, as a tuple, or a dict if that is one; no `.grad` changes."""
     if not only_inputs:
-        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate "
-                      "gradient for other parts of the graph, please use "
-                      "torch.autograd.backward.", FutureWarning, stacklevel=2)
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate "
+            "gradient for other parts of the graph, please use "
+            "torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
     if materialize_grads:
         if allow_unused is False:
-            raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
-                             "allow_unused=False.")
+            raise ValueError(
+                "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+            )
         allow_unused = True
     results, wanted = _sequence(outputs), _sequence(inputs)
     if not wanted:
@@ -83,8 +104,9 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     return dict(zip(inputs, captured, strict=True)) if isinstance(inputs, Mapping) else tuple(captured)
 
 
-def _grad(outputs: list[Any], inputs: list[Any], grads: list[Any], retain: bool, create_graph: bool,
-          allow_unused: bool) -> list[Tensor | None]:
+def _grad(
+    outputs: list[Any], inputs: list[Any], grads: list[Any], retain: bool, create_graph: bool, allow_unused: bool
+) -> list[Tensor | None]:
     targets = _edges(inputs)
     task = GraphTask(retain, create_graph, targets, capture=True)
     _run(task, outputs, grads)
@@ -92,8 +114,10 @@ def _grad(outputs: list[Any], inputs: list[Any], grads: list[Any], retain: bool,
     if not allow_unused:
         for index, each in enumerate(captured):
             if each is None:
-                raise RuntimeError(f"The differentiated Tensor at index {index} appears to not have been used in the "
-                                   "graph. Set allow_unused=True if this is the desired behavior.")
+                raise RuntimeError(
+                    f"The differentiated Tensor at index {index} appears to not have been used in the "
+                    "graph. Set allow_unused=True if this is the desired behavior."
+                )
     return captured
 
 
@@ -109,8 +133,9 @@ def pullback(outputs: Sequence[Tensor], inputs: Sequence[Tensor], seeds: Sequenc
     return [task.captured.get(edge) for edge in targets]
 
 
-def _grad_of_batch(outputs: list[Any], inputs: list[Any], grad_outputs: Any, retain: bool, create_graph: bool,
-                   allow_unused: bool) -> list[Tensor | None]:
+def _grad_of_batch(
+    outputs: list[Any], inputs: list[Any], grad_outputs: Any, retain: bool, create_graph: bool, allow_unused: bool
+) -> list[Tensor | None]:
     """One pass per row of the given gradients; the results are stacked."""
     batches = _sequence(grad_outputs)
     for index, (output, batch) in enumerate(zip(outputs, batches, strict=False)):
@@ -120,18 +145,21 @@ def _grad_of_batch(outputs: list[Any], inputs: list[Any], grad_outputs: Any, ret
                 "dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding "
                 f"output, but a mismatch was detected: grad_output[{index}] has a shape of {batch.shape} and "
                 f"output[{index}] has a shape of torch.Size({list(_form(output)[0])}). If you only want some tensors "
-                "in `grad_output` to be considered batched, consider using vmap.")
+                "in `grad_output` to be considered batched, consider using vmap."
+            )
     sizes = {batch._array.shape[0] for batch in batches if isinstance(batch, Tensor)}
     if len(sizes) != 1:
-        raise ValueError("vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
-                         f"{sorted(sizes)} for the mapped dimension" if sizes else
-                         "vmap(wrapped_fn, in_dims, ...)(<inputs>): got no inputs.")
+        raise ValueError(
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sorted(sizes)} for the mapped dimension"
+            if sizes
+            else "vmap(wrapped_fn, in_dims, ...)(<inputs>): got no inputs."
+        )
     count = sizes.pop()
     rows = []
     for row in range(count):
         grads = [batch if batch is None else aten.select(batch, 0, row) for batch in batches]
-        rows.append(_grad(outputs, inputs, _gradients(outputs, grads), retain or row + 1 < count, create_graph,
-                          allow_unused))
+        rows.append(_grad(outputs, inputs, _gradients(outputs, grads), retain or row + 1 < count, create_graph, allow_unused))
     return [None if column[0] is None else aten.stack(list(column)) for column in zip(*rows, strict=True)]
 
 
@@ -146,10 +174,13 @@ def _warn_of_cycle() -> None:
     global _warned
     if not _warned:
         _warned = True
-        warnings.warn("Using backward() with create_graph=True will create a reference cycle between the parameter and "
-                      "its gradient which can cause a memory leak. We recommend using autograd.grad when creating the "
-                      "graph to avoid this. If you have to use this function, make sure to reset the .grad fields of "
-                      "your parameters to None after use to break the cycle and avoid the leak.", stacklevel=4)
+        warnings.warn(
+            "Using backward() with create_graph=True will create a reference cycle between the parameter and "
+            "its gradient which can cause a memory leak. We recommend using autograd.grad when creating the "
+            "graph to avoid this. If you have to use this function, make sure to reset the .grad fields of "
+            "your parameters to None after use to break the cycle and avoid the leak.",
+            stacklevel=4,
+        )
 
 
 def _form(output: Any) -> tuple[tuple[int, ...], Any]:
@@ -184,22 +215,26 @@ def _implicit(output: Any) -> Tensor | None:
     if any(n != 1 for n in shape):
         raise RuntimeError("grad can be implicitly created only for scalar outputs")
     if np_dtype.kind == "c":
-        raise RuntimeError("grad can be implicitly created only for real scalar outputs but got "
-                           f"{dt.from_numpy(np_dtype)}")
-    made: Tensor = (aten.ones(shape, dtype=dt.from_numpy(np_dtype)) if is_edge else
-                    aten.ones_like(output, memory_format=preserve_format))
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dt.from_numpy(np_dtype)}")
+    made: Tensor = (
+        aten.ones(shape, dtype=dt.from_numpy(np_dtype)) if is_edge else aten.ones_like(output, memory_format=preserve_format)
+    )
     return made
 
 
 def _check_given(index: int, output: Any, grad: Tensor) -> None:
     shape, np_dtype = _form(output)
     if grad._array.shape != shape:
-        raise RuntimeError(f"Mismatch in shape: grad_output[{index}] has a shape of {grad.shape} and output[{index}] "
-                           f"has a shape of torch.Size({list(shape)}).")
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{index}] has a shape of {grad.shape} and output[{index}] "
+            f"has a shape of torch.Size({list(shape)})."
+        )
     if (grad._array.dtype.kind == "c") != (np_dtype.kind == "c"):
-        raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. "
-                           f"Mismatch in dtype: grad_output[{index}] has a dtype of {grad.dtype} and output[{index}] "
-                           f"has a dtype of {dt.from_numpy(np_dtype)}.")
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same dtype. "
+            f"Mismatch in dtype: grad_output[{index}] has a dtype of {grad.dtype} and output[{index}] "
+            f"has a dtype of {dt.from_numpy(np_dtype)}."
+        )
 
 
 def _run(task: GraphTask, outputs: Sequence[Any], grads: Sequence[Tensor | None]) -> None:

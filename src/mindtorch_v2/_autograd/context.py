@@ -35,8 +35,9 @@ class FunctionCtx:
         """Keep tensors for jvp, where `saved_tensors` gives them."""
         for tensor in tensors:
             if not (isinstance(tensor, Tensor) or tensor is None):
-                raise AssertionError("save_for_forward expects all arguments to be tensors; you should save "
-                                     "non-tensors as attributes on ctx.")
+                raise AssertionError(
+                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx."
+                )
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Tensor) -> None:
@@ -45,8 +46,12 @@ class FunctionCtx:
 
     def mark_shared_storage(self, *pairs: Any) -> None:
         """Does nothing: storages are tracked without it."""
-        warnings.warn("mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked. Note "
-                      "that calls to `set_()` are not tracked", FutureWarning, stacklevel=2)
+        warnings.warn(
+            "mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked. Note "
+            "that calls to `set_()` are not tracked",
+            FutureWarning,
+            stacklevel=2,
+        )
 
     def mark_non_differentiable(self, *args: Tensor) -> None:
         """Say which outputs have no gradient."""
@@ -89,8 +94,9 @@ class BackwardCFunction(FunctionCtx):
             if value is None:
                 kept.append((None, None))
             elif not isinstance(value, Tensor):
-                raise TypeError(f"save_for_backward can only save variables, but argument {position} is of type "
-                                f"{type(value).__name__}")
+                raise TypeError(
+                    f"save_for_backward can only save variables, but argument {position} is of type {type(value).__name__}"
+                )
             elif value._keys & 1 and value._node is node:
                 kept.append((value._output_nr, *result_parts(value)))
             else:
@@ -101,8 +107,9 @@ class BackwardCFunction(FunctionCtx):
     def _own_node(self) -> FunctionNode:
         node = self._node()
         if node is None:
-            raise RuntimeError("Attribute is invalid for this instance of _C._FunctionBase: the Function was run "
-                               "without history")
+            raise RuntimeError(
+                "Attribute is invalid for this instance of _C._FunctionBase: the Function was run without history"
+            )
         return node
 
     def name(self) -> str:
@@ -172,8 +179,9 @@ class FunctionNode(Node):
         if len(results) > expected and all(extra is None for extra in results[expected:]):
             del results[expected:]
         if len(results) != expected:
-            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected "
-                               f"{expected}, got {len(results)})")
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients (expected {expected}, got {len(results)})"
+            )
         gradients: list[Tensor | None] = []
         for position, (is_tensor, result) in enumerate(zip(self.is_tensor, results, strict=True)):
             if is_tensor:
@@ -181,8 +189,10 @@ class FunctionNode(Node):
                     raise RuntimeError(f"expected Variable or None (got {type(result).__name__})")
                 gradients.append(result)
             elif result is not None:
-                raise RuntimeError(f"function {self.name()} returned a gradient different than None at position "
-                                   f"{position + 1}, but the corresponding forward input was not a Variable")
+                raise RuntimeError(
+                    f"function {self.name()} returned a gradient different than None at position "
+                    f"{position + 1}, but the corresponding forward input was not a Variable"
+                )
         return gradients
 
     def _zeros(self, number: int) -> Tensor | None:

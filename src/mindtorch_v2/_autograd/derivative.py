@@ -24,16 +24,18 @@ class Plan:
 
     __slots__ = ("derivative", "formulas", "keeps_tensors", "make", "mask", "parts", "pushes", "run", "saved")
 
-    def __init__(self, derivative: Derivative, mask: int, saved: list[tuple[int, int]],
-                 formulas: list[Formula], pushes: list[Formula]) -> None:
+    def __init__(
+        self, derivative: Derivative, mask: int, saved: list[tuple[int, int]], formulas: list[Formula], pushes: list[Formula]
+    ) -> None:
         self.derivative = derivative
         # Bit i: the derivative's i-th input needs a gradient.
         self.mask = mask
         self.saved = tuple(saved)
         # Whether there is anything to free once a node ran.
         arguments = derivative.op.schema.arguments
-        self.keeps_tensors = any(kind == RESULT or kind == ARG and (arguments[i].is_tensor or arguments[i].is_tensor_list)
-                                 for kind, i in saved)
+        self.keeps_tensors = any(
+            kind == RESULT or kind == ARG and (arguments[i].is_tensor or arguments[i].is_tensor_list) for kind, i in saved
+        )
         self.formulas = formulas
         # Forward derivatives that are declared on their own.
         self.pushes = pushes
@@ -56,8 +58,21 @@ def needs_of(mask: int, count: int) -> tuple[bool, ...]:
 class Derivative:
     """The derivative of one op."""
 
-    __slots__ = ("arguments", "constants", "formulas", "forward", "joint", "lists", "node_type", "op", "plans", "record",
-                 "record_first", "refused", "takes_all")
+    __slots__ = (
+        "arguments",
+        "constants",
+        "formulas",
+        "forward",
+        "joint",
+        "lists",
+        "node_type",
+        "op",
+        "plans",
+        "record",
+        "record_first",
+        "refused",
+        "takes_all",
+    )
 
     def __init__(self, op: OpSpec, source: Any, node_type: type, declared: OpSpec) -> None:
         self.op = op
@@ -111,11 +126,13 @@ class Derivative:
             return tuple(slot(name) for name in _parameters(function)[1:])
 
         def laid_out(functions: Iterable[Callable[..., Any]]) -> list[Formula]:
-            return [(position, function, slots(function)) for position, function in enumerate(functions)
-                    if mask >> position & 1]
+            return [
+                (position, function, slots(function)) for position, function in enumerate(functions) if mask >> position & 1
+            ]
 
-        formulas = laid_out(self.formulas[i] for i in self.arguments) if self.joint is None else \
-            [(-1, self.joint, slots(self.joint))]
+        formulas = (
+            laid_out(self.formulas[i] for i in self.arguments) if self.joint is None else [(-1, self.joint, slots(self.joint))]
+        )
         return Plan(self, mask, saved, formulas, laid_out(self.forward))
 
     def _meaning(self, name: str, index: dict[str, int]) -> tuple[int, int]:
@@ -129,8 +146,7 @@ class Derivative:
         for suffix, kind in (("_shape", SHAPE), ("_strides", STRIDES), ("_dtype", DTYPE)):
             if name.endswith(suffix) and name[: -len(suffix)] in index:
                 return kind, index[name[: -len(suffix)]]
-        raise ValueError(f"{self.op.schema.full_name}: vjp asks for {name!r}, which is neither an argument nor a "
-                         "result")
+        raise ValueError(f"{self.op.schema.full_name}: vjp asks for {name!r}, which is neither an argument nor a result")
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
@@ -142,8 +158,9 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
 
 def camel(name: str) -> str:
     """`native_layer_norm` -> `NativeLayerNorm`."""
-    return "".join(part[:1].upper() + part[1:] for part in re.sub(r"(\d)([a-z])", lambda m: m[1] + m[2].upper(), name)
-                   .split("_") if part)
+    return "".join(
+        part[:1].upper() + part[1:] for part in re.sub(r"(\d)([a-z])", lambda m: m[1] + m[2].upper(), name).split("_") if part
+    )
 
 
 def node_name(op: OpSpec) -> str:

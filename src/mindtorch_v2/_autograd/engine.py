@@ -41,8 +41,9 @@ running = _Running()
 class GraphTask:
     """One backward pass. With `targets` only the nodes that lead to them are run."""
 
-    def __init__(self, retain_graph: bool, create_graph: bool, targets: Sequence[Edge] | None = None,
-                 capture: bool = False) -> None:
+    def __init__(
+        self, retain_graph: bool, create_graph: bool, targets: Sequence[Edge] | None = None, capture: bool = False
+    ) -> None:
         self.id = next(_task_ids)
         self.retain_graph = retain_graph
         self.create_graph = create_graph
@@ -60,8 +61,9 @@ class GraphTask:
         self.leaves: list[Node] = []
         self._order = itertools.count()
 
-    def run(self, root: Node, number: int, grad: Tensor | None,
-            walk: Callable[[GraphTask, Node, Waiting], None] | None = None) -> None:
+    def run(
+        self, root: Node, number: int, grad: Tensor | None, walk: Callable[[GraphTask, Node, Waiting], None] | None = None
+    ) -> None:
         """Walk the graph below a root, whose output `number` has the gradient `grad`."""
         state = threads.state
         self._count_edges(root)
@@ -134,9 +136,15 @@ class GraphTask:
                 else:
                     if position + 1 < len(results):
                         _validate(node, results, position + 1)
-                    if getrefcount(held) <= HELD_ONCE_MORE and not self.create_graph and not held._keys \
-                            and held._base is None and held._array.base is None and not grad._keys \
-                            and (held._storage is None or owns_memory(held)):
+                    if (
+                        getrefcount(held) <= HELD_ONCE_MORE
+                        and not self.create_graph
+                        and not held._keys
+                        and held._base is None
+                        and held._array.base is None
+                        and not grad._keys
+                        and (held._storage is None or owns_memory(held))
+                    ):
                         if entry_globals.watch:
                             aten.add_(held, grad)
                         else:
@@ -184,8 +192,7 @@ def _walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
             target = edges[0][0]
             form = target.inputs
             waiting = pending[target]
-            if waiting[0] == 1 and waiting[1] is None and target.__class__ is not AccumulateGrad \
-                    and form.__class__ is tuple:
+            if waiting[0] == 1 and waiting[1] is None and target.__class__ is not AccumulateGrad and form.__class__ is tuple:
                 grad = results.pop()
                 if grad is not None and (grad._array.shape != form[0] or grad._array.dtype is not form[1]):
                     grad = to_form(node, 0, grad, form)

@@ -50,14 +50,20 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     generate_vmap_rule = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        warnings.warn(f"{self.__class__} should not be instantiated. Methods on autograd functions are all static, so "
-                      "you should invoke them on the class itself. Instantiating an autograd function will raise an "
-                      "error in a future version of PyTorch.", DeprecationWarning, stacklevel=2)
+        warnings.warn(
+            f"{self.__class__} should not be instantiated. Methods on autograd functions are all static, so "
+            "you should invoke them on the class itself. Instantiating an autograd function will raise an "
+            "error in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please use "
-                           "new-style autograd function with static forward method. (Example: "
-                           "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)")
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use "
+            "new-style autograd function with static forward method. (Example: "
+            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+        )
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -72,29 +78,35 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """The gradients of forward's arguments, given those of its outputs."""
-        raise NotImplementedError("You must implement either the backward or vjp method for your custom "
-                                  "autograd.Function to use it with backward mode AD.")
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom "
+            "autograd.Function to use it with backward mode AD."
+        )
 
     vjp = backward
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """Forward-mode derivative."""
-        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with "
-                                  "forward mode AD.")
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
         """The op on a batch."""
-        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod "
-                                  "or set generate_vmap_rule=True.")
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True."
+        )
 
     @classmethod
     def _derivative(cls) -> Callable[..., Any]:
         """The `backward` or `vjp` that the subclass wrote."""
         if cls.backward is not Function.backward and cls.vjp is not Function.vjp:
-            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
-                               "should only implement one of them.")
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
+                "should only implement one of them."
+            )
         return cls.vjp if cls.vjp is not Function.vjp else cls.backward
 
     @classmethod
@@ -136,8 +148,7 @@ def _outline(args: tuple[Any, ...]) -> observer.Outline:
     return tuple(made)
 
 
-def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], state: ThreadState, number: int,
-           separate: bool) -> Any:
+def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], state: ThreadState, number: int, separate: bool) -> Any:
     ctx = cls._backward_cls()
     ctx.needs_input_grad = tuple(isinstance(a, Tensor) and bool(a._keys & AUTOGRAD) for a in args)
     enabled = state.grad_enabled
@@ -146,8 +157,7 @@ def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], state: Threa
         node = _new(cls._node_cls)
         node.ctx = ctx
         node.is_tensor = tuple(isinstance(a, Tensor) for a in args)
-        node.edges = tuple((a._node, a._output_nr) if a._keys & AUTOGRAD else None
-                           for a in args if isinstance(a, Tensor))
+        node.edges = tuple((a._node, a._output_nr) if a._keys & AUTOGRAD else None for a in args if isinstance(a, Tensor))
         node.sequence = number
         node.hooks = None
         node.saved = ()
@@ -176,8 +186,10 @@ def _tie(outputs: tuple[Any, ...], args: tuple[Any, ...], ctx: Any, node: Functi
     plain = _among(ctx.non_differentiable)
     inputs = _among(args)
     if any(id(t) not in _among(outputs) for t in ctx.dirty_tensors or ()):
-        raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. The "
-                           "inputs that are modified inplace must all be outputs of the Function.")
+        raise RuntimeError(
+            "Some elements marked as dirty during the forward method were not returned as output. The "
+            "inputs that are modified inplace must all be outputs of the Function."
+        )
     tied: list[Any] = []
     forms: list[Any] = []
     written: list[tuple[Tensor, int]] = []
@@ -189,8 +201,7 @@ def _tie(outputs: tuple[Any, ...], args: tuple[Any, ...], ctx: Any, node: Functi
                 storage_of(output).version += 1
             elif id(output) in inputs:
                 output = aten.view_as(output, output)
-            differentiable = node is not None and id(outputs[number]) not in plain \
-                and output._array.dtype.kind in FLOATING
+            differentiable = node is not None and id(outputs[number]) not in plain and output._array.dtype.kind in FLOATING
             if differentiable and modified:
                 written.append((output, number))
             elif differentiable:
@@ -218,8 +229,11 @@ def _check_written(output: Tensor, is_input: bool, count: int) -> None:
     if output._keys & AUTOGRAD and output._node.is_accumulator:
         raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
     if not is_input:
-        warnings.warn("ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been "
-                      "mutated should be passed to ctx.mark_dirty().", stacklevel=5)
+        warnings.warn(
+            "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been "
+            "mutated should be passed to ctx.mark_dirty().",
+            stacklevel=5,
+        )
     if output._base is not None:
         check_view_in_place(output)
         if count > 1:
@@ -229,7 +243,8 @@ def _check_written(output: Tensor, is_input: bool, count: int) -> None:
                 "make sure the input is not a view (using .clone() for example) or make your Function only return one "
                 "Tensor (potentially splitting it into two Functions: one doing the inplace that returns a single "
                 "Tensor and a second one that does the other operations). You can ask on the forum "
-                "https://discuss.pytorch.org/ if you need help to do this change.")
+                "https://discuss.pytorch.org/ if you need help to do this change."
+            )
 
 
 # ---------------------------------------------------------------- helpers for subclasses
@@ -257,8 +272,10 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
         if not enabled or not any(isinstance(a, Tensor) and a._keys & AUTOGRAD for a in args):
             return outputs
         single = not isinstance(outputs, tuple)
-        made = tuple(_poisoned(o) if isinstance(o, Tensor) and o._array.dtype.kind in FLOATING else o
-                     for o in ((outputs,) if single else outputs))
+        made = tuple(
+            _poisoned(o) if isinstance(o, Tensor) and o._array.dtype.kind in FLOATING else o
+            for o in ((outputs,) if single else outputs)
+        )
         return made[0] if single else made
 
     return wrapper
@@ -284,4 +301,3 @@ class InplaceFunction(Function):
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
-

@@ -27,8 +27,9 @@ def _as_tuple(value: Any, what: str, where: str) -> tuple[bool, Tensors]:
     for index, each in enumerate(values):
         if not isinstance(each, Tensor):
             which = f"the value at index {index}" if given else f"the given {what}"
-            raise TypeError(f"The {what} given to {where} must be either a Tensor or a tuple of Tensors but {which} "
-                            f"has type {type(each)}.")
+            raise TypeError(
+                f"The {what} given to {where} must be either a Tensor or a tuple of Tensors but {which} has type {type(each)}."
+            )
     return given, values
 
 
@@ -78,15 +79,19 @@ def _single(values: Tensors) -> bool:
 # ---------------------------------------------------------------- derivatives
 
 
-def _gradients(outputs: Tensors, inputs: Tensors, vector: Sequence[Tensor | None] | None,
-               create_graph: bool) -> list[Tensor | None]:
+def _gradients(
+    outputs: Tensors, inputs: Tensors, vector: Sequence[Tensor | None] | None, create_graph: bool
+) -> list[Tensor | None]:
     """Gradients of the outputs that have history, None where an input is not used."""
     vector = vector or [None] * len(outputs)
     used = [(o, v) for o, v in zip(outputs, vector, strict=True) if o._keys & AUTOGRAD]
     if not used:
         return [None] * len(inputs)
-    return list(_grad([o for o, _ in used], inputs, [v for _, v in used], retain_graph=True, create_graph=create_graph,
-                      allow_unused=True))
+    return list(
+        _grad(
+            [o for o, _ in used], inputs, [v for _, v in used], retain_graph=True, create_graph=create_graph, allow_unused=True
+        )
+    )
 
 
 def _filled(grads: Sequence[Tensor | None], like: Tensors, strict: bool, create_graph: bool, stage: str) -> Tensors:
@@ -106,18 +111,17 @@ def _filled(grads: Sequence[Tensor | None], like: Tensors, strict: bool, create_
 _UNUSED = {
     "back": "The output of the user-provided function is independent of input {}. This is not allowed in strict mode.",
     "back_trick": "The gradient with respect to the input is independent of entry {} in the grad_outputs when using "
-                  "the double backward trick to compute forward mode gradients. This is not allowed in strict mode.",
-    "double_back": "The jacobian of the user-provided function is independent of input {}. This is not allowed in "
-                   "strict mode.",
+    "the double backward trick to compute forward mode gradients. This is not allowed in strict mode.",
+    "double_back": "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode.",
     "double_back_trick": "The hessian of the user-provided function is independent of entry {} in the grad_jacobian. "
-                         "This is not allowed in strict mode as it prevents from using the double backward trick to "
-                         "replace forward mode AD.",
+    "This is not allowed in strict mode as it prevents from using the double backward trick to "
+    "replace forward mode AD.",
 }
 _INDEPENDENT = {
     "back": "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode "
-            "when create_graph=True.",
+    "when create_graph=True.",
     "back_trick": "The gradient with respect to the input is independent of entry {} in the grad_outputs when using "
-                  "the double backward trick to compute forward mode gradients. This is not allowed in strict mode.",
+    "the double backward trick to compute forward mode gradients. This is not allowed in strict mode.",
 }
 
 
@@ -132,15 +136,15 @@ def _require(values: Tensors, strict: bool, what: str) -> None:
 
 _NO_HISTORY = {
     "outputs": "Output {} of the user-provided function does not require gradients. The outputs must be computed in a "
-               "differentiable manner from the input when running in strict mode.",
+    "differentiable manner from the input when running in strict mode.",
     "grad_inputs": "The gradient with respect to input {} is independent of the inputs of the user-provided function. "
-                   "This is not allowed in strict mode.",
+    "This is not allowed in strict mode.",
     "jacobian": "While computing the hessian, found that the jacobian of the user-provided function with respect to "
-                "input {} is independent of the input. This is not allowed in strict mode. You should ensure that your "
-                "function is twice differentiable and that the jacobian depends on the inputs (this would be violated "
-                "by a linear function for example).",
+    "input {} is independent of the input. This is not allowed in strict mode. You should ensure that your "
+    "function is twice differentiable and that the jacobian depends on the inputs (this would be violated "
+    "by a linear function for example).",
     "hessian": "While computing the hessian, found that the hessian of the user-provided function with respect to "
-               "input {} is independent of the input.",
+    "input {} is independent of the input.",
 }
 
 
@@ -152,8 +156,9 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         is_outputs_tuple, outputs = _as_tuple(func(*inner), _OUTPUTS, "vjp")
         _require(outputs, strict, "outputs")
         if v is None and not _single(outputs):
-            raise RuntimeError("The vector v can only be None if the user-provided function returns a single Tensor "
-                               "with a single element.")
+            raise RuntimeError(
+                "The vector v can only be None if the user-provided function returns a single Tensor with a single element."
+            )
         vector = None if v is None else _vector(v, outputs, is_outputs_tuple, "vjp")
     with set_grad_enabled(create_graph):
         grads = _gradients(outputs, inner, vector, create_graph)
@@ -167,8 +172,10 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         is_inputs_tuple, given = _as_tuple(inputs, "inputs", "jvp")
         inner = _fresh(given, create_graph)
         if v is None and not _single(given):
-            raise RuntimeError("The vector v can only be None if the input to the user-provided function is a single "
-                               "Tensor with a single element.")
+            raise RuntimeError(
+                "The vector v can only be None if the input to the user-provided function is a single "
+                "Tensor with a single element."
+            )
         vector = None if v is None else _vector(v, given, is_inputs_tuple, "jvp")
         is_outputs_tuple, outputs = _as_tuple(func(*inner), _OUTPUTS, "jvp")
         _require(outputs, strict, "outputs")
@@ -180,29 +187,41 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         ones = tuple(aten.ones_like(g) for g in gradients) if vector is None else vector
         found = _gradients(gradients, probes, ones, create_graph)
         product = _filled(found, outputs, strict, create_graph, "back_trick")
-    return (_like(is_outputs_tuple, _plain(outputs, create_graph)),
-            _like(is_outputs_tuple, _plain(product, create_graph)))
+    return (_like(is_outputs_tuple, _plain(outputs, create_graph)), _like(is_outputs_tuple, _plain(product, create_graph)))
 
 
-def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False,
-             vectorize: bool = False, strategy: str = "reverse-mode") -> Any:
+def jacobian(
+    func: Callable[..., Any],
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
     """The Jacobian of `func` at `inputs`: for each output and input a tensor of their sizes, one after the other.
 
     `vectorize` and `strategy` choose among torch's ways to the same result; here they all go backwards, row by row.
     """
     if strategy not in ("forward-mode", "reverse-mode"):
-        raise AssertionError(_STRATEGY + ' Hint: If your function has more outputs than inputs, "forward-mode" tends '
-                             'to be more performant. Otherwise, prefer to use "reverse-mode".')
+        raise AssertionError(
+            _STRATEGY + ' Hint: If your function has more outputs than inputs, "forward-mode" tends '
+            'to be more performant. Otherwise, prefer to use "reverse-mode".'
+        )
     if strategy == "forward-mode" and create_graph:
-        raise NotImplementedError("torch.autograd.functional.jacobian: `create_graph=True` and "
-                                  "`strategy=\"forward-mode\"` are not supported together (yet). Please either set "
-                                  "`create_graph=False` or `strategy=\"reverse-mode\"`.")
+        raise NotImplementedError(
+            "torch.autograd.functional.jacobian: `create_graph=True` and "
+            '`strategy="forward-mode"` are not supported together (yet). Please either set '
+            '`create_graph=False` or `strategy="reverse-mode"`.'
+        )
     if strategy == "forward-mode" and not vectorize:
-        raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly "
-                                  "implemented for `vectorize=True`.")
+        raise NotImplementedError(
+            "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`."
+        )
     if strict and vectorize:
-        raise RuntimeError("torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported "
-                           "together. Please either set `strict=False` or `vectorize=False`.")
+        raise RuntimeError(
+            "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported "
+            "together. Please either set `strict=False` or `vectorize=False`."
+        )
     with enable_grad():
         is_inputs_tuple, given = _as_tuple(inputs, "inputs", "jacobian")
         inner = _fresh(given, create_graph)
@@ -223,13 +242,22 @@ def _jacobian_of(output: Tensor, inputs: Tensors, create_graph: bool, strict: bo
         for column, each in zip(columns, _filled(grads, inputs, strict, False, "back"), strict=True):
             column.append(each)
     shape = output._array.shape
-    return tuple(aten.view(aten.stack(column), (*shape, *t._array.shape)) if column else
-                 aten.zeros((*shape, *t._array.shape), dtype=t.dtype)
-                 for column, t in zip(columns, inputs, strict=True))
+    return tuple(
+        aten.view(aten.stack(column), (*shape, *t._array.shape))
+        if column
+        else aten.zeros((*shape, *t._array.shape), dtype=t.dtype)
+        for column, t in zip(columns, inputs, strict=True)
+    )
 
 
-def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False,
-            vectorize: bool = False, outer_jacobian_strategy: str = "reverse-mode") -> Any:
+def hessian(
+    func: Callable[..., Any],
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
     """The Hessian of a function with one element: for each pair of inputs a tensor of their sizes."""
     is_inputs_tuple, given = _as_tuple(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
@@ -248,8 +276,7 @@ def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, s
         _require(made, strict, "jacobian")
         return made
 
-    blocks = jacobian(gradient, given, create_graph=create_graph, strict=strict,
-                      vectorize=vectorize, strategy="reverse-mode")
+    blocks = jacobian(gradient, given, create_graph=create_graph, strict=strict, vectorize=vectorize, strategy="reverse-mode")
     return tuple(blocks) if is_inputs_tuple else blocks[0][0]
 
 
@@ -260,8 +287,9 @@ def _check_scalar(is_tuple: bool, outputs: Tensors, where: str) -> None:
         raise RuntimeError(f"The Tensor returned by the function given to {where} should contain a single element")
 
 
-def _scalar_gradient(func: Callable[..., Any], given: Tensors, create_graph: bool, strict: bool,
-                     where: str) -> tuple[Tensors, Tensor, Tensors]:
+def _scalar_gradient(
+    func: Callable[..., Any], given: Tensors, create_graph: bool, strict: bool, where: str
+) -> tuple[Tensors, Tensor, Tensors]:
     """The inputs used, the value, and the gradient of a function with one element, ready to be differentiated again."""
     inner = _fresh(given, create_graph)
     is_tuple, outputs = _as_tuple(func(*inner), _OUTPUTS, where)
@@ -275,8 +303,10 @@ def _scalar_gradient(func: Callable[..., Any], given: Tensors, create_graph: boo
 def _hessian_vector(v: Any, given: Tensors, is_tuple: bool, where: str) -> Tensors | None:
     if v is None:
         if not _single(given):
-            raise RuntimeError("The vector v can only be None if the input to the user-provided function is a single "
-                               "Tensor with a single element.")
+            raise RuntimeError(
+                "The vector v can only be None if the input to the user-provided function is a single "
+                "Tensor with a single element."
+            )
         return None
     return _vector(v, given, is_tuple, where)
 

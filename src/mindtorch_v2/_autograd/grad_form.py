@@ -28,8 +28,10 @@ def to_form(node: Node, position: int, grad: Tensor, form: tuple[tuple[int, ...]
     array = grad._array
     if array.shape != shape:
         if not _broadcasts(shape, array.shape):
-            raise RuntimeError(f"Function {node.name()} returned an invalid gradient at index {position} - got "
-                               f"{list(array.shape)} but expected shape compatible with {list(shape)}")
+            raise RuntimeError(
+                f"Function {node.name()} returned an invalid gradient at index {position} - got "
+                f"{list(array.shape)} but expected shape compatible with {list(shape)}"
+            )
         grad = sum_to_shape(grad, shape)
     if array.dtype != np_dtype:
         if array.dtype.kind == "c" and np_dtype.kind != "c":

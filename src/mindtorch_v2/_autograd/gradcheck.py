@@ -20,11 +20,24 @@ class GradcheckError(RuntimeError):
     """Raised by gradcheck and gradgradcheck where a derivative is wrong."""
 
 
-def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
-              raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
-              check_grad_dtypes: bool = False, check_batched_grad: bool = False,
-              check_batched_forward_grad: bool = False, check_forward_ad: bool = False, check_backward_ad: bool = True,
-              fast_mode: bool = False, masked: bool | None = None) -> bool:
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
     """Whether the gradients of `func` by those of `inputs` that require grad are those that small differences give.
 
     With `fast_mode` only one random combination of each Jacobian's entries is compared.
@@ -54,11 +67,25 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol:
     return True
 
 
-def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6,
-                  atol: float = 1e-5, rtol: float = 1e-3, gen_non_contig_grad_outputs: bool = False,
-                  raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
-                  check_grad_dtypes: bool = False, check_batched_grad: bool = False, check_fwd_over_rev: bool = False,
-                  check_rev_over_rev: bool = True, fast_mode: bool = False, masked: bool = False) -> bool:
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
     """Whether the gradients of the gradients of `func` are those that small differences give."""
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
@@ -80,10 +107,20 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
         grads = _grad(_differentiable(func(*own)), chosen, vector, create_graph=True, allow_unused=True)
         return tuple(g for g in grads if g is not None)
 
-    return gradcheck(gradients, given + weights, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
-                     nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
-                     check_grad_dtypes=check_grad_dtypes,
-                     check_batched_grad=check_batched_grad, fast_mode=fast_mode, masked=masked)
+    return gradcheck(
+        gradients,
+        given + weights,
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        fast_mode=fast_mode,
+        masked=masked,
+    )
 
 
 def _tracked(tensor: Tensor) -> Tensor:
@@ -121,24 +158,37 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
         found = True
         array = value._array
         if array.dtype.str[1:] not in ("f8", "c16"):
-            warnings.warn(f"Input #{index} requires gradient and is not a double precision floating point or complex. "
-                          "This check will likely fail if all the inputs are not of double precision floating point or "
-                          "complex. ",
-                          stacklevel=3)
+            warnings.warn(
+                f"Input #{index} requires gradient and is not a double precision floating point or complex. "
+                "This check will likely fail if all the inputs are not of double precision floating point or "
+                "complex. ",
+                stacklevel=3,
+            )
         if any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True)):
-            raise RuntimeError(f"The {index}th input has a dimension with stride 0. gradcheck only supports inputs "
-                               "that are non-overlapping to be able to compute the numerical gradients correctly. You "
-                               "should call .contiguous on the input before passing it to gradcheck.")
+            raise RuntimeError(
+                f"The {index}th input has a dimension with stride 0. gradcheck only supports inputs "
+                "that are non-overlapping to be able to compute the numerical gradients correctly. You "
+                "should call .contiguous on the input before passing it to gradcheck."
+            )
     if not found:
-        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them have "
-                         "requires_grad=True.")
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
+        )
 
 
 class _Check:
     """One function at one point. Complex numbers count as pairs of real ones throughout."""
 
-    def __init__(self, func: Callable[..., Any], inputs: tuple[Any, ...], eps: float, atol: float, rtol: float,
-                 nondet_tol: float, fast: bool) -> None:
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        inputs: tuple[Any, ...],
+        eps: float,
+        atol: float,
+        rtol: float,
+        nondet_tol: float,
+        fast: bool,
+    ) -> None:
         self.func = func
         self.inputs = inputs
         self.eps, self.atol, self.rtol, self.nondet_tol, self.fast = eps, atol, rtol, nondet_tol, fast
@@ -153,10 +203,12 @@ class _Check:
         for number, output in enumerate(self.outputs):
             first = self._analytical(number)
             if self._distance(first, self._analytical(number)) > self.nondet_tol:
-                raise GradcheckError("Backward is not reentrant, i.e., running backward with same input and "
-                                     "grad_output multiple times gives different values, although analytical gradient "
-                                     "matches numerical gradient.The tolerance for nondeterminism was "
-                                     f"{self.nondet_tol}.")
+                raise GradcheckError(
+                    "Backward is not reentrant, i.e., running backward with same input and "
+                    "grad_output multiple times gives different values, although analytical gradient "
+                    "matches numerical gradient.The tolerance for nondeterminism was "
+                    f"{self.nondet_tol}."
+                )
             for position in range(len(self.wanted)):
                 self._compare(number, position, numerical[position][number], first[position])
             assert output is not None
@@ -192,8 +244,10 @@ class _Check:
                 seed[index] = unit
                 for column, grad in zip(columns, self._backward(output, make_external(seed)), strict=True):
                     column.append(grad)
-        return [np.stack(column, axis=1) if column else np.zeros((_flat(v._array).size, 0))
-                for column, v in zip(columns, self.wanted, strict=True)]
+        return [
+            np.stack(column, axis=1) if column else np.zeros((_flat(v._array).size, 0))
+            for column, v in zip(columns, self.wanted, strict=True)
+        ]
 
     def _backward(self, output: Tensor, seed: Tensor) -> list[np.ndarray]:
         grads = _grad(output, self.wanted, seed, retain_graph=True, allow_unused=True)
@@ -214,8 +268,10 @@ class _Check:
             left, right = rng.random(a.shape[0]), rng.random(a.shape[1])
             a, n = np.asarray(left @ a @ right), np.asarray(left @ n @ right)
         if not np.allclose(a, n, self.rtol, self.atol, equal_nan=True):
-            raise GradcheckError(f"Jacobian mismatch for output {number} with respect to input {position},\n"
-                                 f"numerical:{make_external(np.asarray(n))}\nanalytical:{make_external(np.asarray(a))}\n")
+            raise GradcheckError(
+                f"Jacobian mismatch for output {number} with respect to input {position},\n"
+                f"numerical:{make_external(np.asarray(n))}\nanalytical:{make_external(np.asarray(a))}\n"
+            )
 
     @staticmethod
     def _distance(one: list[np.ndarray], two: list[np.ndarray]) -> float:
@@ -229,8 +285,7 @@ class _Check:
                 write(-self.eps)
                 below = self._values()
                 write(0.0)
-                if any(np.abs(a - b).max(initial=0) / (2 * self.eps) > self.atol
-                       for a, b in zip(above, below, strict=True)):
+                if any(np.abs(a - b).max(initial=0) / (2 * self.eps) > self.atol for a, b in zip(above, below, strict=True)):
                     raise GradcheckError("Numerical gradient for function expected to be zero")
 
     def undefined_gradients(self) -> None:
@@ -243,9 +298,11 @@ class _Check:
             seeds = [aten.zeros_like(o) for o in kept]
             for grad in _grad(kept, self.wanted, seeds, allow_unused=True):
                 if grad is not None and bool(np.any(grad._array != 0)):
-                    raise GradcheckError("Expected all input grads to be undefined or zero when all output grads are "
-                                         "undefined or zero. Please look at \"Notes about undefined output gradients\" "
-                                         "in \"tools/autograd/derivatives.yaml\"")
+                    raise GradcheckError(
+                        "Expected all input grads to be undefined or zero when all output grads are "
+                        'undefined or zero. Please look at "Notes about undefined output gradients" '
+                        'in "tools/autograd/derivatives.yaml"'
+                    )
 
     def dtypes(self) -> None:
         for output in self.outputs:
@@ -263,8 +320,9 @@ class _Check:
                 alone = _grad(output, self.wanted, aten.select(seeds, 0, row), retain_graph=True, allow_unused=True)
                 for a, b in zip(together, alone, strict=True):
                     if (a is None) != (b is None) or a is not None and not np.allclose(a._array[row], b._array):
-                        raise GradcheckError("While testing batched gradients, found that they differ from those "
-                                             "computed one by one.")
+                        raise GradcheckError(
+                            "While testing batched gradients, found that they differ from those computed one by one."
+                        )
 
 
 def _flat(array: np.ndarray) -> np.ndarray:
@@ -279,6 +337,7 @@ def _nudges(array: np.ndarray) -> Any:
     for index in np.ndindex(array.shape):
         value = array[index]
         for unit in (1, 1j) if array.dtype.kind == "c" else (1,):
+
             def write(step: float, index: Any = index, value: Any = value, unit: Any = unit) -> None:
                 array[index] = value + step * unit
 

@@ -48,7 +48,7 @@ class OpNode(Node):
         for kind, index in self.plan.saved:
             is_tensor = kind == ARG and arguments[index].is_tensor
             width = 4 if kind == RESULT else 0 if kind == NEEDS else 2 if is_tensor else 1
-            found.append((kind, index, self.saved[start:start + width]))
+            found.append((kind, index, self.saved[start : start + width]))
             start += width
         return found
 
@@ -246,15 +246,16 @@ def require_grad(tensor: Tensor, on: bool = True) -> None:
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         if not tensor._keys & AUTOGRAD:
             if tensor._inference and not threads.state.inference:
-                raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not "
-                                   "allowed.")
+                raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
             _give_accumulator(tensor)
             tensor._keys |= AUTOGRAD
     elif tensor._keys & AUTOGRAD:
         if not tensor._node.is_accumulator:
-            raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a "
-                               "computed variable in a subgraph that doesn't require differentiation use var_no_grad = "
-                               "var.detach().")
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables. If you want to use a "
+                "computed variable in a subgraph that doesn't require differentiation use var_no_grad = "
+                "var.detach()."
+            )
         tensor._keys &= ~AUTOGRAD
 
 

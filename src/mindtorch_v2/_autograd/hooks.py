@@ -50,8 +50,9 @@ def run_after_hooks(node: Node, results: Sequence[Tensor | None], grads: Gradien
     return made
 
 
-def run_hooked(node: Node, waiting: list[Any], run: Callable[..., Any], retain: bool,
-               with_tensor_hooks: bool = True) -> Gradients:
+def run_hooked(
+    node: Node, waiting: list[Any], run: Callable[..., Any], retain: bool, with_tensor_hooks: bool = True
+) -> Gradients:
     """Run a node that has hooks on the gradients that `waiting` ends with."""
     hooks = node.hooks
     assert hooks is not None
@@ -81,8 +82,9 @@ def _checked(hook: Any, before: Tensor | None, after: Any) -> Tensor | None:
     if before is None:
         return after
     if before._array.dtype != after._array.dtype:
-        raise RuntimeError(f"hook '{_name(hook)}' has changed the type of value (was {_type_name(before)} got "
-                           f"{_type_name(after)})")
+        raise RuntimeError(
+            f"hook '{_name(hook)}' has changed the type of value (was {_type_name(before)} got {_type_name(after)})"
+        )
     if before._array.shape != after._array.shape:
         raise RuntimeError(f"hook '{_name(hook)}' has changed the size of value")
     return after
@@ -92,6 +94,7 @@ def _checked_tuple(hook: Any, before: Gradients, after: Any) -> Gradients:
     if isinstance(after, Tensor) or not isinstance(after, tuple | list):
         raise TypeError(f"expected tuple, but hook returned '{type(after).__name__}'")
     if len(after) != len(before):
-        raise RuntimeError(f"hook '{_name(hook)}' has returned an incorrect number of values (got {len(after)}, but "
-                           f"expected {len(before)})")
+        raise RuntimeError(
+            f"hook '{_name(hook)}' has returned an incorrect number of values (got {len(after)}, but expected {len(before)})"
+        )
     return [_checked(hook, old, new) for old, new in zip(before, after, strict=True)]

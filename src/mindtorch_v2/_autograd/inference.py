@@ -98,7 +98,9 @@ def _check(node: Node) -> None:
 def check_savable(tensor: Tensor) -> None:
     """RuntimeError if a tensor is one that must not be saved for backward."""
     if is_inference(tensor):
-        raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in "
-                           "inference mode in computation tracked by autograd. To work around this, you can make a "
-                           "clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
-                           "`torch.inference_mode()`.")
+        raise RuntimeError(
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+            "inference mode in computation tracked by autograd. To work around this, you can make a "
+            "clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
+            "`torch.inference_mode()`."
+        )

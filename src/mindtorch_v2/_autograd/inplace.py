@@ -21,13 +21,17 @@ from .node import Edge, Gradients, Node
 from .node_compiler import maker, mask_of
 from .saved import freed, short_name, tie
 
-_MANY = ("This view is the output of a function that returns multiple views. Such functions do not allow the output "
-         "views to be modified inplace. You should replace the inplace operation by an out-of-place one.")
+_MANY = (
+    "This view is the output of a function that returns multiple views. Such functions do not allow the output "
+    "views to be modified inplace. You should replace the inplace operation by an out-of-place one."
+)
 
-_CUSTOM = ("This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
-           "logic to handle view+inplace would override the custom backward associated with the custom Function, "
-           "leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the "
-           "custom Function.")
+_CUSTOM = (
+    "This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
+    "logic to handle view+inplace would override the custom backward associated with the custom Function, "
+    "leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the "
+    "custom Function."
+)
 
 
 def check_in_place(target: Tensor) -> None:
@@ -48,12 +52,14 @@ def check_view_in_place(view: Tensor) -> None:
                 "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that "
                 "this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both "
                 "the view and the inplace either both inside the no_grad block (if you don't want the inplace to be "
-                "tracked) or both outside (if you want the inplace to be tracked).")
+                "tracked) or both outside (if you want the inplace to be tracked)."
+            )
         return
     reason = _why_not(view, _maker(base))
     if reason:
-        raise RuntimeError(f"Output {view._output_nr} of {short_name(view._node)} is a view and is being modified "
-                           f"inplace. {reason}")
+        raise RuntimeError(
+            f"Output {view._output_nr} of {short_name(view._node)} is a view and is being modified inplace. {reason}"
+        )
     if base.is_leaf:
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
 
@@ -78,8 +84,9 @@ def _why_not(view: Tensor, end: Node | None) -> str:
     return ""
 
 
-def run_in_place(op: OpSpec, args: tuple[Any, ...],
-                 execute: Callable[[OpSpec, tuple[Any, ...]], Any] = dispatcher.execute) -> Any:
+def run_in_place(
+    op: OpSpec, args: tuple[Any, ...], execute: Callable[[OpSpec, tuple[Any, ...]], Any] = dispatcher.execute
+) -> Any:
     """An in-place op on tensors with history: the target becomes the result of the op's node."""
     state = threads.state
     target = args[0]
@@ -299,8 +306,10 @@ class AsStridedBackward0(_ViewNode):
             grad = aten.sum(grad, repeated, True)
             view = view.narrowed(repeated)
         if view.overlaps():
-            raise NotImplementedError("the gradient of a view whose elements overlap in memory (as those of unfold "
-                                      "do), after its base was written in place")
+            raise NotImplementedError(
+                "the gradient of a view whose elements overlap in memory (as those of unfold "
+                "do), after its base was written in place"
+            )
         aten.copy_(view.of(whole), grad)
         return [whole]
 
@@ -311,8 +320,10 @@ class StaleView(_ViewNode):
     __slots__ = ("message",)
 
     def __init__(self, view: Tensor, base: Tensor, reason: str) -> None:
-        self.message = (f"Output {view._output_nr} of {short_name(view._node)} is a view and its base or another view "
-                        f"of its base has been modified inplace. {reason}")
+        self.message = (
+            f"Output {view._output_nr} of {short_name(view._node)} is a view and its base or another view "
+            f"of its base has been modified inplace. {reason}"
+        )
         super().__init__(view, base)
 
     def apply(self, grads: Gradients) -> Sequence[Tensor | None]:

@@ -19,8 +19,9 @@ from .inplace import StaleView
 from .node import Node
 
 
-def backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-             inputs: Any = None) -> None:
+def backward(
+    self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
+) -> None:
     """Compute the gradients of this tensor with respect to the leaves and add them to their `.grad`."""
     _backward.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
@@ -73,19 +74,21 @@ def _get_grad(self: Tensor) -> Tensor | None:
     except AttributeError:
         grad = None
     if grad is None and self._keys & AUTOGRAD and not self._node.is_accumulator and not _retains_grad(self):
-        warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
-                      "attribute won't be populated during autograd.backward(). If you indeed want the .grad field to "
-                      "be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access "
-                      "the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead. See "
-                      "github.com/pytorch/pytorch/pull/30531 for more informations.", stacklevel=2)
+        warnings.warn(
+            "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+            "attribute won't be populated during autograd.backward(). If you indeed want the .grad field to "
+            "be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access "
+            "the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead. See "
+            "github.com/pytorch/pytorch/pull/30531 for more informations.",
+            stacklevel=2,
+        )
     return grad
 
 
 def _set_grad(self: Tensor, value: Tensor | None) -> None:
     if value is not None:
         if not isinstance(value, Tensor):
-            raise TypeError("assigned grad expected to be a Tensor or None but got grad of type "
-                            f"{type(value).__name__}")
+            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
         wanted = self._grad_dtype or self.dtype
@@ -95,17 +98,21 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
                 f"'{wanted.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to the "
                 "tensor's dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to "
                 "allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may "
-                "break downstream systems that assume they match.")
+                "break downstream systems that assume they match."
+            )
         if value._array.shape != self._array.shape:
-            raise RuntimeError(f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
-                               f"'{list(self.shape)}'. Please ensure that the gradient and the tensor are the same "
-                               "size")
+            raise RuntimeError(
+                f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
+                f"'{list(self.shape)}'. Please ensure that the gradient and the tensor are the same "
+                "size"
+            )
     self._grad = value
 
 
 def _word(tensor: Tensor) -> str:
     return {"Float": "float", "Double": "double", "Int": "int", "Long": "long int"}.get(
-        tensor.dtype.scalar_name, tensor.dtype.scalar_name)
+        tensor.dtype.scalar_name, tensor.dtype.scalar_name
+    )
 
 
 def _get_grad_dtype(self: Tensor) -> dt.dtype:
@@ -124,9 +131,11 @@ def _set_grad_dtype(self: Tensor, value: Any) -> None:
         raise RuntimeError("grad_dtype can only be set on leaf tensors.")
     held = getattr(self, "_grad", None)
     if held is not None and held.dtype != value:
-        raise RuntimeError(f"Cannot set grad_dtype to '{value.scalar_name}' because there is already a gradient with dtype "
-                           f"'{_word(held)}'. Please clear the gradient (.grad = None) before changing grad_dtype, or ensure "
-                           "the new grad_dtype matches the existing gradient's dtype.")
+        raise RuntimeError(
+            f"Cannot set grad_dtype to '{value.scalar_name}' because there is already a gradient with dtype "
+            f"'{_word(held)}'. Please clear the gradient (.grad = None) before changing grad_dtype, or ensure "
+            "the new grad_dtype matches the existing gradient's dtype."
+        )
     self._grad_dtype = value
     if self._keys & AUTOGRAD:
         self._node.inputs = (self._array.shape, value.np)
@@ -173,8 +182,16 @@ def _set_data(self: Tensor, value: Tensor) -> None:
 
 METHODS: dict[str, Any] = {
     function.__name__: function
-    for function in (backward, requires_grad_, retain_grad, register_hook, register_post_accumulate_grad_hook, detach,
-                     detach_, is_inference)
+    for function in (
+        backward,
+        requires_grad_,
+        retain_grad,
+        register_hook,
+        register_post_accumulate_grad_hook,
+        detach,
+        detach_,
+        is_inference,
+    )
 }
 
 PROPERTIES: dict[str, property] = {

@@ -31,15 +31,19 @@ class _MultiHandle:
         self.remove()
 
 
-def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], *,
-                             mode: Literal["all", "any"] = "all") -> _MultiHandle:
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: Literal["all", "any"] = "all"
+) -> _MultiHandle:
     """Call `fn` once per backward pass: with the list of all gradients (None where there is none), or the first."""
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of {('all', 'any')} but got {mode}")
     make = _when_all if mode == "all" else _when_any
     hooks = make(tensors, fn)
-    handles = [Handle(t._node.own_hooks().tensor.setdefault(t._output_nr, {}), hook)
-               for t, hook in zip(tensors, hooks, strict=True) if t._keys & AUTOGRAD]
+    handles = [
+        Handle(t._node.own_hooks().tensor.setdefault(t._output_nr, {}), hook)
+        for t, hook in zip(tensors, hooks, strict=True)
+        if t._keys & AUTOGRAD
+    ]
     return _MultiHandle(handles)
 
 

@@ -21,8 +21,11 @@ class _Writer:
     def needs(self, index: int) -> bool:
         """Whether the argument at `index` of the schema is known to be a tensor that requires grad."""
         arguments = self.derivative.arguments
-        return index in arguments and bool(self.plan.mask >> arguments.index(index) & 1) \
+        return (
+            index in arguments
+            and bool(self.plan.mask >> arguments.index(index) & 1)
             and not self.arguments[index].is_tensor_list
+        )
 
     def surely_tensor(self, index: int) -> bool:
         return self.needs(index) or _surely_tensor(self.derivative, self.arguments[index], index)
@@ -31,8 +34,11 @@ class _Writer:
         parts = []
         for position, index in enumerate(self.derivative.arguments):
             if self.derivative.lists[position]:
-                parts.append(f"*edges_of(a{index})" if self.arguments[index].type_text != "Tensor[]" else
-                             f"*[(t._node, t._output_nr) if t._keys & 1 else None for t in a{index}]")
+                parts.append(
+                    f"*edges_of(a{index})"
+                    if self.arguments[index].type_text != "Tensor[]"
+                    else f"*[(t._node, t._output_nr) if t._keys & 1 else None for t in a{index}]"
+                )
             elif self.plan.mask >> position & 1:
                 parts.append(f"(a{index}._node, a{index}._output_nr)")
             else:
@@ -89,8 +95,9 @@ class _Writer:
             elif argument is not None and argument.is_tensor:
                 names += [v, n]
                 if self.surely_tensor(index):
-                    lines.append(f"if (0 if {v}._storage is None else {v}._storage.version) != {n}: "
-                                 f"{v} = unpack_saved(node, {v}, {n})")
+                    lines.append(
+                        f"if (0 if {v}._storage is None else {v}._storage.version) != {n}: {v} = unpack_saved(node, {v}, {n})"
+                    )
                 else:
                     lines.append(f"if {n} is not None: {v} = unpack_one(node, {v}, {n})")
             elif argument is not None and argument.is_tensor_list:
@@ -134,8 +141,7 @@ def record_source(derivative: Derivative, plans: list[Plan], others: bool, known
     """
     lines = [unpacked(derivative), *([] if known else _refusals(derivative))]
     if others:
-        lines += [f"mask = {mask_source(derivative)}",
-                  f"if mask != {plans[0].mask}: return others(mask, args, result, state)"]
+        lines += [f"mask = {mask_source(derivative)}", f"if mask != {plans[0].mask}: return others(mask, args, result, state)"]
     elif len(plans) > 1:
         lines += [f"mask = {mask_source(derivative)}", "if not mask: return"]
     elif not known and not _only_input(derivative):
@@ -145,8 +151,7 @@ def record_source(derivative: Derivative, plans: list[Plan], others: bool, known
         lines += ["array = result._array", "dtype = array.dtype"]
         if derivative.op.promote not in ("same", "float", "real", "one", "fitting"):
             lines.append("if dtype is not f32 and dtype.kind not in 'fcV': return")
-    lines += ["node = NodeType()", "node.hooks = None", "n = state.sequence", "node.sequence = n",
-              "state.sequence = n + 1"]
+    lines += ["node = NodeType()", "node.hooks = None", "n = state.sequence", "node.sequence = n", "state.sequence = n + 1"]
     if first:
         lines.append(f"{', '.join(f'o{i}' for i in range(len(derivative.op.schema.returns)))} = result")
     if len(plans) == 1:
@@ -157,14 +162,18 @@ def record_source(derivative: Derivative, plans: list[Plan], others: bool, known
             lines.append("else:" if plan is plans[-1] else f"{test} mask == {plan.mask}:")
             lines += ["    " + line for line in _body(plan, single, first)]
     if single:
-        lines += ["node.inputs = (array.shape, dtype)", "result._keys |= 1", "result._node = node",
-                  "result._output_nr = 0"]
+        lines += ["node.inputs = (array.shape, dtype)", "result._keys |= 1", "result._node = node", "result._output_nr = 0"]
     elif derivative.op.schema.returns_list:
         lines.append("link(node, result)")
     elif first:
         others_of = [f"(o{i}.shape, o{i}.dtype)" for i in range(1, len(derivative.op.schema.returns))]
-        lines += ["array = o0._array", f"node.inputs = [(array.shape, array.dtype), {', '.join(others_of)}]",
-                  "o0._keys |= 1", "o0._node = node", "o0._output_nr = 0"]
+        lines += [
+            "array = o0._array",
+            f"node.inputs = [(array.shape, array.dtype), {', '.join(others_of)}]",
+            "o0._keys |= 1",
+            "o0._node = node",
+            "o0._output_nr = 0",
+        ]
     else:
         lines += _linked(len(derivative.op.schema.returns), derivative.constants)
     return function("record(args, result, state)", lines)
@@ -185,22 +194,26 @@ def _only_input(derivative: Derivative) -> bool:
     """Whether nothing but an op's one tensor, or list of them, can be what requires grad: no number, for which a 0-d
     tensor may stand."""
     kinds = [a.type_text for a in derivative.op.schema.arguments]
-    return sum(kind.startswith("Tensor") for kind in kinds) == 1 \
-        and not any(kind.startswith(("Scalar", "float")) and not kind.startswith("ScalarType") for kind in kinds)
+    return sum(kind.startswith("Tensor") for kind in kinds) == 1 and not any(
+        kind.startswith(("Scalar", "float")) and not kind.startswith("ScalarType") for kind in kinds
+    )
 
 
 def _linked(count: int, constants: tuple[int, ...]) -> list[str]:
     """Lines that make `node` the maker of several outputs; constants, and those that are not floating point, take no part."""
     lines = [f"{', '.join(f'o{i}' for i in range(count))} = result"]
     for i in range(count):
-        lines += [f"if o{i} is None: i{i} = None",
-                  "else:",
-                  f"    array = o{i}._array",
-                  "    dtype = array.dtype",
-                  f"    i{i} = (array.shape, dtype)"]
+        lines += [
+            f"if o{i} is None: i{i} = None",
+            "else:",
+            f"    array = o{i}._array",
+            "    dtype = array.dtype",
+            f"    i{i} = (array.shape, dtype)",
+        ]
         if i not in constants:
-            lines.append(f"    if dtype is f32 or dtype.kind in 'fcV': "
-                         f"o{i}._keys |= 1; o{i}._node = node; o{i}._output_nr = {i}")
+            lines.append(
+                f"    if dtype is f32 or dtype.kind in 'fcV': o{i}._keys |= 1; o{i}._node = node; o{i}._output_nr = {i}"
+            )
     return [*lines, f"node.inputs = [{', '.join(f'i{i}' for i in range(count))}]"]
 
 
@@ -218,8 +231,16 @@ def _body(plan: Plan, single: bool, first: bool) -> list[str]:
 def make_source(plan: Plan) -> str:
     """make(args, state): the node of an in-place call that is about to happen; its results come later."""
     writer = _Writer(plan)
-    lines = [unpacked(plan.derivative), *_refusals(plan.derivative), "node = NodeType()", f"node.plan = plan_{plan.mask}",
-             "node.hooks = None", f"node.edges = {writer.edges()}", "node.sequence = state.sequence", "state.sequence += 1"]
+    lines = [
+        unpacked(plan.derivative),
+        *_refusals(plan.derivative),
+        "node = NodeType()",
+        f"node.plan = plan_{plan.mask}",
+        "node.hooks = None",
+        f"node.edges = {writer.edges()}",
+        "node.sequence = state.sequence",
+        "state.sequence += 1",
+    ]
     if (ARG, 0) in plan.saved:
         lines.append("o = original(a0)")
     saved = writer.saved(True)
@@ -260,8 +281,10 @@ def run_source(plan: Plan, wanted: int) -> str:
         return f"{name}({', '.join(['g', *values])})"
 
     if derivative.joint is not None:
-        writer.add(f"made = {call('joint', plan.formulas[0][2])}",
-                   "made = list(made) if made.__class__ is tuple or made.__class__ is list else [made]")
+        writer.add(
+            f"made = {call('joint', plan.formulas[0][2])}",
+            "made = list(made) if made.__class__ is tuple or made.__class__ is list else [made]",
+        )
         parts = [f"made[{position}]" for position in range(len(derivative.arguments))]
         plain = not any(derivative.lists)
     else:

@@ -72,8 +72,10 @@ def _link(node: Node, outputs: Sequence[Any]) -> None:
 
 
 def _not_differentiable(function: str, argument: str) -> RuntimeError:
-    return RuntimeError(f"The function '{function}' is not differentiable with respect to argument '{argument}'. This input "
-                        "cannot have requires_grad True.")
+    return RuntimeError(
+        f"The function '{function}' is not differentiable with respect to argument '{argument}'. This input "
+        "cannot have requires_grad True."
+    )
 
 
 def _original(target: Tensor) -> Tensor:
@@ -83,13 +85,29 @@ def _original(target: Tensor) -> Tensor:
 
 
 _NAMES: dict[str, Any] = {
-    "Tensor": Tensor, "isinstance": isinstance, "fresh_storage": fresh_storage,
-    "requires_any": _requires_any, "listed_keys": listed_keys, "edges_of": _edges_of, "shape_of": _shape_of,
-    "spread": _spread, "link": _link,
-    "original": _original, "not_differentiable": _not_differentiable, "freed": freed,
-    "save_list": save_list, "unpack_list": unpack_list,
-    "unpack_one": unpack_one, "unpack_result": unpack_result, "unpack_saved": unpack_saved,
-    "dtype_of": dt.from_numpy, "f32": _F32, "list": list, "tuple": tuple, "len": len, "any": any,
+    "Tensor": Tensor,
+    "isinstance": isinstance,
+    "fresh_storage": fresh_storage,
+    "requires_any": _requires_any,
+    "listed_keys": listed_keys,
+    "edges_of": _edges_of,
+    "shape_of": _shape_of,
+    "spread": _spread,
+    "link": _link,
+    "original": _original,
+    "not_differentiable": _not_differentiable,
+    "freed": freed,
+    "save_list": save_list,
+    "unpack_list": unpack_list,
+    "unpack_one": unpack_one,
+    "unpack_result": unpack_result,
+    "unpack_saved": unpack_saved,
+    "dtype_of": dt.from_numpy,
+    "f32": _F32,
+    "list": list,
+    "tuple": tuple,
+    "len": len,
+    "any": any,
 }
 
 
@@ -165,12 +183,22 @@ def compile_record(derivative: Derivative, first: bool = False) -> Callable[...,
     return _compile_record(derivative, [1], others, first=first)
 
 
-def _compile_record(derivative: Derivative, masks: list[int], others: Callable[..., None] | None = None,
-                    known: bool = False, first: bool = False) -> Callable[..., None]:
+def _compile_record(
+    derivative: Derivative,
+    masks: list[int],
+    others: Callable[..., None] | None = None,
+    known: bool = False,
+    first: bool = False,
+) -> Callable[..., None]:
     plans = [plan_for(derivative, mask) for mask in masks]
     source = record_source(derivative, plans, others is not None, known, first)
-    return _compile(derivative, "record", (f" {masks[0]:b}" if known else "") + (" first" if first else ""), source,
-                    {"others": others, **{f"plan_{plan.mask}": plan for plan in plans}})
+    return _compile(
+        derivative,
+        "record",
+        (f" {masks[0]:b}" if known else "") + (" first" if first else ""),
+        source,
+        {"others": others, **{f"plan_{plan.mask}": plan for plan in plans}},
+    )
 
 
 def mask_of(derivative: Derivative, args: tuple[Any, ...]) -> int:

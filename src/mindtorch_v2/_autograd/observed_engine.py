@@ -82,8 +82,12 @@ def _recorded_walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
                 target = edges[0][0]
                 form = target.inputs
                 waiting = pending[target]
-                if waiting[0] == 1 and waiting[1] is None and target.__class__ is not AccumulateGrad \
-                        and form.__class__ is tuple:
+                if (
+                    waiting[0] == 1
+                    and waiting[1] is None
+                    and target.__class__ is not AccumulateGrad
+                    and form.__class__ is tuple
+                ):
                     grad = results.pop()
                     if grad is not None and (grad._array.shape != form[0] or grad._array.dtype is not form[1]):
                         grad = to_form(node, 0, grad, form)

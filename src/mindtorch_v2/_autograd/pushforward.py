@@ -21,8 +21,14 @@ class Pushforward(Node):
 
     __slots__ = ("formula", "numbers", "slots", "source")
 
-    def __init__(self, source: OpNode, formula: Callable[..., Any], slots: tuple[int, ...], into: Edge,
-                 outputs: Sequence[tuple[int, Tensor]]) -> None:
+    def __init__(
+        self,
+        source: OpNode,
+        formula: Callable[..., Any],
+        slots: tuple[int, ...],
+        into: Edge,
+        outputs: Sequence[tuple[int, Tensor]],
+    ) -> None:
         state = threads.state
         self.source, self.formula, self.slots = source, formula, slots
         self.numbers = [number for number, _ in outputs]

@@ -41,17 +41,18 @@ class Packed:
         version = tensor._version
         self.value = pack(tensor)
         if tensor._version != version:
-            raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to "
-                               "pack hook can not be modified by in-place operations as this can lead to unexpected "
-                               "side-effects. Please open an issue if you need to perform in-place operations on the "
-                               "input to a pack hook.")
+            raise RuntimeError(
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to "
+                "pack hook can not be modified by in-place operations as this can lead to unexpected "
+                "side-effects. Please open an issue if you need to perform in-place operations on the "
+                "input to a pack hook."
+            )
 
     def get(self) -> Tensor:
         """The tensor again, without history."""
         tensor = aloud(self.unpack, self.value)
         if not isinstance(tensor, Tensor):
-            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
-                            f"{type(tensor)}")
+            raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor)}")
         return make_alias(tensor._array, tensor)
 
 
@@ -105,8 +106,10 @@ def version_of(tensor: Tensor) -> int:
 def unpack_list(node: Node, saved: list[Any] | None) -> list[Any] | None:
     if saved is None:
         return None
-    return [value if version is None or value._storage is None and version == 0 else unpack_one(node, value, version)
-            for value, version in saved]
+    return [
+        value if version is None or value._storage is None and version == 0 else unpack_one(node, value, version)
+        for value, version in saved
+    ]
 
 
 def unpack_one(node: Node, value: Any, version: int | None) -> Any:
@@ -138,10 +141,12 @@ def fresh_storage(tensor: Tensor) -> Storage:
 
 def modified_message(tensor: Tensor, version: int, maker: Node | None, output_nr: int) -> str:
     source = "" if maker is None else f", which is output {output_nr} of {short_name(maker)},"
-    return ("one of the variables needed for gradient computation has been modified by an inplace operation: "
-            f"[{tensor.type()} {list(tensor.shape)}]{source} is at version "
-            f"{tensor._version}; "
-            f"expected version {version} instead. {_ADVICE[state.anomaly]}")
+    return (
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[{tensor.type()} {list(tensor.shape)}]{source} is at version "
+        f"{tensor._version}; "
+        f"expected version {version} instead. {_ADVICE[state.anomaly]}"
+    )
 
 
 def short_name(node: Node) -> str:
@@ -158,9 +163,9 @@ class _Advice:
 state = _Advice()
 _ADVICE = {
     True: "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
-          "question was changed in there or anywhere later. Good luck!",
+    "question was changed in there or anywhere later. Good luck!",
     False: "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-           "torch.autograd.set_detect_anomaly(True, check_nan=False).",
+    "torch.autograd.set_detect_anomaly(True, check_nan=False).",
 }
 
 
@@ -170,4 +175,5 @@ def freed() -> RuntimeError:
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
         "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
         "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
-        "saved tensors after calling backward.")
+        "saved tensors after calling backward."
+    )

@@ -124,8 +124,9 @@ def pack_saved(node: Node) -> None:
         if node.plan.saved:
             node.saved = _packed_slots(node, pair)
     elif isinstance(node, FunctionNode):
-        node.saved = tuple(_packed_result(node, kept, pair) if len(kept) == 5 else _packed_pair(kept, pair)
-                           for kept in node.saved or ())
+        node.saved = tuple(
+            _packed_result(node, kept, pair) if len(kept) == 5 else _packed_pair(kept, pair) for kept in node.saved or ()
+        )
 
 
 def _packed_slots(node: OpNode, pair: Any) -> tuple[Any, ...]:

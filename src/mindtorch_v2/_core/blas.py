@@ -17,8 +17,13 @@ def _libraries() -> list[str]:
     """BLAS libraries beside NumPy: inside its wheel, or next to it."""
     root = os.path.dirname(np.__file__)
     folders = (f"{root}.libs", os.path.join(root, ".libs"), os.path.join(root, ".dylibs"))
-    return [os.path.join(folder, name) for folder in folders if os.path.isdir(folder) for name in os.listdir(folder)
-            if "openblas" in name]
+    return [
+        os.path.join(folder, name)
+        for folder in folders
+        if os.path.isdir(folder)
+        for name in os.listdir(folder)
+        if "openblas" in name
+    ]
 
 
 def _functions() -> tuple[Callable[[], int], Callable[[int], None]] | None:

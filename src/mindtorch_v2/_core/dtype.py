@@ -390,9 +390,7 @@ class finfo(_Limits):
         _check_is_dtype(of, "finfo", "type", 1)
         of = of.to_real()
         if not of.is_floating_point:
-            raise TypeError(
-                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
-            )
+            raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
         eps, top, bottom, tiny, resolution = _FLOAT_LIMITS[of]
         self._fill(bits=of.itemsize * 8, dtype=of.name, eps=eps, max=top, min=bottom)
         self._fill(resolution=resolution, smallest_normal=tiny, tiny=tiny)

@@ -64,8 +64,7 @@ class Generator:
 
     __module__ = "mindtorch_v2"
 
-    __slots__ = ("__weakref__", "_at", "_bits", "_device", "_fresh", "_lock", "_seed", "_seeded", "_words",
-                 "next_normal")
+    __slots__ = ("__weakref__", "_at", "_bits", "_device", "_fresh", "_lock", "_seed", "_seeded", "_words", "next_normal")
 
     def __init__(self, device: Any = "cpu") -> None:
         self._device = Device(device)
@@ -140,8 +139,10 @@ class Generator:
         if array.dtype != np.uint8:
             raise TypeError("RNG state must be a torch.ByteTensor")
         if array.size != _STATE_WORDS * 8:
-            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {_STATE_WORDS * 8} but found the input RNG "
-                               f"state size to be {array.size}")
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {_STATE_WORDS * 8} but found the input RNG "
+                f"state size to be {array.size}"
+            )
         state = np.ascontiguousarray(array).reshape(-1).view(np.uint64)
         position = int(state[2])
         if position > _BLOCK or state.view(np.int32)[3] != 1:

@@ -18,9 +18,11 @@ class Untracked(int):
 
     def __add__(self, more: int) -> Untracked:
         if not threads.state.inference:
-            raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone "
-                               "to get a normal tensor before doing inplace update.See "
-                               "https://github.com/pytorch/rfcs/pull/17 for more details.")
+            raise RuntimeError(
+                "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone "
+                "to get a normal tensor before doing inplace update.See "
+                "https://github.com/pytorch/rfcs/pull/17 for more details."
+            )
         return self
 
     def __deepcopy__(self, memo: Any) -> int:

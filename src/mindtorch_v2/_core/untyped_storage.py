@@ -132,8 +132,9 @@ class UntypedStorage(StorageBase):
         return self
 
     @staticmethod
-    def from_buffer(buffer: Any, *, dtype: Any = None, count: int = -1, offset: int = 0,
-                    byte_order: str | None = None) -> UntypedStorage:
+    def from_buffer(
+        buffer: Any, *, dtype: Any = None, count: int = -1, offset: int = 0, byte_order: str | None = None
+    ) -> UntypedStorage:
         """A copy of `count` elements of a buffer, or of all from `offset` on."""
         wanted = np.dtype(np.uint8) if dtype is None else dtype.np
         if byte_order not in (None, "native", "little", "big"):

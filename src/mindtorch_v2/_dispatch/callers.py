@@ -7,8 +7,25 @@ from opcode import opname
 from types import FrameType
 
 _OURS = __name__.partition(".")[0]
-_ONLY_METHODS = frozenset({"contiguous", "expand", "expand_as", "is_set_to", "new_empty", "new_full", "new_ones", "new_zeros",
-                           "repeat", "reshape_as", "to", "type_as", "unfold", "view", "view_as"})
+_ONLY_METHODS = frozenset(
+    {
+        "contiguous",
+        "expand",
+        "expand_as",
+        "is_set_to",
+        "new_empty",
+        "new_full",
+        "new_ones",
+        "new_zeros",
+        "repeat",
+        "reshape_as",
+        "to",
+        "type_as",
+        "unfold",
+        "view",
+        "view_as",
+    }
+)
 
 
 def only_a_method(name: str) -> bool:

@@ -99,11 +99,13 @@ def execute(op: OpSpec, args: tuple[Any, ...], out: np.ndarray | None = None) ->
 def prepare(op: OpSpec, args: tuple[Any, ...]) -> list[Any]:
     """Arguments as the kernel takes them: arrays for tensors, promoted where the op says so."""
     arguments = op.schema.arguments
-    promoted = [(i, args[i]) for i, a in enumerate(arguments) if a.name in op.promoted
-                and (args[i] is not None or not a.optional)]
+    promoted = [
+        (i, args[i]) for i, a in enumerate(arguments) if a.name in op.promoted and (args[i] is not None or not a.optional)
+    ]
     for i, value in promoted:
-        if not isinstance(value, Tensor) and not (is_number(value) and (i or arguments[i].type_text == "Scalar")
-                                                  and "tensors" not in op.tags):
+        if not isinstance(value, Tensor) and not (
+            is_number(value) and (i or arguments[i].type_text == "Scalar") and "tensors" not in op.tags
+        ):
             check_tensor_arguments(op, args)
     prepared: list[Any] = []
     for argument, value in zip(arguments, args, strict=True):
@@ -150,11 +152,11 @@ def _check_storable(target: Tensor, result: np.ndarray) -> None:
     if result.dtype is not array.dtype:
         computed, kept = dt.from_numpy(result.dtype), dt.from_numpy(array.dtype)
         if not dt.can_cast(computed, kept):
-            raise RuntimeError(f"result type {computed.scalar_name} can't be cast to the desired output type "
-                               f"{kept.scalar_name}")
+            raise RuntimeError(
+                f"result type {computed.scalar_name} can't be cast to the desired output type {kept.scalar_name}"
+            )
     if result.shape != array.shape:
-        raise RuntimeError(f"output with shape {list(array.shape)} doesn't match the broadcast shape "
-                           f"{list(result.shape)}")
+        raise RuntimeError(f"output with shape {list(array.shape)} doesn't match the broadcast shape {list(result.shape)}")
 
 
 def wrap(op: OpSpec, args: tuple[Any, ...], result: Any) -> Any:
@@ -207,8 +209,9 @@ def _execute_meta(op: OpSpec, args: tuple[Any, ...]) -> Any:
     """Results without memory: the op's shape rule, or for a view the kernel itself, which moves no data."""
     for other in args:
         if isinstance(other, Tensor) and not other._keys & META and other._array.ndim:
-            raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
-                               f"{other.device} and meta!")
+            raise RuntimeError(
+                f"Expected all tensors to be on the same device, but found at least two devices, {other.device} and meta!"
+            )
     if op.schema.mutates:
         return args[0]
     if op.schema.is_view:
@@ -237,25 +240,32 @@ def _pointwise_shape(op: OpSpec, args: tuple[Any, ...]) -> tuple[tuple[int, ...]
     mismatch = broadcast_mismatch(shapes)
     if mismatch is not None:
         raise RuntimeError(mismatch)
-    operands = tuple(as_number(a) for argument, a in zip(op.schema.arguments, args, strict=True)
-                     if argument.name in op.promoted and a is not None)
+    operands = tuple(
+        as_number(a)
+        for argument, a in zip(op.schema.arguments, args, strict=True)
+        if argument.name in op.promoted and a is not None
+    )
     assert op.promote is not None
     wanted = dt.bool_ if op.promote == "compare" else computation_dtype(op.promote, operands)
     return np.broadcast_shapes(*shapes), wanted.np
 
 
-_RESIZED = ("An output with one or more elements was resized since it had shape {}, which does not match the required output "
-            "shape {}. This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they "
-            "have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with "
-            "t.resize_(0).")
+_RESIZED = (
+    "An output with one or more elements was resized since it had shape {}, which does not match the required output "
+    "shape {}. This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they "
+    "have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with "
+    "t.resize_(0)."
+)
 
 
 def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
     """The form with `out=`: compute, then store in the given tensor (or tensors), which takes the result's shape."""
     targets = _targets(op, out)
     if threads.state.grad_enabled and keys_of((args, targets)) & AUTOGRAD:
-        raise RuntimeError(f"{op.schema.name}(): functions with out=... arguments don't support automatic "
-                           "differentiation, but one of the arguments requires grad.")
+        raise RuntimeError(
+            f"{op.schema.name}(): functions with out=... arguments don't support automatic "
+            "differentiation, but one of the arguments requires grad."
+        )
     rule = registry.out_rules.get(op.schema.name)
     if rule is not None:
         for target in targets:
@@ -264,8 +274,10 @@ def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
     for target, result in zip(targets, results if isinstance(results, list | tuple) else (results,), strict=True):
         on_npu = (target._keys | result._keys) & NPU
         if on_npu and target.device != result.device:
-            raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
-                               f"{result.device} and {target.device}! (when running {op.name})")
+            raise RuntimeError(
+                "Expected all tensors to be on the same device, but found at least two devices, "
+                f"{result.device} and {target.device}! (when running {op.name})"
+            )
         if target._array.shape != result._array.shape:
             if target._array.size:
                 warnings.warn(_RESIZED.format(list(target._array.shape), list(result._array.shape)), stacklevel=3)
@@ -288,15 +300,18 @@ def _targets(op: OpSpec, out: Any) -> tuple[Tensor, ...]:
     """What `out=` names: as many tensors as the op has results."""
     count, several = len(op.schema.returns), isinstance(out, list | tuple)
     if several != (count > 1) or not several and not isinstance(out, Tensor):
-        raise TypeError(f"{op.schema.name}(): argument 'out' must be {'Tensor' if count == 1 else 'tuple of Tensors'}, not "
-                        f"{type(out).__name__}")
+        raise TypeError(
+            f"{op.schema.name}(): argument 'out' must be {'Tensor' if count == 1 else 'tuple of Tensors'}, not "
+            f"{type(out).__name__}"
+        )
     targets = tuple(out) if several else (out,)
     if len(targets) != count:
         raise deliberate(TypeError(f"expected tuple of {count} elements but got {len(targets)}"))
     for at, target in enumerate(targets):
         if not isinstance(target, Tensor):
-            raise TypeError(f"expected Tensor as element {at} in argument {len(op.schema.arguments)}, but got "
-                            f"{type_name(target)}")
+            raise TypeError(
+                f"expected Tensor as element {at} in argument {len(op.schema.arguments)}, but got {type_name(target)}"
+            )
     return targets
 
 
@@ -318,8 +333,9 @@ def dispatch_with_keyset(keyset: int, name: str, *args: Any, **kwargs: Any) -> A
 
 def _dims_of_tensors(op: OpSpec, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments with 0-d tensors of integers as ints where dims are asked for: `x.sum(torch.tensor(1))`."""
-    meant = [a.is_int_list and isinstance(v, Tensor) and accepts(op, a, v)
-             for a, v in zip(op.schema.arguments, args, strict=True)]
+    meant = [
+        a.is_int_list and isinstance(v, Tensor) and accepts(op, a, v) for a, v in zip(op.schema.arguments, args, strict=True)
+    ]
     return tuple((int(v._array),) if yes else v for v, yes in zip(args, meant, strict=True)) if any(meant) else args
 
 
@@ -327,7 +343,7 @@ def _call_by_schema(op: OpSpec, args: tuple[Any, ...]) -> Any:
     """Call an op's entry with all arguments in the order of its schema."""
     named = {a.python_name: value for a, value in zip(op.schema.arguments, args, strict=True) if a.keyword_only}
     assert op.call is not None
-    return op.call(*args[:len(args) - len(named)], **named)
+    return op.call(*args[: len(args) - len(named)], **named)
 
 
 def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
@@ -358,9 +374,11 @@ def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
     for position, (argument, value) in enumerate(zip(op.schema.arguments, args, strict=True)):
         if not accepts(op, argument, value):
             given = value[0] if isinstance(value, tuple) and len(value) == 1 else value
-            raise TypeError(f"{op.schema.name}(): argument '{argument.python_name}' (position "
-                            f"{position + first_place(op, args)}) must be {type_word(argument)}, not "
-                            f"{type_name(given)}") from None
+            raise TypeError(
+                f"{op.schema.name}(): argument '{argument.python_name}' (position "
+                f"{position + first_place(op, args)}) must be {type_word(argument)}, not "
+                f"{type_name(given)}"
+            ) from None
     known = translate(op, args, error)
     if known is error:
         raise error
@@ -386,6 +404,7 @@ def _stand_in(_op: OpSpec, _id: int, _kernel: Any, _recover: Any) -> FunctionTyp
 
     It closes over the same four variables as an entry, so that the entry's code can take its place.
     """
+
     def entry(*args: Any, **kwargs: Any) -> Any:
         return materialise(_op, _id, _kernel, _recover)(*args, **kwargs)
 
@@ -404,11 +423,32 @@ def missing(op: OpSpec, name: str) -> None:
 
 
 _space.update(
-    inf=float("inf"), ndarray=np.ndarray, asarray=np.asarray, f32=dt.float32.np, new=object.__new__,
-    new_tuple=tuple.__new__, Tensor=Tensor, threads=threads, clock=observer.clock, allocation=allocation,
-    allocated=allocated, storage_of=storage_of, make_view=make_view, make_sharing=make_sharing, make_tensor=make_tensor,
-    promote=promote, keys_of=keys_of, listed_keys=listed_keys, run_kernel=_run_kernel, recover=recover, run_out=run_out,
-    write_result=write_result, overlapping_input=overlapping_input, missing=missing, REQUIRED=REQUIRED, spread=spread,
+    inf=float("inf"),
+    ndarray=np.ndarray,
+    asarray=np.asarray,
+    f32=dt.float32.np,
+    new=object.__new__,
+    new_tuple=tuple.__new__,
+    Tensor=Tensor,
+    threads=threads,
+    clock=observer.clock,
+    allocation=allocation,
+    allocated=allocated,
+    storage_of=storage_of,
+    make_view=make_view,
+    make_sharing=make_sharing,
+    make_tensor=make_tensor,
+    promote=promote,
+    keys_of=keys_of,
+    listed_keys=listed_keys,
+    run_kernel=_run_kernel,
+    recover=recover,
+    run_out=run_out,
+    write_result=write_result,
+    overlapping_input=overlapping_input,
+    missing=missing,
+    REQUIRED=REQUIRED,
+    spread=spread,
 )
 
 
@@ -446,6 +486,7 @@ _operators: dict[OpSpec, FunctionType] = {}
 
 def as_operator(function: Any) -> Any:
     """What computes a binary operator, with NotImplemented where it raises TypeError."""
+
     def operator(self: Tensor, other: Any) -> Any:
         try:
             return function(self, other)

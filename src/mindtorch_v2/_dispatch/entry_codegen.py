@@ -46,8 +46,10 @@ def _signature(op: OpSpec, extras: list[str]) -> tuple[str, list[str]]:
         if argument is spread:
             positional.append("*_values")
             keyword.append(f"{name}=None")
-            binding.append(f"if {name} is None: {name} = "
-                           "_values if not _values or _values[0].__class__ is int or _values[1:] else spread(_values)")
+            binding.append(
+                f"if {name} is None: {name} = "
+                "_values if not _values or _values[0].__class__ is int or _values[1:] else spread(_values)"
+            )
             continue
         aliased = (name == "dim" and "axis" not in names) or (name == "keepdim" and "keepdims" not in names)
         loose = loose or (argument.default is not REQUIRED and not argument.keyword_only)
@@ -122,21 +124,24 @@ def entry_source(op: OpSpec) -> str:
     text.begin(f"def entry({signature}):")
     text.add(*binding)
     text.begin("if watch:")
-    text.add("_state = current()",
-             "if _state is None: _state = threads.state",
-             "_modes = _state.modes",
-             "_extend = _state.extend")
+    text.add(
+        "_state = current()", "if _state is None: _state = threads.state", "_modes = _state.modes", "_extend = _state.extend"
+    )
     text.begin("if _extend is None:")
-    text.add("_pause = _state.pause",
-             "if _pause is not None: _state.pause = None; _pause = _pause()",
-             "_extend = _state.heard",
-             "_detail = _state.detail")
+    text.add(
+        "_pause = _state.pause",
+        "if _pause is not None: _state.pause = None; _pause = _pause()",
+        "_extend = _state.heard",
+        "_detail = _state.detail",
+    )
     text.end()
     # As in torch, what takes no tensor, or only looks at its shape, has nothing to do with autograd.
     apart = not tensors or schema.name.endswith("_like")
-    text.add("else: _detail = None",
-             "_sequence = -1" if apart else "_sequence = _state.sequence if _state.grad_enabled else -1",
-             "_start = clock()")
+    text.add(
+        "else: _detail = None",
+        "_sequence = -1" if apart else "_sequence = _state.sequence if _state.grad_enabled else -1",
+        "_start = clock()",
+    )
     text.end()
     text.add("else: _modes = _extend = _detail = None; _start = 0")
     text.begin("try:")
@@ -158,8 +163,10 @@ def entry_source(op: OpSpec) -> str:
     text.add(f"return _recover({ident}, {packed}, _error)")
     text.end()
     text.begin("finally:")
-    text.add("if _extend is not None: _extend((_id, _start, clock(), _sequence))",
-             f"elif _detail is not None: _end = clock(); _detail[_id](_start, _end, _sequence, {args})")
+    text.add(
+        "if _extend is not None: _extend((_id, _start, clock(), _sequence))",
+        f"elif _detail is not None: _end = clock(); _detail[_id](_start, _end, _sequence, {args})",
+    )
     text.end()
     text.end()
     # A traceback keeps this frame, and must not keep whoever listens from going on.
@@ -195,9 +202,7 @@ def _kernel_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list
         # Factories take a device; anything but the CPU is not the short path.
         if any(a.name == "device" for a in schema.arguments):
             text.begin("if device is not None and device != 'cpu':")
-            text.add(f"_result = run_kernel({ident}, {packed})",
-                     "if requires_grad: require_grad(_result)",
-                     "return _result")
+            text.add(f"_result = run_kernel({ident}, {packed})", "if requires_grad: require_grad(_result)", "return _result")
             text.end()
         text.add("_keys = 0")
         values = [_plain_value(a) for a in schema.arguments]
@@ -233,8 +238,10 @@ def _kernel_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list
             _wrap(text, "_out", "_result")
             text.add("_alloc = allocation.extend")
             text.begin("if _alloc is not None:")
-            text.add("if _out.base is None: _alloc((_start or clock(), _out.nbytes, id(_out)))",
-                     "else: allocation.on_alloc(_out, _start)")
+            text.add(
+                "if _out.base is None: _alloc((_start or clock(), _out.nbytes, id(_out)))",
+                "else: allocation.on_alloc(_out, _start)",
+            )
             text.end()
     if factory:
         text.add("if requires_grad: require_grad(_result)")
@@ -245,8 +252,13 @@ def _kernel_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list
 
 def _wrap(text: _Text, array: str, tensor: str) -> None:
     """Emit the lines that make a tensor around fresh memory: what `make_tensor` does, without the call."""
-    text.add(f"{tensor} = new(Tensor)", f"{tensor}._array = {array}", f"{tensor}._keys = 0", f"{tensor}._storage = None",
-             f"{tensor}._base = None")
+    text.add(
+        f"{tensor} = new(Tensor)",
+        f"{tensor}._array = {array}",
+        f"{tensor}._keys = 0",
+        f"{tensor}._storage = None",
+        f"{tensor}._base = None",
+    )
 
 
 def _several_results(text: _Text, op: OpSpec, call: str) -> None:
@@ -258,8 +270,10 @@ def _several_results(text: _Text, op: OpSpec, call: str) -> None:
         text.add(f"if {array}.__class__ is not ndarray: {array} = asarray({array})")
         _wrap(text, array, tensor)
     made = f"({', '.join(tensors)})"
-    text.add(f"_result = new_tuple(_op.results, {made})" if all(op.schema.return_names) else f"_result = {made}",
-             "_alloc = allocation.on_alloc")
+    text.add(
+        f"_result = new_tuple(_op.results, {made})" if all(op.schema.return_names) else f"_result = {made}",
+        "_alloc = allocation.on_alloc",
+    )
     text.begin("if _alloc is not None:")
     text.add(*[f"_alloc({array}, 0)" for array in arrays])
     text.end()
@@ -304,23 +318,29 @@ def _operands(text: _Text, op: OpSpec, tensors: list[Argument], packed: str) -> 
             if a is not first and not a.optional:
                 _refuse_overlap(text, op, first.python_name, a.python_name)
         same = " or ".join(f"_x0.dtype is not {name}.dtype" for name in list(names.values())[1:])
-        text.add(f"if ({same}) and _keys < 2: {remake}" if op.promote not in _ALWAYS else
-                 f"if (_x0.dtype is not f32 or {same}) and _keys < 2: {remake}")
+        text.add(
+            f"if ({same}) and _keys < 2: {remake}"
+            if op.promote not in _ALWAYS
+            else f"if (_x0.dtype is not f32 or {same}) and _keys < 2: {remake}"
+        )
     return [names.get(a.name) or _plain_value(a) for a in op.schema.arguments]
 
 
 def _refuse_overlap(text: _Text, op: OpSpec, target: str, source: str) -> None:
     """Emit the line that looks whether an op writes into the memory it reads; only tensors of one storage can."""
     if op.schema.mutates:
-        text.add(f"if {source}._storage is not None and {source}._storage is {target}._storage: "
-                 f"overlapping_input({target}._array, {source}._array)")
+        text.add(
+            f"if {source}._storage is not None and {source}._storage is {target}._storage: "
+            f"overlapping_input({target}._array, {source}._array)"
+        )
 
 
 def _in_place_result(text: _Text, op: OpSpec, ident: str, values: list[str], call: str) -> None:
     target = op.schema.arguments[0].python_name
     # The next version is asked for before anything is written: a storage that must not be changed refuses.
-    text.add(f"_shared = {target}._storage", f"if _shared is None: _shared = storage_of({target})",
-             "_version = _shared.version + 1")
+    text.add(
+        f"_shared = {target}._storage", f"if _shared is None: _shared = storage_of({target})", "_version = _shared.version + 1"
+    )
     if functional_form(op) is None:
         text.add(call)
     elif op.takes_out:

@@ -32,14 +32,15 @@ def check_tensor_arguments(op: OpSpec, args: tuple[Any, ...]) -> None:
         if argument.is_tensor:
             if isinstance(value, Tensor) or (value is None and argument.optional):
                 continue
-            raise TypeError(f"{op.schema.name}(): argument '{argument.python_name}' (position "
-                            f"{position + first_place(op, args)}) must be Tensor, not {type_name(value)}")
+            raise TypeError(
+                f"{op.schema.name}(): argument '{argument.python_name}' (position "
+                f"{position + first_place(op, args)}) must be Tensor, not {type_name(value)}"
+            )
         if argument.is_tensor_list:
             _check_list(op, position, value)
             for index, item in enumerate(value):
                 if not isinstance(item, Tensor) and not (item is None and "?" in argument.type_text):
-                    raise TypeError(f"expected Tensor as element {index} in argument {position}, "
-                                    f"but got {type_name(item)}")
+                    raise TypeError(f"expected Tensor as element {index} in argument {position}, but got {type_name(item)}")
 
 
 def check_listed(op: OpSpec, args: tuple[Any, ...]) -> None:
@@ -51,8 +52,10 @@ def check_listed(op: OpSpec, args: tuple[Any, ...]) -> None:
 
 def _check_list(op: OpSpec, position: int, value: Any) -> None:
     if not isinstance(value, list | tuple):
-        raise TypeError(f"{op.schema.name}(): argument '{op.schema.arguments[position].python_name}' (position "
-                        f"{position + 1}) must be tuple of Tensors, not {type_name(value)}")
+        raise TypeError(
+            f"{op.schema.name}(): argument '{op.schema.arguments[position].python_name}' (position "
+            f"{position + 1}) must be tuple of Tensors, not {type_name(value)}"
+        )
 
 
 def shapes_of(args: tuple[Any, ...]) -> list[tuple[int, ...]]:
@@ -67,8 +70,10 @@ def broadcast_mismatch(shapes: list[tuple[int, ...]]) -> str | None:
         a, b = (1,) * (width - len(result)) + result, (1,) * (width - len(shape)) + shape
         for dim in reversed(range(width)):
             if a[dim] != b[dim] and 1 not in (a[dim], b[dim]):
-                return (f"The size of tensor a ({a[dim]}) must match the size of tensor b ({b[dim]}) "
-                        f"at non-singleton dimension {dim}")
+                return (
+                    f"The size of tensor a ({a[dim]}) must match the size of tensor b ({b[dim]}) "
+                    f"at non-singleton dimension {dim}"
+                )
         result = tuple(m if n == 1 else n for n, m in zip(a, b, strict=True))
     return None
 
@@ -81,8 +86,10 @@ def deliberate(error: Exception) -> Exception:
 
 def overlapping_write() -> RuntimeError:
     """For a write into an expanded tensor, whose elements share places."""
-    return RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory "
-                        "location. Please clone() the tensor before performing the operation.")
+    return RuntimeError(
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+        "location. Please clone() the tensor before performing the operation."
+    )
 
 
 def overlapping_input(target: np.ndarray, source: np.ndarray) -> None:
@@ -94,8 +101,10 @@ def overlapping_input(target: np.ndarray, source: np.ndarray) -> None:
     stop, end = start + target.nbytes, begin + source.nbytes
     same = (start, stop, target.strides) == (begin, end, source.strides)
     if start < end and begin < stop and not same:
-        raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
-                           "single memory location. Please clone() the tensor before performing the operation.")
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+            "single memory location. Please clone() the tensor before performing the operation."
+        )
 
 
 def _dense(array: np.ndarray) -> bool:
@@ -114,8 +123,10 @@ _NO_COMPLEX: dict[str, tuple[type[Exception], str]] = {
     **dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), (RuntimeError, "{} not implemented for complex tensors.")),
     **dict.fromkeys(("floor", "ceil", "trunc"), (NotImplementedError, "{} is not supported for complex inputs")),
     **dict.fromkeys(("deg2rad", "rad2deg"), (RuntimeError, "{} is not supported for complex tensors.")),
-    "sign": (NotImplementedError, "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn "
-                                  "instead."),
+    "sign": (
+        NotImplementedError,
+        "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
+    ),
     **dict.fromkeys(("clamp", "clamp_min", "clamp_max"), (NotImplementedError, _NO_CLAMP)),
 }
 _KERNELS = {"floor_divide": "div_floor_cpu", "bitwise_left_shift": "lshift_cpu", "bitwise_right_shift": "rshift_cpu"}
@@ -133,36 +144,40 @@ def not_implemented(name: str, kinds: list[dt.dtype]) -> Exception:
     if kind.is_complex and name in _NO_COMPLEX:
         made, words = _NO_COMPLEX[name]
         return made(words.format(name))
-    return NotImplementedError(f'"{_KERNELS.get(name, name + "_cpu")}" not implemented for \'{kind.scalar_name}\'')
+    return NotImplementedError(f"\"{_KERNELS.get(name, name + '_cpu')}\" not implemented for '{kind.scalar_name}'")
 
 
 def translate(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Exception:
     """The exception torch raises where a kernel failed with `error`; the same one where it is torch's already."""
-    if op.composite or "deliberate" in error.__dict__ or isinstance(error, RuntimeError | IndexError | NotImplementedError) \
-            and not isinstance(error, np.exceptions.AxisError):
+    if (
+        op.composite
+        or "deliberate" in error.__dict__
+        or isinstance(error, RuntimeError | IndexError | NotImplementedError)
+        and not isinstance(error, np.exceptions.AxisError)
+    ):
         return error
     if isinstance(error, np.exceptions.AxisError):
         ndim = max(error.ndim or 0, 1)
-        return IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], "
-                          f"but got {error.axis})")
+        return IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {error.axis})")
     if isinstance(error, ValueError) and "read-only" in str(error):
         return overlapping_write()
     if op.promoted:
-        tensors = [a for n, a in zip(op.schema.arguments, args, strict=True)
-                   if n.name in op.promoted and isinstance(a, Tensor)]
+        tensors = [a for n, a in zip(op.schema.arguments, args, strict=True) if n.name in op.promoted and isinstance(a, Tensor)]
         if isinstance(error, ValueError):
             message = broadcast_mismatch([t._array.shape for t in tensors])
             if message:
                 return RuntimeError(message)
             if op.schema.mutates and len(tensors) > 1:
                 whole = np.broadcast_shapes(*[t._array.shape for t in tensors])
-                return RuntimeError(f"output with shape {list(tensors[0]._array.shape)} doesn't match the "
-                                    f"broadcast shape {list(whole)}")
+                return RuntimeError(
+                    f"output with shape {list(tensors[0]._array.shape)} doesn't match the broadcast shape {list(whole)}"
+                )
         if isinstance(error, TypeError) and op.promote == "one":
             for argument, value in zip(op.schema.arguments, args, strict=True):
                 if argument.name in op.promoted and value.dtype is not tensors[0].dtype:
-                    return RuntimeError(f"expected dtype {tensors[0].dtype.cpp_name} for `{argument.name}` but got dtype "
-                                        f"{value.dtype.cpp_name}")
+                    return RuntimeError(
+                        f"expected dtype {tensors[0].dtype.cpp_name} for `{argument.name}` but got dtype {value.dtype.cpp_name}"
+                    )
         if isinstance(error, TypeError):
             return not_implemented(op.schema.name, [dt.from_numpy(t._array.dtype) for t in tensors])
     if isinstance(error, ValueError | TypeError):

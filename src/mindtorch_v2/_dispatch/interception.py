@@ -69,7 +69,8 @@ class TorchDispatchMode(Mode):
     def _call(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
         positional, keywords = call_arguments(op, args)
         return entry_globals.below_autograd(
-            self.__torch_dispatch__, overload_of(op), subclass_types(args), positional, keywords)
+            self.__torch_dispatch__, overload_of(op), subclass_types(args), positional, keywords
+        )
 
 
 class _DefaultDevice(Mode):
@@ -81,7 +82,7 @@ class _DefaultDevice(Mode):
             arguments = op.schema.arguments
             made = [i for i, a in enumerate(arguments) if a.type_text == "Device?" and args[i] is None]
             if made and not any(a.is_tensor or a.is_tensor_list for a in arguments):
-                args = (*args[:made[0]], default, *args[made[0] + 1:])
+                args = (*args[: made[0]], default, *args[made[0] + 1 :])
         if op.composite and not op.below_autograd:
             return run_composed(self, op, args)
         return proceed(op, args)
@@ -172,8 +173,9 @@ def proceed(op: OpSpec, args: tuple[Any, ...]) -> Any:
 
 def call_overloaded(op: OpSpec, args: tuple[Any, ...]) -> Any:
     """Ask arguments that are no tensors but have `__torch_function__` to handle the call; NotImplemented if none do."""
-    kinds = list(dict.fromkeys(type(a) for a in _flat(args)
-                               if not isinstance(a, Tensor) and hasattr(type(a), "__torch_function__")))
+    kinds = list(
+        dict.fromkeys(type(a) for a in _flat(args) if not isinstance(a, Tensor) and hasattr(type(a), "__torch_function__"))
+    )
     if not kinds:
         return NotImplemented
     positional, keywords = call_arguments(op, args)
@@ -182,8 +184,10 @@ def call_overloaded(op: OpSpec, args: tuple[Any, ...]) -> Any:
         result = kind.__torch_function__(op.packet.function, tuple(kinds), positional, keywords)
         if result is not NotImplemented:
             return result
-    raise TypeError(f"Multiple dispatch failed for 'torch.{op.schema.name}'; all __torch_function__ handlers returned "
-                    f"NotImplemented:\n\n  - {kinds}")
+    raise TypeError(
+        f"Multiple dispatch failed for 'torch.{op.schema.name}'; all __torch_function__ handlers returned "
+        f"NotImplemented:\n\n  - {kinds}"
+    )
 
 
 def _flat(values: Any) -> Any:
@@ -208,8 +212,10 @@ def call_subclass(op: OpSpec, args: tuple[Any, ...]) -> Any:
         result = handler(op.packet.function, tuple(types), positional, keywords)  # type: ignore[union-attr]
         if result is not NotImplemented:
             return result
-    raise TypeError(f"Multiple dispatch failed for 'torch.{op.schema.name}'; all __torch_function__ handlers returned "
-                    f"NotImplemented:\n\n  - tensor subclass {types}")
+    raise TypeError(
+        f"Multiple dispatch failed for 'torch.{op.schema.name}'; all __torch_function__ handlers returned "
+        f"NotImplemented:\n\n  - tensor subclass {types}"
+    )
 
 
 def _call_dispatch(op: OpSpec, args: tuple[Any, ...], types: list[type], positional: Any, keywords: Any) -> Any:
@@ -218,8 +224,7 @@ def _call_dispatch(op: OpSpec, args: tuple[Any, ...], types: list[type], positio
     for kind in types:
         handler = getattr(kind, "__torch_dispatch__", None)
         if handler is not None:
-            result = entry_globals.below_autograd(
-                handler, overload_of(op), tuple(types), positional, keywords)
+            result = entry_globals.below_autograd(handler, overload_of(op), tuple(types), positional, keywords)
             if result is not NotImplemented:
                 if dispatcher.keys_of(args) & AUTOGRAD and not op.schema.mutates:
                     entry_globals.attach(op, args, result)

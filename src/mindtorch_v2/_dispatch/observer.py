@@ -25,9 +25,32 @@ from typing import Any
 from .._core.threads import Ears, ThreadState, threads
 from . import entry_globals
 
-__all__ = ["BACKWARD", "COPY", "ENGINE", "FILL", "KERNEL", "MEMORY", "MODULE", "NUMBER_FORMS", "OP", "PYTHON", "RUNTIME",
-           "SCOPE", "STEP", "Outline", "aloud", "clock", "inside", "op_names", "op_overloads", "op_schemas", "span",
-           "thread_state", "watch", "watching"]
+__all__ = [
+    "BACKWARD",
+    "COPY",
+    "ENGINE",
+    "FILL",
+    "KERNEL",
+    "MEMORY",
+    "MODULE",
+    "NUMBER_FORMS",
+    "OP",
+    "PYTHON",
+    "RUNTIME",
+    "SCOPE",
+    "STEP",
+    "Outline",
+    "aloud",
+    "clock",
+    "inside",
+    "op_names",
+    "op_overloads",
+    "op_schemas",
+    "span",
+    "thread_state",
+    "watch",
+    "watching",
+]
 
 # What a recorded range is. The numbers are stored in event columns.
 OP, BACKWARD, ENGINE, SCOPE, STEP, PYTHON, MODULE, MEMORY = range(8)
@@ -40,8 +63,9 @@ op_overloads: list[str] = []
 op_schemas: list[Any] = []
 
 # Ops that torch has in a form of its own for a number in place of the second tensor: the number is known there.
-NUMBER_FORMS = frozenset(name + suffix for name in ("eq", "ne", "lt", "le", "gt", "ge", "remainder", "fmod", "rsub", "where")
-                         for suffix in ("", "_"))
+NUMBER_FORMS = frozenset(
+    name + suffix for name in ("eq", "ne", "lt", "le", "gt", "ge", "remainder", "fmod", "rsub", "where") for suffix in ("", "_")
+)
 
 # What a span was given: (shape, strides in bytes, NumPy dtype) of each tensor, None for one that is missing or for what is
 # not told, (type, number), (list, number, ...).
@@ -160,8 +184,7 @@ class span:
         self._start = clock() if entry_globals.watch else 0
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         if entry_globals.watch:
             record = threads.state.span
             if record is not None and self._start:

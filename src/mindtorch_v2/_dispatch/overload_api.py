@@ -104,8 +104,11 @@ class OpNamespace:
 
     def __dir__(self) -> list[str]:
         prefix = self.name + "::"
-        return [name for name in packets if "::" not in name] if self.name == "aten" else \
-            [name[len(prefix):] for name in packets if name.startswith(prefix)]
+        return (
+            [name for name in packets if "::" not in name]
+            if self.name == "aten"
+            else [name[len(prefix) :] for name in packets if name.startswith(prefix)]
+        )
 
 
 class Ops:

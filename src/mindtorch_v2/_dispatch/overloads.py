@@ -116,8 +116,10 @@ def fits(spec: OpSpec, args: tuple[Any, ...], kwargs: dict[str, Any], lenient: b
         if name not in by_name or name in given:
             return False
         given[name] = value
-    return all(accepts(spec, a, given[a.python_name], lenient) if a.python_name in given else a.default is not REQUIRED
-               for a in schema.arguments)
+    return all(
+        accepts(spec, a, given[a.python_name], lenient) if a.python_name in given else a.default is not REQUIRED
+        for a in schema.arguments
+    )
 
 
 def resolve(packet: Packet, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[OpSpec, bool]:
@@ -158,9 +160,16 @@ def _described(schema: Schema, skipped: int) -> list[str]:
     return parts
 
 
-_TYPE_WORDS = {"int[]": "tuple of ints", "float[]": "tuple of floats", "Tensor[]": "tuple of Tensors",
-               "Scalar": "Number", "ScalarType": "torch.dtype", "Device": "torch.device", "Layout": "torch.layout",
-               "MemoryFormat": "torch.memory_format"}
+_TYPE_WORDS = {
+    "int[]": "tuple of ints",
+    "float[]": "tuple of floats",
+    "Tensor[]": "tuple of Tensors",
+    "Scalar": "Number",
+    "ScalarType": "torch.dtype",
+    "Device": "torch.device",
+    "Layout": "torch.layout",
+    "MemoryFormat": "torch.memory_format",
+}
 
 
 def type_word(argument: Argument) -> str:
@@ -194,7 +203,7 @@ def packet_function(packet: Packet, operator: bool = False) -> Any:
                 if entry is not None:
                     return entry(first, **kwargs)
         elif len(args) == 1 and not kwargs:
-            third, = args
+            (third,) = args
             entry = find((first.__class__, second.__class__, third.__class__))
             if entry is not None:
                 return entry(first, second, third)

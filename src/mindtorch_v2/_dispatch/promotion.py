@@ -28,10 +28,14 @@ def computation_dtype(mode: str, operands: tuple[Any, ...]) -> dt.dtype:
     bools = [kind is dt.bool_ for kind, _ in ranked] if mode == "number" else []
     if any(bools):
         if all(bools):
-            raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-                               "`logical_xor()` operator instead.")
-        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a "
-                           "mask, use the `~` or `logical_not()` operator instead.")
+            raise RuntimeError(
+                "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                "`logical_xor()` operator instead."
+            )
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a "
+            "mask, use the `~` or `logical_not()` operator instead."
+        )
     result = dt.result_type(*ranked)
     if mode == "one" and any(kind is not result for kind, _ in ranked):
         raise TypeError("operands of several dtypes")
@@ -57,8 +61,11 @@ def number_for(number: Any, target: np.dtype) -> Any:
 
 def promote(mode: str, operands: tuple[Any, ...]) -> list[Any]:
     """Arrays (and numbers, as they are) of one dtype for `operands`, which are Tensors and Python numbers."""
-    key = (mode, dt.get_default_dtype(),
-           *[(o._array.dtype, not o._array.ndim) if isinstance(o, Tensor) else type(o) for o in operands])
+    key = (
+        mode,
+        dt.get_default_dtype(),
+        *[(o._array.dtype, not o._array.ndim) if isinstance(o, Tensor) else type(o) for o in operands],
+    )
     target = _targets.get(key)
     if target is None:
         target = _targets[key] = computation_dtype(mode, operands).np

@@ -29,9 +29,31 @@ class OpSpec:
     Declaring an op notes what it was given; what follows from that is worked out when somebody asks (`_FOLLOWS`).
     """
 
-    __slots__ = ("_derivative_source", "below_autograd", "call", "composite", "derivative", "flops", "forward", "id", "kernel",
-                 "kernels", "name", "node_name", "nondiff", "not_followed", "packet", "promote",
-                 "promoted", "results", "samples", "schema", "shape", "tags", "takes_out")
+    __slots__ = (
+        "_derivative_source",
+        "below_autograd",
+        "call",
+        "composite",
+        "derivative",
+        "flops",
+        "forward",
+        "id",
+        "kernel",
+        "kernels",
+        "name",
+        "node_name",
+        "nondiff",
+        "not_followed",
+        "packet",
+        "promote",
+        "promoted",
+        "results",
+        "samples",
+        "schema",
+        "shape",
+        "tags",
+        "takes_out",
+    )
 
     forward: dict[str, Kernel]
     kernels: dict[str, Kernel]
@@ -39,9 +61,20 @@ class OpSpec:
     promoted: tuple[str, ...]
     takes_out: bool
 
-    def __init__(self, schema: Schema, kernel: Kernel, composite: bool, promote: str | None,
-                 promoted: tuple[str, ...] | None, shape: Kernel | None, flops: Kernel | None, nondiff: bool,
-                 node: str | None, samples: Kernel | None, tags: frozenset[str]) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        kernel: Kernel,
+        composite: bool,
+        promote: str | None,
+        promoted: tuple[str, ...] | None,
+        shape: Kernel | None,
+        flops: Kernel | None,
+        nondiff: bool,
+        node: str | None,
+        samples: Kernel | None,
+        tags: frozenset[str],
+    ) -> None:
         if promote is None:
             self.promoted = ()
         elif promote not in PROMOTIONS:
@@ -92,6 +125,7 @@ class OpSpec:
 
     def kernel_for(self, device: str) -> Callable[[Kernel], Kernel]:
         """`@mul.kernel_for("npu")` registers another device's kernel beside this one."""
+
         def register(kernel: Kernel) -> Kernel:
             self.kernels[device] = kernel
             return kernel
@@ -191,18 +225,31 @@ def register(spec: OpSpec) -> OpSpec:
     return spec
 
 
-def op(schema: str, kernel: Kernel | None = None, *, promote: str | None = None, promoted: tuple[str, ...] | None = None,
-       inplace: bool = False, nondiff: bool = False, shape: Kernel | None = None, flops: Kernel | None = None,
-       node: str | None = None, samples: Kernel | None = None, tags: tuple[str, ...] = ()) -> Any:
+def op(
+    schema: str,
+    kernel: Kernel | None = None,
+    *,
+    promote: str | None = None,
+    promoted: tuple[str, ...] | None = None,
+    inplace: bool = False,
+    nondiff: bool = False,
+    shape: Kernel | None = None,
+    flops: Kernel | None = None,
+    node: str | None = None,
+    samples: Kernel | None = None,
+    tags: tuple[str, ...] = (),
+) -> Any:
     """Declare an op whose body is its CPU kernel: arrays in, array out.
 
     With `inplace=True` the form with a trailing underscore comes along. `promote` says how operands meet
     (see PROMOTIONS), `nondiff=True` that there is no derivative on purpose. `samples=lambda make: [(make(3, 4), 1)]`
     lists arguments for the generated tests, where values in (0.1, 0.9) of a few shapes would not do.
     """
+
     def build(kernel: Kernel) -> OpSpec:
-        spec = register(OpSpec(Schema(schema), kernel, False, promote, promoted, shape, flops, nondiff, node, samples,
-                               frozenset(tags)))
+        spec = register(
+            OpSpec(Schema(schema), kernel, False, promote, promoted, shape, flops, nondiff, node, samples, frozenset(tags))
+        )
         if inplace:
             register(_in_place_form(spec, promoted))
         return spec
@@ -210,13 +257,22 @@ def op(schema: str, kernel: Kernel | None = None, *, promote: str | None = None,
     return build if kernel is None else build(kernel)
 
 
-def composite(schema: str, body: Kernel | None = None, *, inplace: bool = False, shape: Kernel | None = None,
-              flops: Kernel | None = None, node: str | None = None, nondiff: bool = False,
-              samples: Kernel | None = None, tags: tuple[str, ...] = ()) -> Any:
+def composite(
+    schema: str,
+    body: Kernel | None = None,
+    *,
+    inplace: bool = False,
+    shape: Kernel | None = None,
+    flops: Kernel | None = None,
+    node: str | None = None,
+    nondiff: bool = False,
+    samples: Kernel | None = None,
+    tags: tuple[str, ...] = (),
+) -> Any:
     """Declare an op that is Tensor code calling other ops, composed as torch composes it."""
+
     def build(body: Kernel) -> OpSpec:
-        spec = register(OpSpec(Schema(schema), body, True, None, None, shape, flops, nondiff, node, samples,
-                               frozenset(tags)))
+        spec = register(OpSpec(Schema(schema), body, True, None, None, shape, flops, nondiff, node, samples, frozenset(tags)))
         if inplace:
             register(_in_place_form(spec, None))
         return spec
@@ -231,15 +287,26 @@ def _in_place_form(spec: OpSpec, promoted: tuple[str, ...] | None) -> OpSpec:
     arguments, _, _ = rest.rpartition("->")
     written = arguments.replace("Tensor self", "Tensor(a!) self", 1).replace("Tensor(a) self", "Tensor(a!) self", 1)
     schema = Schema(f"{name}_{dot}{overload}({written}-> Tensor(a!)")
-    return OpSpec(schema, spec.kernel, spec.composite, spec.promote, promoted or None, spec.shape, spec.flops, spec.nondiff,
-                  spec.node_name, spec.samples, spec.tags | {"inplace_of:" + spec.schema.full_name})
+    return OpSpec(
+        schema,
+        spec.kernel,
+        spec.composite,
+        spec.promote,
+        promoted or None,
+        spec.shape,
+        spec.flops,
+        spec.nondiff,
+        spec.node_name,
+        spec.samples,
+        spec.tags | {"inplace_of:" + spec.schema.full_name},
+    )
 
 
 def functional_form(spec: OpSpec) -> OpSpec | None:
     """The op that an in-place form was made from, or None if it was declared on its own."""
     for tag in spec.tags:
         if tag.startswith("inplace_of:"):
-            name, _, overload = tag[len("inplace_of:"):].partition(".")
+            name, _, overload = tag[len("inplace_of:") :].partition(".")
             return packets[name].overloads[overload]
     return None
 
@@ -247,9 +314,11 @@ def functional_form(spec: OpSpec) -> OpSpec | None:
 def signature_of(spec: OpSpec) -> inspect.Signature:
     """The Python signature of an overload, for documentation."""
     parameters = [
-        inspect.Parameter(a.python_name,
-                          inspect.Parameter.KEYWORD_ONLY if a.keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                          default=inspect.Parameter.empty if a.default is REQUIRED else a.default)
+        inspect.Parameter(
+            a.python_name,
+            inspect.Parameter.KEYWORD_ONLY if a.keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=inspect.Parameter.empty if a.default is REQUIRED else a.default,
+        )
         for a in spec.schema.arguments
     ]
     return inspect.Signature(parameters)

@@ -21,8 +21,9 @@ def result_type_of(op: OpSpec, form: str = "") -> Any:
     name = op.schema.name + form
     made = _made.get((name, op.schema.overload))
     if made is None:
-        made = _made[name, op.schema.overload] = type(name, (namedtuple(name, names),), {
-            "__module__": "torch.return_types", "__repr__": _results_repr, "__slots__": ()})
+        made = _made[name, op.schema.overload] = type(
+            name, (namedtuple(name, names),), {"__module__": "torch.return_types", "__repr__": _results_repr, "__slots__": ()}
+        )
     return made
 
 

@@ -13,19 +13,35 @@ _HEAD = re.compile(r"\s*(?P<name>[\w:]+)(?:\.(?P<overload>\w+))?\((?P<arguments>
 _TYPE = re.compile(r"(?P<base>\w+)(?:\((?P<alias>[^)]*)\))?(?P<suffix>(?:\[\d*\]|\?)*)$")
 _METHOD = re.compile(r"\(\s*Tensor(?:\([^)]*\))?\??\s+(?:self|input)\b")
 _KEYWORDS = {"from": "from_", "lambda": "lambda_", "global": "global_"}
-_CONSTANTS = {"None": None, "True": True, "False": False, "inf": float("inf"), "contiguous_format": None, "Mean": 1,
-              "long": "int64"}
+_CONSTANTS = {
+    "None": None,
+    "True": True,
+    "False": False,
+    "inf": float("inf"),
+    "contiguous_format": None,
+    "Mean": 1,
+    "long": "int64",
+}
 _parsing = threading.Lock()  # every reader of a schema sees the same arguments
 
 
 class Argument:
     """One argument: its type as written (`Tensor?`, `int[2]`), and what follows from it."""
 
-    __slots__ = ("alias", "default", "is_int_list", "is_tensor", "is_tensor_list", "keyword_only", "name", "optional",
-                 "python_name", "type_text")
+    __slots__ = (
+        "alias",
+        "default",
+        "is_int_list",
+        "is_tensor",
+        "is_tensor_list",
+        "keyword_only",
+        "name",
+        "optional",
+        "python_name",
+        "type_text",
+    )
 
-    def __init__(self, name: str, type_text: str, default: Any = REQUIRED, keyword_only: bool = False,
-                 alias: str = "") -> None:
+    def __init__(self, name: str, type_text: str, default: Any = REQUIRED, keyword_only: bool = False, alias: str = "") -> None:
         self.name = name
         self.type_text = type_text
         self.default = default

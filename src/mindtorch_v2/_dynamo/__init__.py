@@ -8,5 +8,11 @@ from ..compiler import allow_in_graph, disable, is_compiling, reset
 
 __all__ = ["allow_in_graph", "config", "disable", "is_compiling", "reset"]
 
-config = SimpleNamespace(cache_size_limit=8, capture_scalar_outputs=False, dynamic_shapes=True, recompile_limit=8,
-                         suppress_errors=False, verbose=False)
+config = SimpleNamespace(
+    cache_size_limit=8,
+    capture_scalar_outputs=False,
+    dynamic_shapes=True,
+    recompile_limit=8,
+    suppress_errors=False,
+    verbose=False,
+)

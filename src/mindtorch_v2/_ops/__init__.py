@@ -31,8 +31,22 @@ from ._support import (
     malloc,  # noqa: F401  memory that one step frees is kept for the next
 )
 
-_PACKAGES = (creation, indexing, linalg, loss, nn, nn.convolution, nn.pooling, optimizer, pointwise, random, reduction, shape,
-             special, spectral)
+_PACKAGES = (
+    creation,
+    indexing,
+    linalg,
+    loss,
+    nn,
+    nn.convolution,
+    nn.pooling,
+    optimizer,
+    pointwise,
+    random,
+    reduction,
+    shape,
+    special,
+    spectral,
+)
 
 
 def families() -> Iterator[ModuleType]:

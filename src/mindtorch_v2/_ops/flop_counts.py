@@ -31,16 +31,9 @@ _PER_ELEMENT = {
         "_softmax _log_softmax _softmax_backward_data _log_softmax_backward_data silu std std_mean var var_mean "
         "binary_cross_entropy binary_cross_entropy_backward soft_margin_loss linalg_cross"
     ),
-    5: (
-        "mish silu_backward glu_backward upsample_linear1d"
-    ),
-    8: (
-        "gelu native_layer_norm native_group_norm native_batch_norm"
-    ),
-    14: (
-        "gelu_backward native_layer_norm_backward native_group_norm_backward native_batch_norm_backward "
-        "mish_backward"
-    ),
+    5: ("mish silu_backward glu_backward upsample_linear1d"),
+    8: ("gelu native_layer_norm native_group_norm native_batch_norm"),
+    14: ("gelu_backward native_layer_norm_backward native_group_norm_backward native_batch_norm_backward mish_backward"),
 }
 Formula = Callable[..., int]
 

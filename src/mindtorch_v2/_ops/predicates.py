@@ -33,12 +33,20 @@ def is_shared(self: Tensor) -> bool:
 
 
 def share_memory_(self: Tensor) -> Tensor:
-    raise NotImplementedError("share_memory_(): tensors whose memory several processes see are not supported; each process "
-                              "has its own copy")
+    raise NotImplementedError(
+        "share_memory_(): tensors whose memory several processes see are not supported; each process has its own copy"
+    )
 
 
-FUNCTIONS = {"is_conj": _asked("is_conj", _never), "is_neg": _asked("is_neg", _never),
-             "is_signed": _asked("is_signed", lambda t: t.dtype.is_signed),
-             "is_inference": _asked("is_inference", is_inference)}
-METHODS = {"is_conj": FUNCTIONS["is_conj"], "is_neg": FUNCTIONS["is_neg"], "is_shared": is_shared,
-           "share_memory_": share_memory_}
+FUNCTIONS = {
+    "is_conj": _asked("is_conj", _never),
+    "is_neg": _asked("is_neg", _never),
+    "is_signed": _asked("is_signed", lambda t: t.dtype.is_signed),
+    "is_inference": _asked("is_inference", is_inference),
+}
+METHODS = {
+    "is_conj": FUNCTIONS["is_conj"],
+    "is_neg": FUNCTIONS["is_neg"],
+    "is_shared": is_shared,
+    "share_memory_": share_memory_,
+}

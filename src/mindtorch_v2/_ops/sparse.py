@@ -16,9 +16,18 @@ from .._dispatch.registry import OpSpec, aten
 from .creation.from_data import as_tensor
 
 
-def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None,
-                      pin_memory: bool = False, requires_grad: bool = False, check_invariants: bool | None = None,
-                      is_coalesced: bool | None = None) -> SparseTensor:
+def sparse_coo_tensor(
+    indices: Any,
+    values: Any = None,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+    is_coalesced: bool | None = None,
+) -> SparseTensor:
     """A sparse tensor from coordinates, one column per entry, and values; entries of equal coordinates add up."""
     if pin_memory:
         raise NotImplementedError("sparse_coo_tensor(pin_memory=True)")
@@ -38,8 +47,11 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
         )
     array = coordinates._array
     if size is None:
-        size = (*(int(n) + 1 for n in array.max(1)), *entries.shape[1:]) if array.shape[1] else \
-            (*(0,) * array.shape[0], *entries.shape[1:])
+        size = (
+            (*(int(n) + 1 for n in array.max(1)), *entries.shape[1:])
+            if array.shape[1]
+            else (*(0,) * array.shape[0], *entries.shape[1:])
+        )
     size = tuple(int(n) for n in size)
     if len(size) != coordinates.shape[0] + entries.ndim - 1:
         raise RuntimeError(
@@ -52,8 +64,9 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
             if lowest[dim] < 0:
                 raise RuntimeError(f"found negative index {lowest[dim]} for dim {dim}")
             if highest[dim] >= n:
-                raise RuntimeError(f"size is inconsistent with indices: for dim {dim}, size is {n} but found index "
-                                   f"{highest[dim]}")
+                raise RuntimeError(
+                    f"size is inconsistent with indices: for dim {dim}, size is {n} but found index {highest[dim]}"
+                )
     if requires_grad:
         entries = entries.detach().requires_grad_()
     return make_sparse(coordinates, entries, size, bool(is_coalesced) or array.shape[1] < 2)
@@ -93,8 +106,12 @@ def coalesce(self: Any) -> SparseTensor:
     array, sizes = self._coordinates._array, self._array.shape[: self._coordinates.shape[0]]
     flat = np.ravel_multi_index(tuple(array), sizes)
     unique, place = np.unique(flat, return_inverse=True)
-    entries = aten.index_add(aten.zeros((len(unique), *self._entries.shape[1:]), dtype=self.dtype), 0,
-                             make_tensor(place.astype(np.int64)), self._entries)
+    entries = aten.index_add(
+        aten.zeros((len(unique), *self._entries.shape[1:]), dtype=self.dtype),
+        0,
+        make_tensor(place.astype(np.int64)),
+        self._entries,
+    )
     coordinates = make_tensor(np.array(np.unravel_index(unique, sizes), dtype=np.int64))
     return make_sparse(coordinates, entries, self._array.shape, True)
 
@@ -125,8 +142,10 @@ def sparse_mask(self: Any, mask: Any) -> SparseTensor:
     if not mask._keys & SPARSE:
         raise NotImplementedError("Could not run 'aten::sparse_mask' with arguments from the 'CPU' backend.")
     if self.shape != mask.shape:
-        raise RuntimeError("sparse_mask(): operands have incompatible sizes; self has size "
-                           f"{list(self.shape)} but mask has size {list(mask.shape)}")
+        raise RuntimeError(
+            "sparse_mask(): operands have incompatible sizes; self has size "
+            f"{list(self.shape)} but mask has size {list(mask.shape)}"
+        )
     entries = aten.index(to_dense(self), list(aten.unbind(mask._coordinates, 0)))
     return _with(mask, entries)
 
@@ -135,8 +154,10 @@ def _sparse_repr(self: SparseTensor, **options: Any) -> str:
     def part(name: str, tensor: Any) -> str:
         return f"{name}={tensor!r}".replace("\n", "\n" + " " * (len("tensor(") + len(name) + 1))
 
-    return (f"tensor({part('indices', self._coordinates)},\n       {part('values', self._entries)},\n"
-            f"       size={tuple(self.shape)}, nnz={self._entries.shape[0]}, layout=torch.sparse_coo)")
+    return (
+        f"tensor({part('indices', self._coordinates)},\n       {part('values', self._entries)},\n"
+        f"       size={tuple(self.shape)}, nnz={self._entries.shape[0]}, layout=torch.sparse_coo)"
+    )
 
 
 def _sparse_to(self: SparseTensor, *args: Any, **kwargs: Any) -> SparseTensor:
@@ -155,9 +176,7 @@ def sparse_product(sparse: Any, dense: Any) -> Tensor:
     vector = dense.ndim == 1
     wide = aten.unsqueeze(dense, 1) if vector else dense
     if sparse.shape[1] != wide.shape[0]:
-        raise RuntimeError(
-            f"mm: Expected 'mat1' with {sparse.shape[1]} columns to match {wide.shape[0]} rows of 'mat2'"
-        )
+        raise RuntimeError(f"mm: Expected 'mat1' with {sparse.shape[1]} columns to match {wide.shape[0]} rows of 'mat2'")
     parts = aten.mul(aten.index_select(wide, 0, columns), aten.unsqueeze(sparse._entries, 1))
     zeros = aten.zeros((sparse.shape[0], wide.shape[1]), dtype=parts.dtype)
     made = aten.index_add(zeros, 0, rows, parts)
@@ -185,9 +204,7 @@ def _add(self: Any, other: Any, alpha: Any = 1) -> Any:
     if not (isinstance(other, Tensor) and self._keys & other._keys & SPARSE):
         return aten.add(to_dense(self), to_dense(other) if isinstance(other, Tensor) else other, alpha=alpha)
     if self.shape != other.shape:
-        raise RuntimeError(
-            f"add: expected sizes of 'self' and 'other' to match, but {list(self.shape)} != {list(other.shape)}"
-        )
+        raise RuntimeError(f"add: expected sizes of 'self' and 'other' to match, but {list(self.shape)} != {list(other.shape)}")
     coordinates = aten.cat([self._coordinates, other._coordinates], 1)
     entries = aten.cat([self._entries, other._entries * alpha])
     return make_sparse(coordinates, entries, self._array.shape, False)
@@ -220,13 +237,18 @@ def _add_in_place(self: Any, other: Any, alpha: Any = 1) -> Any:
 
 _KERNELS: dict[str, Any] = {
     "add_": _add_in_place,
-    "mm": _mm, "mv": _mm, "addmm": _addmm, "mul": _mul, "add": _add,
+    "mm": _mm,
+    "mv": _mm,
+    "addmm": _addmm,
+    "mul": _mul,
+    "add": _add,
     "sub": lambda self, other, alpha=1: _add(self, other, -alpha),
     "div": lambda self, other: _with(self, aten.div(self._entries, other)),
     "neg": lambda self: _with(self, aten.neg(self._entries)),
     "abs": lambda self: _with(coalesce(self), aten.abs(coalesce(self)._entries)),
-    "clone": lambda self, memory_format=None: make_sparse(aten.clone(self._coordinates), aten.clone(self._entries),
-                                                          self._array.shape, self._coalesced),
+    "clone": lambda self, memory_format=None: make_sparse(
+        aten.clone(self._coordinates), aten.clone(self._entries), self._array.shape, self._coalesced
+    ),
     "detach": lambda self: _with(self, aten.detach(self._entries)),
     "sum": lambda self, *rest: aten.sum(self._entries) if len(rest) < 2 else aten.sum(to_dense(self), *rest[:2]),
     "t": lambda self: _transposed(self, 0, 1),

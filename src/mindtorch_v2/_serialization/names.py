@@ -40,13 +40,27 @@ class StorageType:
 
 
 # FloatStorage, LongStorage, ...; newer dtypes are stored as untyped bytes and rebuilt with their dtype.
-_TYPED = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64",
-          "complex128")
+_TYPED = (
+    "float64",
+    "float32",
+    "float16",
+    "bfloat16",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "bool",
+    "complex64",
+    "complex128",
+)
 STORAGE_TYPES: dict[str, StorageType] = {
-    f"{d.scalar_name}Storage": StorageType(f"{d.scalar_name}Storage", d) for d in map(dt.by_name, _TYPED)}
+    f"{d.scalar_name}Storage": StorageType(f"{d.scalar_name}Storage", d) for d in map(dt.by_name, _TYPED)
+}
 STORAGE_TYPES["UntypedStorage"] = StorageType("UntypedStorage", None)
 STORAGE_NAMES: dict[dt.dtype, GlobalName] = {
-    t.dtype: GlobalName("torch", name) for name, t in STORAGE_TYPES.items() if t.dtype is not None}
+    t.dtype: GlobalName("torch", name) for name, t in STORAGE_TYPES.items() if t.dtype is not None
+}
 UNTYPED = GlobalName("torch.storage", "UntypedStorage")
 
 
@@ -62,22 +76,44 @@ SAFE: dict[tuple[str, str], Any] = {
     ("collections", "OrderedDict"): collections.OrderedDict,
     ("collections", "Counter"): collections.Counter,
     ("collections", "defaultdict"): collections.defaultdict,
-    ("builtins", "set"): set, ("builtins", "frozenset"): frozenset, ("builtins", "bytearray"): bytearray,
-    ("builtins", "complex"): complex, ("builtins", "slice"): slice,
-    ("__builtin__", "set"): set, ("__builtin__", "frozenset"): frozenset,
-    ("__builtin__", "bytearray"): bytearray, ("__builtin__", "complex"): complex,
+    ("builtins", "set"): set,
+    ("builtins", "frozenset"): frozenset,
+    ("builtins", "bytearray"): bytearray,
+    ("builtins", "complex"): complex,
+    ("builtins", "slice"): slice,
+    ("__builtin__", "set"): set,
+    ("__builtin__", "frozenset"): frozenset,
+    ("__builtin__", "bytearray"): bytearray,
+    ("__builtin__", "complex"): complex,
     ("_codecs", "encode"): latin_bytes,
-    ("torch", "Size"): Size, ("torch", "device"): Device,
+    ("torch", "Size"): Size,
+    ("torch", "device"): Device,
     ("torch.storage", "UntypedStorage"): STORAGE_TYPES["UntypedStorage"],
     ("torch.serialization", "_get_layout"): get_layout,
 }
 # What only files of friends may mention, and is not where its name says.
-_ELSEWHERE: dict[tuple[str, str], Any] = {("torch._C", "Generator"): LoadedGenerator,
-                                         ("torch._C", "_VariableFunctionsClass"): aten}
+_ELSEWHERE: dict[tuple[str, str], Any] = {
+    ("torch._C", "Generator"): LoadedGenerator,
+    ("torch._C", "_VariableFunctionsClass"): aten,
+}
 # Ops that torch keeps there, of those that are functions of nn.functional.
 NN_OPS_HOME = "torch._C._nn"
-NN_OPS = frozenset({"avg_pool2d", "avg_pool3d", "elu_", "gelu", "hardtanh_", "leaky_relu_", "linear", "log_sigmoid", "one_hot",
-                    "scaled_dot_product_attention", "softplus", "softshrink"})
+NN_OPS = frozenset(
+    {
+        "avg_pool2d",
+        "avg_pool3d",
+        "elu_",
+        "gelu",
+        "hardtanh_",
+        "leaky_relu_",
+        "linear",
+        "log_sigmoid",
+        "one_hot",
+        "scaled_dot_product_attention",
+        "softplus",
+        "softshrink",
+    }
+)
 SAFE |= {("torch", name): kind for name, kind in STORAGE_TYPES.items()}
 SAFE |= {("torch", name): value for name, value in dt.DTYPES.items()}
 SAFE |= {("torch._utils", name): function for name, function in REBUILDERS.items()}
@@ -93,7 +129,7 @@ def name_of(obj: Any) -> GlobalName | None:
         name = getattr(obj, "__qualname__", None)
         if obj in (Size, Device):
             return GlobalName("torch", obj.__name__)
-        return None if name is None else GlobalName("torch" + module[len(_PACKAGE):], name)
+        return None if name is None else GlobalName("torch" + module[len(_PACKAGE) :], name)
     return None
 
 
@@ -105,7 +141,7 @@ def find(module: str, name: str) -> Any:
     if module == NN_OPS_HOME:
         return getattr(aten, name)
     if module == "torch" or module.startswith("torch."):
-        module = _PACKAGE + module[len("torch"):]
+        module = _PACKAGE + module[len("torch") :]
     # Protocol 2, which checkpoints are written with, calls the standard library by its names in Python 2.
     module, name = _compat_pickle.NAME_MAPPING.get((module, name), (_compat_pickle.IMPORT_MAPPING.get(module, module), name))
     found: Any = importlib.import_module(module)

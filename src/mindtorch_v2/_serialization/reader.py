@@ -25,8 +25,17 @@ from .writer import MAGIC_NUMBER, PROTOCOL_VERSION
 
 MapLocation = Callable[[Any, str], Any] | str | Device | dict[str, str] | None
 _MOST_RATIO, _FREE_BYTES = 250, 64 << 20
-_DAMAGED_ZIP = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, KeyError, ValueError,
-                OverflowError, RuntimeError)
+_DAMAGED_ZIP = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    KeyError,
+    ValueError,
+    OverflowError,
+    RuntimeError,
+)
 # Classes that the user allows in checkpoints read with weights_only=True, by (module, name).
 user_safe: dict[tuple[str, str], Any] = {}
 
@@ -49,9 +58,11 @@ def location_of(saved: str, map_location: MapLocation) -> str:
         except AssertionError:
             pass  # no such device here: said below
     if kind not in ("cpu", "meta"):
-        raise RuntimeError(f"Attempting to deserialize object on a {kind.upper()} device but torch.{kind}.is_available() is "
-                           "False. If you are running on a CPU-only machine, please use torch.load with "
-                           "map_location=torch.device('cpu') to map your storages to the CPU.")
+        raise RuntimeError(
+            f"Attempting to deserialize object on a {kind.upper()} device but torch.{kind}.is_available() is "
+            "False. If you are running on a CPU-only machine, please use torch.load with "
+            "map_location=torch.device('cpu') to map your storages to the CPU."
+        )
     return kind
 
 
@@ -83,13 +94,18 @@ def _compared(kind: Any, file: Any, text: Any) -> Any:
         try:
             now = inspect.getsource(kind)
         except (OSError, TypeError):
-            warnings.warn(f"Couldn't retrieve source code for container of type {kind.__name__}. It won't be checked for "
-                          "correctness upon loading.", stacklevel=2)
+            warnings.warn(
+                f"Couldn't retrieve source code for container of type {kind.__name__}. It won't be checked for "
+                "correctness upon loading.",
+                stacklevel=2,
+            )
             return kind
         if now != text:
-            warnings.warn(f"source code of class '{kind.__module__}.{kind.__qualname__}' has changed since it was saved "
-                          f"(in {file}).",
-                          SourceChangeWarning, stacklevel=2)
+            warnings.warn(
+                f"source code of class '{kind.__module__}.{kind.__qualname__}' has changed since it was saved (in {file}).",
+                SourceChangeWarning,
+                stacklevel=2,
+            )
     return kind
 
 
@@ -148,8 +164,9 @@ class _Archive:
         return data
 
 
-def read_zip(file: BinaryIO, path: str | None, map_location: MapLocation, weights_only: bool, mmap: bool,
-             options: dict[str, Any]) -> Any:
+def read_zip(
+    file: BinaryIO, path: str | None, map_location: MapLocation, weights_only: bool, mmap: bool, options: dict[str, Any]
+) -> Any:
     """Read a checkpoint in the present format."""
     archive = _Archive(file)
     member = next((n for n in archive.names if n.endswith("/data.pkl")), None)
@@ -262,14 +279,17 @@ def read(source: Any, map_location: MapLocation, weights_only: bool, mmap: bool,
         with open(source, "rb") as file:
             return _read_open(file, os.fspath(source), map_location, weights_only, mmap, options)
     if not hasattr(source, "read"):
-        raise AttributeError(f"'{type(source).__name__}' object has no attribute 'read'. You can only torch.load from a file "
-                             "that is seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from "
-                             "it instead.")
+        raise AttributeError(
+            f"'{type(source).__name__}' object has no attribute 'read'. You can only torch.load from a file "
+            "that is seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from "
+            "it instead."
+        )
     return _read_open(source, None, map_location, weights_only, False, options)
 
 
-def _read_open(file: BinaryIO, path: str | None, map_location: MapLocation, weights_only: bool, mmap: bool,
-               options: dict[str, Any]) -> Any:
+def _read_open(
+    file: BinaryIO, path: str | None, map_location: MapLocation, weights_only: bool, mmap: bool, options: dict[str, Any]
+) -> Any:
     start = file.tell()
     head = file.read(4)
     file.seek(start)

@@ -63,7 +63,8 @@ class LoadedStorage(TypedStorage):
         made = self._changed.get((changes, dtype))
         if made is None:
             made = self._changed[changes, dtype] = LoadedStorage(
-                lambda: self._with(changes, dtype.np), dtype, self.location, self.numel)
+                lambda: self._with(changes, dtype.np), dtype, self.location, self.numel
+            )
         return made
 
     def _with(self, changes: tuple[np.ufunc, ...], dtype: np.dtype) -> np.ndarray:
@@ -147,8 +148,15 @@ def _as_meant(storage: LoadedStorage, dtype: dt.dtype, metadata: Any) -> LoadedS
     return storage.changed(changes, dtype) if changes else storage
 
 
-def rebuild_tensor_v2(storage: LoadedStorage, storage_offset: int, size: Any, stride: Any, requires_grad: bool,
-                      backward_hooks: Any, metadata: Any = None) -> Tensor:
+def rebuild_tensor_v2(
+    storage: LoadedStorage,
+    storage_offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    backward_hooks: Any,
+    metadata: Any = None,
+) -> Tensor:
     """A tensor of a typed storage."""
     dtype: dt.dtype | None = getattr(storage, "stored", None)
     if dtype is None:
@@ -164,8 +172,16 @@ def rebuild_tensor(storage: LoadedStorage, storage_offset: int, size: Any, strid
     return rebuild_tensor_v2(storage, storage_offset, size, stride, False, None)
 
 
-def rebuild_tensor_v3(storage: LoadedStorage, storage_offset: int, size: Any, stride: Any, requires_grad: bool,
-                      backward_hooks: Any, dtype: dt.dtype, metadata: Any = None) -> Tensor:
+def rebuild_tensor_v3(
+    storage: LoadedStorage,
+    storage_offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    backward_hooks: Any,
+    dtype: dt.dtype,
+    metadata: Any = None,
+) -> Tensor:
     """A tensor of an untyped storage."""
     tensor = tensor_of(_as_meant(storage, dtype, metadata), storage_offset, size, stride, dtype)
     if requires_grad:
@@ -216,10 +232,16 @@ def rebuild_sparse(kind: layout, data: Any) -> Tensor:
         if part._keys & (META | NPU):
             raise NotImplementedError(f"loading sparse tensors to {part.device}")
     shape, places = tuple(size), indices._array
-    if not all(type(n) is int and n >= 0 for n in shape) or places.dtype != np.int64 or places.ndim != 2 or not (
-            values.ndim and values.shape[0] == places.shape[1] and shape[len(places):] == tuple(values.shape[1:])):
-        raise RuntimeError(f"checkpoint makes a sparse tensor of size {list(shape)} of indices of size "
-                           f"{list(indices.shape)} and values of size {list(values.shape)}")
+    if (
+        not all(type(n) is int and n >= 0 for n in shape)
+        or places.dtype != np.int64
+        or places.ndim != 2
+        or not (values.ndim and values.shape[0] == places.shape[1] and shape[len(places) :] == tuple(values.shape[1:]))
+    ):
+        raise RuntimeError(
+            f"checkpoint makes a sparse tensor of size {list(shape)} of indices of size "
+            f"{list(indices.shape)} and values of size {list(values.shape)}"
+        )
 
     # Expanded dims are looked at once: a small file may hold a tensor of any size.
     distinct = places[tuple(slice(None) if step else slice(1) for step in places.strides)]

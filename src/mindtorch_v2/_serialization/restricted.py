@@ -40,8 +40,16 @@ class RestrictedUnpickler:
     pickle.UnpicklingError: anything else, and anything that is not a pickle.
     """
 
-    def __init__(self, file: BinaryIO, size: int, storages: Callable[..., Any], allowed: dict[tuple[str, str], Any],
-                 encoding: str = "utf-8", errors: str = "strict", fix_imports: bool = True) -> None:
+    def __init__(
+        self,
+        file: BinaryIO,
+        size: int,
+        storages: Callable[..., Any],
+        allowed: dict[tuple[str, str], Any],
+        encoding: str = "utf-8",
+        errors: str = "strict",
+        fix_imports: bool = True,
+    ) -> None:
         self._file = file
         self._size = size
         self._storages = storages
@@ -157,7 +165,8 @@ class RestrictedUnpickler:
             raise pickle.UnpicklingError(
                 f"Weights only load failed. Unsupported global: GLOBAL {module}.{name} was not an allowed global by default. "
                 "Please use `torch.serialization.add_safe_globals` to allowlist this global if you trust this class/function, "
-                "or pass weights_only=False if you trust the file.")
+                "or pass weights_only=False if you trust the file."
+            )
         return known
 
     def _call(self, function: Any, args: Any) -> Any:
@@ -166,12 +175,17 @@ class RestrictedUnpickler:
         if id(function) in self._allowed_ids:
             return function(*args)
         if id(function) not in _CALLABLE:
-            raise pickle.UnpicklingError("Weights only load failed. Trying to call something that is not an allowed function: "
-                                         f"a {type(function).__name__}.")
+            raise pickle.UnpicklingError(
+                "Weights only load failed. Trying to call something that is not an allowed function: "
+                f"a {type(function).__name__}."
+            )
         if function in _SETS and args:
             return function([self._hashable(entry) for entry in _listed(args[0])])
-        if function in _OF_PLAIN and not all(type(entry) in _PLAIN for entry in args) or (
-                function is Size and not all(type(entry) is int for source in args for entry in _listed(source))):
+        if (
+            function in _OF_PLAIN
+            and not all(type(entry) in _PLAIN for entry in args)
+            or (function is Size and not all(type(entry) is int for source in args for entry in _listed(source)))
+        ):
             raise pickle.UnpicklingError(f"Weights only load failed. A {function.__name__} is made of plain values.")
         if function is bytearray and args and type(args[0]) not in (bytes, str, bytearray):
             raise pickle.UnpicklingError("Weights only load failed. A bytearray is made of bytes.")
@@ -207,8 +221,10 @@ class RestrictedUnpickler:
         elif kind in (collections.OrderedDict, collections.Counter) and type(state) is dict:
             target.__dict__.update(state)
         else:
-            raise pickle.UnpicklingError("Weights only load failed. Can only build Tensor, Parameter, OrderedDict or types "
-                                         f"allowlisted via `add_safe_globals`, but got {kind.__name__}")
+            raise pickle.UnpicklingError(
+                "Weights only load failed. Can only build Tensor, Parameter, OrderedDict or types "
+                f"allowlisted via `add_safe_globals`, but got {kind.__name__}"
+            )
 
 
 def _listed(value: Any) -> Iterable[Any]:
@@ -384,33 +400,68 @@ def _quoted(self: RestrictedUnpickler) -> Any:
 
 
 for _code, _make in {
-    pickle.NONE: lambda self: None, pickle.NEWTRUE: lambda self: True, pickle.NEWFALSE: lambda self: False,
-    pickle.MARK: lambda self: _MARK, pickle.EMPTY_LIST: lambda self: [], pickle.EMPTY_TUPLE: lambda self: (),
-    pickle.EMPTY_DICT: lambda self: {}, pickle.EMPTY_SET: lambda self: set(),
-    pickle.INT: lambda self: _whole(self._line()), pickle.LONG: lambda self: int(self._line().rstrip(b"L")),
-    pickle.BININT: _signed(4), pickle.BININT1: lambda self: self._number(1), pickle.BININT2: lambda self: self._number(2),
-    pickle.LONG1: _counted(1, _long), pickle.LONG4: _counted(4, _long),
-    pickle.FLOAT: lambda self: float(self._line()), pickle.BINFLOAT: lambda self: struct.unpack(">d", self._read(8))[0],
+    pickle.NONE: lambda self: None,
+    pickle.NEWTRUE: lambda self: True,
+    pickle.NEWFALSE: lambda self: False,
+    pickle.MARK: lambda self: _MARK,
+    pickle.EMPTY_LIST: lambda self: [],
+    pickle.EMPTY_TUPLE: lambda self: (),
+    pickle.EMPTY_DICT: lambda self: {},
+    pickle.EMPTY_SET: lambda self: set(),
+    pickle.INT: lambda self: _whole(self._line()),
+    pickle.LONG: lambda self: int(self._line().rstrip(b"L")),
+    pickle.BININT: _signed(4),
+    pickle.BININT1: lambda self: self._number(1),
+    pickle.BININT2: lambda self: self._number(2),
+    pickle.LONG1: _counted(1, _long),
+    pickle.LONG4: _counted(4, _long),
+    pickle.FLOAT: lambda self: float(self._line()),
+    pickle.BINFLOAT: lambda self: struct.unpack(">d", self._read(8))[0],
     pickle.UNICODE: lambda self: self._line().decode("raw-unicode-escape"),
-    pickle.SHORT_BINUNICODE: _counted(1, _text), pickle.BINUNICODE: _counted(4, _text), pickle.BINUNICODE8: _counted(8, _text),
-    pickle.STRING: _quoted, pickle.SHORT_BINSTRING: _counted(1, _old_text), pickle.BINSTRING: _counted(4, _old_text),
-    pickle.SHORT_BINBYTES: _counted(1, _as_is), pickle.BINBYTES: _counted(4, _as_is), pickle.BINBYTES8: _counted(8, _as_is),
+    pickle.SHORT_BINUNICODE: _counted(1, _text),
+    pickle.BINUNICODE: _counted(4, _text),
+    pickle.BINUNICODE8: _counted(8, _text),
+    pickle.STRING: _quoted,
+    pickle.SHORT_BINSTRING: _counted(1, _old_text),
+    pickle.BINSTRING: _counted(4, _old_text),
+    pickle.SHORT_BINBYTES: _counted(1, _as_is),
+    pickle.BINBYTES: _counted(4, _as_is),
+    pickle.BINBYTES8: _counted(8, _as_is),
     pickle.BYTEARRAY8: _counted(8, lambda self, data: bytearray(data)),
-    pickle.TUPLE1: _tuple(1), pickle.TUPLE2: _tuple(2), pickle.TUPLE3: _tuple(3),
-    pickle.TUPLE: lambda self: tuple(self._popped_to_mark()), pickle.LIST: lambda self: self._popped_to_mark(),
-    pickle.DICT: _new_dict, pickle.FROZENSET: _frozen, pickle.DUP: lambda self: self._stack[-1],
-    pickle.GET: lambda self: self._memo[int(self._line())], pickle.BINGET: lambda self: self._memo[self._number(1)],
+    pickle.TUPLE1: _tuple(1),
+    pickle.TUPLE2: _tuple(2),
+    pickle.TUPLE3: _tuple(3),
+    pickle.TUPLE: lambda self: tuple(self._popped_to_mark()),
+    pickle.LIST: lambda self: self._popped_to_mark(),
+    pickle.DICT: _new_dict,
+    pickle.FROZENSET: _frozen,
+    pickle.DUP: lambda self: self._stack[-1],
+    pickle.GET: lambda self: self._memo[int(self._line())],
+    pickle.BINGET: lambda self: self._memo[self._number(1)],
     pickle.LONG_BINGET: lambda self: self._memo[self._number(4)],
-    pickle.GLOBAL: _named, pickle.STACK_GLOBAL: _named_on_stack, pickle.REDUCE: _reduce,
-    pickle.NEWOBJ: _new_object, pickle.NEWOBJ_EX: _new_object_named, pickle.BINPERSID: _persistent,
+    pickle.GLOBAL: _named,
+    pickle.STACK_GLOBAL: _named_on_stack,
+    pickle.REDUCE: _reduce,
+    pickle.NEWOBJ: _new_object,
+    pickle.NEWOBJ_EX: _new_object_named,
+    pickle.BINPERSID: _persistent,
 }.items():
     _pushes(_code, _make)
 for _code, _act in {
-    pickle.PROTO: _protocol, pickle.FRAME: lambda self: self._number(8) and None, pickle.STOP: _stop,
-    pickle.POP: lambda self: self._stack.pop() and None, pickle.POP_MARK: lambda self: self._popped_to_mark() and None,
-    pickle.APPEND: _append, pickle.APPENDS: _appends, pickle.SETITEM: _set_item, pickle.SETITEMS: _set_all,
-    pickle.ADDITEMS: _add_all, pickle.BUILD: _build,
-    pickle.PUT: _remember(lambda self: int(self._line())), pickle.BINPUT: _remember(lambda self: self._number(1)),
-    pickle.LONG_BINPUT: _remember(lambda self: self._number(4)), pickle.MEMOIZE: _remember(lambda self: len(self._memo)),
+    pickle.PROTO: _protocol,
+    pickle.FRAME: lambda self: self._number(8) and None,
+    pickle.STOP: _stop,
+    pickle.POP: lambda self: self._stack.pop() and None,
+    pickle.POP_MARK: lambda self: self._popped_to_mark() and None,
+    pickle.APPEND: _append,
+    pickle.APPENDS: _appends,
+    pickle.SETITEM: _set_item,
+    pickle.SETITEMS: _set_all,
+    pickle.ADDITEMS: _add_all,
+    pickle.BUILD: _build,
+    pickle.PUT: _remember(lambda self: int(self._line())),
+    pickle.BINPUT: _remember(lambda self: self._number(1)),
+    pickle.LONG_BINPUT: _remember(lambda self: self._number(4)),
+    pickle.MEMOIZE: _remember(lambda self: len(self._memo)),
 }.items():
     _does(_code, _act)

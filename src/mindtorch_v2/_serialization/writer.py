@@ -122,8 +122,15 @@ class CheckpointPickler(_PythonPickler):
             data = obj.detach()  # type: ignore[attr-defined]
             return _REBUILD_PARAMETER, (data, obj.requires_grad, OrderedDict())
         if isinstance(obj, SparseTensor):
-            return _REBUILD_SPARSE, (obj.layout, (  # type: ignore[attr-defined]
-                obj._coordinates, obj._entries.detach(), Size(obj._array.shape), obj._coalesced))
+            return _REBUILD_SPARSE, (
+                obj.layout,
+                (  # type: ignore[attr-defined]
+                    obj._coordinates,
+                    obj._entries.detach(),
+                    Size(obj._array.shape),
+                    obj._coalesced,
+                ),
+            )
         if isinstance(obj, Tensor):
             return self._reduce_tensor(obj)
         if isinstance(obj, dt.dtype):
@@ -228,8 +235,11 @@ PROTOCOL_VERSION = 1001
 
 def write_legacy(obj: Any, file: BinaryIO, protocol: int) -> None:
     """Write a checkpoint in the format before zip files: a row of pickles, then the storages."""
-    system = {"protocol_version": PROTOCOL_VERSION, "little_endian": sys.byteorder == "little",
-              "type_sizes": {"short": 2, "int": 4, "long": 4}}
+    system = {
+        "protocol_version": PROTOCOL_VERSION,
+        "little_endian": sys.byteorder == "little",
+        "type_sizes": {"short": 2, "int": 4, "long": 4},
+    }
     for header in (MAGIC_NUMBER, PROTOCOL_VERSION, system):
         pickle.dump(header, file, protocol=protocol)
     pickler = _LegacyPickler(file, protocol)

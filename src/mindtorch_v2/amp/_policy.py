@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 # Run in the lower precision: products, where it pays.
-LOWER = frozenset("""
+LOWER = frozenset(
+    """
 _addmm_activation _native_multi_head_attention addbmm addmm baddbmm bmm conv1d conv2d conv3d conv_tbc
 conv_transpose1d conv_transpose2d conv_transpose3d linalg_vecdot linear matmul mkldnn_rnn_layer mm prelu
 scaled_dot_product_attention
-""".split())
+""".split()
+)
 
 # Run in float32: what loses too much in fewer bits.
-FLOAT32 = frozenset("""
+FLOAT32 = frozenset(
+    """
 _lu_with_info adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy
 binary_cross_entropy_with_logits cdist cholesky cholesky_inverse cholesky_solve cosine_embedding_loss
 cross_entropy_loss ctc_loss fake_quantize_per_tensor_affine fft_fft fft_fft2 fft_fftn fft_hfft fft_ifft fft_ifft2
@@ -23,7 +26,8 @@ max_unpool3d mse_loss multi_margin_loss multilabel_margin_loss multilabel_margin
 nll_loss2d orgqr ormqr pinverse poisson_nll_loss polar prod qr quantile reflection_pad1d reflection_pad2d
 replication_pad1d replication_pad2d replication_pad3d smooth_l1_loss soft_margin_loss stft svd trace
 triangular_solve triplet_margin_loss view_as_complex
-""".split())
+""".split()
+)
 
 # Run in the widest type among their inputs.
 WIDEST = frozenset("cat index_copy stack".split())

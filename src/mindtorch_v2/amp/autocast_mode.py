@@ -19,8 +19,18 @@ from ._policy import FLOAT32, LOWER, WIDEST
 
 _SUPPORTED = {"cpu": (dt.bfloat16, dt.float16)}
 # Types of devices that torch knows lower precisions for; here only the CPU's ever takes effect.
-_FIRST_DTYPE = {"cpu": dt.bfloat16, "cuda": dt.float16, "mps": dt.float16, "xpu": dt.float16, "npu": dt.float16,
-                "hpu": dt.bfloat16, "xla": dt.bfloat16, "ipu": dt.float16, "mtia": dt.bfloat16, "maia": dt.float16}
+_FIRST_DTYPE = {
+    "cpu": dt.bfloat16,
+    "cuda": dt.float16,
+    "mps": dt.float16,
+    "xpu": dt.float16,
+    "npu": dt.float16,
+    "hpu": dt.bfloat16,
+    "xla": dt.bfloat16,
+    "ipu": dt.float16,
+    "mtia": dt.bfloat16,
+    "maia": dt.float16,
+}
 
 
 class _Casting(interception.Mode):
@@ -72,8 +82,12 @@ def _state() -> _Casting:
 
 
 def _eligible(value: Any) -> bool:
-    return (isinstance(value, Tensor) and not value._keys & (META | NPU) and value.is_floating_point()
-            and value._array.dtype is not dt.float64.np)
+    return (
+        isinstance(value, Tensor)
+        and not value._keys & (META | NPU)
+        and value.is_floating_point()
+        and value._array.dtype is not dt.float64.np
+    )
 
 
 def _cast(value: Any, target: dt.dtype) -> Any:
@@ -198,8 +212,9 @@ def set_autocast_gpu_dtype(dtype: dt.dtype) -> None:
 class autocast:
     """`with autocast("cpu", dtype=torch.bfloat16):`, or a decorator: mixed precision inside."""
 
-    def __init__(self, device_type: str, dtype: dt.dtype | None = None, enabled: bool = True,
-                 cache_enabled: bool | None = None) -> None:
+    def __init__(
+        self, device_type: str, dtype: dt.dtype | None = None, enabled: bool = True, cache_enabled: bool | None = None
+    ) -> None:
         kind = _kind(device_type)
         if kind not in _FIRST_DTYPE:
             raise RuntimeError(f"User specified an unsupported autocast device_type '{kind}'")
@@ -207,14 +222,20 @@ class autocast:
         self.fast_dtype = get_autocast_dtype(kind) if dtype is None else dtype
         self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
         if enabled and kind != "cpu":
-            reason = "CUDA is not available or torch_xla is imported. Disabling autocast." if kind == "cuda" else \
-                f"User provided device_type of '{kind}', but {kind} is not available. Disabling"
+            reason = (
+                "CUDA is not available or torch_xla is imported. Disabling autocast."
+                if kind == "cuda"
+                else f"User provided device_type of '{kind}', but {kind} is not available. Disabling"
+            )
             warnings.warn(reason, stacklevel=2)
             enabled = False
         elif enabled and self.fast_dtype not in _SUPPORTED["cpu"]:
             names = ", ".join(map(str, _SUPPORTED["cpu"]))
-            warnings.warn("In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
-                          f"CPU Autocast only supports dtypes of {names} currently.", stacklevel=2)
+            warnings.warn(
+                "In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
+                f"CPU Autocast only supports dtypes of {names} currently.",
+                stacklevel=2,
+            )
             enabled = False
         self._enabled = enabled
         self._outer: list[tuple[bool, dt.dtype, bool]] = []

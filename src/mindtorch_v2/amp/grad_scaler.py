@@ -34,8 +34,15 @@ def _fresh_state() -> dict[str, Any]:
 class GradScaler:
     """`scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()`."""
 
-    def __init__(self, device: str = "cuda", init_scale: float = 2.0**16, growth_factor: float = 2.0,
-                 backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True) -> None:
+    def __init__(
+        self,
+        device: str = "cuda",
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
         self._device = device
         self._enabled = enabled
         if enabled and device != "cpu":
@@ -84,8 +91,9 @@ class GradScaler:
             return type(outputs)(scaled) if isinstance(outputs, list | tuple) else iter(scaled)  # type: ignore[call-arg]
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
 
-    def _unscale_grads_(self, optimizer: Optimizer, inv_scale: Tensor, found_inf: Tensor,
-                        allow_fp16: bool) -> dict[Any, Tensor]:
+    def _unscale_grads_(
+        self, optimizer: Optimizer, inv_scale: Tensor, found_inf: Tensor, allow_fp16: bool
+    ) -> dict[Any, Tensor]:
         by_type: dict[Any, list[Tensor]] = defaultdict(list)
         for group in optimizer.param_groups:
             for param in group["params"]:
@@ -144,9 +152,7 @@ class GradScaler:
         state["stage"] = OptState.STEPPED
         return result
 
-    def _step_that_unscales(
-        self, optimizer: Any, state: dict[str, Any], scale: Tensor, *args: Any, **kwargs: Any
-    ) -> Any:
+    def _step_that_unscales(self, optimizer: Any, state: dict[str, Any], scale: Tensor, *args: Any, **kwargs: Any) -> Any:
         """A step of an optimizer that takes scale and check into its own kernel."""
         found_inf = torch.full((), 0.0, dtype=dt.float32)  # type: ignore[attr-defined]
         unscaled = state["stage"] is OptState.UNSCALED
@@ -171,9 +177,7 @@ class GradScaler:
         scale, tracker = self._check("update")
         if isinstance(new_scale, Tensor):
             if new_scale.dtype is not dt.float32 or new_scale.numel() != 1 or new_scale.requires_grad:
-                raise AssertionError(
-                    "new_scale should be a float or a 1-element torch.FloatTensor with requires_grad=False."
-                )
+                raise AssertionError("new_scale should be a float or a 1-element torch.FloatTensor with requires_grad=False.")
             scale.copy_(new_scale)  # type: ignore[attr-defined]
         elif new_scale is not None:
             scale.fill_(new_scale)  # type: ignore[attr-defined]
@@ -182,8 +186,14 @@ class GradScaler:
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
             combined = sum(found[1:], found[0])
-            torch._amp_update_scale_(scale, tracker, combined, self._growth_factor,  # type: ignore[attr-defined]
-                                     self._backoff_factor, self._growth_interval)
+            torch._amp_update_scale_(
+                scale,
+                tracker,
+                combined,
+                self._growth_factor,  # type: ignore[attr-defined]
+                self._backoff_factor,
+                self._growth_interval,
+            )
         self._per_optimizer_states = defaultdict(_fresh_state)
 
     def get_scale(self) -> float:
@@ -219,8 +229,7 @@ class GradScaler:
     def _get_growth_tracker(self) -> int:
         if not self._enabled:
             return 0
-        return self._init_growth_tracker if self._growth_tracker is None else \
-            int(self._growth_tracker.item())  # type: ignore[attr-defined]
+        return self._init_growth_tracker if self._growth_tracker is None else int(self._growth_tracker.item())  # type: ignore[attr-defined]
 
     def is_enabled(self) -> bool:
         """Whether it scales anything."""
@@ -230,8 +239,13 @@ class GradScaler:
         """What load_state_dict needs to go on; empty if disabled."""
         if not self._enabled:
             return {}
-        return {"scale": self.get_scale(), "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
-                "growth_interval": self._growth_interval, "_growth_tracker": self._get_growth_tracker()}
+        return {
+            "scale": self.get_scale(),
+            "growth_factor": self._growth_factor,
+            "backoff_factor": self._backoff_factor,
+            "growth_interval": self._growth_interval,
+            "_growth_tracker": self._get_growth_tracker(),
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over the state of another scaler."""

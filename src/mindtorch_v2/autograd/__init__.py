@@ -55,6 +55,20 @@ __all__ = [
 
 # Imported when they are first asked for: training needs none of them.
 __getattr__, __dir__ = _later(
-    __name__, ("forward_ad", "functional", "graph", "profiler", "profiler_legacy", "profiler_util"),
-    {".profiler": ("DeviceType", "ProfilerActivity", "ProfilerConfig", "ProfilerState", "_KinetoEvent", "_ProfilerResult",
-                   "_disable_profiler", "_profiler_enabled", "_supported_activities", "kineto_available")})
+    __name__,
+    ("forward_ad", "functional", "graph", "profiler", "profiler_legacy", "profiler_util"),
+    {
+        ".profiler": (
+            "DeviceType",
+            "ProfilerActivity",
+            "ProfilerConfig",
+            "ProfilerState",
+            "_KinetoEvent",
+            "_ProfilerResult",
+            "_disable_profiler",
+            "_profiler_enabled",
+            "_supported_activities",
+            "kineto_available",
+        )
+    },
+)

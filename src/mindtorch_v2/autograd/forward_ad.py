@@ -56,12 +56,15 @@ def exit_dual_level(*, level: int | None = None) -> None:
     """Close the level: its tangents are gone."""
     global _level
     if _level is None:
-        raise RuntimeError("Dual level must be a positive number." if level is None else
-                           "Trying to exit a forward AD level that was not the last one that was created. This is not "
-                           "supported.")
+        raise RuntimeError(
+            "Dual level must be a positive number."
+            if level is None
+            else "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
+        )
     if level not in (None, 0):
-        raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not "
-                           "supported.")
+        raise RuntimeError(
+            "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
+        )
     threads.state.grad_enabled = _level.recorded
     _level = None
 
@@ -79,18 +82,22 @@ class dual_level:
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """A tensor with a direction: what is computed from it has the derivative in that direction as its tangent."""
     if _level is None:
-        raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to "
-                           "enter_dual_level() first.")
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
+        )
     for name, given in (("primal", tensor), ("tangent", tangent)):
         if not (given.is_floating_point() or given.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {given.dtype}")
     if tensor._array.shape != tangent._array.shape:
-        raise RuntimeError("Trying to set a forward gradient that has a different size than that of the original Tensor, "
-                           f"this is not supported. Tensor is of size {list(tensor.shape)} while the given forward gradient "
-                           f"is of size {list(tangent.shape)}.")
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, "
+            f"this is not supported. Tensor is of size {list(tensor.shape)} while the given forward gradient "
+            f"is of size {list(tangent.shape)}."
+        )
     if _reached([tensor]):
-        raise RuntimeError("Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is "
-                           "not supported.")
+        raise RuntimeError(
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported."
+        )
     tied = _level.recorded and bool((tensor._keys | tangent._keys) & AUTOGRAD)
     if tensor._keys & AUTOGRAD and _level.recorded:
         with enable_grad():
@@ -120,10 +127,14 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         seed: Tensor = aten.zeros_like(aten.detach(tensor))
         require_grad(seed)
         pulled = pullback([tensor], duals, [seed])
-        used = [(p, aten.to(t, p.dtype)) for p, (_, t, _) in zip(pulled, found, strict=True)
-                if p is not None and p._keys & AUTOGRAD]
-        tangent = grad([p for p, _ in used], [seed], [t for _, t in used], retain_graph=True, create_graph=tied,
-                       allow_unused=True)[0] if used else None
+        used = [
+            (p, aten.to(t, p.dtype)) for p, (_, t, _) in zip(pulled, found, strict=True) if p is not None and p._keys & AUTOGRAD
+        ]
+        tangent = (
+            grad([p for p, _ in used], [seed], [t for _, t in used], retain_graph=True, create_graph=tied, allow_unused=True)[0]
+            if used
+            else None
+        )
     if tangent is None:
         tangent = aten.zeros_like(aten.detach(tensor))
     return UnpackedDualTensor(aten.view_as(tensor, tensor) if tied else aten.detach(tensor), tangent)

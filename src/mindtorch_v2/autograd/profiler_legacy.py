@@ -34,8 +34,7 @@ class profile(_profile):
             with_modules=with_modules,
         )
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         super().__exit__(kind, value, trace)
         if self.enabled:
             for event in super().function_events:

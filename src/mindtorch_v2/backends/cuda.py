@@ -15,8 +15,9 @@ def is_built() -> bool:
     return False
 
 
-matmul = SimpleNamespace(allow_tf32=False, allow_fp16_reduced_precision_reduction=True,
-                         allow_bf16_reduced_precision_reduction=True)
+matmul = SimpleNamespace(
+    allow_tf32=False, allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True
+)
 cufft_plan_cache = SimpleNamespace(size=0, max_size=0)
 
 
@@ -37,12 +38,16 @@ cudnn_sdp_enabled, enable_cudnn_sdp = _switch("cudnn")
 
 
 @contextmanager
-def sdp_kernel(enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True,
-               enable_cudnn: bool = True) -> Any:
+def sdp_kernel(
+    enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
+) -> Any:
     """`torch.nn.attention.sdpa_kernel` by its old name: attention uses one of the given kinds of kernels, or fails."""
-    warnings.warn("`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager will be removed. "
-                  "Please see `torch.nn.attention.sdpa_kernel()` for the new context manager, with updated signature.",
-                  FutureWarning, stacklevel=3)
+    warnings.warn(
+        "`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager will be removed. "
+        "Please see `torch.nn.attention.sdpa_kernel()` for the new context manager, with updated signature.",
+        FutureWarning,
+        stacklevel=3,
+    )
     before = dict(_sdp)
     _sdp.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
     try:

@@ -75,6 +75,20 @@ def _tensor_type(name: str) -> type:
     return _NoTensorType(name, (), {"__module__": __name__, "is_cuda": True})
 
 
-globals().update({name: _tensor_type(name) for name in (
-    "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor",
-    "LongTensor", "ShortTensor")})
+globals().update(
+    {
+        name: _tensor_type(name)
+        for name in (
+            "BFloat16Tensor",
+            "BoolTensor",
+            "ByteTensor",
+            "CharTensor",
+            "DoubleTensor",
+            "FloatTensor",
+            "HalfTensor",
+            "IntTensor",
+            "LongTensor",
+            "ShortTensor",
+        )
+    }
+)

@@ -92,9 +92,7 @@ def is_torchelastic_launched() -> bool:
 
 def init_process_group(backend: str | None = None, *args: Any, **kwargs: Any) -> NoReturn:
     """Join a process group: not supported."""
-    raise NotImplementedError(
-        f"torch.distributed.init_process_group(backend={backend!r}): there are no communication backends"
-    )
+    raise NotImplementedError(f"torch.distributed.init_process_group(backend={backend!r}): there are no communication backends")
 
 
 def _no_group(*args: Any, **kwargs: Any) -> NoReturn:

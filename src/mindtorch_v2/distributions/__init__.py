@@ -36,5 +36,7 @@ from .transforms import (
     identity_transform,
 )
 
-_homes.install(__name__, {
-    name: held for name, held in list(globals().items()) if isinstance(held, type) and issubclass(held, Distribution)})
+_homes.install(
+    __name__,
+    {name: held for name, held in list(globals().items()) if isinstance(held, type) and issubclass(held, Distribution)},
+)

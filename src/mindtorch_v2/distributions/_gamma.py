@@ -92,8 +92,10 @@ def _log_incomplete_beta(x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndar
     d = 1 / (1 - (a + b) * x / (a + 1))
     made = d
     for m in range(1, _MOST_TERMS):
-        for term in (m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
-                     -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))):
+        for term in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
             d = 1 / (1 + term * d)
             c = 1 + term / c
             made = made * c * d

@@ -8,9 +8,14 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-_IRREGULAR = {"LKJCholesky": "lkj_cholesky", "StudentT": "studentT", "ExponentialFamily": "exp_family",
-              "RelaxedOneHotCategorical": "relaxed_categorical",
-              "OneHotCategoricalStraightThrough": "one_hot_categorical", "TransformedDistribution": "transformed_distribution"}
+_IRREGULAR = {
+    "LKJCholesky": "lkj_cholesky",
+    "StudentT": "studentT",
+    "ExponentialFamily": "exp_family",
+    "RelaxedOneHotCategorical": "relaxed_categorical",
+    "OneHotCategoricalStraightThrough": "one_hot_categorical",
+    "TransformedDistribution": "transformed_distribution",
+}
 
 
 def home_of(name: str) -> str:

@@ -276,19 +276,19 @@ class StudentT(Distribution):
     def log_prob(self, value: Any) -> Any:
         self._validate_sample(value)
         y = (value - self.loc) / self.scale
-        norm = (self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi) + torch.lgamma(0.5 * self.df)
-                - torch.lgamma(0.5 * (self.df + 1.0)))
+        norm = (
+            self.scale.log()
+            + 0.5 * self.df.log()
+            + 0.5 * math.log(math.pi)
+            + torch.lgamma(0.5 * self.df)
+            - torch.lgamma(0.5 * (self.df + 1.0))
+        )
         return -0.5 * (self.df + 1.0) * torch.log1p(y**2.0 / self.df) - norm
 
     def entropy(self) -> Any:
         half = 0.5 * (self.df + 1)
         log_beta = torch.lgamma(0.5 * self.df) + math.lgamma(0.5) - torch.lgamma(half)
-        return (
-            self.scale.log()
-            + half * (torch.digamma(half) - torch.digamma(0.5 * self.df))
-            + 0.5 * self.df.log()
-            + log_beta
-        )
+        return self.scale.log() + half * (torch.digamma(half) - torch.digamma(0.5 * self.df)) + 0.5 * self.df.log() + log_beta
 
 
 class Dirichlet(ExponentialFamily):
@@ -329,8 +329,12 @@ class Dirichlet(ExponentialFamily):
     def entropy(self) -> Any:
         a, k = self.concentration, self.concentration.shape[-1]
         total = a.sum(-1)
-        return (torch.lgamma(a).sum(-1) - torch.lgamma(total) - (k - total) * torch.digamma(total)
-                - ((a - 1.0) * torch.digamma(a)).sum(-1))
+        return (
+            torch.lgamma(a).sum(-1)
+            - torch.lgamma(total)
+            - (k - total) * torch.digamma(total)
+            - ((a - 1.0) * torch.digamma(a)).sum(-1)
+        )
 
 
 class Beta(ExponentialFamily):
@@ -362,11 +366,7 @@ class Beta(ExponentialFamily):
         self._validate_sample(value)
         a, b = self.concentration1, self.concentration0
         return (
-            torch.xlogy(a - 1, value)
-            + torch.xlogy(b - 1, 1 - value)
-            + torch.lgamma(a + b)
-            - torch.lgamma(a)
-            - torch.lgamma(b)
+            torch.xlogy(a - 1, value) + torch.xlogy(b - 1, 1 - value) + torch.lgamma(a + b) - torch.lgamma(a) - torch.lgamma(b)
         )
 
     def entropy(self) -> Any:

@@ -84,7 +84,7 @@ class Distribution:
         # Cached forms of the parameters are dropped where the class computes them.
         for name, value in self.__dict__.items():
             if isinstance(value, Tensor) and name not in self._shared_parameters:
-                tail = tuple(value.shape[len(self._batch_shape):])
+                tail = tuple(value.shape[len(self._batch_shape) :])
                 made.__dict__[name] = value.expand(shape + Size(tail))
             elif isinstance(value, Distribution):
                 made.__dict__[name] = value.expand(shape)
@@ -136,16 +136,12 @@ class Distribution:
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         event = tuple(self._event_shape)
-        if event and tuple(value.shape[value.ndim - len(event):]) != event:
-            raise ValueError(
-                f"The right-most size of value must match event_shape: {value.shape} vs {self._event_shape}."
-            )
+        if event and tuple(value.shape[value.ndim - len(event) :]) != event:
+            raise ValueError(f"The right-most size of value must match event_shape: {value.shape} vs {self._event_shape}.")
         expected = tuple(self._batch_shape) + event
         for i, j in zip(reversed(tuple(value.shape)), reversed(expected), strict=False):
             if i != 1 and j != 1 and i != j:
-                raise ValueError(
-                    f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {Size(expected)}."
-                )
+                raise ValueError(f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {Size(expected)}.")
         try:
             support = self.support
         except NotImplementedError:
@@ -158,9 +154,7 @@ class Distribution:
 
     def __repr__(self) -> str:
         names = [name for name in self.arg_constraints if name in self.__dict__]
-        shown = [
-            f"{n}: {self.__dict__[n] if self.__dict__[n].numel() == 1 else self.__dict__[n].size()}" for n in names
-        ]
+        shown = [f"{n}: {self.__dict__[n] if self.__dict__[n].numel() == 1 else self.__dict__[n].size()}" for n in names]
         return f"{type(self).__name__}({', '.join(shown)})"
 
 

@@ -35,9 +35,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Any:
     """KL(p || q), one number for each distribution of the batch."""
     fitting = [pair for pair in _KNOWN if isinstance(p, pair[0]) and isinstance(q, pair[1])]
     if not fitting:
-        raise NotImplementedError(
-            f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}"
-        )
+        raise NotImplementedError(f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}")
     best = min(fitting, key=lambda pair: (type(p).__mro__.index(pair[0]), type(q).__mro__.index(pair[1])))
     return _KNOWN[best](p, q)
 
@@ -68,16 +66,23 @@ def _laplace(p: Any, q: Any) -> Any:
 
 @register_kl(Gamma, Gamma)
 def _gamma(p: Any, q: Any) -> Any:
-    return (q.concentration * (p.rate / q.rate).log() + torch.lgamma(q.concentration) - torch.lgamma(p.concentration)
-            + (p.concentration - q.concentration) * torch.digamma(p.concentration)
-            + (q.rate - p.rate) * (p.concentration / p.rate))
+    return (
+        q.concentration * (p.rate / q.rate).log()
+        + torch.lgamma(q.concentration)
+        - torch.lgamma(p.concentration)
+        + (p.concentration - q.concentration) * torch.digamma(p.concentration)
+        + (q.rate - p.rate) * (p.concentration / p.rate)
+    )
 
 
 @register_kl(Dirichlet, Dirichlet)
 def _dirichlet(p: Any, q: Any) -> Any:
     total_p, total_q = p.concentration.sum(-1), q.concentration.sum(-1)
-    log_norms = (torch.lgamma(total_p) - torch.lgamma(p.concentration).sum(-1)
-                 - (torch.lgamma(total_q) - torch.lgamma(q.concentration).sum(-1)))
+    log_norms = (
+        torch.lgamma(total_p)
+        - torch.lgamma(p.concentration).sum(-1)
+        - (torch.lgamma(total_q) - torch.lgamma(q.concentration).sum(-1))
+    )
     surprise = torch.digamma(p.concentration) - torch.digamma(total_p).unsqueeze(-1)
     return log_norms + ((p.concentration - q.concentration) * surprise).sum(-1)
 
@@ -128,13 +133,14 @@ def _poisson(p: Any, q: Any) -> Any:
 @register_kl(MultivariateNormal, MultivariateNormal)
 def _multivariate_normal(p: Any, q: Any) -> Any:
     if p.event_shape != q.event_shape:
-        raise ValueError(
-            "KL-divergence between two Multivariate Normals with different event shapes cannot be computed"
-        )
+        raise ValueError("KL-divergence between two Multivariate Normals with different event shapes cannot be computed")
     solved = torch.linalg_solve_triangular(q.scale_tril, p.scale_tril, upper=False)
     shift = torch.linalg_solve_triangular(q.scale_tril, (q.loc - p.loc).unsqueeze(-1), upper=False)
-    return (q._log_determinant() - p._log_determinant()
-            + 0.5 * (solved.pow(2).sum((-2, -1)) + shift.pow(2).sum((-2, -1)) - p.event_shape[0]))
+    return (
+        q._log_determinant()
+        - p._log_determinant()
+        + 0.5 * (solved.pow(2).sum((-2, -1)) + shift.pow(2).sum((-2, -1)) - p.event_shape[0])
+    )
 
 
 @register_kl(Independent, Independent)

@@ -18,13 +18,23 @@ torch: Any = _torch
 class MultivariateNormal(Distribution):
     """MultivariateNormal(loc, covariance_matrix), or with a precision_matrix or scale_tril instead."""
 
-    arg_constraints = {"loc": constraints.real_vector, "covariance_matrix": constraints.positive_definite,
-                       "precision_matrix": constraints.positive_definite, "scale_tril": constraints.lower_cholesky}
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky,
+    }
     support = constraints.real_vector
     has_rsample = True
 
-    def __init__(self, loc: Any, covariance_matrix: Any = None, precision_matrix: Any = None, scale_tril: Any = None,
-                 validate_args: bool | None = None) -> None:
+    def __init__(
+        self,
+        loc: Any,
+        covariance_matrix: Any = None,
+        precision_matrix: Any = None,
+        scale_tril: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
         if loc.ndim < 1:
             raise ValueError("loc must be at least one-dimensional.")
         given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
@@ -87,12 +97,15 @@ class Independent(Distribution):
 
     arg_constraints: dict[str, Any] = {}
 
-    def __init__(self, base_distribution: Distribution, reinterpreted_batch_ndims: int,
-                 validate_args: bool | None = None) -> None:
+    def __init__(
+        self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None
+    ) -> None:
         batch = base_distribution.batch_shape
         if reinterpreted_batch_ndims > len(batch):
-            raise ValueError("Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), actual "
-                             f"{reinterpreted_batch_ndims} vs {len(batch)}")
+            raise ValueError(
+                "Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), actual "
+                f"{reinterpreted_batch_ndims} vs {len(batch)}"
+            )
         shape = batch + base_distribution.event_shape
         split = len(batch) - reinterpreted_batch_ndims
         self.base_dist = base_distribution
@@ -139,8 +152,9 @@ class MixtureSameFamily(Distribution):
 
     arg_constraints: dict[str, Any] = {}
 
-    def __init__(self, mixture_distribution: Categorical, component_distribution: Distribution,
-                 validate_args: bool | None = None) -> None:
+    def __init__(
+        self, mixture_distribution: Categorical, component_distribution: Distribution, validate_args: bool | None = None
+    ) -> None:
         if not isinstance(mixture_distribution, Categorical):
             raise ValueError(" The Mixture distribution needs to be an  instance of torch.distributions.Categorical")
         self._mixture_distribution = mixture_distribution
@@ -156,8 +170,9 @@ class MixtureSameFamily(Distribution):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         shape = (*batch_shape, self._num_component)
-        return MixtureSameFamily(self._mixture_distribution.expand(tuple(batch_shape)),
-                                 self._component_distribution.expand(shape))
+        return MixtureSameFamily(
+            self._mixture_distribution.expand(tuple(batch_shape)), self._component_distribution.expand(shape)
+        )
 
     def _weights(self) -> Any:
         weights = self._mixture_distribution.probs

@@ -13,8 +13,19 @@ from .multivariate import sum_rightmost
 
 torch: Any = _torch
 
-__all__ = ["AbsTransform", "AffineTransform", "ComposeTransform", "ExpTransform", "PowerTransform", "SigmoidTransform",
-           "SoftmaxTransform", "SoftplusTransform", "TanhTransform", "Transform", "identity_transform"]
+__all__ = [
+    "AbsTransform",
+    "AffineTransform",
+    "ComposeTransform",
+    "ExpTransform",
+    "PowerTransform",
+    "SigmoidTransform",
+    "SoftmaxTransform",
+    "SoftplusTransform",
+    "TanhTransform",
+    "Transform",
+    "identity_transform",
+]
 
 
 class Transform:
@@ -227,8 +238,9 @@ class AffineTransform(Transform):
         self.loc, self.scale, self._event_dim = loc, scale, event_dim
 
     event_dim = property(lambda self: self._event_dim)
-    domain = codomain = property(lambda self: constraints.independent(constraints.real, self._event_dim)
-                                 if self._event_dim else constraints.real)
+    domain = codomain = property(
+        lambda self: constraints.independent(constraints.real, self._event_dim) if self._event_dim else constraints.real
+    )
 
     def _call(self, x: Any) -> Any:
         return self.loc + self.scale * x

@@ -17,8 +17,9 @@ __all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "
 def broadcast_all(*values: Any) -> tuple[Any, ...]:
     """Numbers and tensors as tensors of one shape."""
     if not all(isinstance(v, Tensor | int | float) for v in values):
-        raise ValueError("Input arguments must all be instances of Number, torch.Tensor or objects implementing "
-                         "__torch_function__.")
+        raise ValueError(
+            "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
+        )
     like = next((v for v in values if isinstance(v, Tensor)), None)
     kind = dt.get_default_dtype() if like is None else like.dtype
     return tuple(torch.broadcast_tensors([v if isinstance(v, Tensor) else torch.tensor(v, dtype=kind) for v in values]))

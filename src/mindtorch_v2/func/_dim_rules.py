@@ -117,8 +117,22 @@ def _whole(op: OpSpec, value: Tensor, args: list[Any], level: Level) -> Any:
     return NotImplemented
 
 
-@rule("sum", "mean", "nansum", "any", "all", "amax", "amin", "var", "std", "var_mean", "std_mean", "logsumexp",
-      "linalg_vector_norm", "count_nonzero")
+@rule(
+    "sum",
+    "mean",
+    "nansum",
+    "any",
+    "all",
+    "amax",
+    "amin",
+    "var",
+    "std",
+    "var_mean",
+    "std_mean",
+    "logsumexp",
+    "linalg_vector_norm",
+    "count_nonzero",
+)
 def reduction(op: OpSpec, args: list[Any], level: Level) -> Any:
     if op.composite and not op.below_autograd:
         return NotImplemented
@@ -204,8 +218,18 @@ def in_place_shape(op: OpSpec, args: list[Any], level: Level) -> Any:
 def restrided(op: OpSpec, args: list[Any], level: Level) -> Any:
     """Each sample has memory of its own for this."""
     values = [value_at(arg, level.number) for arg in args]
-    return aten.stack([call(op, [arg if value is None else aten.clone(aten.select(value, 0, i))
-                                 for arg, value in zip(args, values, strict=True)]) for i in range(level.size)])
+    return aten.stack(
+        [
+            call(
+                op,
+                [
+                    arg if value is None else aten.clone(aten.select(value, 0, i))
+                    for arg, value in zip(args, values, strict=True)
+                ],
+            )
+            for i in range(level.size)
+        ]
+    )
 
 
 @rule("detach")

@@ -33,8 +33,10 @@ def functional_call(
             raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
         given = {name: value for d in parameter_and_buffer_dicts for name, value in d.items()}
     else:
-        raise ValueError("Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
-                         f"{type(parameter_and_buffer_dicts)}")
+        raise ValueError(
+            "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
+            f"{type(parameter_and_buffer_dicts)}"
+        )
     return _functional_call(module, given, args, kwargs, tie_weights=tie_weights, strict=strict)
 
 
@@ -55,8 +57,10 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[s
 
     parameters = [dict(m.named_parameters()) for m in models]
     buffers = [dict(m.named_buffers()) for m in models]
-    return ({name: stacked([p[name] for p in parameters]) for name in parameters[0]},
-            {name: stacked([b[name] for b in buffers]) for name in buffers[0]})
+    return (
+        {name: stacked([p[name] for p in parameters]) for name in parameters[0]},
+        {name: stacked([b[name] for b in buffers]) for name in buffers[0]},
+    )
 
 
 def replace_all_batch_norm_modules_(root: Module) -> Module:

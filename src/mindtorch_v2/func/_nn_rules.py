@@ -43,12 +43,11 @@ def _check(op: OpSpec, args: list[Any]) -> None:
     first, second = args[0]._array, args[1]._array
     wanted = _RANKS[op.schema.name]
     if (first.ndim, second.ndim) != wanted or first.shape[-1] != second.shape[-2 if second.ndim > 1 else -1]:
-        raise RuntimeError(
-            f"{op.schema.name}: shapes {list(first.shape)} and {list(second.shape)} cannot be multiplied"
-        )
+        raise RuntimeError(f"{op.schema.name}: shapes {list(first.shape)} and {list(second.shape)} cannot be multiplied")
     if first.dtype != second.dtype:
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {args[0].dtype.cpp_name} != "
-                           f"{args[1].dtype.cpp_name}")
+        raise RuntimeError(
+            f"expected m1 and m2 to have the same dtype, but got: {args[0].dtype.cpp_name} != {args[1].dtype.cpp_name}"
+        )
 
 
 def _value(tensor: Tensor, level: Level) -> Tensor:

@@ -94,8 +94,7 @@ def _check_names(left: list[list[str]], right: list[list[str]], given: dict[str,
     if _DOTS in listed[1] - listed[0]:
         raise ValueError(f"Ellipsis found in right side, but not left side of a pattern {pattern}")
     if listed[0] ^ listed[1]:
-        raise ValueError("Identifiers only on one side of rearrange expression (should be on both): "
-                         f"{listed[0] ^ listed[1]}")
+        raise ValueError(f"Identifiers only on one side of rearrange expression (should be on both): {listed[0] ^ listed[1]}")
     if set(given) - listed[0]:
         raise ValueError(f"Identifiers not found in rearrange expression: {set(given) - listed[0]}")
     if any(_DOTS in group and isinstance(group, _Group) for group in left):
@@ -107,8 +106,10 @@ def _sizes(left: list[list[str]], shape: Sequence[int], given: dict[str, int]) -
     dots = [_DOTS] in left
     extra = len(shape) - len(left) + dots
     if extra < 0 or not dots and extra:
-        raise ValueError(f"Number of dimensions in pattern ({len(left)}) must be equal to the number of dimensions in the "
-                         f"tensor ({len(shape)})")
+        raise ValueError(
+            f"Number of dimensions in pattern ({len(left)}) must be equal to the number of dimensions in the "
+            f"tensor ({len(shape)})"
+        )
     inner = [f"{_DOTS}{i}" for i in range(extra)] if dots else []
     sizes = dict(given)
     dims = iter(shape)
@@ -130,8 +131,9 @@ def _fit(group: list[str], size: int, sizes: dict[str, int]) -> None:
     if unknown and known and size % known == 0:
         sizes[unknown[0]] = size // known
     elif unknown or known != size:
-        raise ValueError(f"Dimension sizes to do not match ({size} != {known}) when matching dimension pack "
-                         f"({', '.join(group)})")
+        raise ValueError(
+            f"Dimension sizes to do not match ({size} != {known}) when matching dimension pack ({', '.join(group)})"
+        )
 
 
 def _expanded(group: list[str], inner: list[str]) -> list[str]:

@@ -17,15 +17,18 @@ Rule = Callable[[OpSpec, list[Any], Level], Any]
 # By the op's name; a rule may return NotImplemented, and the op runs sample by sample.
 RULES: dict[str, Rule] = {}
 
-_RANDOM = frozenset("""
+_RANDOM = frozenset(
+    """
 rand randn randint rand_like randn_like randint_like randperm normal bernoulli multinomial poisson binomial uniform_
 normal_ bernoulli_ random_ exponential_ geometric_ cauchy_ log_normal_ native_dropout rrelu_with_noise
 _standard_gamma _sample_dirichlet
-""".split())
+""".split()
+)
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
     """Register a rule for some ops."""
+
     def register(function: Rule) -> Rule:
         RULES.update(dict.fromkeys(names, function))
         return function
@@ -145,7 +148,7 @@ class Randomness(interception.Mode):
         size = next((i for i, a in enumerate(op.schema.arguments) if a.name == "size"), None)
         if size is not None:
             sizes = args[size] if isinstance(args[size], list | tuple) else (args[size],)
-            return interception.proceed(op, (*args[:size], (self.level.size, *sizes), *args[size + 1:]))
+            return interception.proceed(op, (*args[:size], (self.level.size, *sizes), *args[size + 1 :]))
         draws = [interception.proceed(op, args) for _ in range(self.level.size)]
         if isinstance(draws[0], tuple):
             return tuple(aten.stack(list(column)) for column in zip(*draws, strict=True))
@@ -153,8 +156,10 @@ class Randomness(interception.Mode):
 
 
 def refuse_random() -> None:
-    raise RuntimeError("vmap: called random operation while in randomness error mode. Please either use the 'same' or "
-                       "'different' randomness flags on vmap or perform the randomness operation out of vmap")
+    raise RuntimeError(
+        "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
+        "'different' randomness flags on vmap or perform the randomness operation out of vmap"
+    )
 
 
 def _run_random(op: OpSpec, args: list[Any], level: Level) -> Any:
@@ -177,12 +182,14 @@ def _run_random(op: OpSpec, args: list[Any], level: Level) -> Any:
 # ---------------------------------------------------------------- element by element
 
 # Ops without promotion that still work element by element.
-_POINTWISE = frozenset("""
+_POINTWISE = frozenset(
+    """
 relu threshold gelu silu mish softplus hardtanh hardsigmoid hardshrink softshrink leaky_relu hardswish elu celu
 _prelu_kernel isnan isinf isposinf isneginf masked_fill signbit heaviside frexp clamp clamp_min clamp_max copy_
 clone zero_ fill_ empty_like zeros_like ones_like full_like complex polar _to_copy view_as_real view_as_complex copy
 fill alias tanh_backward sigmoid_backward threshold_backward real imag
-""".split())
+""".split()
+)
 _NOT_POINTWISE = frozenset("mse_loss smooth_l1_loss huber_loss soft_margin_loss dist linalg_cross".split())
 
 

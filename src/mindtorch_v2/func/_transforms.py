@@ -28,8 +28,9 @@ def _leaves(tree: Any, where: str) -> tuple[list[Tensor], Any]:
     leaves, spec = pytree.tree_flatten(tree)
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
-            raise RuntimeError(f"{where}: Expected to only have Tensors in the inputs or outputs to differentiate, got "
-                               f"{type(leaf)}")
+            raise RuntimeError(
+                f"{where}: Expected to only have Tensors in the inputs or outputs to differentiate, got {type(leaf)}"
+            )
     return leaves, spec
 
 
@@ -66,19 +67,24 @@ class _Trace:
         if used and linear:
             found = pullback([o for o, _ in used], self.inputs, [g for _, g in used])
         elif used:
-            found = _autograd_grad([o for o, _ in used], self.inputs, [g for _, g in used], retain_graph=True,
-                                   create_graph=create_graph, allow_unused=True)
-        return [from_plain(aten.zeros_like(t) if g is None else g, self.levels)
-                for t, g in zip(self.inputs, found, strict=True)]
+            found = _autograd_grad(
+                [o for o, _ in used],
+                self.inputs,
+                [g for _, g in used],
+                retain_graph=True,
+                create_graph=create_graph,
+                allow_unused=True,
+            )
+        return [
+            from_plain(aten.zeros_like(t) if g is None else g, self.levels) for t, g in zip(self.inputs, found, strict=True)
+        ]
 
     def _pull_each(self, cotangents: list[Tensor], level: Level) -> list[Tensor]:
         """Gradients of outputs that a later vmap has batched: one pass for each sample."""
         values = [value_at(t, level.number) for t in cotangents]
         rows = []
         for i in range(level.size):
-            row = [
-                t if value is None else aten.select(value, 0, i) for t, value in zip(cotangents, values, strict=True)
-            ]
+            row = [t if value is None else aten.select(value, 0, i) for t, value in zip(cotangents, values, strict=True)]
             rows.append(self.pull(row))
         return [batched(aten.stack(list(column)), level.number) for column in zip(*rows, strict=True)]
 
@@ -111,8 +117,9 @@ def _replaced(args: tuple[Any, ...], places: list[int], argnums: Argnums, values
     return tuple(made)
 
 
-def _trace(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Argnums, has_aux: bool,
-           where: str) -> tuple[_Trace, Any, Any, Any, Any]:
+def _trace(
+    func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Argnums, has_aux: bool, where: str
+) -> tuple[_Trace, Any, Any, Any, Any]:
     """Run a function: the trace, its outputs, their structure, that of the inputs, and what else it returned."""
     chosen, places = _select(args, argnums)
     leaves, spec = _leaves(chosen, where)
@@ -135,16 +142,19 @@ def _trace(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
 
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that returns `(gradient, value)`, or `(gradient, (value, aux))`."""
+
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         where = "grad_and_value(f)(*args)"
         trace, outputs, out_spec, spec, aux = _trace(func, args, kwargs, argnums, has_aux, where)
         if not out_spec.is_leaf():
-            raise RuntimeError("Expected f(*args) to return tensor, got type " f"{out_spec.type}")
+            raise RuntimeError(f"Expected f(*args) to return tensor, got type {out_spec.type}")
         output = outputs[0]
         if output._array.ndim:
-            raise RuntimeError("Expected f(*args) to return a scalar tensor, got tensor with "
-                               f"{output._array.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?")
+            raise RuntimeError(
+                "Expected f(*args) to return a scalar tensor, got tensor with "
+                f"{output._array.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+            )
         made = pytree.tree_unflatten(trace.pull([aten.ones_like(output.detach())]), spec)  # type: ignore[attr-defined]
         return (made, (output, aux)) if has_aux else (made, output)
 
@@ -165,9 +175,7 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """`(output, vjp_fn)`, or with `has_aux` `(output, vjp_fn, aux)`; `vjp_fn(cotangents)` gives one per primal."""
-    trace, outputs, out_spec, spec, aux = _trace(
-        func, primals, {}, tuple(range(len(primals))), has_aux, "vjp(f, *primals)"
-    )
+    trace, outputs, out_spec, spec, aux = _trace(func, primals, {}, tuple(range(len(primals))), has_aux, "vjp(f, *primals)")
 
     def vjp_fn(*cotangents: Any, **unused: Any) -> Any:
         given, given_spec = pytree.tree_flatten(cotangents[0] if len(cotangents) == 1 else cotangents)
@@ -192,8 +200,9 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
             f"jvp(f, primals, tangents): Expected primals to be a tuple with at least one element, got {primals!r}"
         )
     given, given_spec = _leaves(tangents, "jvp(f, primals, tangents)")
-    trace, outputs, out_spec, spec, aux = _trace(func, primals, {}, tuple(range(len(primals))), has_aux,
-                                                 "jvp(f, primals, tangents)")
+    trace, outputs, out_spec, spec, aux = _trace(
+        func, primals, {}, tuple(range(len(primals))), has_aux, "jvp(f, primals, tangents)"
+    )
     if given_spec != spec:
         raise RuntimeError(
             "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For "
@@ -209,16 +218,14 @@ def _push(trace: _Trace, outputs: list[Tensor], tangents: list[Tensor], strict: 
     """Forward derivatives: the pullback is linear in its argument, and its own pullback is the pushforward."""
     with enable_grad():
         inner = [_leaf(aten.zeros_like(to_plain(t, trace.levels))) for t in outputs]
-        pulled = [
-            to_plain(t, trace.levels)
-            for t in trace.pull([from_plain(t, trace.levels) for t in inner], linear=True)
-        ]
+        pulled = [to_plain(t, trace.levels) for t in trace.pull([from_plain(t, trace.levels) for t in inner], linear=True)]
     used = [(p, to_plain(t, trace.levels)) for p, t in zip(pulled, tangents, strict=True) if p._keys & AUTOGRAD]
     found: Any = [None] * len(inner)
     if used:
         outer = is_grad_enabled() and (trace.tied or any(t._keys & AUTOGRAD for _, t in used))
-        found = _autograd_grad([p for p, _ in used], inner, [t for _, t in used], retain_graph=True, create_graph=outer,
-                               allow_unused=True)
+        found = _autograd_grad(
+            [p for p, _ in used], inner, [t for _, t in used], retain_graph=True, create_graph=outer, allow_unused=True
+        )
     if strict and any(g is None for g in found):
         raise RuntimeError(
             "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not "
@@ -229,9 +236,7 @@ def _push(trace: _Trace, outputs: list[Tensor], tangents: list[Tensor], strict: 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """`(output, jvp_fn)`: the value at `primals`, and the derivative there as a linear function of tangents."""
-    trace, outputs, out_spec, spec, _ = _trace(
-        func, primals, {}, tuple(range(len(primals))), False, "linearize(f, *primals)"
-    )
+    trace, outputs, out_spec, spec, _ = _trace(func, primals, {}, tuple(range(len(primals))), False, "linearize(f, *primals)")
 
     def jvp_fn(*tangents: Any) -> Any:
         given, given_spec = pytree.tree_flatten(tangents)
@@ -245,8 +250,14 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
 # ---------------------------------------------------------------- Jacobians
 
 
-def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None,
-           _preallocate_and_copy: bool = False) -> Callable[..., Any]:
+def jacrev(
+    func: Callable[..., Any],
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Callable[..., Any]:
     """The Jacobian of `func`: for each output and chosen input a tensor of shape (*output shape, *input shape).
 
     One backward pass for each element of the outputs, whatever `chunk_size` says.
@@ -280,8 +291,14 @@ def _rows(trace: _Trace, outputs: list[Tensor], which: int) -> list[Tensor]:
     return [aten.reshape(t, (*shape, *t._array.shape[1:])) for t in joined]
 
 
-def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, chunk_size: int | None = None,
-           randomness: str = "error") -> Callable[..., Any]:
+def jacfwd(
+    func: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    *,
+    chunk_size: int | None = None,
+    randomness: str = "error",
+) -> Callable[..., Any]:
     """The Jacobian of `func`, as `jacrev` gives it; there is no forward mode that would make it cheaper."""
     return jacrev(func, argnums, has_aux=has_aux, chunk_size=chunk_size)
 

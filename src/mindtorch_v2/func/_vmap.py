@@ -18,8 +18,14 @@ InDims = Any
 OutDims = Any
 
 
-def vmap(func: Callable[..., Any], in_dims: InDims = 0, out_dims: OutDims = 0, randomness: str = "error", *,
-         chunk_size: int | None = None) -> Callable[..., Any]:
+def vmap(
+    func: Callable[..., Any],
+    in_dims: InDims = 0,
+    out_dims: OutDims = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
     """`func` over an added dimension of its inputs: `in_dims` says where it is (None: nowhere),
     `out_dims` where it goes.
 
@@ -41,8 +47,12 @@ def vmap(func: Callable[..., Any], in_dims: InDims = 0, out_dims: OutDims = 0, r
 
         def run(part: list[Any], count: int) -> Any:
             inside = _Run(func, count, randomness)
-            return inside(part, dims, lambda made: (pytree.tree_unflatten(made[:split], spec),
-                                                    pytree.tree_unflatten(made[split:], keyword_spec)), out_dims)
+            return inside(
+                part,
+                dims,
+                lambda made: (pytree.tree_unflatten(made[:split], spec), pytree.tree_unflatten(made[split:], keyword_spec)),
+                out_dims,
+            )
 
         if chunk_size is None or chunk_size == "auto" or chunk_size >= size:
             return run(leaves, size)
@@ -139,8 +149,10 @@ class _Run:
     def __call__(
         self, leaves: list[Any], dims: list[int | None], rebuild: Callable[[list[Any]], Any], out_dims: OutDims
     ) -> Any:
-        made = [leaf if dim is None else batched(aten.movedim(leaf, dim, 0) if dim else leaf, self.level.number)
-                for leaf, dim in zip(leaves, dims, strict=True)]
+        made = [
+            leaf if dim is None else batched(aten.movedim(leaf, dim, 0) if dim else leaf, self.level.number)
+            for leaf, dim in zip(leaves, dims, strict=True)
+        ]
         args, kwargs = rebuild(made)
         levels().append(self.level)
         try:
@@ -154,8 +166,10 @@ class _Run:
 
     def _outputs(self, outputs: Any, out_dims: OutDims) -> Any:
         leaves, spec = pytree.tree_flatten(outputs)
-        dims = broadcast_prefix(tuple(out_dims) if isinstance(out_dims, list) else out_dims,
-                                tuple(outputs) if isinstance(outputs, list) else outputs)
+        dims = broadcast_prefix(
+            tuple(out_dims) if isinstance(out_dims, list) else out_dims,
+            tuple(outputs) if isinstance(outputs, list) else outputs,
+        )
         if dims is not None and len(dims) != len(leaves) and isinstance(out_dims, tuple) and len(out_dims) == 1:
             dims = broadcast_prefix(out_dims[0], outputs)
         if dims is None or len(dims) != len(leaves) or any(isinstance(d, list | tuple | dict) for d in dims):
@@ -186,9 +200,7 @@ class _Run:
         made = spread(leaf, self.size) if value is None else value
         ndim = made._array.ndim
         if not -ndim <= dim < ndim:
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})"
-            )
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
         return aten.movedim(made, 0, dim) if dim else made
 
 
@@ -203,11 +215,17 @@ def _in_chunks(
     results = []
     for start in range(0, size, chunk_size):
         count = min(chunk_size, size - start)
-        results.append(run([leaf if dim is None else aten.narrow(leaf, dim, start, count)
-                            for leaf, dim in zip(leaves, dims, strict=True)], count))
+        results.append(
+            run(
+                [leaf if dim is None else aten.narrow(leaf, dim, start, count) for leaf, dim in zip(leaves, dims, strict=True)],
+                count,
+            )
+        )
     flat = [pytree.tree_flatten(result)[0] for result in results]
     spec = pytree.tree_structure(results[0])
     places = broadcast_prefix(out_dims, results[0]) or []
-    joined = [column[0] if dim is None else aten.cat(list(column), dim)
-              for column, dim in zip(zip(*flat, strict=True), places, strict=True)]
+    joined = [
+        column[0] if dim is None else aten.cat(list(column), dim)
+        for column, dim in zip(zip(*flat, strict=True), places, strict=True)
+    ]
     return pytree.tree_unflatten(joined, spec)

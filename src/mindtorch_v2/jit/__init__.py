@@ -8,8 +8,23 @@ from typing import Any, Final
 
 from ..nn.modules.module import Module
 
-__all__ = ["Final", "ScriptFunction", "ScriptModule", "annotate", "export", "freeze", "ignore", "interface",
-           "is_scripting", "is_tracing", "optimized_execution", "script", "trace", "trace_module", "unused"]
+__all__ = [
+    "Final",
+    "ScriptFunction",
+    "ScriptModule",
+    "annotate",
+    "export",
+    "freeze",
+    "ignore",
+    "interface",
+    "is_scripting",
+    "is_tracing",
+    "optimized_execution",
+    "script",
+    "trace",
+    "trace_module",
+    "unused",
+]
 
 
 class ScriptFunction:
@@ -80,9 +95,20 @@ def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None
     return ScriptFunction(obj)
 
 
-def trace(func: Any, example_inputs: Any = None, optimize: Any = None, check_trace: bool = True, check_inputs: Any = None,
-          check_tolerance: float = 1e-5, strict: bool = True, _force_outplace: bool = False, _module_class: Any = None,
-          _compilation_unit: Any = None, example_kwarg_inputs: Any = None, _store_inputs: bool = True) -> Any:
+def trace(
+    func: Any,
+    example_inputs: Any = None,
+    optimize: Any = None,
+    check_trace: bool = True,
+    check_inputs: Any = None,
+    check_tolerance: float = 1e-5,
+    strict: bool = True,
+    _force_outplace: bool = False,
+    _module_class: Any = None,
+    _compilation_unit: Any = None,
+    example_kwarg_inputs: Any = None,
+    _store_inputs: bool = True,
+) -> Any:
     """Run the example once, as tracing does, and hand the function back to run eagerly."""
     if example_inputs is not None:
         func(*(example_inputs if isinstance(example_inputs, tuple | list) else (example_inputs,)))
@@ -103,8 +129,10 @@ def trace_module(mod: Module, inputs: dict[str, Any], **options: Any) -> Any:
 def freeze(mod: Any, preserved_attrs: Any = None, optimize_numerics: bool = True) -> Any:
     """The module itself; there is nothing to fold."""
     if mod.training:
-        raise RuntimeError("Freezing is currently only implemented for modules in eval mode. Please call .eval() on your "
-                           "module before freezing.")
+        raise RuntimeError(
+            "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your "
+            "module before freezing."
+        )
     return mod
 
 

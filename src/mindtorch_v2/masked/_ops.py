@@ -29,16 +29,18 @@ def _is_float(dtype: dt.dtype) -> bool:
 # ---------------------------------------------------------------- reductions
 
 
-def sum(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: dt.dtype | None = None,
-        mask: Tensor | None = None) -> Tensor:
+def sum(
+    input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: dt.dtype | None = None, mask: Tensor | None = None
+) -> Tensor:
     """The sum over some dims, or all."""
     check_strided("sum", input)
     dtype = _counting_dtype(input, dtype)
     return torch.sum(fill(input.to(dtype), mask, 0), all_dims(dim, input.ndim), bool(keepdim), dtype=dtype)
 
 
-def prod(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: dt.dtype | None = None,
-         mask: Tensor | None = None) -> Tensor:
+def prod(
+    input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: dt.dtype | None = None, mask: Tensor | None = None
+) -> Tensor:
     """The product over some dims, or all."""
     check_strided("prod", input)
     dtype = _counting_dtype(input, dtype)
@@ -48,14 +50,16 @@ def prod(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: dt.dt
     return made
 
 
-def amax(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: dt.dtype | None = None,
-         mask: Tensor | None = None) -> Tensor:
+def amax(
+    input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: dt.dtype | None = None, mask: Tensor | None = None
+) -> Tensor:
     """The largest elements over some dims, or all."""
     return _extreme("amax", input, dim, keepdim, dtype, mask)
 
 
-def amin(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: dt.dtype | None = None,
-         mask: Tensor | None = None) -> Tensor:
+def amin(
+    input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: dt.dtype | None = None, mask: Tensor | None = None
+) -> Tensor:
     """The smallest elements over some dims, or all."""
     return _extreme("amin", input, dim, keepdim, dtype, mask)
 
@@ -73,14 +77,16 @@ def _extreme(name: str, input: Tensor, dim: Dims, keepdim: bool, dtype: dt.dtype
     return getattr(torch, name)(filled, all_dims(dim, input.ndim), bool(keepdim))
 
 
-def argmax(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: dt.dtype | None = None,
-           mask: Tensor | None = None) -> Tensor:
+def argmax(
+    input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: dt.dtype | None = None, mask: Tensor | None = None
+) -> Tensor:
     """Where the largest elements are, along a dim or in the flattened input; in the input's dtype, as in torch."""
     return _place("argmax", input, dim, keepdim, dtype, mask)
 
 
-def argmin(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: dt.dtype | None = None,
-           mask: Tensor | None = None) -> Tensor:
+def argmin(
+    input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: dt.dtype | None = None, mask: Tensor | None = None
+) -> Tensor:
     """Where the smallest elements are, along a dim or in the flattened input; in the input's dtype, as in torch."""
     return _place("argmin", input, dim, keepdim, dtype, mask)
 
@@ -91,8 +97,9 @@ def _place(name: str, input: Tensor, dim: int | None, keepdim: bool, dtype: dt.d
     return getattr(torch, name)(_without_others(name, input, mask), dim, bool(keepdim)).to(dtype)
 
 
-def logsumexp(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: dt.dtype | None = None,
-              mask: Tensor | None = None) -> Tensor:
+def logsumexp(
+    input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: dt.dtype | None = None, mask: Tensor | None = None
+) -> Tensor:
     """The logarithm of the sum of exponentials over some dims, or all."""
     check_strided("logsumexp", input)
     dtype = input.dtype if dtype is None else dtype
@@ -100,16 +107,24 @@ def logsumexp(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: 
     return torch.logsumexp(fill(input, mask, nothing), all_dims(dim, input.ndim), bool(keepdim)).to(dtype)
 
 
-def norm(input: Tensor, ord: float = 2.0, dim: Dims = None, *, keepdim: bool = False, dtype: dt.dtype | None = None,
-         mask: Tensor | None = None) -> Tensor:
+def norm(
+    input: Tensor,
+    ord: float = 2.0,
+    dim: Dims = None,
+    *,
+    keepdim: bool = False,
+    dtype: dt.dtype | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """The vector norm of an order over some dims, or all. Masked-out elements count as 0, for the order -inf as inf."""
     check_strided("norm", input)
     filled = fill(input, mask, math.inf if ord == -math.inf else 0)
     return torch.linalg_vector_norm(filled, ord, all_dims(dim, input.ndim), bool(keepdim), dtype=dtype)
 
 
-def median(input: Tensor, dim: Dims = -1, *, keepdim: bool = False, dtype: dt.dtype | None = None,
-           mask: Tensor | None = None) -> Tensor:
+def median(
+    input: Tensor, dim: Dims = -1, *, keepdim: bool = False, dtype: dt.dtype | None = None, mask: Tensor | None = None
+) -> Tensor:
     """The lower median along a dim, nans left out."""
     check_strided("median", input)
     dtype = input.dtype if dtype is None else dtype
@@ -132,32 +147,59 @@ def _count(input: Tensor, dim: Dims, keepdim: bool, mask: Tensor | None) -> Any:
     return torch.sum(full_mask(input, mask), dims, keepdim)
 
 
-def mean(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: dt.dtype | None = None,
-         mask: Tensor | None = None) -> Tensor:
+def mean(
+    input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: dt.dtype | None = None, mask: Tensor | None = None
+) -> Tensor:
     """The mean over some dims, or all."""
     check_strided("mean", input)
     for given, what in ((dtype, "Optional"), (input.dtype if dtype is None else None, "Input")):
         if given is not None and not _is_float(given):
-            raise ValueError(f"mean(): Could not infer output dtype. {what} dtype must be either a floating point or complex "
-                             f"dtype. Got: {given}")
+            raise ValueError(
+                f"mean(): Could not infer output dtype. {what} dtype must be either a floating point or complex "
+                f"dtype. Got: {given}"
+            )
     total = sum(input, dim, keepdim=keepdim, dtype=dtype, mask=mask)
     return total / _count(input, dim, bool(keepdim), mask)
 
 
-def var(input: Tensor, dim: Dims = None, unbiased: bool | None = None, *, correction: float | None = None,
-        keepdim: bool = False, dtype: dt.dtype | None = None, mask: Tensor | None = None) -> Tensor:
+def var(
+    input: Tensor,
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+    dtype: dt.dtype | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """The variance over some dims, or all; the sum of squares is divided by the count less the correction, which is 1."""
     return _variance("var", input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
-def std(input: Tensor, dim: Dims = None, unbiased: bool | None = None, *, correction: float | None = None,
-        keepdim: bool = False, dtype: dt.dtype | None = None, mask: Tensor | None = None) -> Tensor:
+def std(
+    input: Tensor,
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+    dtype: dt.dtype | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """The standard deviation over some dims, or all: the root of the variance."""
     return _variance("std", input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
-def _variance(name: str, input: Tensor, dim: Dims, unbiased: bool | None, correction: float | None, keepdim: bool,
-              dtype: dt.dtype | None, mask: Tensor | None) -> Tensor:
+def _variance(
+    name: str,
+    input: Tensor,
+    dim: Dims,
+    unbiased: bool | None,
+    correction: float | None,
+    keepdim: bool,
+    dtype: dt.dtype | None,
+    mask: Tensor | None,
+) -> Tensor:
     check_strided(name, input)
     if unbiased is not None and correction is not None:
         raise AssertionError("Only one of unbiased and correction may be given")
@@ -218,8 +260,9 @@ def _softmax(name: str, extreme: str, input: Tensor, dim: int, dtype: dt.dtype |
     return getattr(torch, name)(filled, one_dim(dim, input.ndim))
 
 
-def normalize(input: Tensor, ord: float, dim: Dims, *, eps: float = 1e-12, dtype: dt.dtype | None = None,
-              mask: Tensor | None = None) -> Tensor:
+def normalize(
+    input: Tensor, ord: float, dim: Dims, *, eps: float = 1e-12, dtype: dt.dtype | None = None, mask: Tensor | None = None
+) -> Tensor:
     """The input divided by its norm along a dim, or by eps if that is larger; 0 where masked out."""
     check_strided("normalize", input)
     length = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
@@ -227,11 +270,19 @@ def normalize(input: Tensor, ord: float, dim: Dims, *, eps: float = 1e-12, dtype
     return filled / torch.maximum(length, torch.scalar_tensor(eps, dtype=length.dtype, device=length.device))
 
 
-def logaddexp(input: Tensor, other: Tensor, *, dtype: dt.dtype | None = None, input_mask: Tensor | None = None,
-              other_mask: Tensor | None = None) -> Tensor:
+def logaddexp(
+    input: Tensor,
+    other: Tensor,
+    *,
+    dtype: dt.dtype | None = None,
+    input_mask: Tensor | None = None,
+    other_mask: Tensor | None = None,
+) -> Tensor:
     """The logarithm of the sum of two exponentials, of which a mask may leave out either; -inf where both are."""
     check_strided("logaddexp", input, other)
     dtype = input.dtype if dtype is None else dtype
-    filled = [given if mask is None else fill(given, mask, lowest("logaddexp", given.dtype))
-              for given, mask in ((input, input_mask), (other, other_mask))]
+    filled = [
+        given if mask is None else fill(given, mask, lowest("logaddexp", given.dtype))
+        for given, mask in ((input, input_mask), (other, other_mask))
+    ]
     return torch.logaddexp(*filled).to(dtype)

@@ -8,6 +8,21 @@ from .modules import *  # noqa: F403
 from .parallel import DataParallel
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
-__all__ = ["Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter", "attention",
-           "common_types", "factory_kwargs", "functional", "grad", "init", "modules", "parallel", "parameter", "utils"]
+__all__ = [
+    "Buffer",
+    "DataParallel",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "attention",
+    "common_types",
+    "factory_kwargs",
+    "functional",
+    "grad",
+    "init",
+    "modules",
+    "parallel",
+    "parameter",
+    "utils",
+]
 __all__ += modules.__all__

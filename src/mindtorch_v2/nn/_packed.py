@@ -26,15 +26,16 @@ class PackedSequence(PackedSequence_):
 
     __module__ = "mindtorch_v2.nn.utils.rnn"
 
-    def __new__(cls, data: Any, batch_sizes: Any = None, sorted_indices: Any = None,
-                unsorted_indices: Any = None) -> Any:
+    def __new__(cls, data: Any, batch_sizes: Any = None, sorted_indices: Any = None, unsorted_indices: Any = None) -> Any:
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
         if batch_sizes is not None:
             if batch_sizes.device.type != "cpu":
-                raise ValueError("batch_sizes should always be on CPU. Instances of PackedSequence should never be "
-                                 "created manually. They should be instantiated by functions like pack_sequence and "
-                                 "pack_padded_sequences in nn.utils.rnn.")
+                raise ValueError(
+                    "batch_sizes should always be on CPU. Instances of PackedSequence should never be "
+                    "created manually. They should be instantiated by functions like pack_sequence and "
+                    "pack_padded_sequences in nn.utils.rnn."
+                )
             return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
         if not isinstance(data, list | tuple) or len(data) != 2:
             raise AssertionError("Expected data to be a (data, batch_sizes) tuple")
@@ -43,8 +44,7 @@ class PackedSequence(PackedSequence_):
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
         """The sequence with its data converted; itself if nothing changes."""
         data = self.data.to(*args, **kwargs)
-        return self if data is self.data else type(self)(data, self.batch_sizes, self.sorted_indices,
-                                                         self.unsorted_indices)
+        return self if data is self.data else type(self)(data, self.batch_sizes, self.sorted_indices, self.unsorted_indices)
 
     def pin_memory(self) -> PackedSequence:
         return type(self)(self.data.pin_memory(), self.batch_sizes, self.sorted_indices, self.unsorted_indices)
@@ -92,12 +92,10 @@ def invert_permutation(permutation: Any) -> Any:
     if permutation is None:
         return None
     output = aten.empty_like(permutation)
-    return aten.scatter_(output, 0, permutation,
-                         aten.arange(0, permutation.numel(), device=permutation.device))
+    return aten.scatter_(output, 0, permutation, aten.arange(0, permutation.numel(), device=permutation.device))
 
 
-def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False,
-                         enforce_sorted: bool = True) -> PackedSequence:
+def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
     """Pack sequences that were padded to one length; unless `enforce_sorted`, they may come in any order."""
     if not isinstance(lengths, Tensor):
         lengths = as_tensor(lengths, dtype=dt.int64)
@@ -113,14 +111,17 @@ def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False,
     return PackedSequence(data, batch_sizes, order, None)
 
 
-def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0,
-                        total_length: int | None = None) -> tuple[Any, Any]:
+def pad_packed_sequence(
+    sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
+) -> tuple[Any, Any]:
     """The padded sequences and their lengths, in the order they had before packing."""
     length = sequence.batch_sizes.size(0)
     if total_length is not None:
         if total_length < length:
-            raise ValueError("Expected total_length to be at least the length of the longest sequence in input, but "
-                             f"got total_length={total_length} and max sequence length being {length}")
+            raise ValueError(
+                "Expected total_length to be at least the length of the longest sequence in input, but "
+                f"got total_length={total_length} and max sequence length being {length}"
+            )
         length = total_length
     padded, lengths = aten._pad_packed_sequence(sequence.data, sequence.batch_sizes, batch_first, padding_value, length)
     order = sequence.unsorted_indices
@@ -129,12 +130,10 @@ def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, pad
     return padded, lengths
 
 
-def pad_sequence(sequences: Any, batch_first: bool = False, padding_value: float = 0.0,
-                 padding_side: str = "right") -> Any:
+def pad_sequence(sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right") -> Any:
     """Stack tensors of different lengths, filled up at one side."""
     if not isinstance(sequences, Iterable):
-        raise RuntimeError("pad_sequence: Expected iterable for input sequences, but got arg of type: "
-                           f"{type(sequences)}")
+        raise RuntimeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")
     if isinstance(sequences, Tensor):
         sequences = aten.unbind(sequences, 0)
     return aten.pad_sequence(tuple(sequences), batch_first, padding_value, padding_side)

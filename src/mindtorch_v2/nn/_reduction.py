@@ -24,8 +24,9 @@ def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warni
     reduce = True if reduce is None else reduce
     reduction = "none" if not reduce else "mean" if size_average else "sum"
     if emit_warning:
-        warnings.warn("size_average and reduce args will be deprecated, please use "
-                      f"reduction='{reduction}' instead.", stacklevel=4)
+        warnings.warn(
+            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.", stacklevel=4
+        )
     return reduction
 
 

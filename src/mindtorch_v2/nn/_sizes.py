@@ -32,5 +32,4 @@ def _list_with_default(out_size: Any, defaults: Any) -> Any:
         return out_size
     if len(defaults) <= len(out_size):
         raise ValueError(f"Input dimension should be at least {len(out_size) + 1}")
-    return [own if given is None else given
-            for given, own in zip(out_size, defaults[-len(out_size):], strict=False)]
+    return [own if given is None else given for given, own in zip(out_size, defaults[-len(out_size) :], strict=False)]

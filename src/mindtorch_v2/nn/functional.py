@@ -15,13 +15,29 @@ from ._functional.sparse import *  # noqa: F403
 
 # Functions that are an op and nothing more.
 _OPS = {
-    "bilinear": "bilinear", "channel_shuffle": "channel_shuffle", "conv1d": "conv1d", "conv2d": "conv2d",
-    "conv3d": "conv3d", "conv_transpose1d": "conv_transpose1d", "conv_transpose2d": "conv_transpose2d",
-    "conv_transpose3d": "conv_transpose3d", "cosine_similarity": "cosine_similarity", "gelu": "gelu",
-    "hardshrink": "hardshrink", "linear": "linear", "logsigmoid": "log_sigmoid",
-    "native_channel_shuffle": "native_channel_shuffle", "one_hot": "one_hot", "pairwise_distance": "pairwise_distance",
-    "pdist": "pdist", "pixel_shuffle": "pixel_shuffle", "pixel_unshuffle": "pixel_unshuffle", "prelu": "prelu",
-    "scaled_dot_product_attention": "scaled_dot_product_attention", "softplus": "softplus", "softshrink": "softshrink",
+    "bilinear": "bilinear",
+    "channel_shuffle": "channel_shuffle",
+    "conv1d": "conv1d",
+    "conv2d": "conv2d",
+    "conv3d": "conv3d",
+    "conv_transpose1d": "conv_transpose1d",
+    "conv_transpose2d": "conv_transpose2d",
+    "conv_transpose3d": "conv_transpose3d",
+    "cosine_similarity": "cosine_similarity",
+    "gelu": "gelu",
+    "hardshrink": "hardshrink",
+    "linear": "linear",
+    "logsigmoid": "log_sigmoid",
+    "native_channel_shuffle": "native_channel_shuffle",
+    "one_hot": "one_hot",
+    "pairwise_distance": "pairwise_distance",
+    "pdist": "pdist",
+    "pixel_shuffle": "pixel_shuffle",
+    "pixel_unshuffle": "pixel_unshuffle",
+    "prelu": "prelu",
+    "scaled_dot_product_attention": "scaled_dot_product_attention",
+    "softplus": "softplus",
+    "softshrink": "softshrink",
 }
 globals().update({name: getattr(aten, op) for name, op in _OPS.items()})
 

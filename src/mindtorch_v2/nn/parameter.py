@@ -28,7 +28,8 @@ class _ParameterMeta(type):
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return type.__instancecheck__(cls, instance) or (
-            cls is Parameter and isinstance(instance, Tensor) and instance._is_param)
+            cls is Parameter and isinstance(instance, Tensor) and instance._is_param
+        )
 
 
 class Parameter(Tensor, metaclass=_ParameterMeta):
@@ -59,7 +60,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
                 f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns "
                 f"an instance of the same type, but return type {type(marked).__name__} was found instead. To use the "
                 "type as a Parameter, please correct the detach() semantics defined by its __torch_dispatch__() "
-                "implementation.")
+                "implementation."
+            )
         marked._is_param = True
         return marked
 
@@ -95,7 +97,8 @@ def _rebuild_parameter_with_state(data: Tensor, requires_grad: bool, backward_ho
 class _BufferMeta(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return type.__instancecheck__(cls, instance) or (
-            cls is Buffer and isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False))
+            cls is Buffer and isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
+        )
 
 
 class Buffer(Tensor, metaclass=_BufferMeta):
@@ -115,7 +118,8 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 _UNINITIALIZED = (
     "Attempted to use an uninitialized parameter in {}. This error happens when you are using a `LazyModule` or "
     "explicitly manipulating `torch.nn.parameter.{}` objects. When using LazyModules Call `forward` with a dummy batch "
-    "to initialize the parameters before calling torch functions")
+    "to initialize the parameters before calling torch functions"
+)
 
 # What may be done to a tensor without a shape: it remembers the dtype and the device for later.
 _ALLOWED = ("to", "copy_", "detach", "empty")
@@ -130,8 +134,9 @@ class UninitializedTensorMixin:
 
     def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Become a tensor of this shape, with undefined values; device and dtype as before unless given."""
-        made = aten.empty(tuple(shape), device=self.device if device is None else device,
-                          dtype=self.dtype if dtype is None else dtype)
+        made = aten.empty(
+            tuple(shape), device=self.device if device is None else device, dtype=self.dtype if dtype is None else dtype
+        )
         self._keys &= ~PYTHON
         self.data = made
         self._keys = made._keys | self._keys & AUTOGRAD
@@ -142,11 +147,14 @@ class UninitializedTensorMixin:
         raise RuntimeError(
             "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
             "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` "
-            "to initialize the parameters before accessing their attributes.")
+            "to initialize the parameters before accessing their attributes."
+        )
 
     def share_memory_(self) -> Any:
-        raise RuntimeError("Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize "
-                           "the parameters before calling `module.share_memory()`.")
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize "
+            "the parameters before calling `module.share_memory()`."
+        )
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"<{type(self).__name__}>"
@@ -193,8 +201,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
 
     cls_to_become = Tensor
 
-    def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None,
-                persistent: bool = True) -> Any:
+    def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True) -> Any:
         made = _share(cls, aten.empty((0,), device=device, dtype=dtype))
         graph.require_grad(made, requires_grad)
         made._keys |= PYTHON

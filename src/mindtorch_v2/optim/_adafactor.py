@@ -19,9 +19,18 @@ class Adafactor(Optimizer):
 
     __module__ = "mindtorch_v2.optim"
 
-    def __init__(self, params: Params, lr: Any = 1e-2, beta2_decay: float = -0.8,
-                 eps: tuple[float | None, float] = (None, 1e-3), d: float = 1.0, weight_decay: float = 0.0, *,
-                 foreach: bool | None = None, maximize: bool = False) -> None:
+    def __init__(
+        self,
+        params: Params,
+        lr: Any = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+    ) -> None:
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
         if not lr >= 0:
@@ -36,8 +45,10 @@ class Adafactor(Optimizer):
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
         if not weight_decay >= 0:
             raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
-        super().__init__(params, dict(lr=lr, beta2_decay=beta2_decay, eps=eps, d=d, weight_decay=weight_decay,
-                                      foreach=foreach, maximize=maximize))
+        super().__init__(
+            params,
+            dict(lr=lr, beta2_decay=beta2_decay, eps=eps, d=d, weight_decay=weight_decay, foreach=foreach, maximize=maximize),
+        )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -59,24 +70,61 @@ class Adafactor(Optimizer):
             if any(p.is_complex() for p in group["params"] if p.grad is not None):
                 raise RuntimeError("Adafactor does not support complex parameters")
             params, grads, states = self._collect(group, "Adafactor does not support sparse gradients")
-            adafactor(params, grads, [s.get("row_var") for s in states], [s.get("col_var") for s in states],
-                      [s.get("variance") for s in states], [s["step"] for s in states], foreach=group["foreach"],
-                      d=group["d"], lr=group["lr"], beta2_decay=group["beta2_decay"],
-                      weight_decay=group["weight_decay"], eps1=group["eps"][0], eps2=group["eps"][1],
-                      maximize=group["maximize"])
+            adafactor(
+                params,
+                grads,
+                [s.get("row_var") for s in states],
+                [s.get("col_var") for s in states],
+                [s.get("variance") for s in states],
+                [s["step"] for s in states],
+                foreach=group["foreach"],
+                d=group["d"],
+                lr=group["lr"],
+                beta2_decay=group["beta2_decay"],
+                weight_decay=group["weight_decay"],
+                eps1=group["eps"][0],
+                eps2=group["eps"][1],
+                maximize=group["maximize"],
+            )
         return loss
 
 
-def adafactor(params: list[Tensor], grads: list[Tensor], row_vars: list[Tensor | None], col_vars: list[Tensor | None],
-              variances: list[Tensor | None], state_steps: list[Tensor], foreach: bool | None = None, *, d: float,
-              lr: Any, beta2_decay: float, weight_decay: float, eps1: float | None, eps2: float,
-              maximize: bool) -> None:
+def adafactor(
+    params: list[Tensor],
+    grads: list[Tensor],
+    row_vars: list[Tensor | None],
+    col_vars: list[Tensor | None],
+    variances: list[Tensor | None],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    *,
+    d: float,
+    lr: Any,
+    beta2_decay: float,
+    weight_decay: float,
+    eps1: float | None,
+    eps2: float,
+    maximize: bool,
+) -> None:
     """One step on lists of parameters, gradients and their state; a matrix has row_var and col_var, others variance."""
     if not params:
         return
     run = _foreach if foreach else _one_by_one
-    run(params, grads, row_vars, col_vars, variances, state_steps, d=d, lr=lr, beta2_decay=beta2_decay,
-        weight_decay=weight_decay, eps1=eps1, eps2=eps2, maximize=maximize)
+    run(
+        params,
+        grads,
+        row_vars,
+        col_vars,
+        variances,
+        state_steps,
+        d=d,
+        lr=lr,
+        beta2_decay=beta2_decay,
+        weight_decay=weight_decay,
+        eps1=eps1,
+        eps2=eps2,
+        maximize=maximize,
+    )
 
 
 def _size(tensor: Any) -> float:
@@ -88,9 +136,22 @@ def _mean_square(grad: Any, dim: int) -> Any:
     return torch.linalg_vector_norm(grad, 2, (dim,), True).square_().div_(grad.size(dim))
 
 
-def _one_by_one(params: list[Any], grads: list[Any], row_vars: list[Any], col_vars: list[Any], variances: list[Any],
-                steps: list[Any], *, d: float, lr: Any, beta2_decay: float, weight_decay: float, eps1: float | None,
-                eps2: float, maximize: bool) -> None:
+def _one_by_one(
+    params: list[Any],
+    grads: list[Any],
+    row_vars: list[Any],
+    col_vars: list[Any],
+    variances: list[Any],
+    steps: list[Any],
+    *,
+    d: float,
+    lr: Any,
+    beta2_decay: float,
+    weight_decay: float,
+    eps1: float | None,
+    eps2: float,
+    maximize: bool,
+) -> None:
     for i, param in enumerate(params):
         grad = -grads[i] if maximize else grads[i]
         steps[i] += 1
@@ -114,8 +175,15 @@ def _one_by_one(params: list[Any], grads: list[Any], row_vars: list[Any], col_va
         param.add_(update, alpha=-rate / max(1.0, _size(update) / d))
 
 
-def _foreach(params: list[Any], grads: list[Any], row_vars: list[Any], col_vars: list[Any], variances: list[Any],
-             steps: list[Any], **options: Any) -> None:
+def _foreach(
+    params: list[Any],
+    grads: list[Any],
+    row_vars: list[Any],
+    col_vars: list[Any],
+    variances: list[Any],
+    steps: list[Any],
+    **options: Any,
+) -> None:
     for is_matrix in (False, True):  # each kind in one go, vectors first
         chosen = [i for i, grad in enumerate(grads) if (grad.dim() > 1) == is_matrix]
         if not chosen:
@@ -125,9 +193,23 @@ def _foreach(params: list[Any], grads: list[Any], row_vars: list[Any], col_vars:
             _foreach_of_a_kind(is_matrix, *group, **options)
 
 
-def _foreach_of_a_kind(is_matrix: bool, params: list[Any], grads: list[Any], rows: list[Any], columns: list[Any],
-                       variances: list[Any], steps: list[Any], *, d: float, lr: Any, beta2_decay: float,
-                       weight_decay: float, eps1: float | None, eps2: float, maximize: bool) -> None:
+def _foreach_of_a_kind(
+    is_matrix: bool,
+    params: list[Any],
+    grads: list[Any],
+    rows: list[Any],
+    columns: list[Any],
+    variances: list[Any],
+    steps: list[Any],
+    *,
+    d: float,
+    lr: Any,
+    beta2_decay: float,
+    weight_decay: float,
+    eps1: float | None,
+    eps2: float,
+    maximize: bool,
+) -> None:
     smallest = finfo(params[0].dtype).eps if eps1 is None else eps1
     if maximize:
         grads = torch._foreach_neg(grads)
@@ -153,6 +235,5 @@ def _foreach_of_a_kind(is_matrix: bool, params: list[Any], grads: list[Any], row
     torch._foreach_clamp_min_(estimates, smallest * smallest)
     torch._foreach_rsqrt_(estimates)
     torch._foreach_mul_(estimates, grads)
-    torch._foreach_mul_(estimates, [-rate / max(1.0, _size(update) / d)
-                                    for rate, update in zip(rates, estimates, strict=True)])
+    torch._foreach_mul_(estimates, [-rate / max(1.0, _size(update) / d) for rate, update in zip(rates, estimates, strict=True)])
     torch._foreach_add_(params, estimates)

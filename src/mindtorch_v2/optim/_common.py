@@ -58,8 +58,10 @@ def check_fused(fused: bool | None, foreach: bool | None, differentiable: bool) 
 def check_capturable(capturable: bool) -> None:
     """A step that is captured in a device graph needs such a device."""
     if capturable:
-        raise AssertionError("If capturable=True, params and state_steps must be on supported devices: "
-                             "['cuda', 'xpu', 'hpu', 'privateuseone', 'xla'].")
+        raise AssertionError(
+            "If capturable=True, params and state_steps must be on supported devices: "
+            "['cuda', 'xpu', 'hpu', 'privateuseone', 'xla']."
+        )
 
 
 def step_dtype(is_fused: bool = False) -> DType:
@@ -81,6 +83,7 @@ def one_step() -> Tensor:
 
 def with_grad_mode(step: Step) -> Step:
     """Run a step without history, unless the optimizer is differentiable."""
+
     @functools.wraps(step)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         mode = set_grad_enabled(bool(self.defaults.get("differentiable", False)))

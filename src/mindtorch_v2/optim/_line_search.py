@@ -35,8 +35,15 @@ def _cubic_minimum(a: _Point, b: _Point, bounds: tuple[float, float] | None = No
     return min(max(minimum, low), high)
 
 
-def strong_wolfe(evaluate: Callable[[float], tuple[float, Any]], rate: float, direction: Any, loss: float, grad: Any,
-                 slope: Any, tolerance: float = 1e-9) -> tuple[float, Any, float, int]:
+def strong_wolfe(
+    evaluate: Callable[[float], tuple[float, Any]],
+    rate: float,
+    direction: Any,
+    loss: float,
+    grad: Any,
+    slope: Any,
+    tolerance: float = 1e-9,
+) -> tuple[float, Any, float, int]:
     """Loss, gradient and place of a point that satisfies the conditions, and how often it evaluated the loss.
 
     `evaluate(t)` gives loss and gradient at `t` along the direction; loss, grad and slope are those at 0.
@@ -80,8 +87,9 @@ def strong_wolfe(evaluate: Callable[[float], tuple[float, Any]], rate: float, di
     return best.loss, best.grad, best.at, count
 
 
-def _zoom(look: Callable[[float], _Point], bracket: list[_Point], origin: _Point, length: Any, tolerance: float,
-          left: int) -> tuple[_Point, int]:
+def _zoom(
+    look: Callable[[float], _Point], bracket: list[_Point], origin: _Point, length: Any, tolerance: float, left: int
+) -> tuple[_Point, int]:
     """The end of a narrowing bracket that satisfies the conditions, and how many points it took."""
     stalled = False
     low, high = (0, 1) if bracket[0].loss <= bracket[-1].loss else (1, 0)

@@ -33,9 +33,18 @@ class Muon(Optimizer):
 
     __module__ = "mindtorch_v2.optim"
 
-    def __init__(self, params: Params, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95,
-                 nesterov: bool = True, ns_coefficients: tuple[float, float, float] = _COEFFICIENTS, eps: float = 1e-7,
-                 ns_steps: int = 5, adjust_lr_fn: str | None = None) -> None:
+    def __init__(
+        self,
+        params: Params,
+        lr: float = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        ns_coefficients: tuple[float, float, float] = _COEFFICIENTS,
+        eps: float = 1e-7,
+        ns_steps: int = 5,
+        adjust_lr_fn: str | None = None,
+    ) -> None:
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
         for name, value in (("Learning rate", lr), ("momentum", momentum), ("weight decay", weight_decay)):
@@ -43,14 +52,23 @@ class Muon(Optimizer):
                 raise ValueError(f"{name} should be >= 0 but is: {value}")
         if adjust_lr_fn not in _ADJUSTMENTS:
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
-        super().__init__(params, dict(lr=lr, weight_decay=weight_decay, momentum=momentum, nesterov=nesterov,
-                                      ns_coefficients=ns_coefficients, eps=eps, ns_steps=ns_steps,
-                                      adjust_lr_fn=adjust_lr_fn))
+        super().__init__(
+            params,
+            dict(
+                lr=lr,
+                weight_decay=weight_decay,
+                momentum=momentum,
+                nesterov=nesterov,
+                ns_coefficients=ns_coefficients,
+                eps=eps,
+                ns_steps=ns_steps,
+                adjust_lr_fn=adjust_lr_fn,
+            ),
+        )
         for group in self.param_groups:
             for param in group["params"]:
                 if param.ndim != 2:
-                    raise ValueError("Muon only supports 2D parameters whereas we found a parameter with size: "
-                                     f"{param.size()}")
+                    raise ValueError(f"Muon only supports 2D parameters whereas we found a parameter with size: {param.size()}")
 
     def _new_state(self, param: Any, group: dict[str, Any]) -> dict[str, Any]:
         return {"momentum_buffer": torch.zeros_like(param.grad)}
@@ -62,16 +80,36 @@ class Muon(Optimizer):
             if any(p.is_complex() for p in group["params"] if p.grad is not None):
                 raise RuntimeError("Muon does not support complex parameters")
             params, grads, states = self._collect(group, "Muon does not support sparse gradients")
-            muon(params, grads, [s["momentum_buffer"] for s in states], lr=group["lr"],
-                 weight_decay=group["weight_decay"], momentum=group["momentum"], nesterov=group["nesterov"],
-                 ns_coefficients=group["ns_coefficients"], ns_steps=group["ns_steps"], eps=group["eps"],
-                 adjust_lr_fn=group["adjust_lr_fn"])
+            muon(
+                params,
+                grads,
+                [s["momentum_buffer"] for s in states],
+                lr=group["lr"],
+                weight_decay=group["weight_decay"],
+                momentum=group["momentum"],
+                nesterov=group["nesterov"],
+                ns_coefficients=group["ns_coefficients"],
+                ns_steps=group["ns_steps"],
+                eps=group["eps"],
+                adjust_lr_fn=group["adjust_lr_fn"],
+            )
         return loss
 
 
-def muon(params: list[Any], grads: list[Any], muon_momentum_bufs: list[Any], *, lr: float, weight_decay: float,
-         momentum: float, nesterov: bool, ns_coefficients: tuple[float, float, float], ns_steps: int, eps: float,
-         adjust_lr_fn: str | None) -> None:
+def muon(
+    params: list[Any],
+    grads: list[Any],
+    muon_momentum_bufs: list[Any],
+    *,
+    lr: float,
+    weight_decay: float,
+    momentum: float,
+    nesterov: bool,
+    ns_coefficients: tuple[float, float, float],
+    ns_steps: int,
+    eps: float,
+    adjust_lr_fn: str | None,
+) -> None:
     """One step on lists of parameters, gradients and their momentum."""
     for param, grad, buffer in zip(params, grads, muon_momentum_bufs, strict=True):
         buffer.lerp_(grad, 1 - momentum)

@@ -14,8 +14,9 @@ __all__ = ["swap_in_optimizer_params_and_state"]
 
 
 @contextmanager
-def swap_in_optimizer_params_and_state(optimizer: Optimizer, swapin_parameters: dict[str, Tensor],
-                                       swapin_optim_state: dict[str, Any]) -> Iterator[None]:
+def swap_in_optimizer_params_and_state(
+    optimizer: Optimizer, swapin_parameters: dict[str, Tensor], swapin_optim_state: dict[str, Any]
+) -> Iterator[None]:
     """Inside the block, the optimizer has these parameters (in its own order) and this state, laid out as state_dict().
 
     What the block changes in place in the tensors it was given stays changed; the optimizer itself comes back.
@@ -31,8 +32,13 @@ def swap_in_optimizer_params_and_state(optimizer: Optimizer, swapin_parameters: 
     numbers = [number for group in saved for number in group["params"]]
     params = dict(zip(numbers, given, strict=True))
     optimizer.param_groups = [{**group, "params": [params[number] for number in group["params"]]} for group in saved]
-    optimizer.state = defaultdict(dict, {params.get(key, key): dict(value) if isinstance(value, dict) else value
-                                         for key, value in swapin_optim_state["state"].items()})
+    optimizer.state = defaultdict(
+        dict,
+        {
+            params.get(key, key): dict(value) if isinstance(value, dict) else value
+            for key, value in swapin_optim_state["state"].items()
+        },
+    )
     try:
         yield
     finally:

@@ -28,15 +28,36 @@ __all__ = ["Adadelta", "adadelta"]
 class Adadelta(Optimizer):
     """`param -= lr * rms(earlier steps) / rms(gradients) * grad`."""
 
-    def __init__(self, params: Params, lr: Any = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0,
-                 foreach: bool | None = None, *, capturable: bool = False, maximize: bool = False,
-                 differentiable: bool = False) -> None:
+    def __init__(
+        self,
+        params: Params,
+        lr: Any = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         check_rate(lr)
         if not 0 <= rho <= 1:
             raise ValueError(f"Invalid rho value: {rho}")
         check_not_negative(eps=eps, weight_decay=weight_decay)
-        super().__init__(params, dict(lr=lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize,
-                                      capturable=capturable, foreach=foreach, differentiable=differentiable))
+        super().__init__(
+            params,
+            dict(
+                lr=lr,
+                rho=rho,
+                eps=eps,
+                weight_decay=weight_decay,
+                maximize=maximize,
+                capturable=capturable,
+                foreach=foreach,
+                differentiable=differentiable,
+            ),
+        )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -46,26 +67,53 @@ class Adadelta(Optimizer):
                 group.setdefault(name, False)
 
     def _new_state(self, param: Any, group: dict[str, Any]) -> dict[str, Any]:
-        return {"step": torch.zeros((), dtype=step_dtype()), "square_avg": torch.zeros_like(param),
-                "acc_delta": torch.zeros_like(param)}
+        return {
+            "step": torch.zeros((), dtype=step_dtype()),
+            "square_avg": torch.zeros_like(param),
+            "acc_delta": torch.zeros_like(param),
+        }
 
     @with_grad_mode
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         loss = evaluate(closure)
         for group in self.param_groups:
             params, grads, states = self._collect(group, "Adadelta does not support sparse gradients")
-            adadelta(params, grads, [s["square_avg"] for s in states], [s["acc_delta"] for s in states],
-                     [s["step"] for s in states], capturable=group["capturable"], foreach=group["foreach"],
-                     differentiable=group["differentiable"], has_complex=any(p.is_complex() for p in params),
-                     lr=group["lr"], rho=group["rho"], eps=group["eps"], weight_decay=group["weight_decay"],
-                     maximize=group["maximize"])
+            adadelta(
+                params,
+                grads,
+                [s["square_avg"] for s in states],
+                [s["acc_delta"] for s in states],
+                [s["step"] for s in states],
+                capturable=group["capturable"],
+                foreach=group["foreach"],
+                differentiable=group["differentiable"],
+                has_complex=any(p.is_complex() for p in params),
+                lr=group["lr"],
+                rho=group["rho"],
+                eps=group["eps"],
+                weight_decay=group["weight_decay"],
+                maximize=group["maximize"],
+            )
         return loss
 
 
-def adadelta(params: list[Tensor], grads: list[Tensor], square_avgs: list[Tensor], acc_deltas: list[Tensor],
-             state_steps: list[Tensor], capturable: bool = False, foreach: bool | None = None,
-             differentiable: bool = False, has_complex: bool = False, *, lr: Any, rho: float, eps: float,
-             weight_decay: float, maximize: bool) -> None:
+def adadelta(
+    params: list[Tensor],
+    grads: list[Tensor],
+    square_avgs: list[Tensor],
+    acc_deltas: list[Tensor],
+    state_steps: list[Tensor],
+    capturable: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: Any,
+    rho: float,
+    eps: float,
+    weight_decay: float,
+    maximize: bool,
+) -> None:
     """One step on lists of parameters, gradients and their state."""
     if not params:
         return
@@ -77,8 +125,20 @@ def adadelta(params: list[Tensor], grads: list[Tensor], square_avgs: list[Tensor
         _one_by_one(params, grads, square_avgs, acc_deltas, state_steps, differentiable, **options)
 
 
-def _one_by_one(params: list[Any], grads: list[Any], square_avgs: list[Any], acc_deltas: list[Any], steps: list[Any],
-                differentiable: bool, *, lr: Any, rho: float, eps: float, weight_decay: float, maximize: bool) -> None:
+def _one_by_one(
+    params: list[Any],
+    grads: list[Any],
+    square_avgs: list[Any],
+    acc_deltas: list[Any],
+    steps: list[Any],
+    differentiable: bool,
+    *,
+    lr: Any,
+    rho: float,
+    eps: float,
+    weight_decay: float,
+    maximize: bool,
+) -> None:
     for param, grad, square, change, step in zip(params, grads, square_avgs, acc_deltas, steps, strict=True):
         step += 1
         grad = -grad if maximize else grad
@@ -99,8 +159,20 @@ def _one_by_one(params: list[Any], grads: list[Any], square_avgs: list[Any], acc
         param.add_(delta, alpha=value_of(-lr))
 
 
-def _foreach(params: list[Any], grads: list[Any], square_avgs: list[Any], acc_deltas: list[Any], steps: list[Any],
-             has_complex: bool, *, lr: Any, rho: float, eps: float, weight_decay: float, maximize: bool) -> None:
+def _foreach(
+    params: list[Any],
+    grads: list[Any],
+    square_avgs: list[Any],
+    acc_deltas: list[Any],
+    steps: list[Any],
+    has_complex: bool,
+    *,
+    lr: Any,
+    rho: float,
+    eps: float,
+    weight_decay: float,
+    maximize: bool,
+) -> None:
     for params_, grads_, squares, changes, steps_ in by_dtype(params, grads, square_avgs, acc_deltas, steps):
         if has_complex:
             view_as_real(params_, grads_, squares, changes)

@@ -28,15 +28,38 @@ __all__ = ["Adagrad", "adagrad"]
 class Adagrad(Optimizer):
     """`param -= lr * grad / sqrt(sum of squared gradients)`."""
 
-    def __init__(self, params: Params, lr: Any = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
-                 initial_accumulator_value: float = 0, eps: float = 1e-10, foreach: bool | None = None, *,
-                 maximize: bool = False, differentiable: bool = False, fused: bool | None = None) -> None:
+    def __init__(
+        self,
+        params: Params,
+        lr: Any = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
         check_rate(lr)
-        check_not_negative(lr_decay=lr_decay, weight_decay=weight_decay,
-                           initial_accumulator_value=initial_accumulator_value, eps=eps)
-        super().__init__(params, dict(lr=lr, lr_decay=lr_decay, eps=eps, weight_decay=weight_decay,
-                                      initial_accumulator_value=initial_accumulator_value, foreach=foreach,
-                                      maximize=maximize, differentiable=differentiable, fused=fused))
+        check_not_negative(
+            lr_decay=lr_decay, weight_decay=weight_decay, initial_accumulator_value=initial_accumulator_value, eps=eps
+        )
+        super().__init__(
+            params,
+            dict(
+                lr=lr,
+                lr_decay=lr_decay,
+                eps=eps,
+                weight_decay=weight_decay,
+                initial_accumulator_value=initial_accumulator_value,
+                foreach=foreach,
+                maximize=maximize,
+                differentiable=differentiable,
+                fused=fused,
+            ),
+        )
         check_fused(fused, foreach, differentiable)
         for group in self.param_groups:
             for param in group["params"]:
@@ -52,8 +75,7 @@ class Adagrad(Optimizer):
 
     def _new_state(self, param: Any, group: dict[str, Any]) -> dict[str, Any]:
         start = group["initial_accumulator_value"]
-        return {"step": new_step_count(),
-                "sum": torch.full_like(param, complex(start, start) if param.is_complex() else start)}
+        return {"step": new_step_count(), "sum": torch.full_like(param, complex(start, start) if param.is_complex() else start)}
 
     def share_memory(self) -> None:
         """Move the state to memory that processes share."""
@@ -65,20 +87,46 @@ class Adagrad(Optimizer):
         loss = evaluate(closure)
         for group in self.param_groups:
             params, grads, states = self._collect(group)
-            adagrad(params, grads, [s["sum"] for s in states], [s["step"] for s in states], fused=group["fused"],
-                    grad_scale=getattr(self, "grad_scale", None), found_inf=getattr(self, "found_inf", None),
-                    has_sparse_grad=any(g.is_sparse for g in grads), foreach=group["foreach"],
-                    differentiable=group["differentiable"], has_complex=any(p.is_complex() for p in params),
-                    lr=group["lr"], weight_decay=group["weight_decay"], lr_decay=group["lr_decay"], eps=group["eps"],
-                    maximize=group["maximize"])
+            adagrad(
+                params,
+                grads,
+                [s["sum"] for s in states],
+                [s["step"] for s in states],
+                fused=group["fused"],
+                grad_scale=getattr(self, "grad_scale", None),
+                found_inf=getattr(self, "found_inf", None),
+                has_sparse_grad=any(g.is_sparse for g in grads),
+                foreach=group["foreach"],
+                differentiable=group["differentiable"],
+                has_complex=any(p.is_complex() for p in params),
+                lr=group["lr"],
+                weight_decay=group["weight_decay"],
+                lr_decay=group["lr_decay"],
+                eps=group["eps"],
+                maximize=group["maximize"],
+            )
         return loss
 
 
-def adagrad(params: list[Tensor], grads: list[Tensor], state_sums: list[Tensor], state_steps: list[Tensor],
-            fused: bool | None = None, grad_scale: Tensor | None = None, found_inf: Tensor | None = None,
-            has_sparse_grad: bool = False, foreach: bool | None = None, differentiable: bool = False,
-            has_complex: bool = False, *, lr: Any, weight_decay: float, lr_decay: float, eps: float,
-            maximize: bool) -> None:
+def adagrad(
+    params: list[Tensor],
+    grads: list[Tensor],
+    state_sums: list[Tensor],
+    state_steps: list[Tensor],
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    has_sparse_grad: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: Any,
+    weight_decay: float,
+    lr_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
     """One step on lists of parameters, gradients and their state."""
     if not params:
         return
@@ -93,8 +141,19 @@ def adagrad(params: list[Tensor], grads: list[Tensor], state_sums: list[Tensor],
         _one_by_one(params, grads, state_sums, state_steps, differentiable, **options)
 
 
-def _one_by_one(params: list[Any], grads: list[Any], sums: list[Any], steps: list[Any], differentiable: bool, *,
-                lr: Any, weight_decay: float, lr_decay: float, eps: float, maximize: bool) -> None:
+def _one_by_one(
+    params: list[Any],
+    grads: list[Any],
+    sums: list[Any],
+    steps: list[Any],
+    differentiable: bool,
+    *,
+    lr: Any,
+    weight_decay: float,
+    lr_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
     for param, grad, total, step_t in zip(params, grads, sums, steps, strict=True):
         step_t += 1
         step = step_t.item()
@@ -127,8 +186,19 @@ def _sparse_step(param: Any, grad: Any, total: Any, rate: Any, eps: float) -> No
     param.add_(like_grad(values / deviation), alpha=value_of(-rate))
 
 
-def _foreach(params: list[Any], grads: list[Any], sums: list[Any], steps: list[Any], has_complex: bool, *, lr: Any,
-             weight_decay: float, lr_decay: float, eps: float, maximize: bool) -> None:
+def _foreach(
+    params: list[Any],
+    grads: list[Any],
+    sums: list[Any],
+    steps: list[Any],
+    has_complex: bool,
+    *,
+    lr: Any,
+    weight_decay: float,
+    lr_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
     for params_, grads_, sums_, steps_ in by_dtype(params, grads, sums, steps):
         if has_complex:
             view_as_real(params_, grads_, sums_)
@@ -147,12 +217,34 @@ def _foreach(params: list[Any], grads: list[Any], sums: list[Any], steps: list[A
         torch._foreach_addcdiv_(params_, grads_, deviations)
 
 
-def _fused(params: list[Any], grads: list[Any], sums: list[Any], steps: list[Any], grad_scale: Tensor | None,
-           found_inf: Tensor | None, *, lr: Any, weight_decay: float, lr_decay: float, eps: float,
-           maximize: bool) -> None:
+def _fused(
+    params: list[Any],
+    grads: list[Any],
+    sums: list[Any],
+    steps: list[Any],
+    grad_scale: Tensor | None,
+    found_inf: Tensor | None,
+    *,
+    lr: Any,
+    weight_decay: float,
+    lr_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
     for params_, grads_, sums_, steps_ in by_dtype(params, grads, sums, steps):
         torch._foreach_add_(steps_, 1)
-        torch._fused_adagrad_(params_, grads_, sums_, steps_, lr=lr, lr_decay=lr_decay, weight_decay=weight_decay,
-                              eps=eps, maximize=maximize, grad_scale=grad_scale, found_inf=found_inf)
+        torch._fused_adagrad_(
+            params_,
+            grads_,
+            sums_,
+            steps_,
+            lr=lr,
+            lr_decay=lr_decay,
+            weight_decay=weight_decay,
+            eps=eps,
+            maximize=maximize,
+            grad_scale=grad_scale,
+            found_inf=found_inf,
+        )
         if found_inf is not None:
             torch._foreach_sub_(steps_, [found_inf] * len(steps_))

@@ -31,19 +31,43 @@ __all__ = ["Adam", "adam"]
 class Adam(Optimizer):
     """Steps of the size `lr`, divided by a running root mean square of the gradients."""
 
-    def __init__(self, params: Params, lr: Any = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 0, amsgrad: bool = False, *, foreach: bool | None = None, maximize: bool = False,
-                 capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
-                 decoupled_weight_decay: bool = False) -> None:
+    def __init__(
+        self,
+        params: Params,
+        lr: Any = 1e-3,
+        betas: tuple[Any, Any] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
         check_rate(lr, foreach, capturable)
         check_not_negative(eps=eps)
         check_betas(betas)
         check_not_negative(weight_decay=weight_decay)
         _check_tensor_betas(betas, foreach, capturable)
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad,
-                                      maximize=maximize, foreach=foreach, capturable=capturable,
-                                      differentiable=differentiable, fused=fused,
-                                      decoupled_weight_decay=decoupled_weight_decay))
+        super().__init__(
+            params,
+            dict(
+                lr=lr,
+                betas=betas,
+                eps=eps,
+                weight_decay=weight_decay,
+                amsgrad=amsgrad,
+                maximize=maximize,
+                foreach=foreach,
+                capturable=capturable,
+                differentiable=differentiable,
+                fused=fused,
+                decoupled_weight_decay=decoupled_weight_decay,
+            ),
+        )
         check_fused(fused, foreach, differentiable)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -57,7 +81,8 @@ class Adam(Optimizer):
     def _new_state(self, param: Any, group: dict[str, Any]) -> dict[str, Any]:
         counted = group["capturable"] or group["fused"]
         state: dict[str, Any] = {
-            "step": torch.zeros((), dtype=step_dtype(is_fused=bool(group["fused"])), device=param.device) if counted
+            "step": torch.zeros((), dtype=step_dtype(is_fused=bool(group["fused"])), device=param.device)
+            if counted
             else new_step_count(),
             "exp_avg": torch.zeros_like(param),
             "exp_avg_sq": torch.zeros_like(param),
@@ -71,19 +96,34 @@ class Adam(Optimizer):
         loss = evaluate(closure)
         for group in self.param_groups:
             params, grads, states = self._collect(
-                group, "Adam does not support sparse gradients, please consider SparseAdam instead")
+                group, "Adam does not support sparse gradients, please consider SparseAdam instead"
+            )
             if group["differentiable"] and any(state["step"].requires_grad for state in states):
                 raise RuntimeError("`requires_grad` is not supported for `step` in differentiable mode")
             beta1, beta2 = group["betas"]
-            adam(params, grads, [s["exp_avg"] for s in states], [s["exp_avg_sq"] for s in states],
-                 [s["max_exp_avg_sq"] for s in states] if group["amsgrad"] else [], [s["step"] for s in states],
-                 foreach=group["foreach"], capturable=group["capturable"], differentiable=group["differentiable"],
-                 fused=group["fused"], grad_scale=getattr(self, "grad_scale", None),
-                 found_inf=getattr(self, "found_inf", None),
-                 has_complex=any(p.is_complex() for p in params),
-                 decoupled_weight_decay=group["decoupled_weight_decay"], amsgrad=group["amsgrad"], beta1=beta1,
-                 beta2=beta2, lr=group["lr"], weight_decay=group["weight_decay"], eps=group["eps"],
-                 maximize=group["maximize"])
+            adam(
+                params,
+                grads,
+                [s["exp_avg"] for s in states],
+                [s["exp_avg_sq"] for s in states],
+                [s["max_exp_avg_sq"] for s in states] if group["amsgrad"] else [],
+                [s["step"] for s in states],
+                foreach=group["foreach"],
+                capturable=group["capturable"],
+                differentiable=group["differentiable"],
+                fused=group["fused"],
+                grad_scale=getattr(self, "grad_scale", None),
+                found_inf=getattr(self, "found_inf", None),
+                has_complex=any(p.is_complex() for p in params),
+                decoupled_weight_decay=group["decoupled_weight_decay"],
+                amsgrad=group["amsgrad"],
+                beta1=beta1,
+                beta2=beta2,
+                lr=group["lr"],
+                weight_decay=group["weight_decay"],
+                eps=group["eps"],
+                maximize=group["maximize"],
+            )
         return loss
 
 
@@ -99,20 +139,39 @@ def _check_tensor_betas(betas: Any, foreach: bool | None, capturable: bool) -> N
                 raise ValueError(f"Tensor betas[{index}] must be 1-element")
 
 
-def adam(params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor], exp_avg_sqs: list[Tensor],
-         max_exp_avg_sqs: list[Tensor], state_steps: list[Tensor], foreach: bool | None = None,
-         capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
-         grad_scale: Tensor | None = None, found_inf: Tensor | None = None, has_complex: bool = False,
-         decoupled_weight_decay: bool = False, *, amsgrad: bool, beta1: Any, beta2: Any, lr: Any, weight_decay: float,
-         eps: float, maximize: bool) -> None:
+def adam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    max_exp_avg_sqs: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    has_complex: bool = False,
+    decoupled_weight_decay: bool = False,
+    *,
+    amsgrad: bool,
+    beta1: Any,
+    beta2: Any,
+    lr: Any,
+    weight_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
     """One step on lists of parameters, gradients and their state."""
     if not all(isinstance(step, Tensor) for step in state_steps):
         raise RuntimeError("API has changed, `state_steps` argument must contain a list of singleton tensors")
     if not params:
         return
     lists = (params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps)
-    options: dict[str, Any] = dict(amsgrad=amsgrad, beta1=beta1, beta2=beta2, lr=lr, weight_decay=weight_decay, eps=eps,
-                                   maximize=maximize)
+    options: dict[str, Any] = dict(
+        amsgrad=amsgrad, beta1=beta1, beta2=beta2, lr=lr, weight_decay=weight_decay, eps=eps, maximize=maximize
+    )
     if fused:
         _fused(*lists, grad_scale, found_inf, decoupled_weight_decay, **options)
         return
@@ -123,9 +182,24 @@ def adam(params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor], exp_
         _one_by_one(*lists, differentiable, decoupled_weight_decay, **options)
 
 
-def _one_by_one(params: list[Any], grads: list[Any], exp_avgs: list[Any], exp_avg_sqs: list[Any],
-                max_exp_avg_sqs: list[Any], steps: list[Any], differentiable: bool, decoupled: bool, *, amsgrad: bool,
-                beta1: Any, beta2: Any, lr: Any, weight_decay: float, eps: float, maximize: bool) -> None:
+def _one_by_one(
+    params: list[Any],
+    grads: list[Any],
+    exp_avgs: list[Any],
+    exp_avg_sqs: list[Any],
+    max_exp_avg_sqs: list[Any],
+    steps: list[Any],
+    differentiable: bool,
+    decoupled: bool,
+    *,
+    amsgrad: bool,
+    beta1: Any,
+    beta2: Any,
+    lr: Any,
+    weight_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
     for i, param in enumerate(params):
         grad = -grads[i] if maximize else grads[i]
         mean, square, step_t = exp_avgs[i], exp_avg_sqs[i], steps[i]
@@ -152,8 +226,9 @@ def _one_by_one(params: list[Any], grads: list[Any], exp_avgs: list[Any], exp_av
         param.addcdiv_(mean, (square.sqrt() / root).add_(eps), value=value_of(-step_size))
 
 
-def _differentiable_update(param: Any, mean: Any, square: Any, largest: Any, step: Any, beta1: Any, beta2: Any, lr: Any,
-                           eps: float) -> None:
+def _differentiable_update(
+    param: Any, mean: Any, square: Any, largest: Any, step: Any, beta1: Any, beta2: Any, lr: Any, eps: float
+) -> None:
     """The end of a step with every number a tensor, so that gradients reach the learning rate and the betas."""
     if largest is not None:
         largest.copy_(torch.maximum(largest.clone(), square))
@@ -163,9 +238,24 @@ def _differentiable_update(param: Any, mean: Any, square: Any, largest: Any, ste
     param.addcdiv_(mean, (square.sqrt() / (root * size)).add_(eps / size))
 
 
-def _foreach(params: list[Any], grads: list[Any], exp_avgs: list[Any], exp_avg_sqs: list[Any],
-             max_exp_avg_sqs: list[Any], steps: list[Any], has_complex: bool, decoupled: bool, *, amsgrad: bool,
-             beta1: Any, beta2: Any, lr: Any, weight_decay: float, eps: float, maximize: bool) -> None:
+def _foreach(
+    params: list[Any],
+    grads: list[Any],
+    exp_avgs: list[Any],
+    exp_avg_sqs: list[Any],
+    max_exp_avg_sqs: list[Any],
+    steps: list[Any],
+    has_complex: bool,
+    decoupled: bool,
+    *,
+    amsgrad: bool,
+    beta1: Any,
+    beta2: Any,
+    lr: Any,
+    weight_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
     for group in by_dtype(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps):
         params_, grads_, means, squares, largest, steps_ = group
         if has_complex:
@@ -191,16 +281,45 @@ def _foreach(params: list[Any], grads: list[Any], exp_avgs: list[Any], exp_avg_s
         torch._foreach_addcdiv_(params_, means, denominators, sizes)
 
 
-def _fused(params: list[Any], grads: list[Any], exp_avgs: list[Any], exp_avg_sqs: list[Any],
-           max_exp_avg_sqs: list[Any], steps: list[Any], grad_scale: Tensor | None, found_inf: Tensor | None,
-           decoupled: bool, *, amsgrad: bool, beta1: Any, beta2: Any, lr: Any, weight_decay: float, eps: float,
-           maximize: bool) -> None:
+def _fused(
+    params: list[Any],
+    grads: list[Any],
+    exp_avgs: list[Any],
+    exp_avg_sqs: list[Any],
+    max_exp_avg_sqs: list[Any],
+    steps: list[Any],
+    grad_scale: Tensor | None,
+    found_inf: Tensor | None,
+    decoupled: bool,
+    *,
+    amsgrad: bool,
+    beta1: Any,
+    beta2: Any,
+    lr: Any,
+    weight_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
     run = torch._fused_adamw_ if decoupled else torch._fused_adam_
     for group in by_dtype(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps):
         params_, grads_, means, squares, largest, steps_ = group
         torch._foreach_add_(steps_, 1)
-        run(params_, grads_, means, squares, largest, steps_, lr=lr, beta1=value_of(beta1), beta2=value_of(beta2),
-            weight_decay=weight_decay, eps=eps, amsgrad=amsgrad, maximize=maximize, grad_scale=grad_scale,
-            found_inf=found_inf)
+        run(
+            params_,
+            grads_,
+            means,
+            squares,
+            largest,
+            steps_,
+            lr=lr,
+            beta1=value_of(beta1),
+            beta2=value_of(beta2),
+            weight_decay=weight_decay,
+            eps=eps,
+            amsgrad=amsgrad,
+            maximize=maximize,
+            grad_scale=grad_scale,
+            found_inf=found_inf,
+        )
         if found_inf is not None:
             torch._foreach_sub_(steps_, [found_inf] * len(steps_))

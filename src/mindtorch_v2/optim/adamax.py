@@ -29,15 +29,36 @@ __all__ = ["Adamax", "adamax"]
 class Adamax(Optimizer):
     """`param -= lr * mean(gradients) / max(gradients)`."""
 
-    def __init__(self, params: Params, lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 0, foreach: bool | None = None, *, maximize: bool = False,
-                 differentiable: bool = False, capturable: bool = False) -> None:
+    def __init__(
+        self,
+        params: Params,
+        lr: Any = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
         check_rate(lr)
         check_not_negative(eps=eps)
         check_betas(betas)
         check_not_negative(weight_decay=weight_decay)
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, foreach=foreach,
-                                      maximize=maximize, differentiable=differentiable, capturable=capturable))
+        super().__init__(
+            params,
+            dict(
+                lr=lr,
+                betas=betas,
+                eps=eps,
+                weight_decay=weight_decay,
+                foreach=foreach,
+                maximize=maximize,
+                differentiable=differentiable,
+                capturable=capturable,
+            ),
+        )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -55,33 +76,70 @@ class Adamax(Optimizer):
         for group in self.param_groups:
             params, grads, states = self._collect(group, "Adamax does not support sparse gradients")
             beta1, beta2 = group["betas"]
-            adamax(params, grads, [s["exp_avg"] for s in states], [s["exp_inf"] for s in states],
-                   [s["step"] for s in states], foreach=group["foreach"], maximize=group["maximize"],
-                   differentiable=group["differentiable"], capturable=group["capturable"],
-                   has_complex=any(p.is_complex() for p in params), eps=group["eps"], beta1=beta1, beta2=beta2,
-                   lr=group["lr"], weight_decay=group["weight_decay"])
+            adamax(
+                params,
+                grads,
+                [s["exp_avg"] for s in states],
+                [s["exp_inf"] for s in states],
+                [s["step"] for s in states],
+                foreach=group["foreach"],
+                maximize=group["maximize"],
+                differentiable=group["differentiable"],
+                capturable=group["capturable"],
+                has_complex=any(p.is_complex() for p in params),
+                eps=group["eps"],
+                beta1=beta1,
+                beta2=beta2,
+                lr=group["lr"],
+                weight_decay=group["weight_decay"],
+            )
         return loss
 
 
-def adamax(params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor], exp_infs: list[Tensor],
-           state_steps: list[Tensor], foreach: bool | None = None, maximize: bool = False,
-           differentiable: bool = False, capturable: bool = False, has_complex: bool = False, *, eps: float,
-           beta1: float, beta2: float, lr: Any, weight_decay: float) -> None:
+def adamax(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_infs: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    eps: float,
+    beta1: float,
+    beta2: float,
+    lr: Any,
+    weight_decay: float,
+) -> None:
     """One step on lists of parameters, gradients and their state."""
     if not params:
         return
     check_capturable(capturable)
-    options: dict[str, Any] = dict(eps=eps, beta1=beta1, beta2=beta2, lr=lr, weight_decay=weight_decay,
-                                   maximize=maximize)
+    options: dict[str, Any] = dict(eps=eps, beta1=beta1, beta2=beta2, lr=lr, weight_decay=weight_decay, maximize=maximize)
     if foreach:
         _foreach(params, grads, exp_avgs, exp_infs, state_steps, has_complex, **options)
     else:
         _one_by_one(params, grads, exp_avgs, exp_infs, state_steps, differentiable, **options)
 
 
-def _one_by_one(params: list[Any], grads: list[Any], exp_avgs: list[Any], exp_infs: list[Any], steps: list[Any],
-                differentiable: bool, *, eps: float, beta1: float, beta2: float, lr: Any, weight_decay: float,
-                maximize: bool) -> None:
+def _one_by_one(
+    params: list[Any],
+    grads: list[Any],
+    exp_avgs: list[Any],
+    exp_infs: list[Any],
+    steps: list[Any],
+    differentiable: bool,
+    *,
+    eps: float,
+    beta1: float,
+    beta2: float,
+    lr: Any,
+    weight_decay: float,
+    maximize: bool,
+) -> None:
     for param, grad, mean, largest, step_t in zip(params, grads, exp_avgs, exp_infs, steps, strict=True):
         grad = -grad if maximize else grad
         step_t += 1
@@ -97,9 +155,21 @@ def _one_by_one(params: list[Any], grads: list[Any], exp_avgs: list[Any], exp_in
         param.addcdiv_(mean, largest, value=value_of(-(lr / (1 - beta1 ** step_t.item()))))
 
 
-def _foreach(params: list[Any], grads: list[Any], exp_avgs: list[Any], exp_infs: list[Any], steps: list[Any],
-             has_complex: bool, *, eps: float, beta1: float, beta2: float, lr: Any, weight_decay: float,
-             maximize: bool) -> None:
+def _foreach(
+    params: list[Any],
+    grads: list[Any],
+    exp_avgs: list[Any],
+    exp_infs: list[Any],
+    steps: list[Any],
+    has_complex: bool,
+    *,
+    eps: float,
+    beta1: float,
+    beta2: float,
+    lr: Any,
+    weight_decay: float,
+    maximize: bool,
+) -> None:
     for params_, grads_, means, largest, steps_ in by_dtype(params, grads, exp_avgs, exp_infs, steps):
         if has_complex:
             view_as_real(params_, grads_, means, largest)

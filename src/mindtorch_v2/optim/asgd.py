@@ -29,14 +29,35 @@ __all__ = ["ASGD", "asgd"]
 class ASGD(Optimizer):
     """Averaged stochastic gradient descent; the average is the state `ax`."""
 
-    def __init__(self, params: Params, lr: Any = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6,
-                 weight_decay: float = 0, foreach: bool | None = None, maximize: bool = False,
-                 differentiable: bool = False, capturable: bool = False) -> None:
+    def __init__(
+        self,
+        params: Params,
+        lr: Any = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
         check_rate(lr)
         check_not_negative(weight_decay=weight_decay)
-        super().__init__(params, dict(lr=lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay,
-                                      foreach=foreach, maximize=maximize, differentiable=differentiable,
-                                      capturable=capturable))
+        super().__init__(
+            params,
+            dict(
+                lr=lr,
+                lambd=lambd,
+                alpha=alpha,
+                t0=t0,
+                weight_decay=weight_decay,
+                foreach=foreach,
+                maximize=maximize,
+                differentiable=differentiable,
+                capturable=capturable,
+            ),
+        )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -48,26 +69,58 @@ class ASGD(Optimizer):
     def _new_state(self, param: Any, group: dict[str, Any]) -> dict[str, Any]:
         step = torch.zeros((), dtype=step_dtype(), device=param.device)
         rate = as_tensor(group["lr"], device=param.device, dtype=step_dtype()).clone().detach()
-        return {"step": step, "eta": rate, "mu": torch.ones((), dtype=step_dtype(), device=param.device),
-                "ax": torch.zeros_like(param)}
+        return {
+            "step": step,
+            "eta": rate,
+            "mu": torch.ones((), dtype=step_dtype(), device=param.device),
+            "ax": torch.zeros_like(param),
+        }
 
     @with_grad_mode
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         loss = evaluate(closure)
         for group in self.param_groups:
             params, grads, states = self._collect(group, "ASGD does not support sparse gradients")
-            asgd(params, grads, [s["ax"] for s in states], [s["mu"] for s in states], [s["eta"] for s in states],
-                 [s["step"] for s in states], foreach=group["foreach"], maximize=group["maximize"],
-                 differentiable=group["differentiable"], capturable=group["capturable"],
-                 has_complex=any(p.is_complex() for p in params), lambd=group["lambd"], lr=group["lr"], t0=group["t0"],
-                 alpha=group["alpha"], weight_decay=group["weight_decay"])
+            asgd(
+                params,
+                grads,
+                [s["ax"] for s in states],
+                [s["mu"] for s in states],
+                [s["eta"] for s in states],
+                [s["step"] for s in states],
+                foreach=group["foreach"],
+                maximize=group["maximize"],
+                differentiable=group["differentiable"],
+                capturable=group["capturable"],
+                has_complex=any(p.is_complex() for p in params),
+                lambd=group["lambd"],
+                lr=group["lr"],
+                t0=group["t0"],
+                alpha=group["alpha"],
+                weight_decay=group["weight_decay"],
+            )
         return loss
 
 
-def asgd(params: list[Tensor], grads: list[Tensor], axs: list[Tensor], mus: list[Tensor], etas: list[Tensor],
-         state_steps: list[Tensor], foreach: bool | None = None, maximize: bool = False, differentiable: bool = False,
-         capturable: bool = False, has_complex: bool = False, *, lambd: float, lr: Any, t0: float, alpha: float,
-         weight_decay: float) -> None:
+def asgd(
+    params: list[Tensor],
+    grads: list[Tensor],
+    axs: list[Tensor],
+    mus: list[Tensor],
+    etas: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    lambd: float,
+    lr: Any,
+    t0: float,
+    alpha: float,
+    weight_decay: float,
+) -> None:
     """One step on lists of parameters, gradients and their state."""
     if not params:
         return
@@ -79,8 +132,21 @@ def asgd(params: list[Tensor], grads: list[Tensor], axs: list[Tensor], mus: list
         _one_by_one(params, grads, axs, mus, etas, state_steps, **options)
 
 
-def _one_by_one(params: list[Any], grads: list[Any], axs: list[Any], mus: list[Any], etas: list[Any], steps: list[Any],
-                *, lambd: float, lr: Any, t0: float, alpha: float, weight_decay: float, maximize: bool) -> None:
+def _one_by_one(
+    params: list[Any],
+    grads: list[Any],
+    axs: list[Any],
+    mus: list[Any],
+    etas: list[Any],
+    steps: list[Any],
+    *,
+    lambd: float,
+    lr: Any,
+    t0: float,
+    alpha: float,
+    weight_decay: float,
+    maximize: bool,
+) -> None:
     for param, grad, average, mu, eta, step_t in zip(params, grads, axs, mus, etas, steps, strict=True):
         grad = -grad if maximize else grad
         if param.is_complex():
@@ -100,9 +166,22 @@ def _one_by_one(params: list[Any], grads: list[Any], axs: list[Any], mus: list[A
         mu.copy_(as_tensor(1 / max(1, step - t0)))
 
 
-def _foreach(params: list[Any], grads: list[Any], axs: list[Any], mus: list[Any], etas: list[Any], steps: list[Any],
-             has_complex: bool, *, lambd: float, lr: Any, t0: float, alpha: float, weight_decay: float,
-             maximize: bool) -> None:
+def _foreach(
+    params: list[Any],
+    grads: list[Any],
+    axs: list[Any],
+    mus: list[Any],
+    etas: list[Any],
+    steps: list[Any],
+    has_complex: bool,
+    *,
+    lambd: float,
+    lr: Any,
+    t0: float,
+    alpha: float,
+    weight_decay: float,
+    maximize: bool,
+) -> None:
     lr = value_of(lr)
     for params_, grads_, averages, mus_, etas_, steps_ in by_dtype(params, grads, axs, mus, etas, steps):
         if has_complex:

@@ -21,18 +21,35 @@ class LBFGS(Optimizer):
     All parameters share one state, so there is one parameter group. `line_search_fn` is None or "strong_wolfe".
     """
 
-    def __init__(self, params: Params, lr: Any = 1, max_iter: int = 20, max_eval: int | None = None,
-                 tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
-                 line_search_fn: str | None = None) -> None:
+    def __init__(
+        self,
+        params: Params,
+        lr: Any = 1,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
         if not lr >= 0:
             raise ValueError(f"Invalid learning rate: {lr}")
         if max_eval is None:
             max_eval = max_iter * 5 // 4
-        super().__init__(params, dict(lr=lr, max_iter=max_iter, max_eval=max_eval, tolerance_grad=tolerance_grad,
-                                      tolerance_change=tolerance_change, history_size=history_size,
-                                      line_search_fn=line_search_fn))
+        super().__init__(
+            params,
+            dict(
+                lr=lr,
+                max_iter=max_iter,
+                max_eval=max_eval,
+                tolerance_grad=tolerance_grad,
+                tolerance_change=tolerance_change,
+                history_size=history_size,
+                line_search_fn=line_search_fn,
+            ),
+        )
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
         self._params = self.param_groups[0]["params"]
@@ -188,6 +205,13 @@ class _Memory:
         self.last_rate, self.last_direction = rate, direction
 
     def save(self, state: dict[str, Any]) -> None:
-        state.update(d=self.last_direction, t=self.last_rate, old_dirs=self.changes, old_stps=self.steps,
-                     ro=self.weights, H_diag=self.diagonal, prev_flat_grad=self.previous_grad,
-                     prev_loss=self.previous_loss)
+        state.update(
+            d=self.last_direction,
+            t=self.last_rate,
+            old_dirs=self.changes,
+            old_stps=self.steps,
+            ro=self.weights,
+            H_diag=self.diagonal,
+            prev_flat_grad=self.previous_grad,
+            prev_loss=self.previous_loss,
+        )

@@ -58,8 +58,9 @@ class Optimizer:
         self._make_hooks()
         self._patch_step_function()
         if isinstance(params, Tensor):
-            raise TypeError("params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
-                            + params.type())  # type: ignore[attr-defined]
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got " + params.type()
+            )  # type: ignore[attr-defined]
         self.state = defaultdict(dict)
         self.param_groups = []
         groups = list(params)
@@ -169,8 +170,10 @@ class Optimizer:
         if isinstance(params, Tensor):
             params = [params]
         elif isinstance(params, set):
-            raise TypeError("optimizer parameters need to be organized in ordered collections, but the ordering of "
-                            "tensors in sets will change between runs. Please use a list instead.")
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but the ordering of "
+                "tensors in sets will change between runs. Please use a list instead."
+            )
         params = _take_names(list(params), param_group)
         for param in params:
             if not isinstance(param, Tensor):
@@ -184,16 +187,21 @@ class Optimizer:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
             param_group.setdefault(name, default)
         if len({id(p) for p in params}) != len(params):
-            warnings.warn("optimizer contains a parameter group with duplicate parameters; in future, this will cause "
-                          "an error; see github.com/pytorch/pytorch/issues/40967 for more information", stacklevel=3)
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause "
+                "an error; see github.com/pytorch/pytorch/issues/40967 for more information",
+                stacklevel=3,
+            )
         known = {id(p) for group in self.param_groups for p in group["params"]}
         if not known.isdisjoint(id(p) for p in params):
             raise ValueError("some parameters appear in more than one parameter group")
         if self.param_groups:
             named = "param_names" in param_group
             if named != ("param_names" in self.param_groups[0]):
-                raise ValueError("all optimizer param groups should be with/without names. cannot add param group "
-                                 f"{'with' if named else 'without'} names to the optimizer")
+                raise ValueError(
+                    "all optimizer param groups should be with/without names. cannot add param group "
+                    f"{'with' if named else 'without'} names to the optimizer"
+                )
         self.param_groups.append(param_group)
 
     # ------------------------------------------------------------------ saving and loading
@@ -246,8 +254,7 @@ class Optimizer:
         if len(groups) != len(saved_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
         if any(len(a["params"]) != len(b["params"]) for a, b in zip(groups, saved_groups, strict=True)):
-            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's "
-                             "group")
+            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
         own = chain.from_iterable(group["params"] for group in groups)
         saved = chain.from_iterable(group["params"] for group in saved_groups)
         params = dict(zip(saved, own, strict=True))
@@ -265,6 +272,7 @@ class Optimizer:
 
 def _watched(step: Step) -> Step:
     """A step inside its span, with hooks before and after it."""
+
     @functools.wraps(step)
     def run(*args: Any, **kwargs: Any) -> Any:
         self = args[0]
@@ -274,8 +282,7 @@ def _watched(step: Step) -> Step:
                 if changed is None:
                     continue
                 if not isinstance(changed, tuple) or len(changed) != 2:
-                    raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got "
-                                       f"{changed}.")
+                    raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
                 args, kwargs = changed
             result = step(*args, **kwargs)
             for hook in chain(self._optimizer_step_post_hooks.values(), _global_post_hooks.values()):

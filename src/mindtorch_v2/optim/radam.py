@@ -29,16 +29,38 @@ __all__ = ["RAdam", "radam"]
 class RAdam(Optimizer):
     """Rectified Adam."""
 
-    def __init__(self, params: Params, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 0, decoupled_weight_decay: bool = False, *, foreach: bool | None = None,
-                 maximize: bool = False, capturable: bool = False, differentiable: bool = False) -> None:
+    def __init__(
+        self,
+        params: Params,
+        lr: Any = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         check_rate(lr)
         check_not_negative(eps=eps)
         check_betas(betas)
         check_not_negative(weight_decay=weight_decay)
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize,
-                                      foreach=foreach, capturable=capturable,
-                                      decoupled_weight_decay=decoupled_weight_decay, differentiable=differentiable))
+        super().__init__(
+            params,
+            dict(
+                lr=lr,
+                betas=betas,
+                eps=eps,
+                weight_decay=weight_decay,
+                maximize=maximize,
+                foreach=foreach,
+                capturable=capturable,
+                decoupled_weight_decay=decoupled_weight_decay,
+                differentiable=differentiable,
+            ),
+        )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -56,25 +78,54 @@ class RAdam(Optimizer):
         for group in self.param_groups:
             params, grads, states = self._collect(group, "RAdam does not support sparse gradients")
             beta1, beta2 = group["betas"]
-            radam(params, grads, [s["exp_avg"] for s in states], [s["exp_avg_sq"] for s in states],
-                  [s["step"] for s in states], decoupled_weight_decay=group["decoupled_weight_decay"],
-                  foreach=group["foreach"], differentiable=group["differentiable"], capturable=group["capturable"],
-                  has_complex=any(p.is_complex() for p in params), maximize=group["maximize"], beta1=beta1, beta2=beta2,
-                  lr=group["lr"], weight_decay=group["weight_decay"], eps=group["eps"])
+            radam(
+                params,
+                grads,
+                [s["exp_avg"] for s in states],
+                [s["exp_avg_sq"] for s in states],
+                [s["step"] for s in states],
+                decoupled_weight_decay=group["decoupled_weight_decay"],
+                foreach=group["foreach"],
+                differentiable=group["differentiable"],
+                capturable=group["capturable"],
+                has_complex=any(p.is_complex() for p in params),
+                maximize=group["maximize"],
+                beta1=beta1,
+                beta2=beta2,
+                lr=group["lr"],
+                weight_decay=group["weight_decay"],
+                eps=group["eps"],
+            )
         return loss
 
 
-def radam(params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor], exp_avg_sqs: list[Tensor],
-          state_steps: list[Tensor], decoupled_weight_decay: bool = False, foreach: bool | None = None,
-          differentiable: bool = False, capturable: bool = False, has_complex: bool = False, maximize: bool = False, *,
-          beta1: float, beta2: float, lr: Any, weight_decay: float, eps: float) -> None:
+def radam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    state_steps: list[Tensor],
+    decoupled_weight_decay: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    maximize: bool = False,
+    *,
+    beta1: float,
+    beta2: float,
+    lr: Any,
+    weight_decay: float,
+    eps: float,
+) -> None:
     """One step on lists of parameters, gradients and their state."""
     if not params:
         return
     check_capturable(capturable)
     lists = (params, grads, exp_avgs, exp_avg_sqs, state_steps)
-    options: dict[str, Any] = dict(decoupled=decoupled_weight_decay, maximize=maximize, beta1=beta1, beta2=beta2, lr=lr,
-                                   weight_decay=weight_decay, eps=eps)
+    options: dict[str, Any] = dict(
+        decoupled=decoupled_weight_decay, maximize=maximize, beta1=beta1, beta2=beta2, lr=lr, weight_decay=weight_decay, eps=eps
+    )
     if foreach:
         _foreach(*lists, has_complex, **options)
     else:
@@ -88,9 +139,22 @@ def _rectification(rho: float, rho_inf: float) -> float:
     return ((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho)) ** 0.5
 
 
-def _one_by_one(params: list[Any], grads: list[Any], exp_avgs: list[Any], exp_avg_sqs: list[Any], steps: list[Any],
-                differentiable: bool, *, decoupled: bool, maximize: bool, beta1: float, beta2: float, lr: Any,
-                weight_decay: float, eps: float) -> None:
+def _one_by_one(
+    params: list[Any],
+    grads: list[Any],
+    exp_avgs: list[Any],
+    exp_avg_sqs: list[Any],
+    steps: list[Any],
+    differentiable: bool,
+    *,
+    decoupled: bool,
+    maximize: bool,
+    beta1: float,
+    beta2: float,
+    lr: Any,
+    weight_decay: float,
+    eps: float,
+) -> None:
     rho_inf = 2 / (1 - beta2) - 1
     for param, grad, mean, square, step_t in zip(params, grads, exp_avgs, exp_avg_sqs, steps, strict=True):
         grad = -grad if maximize else grad
@@ -115,9 +179,22 @@ def _one_by_one(params: list[Any], grads: list[Any], exp_avgs: list[Any], exp_av
         param.add_(change, alpha=-1.0)
 
 
-def _foreach(params: list[Any], grads: list[Any], exp_avgs: list[Any], exp_avg_sqs: list[Any], steps: list[Any],
-             has_complex: bool, *, decoupled: bool, maximize: bool, beta1: float, beta2: float, lr: Any,
-             weight_decay: float, eps: float) -> None:
+def _foreach(
+    params: list[Any],
+    grads: list[Any],
+    exp_avgs: list[Any],
+    exp_avg_sqs: list[Any],
+    steps: list[Any],
+    has_complex: bool,
+    *,
+    decoupled: bool,
+    maximize: bool,
+    beta1: float,
+    beta2: float,
+    lr: Any,
+    weight_decay: float,
+    eps: float,
+) -> None:
     lr = value_of(lr)
     rho_inf = 2 / (1 - beta2) - 1
     for params_, grads_, means, squares, steps_ in by_dtype(params, grads, exp_avgs, exp_avg_sqs, steps):
@@ -136,8 +213,9 @@ def _foreach(params: list[Any], grads: list[Any], exp_avgs: list[Any], exp_avg_s
         torch._foreach_addcmul_(squares, grads_, grads_, 1 - beta2)
         factors = [_rectification(rho, rho_inf) for rho in rhos]
         rates = [-lr / (1 - beta1 ** step.item()) for step in steps_]
-        adaptive = [(1 - beta2 ** step.item()) ** 0.5 * rate * factor
-                    for step, rate, factor in zip(steps_, rates, factors, strict=True)]
+        adaptive = [
+            (1 - beta2 ** step.item()) ** 0.5 * rate * factor for step, rate, factor in zip(steps_, rates, factors, strict=True)
+        ]
         plain = [0.0 if factor else rate for rate, factor in zip(rates, factors, strict=True)]
         # Both kinds of step in one formula: dividing by a factor of 0 gives inf, of which the reciprocal is 0 again.
         scales = torch._foreach_sqrt(squares)

@@ -28,14 +28,37 @@ __all__ = ["RMSprop", "rmsprop"]
 class RMSprop(Optimizer):
     """`param -= lr * grad / rms(gradients)`; centered, the mean is taken out of the mean square."""
 
-    def __init__(self, params: Params, lr: Any = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0,
-                 momentum: float = 0, centered: bool = False, capturable: bool = False, foreach: bool | None = None,
-                 maximize: bool = False, differentiable: bool = False) -> None:
+    def __init__(
+        self,
+        params: Params,
+        lr: Any = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         check_rate(lr)
         check_not_negative(eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
-        super().__init__(params, dict(lr=lr, momentum=momentum, alpha=alpha, eps=eps, centered=centered,
-                                      weight_decay=weight_decay, capturable=capturable, foreach=foreach,
-                                      maximize=maximize, differentiable=differentiable))
+        super().__init__(
+            params,
+            dict(
+                lr=lr,
+                momentum=momentum,
+                alpha=alpha,
+                eps=eps,
+                centered=centered,
+                weight_decay=weight_decay,
+                capturable=capturable,
+                foreach=foreach,
+                maximize=maximize,
+                differentiable=differentiable,
+            ),
+        )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -58,37 +81,79 @@ class RMSprop(Optimizer):
         loss = evaluate(closure)
         for group in self.param_groups:
             params, grads, states = self._collect(group, "RMSprop does not support sparse gradients")
-            rmsprop(params, grads, [s["square_avg"] for s in states],
-                    [s["grad_avg"] for s in states] if group["centered"] else [],
-                    [s["momentum_buffer"] for s in states] if group["momentum"] > 0 else [],
-                    [s["step"] for s in states], foreach=group["foreach"], maximize=group["maximize"],
-                    differentiable=group["differentiable"], capturable=group["capturable"],
-                    has_complex=any(p.is_complex() for p in params), lr=group["lr"], alpha=group["alpha"],
-                    eps=group["eps"], weight_decay=group["weight_decay"], momentum=group["momentum"],
-                    centered=group["centered"])
+            rmsprop(
+                params,
+                grads,
+                [s["square_avg"] for s in states],
+                [s["grad_avg"] for s in states] if group["centered"] else [],
+                [s["momentum_buffer"] for s in states] if group["momentum"] > 0 else [],
+                [s["step"] for s in states],
+                foreach=group["foreach"],
+                maximize=group["maximize"],
+                differentiable=group["differentiable"],
+                capturable=group["capturable"],
+                has_complex=any(p.is_complex() for p in params),
+                lr=group["lr"],
+                alpha=group["alpha"],
+                eps=group["eps"],
+                weight_decay=group["weight_decay"],
+                momentum=group["momentum"],
+                centered=group["centered"],
+            )
         return loss
 
 
-def rmsprop(params: list[Tensor], grads: list[Tensor], square_avgs: list[Tensor], grad_avgs: list[Tensor],
-            momentum_buffer_list: list[Tensor], state_steps: list[Tensor], foreach: bool | None = None,
-            maximize: bool = False, differentiable: bool = False, capturable: bool = False, has_complex: bool = False,
-            *, lr: Any, alpha: float, eps: float, weight_decay: float, momentum: float, centered: bool) -> None:
+def rmsprop(
+    params: list[Tensor],
+    grads: list[Tensor],
+    square_avgs: list[Tensor],
+    grad_avgs: list[Tensor],
+    momentum_buffer_list: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: Any,
+    alpha: float,
+    eps: float,
+    weight_decay: float,
+    momentum: float,
+    centered: bool,
+) -> None:
     """One step on lists of parameters, gradients and their state."""
     if not params:
         return
     check_capturable(capturable)
     lists = (params, grads, square_avgs, grad_avgs, momentum_buffer_list, state_steps)
-    options: dict[str, Any] = dict(lr=lr, alpha=alpha, eps=eps, weight_decay=weight_decay, momentum=momentum,
-                                   centered=centered, maximize=maximize)
+    options: dict[str, Any] = dict(
+        lr=lr, alpha=alpha, eps=eps, weight_decay=weight_decay, momentum=momentum, centered=centered, maximize=maximize
+    )
     if foreach:
         _foreach(*lists, has_complex, **options)
     else:
         _one_by_one(*lists, differentiable, **options)
 
 
-def _one_by_one(params: list[Any], grads: list[Any], square_avgs: list[Any], grad_avgs: list[Any], buffers: list[Any],
-                steps: list[Any], differentiable: bool, *, lr: Any, alpha: float, eps: float, weight_decay: float,
-                momentum: float, centered: bool, maximize: bool) -> None:
+def _one_by_one(
+    params: list[Any],
+    grads: list[Any],
+    square_avgs: list[Any],
+    grad_avgs: list[Any],
+    buffers: list[Any],
+    steps: list[Any],
+    differentiable: bool,
+    *,
+    lr: Any,
+    alpha: float,
+    eps: float,
+    weight_decay: float,
+    momentum: float,
+    centered: bool,
+    maximize: bool,
+) -> None:
     for i, param in enumerate(params):
         grad = -grads[i] if maximize else grads[i]
         square = square_avgs[i]
@@ -114,9 +179,23 @@ def _one_by_one(params: list[Any], grads: list[Any], square_avgs: list[Any], gra
             param.addcdiv_(grad, deviation, value=value_of(-lr))
 
 
-def _foreach(params: list[Any], grads: list[Any], square_avgs: list[Any], grad_avgs: list[Any], buffers: list[Any],
-             steps: list[Any], has_complex: bool, *, lr: Any, alpha: float, eps: float, weight_decay: float,
-             momentum: float, centered: bool, maximize: bool) -> None:
+def _foreach(
+    params: list[Any],
+    grads: list[Any],
+    square_avgs: list[Any],
+    grad_avgs: list[Any],
+    buffers: list[Any],
+    steps: list[Any],
+    has_complex: bool,
+    *,
+    lr: Any,
+    alpha: float,
+    eps: float,
+    weight_decay: float,
+    momentum: float,
+    centered: bool,
+    maximize: bool,
+) -> None:
     for group in by_dtype(params, grads, square_avgs, grad_avgs, buffers, steps):
         params_, grads_, squares, means, buffers_, steps_ = group
         if has_complex:

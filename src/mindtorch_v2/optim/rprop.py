@@ -26,14 +26,33 @@ __all__ = ["Rprop", "rprop"]
 class Rprop(Optimizer):
     """Resilient backpropagation: each element has a step size of its own."""
 
-    def __init__(self, params: Params, lr: Any = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
-                 step_sizes: tuple[float, float] = (1e-6, 50), *, capturable: bool = False, foreach: bool | None = None,
-                 maximize: bool = False, differentiable: bool = False) -> None:
+    def __init__(
+        self,
+        params: Params,
+        lr: Any = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50),
+        *,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         check_rate(lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        super().__init__(params, dict(lr=lr, etas=etas, step_sizes=step_sizes, foreach=foreach, maximize=maximize,
-                                      differentiable=differentiable, capturable=capturable))
+        super().__init__(
+            params,
+            dict(
+                lr=lr,
+                etas=etas,
+                step_sizes=step_sizes,
+                foreach=foreach,
+                maximize=maximize,
+                differentiable=differentiable,
+                capturable=capturable,
+            ),
+        )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -45,8 +64,11 @@ class Rprop(Optimizer):
     def _new_state(self, param: Any, group: dict[str, Any]) -> dict[str, Any]:
         step, previous = torch.zeros((), dtype=step_dtype()), torch.zeros_like(param)
         lr = value_of(group["lr"])
-        return {"step": step, "prev": previous,
-                "step_size": torch.full_like(param.grad, complex(lr, lr) if param.is_complex() else lr)}
+        return {
+            "step": step,
+            "prev": previous,
+            "step_size": torch.full_like(param.grad, complex(lr, lr) if param.is_complex() else lr),
+        }
 
     @with_grad_mode
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -55,24 +77,49 @@ class Rprop(Optimizer):
             params, grads, states = self._collect(group, "Rprop does not support sparse gradients")
             smaller, larger = group["etas"]
             lowest, highest = group["step_sizes"]
-            rprop(params, grads, [s["prev"] for s in states], [s["step_size"] for s in states],
-                  [s["step"] for s in states], foreach=group["foreach"], capturable=group["capturable"],
-                  maximize=group["maximize"], differentiable=group["differentiable"],
-                  has_complex=any(p.is_complex() for p in params), step_size_min=lowest, step_size_max=highest,
-                  etaminus=smaller, etaplus=larger)
+            rprop(
+                params,
+                grads,
+                [s["prev"] for s in states],
+                [s["step_size"] for s in states],
+                [s["step"] for s in states],
+                foreach=group["foreach"],
+                capturable=group["capturable"],
+                maximize=group["maximize"],
+                differentiable=group["differentiable"],
+                has_complex=any(p.is_complex() for p in params),
+                step_size_min=lowest,
+                step_size_max=highest,
+                etaminus=smaller,
+                etaplus=larger,
+            )
         return loss
 
 
-def rprop(params: list[Tensor], grads: list[Tensor], prevs: list[Tensor], step_sizes: list[Tensor],
-          state_steps: list[Tensor], foreach: bool | None = None, capturable: bool = False, maximize: bool = False,
-          differentiable: bool = False, has_complex: bool = False, *, step_size_min: float, step_size_max: float,
-          etaminus: float, etaplus: float) -> None:
+def rprop(
+    params: list[Tensor],
+    grads: list[Tensor],
+    prevs: list[Tensor],
+    step_sizes: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    capturable: bool = False,
+    maximize: bool = False,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    *,
+    step_size_min: float,
+    step_size_max: float,
+    etaminus: float,
+    etaplus: float,
+) -> None:
     """One step on lists of parameters, gradients and their state."""
     if not params:
         return
     check_capturable(capturable)
-    options: dict[str, Any] = dict(step_size_min=step_size_min, step_size_max=step_size_max, etaminus=etaminus,
-                                   etaplus=etaplus, maximize=maximize)
+    options: dict[str, Any] = dict(
+        step_size_min=step_size_min, step_size_max=step_size_max, etaminus=etaminus, etaplus=etaplus, maximize=maximize
+    )
     if foreach:
         _foreach(params, grads, prevs, step_sizes, state_steps, has_complex, **options)
     else:
@@ -86,9 +133,20 @@ def _to_factors(sign: Any, etaminus: float, etaplus: float) -> None:
     sign[sign.eq(0)] = 1
 
 
-def _one_by_one(params: list[Any], grads: list[Any], prevs: list[Any], step_sizes: list[Any], steps: list[Any],
-                differentiable: bool, *, step_size_min: float, step_size_max: float, etaminus: float, etaplus: float,
-                maximize: bool) -> None:
+def _one_by_one(
+    params: list[Any],
+    grads: list[Any],
+    prevs: list[Any],
+    step_sizes: list[Any],
+    steps: list[Any],
+    differentiable: bool,
+    *,
+    step_size_min: float,
+    step_size_max: float,
+    etaminus: float,
+    etaplus: float,
+    maximize: bool,
+) -> None:
     for param, grad, previous, size, step in zip(params, grads, prevs, step_sizes, steps, strict=True):
         grad = -grad if maximize else grad
         step += 1
@@ -104,9 +162,20 @@ def _one_by_one(params: list[Any], grads: list[Any], prevs: list[Any], step_size
         previous.copy_(grad)
 
 
-def _foreach(params: list[Any], grads: list[Any], prevs: list[Any], step_sizes: list[Any], steps: list[Any],
-             has_complex: bool, *, step_size_min: float, step_size_max: float, etaminus: float, etaplus: float,
-             maximize: bool) -> None:
+def _foreach(
+    params: list[Any],
+    grads: list[Any],
+    prevs: list[Any],
+    step_sizes: list[Any],
+    steps: list[Any],
+    has_complex: bool,
+    *,
+    step_size_min: float,
+    step_size_max: float,
+    etaminus: float,
+    etaplus: float,
+    maximize: bool,
+) -> None:
     for params_, grads_, previous, sizes, steps_ in by_dtype(params, grads, prevs, step_sizes, steps):
         torch._foreach_add_(steps_, one_step(), alpha=1.0)
         if has_complex:

@@ -16,16 +16,38 @@ __all__ = ["SGD", "sgd"]
 class SGD(Optimizer):
     """`param -= lr * grad`, where the gradient may be smoothed by momentum and joined by weight decay."""
 
-    def __init__(self, params: Params, lr: Any = 1e-3, momentum: float = 0, dampening: float = 0,
-                 weight_decay: Any = 0, nesterov: bool = False, *, maximize: bool = False, foreach: bool | None = None,
-                 differentiable: bool = False, fused: bool | None = None) -> None:
+    def __init__(
+        self,
+        params: Params,
+        lr: Any = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: Any = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
         check_rate(lr)
         check_not_negative(momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        super().__init__(params, dict(lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay,
-                                      nesterov=nesterov, maximize=maximize, foreach=foreach,
-                                      differentiable=differentiable, fused=fused))
+        super().__init__(
+            params,
+            dict(
+                lr=lr,
+                momentum=momentum,
+                dampening=dampening,
+                weight_decay=weight_decay,
+                nesterov=nesterov,
+                maximize=maximize,
+                foreach=foreach,
+                differentiable=differentiable,
+                fused=fused,
+            ),
+        )
         check_fused(fused, foreach, differentiable)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -44,26 +66,51 @@ class SGD(Optimizer):
             grads = [p.grad for p in params]
             keeps = group["momentum"] != 0
             buffers = [self.state[p].get("momentum_buffer") for p in params] if keeps else []
-            sgd(params, grads, buffers, has_sparse_grad=any(g.is_sparse for g in grads), foreach=group["foreach"],
-                fused=group["fused"], grad_scale=getattr(self, "grad_scale", None),
-                found_inf=getattr(self, "found_inf", None), weight_decay=group["weight_decay"],
-                momentum=group["momentum"], lr=group["lr"], dampening=group["dampening"], nesterov=group["nesterov"],
-                maximize=group["maximize"])
+            sgd(
+                params,
+                grads,
+                buffers,
+                has_sparse_grad=any(g.is_sparse for g in grads),
+                foreach=group["foreach"],
+                fused=group["fused"],
+                grad_scale=getattr(self, "grad_scale", None),
+                found_inf=getattr(self, "found_inf", None),
+                weight_decay=group["weight_decay"],
+                momentum=group["momentum"],
+                lr=group["lr"],
+                dampening=group["dampening"],
+                nesterov=group["nesterov"],
+                maximize=group["maximize"],
+            )
             if keeps:
                 for param, buffer in zip(params, buffers, strict=True):
                     self.state[param]["momentum_buffer"] = buffer
         return loss
 
 
-def sgd(params: list[Tensor], d_p_list: list[Tensor], momentum_buffer_list: list[Tensor | None],
-        has_sparse_grad: bool = False, foreach: bool | None = None, fused: bool | None = None,
-        grad_scale: Tensor | None = None, found_inf: Tensor | None = None, *, weight_decay: float, momentum: float,
-        lr: Any, dampening: float, nesterov: bool, maximize: bool) -> None:
+def sgd(
+    params: list[Tensor],
+    d_p_list: list[Tensor],
+    momentum_buffer_list: list[Tensor | None],
+    has_sparse_grad: bool = False,
+    foreach: bool | None = None,
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    *,
+    weight_decay: float,
+    momentum: float,
+    lr: Any,
+    dampening: float,
+    nesterov: bool,
+    maximize: bool,
+) -> None:
     """One step on lists of parameters and gradients; missing momentum buffers are put into their list."""
     if not params:
         return
-    options = dict(weight_decay=weight_decay, momentum=momentum, lr=lr, dampening=dampening, nesterov=nesterov,
-                   maximize=maximize)
+    options = dict(
+        weight_decay=weight_decay, momentum=momentum, lr=lr, dampening=dampening, nesterov=nesterov, maximize=maximize
+    )
     if fused:
         if has_sparse_grad:
             raise RuntimeError("`_fused_sgd` does not support sparse gradients")
@@ -74,8 +121,18 @@ def sgd(params: list[Tensor], d_p_list: list[Tensor], momentum_buffer_list: list
         _one_by_one(params, d_p_list, momentum_buffer_list, **options)
 
 
-def _one_by_one(params: list[Any], grads: list[Any], buffers: list[Any], *, weight_decay: Any, momentum: float, lr: Any,
-                dampening: float, nesterov: bool, maximize: bool) -> None:
+def _one_by_one(
+    params: list[Any],
+    grads: list[Any],
+    buffers: list[Any],
+    *,
+    weight_decay: Any,
+    momentum: float,
+    lr: Any,
+    dampening: float,
+    nesterov: bool,
+    maximize: bool,
+) -> None:
     for i, param in enumerate(params):
         grad = -grads[i] if maximize else grads[i]
         if not isinstance(weight_decay, Tensor) and weight_decay == 0:
@@ -97,8 +154,18 @@ def _one_by_one(params: list[Any], grads: list[Any], buffers: list[Any], *, weig
             param.add_(grad, alpha=value_of(-lr))
 
 
-def _foreach(params: list[Any], grads: list[Any], buffers: list[Any], *, weight_decay: float, momentum: float, lr: Any,
-             dampening: float, nesterov: bool, maximize: bool) -> None:
+def _foreach(
+    params: list[Any],
+    grads: list[Any],
+    buffers: list[Any],
+    *,
+    weight_decay: float,
+    momentum: float,
+    lr: Any,
+    dampening: float,
+    nesterov: bool,
+    maximize: bool,
+) -> None:
     places = list(range(len(params)))
     for params_, grads_, buffers_, indices in by_dtype(params, grads, buffers, places):
         if maximize:
@@ -121,12 +188,35 @@ def _foreach(params: list[Any], grads: list[Any], buffers: list[Any], *, weight_
         torch._foreach_add_(params_, grads_, alpha=value_of(-lr))
 
 
-def _fused(params: list[Any], grads: list[Any], buffers: list[Any], grad_scale: Tensor | None, found_inf: Tensor | None,
-           *, weight_decay: float, momentum: float, lr: Any, dampening: float, nesterov: bool, maximize: bool) -> None:
+def _fused(
+    params: list[Any],
+    grads: list[Any],
+    buffers: list[Any],
+    grad_scale: Tensor | None,
+    found_inf: Tensor | None,
+    *,
+    weight_decay: float,
+    momentum: float,
+    lr: Any,
+    dampening: float,
+    nesterov: bool,
+    maximize: bool,
+) -> None:
     first = momentum != 0 and all(b is None for b in buffers)
     if first:
         buffers[:] = [torch.empty_like(g) for g in grads]
     for params_, grads_, buffers_ in by_dtype(params, grads, buffers):
-        torch._fused_sgd_(params_, grads_, [] if momentum == 0 else buffers_, weight_decay=weight_decay,
-                          momentum=momentum, lr=lr, dampening=dampening, nesterov=nesterov, maximize=maximize,
-                          is_first_step=first, grad_scale=grad_scale, found_inf=found_inf)
+        torch._fused_sgd_(
+            params_,
+            grads_,
+            [] if momentum == 0 else buffers_,
+            weight_decay=weight_decay,
+            momentum=momentum,
+            lr=lr,
+            dampening=dampening,
+            nesterov=nesterov,
+            maximize=maximize,
+            is_first_step=first,
+            grad_scale=grad_scale,
+            found_inf=found_inf,
+        )

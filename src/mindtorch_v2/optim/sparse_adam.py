@@ -16,15 +16,22 @@ __all__ = ["SparseAdam"]
 class SparseAdam(Optimizer):
     """Moments and parameters change only where a gradient was given."""
 
-    def __init__(self, params: Params, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 maximize: bool = False) -> None:
+    def __init__(
+        self,
+        params: Params,
+        lr: Any = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:
         check_rate(lr)
         if not eps > 0:
             raise ValueError(f"Invalid epsilon value: {eps}")
         check_betas(betas)
         super().__init__(params, dict(lr=lr, betas=betas, eps=eps, maximize=maximize))
-        found = [[i, j] for i, group in enumerate(self.param_groups) for j, param in enumerate(group["params"])
-                 if param.is_sparse]
+        found = [
+            [i, j] for i, group in enumerate(self.param_groups) for j, param in enumerate(group["params"]) if param.is_sparse
+        ]
         if found:
             raise ValueError(f"Sparse params at indices {found}: SparseAdam requires dense parameter tensors")
 

@@ -19,8 +19,15 @@ from ._common import by_dtype
 from ._lr.base import LRScheduler, check_optimizer, per_group
 from .optimizer import Optimizer
 
-__all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
-           "update_bn"]
+__all__ = [
+    "SWALR",
+    "AveragedModel",
+    "get_ema_avg_fn",
+    "get_ema_multi_avg_fn",
+    "get_swa_avg_fn",
+    "get_swa_multi_avg_fn",
+    "update_bn",
+]
 
 
 def _check_decay(decay: float) -> None:
@@ -49,6 +56,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
 
 def get_swa_multi_avg_fn() -> Callable[..., None]:
     """For lists of parameters: the mean of all that came, in place."""
+
     @no_grad()
     def update(averaged: list[Any], current: list[Any], num_averaged: Any) -> None:
         if _is_continuous(averaged[0]):
@@ -76,6 +84,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
 
 def get_swa_avg_fn() -> Callable[..., Any]:
     """For one parameter: the mean of all that came."""
+
     @no_grad()
     def update(averaged: Any, current: Any, num_averaged: Any) -> Any:
         return averaged + (current - averaged) / (num_averaged + 1)
@@ -88,8 +97,14 @@ class AveragedModel(Module):
 
     n_averaged: Tensor
 
-    def __init__(self, model: Module, device: Any = None, avg_fn: Callable[..., Any] | None = None,
-                 multi_avg_fn: Callable[..., None] | None = None, use_buffers: bool = False) -> None:
+    def __init__(
+        self,
+        model: Module,
+        device: Any = None,
+        avg_fn: Callable[..., Any] | None = None,
+        multi_avg_fn: Callable[..., None] | None = None,
+        use_buffers: bool = False,
+    ) -> None:
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
             raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
@@ -154,8 +169,9 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 class SWALR(LRScheduler):
     """To a fixed rate `swa_lr` within `anneal_epochs`, along a cosine or a straight line."""
 
-    def __init__(self, optimizer: Optimizer, swa_lr: Any, anneal_epochs: int = 10, anneal_strategy: str = "cos",
-                 last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Optimizer, swa_lr: Any, anneal_epochs: int = 10, anneal_strategy: str = "cos", last_epoch: int = -1
+    ) -> None:
         check_optimizer(optimizer)
         for rate, group in zip(per_group(optimizer, "swa_lr", swa_lr), optimizer.param_groups, strict=True):
             group["swa_lr"] = rate

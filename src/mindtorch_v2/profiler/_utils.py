@@ -25,8 +25,9 @@ def traverse_dfs(tree: Iterable[_Node], children_fn: Callable[[_Node], Iterable[
         waiting.extend(list(children_fn(event))[::-1])
 
 
-def traverse_bfs(tree: Iterable[_Node], children_fn: Callable[[_Node], Iterable[_Node]] = _children,
-                 reverse: bool = False) -> Iterator[_Node]:
+def traverse_bfs(
+    tree: Iterable[_Node], children_fn: Callable[[_Node], Iterable[_Node]] = _children, reverse: bool = False
+) -> Iterator[_Node]:
     """The outermost events, then all that these called, and so on; with `reverse` the last of each list first."""
     order = reversed if reverse else iter
     waiting = deque(order(list(tree)))
@@ -45,15 +46,17 @@ def source_code_location(event: Any) -> str:
     return "No source code location found"
 
 
-def index_of_first_match(seq: Sequence[_Node], predicate: Callable[[_Node], Any], start: int = 0,
-                         end: int | None = None) -> int | None:
+def index_of_first_match(
+    seq: Sequence[_Node], predicate: Callable[[_Node], Any], start: int = 0, end: int | None = None
+) -> int | None:
     """Where, from start to before end, something matches first; None if nothing does."""
     stop = len(seq) if end is None else min(end, len(seq))
     return next((at for at in range(start, stop) if predicate(seq[at])), None)
 
 
-def argmax(seq: Sequence[_Node], key: Callable[[_Node], Any] = lambda one: one, start: int = 0,
-           end: int | None = None) -> int | None:
+def argmax(
+    seq: Sequence[_Node], key: Callable[[_Node], Any] = lambda one: one, start: int = 0, end: int | None = None
+) -> int | None:
     """Where, from start to before end, the first of the largest is; None if there is nothing."""
     stop = len(seq) if end is None else min(end, len(seq))
     return max(range(start, stop), key=lambda at: key(seq[at]), default=None)

@@ -198,13 +198,27 @@ def parse_activities(
     return set(found), filters
 
 
-_RUNTIMES = {name: name.lower() for name in (
-    "CUDA_RUNTIME", "CUDA_DRIVER", "XPU_RUNTIME", "XPU_DRIVER", "PRIVATEUSE1_RUNTIME", "PRIVATEUSE1_DRIVER")}
+_RUNTIMES = {
+    name: name.lower()
+    for name in ("CUDA_RUNTIME", "CUDA_DRIVER", "XPU_RUNTIME", "XPU_DRIVER", "PRIVATEUSE1_RUNTIME", "PRIVATEUSE1_DRIVER")
+}
 # What a filter may name, and the category that this has in a trace.
-_OF_HOST = {"CPU_OP": "cpu_op", "USER_ANNOTATION": "user_annotation", "PYTHON_FUNCTION": "python_function",
-            "CPU_INSTANT_EVENT": "cpu_instant_event", "EXTERNAL_CORRELATION": "", **_RUNTIMES}
-_OF_DEVICE = {"CONCURRENT_KERNEL": "kernel", "GPU_MEMCPY": "gpu_memcpy", "GPU_MEMSET": "gpu_memset",
-              "GPU_USER_ANNOTATION": "gpu_user_annotation", "OVERHEAD": "", **_RUNTIMES}
+_OF_HOST = {
+    "CPU_OP": "cpu_op",
+    "USER_ANNOTATION": "user_annotation",
+    "PYTHON_FUNCTION": "python_function",
+    "CPU_INSTANT_EVENT": "cpu_instant_event",
+    "EXTERNAL_CORRELATION": "",
+    **_RUNTIMES,
+}
+_OF_DEVICE = {
+    "CONCURRENT_KERNEL": "kernel",
+    "GPU_MEMCPY": "gpu_memcpy",
+    "GPU_MEMSET": "gpu_memset",
+    "GPU_USER_ANNOTATION": "gpu_user_annotation",
+    "OVERHEAD": "",
+    **_RUNTIMES,
+}
 
 
 def filtered_out(filters: Mapping[ProfilerActivity, Iterable[str]]) -> list[str]:

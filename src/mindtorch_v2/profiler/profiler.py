@@ -211,8 +211,9 @@ class _KinetoProfile(Answers):
 
         Needs record_shapes, profile_memory and with_stack.
         """
-        warnings.warn("`export_memory_timeline` is deprecated and will be removed in a future version.",
-                      FutureWarning, stacklevel=2)
+        warnings.warn(
+            "`export_memory_timeline` is deprecated and will be removed in a future version.", FutureWarning, stacklevel=2
+        )
         self.mem_tl = self._memory_profile()
         from .exporters import memory  # here, because hardly any recording is written this way
 
@@ -310,15 +311,17 @@ class profile(_KinetoProfile):
             with_flops=with_flops,
             with_modules=with_modules,
             experimental_config=experimental_config,
-            execution_trace_observer=(
-                execution_trace_observer or ExecutionTraceObserver.build_execution_trace_obs_from_env()
-            ),
+            execution_trace_observer=(execution_trace_observer or ExecutionTraceObserver.build_execution_trace_obs_from_env()),
             acc_events=acc_events,
             custom_trace_id_callback=custom_trace_id_callback,
             post_processing_timeout_s=post_processing_timeout_s,
         )
-        options = {"acc_events": acc_events, "with_stack": with_stack, "profile_memory": profile_memory,
-                   "use_device": self.use_device is not None and device_available()}
+        options = {
+            "acc_events": acc_events,
+            "with_stack": with_stack,
+            "profile_memory": profile_memory,
+            "use_device": self.use_device is not None and device_available(),
+        }
         self._keeper = keeper_for(stream_to, flush_interval_s, max_memory_mb, mode, options)
         if self._keeper is not None:
             self._keeper.metadata = self._said
@@ -337,8 +340,7 @@ class profile(_KinetoProfile):
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         try:
             if kind is not None and issubclass(kind, (MemoryError, OutOfMemoryError)):
                 write_after_failure()
@@ -394,8 +396,10 @@ class profile(_KinetoProfile):
     def _action_of(self, step: int) -> ProfilerAction:
         action = self.schedule(step)
         if action is ProfilerAction.DEVICE_STOPPED:
-            raise ValueError("ProfilerAction.DEVICE_STOPPED is set internally by the profiler and must not be returned "
-                             "by a user-provided schedule")
+            raise ValueError(
+                "ProfilerAction.DEVICE_STOPPED is set internally by the profiler and must not be returned "
+                "by a user-provided schedule"
+            )
         return action
 
     def _open_step(self) -> None:
@@ -500,6 +504,9 @@ def _compatible(config: _ExperimentalConfig | None, with_stack: bool) -> _Experi
     """The experimental switches, without trace_only where stacks are asked for."""
     if config is None or not config.trace_only or not with_stack:
         return config
-    warnings.warn("trace_only=True is incompatible with with_stack=True (stack traces require event post-processing). "
-                  "Disabling trace_only.", stacklevel=4)
+    warnings.warn(
+        "trace_only=True is incompatible with with_stack=True (stack traces require event post-processing). "
+        "Disabling trace_only.",
+        stacklevel=4,
+    )
     return _ExperimentalConfig(**{**vars(config), "trace_only": False})

@@ -13,8 +13,19 @@ from .._core.tensor import Tensor
 from .._dispatch.registry import aten
 from .._ops.creation.from_data import tensor
 
-__all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann",
-           "kaiser", "nuttall"]
+__all__ = [
+    "bartlett",
+    "blackman",
+    "cosine",
+    "exponential",
+    "gaussian",
+    "general_cosine",
+    "general_hamming",
+    "hamming",
+    "hann",
+    "kaiser",
+    "nuttall",
+]
 
 Window = Callable[..., Tensor]
 
@@ -49,8 +60,16 @@ def _window(function: Callable[..., Tensor]) -> Window:
     name = function.__name__
 
     @wraps(function)
-    def call(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
-             requires_grad: bool = False, **settings: Any) -> Tensor:
+    def call(
+        M: int,
+        *,
+        sym: bool = True,
+        dtype: Any = None,
+        layout: Any = strided,
+        device: Any = None,
+        requires_grad: bool = False,
+        **settings: Any,
+    ) -> Tensor:
         kind = dt.get_default_dtype() if dtype is None else dtype
         if M < 0:
             raise ValueError(f"{name} requires non-negative window length, got M={M}")
@@ -89,7 +108,7 @@ def gaussian(grid: _Grid, *, std: float = 1.0) -> Tensor:
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
     step = 1 / (std * math.sqrt(2))
-    return aten.exp(-grid.line(-grid.extent / 2 * step, step) ** 2)
+    return aten.exp(-(grid.line(-grid.extent / 2 * step, step) ** 2))
 
 
 @_window
@@ -101,7 +120,7 @@ def kaiser(grid: _Grid, *, beta: float = 12.0) -> Tensor:
         return grid.ones()
     at = grid.line(-beta, 2 * beta / grid.steps)
     # Rounding may put the last point a little outside of the circle.
-    inside = aten.clamp(beta * beta - at ** 2, min=0)
+    inside = aten.clamp(beta * beta - at**2, min=0)
     return aten.i0(aten.sqrt(inside)) / aten.i0(tensor(float(beta), dtype=at.dtype))
 
 

@@ -26,12 +26,22 @@ _TOLERANCES = {
 class _Options:
     """The arguments of one assert_close call."""
 
-    def __init__(self, rtol: float | None, atol: float | None, equal_nan: bool, check_device: bool, check_dtype: bool,
-                 check_layout: bool, check_stride: bool, allow_subclasses: bool,
-                 msg: str | Callable[[str], str] | None) -> None:
+    def __init__(
+        self,
+        rtol: float | None,
+        atol: float | None,
+        equal_nan: bool,
+        check_device: bool,
+        check_dtype: bool,
+        check_layout: bool,
+        check_stride: bool,
+        allow_subclasses: bool,
+        msg: str | Callable[[str], str] | None,
+    ) -> None:
         if (rtol is None) != (atol is None):
-            raise ValueError("Both 'rtol' and 'atol' must be either specified or omitted, but got no "
-                             f"{'rtol' if rtol is None else 'atol'}.")
+            raise ValueError(
+                f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {'rtol' if rtol is None else 'atol'}."
+            )
         self.rtol, self.atol, self.equal_nan = rtol, atol, equal_nan
         self.check_device, self.check_dtype = check_device, check_dtype
         self.check_layout, self.check_stride = check_layout, check_stride
@@ -72,9 +82,7 @@ def assert_close(
     Takes tensors, arrays, numbers, and sequences and mappings of those. `msg` replaces the message, or makes it from
     the generated one.
     """
-    options = _Options(
-        rtol, atol, equal_nan, check_device, check_dtype, check_layout, check_stride, allow_subclasses, msg
-    )
+    options = _Options(rtol, atol, equal_nan, check_device, check_dtype, check_layout, check_stride, allow_subclasses, msg)
     try:
         _compare(actual, expected, options)
     except _Mismatch as difference:
@@ -85,11 +93,7 @@ def assert_close(
 
 
 def _compare(actual: Any, expected: Any, options: _Options) -> None:
-    if (
-        _is_container(actual)
-        and _is_container(expected)
-        and isinstance(actual, Mapping) == isinstance(expected, Mapping)
-    ):
+    if _is_container(actual) and _is_container(expected) and isinstance(actual, Mapping) == isinstance(expected, Mapping):
         _compare_containers(actual, expected, options)
     elif actual is None or expected is None:
         if actual is not expected:
@@ -129,9 +133,11 @@ def _compare_containers(actual: Any, expected: Any, options: _Options) -> None:
     if isinstance(actual, Mapping):
         missing, extra = expected.keys() - actual.keys(), actual.keys() - expected.keys()
         if missing or extra:
-            raise _Mismatch("The keys of the mappings do not match:\n"
-                            f"Missing keys in the actual mapping: {sorted(missing, key=str)}\n"
-                            f"Additional keys in the actual mapping: {sorted(extra, key=str)}")
+            raise _Mismatch(
+                "The keys of the mappings do not match:\n"
+                f"Missing keys in the actual mapping: {sorted(missing, key=str)}\n"
+                f"Additional keys in the actual mapping: {sorted(extra, key=str)}"
+            )
         keys: Any = sorted(expected, key=str)
     else:
         if len(actual) != len(expected):
@@ -170,8 +176,13 @@ def _number_message(actual: Any, expected: Any, rtol: float, atol: float) -> str
     exact = rtol == 0 and atol == 0
     difference = abs(actual - expected)
     relative = math.inf if expected == 0 else difference / abs(expected)
-    lines = [f"Scalars are not {'equal' if exact else 'close'}!", "", f"Expected {expected} but got {actual}.",
-             f"Absolute difference: {difference}", f"Relative difference: {relative}"]
+    lines = [
+        f"Scalars are not {'equal' if exact else 'close'}!",
+        "",
+        f"Expected {expected} but got {actual}.",
+        f"Absolute difference: {difference}",
+        f"Relative difference: {relative}",
+    ]
     if not exact:
         lines[3] += f" (up to {atol} allowed)"
         lines[4] += f" (up to {rtol} allowed)"
@@ -225,8 +236,11 @@ def _tensor_message(actual: Any, expected: Any, matches: Any, rtol: float, atol:
     count, total = int((~matches).sum()), matches.numel()
     absolute = torch.abs(actual - expected)  # type: ignore[attr-defined]
     relative = absolute / torch.abs(expected)  # type: ignore[attr-defined]
-    lines = [f"Tensor-likes are not {'equal' if exact else 'close'}!", "",
-             f"Mismatched elements: {count} / {total} ({count / total:.1%})"]
+    lines = [
+        f"Tensor-likes are not {'equal' if exact else 'close'}!",
+        "",
+        f"Mismatched elements: {count} / {total} ({count / total:.1%})",
+    ]
     for name, values, limit in (("absolute", absolute, atol), ("relative", relative, rtol)):
         # Elements that match have no say in where the greatest difference is.
         flat = torch.where(matches, torch.zeros_like(values), values).flatten()  # type: ignore[attr-defined]
@@ -259,5 +273,14 @@ def assert_allclose(
         FutureWarning,
         stacklevel=2,
     )
-    assert_close(torch.as_tensor(actual), torch.as_tensor(expected), rtol=rtol, atol=atol,  # type: ignore[attr-defined]
-                 equal_nan=equal_nan, check_dtype=False, check_device=True, check_stride=False, msg=msg or None)
+    assert_close(
+        torch.as_tensor(actual),
+        torch.as_tensor(expected),
+        rtol=rtol,
+        atol=atol,  # type: ignore[attr-defined]
+        equal_nan=equal_nan,
+        check_dtype=False,
+        check_device=True,
+        check_stride=False,
+        msg=msg or None,
+    )

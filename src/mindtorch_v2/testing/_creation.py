@@ -10,9 +10,17 @@ from .._core import dtype as dt
 from .._core.tensor import Tensor
 
 
-def make_tensor(*shape: Any, dtype: dt.dtype, device: Any, low: float | None = None, high: float | None = None,
-                requires_grad: bool = False, noncontiguous: bool = False, exclude_zero: bool = False,
-                memory_format: Any = None) -> Tensor:
+def make_tensor(
+    *shape: Any,
+    dtype: dt.dtype,
+    device: Any,
+    low: float | None = None,
+    high: float | None = None,
+    requires_grad: bool = False,
+    noncontiguous: bool = False,
+    exclude_zero: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
     """A tensor with values drawn uniformly from [low, high).
 
     Without bounds they are -9 and 9 for floats, -9 and 10 for signed integers, 0 and 10 for unsigned ones, 0 and 2 for
@@ -20,8 +28,10 @@ def make_tensor(*shape: Any, dtype: dt.dtype, device: Any, low: float | None = N
     """
     size = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], list | tuple) else tuple(shape)
     if noncontiguous and memory_format is not None:
-        raise ValueError("The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got "
-                         f"{noncontiguous=} and {memory_format=}")
+        raise ValueError(
+            "The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got "
+            f"{noncontiguous=} and {memory_format=}"
+        )
     drawn = (*size[:-1], 2 * size[-1]) if noncontiguous and size and size[-1] > 1 else size
     if dtype is dt.bool_:
         made: Any = torch.randint(*_bounds(low, high, 0, 2, dtype), drawn).to(dtype)  # type: ignore[attr-defined]
@@ -30,8 +40,10 @@ def make_tensor(*shape: Any, dtype: dt.dtype, device: Any, low: float | None = N
     elif dtype.is_complex:
         bounds = _bounds(low, high, -9, 9, dtype)
         part = dt.float64 if dtype is dt.complex128 else dt.float32
-        made = torch.complex(_uniform(drawn, *bounds, part),  # type: ignore[attr-defined]
-                             _uniform(drawn, *bounds, part)).to(dtype)
+        made = torch.complex(
+            _uniform(drawn, *bounds, part),  # type: ignore[attr-defined]
+            _uniform(drawn, *bounds, part),
+        ).to(dtype)
     else:
         first = -9 if dtype.is_signed else 0
         lowest, highest = _bounds(low, high, first, 10, dtype)
@@ -54,9 +66,7 @@ def _uniform(size: tuple[int, ...], low: float, high: float, dtype: dt.dtype) ->
     return (torch.rand(size, dtype=wide) * (high - low) + low).to(dtype)  # type: ignore[attr-defined]
 
 
-def _bounds(
-    low: float | None, high: float | None, lowest: float, highest: float, dtype: dt.dtype
-) -> tuple[float, float]:
+def _bounds(low: float | None, high: float | None, lowest: float, highest: float, dtype: dt.dtype) -> tuple[float, float]:
     start, end = lowest if low is None else low, highest if high is None else high
     for name, value in (("low", start), ("high", end)):
         if isinstance(value, float) and math.isnan(value):

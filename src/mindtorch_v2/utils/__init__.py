@@ -24,5 +24,17 @@ __all__ = ["data"]
 
 # Imported when they are first asked for.
 __getattr__, __dir__ = _later(
-    __name__, ("_python_dispatch", "_pytree", "benchmark", "checkpoint", "data", "dlpack", "flop_counter", "hooks",
-               "module_tracker", "tensorboard"))
+    __name__,
+    (
+        "_python_dispatch",
+        "_pytree",
+        "benchmark",
+        "checkpoint",
+        "data",
+        "dlpack",
+        "flop_counter",
+        "hooks",
+        "module_tracker",
+        "tensorboard",
+    ),
+)

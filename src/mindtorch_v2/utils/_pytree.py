@@ -35,8 +35,12 @@ class TreeSpec:
         return tree_unflatten(leaves, self)
 
     def __eq__(self, other: object) -> bool:
-        return (isinstance(other, TreeSpec) and self.type is other.type and self.context == other.context
-                and self.children_specs == other.children_specs)
+        return (
+            isinstance(other, TreeSpec)
+            and self.type is other.type
+            and self.context == other.context
+            and self.children_specs == other.children_specs
+        )
 
     def __hash__(self) -> int:
         return hash((self.type, self.num_leaves))
@@ -61,7 +65,8 @@ SUPPORTED_NODES: dict[type, NodeDef] = {
     OrderedDict: NodeDef(_flatten_dict, lambda values, keys: OrderedDict(zip(keys, values, strict=True))),
     defaultdict: NodeDef(
         lambda tree: (list(tree.values()), [tree.default_factory, list(tree.keys())]),
-        lambda values, context: defaultdict(context[0], zip(context[1], values, strict=True))),
+        lambda values, context: defaultdict(context[0], zip(context[1], values, strict=True)),
+    ),
     list: NodeDef(lambda tree: (list(tree), None), lambda values, _: list(values)),
     tuple: NodeDef(lambda tree: (list(tree), None), lambda values, _: tuple(values)),
     deque: NodeDef(lambda tree: (list(tree), tree.maxlen), lambda values, length: deque(values, length)),
@@ -69,8 +74,9 @@ SUPPORTED_NODES: dict[type, NodeDef] = {
 _NAMED = NodeDef(lambda tree: (list(tree), type(tree)), lambda values, kind: kind(*values))
 
 
-def register_pytree_node(cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten, *,
-                         serialized_type_name: str | None = None, **unused: Any) -> None:
+def register_pytree_node(
+    cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten, *, serialized_type_name: str | None = None, **unused: Any
+) -> None:
     """Treat instances of `cls` as containers."""
     if unused:
         raise NotImplementedError(f"register_pytree_node: {', '.join(sorted(unused))}")
@@ -105,8 +111,10 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
     """A tree of the given shape with the given leaves."""
     items = list(leaves)
     if len(items) != treespec.num_leaves:
-        raise ValueError(f"tree_unflatten(leaves, treespec): `leaves` has length {len(items)} but the spec refers to a pytree "
-                         f"that holds {treespec.num_leaves} items ({treespec}).")
+        raise ValueError(
+            f"tree_unflatten(leaves, treespec): `leaves` has length {len(items)} but the spec refers to a pytree "
+            f"that holds {treespec.num_leaves} items ({treespec})."
+        )
     return _build(iter(items), treespec)
 
 
@@ -143,6 +151,7 @@ def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callabl
 
 def tree_map_only(kind: Any, func: Callable[..., Any], tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
     """As tree_map, for leaves of some type (or types, or for which a predicate holds)."""
+
     def apply(value: Any) -> Any:
         wanted = kind(value) if callable(kind) and not isinstance(kind, type) else isinstance(value, kind)
         return func(value) if wanted else value

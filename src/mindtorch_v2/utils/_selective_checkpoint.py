@@ -88,8 +88,7 @@ class _Remembering(TorchDispatchMode):
         return result
 
 
-def create_selective_checkpoint_contexts(policy_fn_or_list: Any,
-                                         allow_cache_entry_mutation: bool = False) -> tuple[Any, Any]:
+def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False) -> tuple[Any, Any]:
     """The contexts for `checkpoint(context_fn=...)` that keep the results of the ops that a policy (or list) names."""
     if isinstance(policy_fn_or_list, list):
         listed = policy_fn_or_list

@@ -40,7 +40,8 @@ _EXPLICIT = (
     "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, calling "
     "checkpoint without use_reentrant will raise an exception. use_reentrant=False is recommended, but if you need to "
     "preserve the current default behavior, you can pass use_reentrant=True. Refer to docs for more details on the "
-    "differences between the two variants.")
+    "differences between the two variants."
+)
 
 
 class CheckpointError(RuntimeError):
@@ -86,8 +87,12 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """The tensors among some arguments as leaves of their own that require grad if those did."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type:  {type(inputs).__name__}")
-    return tuple(value.detach().requires_grad_(value.requires_grad)  # type: ignore[attr-defined]
-                 if isinstance(value, Tensor) else value for value in inputs)
+    return tuple(
+        value.detach().requires_grad_(value.requires_grad)  # type: ignore[attr-defined]
+        if isinstance(value, Tensor)
+        else value
+        for value in inputs
+    )
 
 
 def check_backward_validity(inputs: Sequence[Any]) -> None:
@@ -136,9 +141,11 @@ class CheckpointFunction(Function):
     @staticmethod
     def backward(ctx: Any, *args: Any) -> Any:
         if running.tasks[-1].targets is not None:
-            raise RuntimeError("When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or "
-                               "passing an `inputs` parameter to .backward(). To resolve this error, you can either "
-                               "set use_reentrant=False, or call .backward() without passing the `inputs` argument.")
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or "
+                "passing an `inputs` parameter to .backward(). To resolve this error, you can either "
+                "set use_reentrant=False, or call .backward() without passing the `inputs` argument."
+            )
         inputs = list(ctx.arguments)
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             inputs[place] = tensor
@@ -151,13 +158,26 @@ class CheckpointFunction(Function):
         if not roots:
             raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
         backward([output for output, _ in roots], [grad for _, grad in roots])
-        return None, None, *[value.grad if isinstance(value, Tensor) else None  # type: ignore[attr-defined]
-                             for value in detached]
+        return (
+            None,
+            None,
+            *[
+                value.grad if isinstance(value, Tensor) else None  # type: ignore[attr-defined]
+                for value in detached
+            ],
+        )
 
 
-def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None,
-               context_fn: Callable[[], Contexts] = noop_context_fn, determinism_check: str = "default",
-               debug: bool = False, early_stop: bool = True, **kwargs: Any) -> Any:
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], Contexts] = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Any:
     """`function(*args)`, whose inside is not kept for backward but computed again there.
 
     With `use_reentrant=False` (recommended) the function may take keyword arguments and works with autograd.grad.
@@ -177,20 +197,22 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
         raise NotImplementedError("checkpoint(debug=True): logs of the ops of both computations")
     if determinism_check not in _CHECKS:
         raise ValueError(f"determinism_check should be one of {list(_CHECKS)}, but got {determinism_check}")
-    return _without_reentrancy(function, preserve, context_fn, _CHECKS[determinism_check],
-                               early_stop and _settings.early_stop, args, kwargs)
+    return _without_reentrancy(
+        function, preserve, context_fn, _CHECKS[determinism_check], early_stop and _settings.early_stop, args, kwargs
+    )
 
 
-def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None,
-                          **kwargs: Any) -> Any:
+def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
     """A sequence of functions in `segments` checkpointed parts; the last part runs as it is."""
     if use_reentrant is None:
-        warnings.warn("torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed "
-                      "explicitly. In version 2.9 we will raise an exception if use_reentrant is not passed. "
-                      "use_reentrant=False is recommended, but if you need to preserve the current default behavior, "
-                      "you can pass use_reentrant=True. Refer to docs for more details on the differences between the "
-                      "two variants.",
-                      stacklevel=2)
+        warnings.warn(
+            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed "
+            "explicitly. In version 2.9 we will raise an exception if use_reentrant is not passed. "
+            "use_reentrant=False is recommended, but if you need to preserve the current default behavior, "
+            "you can pass use_reentrant=True. Refer to docs for more details on the differences between the "
+            "two variants.",
+            stacklevel=2,
+        )
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
@@ -259,9 +281,11 @@ class _Frame:
             self._recompute(task)
         found = self.recomputed[task]
         if holder not in found:
-            raise CheckpointError("torch.utils.checkpoint: Unpack is being triggered for a tensor that was already "
-                                  "unpacked once. If you are calling ctx.saved_tensors in backward, make sure to do so "
-                                  "only once. Otherwise please open an issue with details on your use case.")
+            raise CheckpointError(
+                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already "
+                "unpacked once. If you are calling ctx.saved_tensors in backward, make sure to do so "
+                "only once. Otherwise please open an issue with details on your use case."
+            )
         tensor = found[holder]
         if task == -1:
             del self.recomputed[task]
@@ -275,8 +299,10 @@ class _Frame:
             index = len(described)
             described.append(self.describe(tensor))
             if index >= len(self.holders):
-                raise CheckpointError("torch.utils.checkpoint: trying to save more tensors during recomputation than "
-                                      f"during the original forward pass.{_TIP}")
+                raise CheckpointError(
+                    "torch.utils.checkpoint: trying to save more tensors during recomputation than "
+                    f"during the original forward pass.{_TIP}"
+                )
             kept: Tensor = tensor.detach()  # type: ignore[attr-defined]
             holder = self.holders[index]()
             if holder is not None:
@@ -295,21 +321,35 @@ class _Frame:
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
                 f"recomputation.\nNumber of tensors saved during forward: {len(self.described)}\nNumber of tensors "
-                f"saved during recomputation: {len(described)}.{_TIP}")
-        differing = [f"tensor at position {i}:\nsaved metadata: {a}\nrecomputed metadata: {b}\n"
-                     for i, (a, b) in enumerate(zip(self.described, described, strict=True)) if a != b]
+                f"saved during recomputation: {len(described)}.{_TIP}"
+            )
+        differing = [
+            f"tensor at position {i}:\nsaved metadata: {a}\nrecomputed metadata: {b}\n"
+            for i, (a, b) in enumerate(zip(self.described, described, strict=True))
+            if a != b
+        ]
         if differing:
-            raise CheckpointError("torch.utils.checkpoint: Recomputed values for the following tensors have different "
-                                  "metadata than during the forward pass.\n" + "".join(differing) + _TIP)
+            raise CheckpointError(
+                "torch.utils.checkpoint: Recomputed values for the following tensors have different "
+                "metadata than during the forward pass.\n" + "".join(differing) + _TIP
+            )
 
 
-_TIP = ("\n\nTip: the function has to do the same when it is called again: look for random numbers outside of torch, "
-        "state that changes, and branches on either.")
+_TIP = (
+    "\n\nTip: the function has to do the same when it is called again: look for random numbers outside of torch, "
+    "state that changes, and branches on either."
+)
 
 
-def _without_reentrancy(function: Callable[..., Any], preserve: bool, context_fn: Callable[[], Contexts],
-                        describe: Callable[[Tensor], Any], early_stop: bool, args: tuple[Any, ...],
-                        kwargs: dict[str, Any]) -> Any:
+def _without_reentrancy(
+    function: Callable[..., Any],
+    preserve: bool,
+    context_fn: Callable[[], Contexts],
+    describe: Callable[[Tensor], Any],
+    early_stop: bool,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
     if not threads.state.grad_enabled:
         with context_fn()[0]:
             return function(*args, **kwargs)

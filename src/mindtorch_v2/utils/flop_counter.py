@@ -39,6 +39,7 @@ def get_shape(i: Any) -> Any:
 
 def shape_wrapper(f: Formula) -> Formula:
     """A formula of shapes as one of tensors (or shapes): `out_val`, an op's result, reaches it as `out_shape`."""
+
     @wraps(f)
     def of_tensors(*args: Any, out_val: Any = None, **kwargs: Any) -> Any:
         args, kwargs, out_shape = tree_map(get_shape, (args, kwargs, out_val))
@@ -53,14 +54,17 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Form
     It is called with the shapes of the op's tensors in their place and with `out_shape`; with `get_raw`, with the tensors
     themselves and with `out_val`.
     """
+
     def decorate(formula: Formula) -> Formula:
         formula = formula if get_raw else shape_wrapper(formula)
 
         def register(target: Any) -> None:
             if not isinstance(target, OpOverloadPacket):
-                raise ValueError("register_flop_formula(targets): expected each target to be OpOverloadPacket "
-                                 "(i.e. torch.ops.mylib.foo), JitFunction, or HigherOrderOperator, "
-                                 f"got {target} which is of type {type(target)}")
+                raise ValueError(
+                    "register_flop_formula(targets): expected each target to be OpOverloadPacket "
+                    "(i.e. torch.ops.mylib.foo), JitFunction, or HigherOrderOperator, "
+                    f"got {target} which is of type {type(target)}"
+                )
             if target in flop_registry:
                 raise RuntimeError(f"duplicate registrations for {target}")
             flop_registry[target] = formula
@@ -118,8 +122,18 @@ def conv_flop_count(x_shape: Shape, w_shape: Shape, out_shape: Shape, transposed
 
 
 @register_flop_formula([aten.convolution, aten._convolution])
-def conv_flop(x_shape: Shape, w_shape: Shape, _bias: Any, _stride: Any, _padding: Any, _dilation: Any, transposed: bool,
-              *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
+def conv_flop(
+    x_shape: Shape,
+    w_shape: Shape,
+    _bias: Any,
+    _stride: Any,
+    _padding: Any,
+    _dilation: Any,
+    transposed: bool,
+    *args: Any,
+    out_shape: Any = None,
+    **kwargs: Any,
+) -> int:
     """FLOPs of a convolution."""
     return conv_flop_count(x_shape, w_shape, out_shape, transposed=transposed)
 
@@ -129,9 +143,21 @@ def _channels_first(shape: Shape) -> list[int]:
 
 
 @register_flop_formula(aten.convolution_backward)
-def conv_backward_flop(grad_out_shape: Shape, x_shape: Shape, w_shape: Shape, _bias: Any, _stride: Any, _padding: Any,
-                       _dilation: Any, transposed: bool, _output_padding: Any, _groups: Any, output_mask: Sequence[bool],
-                       out_shape: Any, **kwargs: Any) -> int:
+def conv_backward_flop(
+    grad_out_shape: Shape,
+    x_shape: Shape,
+    w_shape: Shape,
+    _bias: Any,
+    _stride: Any,
+    _padding: Any,
+    _dilation: Any,
+    transposed: bool,
+    _output_padding: Any,
+    _groups: Any,
+    output_mask: Sequence[bool],
+    out_shape: Any,
+    **kwargs: Any,
+) -> int:
     """FLOPs of the gradients of a convolution that are asked for: each is a convolution itself.
 
     That of the input is the opposite kind of convolution of the gradient with the weight. That of the weight convolves
@@ -157,8 +183,9 @@ def sdpa_flop_count(query_shape: Shape, key_shape: Shape, value_shape: Shape) ->
     batch, heads, length, size = query_shape
     _, key_heads, key_length, _ = key_shape
     if tuple(key_shape) != (batch, key_heads, key_length, size) or tuple(value_shape[:3]) != (batch, key_heads, key_length):
-        raise AssertionError("sdpa_flop_count: query/key/value shapes are incompatible: "
-                             f"q={query_shape}, k={key_shape}, v={value_shape}")
+        raise AssertionError(
+            f"sdpa_flop_count: query/key/value shapes are incompatible: q={query_shape}, k={key_shape}, v={value_shape}"
+        )
     _check_heads("sdpa_flop_count", heads, key_heads)
     return 2 * batch * heads * length * key_length * (size + value_shape[3])
 
@@ -168,8 +195,9 @@ def sdpa_flop_count(query_shape: Shape, key_shape: Shape, value_shape: Shape) ->
 
 
 @shape_wrapper
-def sdpa_flop(query_shape: Shape, key_shape: Shape, value_shape: Shape, *args: Any, out_shape: Any = None,
-              **kwargs: Any) -> int:
+def sdpa_flop(
+    query_shape: Shape, key_shape: Shape, value_shape: Shape, *args: Any, out_shape: Any = None, **kwargs: Any
+) -> int:
     """FLOPs of attention, causal or not."""
     return sdpa_flop_count(query_shape, key_shape, value_shape)
 
@@ -189,8 +217,15 @@ def sdpa_backward_flop_count(grad_out_shape: Shape, query_shape: Shape, key_shap
 
 
 @shape_wrapper
-def sdpa_backward_flop(grad_out_shape: Shape, query_shape: Shape, key_shape: Shape, value_shape: Shape, *args: Any,
-                       out_shape: Any = None, **kwargs: Any) -> int:
+def sdpa_backward_flop(
+    grad_out_shape: Shape,
+    query_shape: Shape,
+    key_shape: Shape,
+    value_shape: Shape,
+    *args: Any,
+    out_shape: Any = None,
+    **kwargs: Any,
+) -> int:
     """FLOPs of the backward of attention."""
     return sdpa_backward_flop_count(grad_out_shape, query_shape, key_shape, value_shape)
 
@@ -228,8 +263,9 @@ def _lay_out(rows: list[list[str]], unit: str) -> str:
         rows = [[name, f"{float(flops):g}", percent] for name, flops, percent in rows]
     widths = [max(len(title) + 2, *(len(row[i]) for row in rows)) for i, title in enumerate(_HEADER)]
     lines = [_HEADER, ["-" * width for width in widths], *rows]
-    return "\n".join("  ".join((name.ljust(widths[0]), flops.rjust(widths[1]), percent.rjust(widths[2])))
-                     for name, flops, percent in lines)
+    return "\n".join(
+        "  ".join((name.ljust(widths[0]), flops.rjust(widths[1]), percent.rjust(widths[2]))) for name, flops, percent in lines
+    )
 
 
 # ---------------------------------------------------------------- the counter
@@ -243,16 +279,23 @@ class FlopCounterMode:
     at `depth`. Entering it again starts anew.
     """
 
-    def __init__(self, mods: Module | list[Module] | None = None, depth: int = 2, display: bool = True,
-                 custom_mapping: dict[Any, Any] | None = None) -> None:
+    def __init__(
+        self,
+        mods: Module | list[Module] | None = None,
+        depth: int = 2,
+        display: bool = True,
+        custom_mapping: dict[Any, Any] | None = None,
+    ) -> None:
         if mods is not None:
             warnings.warn("mods argument is not needed anymore, you can stop passing it", stacklevel=2)
         self.flop_counts: dict[str, dict[Any, Any]] = defaultdict(lambda: defaultdict(int))
         self.depth = depth
         self.display = display
         self.mode: _Counting | None = None
-        own = {packet: formula if getattr(formula, "_get_raw", False) else shape_wrapper(formula)
-               for packet, formula in (custom_mapping or {}).items()}
+        own = {
+            packet: formula if getattr(formula, "_get_raw", False) else shape_wrapper(formula)
+            for packet, formula in (custom_mapping or {}).items()
+        }
         self.flop_registry = {**flop_registry, **own}
         self.mod_tracker = ModuleTracker()
 
@@ -273,11 +316,12 @@ class FlopCounterMode:
         def rows_of(module: str, indent: int) -> list[list[str]]:
             counts = self.flop_counts[module]
             shown = [(module, sum(counts.values())), *((f" - {packet}", flops) for packet, flops in counts.items())]
-            return [[" " * indent + name, convert_num_with_suffix(flops, unit), convert_to_percent_str(flops, total)]
-                    for name, flops in shown]
+            return [
+                [" " * indent + name, convert_num_with_suffix(flops, unit), convert_to_percent_str(flops, total)]
+                for name, flops in shown
+            ]
 
-        modules = [name for name in sorted(self.flop_counts)
-                   if name != "Global" and (depth is None or name.count(".") < depth)]
+        modules = [name for name in sorted(self.flop_counts) if name != "Global" and (depth is None or name.count(".") < depth)]
         rows = [row for name in modules for row in rows_of(name, name.count("."))]
         # If a module did everything, its row says what that of "Global" would.
         if not any(sum(self.flop_counts[name].values()) >= total for name in modules):

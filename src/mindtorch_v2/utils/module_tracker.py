@@ -42,8 +42,10 @@ class ModuleTracker:
         return current_task_id() != -1
 
     def __enter__(self) -> ModuleTracker:
-        self._handles = [register_module_forward_pre_hook(self._before_forward),
-                         register_module_forward_hook(self._after_forward)]
+        self._handles = [
+            register_module_forward_pre_hook(self._before_forward),
+            register_module_forward_hook(self._after_forward),
+        ]
         return self
 
     def __exit__(self, *exc: Any) -> None:

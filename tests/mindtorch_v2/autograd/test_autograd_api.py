@@ -101,7 +101,7 @@ def test_an_edge_stands_for_its_tensor():
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_higher_derivatives(order):
     x = leaf(2.0)
-    y = (x ** 3).sum()
+    y = (x**3).sum()
     for _ in range(order):
         (y,) = torch.autograd.grad(y, x, create_graph=True)
     assert y.item() == {1: 12.0, 2: 12.0, 3: 6.0}[order]
@@ -201,8 +201,7 @@ def test_results_go_without_the_collector():
     gc.collect()
     gc.disable()
     try:
-        for make in (lambda: x.exp(), lambda: x * x, lambda: (x * 1).exp_(), lambda: (x * 1)[0].exp_(),
-                     lambda: x.softmax(0)):
+        for make in (lambda: x.exp(), lambda: x * x, lambda: (x * 1).exp_(), lambda: (x * 1)[0].exp_(), lambda: x.softmax(0)):
             made = make()
             gone = weakref.ref(made)
             del made
@@ -348,13 +347,31 @@ def _inference_tensor() -> torch.Tensor:
         return torch.tensor([[4.0, 1.0], [3.0, 2.0]])
 
 
-@pytest.mark.parametrize("write", [
-    lambda x: x.add_(1), lambda x: x.mul_(torch.ones(2)), lambda x: x.zero_(), lambda x: x.fill_(5), lambda x: x.neg_(),
-    lambda x: x.copy_(torch.zeros(2)), lambda x: x.__setitem__(0, 9.0), lambda x: x[0].add_(2), lambda x: x.uniform_(),
-    lambda x: x.masked_fill_(x > 0, 3.0), lambda x: x.index_put_((torch.tensor([0]),), torch.tensor(8.0)),
-    lambda x: torch.add(torch.ones(2, 2), 1, out=x), lambda x: torch._foreach_add_([x], 1.0), lambda x: x.detach().add_(1),
-    lambda x: x.unsqueeze_(0), lambda x: x.t_(), lambda x: x.resize_(5), lambda x: x.double().copy_(x).add_(x.add_(1)),
-    lambda x: torch.nn.functional.dropout(x, 0.5, inplace=True), lambda x: x.add_(torch.ones(2, dtype=torch.float64))])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.add_(1),
+        lambda x: x.mul_(torch.ones(2)),
+        lambda x: x.zero_(),
+        lambda x: x.fill_(5),
+        lambda x: x.neg_(),
+        lambda x: x.copy_(torch.zeros(2)),
+        lambda x: x.__setitem__(0, 9.0),
+        lambda x: x[0].add_(2),
+        lambda x: x.uniform_(),
+        lambda x: x.masked_fill_(x > 0, 3.0),
+        lambda x: x.index_put_((torch.tensor([0]),), torch.tensor(8.0)),
+        lambda x: torch.add(torch.ones(2, 2), 1, out=x),
+        lambda x: torch._foreach_add_([x], 1.0),
+        lambda x: x.detach().add_(1),
+        lambda x: x.unsqueeze_(0),
+        lambda x: x.t_(),
+        lambda x: x.resize_(5),
+        lambda x: x.double().copy_(x).add_(x.add_(1)),
+        lambda x: torch.nn.functional.dropout(x, 0.5, inplace=True),
+        lambda x: x.add_(torch.ones(2, dtype=torch.float64)),
+    ],
+)
 def test_inference_tensors_are_not_written_outside(write):
     x = _inference_tensor()
     for block in (torch.enable_grad, torch.no_grad):
@@ -390,9 +407,16 @@ def test_versions_count_writes_that_happen():
     assert x._version == 3
 
 
-@pytest.mark.parametrize("save", [
-    lambda w, x: w * x, lambda w, x: x[0] * w, lambda w, x: torch.nn.functional.linear(x, w),
-    lambda w, x: _Saving.apply(w, x), lambda w, x: torch.einsum("ij,jk->ik", w, x)])
+@pytest.mark.parametrize(
+    "save",
+    [
+        lambda w, x: w * x,
+        lambda w, x: x[0] * w,
+        lambda w, x: torch.nn.functional.linear(x, w),
+        lambda w, x: _Saving.apply(w, x),
+        lambda w, x: torch.einsum("ij,jk->ik", w, x),
+    ],
+)
 @pytest.mark.parametrize("packed", [False, True])
 def test_inference_tensors_are_not_saved(save, packed):
     w, x = torch.ones(2, 2, requires_grad=True), _inference_tensor()
@@ -469,34 +493,59 @@ def _own_grad():
 
 ERRORS = [
     (lambda: (_x() * 2).backward(), RuntimeError, "grad can be implicitly created only for scalar outputs"),
-    (lambda: (_x() * 2).backward(torch.ones(3)), RuntimeError,
-     "Mismatch in shape: grad_output[0] has a shape of torch.Size([3]) and output[0] has a shape of torch.Size([2])."),
-    (lambda: torch.ones(1).backward(), RuntimeError,
-     "element 0 of tensors does not require grad and does not have a grad_fn"),
-    (lambda: torch.autograd.grad(_x().sum(), [torch.ones(1)]), RuntimeError,
-     "One of the differentiated Tensors does not require grad"),
-    (lambda: torch.autograd.grad(_x().sum(), [_x()]), RuntimeError,
-     "The differentiated Tensor at index 0 appears to not have been used in the graph. Set allow_unused=True if this "
-     "is the desired behavior."),
+    (
+        lambda: (_x() * 2).backward(torch.ones(3)),
+        RuntimeError,
+        "Mismatch in shape: grad_output[0] has a shape of torch.Size([3]) and output[0] has a shape of torch.Size([2]).",
+    ),
+    (lambda: torch.ones(1).backward(), RuntimeError, "element 0 of tensors does not require grad and does not have a grad_fn"),
+    (
+        lambda: torch.autograd.grad(_x().sum(), [torch.ones(1)]),
+        RuntimeError,
+        "One of the differentiated Tensors does not require grad",
+    ),
+    (
+        lambda: torch.autograd.grad(_x().sum(), [_x()]),
+        RuntimeError,
+        "The differentiated Tensor at index 0 appears to not have been used in the graph. Set allow_unused=True if this "
+        "is the desired behavior.",
+    ),
     (lambda: torch.autograd.grad(_x().sum(), []), RuntimeError, "`inputs` argument to `grad()` cannot be empty."),
     (lambda: _x().sum().backward(inputs=[]), RuntimeError, "`inputs` argument to `backward()` cannot be empty."),
-    (lambda: torch.autograd.backward([_x().sum()], ["a"]), TypeError,
-     "gradients can be either Tensors or None, but got str"),
-    (lambda: torch.autograd.grad(_x().sum(), _x(), allow_unused=False, materialize_grads=True), ValueError,
-     "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."),
+    (lambda: torch.autograd.backward([_x().sum()], ["a"]), TypeError, "gradients can be either Tensors or None, but got str"),
+    (
+        lambda: torch.autograd.grad(_x().sum(), _x(), allow_unused=False, materialize_grads=True),
+        ValueError,
+        "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.",
+    ),
     (lambda: torch.ones(2).retain_grad(), RuntimeError, "can't retain_grad on Tensor that has requires_grad=False"),
-    (lambda: torch.ones(2).register_hook(print), RuntimeError,
-     "cannot register a hook on a tensor that doesn't require gradient"),
-    (lambda: (_x() * 2).register_post_accumulate_grad_hook(print), RuntimeError,
-     "post accumulate grad hooks cannot be registered on non-leaf tensors"),
-    (lambda: (_x() * 2).requires_grad_(False), RuntimeError,
-     "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph "
-     "that doesn't require differentiation use var_no_grad = var.detach()."),
-    (lambda: torch.ones(2, dtype=torch.int64).requires_grad_(), RuntimeError,
-     "only Tensors of floating point dtype can require gradients"),
-    (_assign("grad", torch.ones(3)), RuntimeError,
-     "attempting to assign a gradient of size '[3]' to a tensor of size '[2]'. Please ensure that the gradient and the "
-     "tensor are the same size"),
+    (
+        lambda: torch.ones(2).register_hook(print),
+        RuntimeError,
+        "cannot register a hook on a tensor that doesn't require gradient",
+    ),
+    (
+        lambda: (_x() * 2).register_post_accumulate_grad_hook(print),
+        RuntimeError,
+        "post accumulate grad hooks cannot be registered on non-leaf tensors",
+    ),
+    (
+        lambda: (_x() * 2).requires_grad_(False),
+        RuntimeError,
+        "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph "
+        "that doesn't require differentiation use var_no_grad = var.detach().",
+    ),
+    (
+        lambda: torch.ones(2, dtype=torch.int64).requires_grad_(),
+        RuntimeError,
+        "only Tensors of floating point dtype can require gradients",
+    ),
+    (
+        _assign("grad", torch.ones(3)),
+        RuntimeError,
+        "attempting to assign a gradient of size '[3]' to a tensor of size '[2]'. Please ensure that the gradient and the "
+        "tensor are the same size",
+    ),
     (_assign("grad", 3), TypeError, "assigned grad expected to be a Tensor or None but got grad of type int"),
     (_own_grad, RuntimeError, "can't assign Variable as its own grad"),
 ]

@@ -124,9 +124,11 @@ def test_a_sequence_in_parts(reentrant):
 
 
 def test_a_function_that_does_something_else_the_second_time():
-    for second, message in ((lambda x: x.sin(), "A different number of tensors was saved during the original"),
-                            (lambda x: torch.cat((x, x)).sin() * torch.cat((x, x)).cos(), "have different metadata"),
-                            (lambda x: x.sin() * x.cos() * x, "trying to save more tensors during recomputation")):
+    for second, message in (
+        (lambda x: x.sin(), "A different number of tensors was saved during the original"),
+        (lambda x: torch.cat((x, x)).sin() * torch.cat((x, x)).cos(), "have different metadata"),
+        (lambda x: x.sin() * x.cos() * x, "trying to save more tensors during recomputation"),
+    ):
         calls = []
 
         def function(x, second=second, calls=calls):

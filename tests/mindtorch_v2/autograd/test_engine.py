@@ -117,8 +117,9 @@ def test_a_wrong_gradient_names_the_node():
 
     with pytest.raises(RuntimeError) as caught:
         Wrong.apply(torch.ones(2, requires_grad=True)).sum().backward()
-    assert str(caught.value) == ("Function WrongBackward returned an invalid gradient at index 0 - got [3] but "
-                                 "expected shape compatible with [2]")
+    assert str(caught.value) == (
+        "Function WrongBackward returned an invalid gradient at index 0 - got [3] but expected shape compatible with [2]"
+    )
 
 
 # ---------------------------------------------------------------- what a profile sees
@@ -140,8 +141,10 @@ class Watcher:
         threads.state.span = threads.state.extend = None
 
     def names(self):
-        return [name.replace("autograd::engine::evaluate_function: ", "> ").replace("torch::autograd::", "")
-                for name, _, _ in self.rows]
+        return [
+            name.replace("autograd::engine::evaluate_function: ", "> ").replace("torch::autograd::", "")
+            for name, _, _ in self.rows
+        ]
 
 
 def test_spans_of_a_backward_pass():
@@ -150,22 +153,37 @@ def test_spans_of_a_backward_pass():
     with Watcher() as seen:
         (x * x).sum().backward()
     assert seen.names() == [
-        "aten::mul", "aten::sum", "aten::ones_like",
-        "aten::expand", "SumBackward0", "> SumBackward0",
-        "aten::mul", "aten::mul", "MulBackward0", "aten::add_", "> MulBackward0",
-        "aten::detach", "AccumulateGrad", "> AccumulateGrad"]
+        "aten::mul",
+        "aten::sum",
+        "aten::ones_like",
+        "aten::expand",
+        "SumBackward0",
+        "> SumBackward0",
+        "aten::mul",
+        "aten::mul",
+        "MulBackward0",
+        "aten::add_",
+        "> MulBackward0",
+        "aten::detach",
+        "AccumulateGrad",
+        "> AccumulateGrad",
+    ]
     numbers = {name: (kind, seq) for name, kind, seq in seen.rows}
     assert numbers["MulBackward0"] == (observer.BACKWARD, first)
     assert numbers["autograd::engine::evaluate_function: SumBackward0"] == (observer.ENGINE, first + 1)
     assert numbers["torch::autograd::AccumulateGrad"] == (observer.BACKWARD, -1)
 
 
-@pytest.mark.parametrize(("make", "inside"), [
-    (lambda a, b: (a + b).sum(), [["aten::new_empty_strided", "aten::copy_"]] * 2),
-    (lambda a, b: ((a + b) * 2).sum(), [["aten::new_empty_strided", "aten::copy_"], ["aten::detach"]]),
-    (lambda a, b: (a.t() * 2).sum(), [["aten::new_empty_strided", "aten::copy_"]]),
-    (lambda a, b: (a * 2).sum(), [["aten::detach"]]),
-], ids=["expanded", "given twice", "other strides", "alone"])
+@pytest.mark.parametrize(
+    ("make", "inside"),
+    [
+        (lambda a, b: (a + b).sum(), [["aten::new_empty_strided", "aten::copy_"]] * 2),
+        (lambda a, b: ((a + b) * 2).sum(), [["aten::new_empty_strided", "aten::copy_"], ["aten::detach"]]),
+        (lambda a, b: (a.t() * 2).sum(), [["aten::new_empty_strided", "aten::copy_"]]),
+        (lambda a, b: (a * 2).sum(), [["aten::detach"]]),
+    ],
+    ids=["expanded", "given twice", "other strides", "alone"],
+)
 def test_the_first_gradient_is_taken_over_or_copied(make, inside):
     a, b = torch.ones(2, 3, requires_grad=True), torch.ones(2, 3, requires_grad=True)
     with Watcher() as seen:
@@ -173,7 +191,7 @@ def test_the_first_gradient_is_taken_over_or_copied(make, inside):
     names = seen.names()
     ends = [i for i, name in enumerate(names) if name == "AccumulateGrad"]
     starts = [max(i for i, name in enumerate(names[:end]) if name.startswith(">")) for end in ends]
-    assert [names[start + 1:end] for start, end in zip(starts, ends, strict=True)] == inside
+    assert [names[start + 1 : end] for start, end in zip(starts, ends, strict=True)] == inside
 
 
 def test_several_gradients_are_added_up_first_in_a_new_tensor_then_in_place():
@@ -182,7 +200,7 @@ def test_several_gradients_are_added_up_first_in_a_new_tensor_then_in_place():
         (a * a + a).sum().backward()
     names = seen.names()
     end = names.index("> MulBackward0")
-    assert names[end - 3:end] == ["MulBackward0", "aten::add", "aten::add_"]
+    assert names[end - 3 : end] == ["MulBackward0", "aten::add", "aten::add_"]
 
 
 def test_autograd_grad_shows_leaves_that_do_not_run():
@@ -207,7 +225,7 @@ def test_formulas_run_in_the_order_of_their_inputs_names():
         y.backward()
     names = seen.names()
     end = names.index("DivBackward0")
-    assert names[end - 5:end] == ["aten::div", "aten::div", "aten::neg", "aten::mul", "aten::div"]
+    assert names[end - 5 : end] == ["aten::div", "aten::div", "aten::neg", "aten::mul", "aten::div"]
 
 
 def test_several_roots_start_at_one_node():
@@ -215,7 +233,13 @@ def test_several_roots_start_at_one_node():
     with Watcher() as seen:
         torch.autograd.backward([(x * 2).sum(), (x * 3).sum()])
     assert [n for n in seen.names() if n.startswith(">")] == [
-        "> GraphRoot", "> SumBackward0", "> MulBackward0", "> SumBackward0", "> MulBackward0", "> AccumulateGrad"]
+        "> GraphRoot",
+        "> SumBackward0",
+        "> MulBackward0",
+        "> SumBackward0",
+        "> MulBackward0",
+        "> AccumulateGrad",
+    ]
 
 
 def test_sums_come_before_additions():
@@ -225,7 +249,7 @@ def test_sums_come_before_additions():
         (a * b + a).sum().backward()
     names = seen.names()
     end = names.index("> MulBackward0")
-    assert names[names.index("MulBackward0") + 1:end] == ["aten::sum", "aten::view", "aten::add"]
+    assert names[names.index("MulBackward0") + 1 : end] == ["aten::sum", "aten::view", "aten::add"]
 
 
 def test_a_leaf_keeps_its_accumulator():

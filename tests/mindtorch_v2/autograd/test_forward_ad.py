@@ -27,15 +27,18 @@ def test_value_and_tangent(pair):
     assert not made.primal.requires_grad and not made.tangent.requires_grad
 
 
-@pytest.mark.parametrize("function, slope", [
-    (lambda x: x * 3, lambda x, d: 3 * d),
-    (lambda x: x.exp(), lambda x, d: x.exp() * d),
-    (lambda x: (x * 2).mul_(x), lambda x, d: 4 * x * d),
-    (lambda x: x @ x.T, lambda x, d: d @ x.T + x @ d.T),
-    (lambda x: torch.softmax(x, 1), lambda x, d: torch.func.jvp(lambda t: torch.softmax(t, 1), (x,), (d,))[1]),
-    (lambda x: torch.cat([x, x.relu()]), lambda x, d: torch.cat([d, d * (x > 0)])),
-    (lambda x: x[1:, ::2], lambda x, d: d[1:, ::2]),
-])
+@pytest.mark.parametrize(
+    "function, slope",
+    [
+        (lambda x: x * 3, lambda x, d: 3 * d),
+        (lambda x: x.exp(), lambda x, d: x.exp() * d),
+        (lambda x: (x * 2).mul_(x), lambda x, d: 4 * x * d),
+        (lambda x: x @ x.T, lambda x, d: d @ x.T + x @ d.T),
+        (lambda x: torch.softmax(x, 1), lambda x, d: torch.func.jvp(lambda t: torch.softmax(t, 1), (x,), (d,))[1]),
+        (lambda x: torch.cat([x, x.relu()]), lambda x, d: torch.cat([d, d * (x > 0)])),
+        (lambda x: x[1:, ::2], lambda x, d: d[1:, ::2]),
+    ],
+)
 def test_tangents_of_ops(pair, function, slope):
     value, direction = pair
     with fw.dual_level():
@@ -141,53 +144,86 @@ def tangents(function, value, direction):
 
 
 @pytest.mark.filterwarnings("ignore:.*degrees of freedom")
-@pytest.mark.parametrize("function, value, direction, expected", [
-    (torch.linalg.cholesky, A, T, [[[0.25, 0, 0], [-0.0625, 0.1290, 0], [0.875, -0.6988, 0.1263]]]),
-    (lambda a: torch.linalg.cholesky(a, upper=True), A, T,
-     [[[0.25, -0.0625, 0.875], [0, 0.1290, -0.6988], [0, 0, 0.1263]]]),
-    (lambda a: torch.cholesky(a, True), A, T, [[[0.25, -0.0625, 0.875], [0, 0.1290, -0.6988], [0, 0, 0.1263]]]),
-    (torch.linalg.eigvalsh, A, T, [[0.3905, 0.2380, 2.3715]]),
-    (lambda a: torch.linalg.eigh(a, UPLO="U")[1].square(), A, T,
-     [[[0.6331, -1.0447, 0.3449], [-0.6804, 0.9807, -0.3003], [0.0473, 0.0641, -0.0447]]]),
-    (lambda z: torch.linalg.cholesky(z, upper=True), Z, ZT,
-     [[[0.3536, 1.2374 + 0.8839j], [0, -0.375]]]),
-    (lambda z: torch.linalg.eigvalsh(z), Z, ZT, [[0.2425, -0.2425]]),
-    # By small differences: the tangents that PyTorch has for this one are others.
-    (torch.cholesky_inverse, [[2.0, 0.0], [1.0, 3.0]], [[1.0, 9.0], [2.0, 1.0]], [[[-0.1852, -0.0463], [-0.0463, -0.0741]]]),
-    (lambda x: torch.linalg.vector_norm(x, 3.5), ZEROS, STEPS, [0.0]),
-    (lambda x: torch.linalg.vector_norm(x, 1.5), ZEROS, STEPS, [0.0]),
-    (lambda x: torch.linalg.vector_norm(x, 2), ZEROS, STEPS, [0.0]),
-    (lambda x: torch.linalg.vector_norm(x, 0), STEPS, STEPS, [0.0]),
-    (lambda x: torch.linalg.vector_norm(x, 3.5), [], [], [0.0]),
-    (lambda x: torch.norm(x, 3, dim=0), STEPS, STEPS, [3.3019]),
-    (lambda z: torch.linalg.vector_norm(z, 3, dim=1, keepdim=True), Z, ZT, [[[1.1062], [-0.9295]]]),
-    (lambda x: torch.var(x, correction=0), [], [], [0.0]),
-    (lambda x: torch.var(x, 1, correction=0), [[], []], [[], []], [[0.0, 0.0]]),
-    (lambda x: torch.std(x, correction=0), [1.0], [1.0], [0.0]),
-    (lambda x: torch.std(x, correction=0), [], [], [NAN]),
-    (torch.var_mean, [], [], [0.0, NAN]),
-    (torch.std_mean, [], [], [NAN, NAN]),
-    (torch.std_mean, [1.0, 2.0, 4.0], [1.0, 2.0, -3.0], [-2.2913, 0.0]),
-    (lambda x: torch.nn.functional.max_unpool1d(x, torch.tensor([[[1, 1, 3]]]), 2), [[STEPS]], [[[0.1, 0.2, 0.3]]],
-     [[[[0, 0.2, 0, 0.3, 0, 0]]]]),
-    (lambda x: torch.ops.aten.max_unpool2d(x, torch.tensor([[[1, 1, 3]]]), [2, 3]), [[STEPS]], [[[0.1, 0.2, 0.3]]],
-     [[[[0, 0.2, 0], [0.3, 0, 0]]]]),
-    (lambda x: torch.ops.aten.max_unpool3d(x, torch.tensor([[[[1, 1, 3]]]]), [1, 2, 3], [1, 1, 1], [0, 0, 0]), [[[STEPS]]],
-     [[[[0.1, 0.2, 0.3]]]], [[[[[0, 0.2, 0], [0.3, 0, 0]]]]]),
-    (lambda x: torch.logcumsumexp(x, 0), [1.0, -INF, 2.0], STEPS, [[1.0, 1.0, 2.4621]]),
-    (lambda x: torch.logcumsumexp(x, 0), [-INF, -INF, 2.0], STEPS, [[0.0, 0.0, 3.0]]),
-    (lambda x: torch.logcumsumexp(x, 0), [1.0, 60.0, 200.0], STEPS, [STEPS]),
-])
+@pytest.mark.parametrize(
+    "function, value, direction, expected",
+    [
+        (torch.linalg.cholesky, A, T, [[[0.25, 0, 0], [-0.0625, 0.1290, 0], [0.875, -0.6988, 0.1263]]]),
+        (
+            lambda a: torch.linalg.cholesky(a, upper=True),
+            A,
+            T,
+            [[[0.25, -0.0625, 0.875], [0, 0.1290, -0.6988], [0, 0, 0.1263]]],
+        ),
+        (lambda a: torch.cholesky(a, True), A, T, [[[0.25, -0.0625, 0.875], [0, 0.1290, -0.6988], [0, 0, 0.1263]]]),
+        (torch.linalg.eigvalsh, A, T, [[0.3905, 0.2380, 2.3715]]),
+        (
+            lambda a: torch.linalg.eigh(a, UPLO="U")[1].square(),
+            A,
+            T,
+            [[[0.6331, -1.0447, 0.3449], [-0.6804, 0.9807, -0.3003], [0.0473, 0.0641, -0.0447]]],
+        ),
+        (lambda z: torch.linalg.cholesky(z, upper=True), Z, ZT, [[[0.3536, 1.2374 + 0.8839j], [0, -0.375]]]),
+        (lambda z: torch.linalg.eigvalsh(z), Z, ZT, [[0.2425, -0.2425]]),
+        # By small differences: the tangents that PyTorch has for this one are others.
+        (
+            torch.cholesky_inverse,
+            [[2.0, 0.0], [1.0, 3.0]],
+            [[1.0, 9.0], [2.0, 1.0]],
+            [[[-0.1852, -0.0463], [-0.0463, -0.0741]]],
+        ),
+        (lambda x: torch.linalg.vector_norm(x, 3.5), ZEROS, STEPS, [0.0]),
+        (lambda x: torch.linalg.vector_norm(x, 1.5), ZEROS, STEPS, [0.0]),
+        (lambda x: torch.linalg.vector_norm(x, 2), ZEROS, STEPS, [0.0]),
+        (lambda x: torch.linalg.vector_norm(x, 0), STEPS, STEPS, [0.0]),
+        (lambda x: torch.linalg.vector_norm(x, 3.5), [], [], [0.0]),
+        (lambda x: torch.norm(x, 3, dim=0), STEPS, STEPS, [3.3019]),
+        (lambda z: torch.linalg.vector_norm(z, 3, dim=1, keepdim=True), Z, ZT, [[[1.1062], [-0.9295]]]),
+        (lambda x: torch.var(x, correction=0), [], [], [0.0]),
+        (lambda x: torch.var(x, 1, correction=0), [[], []], [[], []], [[0.0, 0.0]]),
+        (lambda x: torch.std(x, correction=0), [1.0], [1.0], [0.0]),
+        (lambda x: torch.std(x, correction=0), [], [], [NAN]),
+        (torch.var_mean, [], [], [0.0, NAN]),
+        (torch.std_mean, [], [], [NAN, NAN]),
+        (torch.std_mean, [1.0, 2.0, 4.0], [1.0, 2.0, -3.0], [-2.2913, 0.0]),
+        (
+            lambda x: torch.nn.functional.max_unpool1d(x, torch.tensor([[[1, 1, 3]]]), 2),
+            [[STEPS]],
+            [[[0.1, 0.2, 0.3]]],
+            [[[[0, 0.2, 0, 0.3, 0, 0]]]],
+        ),
+        (
+            lambda x: torch.ops.aten.max_unpool2d(x, torch.tensor([[[1, 1, 3]]]), [2, 3]),
+            [[STEPS]],
+            [[[0.1, 0.2, 0.3]]],
+            [[[[0, 0.2, 0], [0.3, 0, 0]]]],
+        ),
+        (
+            lambda x: torch.ops.aten.max_unpool3d(x, torch.tensor([[[[1, 1, 3]]]]), [1, 2, 3], [1, 1, 1], [0, 0, 0]),
+            [[[STEPS]]],
+            [[[[0.1, 0.2, 0.3]]]],
+            [[[[[0, 0.2, 0], [0.3, 0, 0]]]]],
+        ),
+        (lambda x: torch.logcumsumexp(x, 0), [1.0, -INF, 2.0], STEPS, [[1.0, 1.0, 2.4621]]),
+        (lambda x: torch.logcumsumexp(x, 0), [-INF, -INF, 2.0], STEPS, [[0.0, 0.0, 3.0]]),
+        (lambda x: torch.logcumsumexp(x, 0), [1.0, 60.0, 200.0], STEPS, [STEPS]),
+    ],
+)
 def test_tangents_that_do_not_follow_from_gradients(function, value, direction, expected):
     found = tangents(function, value, direction)
     for one, wanted in zip(found, expected, strict=True):
         torch.testing.assert_close(one, torch.tensor(wanted, dtype=one.dtype), atol=1e-4, rtol=0, equal_nan=True)
 
 
-@pytest.mark.parametrize("function, expected", [
-    (lambda x: x.zero_(), ZEROS), (lambda x: x.mul_(3), [0.3, 0.6, 0.9]), (lambda x: x.fill_(2), ZEROS),
-    (lambda x: (x[1].zero_(), x)[1], [0.1, 0.0, 0.3]), (lambda x: x.exp_(), [0.2718, 1.4778, 6.0257]),
-])
+@pytest.mark.parametrize(
+    "function, expected",
+    [
+        (lambda x: x.zero_(), ZEROS),
+        (lambda x: x.mul_(3), [0.3, 0.6, 0.9]),
+        (lambda x: x.fill_(2), ZEROS),
+        (lambda x: (x[1].zero_(), x)[1], [0.1, 0.0, 0.3]),
+        (lambda x: x.exp_(), [0.2718, 1.4778, 6.0257]),
+    ],
+)
 def test_a_dual_may_be_written_in_place(function, expected):
     value = torch.tensor(STEPS)
     with fw.dual_level():
@@ -204,8 +240,9 @@ def test_tangents_of_their_own_can_be_differentiated():
     (found,) = torch.autograd.grad(tangent, x)
     size = x.detach().norm()
     torch.testing.assert_close(found, direction / size - x.detach() * (x.detach() @ direction) / size**3)
-    torch.testing.assert_close(torch.func.jacfwd(torch.var)(x.detach()), torch.tensor([-1.3333, -0.3333, 1.6667]),
-                               atol=1e-4, rtol=0)
+    torch.testing.assert_close(
+        torch.func.jacfwd(torch.var)(x.detach()), torch.tensor([-1.3333, -0.3333, 1.6667]), atol=1e-4, rtol=0
+    )
 
 
 def test_results_that_do_not_depend_on_a_dual_have_no_tangent():

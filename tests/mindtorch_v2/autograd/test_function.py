@@ -28,12 +28,12 @@ class Cube(torch.autograd.Function):
     def forward(ctx, x, scale):
         ctx.save_for_backward(x)
         ctx.scale = scale
-        return scale * x ** 3
+        return scale * x**3
 
     @staticmethod
     def backward(ctx, g):
         (x,) = ctx.saved_tensors
-        return g * ctx.scale * 3 * x ** 2, None
+        return g * ctx.scale * 3 * x**2, None
 
 
 def test_a_function_with_a_number():
@@ -197,8 +197,9 @@ def test_once_differentiable():
     F = function(lambda ctx, x: x * 2, once_differentiable(lambda ctx, g: g * 2))
     x = x2()
     (g,) = torch.autograd.grad((F.apply(x) * x).sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="trying to differentiate twice a function that was marked with "
-                                           "@once_differentiable"):
+    with pytest.raises(
+        RuntimeError, match="trying to differentiate twice a function that was marked with @once_differentiable"
+    ):
         g.sum().backward()
 
 
@@ -209,7 +210,8 @@ def test_attributes_of_the_context_may_have_any_name():
 
     x = x2()
     function(forward, lambda ctx, g: g * (ctx.inputs + ctx.edges + ctx.hooks + ctx.sequence + ctx.plan)).apply(
-        x).sum().backward()
+        x
+    ).sum().backward()
     assert x.grad.tolist() == [15.0, 15.0]
 
 
@@ -262,31 +264,58 @@ def run(F, *args):
 
 
 ERRORS = [
-    (run(function(lambda ctx, a, b: a + b, lambda ctx, g: g), x2(), x2()), RuntimeError,
-     "function FBackward returned an incorrect number of gradients (expected 2, got 1)"),
-    (run(function(lambda ctx, a: a * 1, lambda ctx, g: (g, g)), x2()), RuntimeError,
-     "function FBackward returned an incorrect number of gradients (expected 1, got 2)"),
-    (run(function(lambda ctx, a, k: a * k, lambda ctx, g: (g, g)), x2(), 2.0), RuntimeError,
-     "function FBackward returned a gradient different than None at position 2, but the corresponding forward input "
-     "was not a Variable"),
+    (
+        run(function(lambda ctx, a, b: a + b, lambda ctx, g: g), x2(), x2()),
+        RuntimeError,
+        "function FBackward returned an incorrect number of gradients (expected 2, got 1)",
+    ),
+    (
+        run(function(lambda ctx, a: a * 1, lambda ctx, g: (g, g)), x2()),
+        RuntimeError,
+        "function FBackward returned an incorrect number of gradients (expected 1, got 2)",
+    ),
+    (
+        run(function(lambda ctx, a, k: a * k, lambda ctx, g: (g, g)), x2(), 2.0),
+        RuntimeError,
+        "function FBackward returned a gradient different than None at position 2, but the corresponding forward input "
+        "was not a Variable",
+    ),
     (run(function(lambda ctx, a: a * 1, lambda ctx, g: 3), x2()), RuntimeError, "expected Variable or None (got int)"),
-    (run(function(lambda ctx, a: a * 1), x2()), NotImplementedError,
-     "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward "
-     "mode AD."),
-    (lambda: torch.autograd.Function.apply(x2()), NotImplementedError,
-     "You must implement the forward function for custom autograd.Function."),
-    (lambda: function(_dirty(True), lambda ctx, g: g).apply(x2()), RuntimeError,
-     "a leaf Variable that requires grad has been used in an in-place operation."),
-    (lambda: function(_dirty(False), lambda ctx, g: g).apply(x2() * 1), RuntimeError,
-     "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
-     "modified inplace must all be outputs of the Function."),
-    (lambda: function(lambda ctx, a: (ctx.save_for_backward(3), a * 1)[1]).apply(x2()), TypeError,
-     "save_for_backward can only save variables, but argument 0 is of type int"),
-    (_view_then_write, RuntimeError,
-     "Output 0 of F is a view and is being modified inplace. This view was created inside a custom Function (or "
-     "because an input was returned as-is) and the autograd logic to handle view+inplace would override the custom "
-     "backward associated with the custom Function, leading to incorrect gradients. This behavior is forbidden. You "
-     "can fix this by cloning the output of the custom Function."),
+    (
+        run(function(lambda ctx, a: a * 1), x2()),
+        NotImplementedError,
+        "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward "
+        "mode AD.",
+    ),
+    (
+        lambda: torch.autograd.Function.apply(x2()),
+        NotImplementedError,
+        "You must implement the forward function for custom autograd.Function.",
+    ),
+    (
+        lambda: function(_dirty(True), lambda ctx, g: g).apply(x2()),
+        RuntimeError,
+        "a leaf Variable that requires grad has been used in an in-place operation.",
+    ),
+    (
+        lambda: function(_dirty(False), lambda ctx, g: g).apply(x2() * 1),
+        RuntimeError,
+        "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
+        "modified inplace must all be outputs of the Function.",
+    ),
+    (
+        lambda: function(lambda ctx, a: (ctx.save_for_backward(3), a * 1)[1]).apply(x2()),
+        TypeError,
+        "save_for_backward can only save variables, but argument 0 is of type int",
+    ),
+    (
+        _view_then_write,
+        RuntimeError,
+        "Output 0 of F is a view and is being modified inplace. This view was created inside a custom Function (or "
+        "because an input was returned as-is) and the autograd logic to handle view+inplace would override the custom "
+        "backward associated with the custom Function, leading to incorrect gradients. This behavior is forbidden. You "
+        "can fix this by cloning the output of the custom Function.",
+    ),
 ]
 
 

@@ -21,15 +21,16 @@ def three(v: torch.Tensor) -> torch.Tensor:
 
 
 def cubes(v: torch.Tensor) -> torch.Tensor:
-    return (v ** 3).sum() + v[0] * v[1]
+    return (v**3).sum() + v[0] * v[1]
 
 
 def test_jacobian():
     assert jacobian(three, x2()).tolist() == [[2.0, 1.0], [2.0, 0.0], [0.0, 12.0]]
 
 
-@pytest.mark.parametrize("options", [{"vectorize": True}, {"create_graph": True},
-                                     {"vectorize": True, "strategy": "forward-mode"}])
+@pytest.mark.parametrize(
+    "options", [{"vectorize": True}, {"create_graph": True}, {"vectorize": True, "strategy": "forward-mode"}]
+)
 def test_jacobian_options(options):
     x = x2().requires_grad_()
     found = jacobian(three, x, **options)
@@ -47,7 +48,9 @@ def test_hessian():
     assert hessian(cubes, x2()).tolist() == [[6.0, 1.0], [1.0, 12.0]]
     blocks = hessian(lambda a, b: (a * b).sum(), (x2(), x2()))
     assert [[block.tolist() for block in row] for row in blocks] == [
-        [[[0.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]], [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]]]
+        [[[0.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]],
+        [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]],
+    ]
 
 
 def test_products():
@@ -63,35 +66,51 @@ def test_products_without_a_vector():
     one = torch.tensor([3.0])
     assert vjp(lambda v: (v * v).sum(), one)[1].tolist() == [6.0]
     assert jvp(lambda v: v * v, one)[1].tolist() == [6.0]
-    assert hvp(lambda v: (v ** 3).sum(), one)[1].tolist() == [18.0]
+    assert hvp(lambda v: (v**3).sum(), one)[1].tolist() == [18.0]
 
 
 def test_products_with_a_graph():
     x = x2().requires_grad_()
-    _, product = vjp(lambda v: v ** 3, x, torch.ones(2, dtype=torch.float64), create_graph=True)
+    _, product = vjp(lambda v: v**3, x, torch.ones(2, dtype=torch.float64), create_graph=True)
     product.sum().backward()
     assert x.grad.tolist() == [6.0, 12.0]
 
 
-STRICT = ("Output 0 of the user-provided function does not require gradients. The outputs must be computed in a "
-          "differentiable manner from the input when running in strict mode.")
+STRICT = (
+    "Output 0 of the user-provided function does not require gradients. The outputs must be computed in a "
+    "differentiable manner from the input when running in strict mode."
+)
 ERRORS = [
-    (lambda: jacobian(lambda v: 3, x2()), TypeError,
-     "The outputs of the user-provided function given to jacobian must be either a Tensor or a tuple of Tensors but "
-     "the given outputs of the user-provided function has type <class 'int'>."),
-    (lambda: jacobian(lambda v: v, [x2()]), TypeError,
-     "The inputs given to jacobian must be either a Tensor or a tuple of Tensors but the given inputs has type "
-     "<class 'list'>."),
+    (
+        lambda: jacobian(lambda v: 3, x2()),
+        TypeError,
+        "The outputs of the user-provided function given to jacobian must be either a Tensor or a tuple of Tensors but "
+        "the given outputs of the user-provided function has type <class 'int'>.",
+    ),
+    (
+        lambda: jacobian(lambda v: v, [x2()]),
+        TypeError,
+        "The inputs given to jacobian must be either a Tensor or a tuple of Tensors but the given inputs has type "
+        "<class 'list'>.",
+    ),
     (lambda: jacobian(lambda v: torch.ones(2), x2(), strict=True), RuntimeError, STRICT),
-    (lambda: hessian(lambda v: v ** 2, x2()), RuntimeError,
-     "The Tensor returned by the function given to hessian should contain a single element"),
-    (lambda: vjp(three, x2()), RuntimeError,
-     "The vector v can only be None if the user-provided function returns a single Tensor with a single element."),
-    (lambda: vjp(three, x2(), x2()), RuntimeError,
-     "v has invalid size: should be torch.Size([3]) but got torch.Size([2])."),
+    (
+        lambda: hessian(lambda v: v**2, x2()),
+        RuntimeError,
+        "The Tensor returned by the function given to hessian should contain a single element",
+    ),
+    (
+        lambda: vjp(three, x2()),
+        RuntimeError,
+        "The vector v can only be None if the user-provided function returns a single Tensor with a single element.",
+    ),
+    (lambda: vjp(three, x2(), x2()), RuntimeError, "v has invalid size: should be torch.Size([3]) but got torch.Size([2])."),
     (lambda: vjp(three, x2(), (x2(), x2())), RuntimeError, "The given v should contain a single Tensor."),
-    (lambda: jacobian(three, x2(), strategy="forward-mode"), NotImplementedError,
-     "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`."),
+    (
+        lambda: jacobian(three, x2(), strategy="forward-mode"),
+        NotImplementedError,
+        "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`.",
+    ),
 ]
 
 
@@ -103,10 +122,11 @@ def test_errors(call, kind, message):
 
 
 def test_strict_mode_refuses_a_constant_gradient():
-    for call in (lambda: hessian(lambda v: v.sum(), x2(), strict=True),
-                 lambda: vhp(lambda v: v.sum(), x2(), x2(), strict=True)):
-        with pytest.raises(RuntimeError, match="found that the jacobian of the user-provided function with respect to "
-                                               "input 0"):
+    for call in (
+        lambda: hessian(lambda v: v.sum(), x2(), strict=True),
+        lambda: vhp(lambda v: v.sum(), x2(), x2(), strict=True),
+    ):
+        with pytest.raises(RuntimeError, match="found that the jacobian of the user-provided function with respect to input 0"):
             call()
     assert hessian(lambda v: v.sum(), x2()).tolist() == [[0.0, 0.0], [0.0, 0.0]]
 

@@ -114,12 +114,17 @@ def test_metadata():
 BAD = [
     (lambda y: y.register_hook(lambda g: g[:1]), RuntimeError, "hook '<lambda>' has changed the size of value"),
     (lambda y: y.register_hook(lambda g: 3), TypeError, "expected Variable, but hook returned 'int'"),
-    (lambda y: y.register_hook(lambda g: g.double()), RuntimeError,
-     "hook '<lambda>' has changed the type of value (was torch.FloatTensor got torch.DoubleTensor)"),
-    (lambda y: y.grad_fn.register_hook(lambda a, b: a + a), RuntimeError,
-     "hook '<lambda>' has returned an incorrect number of values (got 4, but expected 2)"),
-    (lambda y: y.grad_fn.register_prehook(lambda a: a[0] * 3), TypeError,
-     "expected tuple, but hook returned 'Tensor'"),
+    (
+        lambda y: y.register_hook(lambda g: g.double()),
+        RuntimeError,
+        "hook '<lambda>' has changed the type of value (was torch.FloatTensor got torch.DoubleTensor)",
+    ),
+    (
+        lambda y: y.grad_fn.register_hook(lambda a, b: a + a),
+        RuntimeError,
+        "hook '<lambda>' has returned an incorrect number of values (got 4, but expected 2)",
+    ),
+    (lambda y: y.grad_fn.register_prehook(lambda a: a[0] * 3), TypeError, "expected tuple, but hook returned 'Tensor'"),
 ]
 
 
@@ -138,8 +143,9 @@ def test_what_hooks_may_not_return(register, kind, message):
 def test_one_hook_for_all_gradients():
     a, b, unused = x2(), x2(), x2()
     seen = []
-    handle = register_multi_grad_hook((a, b, unused), lambda grads: seen.append([g if g is None else g.tolist()
-                                                                                 for g in grads]))
+    handle = register_multi_grad_hook(
+        (a, b, unused), lambda grads: seen.append([g if g is None else g.tolist() for g in grads])
+    )
     (a * 2 + b * 3).sum().backward()
     handle.remove()
     (a * 2).sum().backward()
@@ -181,14 +187,17 @@ class _Doubled(torch.autograd.Function):
         return grad * 2
 
 
-@pytest.mark.parametrize(("make", "expected"), [
-    (lambda x, y: y * x, [(True, None), (True, "MulBackward0")]),
-    (lambda x, y: y.exp(), [(True, "ExpBackward0")]),
-    (lambda x, y: x * torch.ones(2), [(False, None)]),
-    (lambda x, y: (y * 1).sigmoid_(), [(True, "SigmoidBackward0")]),
-    (lambda x, y: y.max(0), [(False, None)]),
-    (lambda x, y: _Doubled.apply(y), [(True, "MulBackward0"), (True, "_DoubledBackward")]),
-])
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda x, y: y * x, [(True, None), (True, "MulBackward0")]),
+        (lambda x, y: y.exp(), [(True, "ExpBackward0")]),
+        (lambda x, y: x * torch.ones(2), [(False, None)]),
+        (lambda x, y: (y * 1).sigmoid_(), [(True, "SigmoidBackward0")]),
+        (lambda x, y: y.max(0), [(False, None)]),
+        (lambda x, y: _Doubled.apply(y), [(True, "MulBackward0"), (True, "_DoubledBackward")]),
+    ],
+)
 def test_packing_sees_where_a_tensor_came_from(make, expected):
     seen = []
 
@@ -204,8 +213,7 @@ def test_packing_sees_where_a_tensor_came_from(make, expected):
     assert seen == expected
 
 
-@pytest.mark.parametrize("pair", [
-    (lambda t: t, lambda t: t), (lambda t: (t.shape, [t * 1, t]), lambda held: held[1][1])])
+@pytest.mark.parametrize("pair", [(lambda t: t, lambda t: t), (lambda t: (t.shape, [t * 1, t]), lambda held: held[1][1])])
 def test_what_is_packed_keeps_no_result_alive(pair):
     x = x2()
     with saved_tensors_hooks(*pair):
@@ -223,9 +231,17 @@ def test_a_handle_of_several_hooks_has_torchs_name():
     assert type(register_multi_grad_hook((x2(),), print)) is torch.autograd.graph._MultiHandle
 
 
-@pytest.mark.parametrize("make", [
-    lambda x: x.exp(), lambda x: x * x, lambda x: torch.cat((x, x)) * x.repeat(2), lambda x: (x * 1).exp_(),
-    lambda x: torch.nn.functional.layer_norm(x, (2,), x, x), lambda x: x.max(0).values * x[0]])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x.exp(),
+        lambda x: x * x,
+        lambda x: torch.cat((x, x)) * x.repeat(2),
+        lambda x: (x * 1).exp_(),
+        lambda x: torch.nn.functional.layer_norm(x, (2,), x, x),
+        lambda x: x.max(0).values * x[0],
+    ],
+)
 def test_packing_changes_no_gradient(make):
     def grads(order):
         x = torch.tensor([0.5, 2.0], dtype=torch.float64, requires_grad=True)

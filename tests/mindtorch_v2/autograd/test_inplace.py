@@ -48,7 +48,7 @@ def test_what_is_written_gets_a_gradient():
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     buffer = torch.zeros(3)
     buffer[1:] = x * 3
-    (buffer ** 2).sum().backward()
+    (buffer**2).sum().backward()
     assert x.grad.tolist() == [18.0, 36.0] and buffer.requires_grad and not buffer.is_leaf
     assert buffer.grad_fn.next_functions[0] == (None, 0)
 
@@ -165,19 +165,24 @@ def _changed_alias():
     z.sum().backward()
 
 
-@pytest.mark.parametrize(("call", "what"), [
-    (_changed_argument, "[torch.FloatTensor [2, 3]], which is output 0 of Add, is at version 1; expected version 0"),
-    (_changed_result, "[torch.FloatTensor [2, 3]], which is output 0 of Exp, is at version 1; expected version 0"),
-    (_changed_leaf, "[torch.FloatTensor [2]] is at version 1; expected version 0"),
-    (_changed_alias, "[torch.FloatTensor [2, 3]], which is output 0 of Tanh, is at version 1; expected version 0"),
-])
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [
+        (_changed_argument, "[torch.FloatTensor [2, 3]], which is output 0 of Add, is at version 1; expected version 0"),
+        (_changed_result, "[torch.FloatTensor [2, 3]], which is output 0 of Exp, is at version 1; expected version 0"),
+        (_changed_leaf, "[torch.FloatTensor [2]] is at version 1; expected version 0"),
+        (_changed_alias, "[torch.FloatTensor [2, 3]], which is output 0 of Tanh, is at version 1; expected version 0"),
+    ],
+)
 def test_a_saved_value_that_was_written_into(call, what):
     with pytest.raises(RuntimeError) as caught:
         call()
     assert str(caught.value) == (
-        "one of the variables needed for gradient computation has been modified by an inplace operation: " + what
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        + what
         + " instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-          "torch.autograd.set_detect_anomaly(True, check_nan=False).")
+        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+    )
 
 
 def test_writing_is_fine_where_the_value_is_not_saved():
@@ -220,17 +225,17 @@ def _stale_view():
     rows[0].sum().backward()
 
 
-MANY = ("This view is the output of a function that returns multiple views. Such functions do not allow the output "
-        "views to be modified inplace. You should replace the inplace operation by an out-of-place one.")
+MANY = (
+    "This view is the output of a function that returns multiple views. Such functions do not allow the output "
+    "views to be modified inplace. You should replace the inplace operation by an out-of-place one."
+)
 FORBIDDEN = [
     (_leaf, "a leaf Variable that requires grad is being used in an in-place operation."),
     (_view_of_leaf, "a view of a leaf Variable that requires grad is being used in an in-place operation."),
-    (_view_made_without_grad, "A view was created in no_grad mode and is being modified inplace with grad mode "
-                              "enabled."),
+    (_view_made_without_grad, "A view was created in no_grad mode and is being modified inplace with grad mode enabled."),
     (_one_of_several_views, f"Output 1 of Unbind is a view and is being modified inplace. {MANY}"),
     (_view_of_one_of_several, f"Output 0 of Select is a view and is being modified inplace. {MANY}"),
-    (_stale_view, f"Output 0 of Unbind is a view and its base or another view of its base has been modified inplace. "
-                  f"{MANY}"),
+    (_stale_view, f"Output 0 of Unbind is a view and its base or another view of its base has been modified inplace. {MANY}"),
 ]
 
 

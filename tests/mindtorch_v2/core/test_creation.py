@@ -337,26 +337,32 @@ def ops_of(body: Any) -> list[str]:
     return [observer.op_names[row[0]] for row in rows]
 
 
-@pytest.mark.parametrize(("body", "ops"), [
-    (lambda: torch.tensor([1.0, 2.0]), ["aten::empty", "aten::to", "aten::lift_fresh", "aten::detach_"]),
-    (lambda: torch.tensor(3), ["aten::empty", "aten::to", "aten::lift_fresh", "aten::detach_"]),
-    (lambda: torch.from_numpy(np.ones(2)), ["aten::lift_fresh"]),
-    (lambda: torch.ones(2).new_tensor([1]), ["aten::ones", "aten::empty", "aten::to", "aten::lift_fresh", "aten::detach_"]),
-    (lambda: torch.randn(4, 4), ["aten::randn"]),
-])
+@pytest.mark.parametrize(
+    ("body", "ops"),
+    [
+        (lambda: torch.tensor([1.0, 2.0]), ["aten::empty", "aten::to", "aten::lift_fresh", "aten::detach_"]),
+        (lambda: torch.tensor(3), ["aten::empty", "aten::to", "aten::lift_fresh", "aten::detach_"]),
+        (lambda: torch.from_numpy(np.ones(2)), ["aten::lift_fresh"]),
+        (lambda: torch.ones(2).new_tensor([1]), ["aten::ones", "aten::empty", "aten::to", "aten::lift_fresh", "aten::detach_"]),
+        (lambda: torch.randn(4, 4), ["aten::randn"]),
+    ],
+)
 def test_making_a_tensor_is_seen_as_torch_s(body: Any, ops: list[str]) -> None:
     assert ops_of(body) == ops
 
 
-@pytest.mark.parametrize(("body", "ops"), [
-    (lambda x: x.item(), ["aten::_local_scalar_dense", "aten::item"]),
-    (lambda x: float(x), ["aten::_local_scalar_dense", "aten::item"]),
-    (lambda x: bool(x), ["aten::_local_scalar_dense", "aten::item", "aten::is_nonzero"]),
-    (lambda x: x.float(), ["aten::to"]),
-    (lambda x: x.to(torch.float64), ["aten::_to_copy", "aten::to"]),
-    (lambda x: x.contiguous(), []),
-    (lambda x: x.expand(2, 2).contiguous(), ["aten::expand", "aten::clone", "aten::contiguous"]),
-])
+@pytest.mark.parametrize(
+    ("body", "ops"),
+    [
+        (lambda x: x.item(), ["aten::_local_scalar_dense", "aten::item"]),
+        (lambda x: float(x), ["aten::_local_scalar_dense", "aten::item"]),
+        (lambda x: bool(x), ["aten::_local_scalar_dense", "aten::item", "aten::is_nonzero"]),
+        (lambda x: x.float(), ["aten::to"]),
+        (lambda x: x.to(torch.float64), ["aten::_to_copy", "aten::to"]),
+        (lambda x: x.contiguous(), []),
+        (lambda x: x.expand(2, 2).contiguous(), ["aten::expand", "aten::clone", "aten::contiguous"]),
+    ],
+)
 def test_leaving_and_converting_are_seen_even_where_nothing_needs_doing(body: Any, ops: list[str]) -> None:
     x = torch.tensor(1.5)
     assert ops_of(lambda: body(x)) == ops
@@ -417,52 +423,89 @@ def test_a_subclass_can_be_made_from_data() -> None:
 def test_the_default_dtype_decides_what_floats_become() -> None:
     torch.set_default_dtype(torch.float64)
     try:
-        kinds = [torch.tensor(1.0).dtype, torch.zeros(1).dtype, torch.rand(1).dtype, torch.Tensor([1]).dtype,
-                 torch.tensor(1j).dtype, torch.arange(1.0).dtype]
+        kinds = [
+            torch.tensor(1.0).dtype,
+            torch.zeros(1).dtype,
+            torch.rand(1).dtype,
+            torch.Tensor([1]).dtype,
+            torch.tensor(1j).dtype,
+            torch.arange(1.0).dtype,
+        ]
     finally:
         torch.set_default_dtype(torch.float32)
     assert kinds == [torch.float64] * 4 + [torch.complex128, torch.float64]
 
 
-@pytest.mark.parametrize(("bounds", "kind", "numbers"), [
-    ((0.0, -8.000001, -4.0), torch.uint8, [0, 252, 248]),
-    ((1.0, 5.000001, 2.0), torch.uint8, [1, 3, 5]),
-    ((1.0, 5.000001, 2.0), torch.int32, [1, 3, 5]),
-    ((1.0, 5.000001, 2.0), torch.int64, [1, 3]),
-    ((0.5, 5.5, 1.5), torch.int64, [0, 1, 2, 3, 4]),
-    ((0.5, 5.5, 1.5), torch.int32, [0, 1, 2, 3]),
-    ((0, 2, 0.5), torch.int32, [0, 0, 0, 0]),
-    ((300, 303), torch.uint8, [44, 45, 46]),
-])
+@pytest.mark.parametrize(
+    ("bounds", "kind", "numbers"),
+    [
+        ((0.0, -8.000001, -4.0), torch.uint8, [0, 252, 248]),
+        ((1.0, 5.000001, 2.0), torch.uint8, [1, 3, 5]),
+        ((1.0, 5.000001, 2.0), torch.int32, [1, 3, 5]),
+        ((1.0, 5.000001, 2.0), torch.int64, [1, 3]),
+        ((0.5, 5.5, 1.5), torch.int64, [0, 1, 2, 3, 4]),
+        ((0.5, 5.5, 1.5), torch.int32, [0, 1, 2, 3]),
+        ((0, 2, 0.5), torch.int32, [0, 0, 0, 0]),
+        ((300, 303), torch.uint8, [44, 45, 46]),
+    ],
+)
 def test_only_ranges_of_int64_are_counted_in_whole_numbers(bounds: Any, kind: Any, numbers: list[int]) -> None:
     assert torch.arange(*bounds, dtype=kind).tolist() == numbers
     assert torch.arange(*bounds, dtype=kind, device="meta").shape == (len(numbers),)
 
 
-@pytest.mark.parametrize(("make", "error", "message"), [
-    (lambda: torch.arange(0, 5, 0.5, dtype=torch.int64), ValueError, "step must be nonzero"),
-    (lambda: torch.arange(0, 64, 0.5, out=torch.zeros(0, dtype=torch.int64)), ValueError, "step must be nonzero"),
-    (lambda: torch.arange(0, 5, float("nan")), RuntimeError, "step must be nonzero"),
-    (lambda: torch.arange(3j), RuntimeError, "value cannot be converted to type double without overflow"),
-    (lambda: torch.zeros(2, dtype=torch.float32, out=torch.zeros(2, dtype=torch.int64)), RuntimeError,
-     "dtype Float does not match dtype of out parameter (Long)"),
-    (lambda: torch.linspace(torch.ones(1), 2, 3), RuntimeError,
-     "linspace only supports 0-dimensional start and end tensors, but got start with 1 dimension(s)."),
-    (lambda: torch.logspace(torch.ones(1), torch.ones(1, 1), 3), RuntimeError,
-     "logspace only supports 0-dimensional start and end tensors, but got start with 1 dimension(s) and end with 2 "
-     "dimension(s)."),
-    (lambda: torch.empty_permuted((2,), (3,)), RuntimeError,
-     "Dimension out of range (expected to be between 0 and 0, but got 3 at index 0).  NB: negative dims not currently "
-     "supported; file an issue if you want it."),
-    (lambda: torch.empty_permuted((2, 3), (0, 0)), RuntimeError, "Duplicate dim not allowed"),
-    (lambda: torch.multinomial(torch.tensor([float("nan"), 1]), 2, True), RuntimeError,
-     "invalid multinomial distribution (encountering probability entry < 0)"),
-    (lambda: torch.multinomial(torch.tensor([float("inf"), float("nan")]), 2, True), RuntimeError,
-     "invalid multinomial distribution (encountering probability entry = infinity or NaN)"),
-    (lambda: torch.from_file("no such file", size=2), RuntimeError,
-     "unable to open file <no such file> in read-only mode: No such file or directory (2)"),
-    (lambda: torch.from_file("any", size=2, pin_memory=True), RuntimeError, "tensors constructed from a file cannot be pinned"),
-])
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: torch.arange(0, 5, 0.5, dtype=torch.int64), ValueError, "step must be nonzero"),
+        (lambda: torch.arange(0, 64, 0.5, out=torch.zeros(0, dtype=torch.int64)), ValueError, "step must be nonzero"),
+        (lambda: torch.arange(0, 5, float("nan")), RuntimeError, "step must be nonzero"),
+        (lambda: torch.arange(3j), RuntimeError, "value cannot be converted to type double without overflow"),
+        (
+            lambda: torch.zeros(2, dtype=torch.float32, out=torch.zeros(2, dtype=torch.int64)),
+            RuntimeError,
+            "dtype Float does not match dtype of out parameter (Long)",
+        ),
+        (
+            lambda: torch.linspace(torch.ones(1), 2, 3),
+            RuntimeError,
+            "linspace only supports 0-dimensional start and end tensors, but got start with 1 dimension(s).",
+        ),
+        (
+            lambda: torch.logspace(torch.ones(1), torch.ones(1, 1), 3),
+            RuntimeError,
+            "logspace only supports 0-dimensional start and end tensors, but got start with 1 dimension(s) and end with 2 "
+            "dimension(s).",
+        ),
+        (
+            lambda: torch.empty_permuted((2,), (3,)),
+            RuntimeError,
+            "Dimension out of range (expected to be between 0 and 0, but got 3 at index 0).  NB: negative dims not currently "
+            "supported; file an issue if you want it.",
+        ),
+        (lambda: torch.empty_permuted((2, 3), (0, 0)), RuntimeError, "Duplicate dim not allowed"),
+        (
+            lambda: torch.multinomial(torch.tensor([float("nan"), 1]), 2, True),
+            RuntimeError,
+            "invalid multinomial distribution (encountering probability entry < 0)",
+        ),
+        (
+            lambda: torch.multinomial(torch.tensor([float("inf"), float("nan")]), 2, True),
+            RuntimeError,
+            "invalid multinomial distribution (encountering probability entry = infinity or NaN)",
+        ),
+        (
+            lambda: torch.from_file("no such file", size=2),
+            RuntimeError,
+            "unable to open file <no such file> in read-only mode: No such file or directory (2)",
+        ),
+        (
+            lambda: torch.from_file("any", size=2, pin_memory=True),
+            RuntimeError,
+            "tensors constructed from a file cannot be pinned",
+        ),
+    ],
+)
 def test_what_cannot_be_made(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error) as raised:
         make()
@@ -506,10 +549,16 @@ class Exports:
         return 1, 0
 
 
-@pytest.mark.parametrize("export", [
-    lambda x: x, lambda x: x.__dlpack__(), torch.to_dlpack, lambda x: Exports(x.numpy(), False),
-    lambda x: Exports(x.numpy(), True),
-])
+@pytest.mark.parametrize(
+    "export",
+    [
+        lambda x: x,
+        lambda x: x.__dlpack__(),
+        torch.to_dlpack,
+        lambda x: Exports(x.numpy(), False),
+        lambda x: Exports(x.numpy(), True),
+    ],
+)
 def test_memory_taken_from_a_capsule_can_be_written_to(export: Any) -> None:
     x = torch.arange(4)
     for take in (torch.from_dlpack, torch.from_dlpack, torch.asarray):

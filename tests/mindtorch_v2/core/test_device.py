@@ -295,8 +295,10 @@ def test_the_cpu_has_streams_and_events_that_do_nothing():
     assert repr(event) == "torch.Event device_type=cpu, device_index=-1, event_flag=0, event_id=0"
     for call in (event.record, stream.record_event, lambda: stream.wait_stream(stream)):
         assert outcome(call) == "RuntimeError: cpu backend doesn't support events."
-    assert outcome(lambda: event.elapsed_time(event)) == \
-        "ValueError: Both events must be created with argument 'enable_timing=True'."
+    assert (
+        outcome(lambda: event.elapsed_time(event))
+        == "ValueError: Both events must be created with argument 'enable_timing=True'."
+    )
     for kind in (torch.Event, torch.Stream):
         assert outcome(lambda kind=kind: kind("cuda")) == "RuntimeError: PyTorch is not linked with support for cuda devices"
 

@@ -326,9 +326,7 @@ def test_result_type_with_zero_dim_tensors():
 def test_result_type_with_numbers(default_dtype, rank):
     check_results(WITH_NUMBER, rank, lambda column: (dtypes.number_dtype(NUMBERS[column]), NUMBER))
     default_dtype(dtypes.float64)
-    check_results(
-        WITH_NUMBER_WHEN_DEFAULT_IS_FLOAT64, rank, lambda column: (dtypes.number_dtype(NUMBERS[column]), NUMBER)
-    )
+    check_results(WITH_NUMBER_WHEN_DEFAULT_IS_FLOAT64, rank, lambda column: (dtypes.number_dtype(NUMBERS[column]), NUMBER))
 
 
 def test_result_type_of_many_operands():

@@ -214,33 +214,36 @@ def test_in_place_fills_count_as_changes_and_pass_no_gradient() -> None:
     assert z._version == before + 1
 
 
-@pytest.mark.parametrize(("call", "error", "words"), [
-    (lambda: torch.randint(5, 5, (1,)), RuntimeError, "from=5 >= to=5"),
-    (lambda: torch.randint(0, 300, (1,), dtype=torch.uint8), RuntimeError, "to - 1 is out of bounds for unsigned char"),
-    (lambda: torch.randint(-5, 3, (1,), dtype=torch.uint8), RuntimeError, "from is out of bounds for unsigned char"),
-    (lambda: torch.rand(2, dtype=torch.int64), NotImplementedError, "not implemented for 'Long'"),
-    (lambda: torch.randn(2, dtype=torch.int64), NotImplementedError, "not implemented for 'Long'"),
-    (lambda: torch.rand(-4, -4), RuntimeError, "negative dimension -4"),
-    (lambda: torch.empty(2).normal_(0, -1), RuntimeError, "std >= 0.0"),
-    (lambda: torch.empty(2).uniform_(2, 1), RuntimeError, "from=2 > to=1"),
-    (lambda: torch.empty(2).exponential_(0), RuntimeError, "lambda > 0.0"),
-    (lambda: torch.empty(2, dtype=torch.int64).exponential_(), RuntimeError, "specified Long"),
-    (lambda: torch.empty(2).bernoulli_(2.0), RuntimeError, r"p to be in \[0, 1\]"),
-    (lambda: torch.bernoulli(torch.tensor([2.0])), RuntimeError, "p_in >= 0 && p_in <= 1"),
-    (lambda: torch.empty(2).geometric_(1), RuntimeError, r"p to be in \(0, 1\)"),
-    (lambda: torch.empty(2).cauchy_(0, -1), RuntimeError, "sigma > 0.0"),
-    (lambda: torch.randperm(-1), RuntimeError, "negative dimension"),
-    (lambda: torch.randperm(300, dtype=torch.uint8), RuntimeError, "without overflow"),
-    (lambda: torch.multinomial(torch.ones(2), 3), RuntimeError, "without replacement"),
-    (lambda: torch.multinomial(torch.zeros(2), 1), RuntimeError, "sum of probabilities <= 0"),
-    (lambda: torch.multinomial(torch.tensor([-1.0, 1.0]), 1), RuntimeError, "element < 0"),
-    (lambda: torch.multinomial(torch.ones(2, 2, 2), 1), RuntimeError, "1 or 2 dim"),
-    (lambda: torch.normal(torch.zeros(2), torch.tensor([-1.0, 1.0])), RuntimeError, "elements of std >= 0.0"),
-    (lambda: torch.set_rng_state(torch.zeros(3)), TypeError, "ByteTensor"),
-    (lambda: torch.set_rng_state(torch.zeros(3, dtype=torch.uint8)), RuntimeError, "size 5056"),
-    (lambda: torch.Generator().manual_seed(1.5), RuntimeError, "expected a long, but got float"),
-    (lambda: torch.manual_seed(2**64), ValueError, "Overflow"),
-])
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: torch.randint(5, 5, (1,)), RuntimeError, "from=5 >= to=5"),
+        (lambda: torch.randint(0, 300, (1,), dtype=torch.uint8), RuntimeError, "to - 1 is out of bounds for unsigned char"),
+        (lambda: torch.randint(-5, 3, (1,), dtype=torch.uint8), RuntimeError, "from is out of bounds for unsigned char"),
+        (lambda: torch.rand(2, dtype=torch.int64), NotImplementedError, "not implemented for 'Long'"),
+        (lambda: torch.randn(2, dtype=torch.int64), NotImplementedError, "not implemented for 'Long'"),
+        (lambda: torch.rand(-4, -4), RuntimeError, "negative dimension -4"),
+        (lambda: torch.empty(2).normal_(0, -1), RuntimeError, "std >= 0.0"),
+        (lambda: torch.empty(2).uniform_(2, 1), RuntimeError, "from=2 > to=1"),
+        (lambda: torch.empty(2).exponential_(0), RuntimeError, "lambda > 0.0"),
+        (lambda: torch.empty(2, dtype=torch.int64).exponential_(), RuntimeError, "specified Long"),
+        (lambda: torch.empty(2).bernoulli_(2.0), RuntimeError, r"p to be in \[0, 1\]"),
+        (lambda: torch.bernoulli(torch.tensor([2.0])), RuntimeError, "p_in >= 0 && p_in <= 1"),
+        (lambda: torch.empty(2).geometric_(1), RuntimeError, r"p to be in \(0, 1\)"),
+        (lambda: torch.empty(2).cauchy_(0, -1), RuntimeError, "sigma > 0.0"),
+        (lambda: torch.randperm(-1), RuntimeError, "negative dimension"),
+        (lambda: torch.randperm(300, dtype=torch.uint8), RuntimeError, "without overflow"),
+        (lambda: torch.multinomial(torch.ones(2), 3), RuntimeError, "without replacement"),
+        (lambda: torch.multinomial(torch.zeros(2), 1), RuntimeError, "sum of probabilities <= 0"),
+        (lambda: torch.multinomial(torch.tensor([-1.0, 1.0]), 1), RuntimeError, "element < 0"),
+        (lambda: torch.multinomial(torch.ones(2, 2, 2), 1), RuntimeError, "1 or 2 dim"),
+        (lambda: torch.normal(torch.zeros(2), torch.tensor([-1.0, 1.0])), RuntimeError, "elements of std >= 0.0"),
+        (lambda: torch.set_rng_state(torch.zeros(3)), TypeError, "ByteTensor"),
+        (lambda: torch.set_rng_state(torch.zeros(3, dtype=torch.uint8)), RuntimeError, "size 5056"),
+        (lambda: torch.Generator().manual_seed(1.5), RuntimeError, "expected a long, but got float"),
+        (lambda: torch.manual_seed(2**64), ValueError, "Overflow"),
+    ],
+)
 def test_errors_are_torch_s(call: Case, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call()

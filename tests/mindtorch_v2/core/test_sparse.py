@@ -36,13 +36,16 @@ def test_there_and_back():
     assert torch.sparse_coo_tensor((2, 2)).to_dense().tolist() == [[0.0, 0.0], [0.0, 0.0]]
 
 
-@pytest.mark.parametrize(("arguments", "match"), [
-    ((torch.tensor([0, 1]), torch.ones(2)), "must be sparse_dim x nnz"),
-    ((INDICES, torch.ones(2)), "must have same nnz"),
-    ((INDICES, torch.ones(3), (2, 2)), "size is inconsistent with indices"),
-    ((-INDICES, torch.ones(3), (2, 3)), "found negative index"),
-    ((INDICES, torch.ones(3), (2,)), "number of dimensions must be"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ((torch.tensor([0, 1]), torch.ones(2)), "must be sparse_dim x nnz"),
+        ((INDICES, torch.ones(2)), "must have same nnz"),
+        ((INDICES, torch.ones(3), (2, 2)), "size is inconsistent with indices"),
+        ((-INDICES, torch.ones(3), (2, 3)), "found negative index"),
+        ((INDICES, torch.ones(3), (2,)), "number of dimensions must be"),
+    ],
+)
 def test_bad_parts(arguments, match):
     with pytest.raises(RuntimeError, match=match):
         torch.sparse_coo_tensor(*arguments)

@@ -11,10 +11,20 @@ import pytest
 
 import mindtorch_v2 as torch
 
-LEGACY = {"FloatStorage": torch.float32, "DoubleStorage": torch.float64, "HalfStorage": torch.float16,
-          "BFloat16Storage": torch.bfloat16, "LongStorage": torch.int64, "IntStorage": torch.int32,
-          "ShortStorage": torch.int16, "CharStorage": torch.int8, "ByteStorage": torch.uint8, "BoolStorage": torch.bool,
-          "ComplexFloatStorage": torch.complex64, "ComplexDoubleStorage": torch.complex128}
+LEGACY = {
+    "FloatStorage": torch.float32,
+    "DoubleStorage": torch.float64,
+    "HalfStorage": torch.float16,
+    "BFloat16Storage": torch.bfloat16,
+    "LongStorage": torch.int64,
+    "IntStorage": torch.int32,
+    "ShortStorage": torch.int16,
+    "CharStorage": torch.int8,
+    "ByteStorage": torch.uint8,
+    "BoolStorage": torch.bool,
+    "ComplexFloatStorage": torch.complex64,
+    "ComplexDoubleStorage": torch.complex128,
+}
 
 
 @pytest.fixture
@@ -61,8 +71,17 @@ def test_views_and_permuted_tensors_share_their_storage(x):
     assert permuted.eq(3).all()
 
 
-@pytest.mark.parametrize(("cast", "dtype"), [("double", torch.float64), ("half", torch.float16), ("long", torch.int64),
-                                             ("int", torch.int32), ("bool", torch.bool), ("complex_float", torch.complex64)])
+@pytest.mark.parametrize(
+    ("cast", "dtype"),
+    [
+        ("double", torch.float64),
+        ("half", torch.float16),
+        ("long", torch.int64),
+        ("int", torch.int32),
+        ("bool", torch.bool),
+        ("complex_float", torch.complex64),
+    ],
+)
 def test_casts_copy(x, cast, dtype):
     made = getattr(typed(x), cast)()
     assert made.dtype is dtype and made.tolist() == x.to(dtype).flatten().tolist()
@@ -93,24 +112,27 @@ def test_questions(x):
     assert not torch.is_storage(x) and not torch.is_storage(3)
 
 
-@pytest.mark.parametrize(("call", "error", "message"), [
-    (lambda s, u: s[1:3], RuntimeError, "slices are only supported in UntypedStorage.__getitem__"),
-    (lambda s, u: s[6], IndexError, "index 6 out of range for storage of size 6"),
-    (lambda s, u: s["a"], RuntimeError, "can't index a <class 'mindtorch_v2.storage.TypedStorage'> with <class 'str'>"),
-    (lambda s, u: u[24], IndexError, "index 24 out of range for storage of size 24"),
-    (lambda s, u: torch.FloatStorage("a"), TypeError, "invalid data type 'str'"),
-    (lambda s, u: torch.FloatStorage(1, 2), RuntimeError, "Too many positional arguments"),
-    (lambda s, u: torch.FloatStorage(u), TypeError, "Argument type not recognized"),
-    (lambda s, u: torch.TypedStorage(1, dtype=3), RuntimeError, "expected torch.dtype, but got <class 'int'>"),
-    (lambda s, u: torch.TypedStorage(wrap_storage=u), RuntimeError, "invalid combination of arguments"),
-    (lambda s, u: torch.UntypedStorage(torch.ones(2)), RuntimeError, "Expected a sequence type, but got Tensor"),
-    (lambda s, u: s.copy_(torch.FloatStorage(2)), RuntimeError, "self was 24 bytes but src was 8 bytes"),
-    (lambda s, u: u.resize_(8), NotImplementedError, "from 24 to 8 bytes"),
-    (lambda s, u: torch.UntypedStorage(2, device="meta"), NotImplementedError, "meta"),
-    (lambda s, u: torch.FloatStorage.from_buffer(b"abcd"), RuntimeError, "missing required argument 'byte_order'"),
-    (lambda s, u: torch.UntypedStorage.from_buffer(b"abcd", byte_order="x"), ValueError, "invalid byte_order 'x'"),
-    (lambda s, u: s.share_memory_(), NotImplementedError, "share_memory_"),
-])
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda s, u: s[1:3], RuntimeError, "slices are only supported in UntypedStorage.__getitem__"),
+        (lambda s, u: s[6], IndexError, "index 6 out of range for storage of size 6"),
+        (lambda s, u: s["a"], RuntimeError, "can't index a <class 'mindtorch_v2.storage.TypedStorage'> with <class 'str'>"),
+        (lambda s, u: u[24], IndexError, "index 24 out of range for storage of size 24"),
+        (lambda s, u: torch.FloatStorage("a"), TypeError, "invalid data type 'str'"),
+        (lambda s, u: torch.FloatStorage(1, 2), RuntimeError, "Too many positional arguments"),
+        (lambda s, u: torch.FloatStorage(u), TypeError, "Argument type not recognized"),
+        (lambda s, u: torch.TypedStorage(1, dtype=3), RuntimeError, "expected torch.dtype, but got <class 'int'>"),
+        (lambda s, u: torch.TypedStorage(wrap_storage=u), RuntimeError, "invalid combination of arguments"),
+        (lambda s, u: torch.UntypedStorage(torch.ones(2)), RuntimeError, "Expected a sequence type, but got Tensor"),
+        (lambda s, u: s.copy_(torch.FloatStorage(2)), RuntimeError, "self was 24 bytes but src was 8 bytes"),
+        (lambda s, u: u.resize_(8), NotImplementedError, "from 24 to 8 bytes"),
+        (lambda s, u: torch.UntypedStorage(2, device="meta"), NotImplementedError, "meta"),
+        (lambda s, u: torch.FloatStorage.from_buffer(b"abcd"), RuntimeError, "missing required argument 'byte_order'"),
+        (lambda s, u: torch.UntypedStorage.from_buffer(b"abcd", byte_order="x"), ValueError, "invalid byte_order 'x'"),
+        (lambda s, u: s.share_memory_(), NotImplementedError, "share_memory_"),
+    ],
+)
 def test_what_is_refused(x, call, error, message):
     with pytest.raises(error, match=message):
         call(typed(x), x.untyped_storage())

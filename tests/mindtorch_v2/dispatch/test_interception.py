@@ -17,9 +17,19 @@ class Tagged(torch.Tensor):
     pass
 
 
-@pytest.mark.parametrize("call", [
-    lambda t: t + 1, lambda t: t[0], lambda t: torch.ones(2) * t, lambda t: t.detach(), lambda t: torch.stack([t, t]),
-    lambda t: t.add_(1), lambda t: t.view(1, 2), lambda t: t.max(0).values])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: t + 1,
+        lambda t: t[0],
+        lambda t: torch.ones(2) * t,
+        lambda t: t.detach(),
+        lambda t: torch.stack([t, t]),
+        lambda t: t.add_(1),
+        lambda t: t.view(1, 2),
+        lambda t: t.max(0).values,
+    ],
+)
 def test_results_of_a_subclass_are_of_the_subclass(call):
     assert type(call(torch.ones(2).as_subclass(Tagged))) is Tagged
 
@@ -53,9 +63,7 @@ class Box:
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
-        plain = [
-            a.value if isinstance(a, Box) else [b.value for b in a] if isinstance(a, list | tuple) else a for a in args
-        ]
+        plain = [a.value if isinstance(a, Box) else [b.value for b in a] if isinstance(a, list | tuple) else a for a in args]
         return Box(func(*plain, **(kwargs or {})))
 
 
@@ -121,8 +129,16 @@ def test_dispatch_mode_sees_what_composites_are_made_of():
 
 def test_device_as_a_context():
     with torch.device("meta"):
-        made = [torch.ones(2), torch.tensor([1.0]), torch.as_tensor([1]), torch.arange(3), torch.nn.Linear(1, 1).weight,
-                torch.zeros_like(torch.ones(1)), torch.randn(2), torch.linspace(0, 1, 3)]
+        made = [
+            torch.ones(2),
+            torch.tensor([1.0]),
+            torch.as_tensor([1]),
+            torch.arange(3),
+            torch.nn.Linear(1, 1).weight,
+            torch.zeros_like(torch.ones(1)),
+            torch.randn(2),
+            torch.linspace(0, 1, 3),
+        ]
         assert torch.ones(1, device="cpu").device.type == "cpu"
         with torch.device("cpu"):
             assert torch.ones(1).device.type == "cpu"

@@ -50,13 +50,13 @@ def test_define_and_impl():
 
 
 def test_infer_schema():
-    def f(
-        x: torch.Tensor, n: int, scale: float = 1.0, *, names: list[int] | None = None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def f(x: torch.Tensor, n: int, scale: float = 1.0, *, names: list[int] | None = None) -> tuple[torch.Tensor, torch.Tensor]:
         raise NotImplementedError
 
-    assert torch.library.infer_schema(f, mutates_args=()) == \
-        "(Tensor x, int n, float scale=1.0, *, int[]? names=None) -> (Tensor, Tensor)"
+    assert (
+        torch.library.infer_schema(f, mutates_args=())
+        == "(Tensor x, int n, float scale=1.0, *, int[]? names=None) -> (Tensor, Tensor)"
+    )
     with pytest.raises(ValueError, match="must have a type annotation"):
         torch.library.infer_schema(lambda x: x, mutates_args=())
 

@@ -33,13 +33,16 @@ def test_modules_say_that_memory_is_not_shared():
         nn.Linear(1, 1).share_memory()
 
 
-@pytest.mark.parametrize(("call", "expected"), [
-    (lambda: torch.ones(2, 2).apply_(lambda v: v + 1), [[2, 2], [2, 2]]),
-    (lambda: torch.arange(3).apply_(lambda v: v * 1.5), [0, 1, 3]),
-    (lambda: torch.tensor([True, False]).apply_(lambda v: not v), [False, True]),
-    (lambda: torch.ones(2, 2).map_(torch.full((2,), 3.0), lambda a, b: a + b), [[4, 4], [4, 4]]),
-    (lambda: torch.arange(6).view(2, 3).t().apply_(lambda v: -v), [[0, -3], [-1, -4], [-2, -5]]),
-])
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda: torch.ones(2, 2).apply_(lambda v: v + 1), [[2, 2], [2, 2]]),
+        (lambda: torch.arange(3).apply_(lambda v: v * 1.5), [0, 1, 3]),
+        (lambda: torch.tensor([True, False]).apply_(lambda v: not v), [False, True]),
+        (lambda: torch.ones(2, 2).map_(torch.full((2,), 3.0), lambda a, b: a + b), [[4, 4], [4, 4]]),
+        (lambda: torch.arange(6).view(2, 3).t().apply_(lambda v: -v), [[0, -3], [-1, -4], [-2, -5]]),
+    ],
+)
 def test_python_functions_in_place(call, expected):
     assert call().tolist() == expected
 
@@ -49,27 +52,45 @@ def test_apply_keeps_the_tensor_and_counts_as_a_write():
     assert x.apply_(lambda v: v) is x and x._version == 1
 
 
-@pytest.mark.parametrize(("call", "kind", "words"), [
-    (lambda: torch.ones(2, requires_grad=True).apply_(lambda v: v), RuntimeError,
-     "Can't call apply_() on Variable that requires grad. Use var.detach().apply_() instead."),
-    (lambda: torch.ones(2).apply_(3), TypeError, "'int' object is not callable"),
-    (lambda: torch.ones(2).apply_(lambda v: "x"), TypeError, "must be real number, not str"),
-    (lambda: torch.ones(2).map_(torch.ones(2).double(), max), TypeError,
-     "map_: expected torch.FloatTensor for 'other' (got torch.DoubleTensor)"),
-    (lambda: torch.ones(2).map_(3, max), TypeError, "map_(): argument 'other' (position 1) must be Tensor, not int"),
-    (lambda: torch.unravel_index(I, (2, -3)), ValueError, "'shape' cannot have negative values, but got (2, -3)"),
-    (lambda: torch.unravel_index(I.float(), (2, 3)), TypeError,
-     "expected 'indices' to be integer dtype, but got torch.float32"),
-    (lambda: torch.unravel_index(I, (2, 3.0)), TypeError,
-     "expected 'shape' sequence to only contain ints, but got <class 'float'>"),
-    (lambda: torch.signal.windows.hann(-1), ValueError, "general_cosine requires non-negative window length, got M=-1"),
-    (lambda: torch.signal.windows.blackman(-1), ValueError, "blackman requires non-negative window length, got M=-1"),
-    (lambda: torch.signal.windows.kaiser(3, beta=-1), ValueError, "beta must be non-negative, got: -1 instead."),
-    (lambda: torch.signal.windows.gaussian(3, std=0), ValueError, "Standard deviation must be positive, got: 0 instead."),
-    (lambda: torch.signal.windows.exponential(3, center=1), ValueError, "Center must be None for symmetric windows"),
-    (lambda: torch.signal.windows.hann(3, dtype=torch.long), ValueError,
-     "general_cosine expects float32 or float64 dtypes, got: torch.int64"),
-])
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (
+            lambda: torch.ones(2, requires_grad=True).apply_(lambda v: v),
+            RuntimeError,
+            "Can't call apply_() on Variable that requires grad. Use var.detach().apply_() instead.",
+        ),
+        (lambda: torch.ones(2).apply_(3), TypeError, "'int' object is not callable"),
+        (lambda: torch.ones(2).apply_(lambda v: "x"), TypeError, "must be real number, not str"),
+        (
+            lambda: torch.ones(2).map_(torch.ones(2).double(), max),
+            TypeError,
+            "map_: expected torch.FloatTensor for 'other' (got torch.DoubleTensor)",
+        ),
+        (lambda: torch.ones(2).map_(3, max), TypeError, "map_(): argument 'other' (position 1) must be Tensor, not int"),
+        (lambda: torch.unravel_index(I, (2, -3)), ValueError, "'shape' cannot have negative values, but got (2, -3)"),
+        (
+            lambda: torch.unravel_index(I.float(), (2, 3)),
+            TypeError,
+            "expected 'indices' to be integer dtype, but got torch.float32",
+        ),
+        (
+            lambda: torch.unravel_index(I, (2, 3.0)),
+            TypeError,
+            "expected 'shape' sequence to only contain ints, but got <class 'float'>",
+        ),
+        (lambda: torch.signal.windows.hann(-1), ValueError, "general_cosine requires non-negative window length, got M=-1"),
+        (lambda: torch.signal.windows.blackman(-1), ValueError, "blackman requires non-negative window length, got M=-1"),
+        (lambda: torch.signal.windows.kaiser(3, beta=-1), ValueError, "beta must be non-negative, got: -1 instead."),
+        (lambda: torch.signal.windows.gaussian(3, std=0), ValueError, "Standard deviation must be positive, got: 0 instead."),
+        (lambda: torch.signal.windows.exponential(3, center=1), ValueError, "Center must be None for symmetric windows"),
+        (
+            lambda: torch.signal.windows.hann(3, dtype=torch.long),
+            ValueError,
+            "general_cosine expects float32 or float64 dtypes, got: torch.int64",
+        ),
+    ],
+)
 def test_refused(call, kind, words):
     with pytest.raises(kind) as raised:
         call()
@@ -110,10 +131,15 @@ def test_windows(name):
 LAST = torch.channels_last
 
 
-@pytest.mark.parametrize("layer", [
-    lambda: nn.Conv2d(3, 4, 1), lambda: nn.Conv2d(3, 4, 3, padding=1), lambda: nn.Conv2d(3, 6, 3, groups=3),
-    lambda: nn.ConvTranspose2d(3, 4, 2),
-])
+@pytest.mark.parametrize(
+    "layer",
+    [
+        lambda: nn.Conv2d(3, 4, 1),
+        lambda: nn.Conv2d(3, 4, 3, padding=1),
+        lambda: nn.Conv2d(3, 6, 3, groups=3),
+        lambda: nn.ConvTranspose2d(3, 4, 2),
+    ],
+)
 def test_channels_last_survives_a_convolution(layer):
     torch.manual_seed(0)
     layer, x = layer(), torch.randn(2, 3, 4, 5)
@@ -134,20 +160,32 @@ def test_channels_last_of_the_weight_counts_too():
 # ---------------------------------------------------------------- names of classes
 
 
-@pytest.mark.parametrize(("found", "name"), [
-    (lambda: type(torch.ones(1)), "Tensor"), (lambda: type(torch.ones(1).shape), "Size"), (lambda: torch.device, "device"),
-    (lambda: torch.dtype, "dtype"), (lambda: nn.Parameter, "nn.parameter.Parameter"), (lambda: torch.finfo, "finfo"),
-    (lambda: torch.no_grad, "autograd.grad_mode.no_grad"), (lambda: torch.autograd.Function, "autograd.function.Function"),
-    (lambda: torch.autograd.graph.saved_tensors_hooks, "autograd.graph.saved_tensors_hooks"),
-    (lambda: torch.autograd.graph.GradientEdge, "autograd.graph.GradientEdge"),
-    (lambda: torch.UntypedStorage, "storage.UntypedStorage"), (lambda: torch.FloatStorage, "FloatStorage"),
-    (lambda: torch.optim.lr_scheduler.StepLR, "optim.lr_scheduler.StepLR"), (lambda: torch.optim.Muon, "optim.Muon"),
-    (lambda: nn.MultiheadAttention, "nn.modules.activation.MultiheadAttention"),
-    (lambda: nn.GRUCell, "nn.modules.rnn.GRUCell"), (lambda: nn.ParameterList, "nn.modules.container.ParameterList"),
-    (lambda: nn.TransformerEncoderLayer, "nn.modules.transformer.TransformerEncoderLayer"),
-    (lambda: nn.utils.rnn.PackedSequence, "nn.utils.rnn.PackedSequence"),
-    (lambda: torch.overrides.TorchFunctionMode, "overrides.TorchFunctionMode"),
-    (lambda: torch.utils.hooks.RemovableHandle, "utils.hooks.RemovableHandle")])
+@pytest.mark.parametrize(
+    ("found", "name"),
+    [
+        (lambda: type(torch.ones(1)), "Tensor"),
+        (lambda: type(torch.ones(1).shape), "Size"),
+        (lambda: torch.device, "device"),
+        (lambda: torch.dtype, "dtype"),
+        (lambda: nn.Parameter, "nn.parameter.Parameter"),
+        (lambda: torch.finfo, "finfo"),
+        (lambda: torch.no_grad, "autograd.grad_mode.no_grad"),
+        (lambda: torch.autograd.Function, "autograd.function.Function"),
+        (lambda: torch.autograd.graph.saved_tensors_hooks, "autograd.graph.saved_tensors_hooks"),
+        (lambda: torch.autograd.graph.GradientEdge, "autograd.graph.GradientEdge"),
+        (lambda: torch.UntypedStorage, "storage.UntypedStorage"),
+        (lambda: torch.FloatStorage, "FloatStorage"),
+        (lambda: torch.optim.lr_scheduler.StepLR, "optim.lr_scheduler.StepLR"),
+        (lambda: torch.optim.Muon, "optim.Muon"),
+        (lambda: nn.MultiheadAttention, "nn.modules.activation.MultiheadAttention"),
+        (lambda: nn.GRUCell, "nn.modules.rnn.GRUCell"),
+        (lambda: nn.ParameterList, "nn.modules.container.ParameterList"),
+        (lambda: nn.TransformerEncoderLayer, "nn.modules.transformer.TransformerEncoderLayer"),
+        (lambda: nn.utils.rnn.PackedSequence, "nn.utils.rnn.PackedSequence"),
+        (lambda: torch.overrides.TorchFunctionMode, "overrides.TorchFunctionMode"),
+        (lambda: torch.utils.hooks.RemovableHandle, "utils.hooks.RemovableHandle"),
+    ],
+)
 def test_classes_say_where_users_find_them(found, name):
     kind = found()
     assert repr(kind) == f"<class 'mindtorch_v2.{name}'>"

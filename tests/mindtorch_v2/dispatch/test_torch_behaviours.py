@@ -38,14 +38,23 @@ def test_dims_may_be_0_d_tensors():
         x.sum(dim=torch.tensor(1.0))
 
 
-@pytest.mark.parametrize("function", [
-    lambda x, out: torch.hstack([x, x], out=out), lambda x, out: torch.matmul(x, x.T, out=out),
-    lambda x, out: torch.softmax(x, 1, out=out), lambda x, out: torch.outer(x[0], x[1], out=out),
-    lambda x, out: torch.quantile(x, 0.5, out=out), lambda x, out: torch.tensordot(x, x.T, 1, out=out),
-    lambda x, out: torch.chain_matmul(x, x.T, out=out), lambda x, out: torch.square(x, out=out),
-    lambda x, out: torch.linalg.norm(x, out=out), lambda x, out: torch.std(x, dim=0, out=out),
-    lambda x, out: torch.where(x > 2, x, -x, out=out), lambda x, out: torch.special.expit(x, out=out),
-])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, out: torch.hstack([x, x], out=out),
+        lambda x, out: torch.matmul(x, x.T, out=out),
+        lambda x, out: torch.softmax(x, 1, out=out),
+        lambda x, out: torch.outer(x[0], x[1], out=out),
+        lambda x, out: torch.quantile(x, 0.5, out=out),
+        lambda x, out: torch.tensordot(x, x.T, 1, out=out),
+        lambda x, out: torch.chain_matmul(x, x.T, out=out),
+        lambda x, out: torch.square(x, out=out),
+        lambda x, out: torch.linalg.norm(x, out=out),
+        lambda x, out: torch.std(x, dim=0, out=out),
+        lambda x, out: torch.where(x > 2, x, -x, out=out),
+        lambda x, out: torch.special.expit(x, out=out),
+    ],
+)
 def test_composed_ops_with_out(function):
     x, out = torch.arange(6.0).reshape(2, 3), torch.empty(0)
     made = function(x, out)
@@ -82,9 +91,17 @@ def _assign(target, index, value):
     target[index] = value
 
 
-@pytest.mark.parametrize("write", [
-    lambda t: t.add_(1), lambda t: t.fill_(torch.tensor(2.0)), lambda t: t.copy_(torch.ones(3, 4)),
-    lambda t: _assign(t, slice(None), 5), lambda t: _assign(t, 0, 5), lambda t: _assign(t, 0, torch.ones(4))])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda t: t.add_(1),
+        lambda t: t.fill_(torch.tensor(2.0)),
+        lambda t: t.copy_(torch.ones(3, 4)),
+        lambda t: _assign(t, slice(None), 5),
+        lambda t: _assign(t, 0, 5),
+        lambda t: _assign(t, 0, torch.ones(4)),
+    ],
+)
 def test_other_writing_into_an_expanded_tensor_is_refused(write):
     with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"):
         write(torch.zeros(3, 1).expand(3, 4))
@@ -142,8 +159,9 @@ def test_unfold_by_a_dim_from_the_end(dim, expected):
     assert x.grad.tolist() == expected
 
 
-@pytest.mark.parametrize("name, first", [("tanh", [0.4914 + 0.9421j, -0.4117 + 0.4944j]),
-                                         ("sigmoid", [0.2476 + 0.0580j, -0.0235 - 0.4431j])])
+@pytest.mark.parametrize(
+    "name, first", [("tanh", [0.4914 + 0.9421j, -0.4117 + 0.4944j]), ("sigmoid", [0.2476 + 0.0580j, -0.0235 - 0.4431j])]
+)
 def test_complex_gradients(name, first):
     z = torch.tensor([0.3 + 0.4j, 1 - 2j], dtype=torch.complex128, requires_grad=True)
     function = getattr(torch, name)
@@ -227,10 +245,16 @@ def test_an_empty_tensor_seen_as_another_dtype():
     assert torch.empty(0, dtype=torch.uint8).view(torch.float32).dtype is torch.float32
 
 
-@pytest.mark.parametrize("backends, error", [
-    (SDPBackend.MATH, None), (SDPBackend.FLASH_ATTENTION, None), ([SDPBackend.MATH, SDPBackend.EFFICIENT_ATTENTION], None),
-    (SDPBackend.EFFICIENT_ATTENTION, "No viable backend for scaled_dot_product_attention was found"),
-    (SDPBackend.CUDNN_ATTENTION, "No viable backend for scaled_dot_product_attention was found")])
+@pytest.mark.parametrize(
+    "backends, error",
+    [
+        (SDPBackend.MATH, None),
+        (SDPBackend.FLASH_ATTENTION, None),
+        ([SDPBackend.MATH, SDPBackend.EFFICIENT_ATTENTION], None),
+        (SDPBackend.EFFICIENT_ATTENTION, "No viable backend for scaled_dot_product_attention was found"),
+        (SDPBackend.CUDNN_ATTENTION, "No viable backend for scaled_dot_product_attention was found"),
+    ],
+)
 def test_attention_uses_the_kernels_that_are_allowed(backends, error):
     torch.manual_seed(0)
     q = torch.randn(1, 2, 4, 8)
@@ -266,9 +290,15 @@ def test_the_old_way_to_choose_attention_kernels():
 # ---------------------------------------------------------------- random numbers
 
 
-@pytest.mark.parametrize("mean, std, a, b, total, after", [
-    (0, 1, -2, 2, 2.3759124912321568, 0.3942948579788208), (0, 0.02, -2, 2, 0.07356381096178666, 0.18719732761383057),
-    (0, 1, 3, 4, 208.18352246284485, 0.2112002968788147), (0, 1, -0.1, 0.1, -0.410864261619281, 0.3748350739479065)])
+@pytest.mark.parametrize(
+    "mean, std, a, b, total, after",
+    [
+        (0, 1, -2, 2, 2.3759124912321568, 0.3942948579788208),
+        (0, 0.02, -2, 2, 0.07356381096178666, 0.18719732761383057),
+        (0, 1, 3, 4, 208.18352246284485, 0.2112002968788147),
+        (0, 1, -0.1, 0.1, -0.410864261619281, 0.3748350739479065),
+    ],
+)
 def test_truncated_normals(mean, std, a, b, total, after):
     torch.manual_seed(0)
     with warnings.catch_warnings():
@@ -282,12 +312,16 @@ def test_truncated_normals(mean, std, a, b, total, after):
 
 
 def test_old_names_of_mixed_precision():
-    with pytest.warns(FutureWarning, match=r"torch.amp.autocast\('cuda', args...\)"), \
-            pytest.warns(UserWarning, match="not available"):
+    with (
+        pytest.warns(FutureWarning, match=r"torch.amp.autocast\('cuda', args...\)"),
+        pytest.warns(UserWarning, match="not available"),
+    ):
         with torch.cuda.amp.autocast():
             assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is torch.float32
-    with pytest.warns(FutureWarning, match=r"torch.amp.GradScaler\('cuda', args...\)"), \
-            pytest.warns(UserWarning, match="Disabling"):
+    with (
+        pytest.warns(FutureWarning, match=r"torch.amp.GradScaler\('cuda', args...\)"),
+        pytest.warns(UserWarning, match="Disabling"),
+    ):
         scaler = torch.cuda.amp.GradScaler()
     x = torch.ones(1, requires_grad=True)
     optimizer = torch.optim.SGD([x], lr=1.0)
@@ -331,8 +365,9 @@ def _put_by_mask(x, mask):
     return x
 
 
-@pytest.mark.parametrize("write, name", [(_fill_by_mask, "masked_fill_"), (_fill_by_tensor, "masked_fill_"),
-                                         (_put_by_mask, "index_put_")])
+@pytest.mark.parametrize(
+    "write, name", [(_fill_by_mask, "masked_fill_"), (_fill_by_tensor, "masked_fill_"), (_put_by_mask, "index_put_")]
+)
 def test_a_mask_writes_into_an_expanded_tensor_with_a_warning(write, name):
     base = torch.zeros(3, 1)
     mask = torch.tensor([[True, False], [False, False], [False, True]])
@@ -355,10 +390,13 @@ def test_other_ops_refuse_expanded_tensors():
 # ---------------------------------------------------------------- arguments that are missing
 
 
-@pytest.mark.parametrize("call, message", [
-    (lambda x: x.multinomial(), "^multinomial\\(\\) missing 1 required positional argument"),
-    (lambda x: x.gather(0), "^gather\\(\\) missing 1 required positional argument"),
-])
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda x: x.multinomial(), "^multinomial\\(\\) missing 1 required positional argument"),
+        (lambda x: x.gather(0), "^gather\\(\\) missing 1 required positional argument"),
+    ],
+)
 def test_a_missing_argument_is_missed_by_the_op(call, message):
     with pytest.raises(TypeError, match=message):
         call(torch.ones(3))
@@ -388,9 +426,20 @@ def test_an_optimizer_that_wraps_another_patches_its_step():
 # ---------------------------------------------------------------- numbers in front of tensors
 
 
-@pytest.mark.parametrize("name, expected", [
-    ("add", [5.0, 7.0]), ("sub", [1.0, -1.0]), ("subtract", [1.0, -1.0]), ("mul", [6.0, 12.0]), ("multiply", [6.0, 12.0]),
-    ("div", [1.5, 0.75]), ("divide", [1.5, 0.75]), ("true_divide", [1.5, 0.75]), ("floor_divide", [1.0, 0.0])])
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("add", [5.0, 7.0]),
+        ("sub", [1.0, -1.0]),
+        ("subtract", [1.0, -1.0]),
+        ("mul", [6.0, 12.0]),
+        ("multiply", [6.0, 12.0]),
+        ("div", [1.5, 0.75]),
+        ("divide", [1.5, 0.75]),
+        ("true_divide", [1.5, 0.75]),
+        ("floor_divide", [1.0, 0.0]),
+    ],
+)
 def test_a_number_may_stand_before_a_tensor(name, expected):
     function = getattr(torch, name)
     x = torch.tensor([2.0, 4.0])

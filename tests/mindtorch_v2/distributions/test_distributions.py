@@ -95,8 +95,11 @@ def test_multivariate_normal():
     d = D.MultivariateNormal(T(0.0, 1.0), covariance)
     x = T(0.3, 0.4)
     off = (x - d.loc).unsqueeze(-1)
-    expected = -0.5 * (off.t() @ torch.inverse(covariance) @ off).item() - math.log(2 * math.pi) \
+    expected = (
+        -0.5 * (off.t() @ torch.inverse(covariance) @ off).item()
+        - math.log(2 * math.pi)
         - 0.5 * math.log(torch.det(covariance).item())
+    )
     assert d.log_prob(x).item() == pytest.approx(expected)
     torch.testing.assert_close(D.MultivariateNormal(d.loc, scale_tril=d.scale_tril).covariance_matrix, covariance)
     drawn = d.sample((5000,))
@@ -105,9 +108,16 @@ def test_multivariate_normal():
         D.MultivariateNormal(d.loc)
 
 
-@pytest.mark.parametrize("make", [
-    lambda p: D.Normal(p, 1.0), lambda p: D.Gamma(p, torch.ones_like(p)), lambda p: D.Exponential(1 / p),
-    lambda p: D.Laplace(p, 1.0), lambda p: D.Uniform(torch.zeros_like(p), 2 * p)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: D.Normal(p, 1.0),
+        lambda p: D.Gamma(p, torch.ones_like(p)),
+        lambda p: D.Exponential(1 / p),
+        lambda p: D.Laplace(p, 1.0),
+        lambda p: D.Uniform(torch.zeros_like(p), 2 * p),
+    ],
+)
 def test_gradients_of_samples(make):
     torch.manual_seed(0)
     p = T(0.7, 3.0).requires_grad_()
@@ -146,12 +156,19 @@ def test_transforms_invert_and_know_their_slope(transform):
     torch.testing.assert_close(transform.log_abs_det_jacobian(x, y), slope.abs().log())
 
 
-@pytest.mark.parametrize(("p", "q"), [
-    (D.Normal(T(0.0), T(1.0)), D.Normal(T(1.0), T(2.0))), (D.Gamma(T(3.0), T(1.0)), D.Gamma(T(2.0), T(2.0))),
-    (D.Exponential(T(1.0)), D.Exponential(T(2.0))), (D.Laplace(T(0.0), T(1.0)), D.Laplace(T(1.0), T(2.0))),
-    (D.Beta(T(2.0), T(3.0)), D.Beta(T(1.0), T(1.5))), (D.Bernoulli(T(0.3)), D.Bernoulli(T(0.6))),
-    (D.Poisson(T(3.0)), D.Poisson(T(2.0))), (D.Geometric(T(0.4)), D.Geometric(T(0.3))),
-])
+@pytest.mark.parametrize(
+    ("p", "q"),
+    [
+        (D.Normal(T(0.0), T(1.0)), D.Normal(T(1.0), T(2.0))),
+        (D.Gamma(T(3.0), T(1.0)), D.Gamma(T(2.0), T(2.0))),
+        (D.Exponential(T(1.0)), D.Exponential(T(2.0))),
+        (D.Laplace(T(0.0), T(1.0)), D.Laplace(T(1.0), T(2.0))),
+        (D.Beta(T(2.0), T(3.0)), D.Beta(T(1.0), T(1.5))),
+        (D.Bernoulli(T(0.3)), D.Bernoulli(T(0.6))),
+        (D.Poisson(T(3.0)), D.Poisson(T(2.0))),
+        (D.Geometric(T(0.4)), D.Geometric(T(0.3))),
+    ],
+)
 def test_kl_is_the_mean_log_ratio(p, q):
     torch.manual_seed(0)
     x = p.sample((20000,))
@@ -209,8 +226,12 @@ def test_half_cauchy():
 
 
 def test_lkj_cholesky_density():
-    factors = torch.tensor([[[1.0, 0, 0], [-0.20728, 0.97828, 0], [-0.87366, 9.2942e-4, 0.48654]],
-                            [[1.0, 0, 0], [-0.78358, 0.62130, 0], [-0.043911, -0.92276, 0.38286]]])
+    factors = torch.tensor(
+        [
+            [[1.0, 0, 0], [-0.20728, 0.97828, 0], [-0.87366, 9.2942e-4, 0.48654]],
+            [[1.0, 0, 0], [-0.78358, 0.62130, 0], [-0.043911, -0.92276, 0.38286]],
+        ]
+    )
     made = D.LKJCholesky(3, 0.5)
     found = made.__class__(3, 0.5, validate_args=False).log_prob(factors)  # printed digits: rows of length one but for 1e-5
     torch.testing.assert_close(found, torch.tensor([-1.8106, -1.5709]), atol=2e-4, rtol=0)
@@ -235,10 +256,16 @@ def test_lkj_cholesky_samples(concentration):
         assert found.var().item() == pytest.approx(variance, rel=0.06)
 
 
-@pytest.mark.parametrize("constraint, shown", [
-    (D.constraints.positive, "GreaterThan(lower_bound=0.0)"), (D.constraints.nonnegative, "GreaterThanEq(lower_bound=0.0)"),
-    (D.constraints.unit_interval, "Interval(lower_bound=0.0, upper_bound=1.0)"),
-    (D.constraints.less_than(3), "LessThan(upper_bound=3)"), (D.constraints.corr_cholesky, "CorrCholesky()")])
+@pytest.mark.parametrize(
+    "constraint, shown",
+    [
+        (D.constraints.positive, "GreaterThan(lower_bound=0.0)"),
+        (D.constraints.nonnegative, "GreaterThanEq(lower_bound=0.0)"),
+        (D.constraints.unit_interval, "Interval(lower_bound=0.0, upper_bound=1.0)"),
+        (D.constraints.less_than(3), "LessThan(upper_bound=3)"),
+        (D.constraints.corr_cholesky, "CorrCholesky()"),
+    ],
+)
 def test_constraints_are_shown_as_torch_shows_them(constraint, shown):
     assert repr(constraint) == shown
 

@@ -66,14 +66,23 @@ def _samples(spec, seed: int) -> list:
 
 
 def _ops() -> list:
-    return [spec for name, packet in packets.items() for spec in packet
-            if "::" not in name and name not in _SKIPPED and not name.startswith(("_foreach", "_fused"))
-            and not spec.schema.mutates and spec.schema.returns and spec.schema.returns[0].startswith("Tensor")]
+    return [
+        spec
+        for name, packet in packets.items()
+        for spec in packet
+        if "::" not in name
+        and name not in _SKIPPED
+        and not name.startswith(("_foreach", "_fused"))
+        and not spec.schema.mutates
+        and spec.schema.returns
+        and spec.schema.returns[0].startswith("Tensor")
+    ]
 
 
 def _tensors(value) -> bool:
-    return isinstance(value, torch.Tensor) or (isinstance(value, list | tuple) and len(value) > 0
-                                               and all(isinstance(v, torch.Tensor) for v in value))
+    return isinstance(value, torch.Tensor) or (
+        isinstance(value, list | tuple) and len(value) > 0 and all(isinstance(v, torch.Tensor) for v in value)
+    )
 
 
 def _flat(value) -> list:
@@ -102,8 +111,7 @@ def _check_vmap(spec, rows: list, keywords: dict, mapped: list) -> None:
         warnings.simplefilter("ignore")
         try:
             expected = [
-                _flat(spec(*[row[i] if i in mapped else rows[0][i] for i in range(len(row))], **keywords))
-                for row in rows
+                _flat(spec(*[row[i] if i in mapped else rows[0][i] for i in range(len(row))], **keywords)) for row in rows
             ]
             arguments = [_stacked([row[i] for row in rows]) if i in mapped else rows[0][i] for i in range(len(rows[0]))]
             expected = [torch.stack(list(column)) for column in zip(*expected, strict=True)]
@@ -155,20 +163,23 @@ def test_chunks_give_the_same(size):
     assert vmap(lambda x: x.sum(), chunk_size=size)(a).tolist() == a.sum(1).tolist()
 
 
-@pytest.mark.parametrize(("call", "kind", "match"), [
-    (lambda: vmap(torch.dot)(torch.ones(3, 2), torch.ones(4, 2)), ValueError, "same size in the mapped dimension"),
-    (lambda: vmap(lambda x: x.item())(torch.ones(2)), RuntimeError, r"\.item\(\)"),
-    (lambda: vmap(lambda x: x if x > 0 else -x)(torch.ones(2)), RuntimeError, "data-dependent control flow"),
-    (lambda: vmap(lambda x: x.tolist())(torch.ones(2)), RuntimeError, "tolist"),
-    (lambda: vmap(lambda x: 3)(torch.ones(2)), ValueError, "must only return Tensors"),
-    (lambda: vmap(lambda x: x)(), ValueError, "got no inputs"),
-    (lambda: vmap(lambda x: x, in_dims=2)(torch.ones(2)), ValueError, "Got in_dim=2"),
-    (lambda: vmap(lambda x: x, in_dims=None)(torch.ones(2)), ValueError, "expected `in_dims` to be int"),
-    (lambda: vmap(lambda x: x, in_dims=(0, 0))(torch.ones(2)), ValueError, "not compatible with the structure"),
-    (lambda: vmap(lambda x: x, randomness="maybe"), RuntimeError, "Only allowed values for randomness"),
-    (lambda: vmap(lambda x: x, chunk_size=0), ValueError, "chunk_size"),
-    (lambda: vmap(lambda x: torch.zeros(()).add_(x))(torch.ones(2)), RuntimeError, "is not possible because"),
-])
+@pytest.mark.parametrize(
+    ("call", "kind", "match"),
+    [
+        (lambda: vmap(torch.dot)(torch.ones(3, 2), torch.ones(4, 2)), ValueError, "same size in the mapped dimension"),
+        (lambda: vmap(lambda x: x.item())(torch.ones(2)), RuntimeError, r"\.item\(\)"),
+        (lambda: vmap(lambda x: x if x > 0 else -x)(torch.ones(2)), RuntimeError, "data-dependent control flow"),
+        (lambda: vmap(lambda x: x.tolist())(torch.ones(2)), RuntimeError, "tolist"),
+        (lambda: vmap(lambda x: 3)(torch.ones(2)), ValueError, "must only return Tensors"),
+        (lambda: vmap(lambda x: x)(), ValueError, "got no inputs"),
+        (lambda: vmap(lambda x: x, in_dims=2)(torch.ones(2)), ValueError, "Got in_dim=2"),
+        (lambda: vmap(lambda x: x, in_dims=None)(torch.ones(2)), ValueError, "expected `in_dims` to be int"),
+        (lambda: vmap(lambda x: x, in_dims=(0, 0))(torch.ones(2)), ValueError, "not compatible with the structure"),
+        (lambda: vmap(lambda x: x, randomness="maybe"), RuntimeError, "Only allowed values for randomness"),
+        (lambda: vmap(lambda x: x, chunk_size=0), ValueError, "chunk_size"),
+        (lambda: vmap(lambda x: torch.zeros(()).add_(x))(torch.ones(2)), RuntimeError, "is not possible because"),
+    ],
+)
 def test_errors(call, kind, match):
     with pytest.raises(kind, match=match):
         call()
@@ -347,22 +358,25 @@ def test_rearrange_of_small_things():
     assert torch.func.rearrange(torch.tensor(1.0), " -> ").shape == ()
 
 
-@pytest.mark.parametrize(("pattern", "lengths", "message"), [
-    ("b h w c", {}, "Pattern must contain a single '->' separator"),
-    ("b h w c -> b h w", {}, r"Identifiers only on one side of rearrange expression \(should be on both\): {'c'}"),
-    ("b h w -> b h w", {}, r"Number of dimensions in pattern \(3\) must be equal to the number of dimensions"),
-    ("b h w b -> b h w", {}, "Indexing expression contains duplicate dimension 'b'"),
-    ("b h w c -> b h w c", {"q": 2}, "Identifiers not found in rearrange expression: {'q'}"),
-    ("b h (w c -> b h w c", {}, "Imbalanced parentheses in expression"),
-    ("b h (w (c)) -> b h w c", {}, "Axis composition is one-level"),
-    ("b h w 2 -> b h w", {}, "rearrange only supports unnamed axes of size 1"),
-    ("_b h w c -> h _b w c", {}, "Invalid axis identifier: _b"),
-    ("b h w c -> b h w ...", {}, "Ellipsis found in right side, but not left side"),
-    ("b (h1 h2) w c -> b h1 h2 w c", {}, "cannot infer the sizes of two dimensions at once"),
-    ("b (h1 h2) w c -> b h1 h2 w c", {"h1": 2}, "do not match"),
-    ("b h w c -> b h w c", {"h": 4}, r"do not match \(3 != 4\)"),
-    ("1 h w c -> h w c", {}, r"do not match \(2 != 1\)"),
-])
+@pytest.mark.parametrize(
+    ("pattern", "lengths", "message"),
+    [
+        ("b h w c", {}, "Pattern must contain a single '->' separator"),
+        ("b h w c -> b h w", {}, r"Identifiers only on one side of rearrange expression \(should be on both\): {'c'}"),
+        ("b h w -> b h w", {}, r"Number of dimensions in pattern \(3\) must be equal to the number of dimensions"),
+        ("b h w b -> b h w", {}, "Indexing expression contains duplicate dimension 'b'"),
+        ("b h w c -> b h w c", {"q": 2}, "Identifiers not found in rearrange expression: {'q'}"),
+        ("b h (w c -> b h w c", {}, "Imbalanced parentheses in expression"),
+        ("b h (w (c)) -> b h w c", {}, "Axis composition is one-level"),
+        ("b h w 2 -> b h w", {}, "rearrange only supports unnamed axes of size 1"),
+        ("_b h w c -> h _b w c", {}, "Invalid axis identifier: _b"),
+        ("b h w c -> b h w ...", {}, "Ellipsis found in right side, but not left side"),
+        ("b (h1 h2) w c -> b h1 h2 w c", {}, "cannot infer the sizes of two dimensions at once"),
+        ("b (h1 h2) w c -> b h1 h2 w c", {"h1": 2}, "do not match"),
+        ("b h w c -> b h w c", {"h": 4}, r"do not match \(3 != 4\)"),
+        ("1 h w c -> h w c", {}, r"do not match \(2 != 1\)"),
+    ],
+)
 def test_patterns_that_do_not_fit(pattern, lengths, message):
     with pytest.raises(ValueError, match=message):
         torch.func.rearrange(torch.zeros(2, 3, 4, 5), pattern, **lengths)

@@ -45,29 +45,48 @@ VALUES = [
     ("gaussian nll, one variance", lambda: F.gaussian_nll_loss(X, Y, 2.0), [0.5966]),
     ("gaussian nll, one per row", lambda: F.gaussian_nll_loss(X, Y, torch.tensor([1.0, 2.0]), full=True), [1.4047]),
     ("multilabel soft margin", lambda: F.multilabel_soft_margin_loss(X, (Y > 0).float()), [0.6305]),
-    ("triplet, any distance", lambda: F.triplet_margin_with_distance_loss(
-        X, Y, X / 2, distance_function=lambda a, b: (a - b).abs().sum(1), reduction="none"), [1.25, 3.0]),
+    (
+        "triplet, any distance",
+        lambda: F.triplet_margin_with_distance_loss(
+            X, Y, X / 2, distance_function=lambda a, b: (a - b).abs().sum(1), reduction="none"
+        ),
+        [1.25, 3.0],
+    ),
     ("linear cross entropy", lambda: F.linear_cross_entropy(X, torch.eye(3), LABELS), [0.2739]),
-    ("linear cross entropy, places", lambda: F.linear_cross_entropy(
-        X, torch.arange(18.0).view(3, 2, 3) / 9, torch.tensor([[0, 1], [2, 2]])), [1.2413]),
+    (
+        "linear cross entropy, places",
+        lambda: F.linear_cross_entropy(X, torch.arange(18.0).view(3, 2, 3) / 9, torch.tensor([[0, 1], [2, 2]])),
+        [1.2413],
+    ),
     ("normalize", lambda: F.normalize(X, p=1, dim=0), [0.25, -1.0, 0.8, 0.75, 0.0, -0.2]),
-    ("local response norm", lambda: F.local_response_norm(X.view(1, 2, 3), 2, alpha=1.0, beta=1.0),
-     [0.4444, -0.6667, 0.6667, 0.6667, 0.0, -0.16]),
+    (
+        "local response norm",
+        lambda: F.local_response_norm(X.view(1, 2, 3), 2, alpha=1.0, beta=1.0),
+        [0.4444, -0.6667, 0.6667, 0.6667, 0.0, -0.16],
+    ),
     ("layer norm", lambda: F.layer_norm(X, (3,)), [0.0, -1.2247, 1.2247, 1.3728, -0.3922, -0.9806]),
     ("group norm", lambda: F.group_norm(X.view(1, 2, 3), 1), [0.0788, -1.3398, 1.4974, 1.0245, -0.3941, -0.8669]),
     ("rms norm", lambda: F.rms_norm(X, (3,)), [0.378, -0.7559, 1.5119, 1.6432, 0.0, -0.5477]),
     ("embedding", lambda: F.embedding(torch.tensor([1, 0]), X), [1.5, 0.0, -0.5, 0.5, -1.0, 2.0]),
-    ("embedding bag", lambda: F.embedding_bag(torch.tensor([0, 1, 1]), X, torch.tensor([0, 2]), mode="sum"),
-     [2.0, -1.0, 1.5, 1.5, 0.0, -0.5]),
-    ("embedding bag, rows", lambda: F.embedding_bag(torch.tensor([[0, 1], [1, 1]]), X, mode="max"),
-     [1.5, 0.0, 2.0, 1.5, 0.0, -0.5]),
+    (
+        "embedding bag",
+        lambda: F.embedding_bag(torch.tensor([0, 1, 1]), X, torch.tensor([0, 2]), mode="sum"),
+        [2.0, -1.0, 1.5, 1.5, 0.0, -0.5],
+    ),
+    (
+        "embedding bag, rows",
+        lambda: F.embedding_bag(torch.tensor([[0, 1], [1, 1]]), X, mode="max"),
+        [1.5, 0.0, 2.0, 1.5, 0.0, -0.5],
+    ),
     ("interpolate, exact", lambda: F.interpolate(IMAGE, size=(2, 2), mode="nearest-exact"), [5.0, 7.0, 13.0, 15.0]),
     ("interpolate, area", lambda: F.interpolate(IMAGE, scale_factor=0.5, mode="area"), [2.5, 4.5, 10.5, 12.5]),
-    ("interpolate, recomputed", lambda: F.interpolate(IMAGE, scale_factor=0.6, mode="bilinear",
-                                                      recompute_scale_factor=True), [2.5, 4.5, 10.5, 12.5]),
+    (
+        "interpolate, recomputed",
+        lambda: F.interpolate(IMAGE, scale_factor=0.6, mode="bilinear", recompute_scale_factor=True),
+        [2.5, 4.5, 10.5, 12.5],
+    ),
     ("grid sample", lambda: F.grid_sample(IMAGE, torch.zeros(1, 1, 1, 2), align_corners=False), [7.5]),
-    ("affine grid", lambda: F.affine_grid(torch.eye(3)[None, :2], (1, 1, 1, 2), align_corners=True),
-     [-1.0, 0.0, 1.0, 0.0]),
+    ("affine grid", lambda: F.affine_grid(torch.eye(3)[None, :2], (1, 1, 1, 2), align_corners=True), [-1.0, 0.0, 1.0, 0.0]),
     ("unfold and fold", lambda: F.fold(F.unfold(IMAGE, 2, stride=2), (4, 4), 2, stride=2), list(range(16))),
     ("pad", lambda: F.pad(X, (1, 0), value=9.0), [9.0, 0.5, -1.0, 2.0, 9.0, 1.5, 0.0, -0.5]),
     ("lp pool", lambda: F.lp_pool1d(X[None], 2, 2), [1.118, 1.5]),
@@ -95,51 +114,68 @@ def test_value(call, expected: list) -> None:
 
 SIZES = "torch.Size([2, 3])"
 REFUSALS = [
-    (lambda: F.binary_cross_entropy(X, Y[0]),
-     f"ValueError: Using a target size (torch.Size([3])) that is different to the input size ({SIZES}) is deprecated. "
-     "Please ensure they have the same size."),
-    (lambda: F.binary_cross_entropy_with_logits(X, Y[0]),
-     f"ValueError: Target size (torch.Size([3])) must be the same as input size ({SIZES})"),
+    (
+        lambda: F.binary_cross_entropy(X, Y[0]),
+        f"ValueError: Using a target size (torch.Size([3])) that is different to the input size ({SIZES}) is deprecated. "
+        "Please ensure they have the same size.",
+    ),
+    (
+        lambda: F.binary_cross_entropy_with_logits(X, Y[0]),
+        f"ValueError: Target size (torch.Size([3])) must be the same as input size ({SIZES})",
+    ),
     (lambda: F.cross_entropy(X, LABELS, reduction="bad"), "ValueError: bad is not a valid value for reduction"),
     (lambda: F.mse_loss(X, Y, weight=torch.ones(3)), "ValueError: Weights and input must have the same size."),
-    (lambda: F.margin_ranking_loss(X, Y, torch.ones(3)),
-     "RuntimeError: margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
-     f"{SIZES}, input2: {SIZES}, target: torch.Size([3]) "),
+    (
+        lambda: F.margin_ranking_loss(X, Y, torch.ones(3)),
+        "RuntimeError: margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
+        f"{SIZES}, input2: {SIZES}, target: torch.Size([3]) ",
+    ),
     (lambda: F.gaussian_nll_loss(X, Y, -Y.abs()), "ValueError: var has negative entry/entries"),
     (lambda: F.gaussian_nll_loss(X, Y, torch.ones(5)), "ValueError: var is of incorrect size"),
     (lambda: F.triplet_margin_loss(X, Y, X, margin=0), "ValueError: margin must be greater than 0, got 0"),
     (lambda: F.multi_margin_loss(X, LABELS, p=3), "ValueError: only p == 1 and p == 2 supported"),
-    (lambda: F.glu(torch.tensor(1.0)),
-     "RuntimeError: glu does not support scalars because halving size must be even"),
+    (lambda: F.glu(torch.tensor(1.0)), "RuntimeError: glu does not support scalars because halving size must be even"),
     (lambda: F.dropout(X, p=2.0), "ValueError: dropout probability has to be between 0 and 1, but got 2.0"),
     (lambda: F.embedding(LABELS, X, padding_idx=2), "AssertionError: Padding_idx must be within num_embeddings"),
     (lambda: F.embedding_bag(LABELS, X), "ValueError: offsets has to be a 1D Tensor but got None"),
-    (lambda: F.embedding_bag(LABELS, X, LABELS, mode="min"),
-     "ValueError: mode has to be one of sum, mean or max"),
-    (lambda: F.embedding_bag(LABELS, X, LABELS, mode="max", sparse=True),
-     "ValueError: max mode does not support sparse weights"),
+    (lambda: F.embedding_bag(LABELS, X, LABELS, mode="min"), "ValueError: mode has to be one of sum, mean or max"),
+    (
+        lambda: F.embedding_bag(LABELS, X, LABELS, mode="max", sparse=True),
+        "ValueError: max mode does not support sparse weights",
+    ),
     (lambda: F.interpolate(IMAGE), "ValueError: either size or scale_factor should be defined"),
-    (lambda: F.interpolate(IMAGE, size=2, scale_factor=2),
-     "ValueError: only one of size or scale_factor should be defined"),
-    (lambda: F.interpolate(IMAGE, size=2, align_corners=True),
-     "ValueError: align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | "
-     "trilinear"),
-    (lambda: F.interpolate(X[None], size=2, mode="bilinear"),
-     "NotImplementedError: Got 3D input, but bilinear mode needs 4D input"),
-    (lambda: F.grid_sample(IMAGE, X, mode="odd"),
-     "ValueError: nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: 'odd'"),
-    (lambda: F.affine_grid(torch.ones(1, 3, 3), (1, 1, 2, 2), False),
-     "ValueError: Expected a batch of 2D affine matrices of shape Nx2x3 for size (1, 1, 2, 2). Got torch.Size([1, 3, "
-     "3])."),
-    (lambda: F.group_norm(X[0], 1),
-     "RuntimeError: Expected at least 2 dimensions for input tensor but received 1"),
-    (lambda: F.instance_norm(torch.ones(1, 2, 1)),
-     "ValueError: Expected more than 1 spatial element when training, got input size torch.Size([1, 2, 1])"),
-    (lambda: F.fractional_max_pool2d(IMAGE, 2),
-     "ValueError: fractional_max_pool2d requires specifying either an output_size or an output_ratio"),
+    (lambda: F.interpolate(IMAGE, size=2, scale_factor=2), "ValueError: only one of size or scale_factor should be defined"),
+    (
+        lambda: F.interpolate(IMAGE, size=2, align_corners=True),
+        "ValueError: align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | "
+        "trilinear",
+    ),
+    (
+        lambda: F.interpolate(X[None], size=2, mode="bilinear"),
+        "NotImplementedError: Got 3D input, but bilinear mode needs 4D input",
+    ),
+    (
+        lambda: F.grid_sample(IMAGE, X, mode="odd"),
+        "ValueError: nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: 'odd'",
+    ),
+    (
+        lambda: F.affine_grid(torch.ones(1, 3, 3), (1, 1, 2, 2), False),
+        "ValueError: Expected a batch of 2D affine matrices of shape Nx2x3 for size (1, 1, 2, 2). Got torch.Size([1, 3, 3]).",
+    ),
+    (lambda: F.group_norm(X[0], 1), "RuntimeError: Expected at least 2 dimensions for input tensor but received 1"),
+    (
+        lambda: F.instance_norm(torch.ones(1, 2, 1)),
+        "ValueError: Expected more than 1 spatial element when training, got input size torch.Size([1, 2, 1])",
+    ),
+    (
+        lambda: F.fractional_max_pool2d(IMAGE, 2),
+        "ValueError: fractional_max_pool2d requires specifying either an output_size or an output_ratio",
+    ),
     (lambda: F.hardtanh(X, 1, -1), "ValueError: min_val cannot be greater than max_val"),
-    (lambda: F.multi_head_attention_forward(torch.ones(1), X, X, 3, 1, None, None, None, None, False, 0.0, X, None),
-     "AssertionError: query should be unbatched 2D or batched 3D tensor but received 1-D query tensor"),
+    (
+        lambda: F.multi_head_attention_forward(torch.ones(1), X, X, 3, 1, None, None, None, None, False, 0.0, X, None),
+        "AssertionError: query should be unbatched 2D or batched 3D tensor but received 1-D query tensor",
+    ),
 ]
 
 
@@ -176,10 +212,15 @@ def test_ops_are_the_functions_themselves() -> None:
 
 
 def test_in_place_forms_write_into_their_input() -> None:
-    for call in (lambda x: F.relu(x, inplace=True), lambda x: F.elu(x, inplace=True),
-                 lambda x: F.hardtanh(x, inplace=True), lambda x: F.silu(x, inplace=True),
-                 lambda x: F.leaky_relu(x, inplace=True), lambda x: F.threshold(x, 0.0, 1.0, inplace=True),
-                 lambda x: F.dropout(x, 0.5, inplace=True)):
+    for call in (
+        lambda x: F.relu(x, inplace=True),
+        lambda x: F.elu(x, inplace=True),
+        lambda x: F.hardtanh(x, inplace=True),
+        lambda x: F.silu(x, inplace=True),
+        lambda x: F.leaky_relu(x, inplace=True),
+        lambda x: F.threshold(x, 0.0, 1.0, inplace=True),
+        lambda x: F.dropout(x, 0.5, inplace=True),
+    ):
         x = X.clone()
         assert call(x) is x
 
@@ -238,7 +279,8 @@ def test_clipping_edges() -> None:
     assert nn.utils.clip_grad_norm_(a, 100.0).item() == 5.0 and a.grad.tolist() == [3.0, -4.0]
     assert nn.utils.clip_grad_norm_([], 1.0).item() == 0.0 and nn.utils.get_total_norm([a.grad]).item() == 5.0
     assert outcome(lambda: nn.utils.clip_grad_norm_([a, b], 1.0, error_if_nonfinite=True)).startswith(
-        "RuntimeError: The total norm of order 2.0 for gradients from `parameters` is non-finite")
+        "RuntimeError: The total norm of order 2.0 for gradients from `parameters` is non-finite"
+    )
 
 
 def test_parameters_as_a_vector() -> None:
@@ -247,7 +289,8 @@ def test_parameters_as_a_vector() -> None:
     assert m.weight.tolist() == [[1.0, 2.0]] and type(m.weight) is nn.Parameter
     assert nn.utils.parameters_to_vector(m.parameters()).tolist() == [1.0, 2.0, 3.0]
     assert outcome(lambda: nn.utils.vector_to_parameters(3, m.parameters())) == (
-        "TypeError: expected torch.Tensor, but got: int")
+        "TypeError: expected torch.Tensor, but got: int"
+    )
 
 
 def square(*options) -> nn.Linear:
@@ -295,9 +338,11 @@ def test_parametrize_by_several_tensors() -> None:
     parametrize.register_parametrization(m, "weight", Halves())
     assert list(m.state_dict()) == ["parametrizations.weight.original0", "parametrizations.weight.original1"]
     assert outcome(lambda: parametrize.remove_parametrizations(m, "weight", leave_parametrized=False)).startswith(
-        "ValueError: Cannot leave unparametrized")
+        "ValueError: Cannot leave unparametrized"
+    )
     assert "does not have a parameter, a buffer, or a parametrized element with name 'zz'" in outcome(
-        lambda: parametrize.register_parametrization(m, "zz", Halves()))
+        lambda: parametrize.register_parametrization(m, "zz", Halves())
+    )
 
 
 def test_weight_norm_old_and_new() -> None:
@@ -317,10 +362,13 @@ def test_weight_norm_old_and_new() -> None:
 def test_spectral_norm_old_and_new() -> None:
     torch.manual_seed(0)
     largest = 5.46499
-    for apply, names in ((nn.utils.spectral_norm, ["weight_orig", "weight_u", "weight_v"]),
-                         (parametrizations.spectral_norm,
-                          ["parametrizations.weight.0._u", "parametrizations.weight.0._v",
-                           "parametrizations.weight.original"])):
+    for apply, names in (
+        (nn.utils.spectral_norm, ["weight_orig", "weight_u", "weight_v"]),
+        (
+            parametrizations.spectral_norm,
+            ["parametrizations.weight.0._u", "parametrizations.weight.0._v", "parametrizations.weight.original"],
+        ),
+    ):
         m = square(False)
         apply(m, n_power_iterations=20)
         m(torch.ones(1, 2))
@@ -354,7 +402,8 @@ def test_prune() -> None:
     prune.global_unstructured([(t, "weight"), (m, "weight")], prune.L1Unstructured, amount=4)
     assert t.weight.tolist() == [[0.0, 0.0], [3.0, 4.0]]
     assert outcome(lambda: prune.l1_unstructured(square(), "weight", 9)) == (
-        "ValueError: amount=9 should be smaller than the number of parameters to prune=4")
+        "ValueError: amount=9 should be smaller than the number of parameters to prune=4"
+    )
 
 
 def test_functional_call() -> None:
@@ -364,7 +413,8 @@ def test_functional_call() -> None:
     call(m, {"0.weight": other, "0.bias": zero}, x).sum().backward()
     assert other.grad.tolist() == [[1.0, 1.0]] and m[0].weight is own and own.grad is None
     assert outcome(lambda: call(m, {"0.weight": other}, x, strict=True)) == (
-        "RuntimeError: Error(s) in reparametrizing for Sequential:\n\tMissing key(s): '0.bias'.")
+        "RuntimeError: Error(s) in reparametrizing for Sequential:\n\tMissing key(s): '0.bias'."
+    )
     assert outcome(lambda: call(m, {"9.x": other}, x)) == "AttributeError: Sequential has no attribute `9`"
     assert outcome(lambda: call(m, {"0.weight": 3}, x)) == "TypeError: 3 is not an instance of torch.Tensor"
     tied = nn.ModuleDict({"a": m, "b": m})
@@ -381,8 +431,7 @@ def test_packing() -> None:
     padded, lengths = rnn.pad_packed_sequence(packed, batch_first=True, padding_value=-1.0)
     assert padded[0].flatten().tolist() == [0.0, -1.0, -1.0, -1.0] and lengths.tolist() == [1, 4, 2]
     assert packed.double().data.dtype == torch.float64
-    assert "total_length=2 and max sequence length being 4" in outcome(
-        lambda: rnn.pad_packed_sequence(packed, total_length=2))
+    assert "total_length=2 and max sequence length being 4" in outcome(lambda: rnn.pad_packed_sequence(packed, total_length=2))
     with pytest.raises(RuntimeError, match="`lengths` array must be sorted in decreasing order"):
         rnn.pack_padded_sequence(x, [1, 4, 2], batch_first=True)
 
@@ -395,4 +444,5 @@ def test_fusion_and_skip_init() -> None:
     assert torch.allclose(nn.utils.fuse_conv_bn_eval(conv, norm)(IMAGE), norm(conv(IMAGE)), atol=1e-5)
     assert outcome(lambda: nn.utils.fuse_conv_bn_eval(conv.train(), norm)) == "AssertionError: Fusion only for eval!"
     assert outcome(lambda: nn.utils.skip_init(nn.ReLU)) == (
-        "RuntimeError: Module must support a 'device' arg to skip initialization")
+        "RuntimeError: Module must support a 'device' arg to skip initialization"
+    )

@@ -114,10 +114,19 @@ def test_gradients_are_not_recorded() -> None:
         assert fill(w) is w and w.is_leaf and w.requires_grad
 
 
-@pytest.mark.parametrize(("name", "param", "gain"), [
-    ("linear", None, 1), ("conv_transpose3d", None, 1), ("sigmoid", None, 1), ("tanh", None, 5 / 3),
-    ("relu", None, math.sqrt(2)), ("selu", None, 0.75), ("leaky_relu", None, math.sqrt(2 / 1.0001)),
-    ("leaky_relu", 0.2, math.sqrt(2 / 1.04))])
+@pytest.mark.parametrize(
+    ("name", "param", "gain"),
+    [
+        ("linear", None, 1),
+        ("conv_transpose3d", None, 1),
+        ("sigmoid", None, 1),
+        ("tanh", None, 5 / 3),
+        ("relu", None, math.sqrt(2)),
+        ("selu", None, 0.75),
+        ("leaky_relu", None, math.sqrt(2 / 1.0001)),
+        ("leaky_relu", 0.2, math.sqrt(2 / 1.04)),
+    ],
+)
 def test_gain(name: str, param: float | None, gain: float) -> None:
     assert init.calculate_gain(name, param) == gain
 
@@ -125,10 +134,14 @@ def test_gain(name: str, param: float | None, gain: float) -> None:
 REFUSALS = [
     (lambda: init.calculate_gain("odd"), "ValueError: Unsupported nonlinearity odd"),
     (lambda: init.calculate_gain("leaky_relu", "x"), "ValueError: negative_slope x not a valid number"),
-    (lambda: init.xavier_uniform_(torch.empty(3)),
-     "ValueError: Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"),
-    (lambda: init.kaiming_uniform_(torch.empty(2, 2), mode="fan"),
-     "ValueError: Mode fan not supported, please use one of ['fan_in', 'fan_out']"),
+    (
+        lambda: init.xavier_uniform_(torch.empty(3)),
+        "ValueError: Fan in and fan out can not be computed for tensor with fewer than 2 dimensions",
+    ),
+    (
+        lambda: init.kaiming_uniform_(torch.empty(2, 2), mode="fan"),
+        "ValueError: Mode fan not supported, please use one of ['fan_in', 'fan_out']",
+    ),
     (lambda: init.eye_(torch.empty(2)), "ValueError: Only tensors with 2 dimensions are supported"),
     (lambda: init.dirac_(torch.empty(2)), "ValueError: Only tensors with 3, 4, or 5 dimensions are supported"),
     (lambda: init.dirac_(torch.empty(3, 2, 2), groups=2), "ValueError: dim 0 must be divisible by groups"),

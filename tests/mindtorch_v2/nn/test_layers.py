@@ -22,10 +22,8 @@ LAYERS = [
     ("nn.Conv1d(2, 4, 3, padding='same', dilation=2)", "2,2,6", [0.293449, 1.28383, 1.03364, -5.59224]),
     ("nn.Conv2d(2, 4, 3, stride=2, padding=1)", "2,2,6,6", [-0.0911464, -1.21005, -0.201812, -3.58117]),
     ("nn.Conv2d(2, 4, (3, 2), groups=2, bias=False)", "2,2,6,6", [0.213802, 2.45944, 5.88702, 21.4846]),
-    ("nn.Conv2d(2, 4, 3, padding=(1, 2), padding_mode='replicate')", "1,2,5,5",
-     [-0.0911464, 6.45514, -2.53839, 5.75281]),
-    ("nn.Conv2d(2, 4, 3, padding='same', padding_mode='circular')", "1,2,5,5",
-     [-0.0911464, 0.324766, 10.0852, 1.49914]),
+    ("nn.Conv2d(2, 4, 3, padding=(1, 2), padding_mode='replicate')", "1,2,5,5", [-0.0911464, 6.45514, -2.53839, 5.75281]),
+    ("nn.Conv2d(2, 4, 3, padding='same', padding_mode='circular')", "1,2,5,5", [-0.0911464, 0.324766, 10.0852, 1.49914]),
     ("nn.Conv3d(2, 2, 2)", "1,2,3,3,3", [0.27026, -0.392055, 1.65742, -2.67181]),
     ("nn.ConvTranspose1d(2, 3, 3, stride=2, output_padding=1)", "1,2,4", [-0.320473, 0.463143, -0.105232, -2.18826]),
     ("nn.ConvTranspose2d(2, 4, 3, stride=2, groups=2)", "1,2,3,3", [0.567895, 0.694544, -0.780462, -1.80108]),
@@ -43,8 +41,7 @@ LAYERS = [
     ("nn.GroupNorm(2, 4)", "2,4,3", [0.134163, 1.79488, 10.7561, 0.45836]),
     ("nn.GroupNorm(2, 4, affine=False)", "2,4,3,3", [0.0, 5.07568, 50.0531]),
     ("nn.InstanceNorm1d(4)", "2,4,5", [0.0, 0.753518, 13.0378]),
-    ("nn.InstanceNorm2d(2, affine=True, track_running_stats=True)", "2,2,3,3",
-     [1.5403, 1.85977, 17.388, 7.62071, 0.125963]),
+    ("nn.InstanceNorm2d(2, affine=True, track_running_stats=True)", "2,2,3,3", [1.5403, 1.85977, 17.388, 7.62071, 0.125963]),
     ("nn.InstanceNorm2d(2)", "2,3,3", [0.0, 0.941549, 6.8488]),
     ("nn.InstanceNorm3d(2)", "1,2,2,2,2", [0.0, 1.85197, 6.20072]),
     ("nn.RMSNorm(4)", "2,4", [0.134163, 4.74562, 2.40714, 0.00928182]),
@@ -52,8 +49,11 @@ LAYERS = [
     ("nn.LocalResponseNorm(3)", "1,4,3,3", [0.0, 1.47481, 18.5319]),
     ("nn.LocalResponseNorm(2)", "1,4,3", [0.0, 3.13158, 5.99805]),
     ("nn.RNN(4, 3, 2)", "5,2,4", [-0.791818, -0.439594, 1.34958, 0.271675]),
-    ("nn.RNN(4, 3, nonlinearity='relu', bidirectional=True, batch_first=True)", "2,5,4",
-     [0.213614, -5.1153, -3.70154, 4.92604]),
+    (
+        "nn.RNN(4, 3, nonlinearity='relu', bidirectional=True, batch_first=True)",
+        "2,5,4",
+        [0.213614, -5.1153, -3.70154, 4.92604],
+    ),
     ("nn.LSTM(4, 3, 2, bidirectional=True)", "5,2,4", [10.0113, 2.76827, -0.436202, 15.0168]),
     ("nn.LSTM(4, 3, proj_size=2)", "5,2,4", [0.424189, 0.0252119, -0.16251, 0.488486]),
     ("nn.LSTM(4, 3, bias=False)", "5,4", [1.66799, -0.646252, 1.02445, -3.0445]),
@@ -65,24 +65,41 @@ LAYERS = [
     ("nn.LSTMCell(4, 3, bias=False)", "4", [1.66799, 0.0994212, -0.133665, -0.155864]),
     ("nn.GRUCell(4, 3)", "2,4", [2.01735, -0.413565, -0.599072, 0.0718128]),
     ("nn.MultiheadAttention(4, 2)", "3,2,4 3,2,4 3,2,4", [0.182262, -0.314919, 0.153466, -1.48212]),
-    ("nn.MultiheadAttention(4, 2, batch_first=True, bias=False)", "2,3,4 2,5,4 2,5,4",
-     [-0.217984, -0.286233, -0.0128531, 0.00682464]),
-    ("nn.MultiheadAttention(4, 2, add_bias_kv=True, add_zero_attn=True)", "3,2,4 5,2,4 5,2,4",
-     [-0.638669, -0.184051, 0.0146736, -0.355281]),
+    (
+        "nn.MultiheadAttention(4, 2, batch_first=True, bias=False)",
+        "2,3,4 2,5,4 2,5,4",
+        [-0.217984, -0.286233, -0.0128531, 0.00682464],
+    ),
+    (
+        "nn.MultiheadAttention(4, 2, add_bias_kv=True, add_zero_attn=True)",
+        "3,2,4 5,2,4 5,2,4",
+        [-0.638669, -0.184051, 0.0146736, -0.355281],
+    ),
     ("nn.MultiheadAttention(4, 2, kdim=3, vdim=5)", "3,2,4 4,2,3 4,2,5", [0.0303356, 0.277508, -0.213667, -0.275917]),
     ("nn.MultiheadAttention(4, 2)", "3,4 3,4 3,4", [0.182262, -0.251063, 0.0586596, -0.707633]),
     ("nn.TransformerEncoderLayer(4, 2, 5, dropout=0.0)", "3,2,4", [-0.00218172, 3.01647, 6.45157, 7.69821]),
-    ("nn.TransformerEncoderLayer(4, 2, 5, dropout=0.0, norm_first=True, activation='gelu', "
-     "bias=False, batch_first=True)", "2,3,4",
-     [2.66572, 1.47365, 12.1715, 1.84419]),
+    (
+        "nn.TransformerEncoderLayer(4, 2, 5, dropout=0.0, norm_first=True, activation='gelu', bias=False, batch_first=True)",
+        "2,3,4",
+        [2.66572, 1.47365, 12.1715, 1.84419],
+    ),
     ("nn.TransformerDecoderLayer(4, 2, 5, dropout=0.0)", "3,2,4 5,2,4", [-2.82043, 0.352568, 7.28239, 2.69387]),
-    ("nn.TransformerDecoderLayer(4, 2, 5, dropout=0.0, norm_first=True, batch_first=True)", "2,3,4 2,5,4",
-     [-2.82043, 0.200865, 13.3542, 1.43045]),
-    ("nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 5, dropout=0.0), 2, nn.LayerNorm(4), "
-     "enable_nested_tensor=False)", "3,2,4",
-     [0.874043, 3.99912, 5.45671, 15.0501]),
-    ("nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 5, dropout=0.0), 2)", "3,2,4 5,2,4",
-     [-3.60165, -1.3889, 9.0304, 6.77543]),
+    (
+        "nn.TransformerDecoderLayer(4, 2, 5, dropout=0.0, norm_first=True, batch_first=True)",
+        "2,3,4 2,5,4",
+        [-2.82043, 0.200865, 13.3542, 1.43045],
+    ),
+    (
+        "nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 5, dropout=0.0), 2, nn.LayerNorm(4), "
+        "enable_nested_tensor=False)",
+        "3,2,4",
+        [0.874043, 3.99912, 5.45671, 15.0501],
+    ),
+    (
+        "nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 5, dropout=0.0), 2)",
+        "3,2,4 5,2,4",
+        [-3.60165, -1.3889, 9.0304, 6.77543],
+    ),
     ("nn.Transformer(4, 2, 1, 1, 5, dropout=0.0)", "3,2,4 5,2,4", [-6.6835, 1.06163, 6.4531, 2.76268]),
     ("nn.MaxPool1d(2)", "1,2,6", [0.0, 0.429696, -0.156339]),
     ("nn.MaxPool1d(3, stride=2, padding=1, dilation=1, ceil_mode=True)", "1,2,6", [0.0, 1.52755, 0.0271907]),
@@ -122,8 +139,7 @@ LAYERS = [
     ("nn.Upsample(size=(5, 7), mode='bilinear')", "1,2,3,4", [0.0, 0.565074, 1.18361]),
     ("nn.Upsample(scale_factor=2, mode='bicubic', align_corners=True)", "1,2,3,4", [0.0, -0.697963, 0.40039]),
     ("nn.Upsample(scale_factor=2, mode='trilinear')", "1,1,2,2,2", [0.0, 0.842018, 1.15344]),
-    ("nn.Upsample(scale_factor=1.7, mode='bilinear', recompute_scale_factor=True)", "1,2,3,4",
-     [0.0, -12.3553, -1.7047]),
+    ("nn.Upsample(scale_factor=1.7, mode='bilinear', recompute_scale_factor=True)", "1,2,3,4", [0.0, -12.3553, -1.7047]),
     ("nn.UpsamplingBilinear2d(scale_factor=2)", "1,2,3,4", [0.0, -0.928148, 0.354883]),
     ("nn.PixelShuffle(2)", "1,4,2,2", [0.0, -1.81505, 0.298406]),
     ("nn.PixelUnshuffle(2)", "1,1,4,4", [0.0, -1.46201, 0.298406]),
@@ -184,10 +200,16 @@ LAYERS = [
     ("nn.MultiLabelSoftMarginLoss()", "2,4 2,4", [0.0, 0.785927, -0.0497826]),
     ("nn.TripletMarginLoss(swap=True)", "3,4 3,4 3,4", [0.0, 1.17915, -0.427642]),
     ("nn.TripletMarginWithDistanceLoss(swap=True)", "3,4 3,4 3,4", [0.0, 1.17915, -0.427642]),
-    ("nn.BCEWithLogitsLoss(pos_weight=torch.ones(4)*2, weight=torch.ones(4)*3)", "2,4 2,4",
-     [0.0, 2.41437, -0.234026, 0.0, -2.63647]),
-    ("nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.ReLU(inplace=True), nn.Dropout(0.3), nn.Linear(4, 2))", "3,4",
-     [-3.36605, 1.52079, 0.675906, 1.00071]),
+    (
+        "nn.BCEWithLogitsLoss(pos_weight=torch.ones(4)*2, weight=torch.ones(4)*3)",
+        "2,4 2,4",
+        [0.0, 2.41437, -0.234026, 0.0, -2.63647],
+    ),
+    (
+        "nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.ReLU(inplace=True), nn.Dropout(0.3), nn.Linear(4, 2))",
+        "3,4",
+        [-3.36605, 1.52079, 0.675906, 1.00071],
+    ),
 ]
 
 
@@ -219,13 +241,17 @@ def test_layer(text: str, shapes: str, expected: list[float]) -> None:
         warnings.simplefilter("ignore")
         module = eval(text, {"torch": torch, "nn": nn})
         parameters = weighed(module.parameters())
-        inputs = [probe(*map(int, shape.split(",")), step=1.3 + i).requires_grad_()
-                  for i, shape in enumerate(shapes.split())]
+        inputs = [probe(*map(int, shape.split(",")), step=1.3 + i).requires_grad_() for i, shape in enumerate(shapes.split())]
         outputs = [out for out in tensors_in(module(*inputs)) if out.is_floating_point()]
     loss = sum((out * torch.cos(torch.arange(float(out.numel())).view(out.shape))).sum() for out in outputs)
     loss.backward()
-    seen = [parameters, weighed(outputs), weighed(x.grad for x in inputs), weighed(p.grad for p in module.parameters()),
-            weighed(module.buffers())]
+    seen = [
+        parameters,
+        weighed(outputs),
+        weighed(x.grad for x in inputs),
+        weighed(p.grad for p in module.parameters()),
+        weighed(module.buffers()),
+    ]
     assert seen == pytest.approx(expected + [0.0] * (5 - len(expected)), rel=2e-4, abs=2e-4)
 
 
@@ -352,58 +378,76 @@ def test_attention_masks() -> None:
     assert (weights[:, 0, 1:] == 0).all() and (weights[0, :, 2] == 0).all()
     assert list(layer(x, x, x, average_attn_weights=False)[1].shape) == [2, 2, 3, 3]
     causal = nn.Transformer.generate_square_subsequent_mask(3)
-    assert torch.allclose(layer(x, x, x, attn_mask=causal, is_causal=True, need_weights=False)[0],
-                          layer(x, x, x, attn_mask=ahead)[0], atol=1e-5)
+    assert torch.allclose(
+        layer(x, x, x, attn_mask=causal, is_causal=True, need_weights=False)[0], layer(x, x, x, attn_mask=ahead)[0], atol=1e-5
+    )
 
 
 # ---------------------------------------------------------------- refusals
 
 REFUSALS = [
     (lambda: nn.Conv2d(3, 4, 1, groups=2), "ValueError: in_channels must be divisible by groups"),
-    (lambda: nn.Conv2d(2, 3, 1, padding="odd"),
-     "ValueError: Invalid padding string 'odd', should be one of {'same', 'valid'}"),
-    (lambda: nn.Conv2d(2, 2, 1, stride=2, padding="same"),
-     "ValueError: padding='same' is not supported for strided convolutions"),
-    (lambda: nn.ConvTranspose1d(1, 1, 1, padding_mode="reflect"),
-     'ValueError: Only "zeros" padding mode is supported for ConvTranspose1d'),
-    (lambda: nn.BatchNorm1d(2)(torch.zeros(1, 2)),
-     "ValueError: Expected more than 1 value per channel when training, got input size torch.Size([1, 2])"),
+    (lambda: nn.Conv2d(2, 3, 1, padding="odd"), "ValueError: Invalid padding string 'odd', should be one of {'same', 'valid'}"),
+    (
+        lambda: nn.Conv2d(2, 2, 1, stride=2, padding="same"),
+        "ValueError: padding='same' is not supported for strided convolutions",
+    ),
+    (
+        lambda: nn.ConvTranspose1d(1, 1, 1, padding_mode="reflect"),
+        'ValueError: Only "zeros" padding mode is supported for ConvTranspose1d',
+    ),
+    (
+        lambda: nn.BatchNorm1d(2)(torch.zeros(1, 2)),
+        "ValueError: Expected more than 1 value per channel when training, got input size torch.Size([1, 2])",
+    ),
     (lambda: nn.BatchNorm2d(2)(torch.zeros(3, 2)), "ValueError: expected 4D input (got 2D input)"),
     (lambda: nn.GroupNorm(3, 4), "ValueError: num_channels (4) must be divisible by num_groups (3)"),
-    (lambda: nn.InstanceNorm1d(3, affine=True)(torch.zeros(1, 2, 4)),
-     "ValueError: expected input's size at dim=1 to match num_features (3), but got: 2."),
+    (
+        lambda: nn.InstanceNorm1d(3, affine=True)(torch.zeros(1, 2, 4)),
+        "ValueError: expected input's size at dim=1 to match num_features (3), but got: 2.",
+    ),
     (lambda: nn.Dropout(1.5), "ValueError: dropout probability has to be between 0 and 1, but got 1.5"),
-    (lambda: nn.Dropout1d()(torch.zeros(2)),
-     "RuntimeError: dropout1d: Expected 2D or 3D input, but received a 1D input. Note that dropout1d exists to provide "
-     "channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch dimension "
-     "(i.e. 2D or 3D inputs)."),
+    (
+        lambda: nn.Dropout1d()(torch.zeros(2)),
+        "RuntimeError: dropout1d: Expected 2D or 3D input, but received a 1D input. Note that dropout1d exists to provide "
+        "channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch dimension "
+        "(i.e. 2D or 3D inputs).",
+    ),
     (lambda: nn.Embedding(3, 2, padding_idx=3), "AssertionError: Padding_idx must be within num_embeddings"),
-    (lambda: nn.LSTM(3, 2)(torch.zeros(4, 1, 5)),
-     "RuntimeError: input.size(-1) must be equal to input_size. Expected 3, got 5"),
-    (lambda: nn.GRU(3, 2)(torch.zeros(4, 1, 3), torch.zeros(1, 2, 2)),
-     "RuntimeError: Expected hidden size (1, 1, 2), got [1, 2, 2]"),
+    (
+        lambda: nn.LSTM(3, 2)(torch.zeros(4, 1, 5)),
+        "RuntimeError: input.size(-1) must be equal to input_size. Expected 3, got 5",
+    ),
+    (
+        lambda: nn.GRU(3, 2)(torch.zeros(4, 1, 3), torch.zeros(1, 2, 2)),
+        "RuntimeError: Expected hidden size (1, 1, 2), got [1, 2, 2]",
+    ),
     (lambda: nn.LSTM(3, 2)(torch.zeros(3)), "ValueError: LSTM: Expected input to be 2D or 3D, got 1D instead"),
-    (lambda: nn.RNN(1, 1, nonlinearity="sin"),
-     "ValueError: Unknown nonlinearity 'sin'. Select from 'tanh' or 'relu'."),
-    (lambda: nn.GRU(1, 2, proj_size=1),
-     "ValueError: proj_size argument is only supported for LSTM, not RNN or GRU"),
+    (lambda: nn.RNN(1, 1, nonlinearity="sin"), "ValueError: Unknown nonlinearity 'sin'. Select from 'tanh' or 'relu'."),
+    (lambda: nn.GRU(1, 2, proj_size=1), "ValueError: proj_size argument is only supported for LSTM, not RNN or GRU"),
     (lambda: nn.LSTM(1, 0), "ValueError: hidden_size must be greater than zero"),
     (lambda: nn.MultiheadAttention(5, 2), "AssertionError: embed_dim must be divisible by num_heads"),
-    (lambda: nn.Transformer(4, 2, 1, 1, 5)(torch.zeros(3, 2, 4), torch.zeros(3, 1, 4)),
-     "RuntimeError: the batch number of src and tgt must be equal"),
-    (lambda: nn.TransformerEncoderLayer(4, 2, activation="sin"),
-     "RuntimeError: activation should be relu/gelu, not sin"),
+    (
+        lambda: nn.Transformer(4, 2, 1, 1, 5)(torch.zeros(3, 2, 4), torch.zeros(3, 1, 4)),
+        "RuntimeError: the batch number of src and tgt must be equal",
+    ),
+    (lambda: nn.TransformerEncoderLayer(4, 2, activation="sin"), "RuntimeError: activation should be relu/gelu, not sin"),
     (lambda: nn.Hardtanh(1, -1), "AssertionError: max_val (-1) must be greater than min_val (1)"),
-    (lambda: nn.Softmax2d()(torch.zeros(2)),
-     "ValueError: Softmax2d: expected input to be 3D or 4D, got 1D instead"),
+    (lambda: nn.Softmax2d()(torch.zeros(2)), "ValueError: Softmax2d: expected input to be 3D or 4D, got 1D instead"),
     (lambda: nn.CircularPad2d(1)(torch.zeros(2)), "ValueError: expected 3D or 4D input (got 1D input)"),
-    (lambda: nn.FractionalMaxPool2d(2),
-     "ValueError: FractionalMaxPool2d requires specifying either an output size, or a pooling ratio"),
-    (lambda: nn.Unflatten(1, (2, "x")),
-     "TypeError: unflattened_size must be tuple of ints, but found element of type str at pos 1"),
+    (
+        lambda: nn.FractionalMaxPool2d(2),
+        "ValueError: FractionalMaxPool2d requires specifying either an output size, or a pooling ratio",
+    ),
+    (
+        lambda: nn.Unflatten(1, (2, "x")),
+        "TypeError: unflattened_size must be tuple of ints, but found element of type str at pos 1",
+    ),
     (lambda: nn.MultiMarginLoss(p=3), "ValueError: only p == 1 and p == 2 supported"),
-    (lambda: nn.TripletMarginLoss(margin=0),
-     "ValueError: TripletMarginLoss: expected margin to be greater than 0, got 0 instead"),
+    (
+        lambda: nn.TripletMarginLoss(margin=0),
+        "ValueError: TripletMarginLoss: expected margin to be greater than 0, got 0 instead",
+    ),
 ]
 
 

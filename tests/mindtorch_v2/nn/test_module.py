@@ -50,22 +50,29 @@ class Scale(nn.Module):
 
 PARAMETER = nn.Parameter(torch.ones(1))
 MEMBER_TEXTS = [
-    (lambda m: setattr(m, "p", torch.ones(1)),
-     "TypeError: cannot assign 'torch.FloatTensor' as parameter 'p' (torch.nn.Parameter or None expected)"),
-    (lambda m: setattr(m, "c", 3),
-     "TypeError: cannot assign 'int' as child module 'c' (torch.nn.Module or None expected)"),
-    (lambda m: setattr(m, "b", "x"),
-     "TypeError: cannot assign 'str' as buffer 'b' (torch.nn.Buffer, torch.Tensor or None expected)"),
+    (
+        lambda m: setattr(m, "p", torch.ones(1)),
+        "TypeError: cannot assign 'torch.FloatTensor' as parameter 'p' (torch.nn.Parameter or None expected)",
+    ),
+    (lambda m: setattr(m, "c", 3), "TypeError: cannot assign 'int' as child module 'c' (torch.nn.Module or None expected)"),
+    (
+        lambda m: setattr(m, "b", "x"),
+        "TypeError: cannot assign 'str' as buffer 'b' (torch.nn.Buffer, torch.Tensor or None expected)",
+    ),
     (lambda m: m.register_parameter("a.b", PARAMETER), "KeyError: 'parameter name can\\'t contain \".\"'"),
     (lambda m: m.register_parameter("", PARAMETER), "KeyError: 'parameter name can\\'t be empty string \"\"'"),
     (lambda m: m.register_parameter("plain", PARAMETER), "KeyError: \"attribute 'plain' already exists\""),
     (lambda m: m.register_parameter(3, PARAMETER), "TypeError: parameter name should be a string. Got int"),
-    (lambda m: m.register_parameter("q", nn.ReLU()),
-     "TypeError: cannot assign 'torch.nn.modules.activation.ReLU' object to parameter 'q' (torch.nn.Parameter or None "
-     "required)"),
+    (
+        lambda m: m.register_parameter("q", nn.ReLU()),
+        "TypeError: cannot assign 'torch.nn.modules.activation.ReLU' object to parameter 'q' (torch.nn.Parameter or None "
+        "required)",
+    ),
     (lambda m: m.register_buffer("c", torch.ones(1)), "KeyError: \"attribute 'c' already exists\""),
-    (lambda m: m.register_buffer("q", 3),
-     "TypeError: cannot assign 'int' object to buffer 'q' (torch Tensor or None required)"),
+    (
+        lambda m: m.register_buffer("q", 3),
+        "TypeError: cannot assign 'int' object to buffer 'q' (torch Tensor or None required)",
+    ),
     (lambda m: m.add_module("a.b", nn.ReLU()), "KeyError: 'module name can\\'t contain \".\", got: a.b'"),
     (lambda m: m.add_module("q", 3), "TypeError: int is not a Module subclass"),
     (lambda m: m.nothing, "AttributeError: 'Module' object has no attribute 'nothing'"),
@@ -80,8 +87,10 @@ MEMBER_TEXTS = [
     (lambda m: m.set_submodule("", nn.ReLU()), "ValueError: Cannot set the submodule without a target name!"),
     (lambda m: m.set_submodule("p", nn.ReLU()), "AttributeError: `p` is not an nn.Module"),
     (lambda m: m.train("yes"), "ValueError: training mode is expected to be boolean"),
-    (lambda m: m.to(torch.int64),
-     "TypeError: nn.Module.to only accepts floating point or complex dtypes, but got desired dtype=torch.int64"),
+    (
+        lambda m: m.to(torch.int64),
+        "TypeError: nn.Module.to only accepts floating point or complex dtypes, but got desired dtype=torch.int64",
+    ),
 ]
 
 
@@ -190,17 +199,25 @@ LOADS = [
     (3, {}, "TypeError: Expected state_dict to be dict-like, got <class 'int'>."),
     ({}, {}, ERRORS + 'Missing key(s) in state_dict: "0.weight", "0.bias", ' + REST),
     ({**GOOD, "x": torch.ones(1)}, {}, ERRORS + 'Unexpected key(s) in state_dict: "x". '),
-    ({"0.weight": torch.ones(3), "0.zz": 1, "9.a": 1}, {},
-     ERRORS + 'Missing key(s) in state_dict: "0.bias", ' + REST
-     + '\n\tUnexpected key(s) in state_dict: "9.a", "0.zz". '
-     "\n\tsize mismatch for 0.weight: copying a param with shape torch.Size([3]) from checkpoint, the shape in "
-     "current model is torch.Size([1, 2])."),
-    ({**GOOD, "0.bias": torch.ones(2)}, {"strict": False},
-     ERRORS + "size mismatch for 0.bias: copying a param with shape torch.Size([2]) from checkpoint, the shape in "
-     "current model is torch.Size([1])."),
-    ({**GOOD, "0.weight": 3}, {},
-     ERRORS + 'While copying the parameter named "0.weight", expected torch.Tensor or Tensor-like object from '
-     "checkpoint but received <class 'int'>"),
+    (
+        {"0.weight": torch.ones(3), "0.zz": 1, "9.a": 1},
+        {},
+        ERRORS + 'Missing key(s) in state_dict: "0.bias", ' + REST + '\n\tUnexpected key(s) in state_dict: "9.a", "0.zz". '
+        "\n\tsize mismatch for 0.weight: copying a param with shape torch.Size([3]) from checkpoint, the shape in "
+        "current model is torch.Size([1, 2]).",
+    ),
+    (
+        {**GOOD, "0.bias": torch.ones(2)},
+        {"strict": False},
+        ERRORS + "size mismatch for 0.bias: copying a param with shape torch.Size([2]) from checkpoint, the shape in "
+        "current model is torch.Size([1]).",
+    ),
+    (
+        {**GOOD, "0.weight": 3},
+        {},
+        ERRORS + 'While copying the parameter named "0.weight", expected torch.Tensor or Tensor-like object from '
+        "checkpoint but received <class 'int'>",
+    ),
     ({**GOOD, "q": torch.ones(1)}, {"strict": False}, "_IncompatibleKeys(missing_keys=[], unexpected_keys=['q'])"),
 ]
 
@@ -282,11 +299,11 @@ def test_extra_state() -> None:
 
 def test_forward_hooks() -> None:
     m, log, x = Scale(), [], torch.ones(1)
-    m.register_forward_pre_hook(lambda mod, args, kwargs: (args, {"scale": kwargs.get("scale", 1) * 2}),
-                                with_kwargs=True)
+    m.register_forward_pre_hook(lambda mod, args, kwargs: (args, {"scale": kwargs.get("scale", 1) * 2}), with_kwargs=True)
     m.register_forward_pre_hook(lambda mod, args: args[0] + 1)
-    m.register_forward_hook(lambda mod, args, kwargs, out: log.append([out is None, kwargs]), with_kwargs=True,
-                            always_call=True)
+    m.register_forward_hook(
+        lambda mod, args, kwargs, out: log.append([out is None, kwargs]), with_kwargs=True, always_call=True
+    )
     m.register_forward_hook(lambda mod, args, out: out * 10)
     assert (m(x).item(), m(x, scale=3).item()) == (40.0, 120.0)
     assert outcome(lambda: m(x, scale=0)) == "ValueError: zero"
@@ -305,8 +322,9 @@ def test_hooks_leave_no_trace_when_removed() -> None:
 def test_a_pre_hook_with_kwargs_returns_both() -> None:
     m = Scale()
     m.register_forward_pre_hook(lambda mod, args, kwargs: 5, with_kwargs=True)
-    assert outcome(lambda: m(1)) == ("RuntimeError: forward pre-hook must return None or a tuple of (new_args, "
-                                     "new_kwargs), but got 5.")
+    assert outcome(lambda: m(1)) == (
+        "RuntimeError: forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got 5."
+    )
 
 
 def test_full_backward_hooks() -> None:
@@ -347,8 +365,19 @@ def test_hooks_of_all_modules() -> None:
     s(torch.ones(1, 1))
     for handle in handles:
         handle.remove()
-    assert log == ["param weight", "param bias", "module 0", "module 1", "buffer q", "pre Sequential", "pre Linear",
-                   "post Linear", "pre Tanh", "post Tanh", "post Sequential"]
+    assert log == [
+        "param weight",
+        "param bias",
+        "module 0",
+        "module 1",
+        "buffer q",
+        "pre Sequential",
+        "pre Linear",
+        "post Linear",
+        "pre Tanh",
+        "post Tanh",
+        "post Sequential",
+    ]
     s(torch.ones(1, 1))
     assert len(log) == 11 and not nn.Module._hooked
 
@@ -369,8 +398,16 @@ def test_calls_tell_who_watches() -> None:
             observer.watch(-1)
     finally:
         state.module_enter = state.module_exit = None
-    assert log == ["enter Sequential", "enter ReLU", "exit ReLU", "enter Scale", "exit Scale", "exit Sequential",
-                   "enter Scale", "exit Scale"]
+    assert log == [
+        "enter Sequential",
+        "enter ReLU",
+        "exit ReLU",
+        "enter Scale",
+        "exit Scale",
+        "exit Sequential",
+        "enter Scale",
+        "exit Scale",
+    ]
 
 
 # ---------------------------------------------------------------- modes, conversions, copies
@@ -394,10 +431,15 @@ def test_conversions_keep_parameters_and_convert_gradients() -> None:
     m = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
     weight = m[0].weight
     m(torch.ones(3, 2)).sum().backward()
-    for call, dtype in ((m.double, torch.float64), (m.half, torch.float16), (m.bfloat16, torch.bfloat16),
-                        (m.float, torch.float32), (lambda: m.to(torch.float64), torch.float64),
-                        (lambda: m.to("cpu", torch.float32), torch.float32),
-                        (lambda: m.to(torch.ones(1, dtype=torch.float64)), torch.float64)):
+    for call, dtype in (
+        (m.double, torch.float64),
+        (m.half, torch.float16),
+        (m.bfloat16, torch.bfloat16),
+        (m.float, torch.float32),
+        (lambda: m.to(torch.float64), torch.float64),
+        (lambda: m.to("cpu", torch.float32), torch.float32),
+        (lambda: m.to(torch.ones(1, dtype=torch.float64)), torch.float64),
+    ):
         assert call() is m and m[0].weight is weight
         assert weight.dtype == weight.grad.dtype == m[1].running_mean.dtype == dtype
         assert m[1].num_batches_tracked.dtype == torch.int64
@@ -502,7 +544,8 @@ def test_parameters_are_leaves_whose_results_are_tensors() -> None:
     assert repr(p) == "Parameter containing:\ntensor([1., 1.], requires_grad=True)"
     assert not nn.Parameter(torch.tensor([1]), requires_grad=False).requires_grad
     assert outcome(lambda: nn.Parameter(torch.tensor([1]))) == (
-        "RuntimeError: Only Tensors of floating point and complex dtype can require gradients")
+        "RuntimeError: Only Tensors of floating point and complex dtype can require gradients"
+    )
     twice = copy.deepcopy([p, p])
     assert twice[0] is twice[1] is not p
 
@@ -516,13 +559,20 @@ def test_uninitialized_parameters() -> None:
     assert type(p) is nn.Parameter and list((p * 1).shape) == [2, 3] and p.dtype == torch.float64 and p.requires_grad
 
 
-@pytest.mark.parametrize(("make", "shape", "became"), [
-    (lambda: nn.LazyLinear(3), (2, 5), "Linear(in_features=5, out_features=3, bias=True)"),
-    (lambda: nn.LazyConv2d(4, 3), (1, 2, 5, 5), "Conv2d(2, 4, kernel_size=(3, 3), stride=(1, 1))"),
-    (lambda: nn.LazyConvTranspose1d(4, 3), (2, 5), "ConvTranspose1d(2, 4, kernel_size=(3,), stride=(1,))"),
-    (lambda: nn.LazyBatchNorm1d(), (4, 3),
-     "BatchNorm1d(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)"),
-], ids=["linear", "conv", "transposed", "norm"])
+@pytest.mark.parametrize(
+    ("make", "shape", "became"),
+    [
+        (lambda: nn.LazyLinear(3), (2, 5), "Linear(in_features=5, out_features=3, bias=True)"),
+        (lambda: nn.LazyConv2d(4, 3), (1, 2, 5, 5), "Conv2d(2, 4, kernel_size=(3, 3), stride=(1, 1))"),
+        (lambda: nn.LazyConvTranspose1d(4, 3), (2, 5), "ConvTranspose1d(2, 4, kernel_size=(3,), stride=(1,))"),
+        (
+            lambda: nn.LazyBatchNorm1d(),
+            (4, 3),
+            "BatchNorm1d(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)",
+        ),
+    ],
+    ids=["linear", "conv", "transposed", "norm"],
+)
 def test_lazy_modules(make, shape: tuple[int, ...], became: str) -> None:
     m = make()
     assert m.has_uninitialized_params()
@@ -547,17 +597,22 @@ def test_compiled_modules_run_as_they_are() -> None:
 # ---------------------------------------------------------------- how modules print
 
 REPRS = [
-    (lambda: nn.Conv2d(1, 2, 3, padding="same", padding_mode="reflect"),
-     "Conv2d(1, 2, kernel_size=(3, 3), stride=(1, 1), padding=same, padding_mode=reflect)"),
-    (lambda: nn.Conv2d(4, 4, 1, groups=2, bias=False),
-     "Conv2d(4, 4, kernel_size=(1, 1), stride=(1, 1), groups=2, bias=False)"),
+    (
+        lambda: nn.Conv2d(1, 2, 3, padding="same", padding_mode="reflect"),
+        "Conv2d(1, 2, kernel_size=(3, 3), stride=(1, 1), padding=same, padding_mode=reflect)",
+    ),
+    (lambda: nn.Conv2d(4, 4, 1, groups=2, bias=False), "Conv2d(4, 4, kernel_size=(1, 1), stride=(1, 1), groups=2, bias=False)"),
     (lambda: nn.MaxPool2d(2), "MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)"),
-    (lambda: nn.LSTM(2, 3, 2, proj_size=2, bias=False, dropout=0.1),
-     "LSTM(2, 3, proj_size=2, num_layers=2, bias=False, dropout=0.1)"),
+    (
+        lambda: nn.LSTM(2, 3, 2, proj_size=2, bias=False, dropout=0.1),
+        "LSTM(2, 3, proj_size=2, num_layers=2, bias=False, dropout=0.1)",
+    ),
     (lambda: nn.RNNCell(2, 3, bias=False, nonlinearity="relu"), "RNNCell(2, 3, bias=False, nonlinearity=relu)"),
     (lambda: nn.GroupNorm(2, 4), "GroupNorm(2, 4, eps=1e-05, affine=True, bias=True)"),
-    (lambda: nn.Embedding(3, 4, padding_idx=1, max_norm=1.0, sparse=True),
-     "Embedding(3, 4, padding_idx=1, max_norm=1.0, sparse=True)"),
+    (
+        lambda: nn.Embedding(3, 4, padding_idx=1, max_norm=1.0, sparse=True),
+        "Embedding(3, 4, padding_idx=1, max_norm=1.0, sparse=True)",
+    ),
     (lambda: nn.EmbeddingBag(3, 4, padding_idx=1), "EmbeddingBag(3, 4, mode='mean', padding_idx=1)"),
     (lambda: nn.Upsample(scale_factor=(2, 3), mode="bilinear"), "Upsample(scale_factor=(2.0, 3.0), mode='bilinear')"),
     (lambda: nn.ZeroPad2d(1), "ZeroPad2d((1, 1, 1, 1))"),
@@ -565,11 +620,15 @@ REPRS = [
     (lambda: nn.ReLU6(), "ReLU6()"),
     (lambda: nn.LazyLinear(3), "LazyLinear(in_features=0, out_features=3, bias=True)"),
     (lambda: nn.ModuleList(), "ModuleList()"),
-    (lambda: nn.Sequential(nn.Sequential(nn.ReLU()), nn.ModuleList([nn.Tanh()] * 3 + [nn.ReLU()])),
-     "Sequential(\n  (0): Sequential(\n    (0): ReLU()\n  )\n  (1): ModuleList(\n    (0-2): 3 x Tanh()\n"
-     "    (3): ReLU()\n  )\n)"),
-    (lambda: nn.ParameterList([torch.ones(2, 3), 5]),
-     "ParameterList(\n    (0): Parameter containing: [torch.float32 of size 2x3]\n    (1): Object of type: int\n)"),
+    (
+        lambda: nn.Sequential(nn.Sequential(nn.ReLU()), nn.ModuleList([nn.Tanh()] * 3 + [nn.ReLU()])),
+        "Sequential(\n  (0): Sequential(\n    (0): ReLU()\n  )\n  (1): ModuleList(\n    (0-2): 3 x Tanh()\n"
+        "    (3): ReLU()\n  )\n)",
+    ),
+    (
+        lambda: nn.ParameterList([torch.ones(2, 3), 5]),
+        "ParameterList(\n    (0): Parameter containing: [torch.float32 of size 2x3]\n    (1): Object of type: int\n)",
+    ),
 ]
 
 

@@ -39,8 +39,9 @@ def test_sizes_are_rounded_and_small_blocks_share_a_segment(fresh: allocator.All
     assert figures(fresh) == (2048, 2 * MB)
 
 
-@pytest.mark.parametrize(("request_size", "reserved"),
-                         [(MB, 2 * MB), (MB + 1, 20 * MB), (10 * MB, 10 * MB), (11 * MB - 1, 12 * MB)])
+@pytest.mark.parametrize(
+    ("request_size", "reserved"), [(MB, 2 * MB), (MB + 1, 20 * MB), (10 * MB, 10 * MB), (11 * MB - 1, 12 * MB)]
+)
 def test_segments(fresh: allocator.Allocator, request_size: int, reserved: int) -> None:
     block = fresh.allocate(request_size, streams.default_stream(0))
     assert figures(fresh) == (block.size, reserved)
@@ -156,19 +157,23 @@ def test_arrays_own_their_block(npu: Any) -> None:
 
 
 def test_a_full_device_gives_its_cache_back_and_tries_again(in_process: Any) -> None:
-    shown = in_process("""
+    shown = in_process(
+        """
         kept = ones(1024)
         big = memory.empty((24 << 20,), np.dtype("u1"))
         del big
         again = memory.empty((30 << 20,), np.dtype("u1"))
         statistics = allocator.allocator_of(0).statistics()
         print(statistics.retries, statistics.ooms, counter("blocks"), statistics.reserved == counter("bytes"))
-    """, ASCEND_SIM_FAULT=f"oom:{40 * MB}")
+    """,
+        ASCEND_SIM_FAULT=f"oom:{40 * MB}",
+    )
     assert shown.stdout.strip() == "1 0 2 True", shown.stderr
 
 
 def test_out_of_memory_says_how_much(in_process: Any) -> None:
-    shown = in_process("""
+    shown = in_process(
+        """
         kept = memory.empty((30 << 20,), np.dtype("u1"))
         try:
             memory.empty((20 << 20,), np.dtype("u1"))
@@ -176,9 +181,13 @@ def test_out_of_memory_says_how_much(in_process: Any) -> None:
             print(error)
         del kept
         print(memory.empty((20 << 20,), np.dtype("u1")).shape)
-    """, ASCEND_SIM_FAULT=f"oom:{40 * MB}")
+    """,
+        ASCEND_SIM_FAULT=f"oom:{40 * MB}",
+    )
     message, shape = shown.stdout.splitlines()
-    assert message == ("NPU out of memory. Tried to allocate 20.00 MiB. NPU 0 has a total capacity of 40.00 MiB of which "
-                       "10.00 MiB is free. 30.00 MiB is allocated, and 0 bytes is reserved but unallocated.")
+    assert message == (
+        "NPU out of memory. Tried to allocate 20.00 MiB. NPU 0 has a total capacity of 40.00 MiB of which "
+        "10.00 MiB is free. 30.00 MiB is allocated, and 0 bytes is reserved but unallocated."
+    )
     assert shape == "(20971520,)"
     assert issubclass(OutOfMemoryError, RuntimeError) and OutOfMemoryError.__module__ == "torch"

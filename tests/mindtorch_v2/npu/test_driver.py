@@ -21,8 +21,9 @@ def test_importing_the_package_loads_no_npu_code() -> None:
         loaded = [name for name in sys.modules if name.startswith("mindtorch_v2._backends.npu")]
         print(loaded, "libascendcl" in open("/proc/self/maps").read())
     """
-    shown = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True,
-                           text=True)
+    shown = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True
+    )
     assert shown.stdout.strip() == "[] False", shown.stderr
 
 
@@ -150,7 +151,8 @@ def test_a_missing_required_symbol_fails_the_load(in_process: Any, simulator_wit
 
 def test_a_missing_operator_fails_when_it_is_needed(in_process: Any, simulator_without: Any) -> None:
     library = simulator_without("aclnnMul")
-    shown = in_process("""
+    shown = in_process(
+        """
         a = ones(2)
         launch.launch("Add", a, a, 1, a)
         print(driver.driver().has("Mul"), driver.driver().has("Add"), values(a))
@@ -158,7 +160,9 @@ def test_a_missing_operator_fails_when_it_is_needed(in_process: Any, simulator_w
             launch.launch("Mul", a, a, a)
         except errors.MissingSymbolError as error:
             print(error)
-    """, library=library)
+    """,
+        library=library,
+    )
     first, second = shown.stdout.splitlines()
     assert first == "False True [2. 2.]"
     assert f"{library / 'libopapi.so'} has no function aclnnMul" in second

@@ -163,8 +163,10 @@ def test_pinned_memory_and_copies_into_existing_tensors(npu):
 
 
 def test_importing_the_package_loads_no_npu_code():
-    code = "import sys, mindtorch_v2 as t; t.ones(2) + 1; t.npu.manual_seed(1); " \
-           "print([m for m in sys.modules if '_backends' in m])"
+    code = (
+        "import sys, mindtorch_v2 as t; t.ones(2) + 1; t.npu.manual_seed(1); "
+        "print([m for m in sys.modules if '_backends' in m])"
+    )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert ended.stdout.strip() == "[]", ended.stderr
 

@@ -20,11 +20,19 @@ def matrix(dtype: Any = torch.float32) -> Any:
 
 
 INPUTS: dict[str, Callable[[], Any]] = {
-    "float32": matrix, "float16": lambda: matrix(torch.float16), "float64": lambda: matrix(torch.float64),
-    "int64": lambda: matrix(torch.int64), "int8": lambda: matrix(torch.int8), "bool": lambda: matrix(torch.bool),
-    "uint8": lambda: torch.arange(12, dtype=torch.uint8).view(3, 4), "complex": lambda: torch.complex(matrix(), matrix()),
-    "no dims": lambda: torch.tensor(2.5), "no dims, bool": lambda: torch.tensor(True), "nothing": lambda: torch.zeros(0),
-    "no rows": lambda: torch.zeros(0, 4), "no columns": lambda: torch.zeros(3, 0),
+    "float32": matrix,
+    "float16": lambda: matrix(torch.float16),
+    "float64": lambda: matrix(torch.float64),
+    "int64": lambda: matrix(torch.int64),
+    "int8": lambda: matrix(torch.int8),
+    "bool": lambda: matrix(torch.bool),
+    "uint8": lambda: torch.arange(12, dtype=torch.uint8).view(3, 4),
+    "complex": lambda: torch.complex(matrix(), matrix()),
+    "no dims": lambda: torch.tensor(2.5),
+    "no dims, bool": lambda: torch.tensor(True),
+    "nothing": lambda: torch.zeros(0),
+    "no rows": lambda: torch.zeros(0, 4),
+    "no columns": lambda: torch.zeros(3, 0),
     "transposed": lambda: matrix().view(4, 3).t(),
     "expanded": lambda: matrix()[:1].expand(3, 4),
 }

@@ -53,7 +53,8 @@ def test_the_current_stream_is_the_threads(npu: Any) -> None:
 
 
 def test_launching_does_not_wait(in_process: Any) -> None:
-    shown = in_process("""
+    shown = in_process(
+        """
         a, stream, mark = ones(4), streams.default_stream(0), events.Event()
         stream.synchronize()
         print(stream.query(), mark.query())  # nothing to do, nothing recorded
@@ -63,7 +64,9 @@ def test_launching_does_not_wait(in_process: Any) -> None:
         print(stream.query(), mark.query())
         mark.synchronize()
         print(stream.query(), mark.query())
-    """, ASCEND_SIM_DELAY_US="100000")
+    """,
+        ASCEND_SIM_DELAY_US="100000",
+    )
     assert shown.stdout.splitlines() == ["True True", "False False", "True True"], shown.stderr
 
 
@@ -76,7 +79,8 @@ def test_work_of_one_stream_is_in_order(npu: Any, on_device: Any, on_host: Any) 
 
 
 def test_streams_overlap_and_events_measure(in_process: Any) -> None:
-    shown = in_process("""
+    shown = in_process(
+        """
         one, other = streams.default_stream(0), streams.Stream(0)
         a, b = ones(4), ones(4)
         streams.synchronize(0)
@@ -92,12 +96,15 @@ def test_streams_overlap_and_events_measure(in_process: Any) -> None:
         (a0, a1), (b0, b1) = [(s.timestamp_ns(), e.timestamp_ns()) for s, e in marks]
         elapsed = marks[0][0].elapsed_time(marks[0][1])
         print(a0 < b1 and b0 < a1, min(a1 - a0, b1 - b0) >= 60e6, abs(elapsed - (a1 - a0) / 1e6) < 0.01)
-    """, ASCEND_SIM_DELAY_US="20000")
+    """,
+        ASCEND_SIM_DELAY_US="20000",
+    )
     assert shown.stdout.strip() == "True True True", shown.stderr
 
 
 def test_a_stream_waits_for_an_event_of_another(in_process: Any) -> None:
-    shown = in_process("""
+    shown = in_process(
+        """
         one, other = streams.default_stream(0), streams.Stream(0)
         a, b = ones(4), ones(4)
         streams.synchronize(0)
@@ -106,7 +113,9 @@ def test_a_stream_waits_for_an_event_of_another(in_process: Any) -> None:
         launch.launch("InplaceAdd", b, a, 1, stream=other)
         other.synchronize()
         print(values(b))
-    """, ASCEND_SIM_DELAY_US="20000")
+    """,
+        ASCEND_SIM_DELAY_US="20000",
+    )
     assert shown.stdout.strip() == "[3. 3. 3. 3.]", shown.stderr
 
 
@@ -220,8 +229,16 @@ def test_observer_sees_what_enters_a_stream(npu: Any, on_device: Any, monkeypatc
     launch.launch("InplaceMuls", a, 2)
     memory.to_host(np.empty(4, "f4"), a)
     memory.fill_bytes(a, 0)
-    assert seen == [("copy", "HtoD", True, 16), 1, ("kernel", "InplaceMuls", True, 0), 3, ("copy", "DtoH", True, 16), 5,
-                    ("fill", "Memset", True, 16), 7]
+    assert seen == [
+        ("copy", "HtoD", True, 16),
+        1,
+        ("kernel", "InplaceMuls", True, 0),
+        3,
+        ("copy", "DtoH", True, 16),
+        5,
+        ("fill", "Memset", True, 16),
+        7,
+    ]
 
 
 def test_two_devices(in_process: Any) -> None:
@@ -239,7 +256,10 @@ def test_two_devices(in_process: Any) -> None:
         print(allocator.allocator_of(0).statistics().allocated, allocator.allocator_of(1).statistics().allocated)
     """)
     assert shown.stdout.splitlines() == [
-        "[4. 4. 4.] 1 1", "Event device index 1 does not match recording stream's device index 0.", "0 512"], shown.stderr
+        "[4. 4. 4.] 1 1",
+        "Event device index 1 does not match recording stream's device index 0.",
+        "0 512",
+    ], shown.stderr
 
 
 def test_threads_with_streams_of_their_own(npu: Any, on_device: Any, counter: Any) -> None:

@@ -23,8 +23,9 @@ def difference(expected: Any, got: Any, where: str = "") -> str | None:
     if isinstance(expected, list):
         if not isinstance(got, list) or len(expected) != len(got):
             return f"{where}: expected {expected}, got {got}"
-        return next(filter(None, (difference(e, g, f"{where}[{k}]")
-                                  for k, (e, g) in enumerate(zip(expected, got, strict=True)))), None)
+        return next(
+            filter(None, (difference(e, g, f"{where}[{k}]") for k, (e, g) in enumerate(zip(expected, got, strict=True)))), None
+        )
     if isinstance(expected, float) and isinstance(got, float):
         near = expected == got or abs(expected - got) <= 1e-6 + 1e-5 * abs(expected)
         return None if near or expected != expected and got != got else f"{where}: expected {expected}, got {got}"
@@ -45,6 +46,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def compare() -> Callable[[str, str], None]:
     """`compare(section, expression)` fails unless the runtime answers what PyTorch did."""
+
     def check(section: str, expression: str) -> None:
         got = torch_values.answer(mindtorch_v2, mindtorch_v2.from_numpy, section, expression)
         problem = difference(_RECORDED[section][expression], json.loads(json.dumps(got)))

@@ -14,20 +14,23 @@ def fresh(*dtypes):
     return tuple(torch.empty(0, dtype=dtype) for dtype in dtypes)
 
 
-@pytest.mark.parametrize(("call", "dtypes", "name", "fields"), [
-    (lambda out: torch.max(MATRIX, 1, out=out), (FLOAT, LONG), "max_out", ("values", "indices")),
-    (lambda out: torch.min(MATRIX, 1, out=out), (FLOAT, LONG), "min_out", ("values", "indices")),
-    (lambda out: torch.topk(MATRIX, 1, out=out), (FLOAT, LONG), "topk_out", ("values", "indices")),
-    (lambda out: torch.sort(MATRIX, out=out), (FLOAT, LONG), "sort_out", ("values", "indices")),
-    (lambda out: torch.cummax(MATRIX, 1, out=out), (FLOAT, LONG), "cummax_out", ("values", "indices")),
-    (lambda out: torch.aminmax(MATRIX, out=out), (FLOAT, FLOAT), "aminmax_out", ("min", "max")),
-    (lambda out: torch.frexp(MATRIX, out=out), (FLOAT, INT), "frexp_out", ("mantissa", "exponent")),
-    (lambda out: torch.linalg.qr(MATRIX, out=out), (FLOAT, FLOAT), "linalg_qr_out", ("Q", "R")),
-    (lambda out: torch.linalg.svd(MATRIX, out=out), (FLOAT,) * 3, "linalg_svd_out", ("U", "S", "Vh")),
-    (lambda out: torch.linalg.slogdet(MATRIX, out=out), (FLOAT, FLOAT), "linalg_slogdet_out", ("sign", "logabsdet")),
-    (lambda out: torch.linalg.solve_ex(MATRIX, MATRIX, out=out), (FLOAT, INT), "linalg_solve_ex_out", ("result", "info")),
-    (lambda out: torch.linalg.ldl_factor(MATRIX, out=out), (FLOAT, INT), "linalg_ldl_factor_out", ("LD", "pivots")),
-])
+@pytest.mark.parametrize(
+    ("call", "dtypes", "name", "fields"),
+    [
+        (lambda out: torch.max(MATRIX, 1, out=out), (FLOAT, LONG), "max_out", ("values", "indices")),
+        (lambda out: torch.min(MATRIX, 1, out=out), (FLOAT, LONG), "min_out", ("values", "indices")),
+        (lambda out: torch.topk(MATRIX, 1, out=out), (FLOAT, LONG), "topk_out", ("values", "indices")),
+        (lambda out: torch.sort(MATRIX, out=out), (FLOAT, LONG), "sort_out", ("values", "indices")),
+        (lambda out: torch.cummax(MATRIX, 1, out=out), (FLOAT, LONG), "cummax_out", ("values", "indices")),
+        (lambda out: torch.aminmax(MATRIX, out=out), (FLOAT, FLOAT), "aminmax_out", ("min", "max")),
+        (lambda out: torch.frexp(MATRIX, out=out), (FLOAT, INT), "frexp_out", ("mantissa", "exponent")),
+        (lambda out: torch.linalg.qr(MATRIX, out=out), (FLOAT, FLOAT), "linalg_qr_out", ("Q", "R")),
+        (lambda out: torch.linalg.svd(MATRIX, out=out), (FLOAT,) * 3, "linalg_svd_out", ("U", "S", "Vh")),
+        (lambda out: torch.linalg.slogdet(MATRIX, out=out), (FLOAT, FLOAT), "linalg_slogdet_out", ("sign", "logabsdet")),
+        (lambda out: torch.linalg.solve_ex(MATRIX, MATRIX, out=out), (FLOAT, INT), "linalg_solve_ex_out", ("result", "info")),
+        (lambda out: torch.linalg.ldl_factor(MATRIX, out=out), (FLOAT, INT), "linalg_ldl_factor_out", ("LD", "pivots")),
+    ],
+)
 def test_several_results_are_the_given_tensors_under_their_names(call, dtypes, name, fields):
     out = fresh(*dtypes)
     made = call(out)
@@ -55,31 +58,50 @@ def test_one_result_is_the_given_tensor():
     assert torch.add(MATRIX, 1, out=out) is out
 
 
-@pytest.mark.parametrize(("call", "message"), [
-    (lambda: torch.max(MATRIX, 1, out=fresh(FLOAT)), "expected tuple of 2 elements but got 1"),
-    (lambda: torch.max(MATRIX, 1, out=(torch.empty(0), 1)), "expected Tensor as element 1 in argument 3, but got int"),
-    (lambda: torch.topk(MATRIX, 1, out=torch.empty(0)), r"topk\(\): argument 'out' must be tuple of Tensors, not Tensor"),
-    (lambda: torch.add(MATRIX, 1, out=fresh(FLOAT)), r"add\(\): argument 'out' must be Tensor, not tuple"),
-    (lambda: torch.nonzero(MATRIX, as_tuple=True, out=fresh(LONG)), r"nonzero\(\): argument 'out' must be Tensor, not tuple"),
-    (lambda: torch.add(MATRIX, 1, out=3), r"add\(\): argument 'out' must be Tensor, not int"),
-])
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: torch.max(MATRIX, 1, out=fresh(FLOAT)), "expected tuple of 2 elements but got 1"),
+        (lambda: torch.max(MATRIX, 1, out=(torch.empty(0), 1)), "expected Tensor as element 1 in argument 3, but got int"),
+        (lambda: torch.topk(MATRIX, 1, out=torch.empty(0)), r"topk\(\): argument 'out' must be tuple of Tensors, not Tensor"),
+        (lambda: torch.add(MATRIX, 1, out=fresh(FLOAT)), r"add\(\): argument 'out' must be Tensor, not tuple"),
+        (
+            lambda: torch.nonzero(MATRIX, as_tuple=True, out=fresh(LONG)),
+            r"nonzero\(\): argument 'out' must be Tensor, not tuple",
+        ),
+        (lambda: torch.add(MATRIX, 1, out=3), r"add\(\): argument 'out' must be Tensor, not int"),
+    ],
+)
 def test_what_out_may_be(call, message):
     with pytest.raises(TypeError, match=message):
         call()
 
 
-@pytest.mark.parametrize(("call", "message"), [
-    (lambda: torch.aminmax(MATRIX, dim=0, out=fresh(FLOAT, torch.float64)),
-     "Expected out tensor to have dtype float, but got double instead"),
-    (lambda: torch.aminmax(MATRIX, dim=0, out=fresh(torch.float64, FLOAT)),
-     "Expected out tensor to have dtype float, but got double instead"),
-    (lambda: torch.amax(MATRIX, dim=0, out=torch.empty(2, dtype=INT)),
-     "Expected the dtype for input and out to match, but got Float for input's dtype and Int for out's dtype."),
-    (lambda: torch.amin(MATRIX, dim=0, out=torch.empty(2, dtype=torch.float64)),
-     "Expected the dtype for input and out to match, but got Float for input's dtype and Double for out's dtype."),
-    (lambda: torch.nn.functional.avg_pool2d(MATRIX[None], 2, out=torch.empty(0, dtype=torch.float64)),
-     "Expected out tensor to have dtype float, but got double instead"),
-])
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: torch.aminmax(MATRIX, dim=0, out=fresh(FLOAT, torch.float64)),
+            "Expected out tensor to have dtype float, but got double instead",
+        ),
+        (
+            lambda: torch.aminmax(MATRIX, dim=0, out=fresh(torch.float64, FLOAT)),
+            "Expected out tensor to have dtype float, but got double instead",
+        ),
+        (
+            lambda: torch.amax(MATRIX, dim=0, out=torch.empty(2, dtype=INT)),
+            "Expected the dtype for input and out to match, but got Float for input's dtype and Int for out's dtype.",
+        ),
+        (
+            lambda: torch.amin(MATRIX, dim=0, out=torch.empty(2, dtype=torch.float64)),
+            "Expected the dtype for input and out to match, but got Float for input's dtype and Double for out's dtype.",
+        ),
+        (
+            lambda: torch.nn.functional.avg_pool2d(MATRIX[None], 2, out=torch.empty(0, dtype=torch.float64)),
+            "Expected out tensor to have dtype float, but got double instead",
+        ),
+    ],
+)
 def test_dtypes_of_out(call, message):
     with pytest.raises(RuntimeError) as caught:
         call()

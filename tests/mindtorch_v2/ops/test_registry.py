@@ -25,18 +25,72 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 SPECS = list(sampling.all_specs())
 
 # Results that depend on chance, or on what memory held before.
-RANDOM = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "resize_",
-          "resize_as_", "bernoulli", "bernoulli_", "multinomial", "normal", "normal_", "rand", "rand_like", "randint",
-          "randint_like", "randn", "randn_like", "random_", "randperm", "uniform_", "exponential_", "geometric_",
-          "cauchy_", "log_normal_", "poisson", "dropout", "dropout_", "native_dropout", "feature_dropout",
-          "alpha_dropout", "feature_alpha_dropout", "rrelu", "rrelu_", "rrelu_with_noise", "rrelu_with_noise_"}
+RANDOM = {
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "empty_permuted",
+    "new_empty",
+    "new_empty_strided",
+    "resize_",
+    "resize_as_",
+    "bernoulli",
+    "bernoulli_",
+    "multinomial",
+    "normal",
+    "normal_",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "random_",
+    "randperm",
+    "uniform_",
+    "exponential_",
+    "geometric_",
+    "cauchy_",
+    "log_normal_",
+    "poisson",
+    "dropout",
+    "dropout_",
+    "native_dropout",
+    "feature_dropout",
+    "alpha_dropout",
+    "feature_alpha_dropout",
+    "rrelu",
+    "rrelu_",
+    "rrelu_with_noise",
+    "rrelu_with_noise_",
+}
 # Shapes that depend on values, so that no rule can tell them.
-DATA_DEPENDENT = {"nonzero", "masked_select", "bincount", "repeat_interleave", "_unique", "_unique2", "unique_dim",
-                  "unique_consecutive", "index.Tensor"}
+DATA_DEPENDENT = {
+    "nonzero",
+    "masked_select",
+    "bincount",
+    "repeat_interleave",
+    "_unique",
+    "_unique2",
+    "unique_dim",
+    "unique_consecutive",
+    "index.Tensor",
+}
 # Without a second derivative in torch as well.
-FIRST_ORDER_ONLY = {"_cdist_forward", "_cdist_backward", "cdist", "_pdist_forward", "_pdist_backward", "pdist",
-                    "_embedding_bag", "embedding_bag", "multi_margin_loss", "multilabel_margin_loss",
-                    "multilabel_margin_loss_forward", "_scaled_dot_product_flash_attention_for_cpu"}
+FIRST_ORDER_ONLY = {
+    "_cdist_forward",
+    "_cdist_backward",
+    "cdist",
+    "_pdist_forward",
+    "_pdist_backward",
+    "pdist",
+    "_embedding_bag",
+    "embedding_bag",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_margin_loss_forward",
+    "_scaled_dot_product_flash_attention_for_cpu",
+}
 
 
 def name_of(spec: OpSpec) -> str:
@@ -95,9 +149,16 @@ def same(ours: Any, theirs: Any, tolerance: float) -> bool:
     """Whether two results have the same tensors, as nearly as the tolerance allows."""
     ours, theirs = sampling.tensors_in(ours), sampling.tensors_in(theirs)
     return len(ours) == len(theirs) and all(
-        a.shape == b.shape and np.allclose(sampling.array_of(a).astype(complex), sampling.array_of(b).astype(complex),
-                                           rtol=tolerance, atol=tolerance, equal_nan=True)
-        for a, b in zip(ours, theirs, strict=True))
+        a.shape == b.shape
+        and np.allclose(
+            sampling.array_of(a).astype(complex),
+            sampling.array_of(b).astype(complex),
+            rtol=tolerance,
+            atol=tolerance,
+            equal_nan=True,
+        )
+        for a, b in zip(ours, theirs, strict=True)
+    )
 
 
 # ---------------------------------------------------------------- values
@@ -126,8 +187,14 @@ def test_in_place_equals_out_of_place(spec: OpSpec) -> None:
 
 def takes_out(spec: OpSpec) -> bool:
     schema = spec.schema
-    return (returns_tensors(spec) and not spec.composite and not schema.mutates and not schema.is_view
-            and not schema.returns_list and not is_random(spec))
+    return (
+        returns_tensors(spec)
+        and not spec.composite
+        and not schema.mutates
+        and not schema.is_view
+        and not schema.returns_list
+        and not is_random(spec)
+    )
 
 
 @each(takes_out)
@@ -152,8 +219,14 @@ def without_memory(value: Any) -> Any:
     return type(value)(map(without_memory, value)) if isinstance(value, list | tuple) else value
 
 
-@each(lambda spec: returns_tensors(spec) and not spec.composite and not spec.schema.mutates
-      and not {spec.schema.name, name_of(spec)} & DATA_DEPENDENT)
+@each(
+    lambda spec: (
+        returns_tensors(spec)
+        and not spec.composite
+        and not spec.schema.mutates
+        and not {spec.schema.name, name_of(spec)} & DATA_DEPENDENT
+    )
+)
 def test_shape_rule_equals_the_result(spec: OpSpec) -> None:
     for case in cases_of(spec):
         args, kwargs = case.arguments(Make())
@@ -167,8 +240,9 @@ def test_shape_rule_equals_the_result(spec: OpSpec) -> None:
         expected = sampling.tensors_in(spec(*args, **kwargs))
         told = sampling.tensors_in(spec(*args_meta, **kwargs_meta))
         assert all(t.is_meta for t in told)
-        assert [(tuple(t.shape), t.dtype) for t in told] == [(tuple(t.shape), t.dtype) for t in expected], \
+        assert [(tuple(t.shape), t.dtype) for t in told] == [(tuple(t.shape), t.dtype) for t in expected], (
             f"sample {case.index}"
+        )
 
 
 # ---------------------------------------------------------------- derivatives
@@ -222,8 +296,11 @@ def test_gradient(spec: OpSpec) -> None:
             assert ours == pytest.approx(expected, rel=1e-5, abs=1e-6), f"sample {case.index}, leaf {i}"
 
 
-@each(lambda spec: returns_tensors(spec) and has_derivative(spec) and not is_random(spec)
-      and spec.schema.name not in FIRST_ORDER_ONLY)
+@each(
+    lambda spec: (
+        returns_tensors(spec) and has_derivative(spec) and not is_random(spec) and spec.schema.name not in FIRST_ORDER_ONLY
+    )
+)
 def test_second_derivative(spec: OpSpec) -> None:
     for case in cases_of(spec):
         prepared = differentiable_case(case)
@@ -232,8 +309,9 @@ def test_second_derivative(spec: OpSpec) -> None:
         values, weights = prepared
         directions = sampling.directions_for(values, 55)
 
-        def slope_along(at: list[np.ndarray], create: bool, case: Any = case, ways: Any = directions,
-                        count: int = len(values)) -> Any:
+        def slope_along(
+            at: list[np.ndarray], create: bool, case: Any = case, ways: Any = directions, count: int = len(values)
+        ) -> Any:
             """The first derivative along a direction, as a function of the leaves and of the weights."""
             heavy = [torch.tensor(w, requires_grad=True) for w in at[count:]]
             inputs, found = gradients(case, at[:count], heavy, create_graph=create)
@@ -250,11 +328,12 @@ def test_second_derivative(spec: OpSpec) -> None:
             continue
         second = torch.autograd.grad(total, inputs, allow_unused=True)
         # All inputs that have a gradient are moved at once.
-        turns = [turn if g is not None else np.zeros_like(turn)
-                 for turn, g in zip(sampling.directions_for(everything, 33), second, strict=True)]
+        turns = [
+            turn if g is not None else np.zeros_like(turn)
+            for turn, g in zip(sampling.directions_for(everything, 33), second, strict=True)
+        ]
         expected = sampling.slope(lambda at: float(slope_along(at, False)[1].item()), everything, turns, 1e-5)
-        ours = sum(float((sampling.array_of(g) * turn).sum()) for g, turn in zip(second, turns, strict=True)
-                   if g is not None)
+        ours = sum(float((sampling.array_of(g) * turn).sum()) for g, turn in zip(second, turns, strict=True) if g is not None)
         assert ours == pytest.approx(expected, rel=1e-4, abs=1e-5), f"sample {case.index}"
 
 

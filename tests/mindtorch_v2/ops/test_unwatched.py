@@ -130,8 +130,11 @@ def test_hooks_see_what_is_saved():
 @pytest.mark.parametrize("name", ["layer_norm", "cross_entropy"])
 def test_anomaly_mode_names_the_call(name):
     x = torch.full((4, 4), math.nan, requires_grad=True)
-    with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="returned nan values"), \
-            pytest.warns(UserWarning, match="Traceback of forward call"):
+    with (
+        torch.autograd.detect_anomaly(),
+        pytest.raises(RuntimeError, match="returned nan values"),
+        pytest.warns(UserWarning, match="Traceback of forward call"),
+    ):
         CASES[name](x).sum().backward()
 
 
@@ -157,8 +160,10 @@ def test_forward_mode(function):
     assert same(primal, function(x)) and tangent.shape == primal.shape
 
 
-@pytest.mark.parametrize("name, column", [
-    ("large", [88.0, 89.0, 87.5, 88.5]), ("tiny", [-104.0, -103.0, -120.0, -200.0]), ("edge", [32.0, -32.0, 31.999, 0.0])])
+@pytest.mark.parametrize(
+    "name, column",
+    [("large", [88.0, 89.0, 87.5, 88.5]), ("tiny", [-104.0, -103.0, -120.0, -200.0]), ("edge", [32.0, -32.0, 31.999, 0.0])],
+)
 @pytest.mark.parametrize("grad", [False, True])
 def test_cross_entropy_of_wild_rows(name, column, grad):
     x = torch.tensor([column, [0.5, -1.0, 31.0, 2.0]], requires_grad=grad)

@@ -20,20 +20,23 @@ def _nothing_said(monkeypatch):
     monkeypatch.setattr(warn, "_said", set())
 
 
-@pytest.mark.parametrize(("call", "words"), [
-    (lambda: float(torch.tensor(4.0, requires_grad=True)), HISTORY),
-    (lambda: math.sqrt(torch.tensor(4.0, requires_grad=True)), HISTORY),
-    (lambda: complex(torch.tensor(4.0, requires_grad=True)), HISTORY),
-    (lambda: torch.ones(2, 3, 4).T, "The use of `x.T` on tensors of dimension other than 2"),
-    (lambda: torch.ones(2).T, "The use of `x.T` on tensors of dimension other than 2"),
-    (lambda: torch.tensor(1.0).T, "Tensor.T is deprecated on 0-D tensors"),
-    (lambda: torch.tensor(1.0).H, "Tensor.H is deprecated on 0-D tensors"),
-    (lambda: torch.ones(1).std(), "^std" + FREEDOM),
-    (lambda: torch.ones(1).var(), "^var" + FREEDOM),
-    (lambda: torch.std_mean(torch.ones(1)), "^std_mean" + FREEDOM),
-    (lambda: torch.ones(1, 2).std(0), "^std" + FREEDOM),
-    (lambda: torch.set_float32_matmul_precision("foo"), "foo is not one of 'highest', 'high', or 'medium'"),
-])
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: float(torch.tensor(4.0, requires_grad=True)), HISTORY),
+        (lambda: math.sqrt(torch.tensor(4.0, requires_grad=True)), HISTORY),
+        (lambda: complex(torch.tensor(4.0, requires_grad=True)), HISTORY),
+        (lambda: torch.ones(2, 3, 4).T, "The use of `x.T` on tensors of dimension other than 2"),
+        (lambda: torch.ones(2).T, "The use of `x.T` on tensors of dimension other than 2"),
+        (lambda: torch.tensor(1.0).T, "Tensor.T is deprecated on 0-D tensors"),
+        (lambda: torch.tensor(1.0).H, "Tensor.H is deprecated on 0-D tensors"),
+        (lambda: torch.ones(1).std(), "^std" + FREEDOM),
+        (lambda: torch.ones(1).var(), "^var" + FREEDOM),
+        (lambda: torch.std_mean(torch.ones(1)), "^std_mean" + FREEDOM),
+        (lambda: torch.ones(1, 2).std(0), "^std" + FREEDOM),
+        (lambda: torch.set_float32_matmul_precision("foo"), "foo is not one of 'highest', 'high', or 'medium'"),
+    ],
+)
 def test_warns_at_the_programs_line(call, words):
     with pytest.warns(UserWarning, match=words) as caught:
         call()
@@ -69,8 +72,12 @@ def test_an_unknown_precision_changes_nothing():
 def test_handles_are_removable_handles():
     x = torch.ones(2, requires_grad=True)
     y = x * 2
-    for handle in (x.register_hook(lambda g: g * 3), x.register_post_accumulate_grad_hook(lambda t: None),
-                   y.grad_fn.register_hook(lambda i, o: None), y.grad_fn.register_prehook(lambda g: None)):
+    for handle in (
+        x.register_hook(lambda g: g * 3),
+        x.register_post_accumulate_grad_hook(lambda t: None),
+        y.grad_fn.register_hook(lambda i, o: None),
+        y.grad_fn.register_prehook(lambda g: None),
+    ):
         assert isinstance(handle, RemovableHandle)
         handle.remove()
     y.sum().backward()

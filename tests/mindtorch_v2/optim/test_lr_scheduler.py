@@ -61,44 +61,76 @@ RUNS: dict[str, tuple[Make, dict[str, Any]]] = {
     "cosine above": (lambda o: s.CosineAnnealingLR(o, T_max=5, eta_min=0.01), {"steps": 14}),
     "warm restarts": (lambda o: s.CosineAnnealingWarmRestarts(o, 3), {}),
     "warm restarts growing": (lambda o: s.CosineAnnealingWarmRestarts(o, 2, T_mult=2, eta_min=0.02), {"steps": 16}),
-    "warm restarts by fractions": (lambda o: s.CosineAnnealingWarmRestarts(o, 3, T_mult=2),
-                                   {"epochs": [0, 0.5, 1, 2.5, 3, 5.5, 9, 10.2, 2]}),
+    "warm restarts by fractions": (
+        lambda o: s.CosineAnnealingWarmRestarts(o, 3, T_mult=2),
+        {"epochs": [0, 0.5, 1, 2.5, 3, 5.5, 9, 10.2, 2]},
+    ),
     "lambda": (lambda o: s.LambdaLR(o, lambda e: 1 / (e + 1)), {}),
     "lambdas": (lambda o: s.LambdaLR(o, [lambda e: 0.5**e, Inverse()]), {}),
     "multiplicative": (lambda o: s.MultiplicativeLR(o, [lambda e: 0.9, lambda e: 1 / (e + 1)]), {}),
     "cyclic": (lambda o: s.CyclicLR(o, 0.01, 0.1, step_size_up=2, cycle_momentum=False), {}),
-    "cyclic triangular2": (lambda o: s.CyclicLR(o, 0.01, 0.1, step_size_up=2, mode="triangular2"),
-                           {"momentum": 0.9, "steps": 14}),
-    "cyclic exp_range": (lambda o: s.CyclicLR(o, 0.01, 0.1, step_size_up=1, step_size_down=2, mode="exp_range",
-                                              gamma=0.9, cycle_momentum=False), {}),
-    "cyclic per group": (lambda o: s.CyclicLR(o, [0.01, 0.02], [0.1, 0.3], step_size_up=3, scale_fn=halves,
-                                              scale_mode="cycle", cycle_momentum=False), {}),
-    "cyclic beta1": (lambda o: s.CyclicLR(o, 0.01, 0.1, step_size_up=2, base_momentum=0.5, max_momentum=0.95),
-                     {"kind": "Adam"}),
-    "cyclic by iterations": (lambda o: s.CyclicLR(o, 0.01, 0.1, step_size_up=2, scale_fn=halves,
-                                                  scale_mode="iterations"), {"momentum": 0.9}),
+    "cyclic triangular2": (
+        lambda o: s.CyclicLR(o, 0.01, 0.1, step_size_up=2, mode="triangular2"),
+        {"momentum": 0.9, "steps": 14},
+    ),
+    "cyclic exp_range": (
+        lambda o: s.CyclicLR(o, 0.01, 0.1, step_size_up=1, step_size_down=2, mode="exp_range", gamma=0.9, cycle_momentum=False),
+        {},
+    ),
+    "cyclic per group": (
+        lambda o: s.CyclicLR(
+            o, [0.01, 0.02], [0.1, 0.3], step_size_up=3, scale_fn=halves, scale_mode="cycle", cycle_momentum=False
+        ),
+        {},
+    ),
+    "cyclic beta1": (
+        lambda o: s.CyclicLR(o, 0.01, 0.1, step_size_up=2, base_momentum=0.5, max_momentum=0.95),
+        {"kind": "Adam"},
+    ),
+    "cyclic by iterations": (
+        lambda o: s.CyclicLR(o, 0.01, 0.1, step_size_up=2, scale_fn=halves, scale_mode="iterations"),
+        {"momentum": 0.9},
+    ),
     "one cycle": (lambda o: s.OneCycleLR(o, max_lr=1.0, total_steps=10), {"momentum": 0.9}),
-    "one cycle linear": (lambda o: s.OneCycleLR(o, max_lr=[1.0, 2.0], epochs=3, steps_per_epoch=4, pct_start=0.5,
-                                                anneal_strategy="linear"), {"momentum": 0.9}),
-    "one cycle three phases": (lambda o: s.OneCycleLR(o, max_lr=1.0, total_steps=10, three_phase=True),
-                               {"kind": "Adam"}),
-    "one cycle, rate only": (lambda o: s.OneCycleLR(o, max_lr=1.0, total_steps=10, cycle_momentum=False, div_factor=10,
-                                                    final_div_factor=100), {}),
-    "plateau": (lambda o: s.ReduceLROnPlateau(o, factor=0.5, patience=1, cooldown=1, min_lr=0.02),
-                {"metrics": METRICS, "steps": 12}),
-    "plateau max abs": (lambda o: s.ReduceLROnPlateau(o, mode="max", patience=0, threshold=0.1, threshold_mode="abs"),
-                        {"metrics": METRICS, "steps": 12}),
-    "plateau max rel": (lambda o: s.ReduceLROnPlateau(o, mode="max", patience=0, threshold=0.1, min_lr=[0.01, 0.05]),
-                        {"metrics": METRICS, "steps": 12}),
-    "plateau min abs": (lambda o: s.ReduceLROnPlateau(o, patience=0, threshold_mode="abs", threshold=0.05, eps=0.05),
-                        {"metrics": METRICS, "steps": 12}),
-    "sequential": (lambda o: s.SequentialLR(o, [s.LinearLR(o, 0.1, total_iters=3), s.ExponentialLR(o, 0.5)],
-                                            milestones=[3]), {}),
-    "sequential of three": (lambda o: s.SequentialLR(
-        o, [s.ConstantLR(o, 0.1, total_iters=2), s.ExponentialLR(o, 0.9), s.StepLR(o, 2, gamma=0.5)],
-        milestones=[2, 5]), {"steps": 12}),
-    "sequential warm restarts": (lambda o: s.SequentialLR(
-        o, [s.LinearLR(o, 0.1, total_iters=3), s.CosineAnnealingWarmRestarts(o, 3)], milestones=[3]), {"steps": 12}),
+    "one cycle linear": (
+        lambda o: s.OneCycleLR(o, max_lr=[1.0, 2.0], epochs=3, steps_per_epoch=4, pct_start=0.5, anneal_strategy="linear"),
+        {"momentum": 0.9},
+    ),
+    "one cycle three phases": (lambda o: s.OneCycleLR(o, max_lr=1.0, total_steps=10, three_phase=True), {"kind": "Adam"}),
+    "one cycle, rate only": (
+        lambda o: s.OneCycleLR(o, max_lr=1.0, total_steps=10, cycle_momentum=False, div_factor=10, final_div_factor=100),
+        {},
+    ),
+    "plateau": (
+        lambda o: s.ReduceLROnPlateau(o, factor=0.5, patience=1, cooldown=1, min_lr=0.02),
+        {"metrics": METRICS, "steps": 12},
+    ),
+    "plateau max abs": (
+        lambda o: s.ReduceLROnPlateau(o, mode="max", patience=0, threshold=0.1, threshold_mode="abs"),
+        {"metrics": METRICS, "steps": 12},
+    ),
+    "plateau max rel": (
+        lambda o: s.ReduceLROnPlateau(o, mode="max", patience=0, threshold=0.1, min_lr=[0.01, 0.05]),
+        {"metrics": METRICS, "steps": 12},
+    ),
+    "plateau min abs": (
+        lambda o: s.ReduceLROnPlateau(o, patience=0, threshold_mode="abs", threshold=0.05, eps=0.05),
+        {"metrics": METRICS, "steps": 12},
+    ),
+    "sequential": (
+        lambda o: s.SequentialLR(o, [s.LinearLR(o, 0.1, total_iters=3), s.ExponentialLR(o, 0.5)], milestones=[3]),
+        {},
+    ),
+    "sequential of three": (
+        lambda o: s.SequentialLR(
+            o, [s.ConstantLR(o, 0.1, total_iters=2), s.ExponentialLR(o, 0.9), s.StepLR(o, 2, gamma=0.5)], milestones=[2, 5]
+        ),
+        {"steps": 12},
+    ),
+    "sequential warm restarts": (
+        lambda o: s.SequentialLR(o, [s.LinearLR(o, 0.1, total_iters=3), s.CosineAnnealingWarmRestarts(o, 3)], milestones=[3]),
+        {"steps": 12},
+    ),
     "chained": (lambda o: s.ChainedScheduler([s.ConstantLR(o, 0.1, total_iters=2), s.ExponentialLR(o, 0.9)]), {}),
     "chained given optimizer": (lambda o: s.ChainedScheduler([s.StepLR(o, 2), s.LinearLR(o)], optimizer=o), {}),
     "swa": (lambda o: swa_utils.SWALR(o, swa_lr=0.01, anneal_epochs=4), {}),
@@ -194,8 +226,9 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, int | float | str | bool | None) else type(value).__name__
 
 
-def run(make: Make, *, steps: int = 9, epochs: Any = None, metrics: Any = None, tensor_lr: bool = False,
-        **options: Any) -> dict[str, Any]:
+def run(
+    make: Make, *, steps: int = 9, epochs: Any = None, metrics: Any = None, tensor_lr: bool = False, **options: Any
+) -> dict[str, Any]:
     """Rates and momenta before every step, and the scheduler's state after the last."""
     o = optimizer(**options)
     if tensor_lr:
@@ -204,8 +237,7 @@ def run(make: Make, *, steps: int = 9, epochs: Any = None, metrics: Any = None, 
     scheduler = make(o)
     rows = []
     for i in range(steps):
-        rows.append([[float(g["lr"]), g.get("momentum", g["betas"][0] if "betas" in g else None)]
-                     for g in o.param_groups])
+        rows.append([[float(g["lr"]), g.get("momentum", g["betas"][0] if "betas" in g else None)] for g in o.param_groups])
         o.step()
         given = [] if epochs is None and metrics is None else [(epochs or metrics)[i]]
         scheduler.step(*given)
@@ -235,8 +267,10 @@ def lines(each: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    recorded = {"runs": {name: observe_run(name) for name in RUNS},
-                "complaints": {name: observe(call) for name, call in COMPLAINTS.items()}}
+    recorded = {
+        "runs": {name: observe_run(name) for name in RUNS},
+        "complaints": {name: observe(call) for name, call in COMPLAINTS.items()},
+    }
     parts = [f"{json.dumps(part)}: {{\n{lines(each)}\n}}" for part, each in recorded.items()]
     RECORDED.write_text("{\n" + ",\n".join(parts) + "\n}\n")
     raise SystemExit

@@ -28,51 +28,81 @@ BOOKKEEPING = {"lift_fresh", "detach_"}
 # optimizer: its options; each is run once as it is and once with foreach=True
 WITH_FOREACH: dict[str, list[dict[str, Any]]] = {
     "SGD": [
-        {"lr": 0.05}, {"lr": 0.05, "momentum": 0.9}, {"lr": 0.05, "momentum": 0.9, "dampening": 0.3},
-        {"lr": 0.05, "momentum": 0.9, "nesterov": True}, {"lr": 0.05, "weight_decay": 0.1},
-        {"lr": 0.01, "maximize": True}, {"lr": "tensor", "momentum": 0.9},
-        {"lr": 0.002, "momentum": 0.8, "weight_decay": 0.1, "nesterov": True, "maximize": True}],
+        {"lr": 0.05},
+        {"lr": 0.05, "momentum": 0.9},
+        {"lr": 0.05, "momentum": 0.9, "dampening": 0.3},
+        {"lr": 0.05, "momentum": 0.9, "nesterov": True},
+        {"lr": 0.05, "weight_decay": 0.1},
+        {"lr": 0.01, "maximize": True},
+        {"lr": "tensor", "momentum": 0.9},
+        {"lr": 0.002, "momentum": 0.8, "weight_decay": 0.1, "nesterov": True, "maximize": True},
+    ],
     "Adam": [
-        {}, {"lr": 0.1, "betas": (0.5, 0.9), "eps": 1e-3}, {"lr": 0.1, "weight_decay": 0.1},
-        {"lr": 0.1, "amsgrad": True}, {"lr": 0.1, "amsgrad": True, "weight_decay": 0.1, "maximize": True}],
+        {},
+        {"lr": 0.1, "betas": (0.5, 0.9), "eps": 1e-3},
+        {"lr": 0.1, "weight_decay": 0.1},
+        {"lr": 0.1, "amsgrad": True},
+        {"lr": 0.1, "amsgrad": True, "weight_decay": 0.1, "maximize": True},
+    ],
     "AdamW": [
-        {"lr": 0.1}, {"lr": 0.1, "weight_decay": 0.5}, {"lr": 0.1, "amsgrad": True, "weight_decay": 0.0},
-        {"lr": 0.1, "maximize": True}],
+        {"lr": 0.1},
+        {"lr": 0.1, "weight_decay": 0.5},
+        {"lr": 0.1, "amsgrad": True, "weight_decay": 0.0},
+        {"lr": 0.1, "maximize": True},
+    ],
     "Adagrad": [
-        {"lr": 0.1}, {"lr": 0.1, "lr_decay": 0.1, "weight_decay": 0.1, "initial_accumulator_value": 0.5},
-        {"lr": 0.1, "maximize": True}],
+        {"lr": 0.1},
+        {"lr": 0.1, "lr_decay": 0.1, "weight_decay": 0.1, "initial_accumulator_value": 0.5},
+        {"lr": 0.1, "maximize": True},
+    ],
     "Adadelta": [{}, {"lr": 0.5, "rho": 0.8, "weight_decay": 0.1}, {"maximize": True}],
     "Adamax": [{"lr": 0.1}, {"lr": 0.1, "betas": (0.8, 0.9), "weight_decay": 0.1}, {"lr": 0.1, "maximize": True}],
     "NAdam": [
-        {"lr": 0.1}, {"lr": 0.1, "weight_decay": 0.1, "momentum_decay": 0.01},
-        {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}, {"lr": 0.1, "maximize": True}],
+        {"lr": 0.1},
+        {"lr": 0.1, "weight_decay": 0.1, "momentum_decay": 0.01},
+        {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True},
+        {"lr": 0.1, "maximize": True},
+    ],
     "RAdam": [
-        {"lr": 0.1}, {"lr": 0.1, "weight_decay": 0.1},
-        {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}, {"lr": 0.001, "maximize": True}],
+        {"lr": 0.1},
+        {"lr": 0.1, "weight_decay": 0.1},
+        {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True},
+        {"lr": 0.001, "maximize": True},
+    ],
     "RMSprop": [
-        {"lr": 0.05}, {"lr": 0.05, "momentum": 0.5}, {"lr": 0.05, "centered": True},
+        {"lr": 0.05},
+        {"lr": 0.05, "momentum": 0.5},
+        {"lr": 0.05, "centered": True},
         {"lr": 0.05, "alpha": 0.8, "weight_decay": 0.1, "eps": 1e-4},
-        {"lr": 0.01, "centered": True, "momentum": 0.9, "maximize": True}],
+        {"lr": 0.01, "centered": True, "momentum": 0.9, "maximize": True},
+    ],
     "Rprop": [{}, {"lr": 0.1, "etas": (0.4, 1.3), "step_sizes": (1e-3, 0.5)}, {"maximize": True}],
     "ASGD": [
-        {"lr": 0.05}, {"lr": 0.05, "lambd": 0.01, "alpha": 0.6, "t0": 2, "weight_decay": 0.1},
-        {"lr": 0.005, "maximize": True}],
+        {"lr": 0.05},
+        {"lr": 0.05, "lambd": 0.01, "alpha": 0.6, "t0": 2, "weight_decay": 0.1},
+        {"lr": 0.005, "maximize": True},
+    ],
 }
 # Without a second form, or one that reads its step count more often than we do.
 ALONE: dict[str, list[dict[str, Any]]] = {
     "Adafactor": [{"lr": 0.1}, {"lr": 0.1, "weight_decay": 0.1, "d": 2.0}, {"lr": 0.1, "maximize": True}],
-    "Adam": [{"lr": "tensor"}, {"lr": 0.1, "fused": True},
-             {"lr": 0.1, "fused": True, "amsgrad": True, "weight_decay": 0.1}],
+    "Adam": [{"lr": "tensor"}, {"lr": 0.1, "fused": True}, {"lr": 0.1, "fused": True, "amsgrad": True, "weight_decay": 0.1}],
     "AdamW": [{"lr": 0.1, "fused": True, "weight_decay": 0.1}],
     "Adagrad": [{"lr": 0.1, "fused": True, "lr_decay": 0.1, "weight_decay": 0.1}],
-    "SGD": [{"lr": 0.05, "fused": True}, {"lr": 0.05, "momentum": 0.9, "fused": True},
-            {"lr": 0.002, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1, "fused": True, "maximize": True}],
-    "LBFGS": [{"lr": 0.5}, {"lr": 1.0, "line_search_fn": "strong_wolfe"},
-              {"lr": 0.5, "max_iter": 3, "history_size": 2}],
+    "SGD": [
+        {"lr": 0.05, "fused": True},
+        {"lr": 0.05, "momentum": 0.9, "fused": True},
+        {"lr": 0.002, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1, "fused": True, "maximize": True},
+    ],
+    "LBFGS": [{"lr": 0.5}, {"lr": 1.0, "line_search_fn": "strong_wolfe"}, {"lr": 0.5, "max_iter": 3, "history_size": 2}],
 }
-WALKS = {f"{name} {options}": (name, options)
-         for table, forms in ((WITH_FOREACH, ({}, {"foreach": True})), (ALONE, ({},)))
-         for name, each in table.items() for given in each for options in [{**given, **form} for form in forms]}
+WALKS = {
+    f"{name} {options}": (name, options)
+    for table, forms in ((WITH_FOREACH, ({}, {"foreach": True})), (ALONE, ({},)))
+    for name, each in table.items()
+    for given in each
+    for options in [{**given, **form} for form in forms]
+}
 
 
 def start(dtype: Any = None) -> list[Any]:
@@ -169,7 +199,8 @@ COMPLAINTS: dict[str, Callable[[], Any]] = {
     "the base": lambda: optim.Optimizer(two(), {}).step(),
     "group sizes": lambda: optim.SGD(two()[:1], lr=0.1).load_state_dict(optim.SGD(two(), lr=0.1).state_dict()),
     "group count": lambda: optim.SGD(two(), lr=0.1).load_state_dict(
-        optim.SGD([{"params": p} for p in two()], lr=0.1).state_dict()),
+        optim.SGD([{"params": p} for p in two()], lr=0.1).state_dict()
+    ),
     "ema decay": lambda: swa_utils.get_ema_multi_avg_fn(1.5),
     "two averages": lambda: swa_utils.AveragedModel(nn.Linear(1, 1), avg_fn=max, multi_avg_fn=max),
 }
@@ -197,8 +228,11 @@ def record() -> None:
         events = [e for e in prof.events() if e.cpu_parent is not None and e.cpu_parent.name.startswith("Optimizer.")]
         return [e.name.removeprefix("aten::") for e in sorted(events, key=lambda e: e.time_range.start)]
 
-    recorded = {"walks": {name: walk(*what, ops_of) for name, what in WALKS.items()},
-                "complaints": {name: complaint(call) for name, call in COMPLAINTS.items()}, "defaults": defaults()}
+    recorded = {
+        "walks": {name: walk(*what, ops_of) for name, what in WALKS.items()},
+        "complaints": {name: complaint(call) for name, call in COMPLAINTS.items()},
+        "defaults": defaults(),
+    }
     parts = [f"{json.dumps(part)}: {{\n{lines(each)}\n}}" for part, each in recorded.items()]
     RECORDED.write_text("{\n" + ",\n".join(parts) + "\n}\n")
 
@@ -431,18 +465,33 @@ def test_complex_parameters_step_like_pairs_of_real_ones(name: str, foreach: boo
     assert near(torch.view_as_real(number.detach()).tolist(), pair.tolist())
 
 
-@pytest.mark.parametrize(("name", "options"), [
-    ("SGD", {"weight_decay": 0.1}), ("Adam", {}), ("AdamW", {"amsgrad": True}), ("Adagrad", {}), ("RMSprop", {}),
-    ("Adadelta", {}), ("NAdam", {}), ("RAdam", {}), ("ASGD", {})])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("SGD", {"weight_decay": 0.1}),
+        ("Adam", {}),
+        ("AdamW", {"amsgrad": True}),
+        ("Adagrad", {}),
+        ("RMSprop", {}),
+        ("Adadelta", {}),
+        ("NAdam", {}),
+        ("RAdam", {}),
+        ("ASGD", {}),
+    ],
+)
 def test_differentiable_steps(name: str, options: dict[str, Any]) -> None:
     """The gradient through two steps, against differences."""
+
     def after(weight: float) -> Any:
         start_at = torch.tensor([1.0, -2.0], dtype=torch.float64)
         factor = torch.tensor(weight, dtype=torch.float64, requires_grad=True)
         param = (start_at * 1).requires_grad_()
         moving = param.clone()
-        optimizer = getattr(optim, name)([moving], lr=0.1, eps=0.1, differentiable=True, **options) \
-            if name not in ("SGD", "ASGD") else getattr(optim, name)([moving], lr=0.1, differentiable=True, **options)
+        optimizer = (
+            getattr(optim, name)([moving], lr=0.1, eps=0.1, differentiable=True, **options)
+            if name not in ("SGD", "ASGD")
+            else getattr(optim, name)([moving], lr=0.1, differentiable=True, **options)
+        )
         for _ in range(2):
             moving.grad = start_at * factor
             optimizer.step()

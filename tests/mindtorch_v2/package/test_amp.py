@@ -12,23 +12,26 @@ from mindtorch_v2.nn import functional as F
 A = torch.ones(2, 2)
 
 
-@pytest.mark.parametrize(("call", "expected"), [
-    (lambda: A @ A, torch.bfloat16),
-    (lambda: torch.nn.Linear(2, 2)(A), torch.bfloat16),
-    (lambda: torch.bmm(A[None], A[None]), torch.bfloat16),
-    (lambda: F.scaled_dot_product_attention(A[None], A[None], A[None]), torch.bfloat16),
-    (lambda: A + A, torch.float32),
-    (lambda: (A @ A) + A, torch.float32),
-    (lambda: (A @ A).sum(), torch.bfloat16),
-    (lambda: torch.softmax(A @ A, -1), torch.bfloat16),
-    (lambda: F.mse_loss(A @ A, A), torch.float32),
-    (lambda: F.cross_entropy(A @ A, torch.tensor([0, 1])), torch.float32),
-    (lambda: torch.prod(A.bfloat16()), torch.float32),
-    (lambda: torch.cat([A, A.bfloat16()]), torch.float32),
-    (lambda: torch.stack([A.bfloat16(), A.bfloat16()]), torch.bfloat16),
-    (lambda: A.double() @ A.double(), torch.float64),
-    (lambda: torch.ones(2, 2, dtype=torch.int64) @ torch.ones(2, 2, dtype=torch.int64), torch.int64),
-])
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda: A @ A, torch.bfloat16),
+        (lambda: torch.nn.Linear(2, 2)(A), torch.bfloat16),
+        (lambda: torch.bmm(A[None], A[None]), torch.bfloat16),
+        (lambda: F.scaled_dot_product_attention(A[None], A[None], A[None]), torch.bfloat16),
+        (lambda: A + A, torch.float32),
+        (lambda: (A @ A) + A, torch.float32),
+        (lambda: (A @ A).sum(), torch.bfloat16),
+        (lambda: torch.softmax(A @ A, -1), torch.bfloat16),
+        (lambda: F.mse_loss(A @ A, A), torch.float32),
+        (lambda: F.cross_entropy(A @ A, torch.tensor([0, 1])), torch.float32),
+        (lambda: torch.prod(A.bfloat16()), torch.float32),
+        (lambda: torch.cat([A, A.bfloat16()]), torch.float32),
+        (lambda: torch.stack([A.bfloat16(), A.bfloat16()]), torch.bfloat16),
+        (lambda: A.double() @ A.double(), torch.float64),
+        (lambda: torch.ones(2, 2, dtype=torch.int64) @ torch.ones(2, 2, dtype=torch.int64), torch.int64),
+    ],
+)
 def test_dtypes_under_autocast(call, expected):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert call().dtype is expected
@@ -205,8 +208,11 @@ def test_state_travels():
     _, _, scaler = scaled_steps([1.0], init_scale=8.0)
     other = torch.amp.GradScaler("cpu")
     other.load_state_dict(scaler.state_dict())
-    assert other.state_dict() == scaler.state_dict() == {
-        "scale": 8.0, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 2000, "_growth_tracker": 1}
+    assert (
+        other.state_dict()
+        == scaler.state_dict()
+        == {"scale": 8.0, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 2000, "_growth_tracker": 1}
+    )
 
 
 def test_disabled_scaler_does_nothing():

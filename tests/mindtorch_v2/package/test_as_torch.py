@@ -104,8 +104,9 @@ def test_checkpoints_name_torchs_classes(alias):
 
 def test_plain_pickles_that_name_torch(alias):
     # What pickle writes for torch.nn.Identity() and torch.float64 where torch is PyTorch.
-    text = (b"\x80\x04\x8c\x1ctorch.nn.modules.linear\x94\x8c\x08Identity\x94\x93\x94."
-            .replace(b"\x1ctorch.nn.modules.linear", bytes([len("torch.nn.modules.linear")]) + b"torch.nn.modules.linear"))
+    text = b"\x80\x04\x8c\x1ctorch.nn.modules.linear\x94\x8c\x08Identity\x94\x93\x94.".replace(
+        b"\x1ctorch.nn.modules.linear", bytes([len("torch.nn.modules.linear")]) + b"torch.nn.modules.linear"
+    )
     assert pickle.loads(text) is mindtorch_v2.nn.Identity
 
 
@@ -127,24 +128,37 @@ def test_a_whole_module_survives_the_old_names_of_the_standard_library():
     assert mindtorch_v2.load(file, weights_only=False).kind is getattr
 
 
-@pytest.mark.parametrize("name, home", [
-    ("Normal", "normal"), ("Categorical", "categorical"), ("MultivariateNormal", "multivariate_normal"), ("Beta", "beta"),
-    ("StudentT", "studentT"), ("LogNormal", "log_normal"), ("Distribution", "distribution"), ("Uniform", "uniform")])
+@pytest.mark.parametrize(
+    "name, home",
+    [
+        ("Normal", "normal"),
+        ("Categorical", "categorical"),
+        ("MultivariateNormal", "multivariate_normal"),
+        ("Beta", "beta"),
+        ("StudentT", "studentT"),
+        ("LogNormal", "log_normal"),
+        ("Distribution", "distribution"),
+        ("Uniform", "uniform"),
+    ],
+)
 def test_distributions_are_found_where_torch_keeps_them(alias, name, home):
     module = importlib.import_module(f"torch.distributions.{home}")
     assert getattr(module, name) is getattr(mindtorch_v2.distributions, name)
 
 
-@pytest.mark.parametrize("module, names", [
-    ("torch", ("pi", "e", "inf", "nan", "newaxis", "UntypedStorage")),
-    ("torch.functional", ("einsum", "norm", "meshgrid", "stft")),
-    ("torch._dynamo", ("config", "disable", "allow_in_graph")),
-    ("torch.cuda", ("FloatTensor", "amp", "stream", "device")),
-    ("torch.distributed", ("Backend", "ProcessGroup", "group")),
-    ("torch.distributed.optim", ("ZeroRedundancyOptimizer",)),
-    ("torch.utils._foreach_utils", ("_group_tensors_by_device_and_dtype",)),
-    ("torch._C", ("_log_api_usage_once",)),
-])
+@pytest.mark.parametrize(
+    "module, names",
+    [
+        ("torch", ("pi", "e", "inf", "nan", "newaxis", "UntypedStorage")),
+        ("torch.functional", ("einsum", "norm", "meshgrid", "stft")),
+        ("torch._dynamo", ("config", "disable", "allow_in_graph")),
+        ("torch.cuda", ("FloatTensor", "amp", "stream", "device")),
+        ("torch.distributed", ("Backend", "ProcessGroup", "group")),
+        ("torch.distributed.optim", ("ZeroRedundancyOptimizer",)),
+        ("torch.utils._foreach_utils", ("_group_tensors_by_device_and_dtype",)),
+        ("torch._C", ("_log_api_usage_once",)),
+    ],
+)
 def test_names_that_public_scripts_ask_for(alias, module, names):
     found = importlib.import_module(module)
     assert [name for name in names if not hasattr(found, name)] == []
@@ -156,15 +170,19 @@ def test_tensors_are_grouped_by_dtype():
     a, b, c = mindtorch_v2.ones(1), mindtorch_v2.ones(1).double(), mindtorch_v2.zeros(1)
     groups = grouped([[a, b, c], [c, b, a]], with_indices=True)
     assert {key[1]: [len(lists[0]), indices] for key, (lists, indices) in groups.items()} == {
-        mindtorch_v2.float32: [2, [0, 2]], mindtorch_v2.float64: [1, [1]]}
+        mindtorch_v2.float32: [2, [0, 2]],
+        mindtorch_v2.float64: [1, [1]],
+    }
     assert groups[(a.device, a.dtype)][0][1][0] is c
 
 
 def test_a_script_sees_its_own_path_as_python_has_it(tmp_path, monkeypatch):
     (tmp_path / "beside.py").write_text("value = 3\n")
-    (tmp_path / "script.py").write_text("import pickle, sys\nimport beside\nimport torch\n\n\nclass Own: pass\n\n\n"
-                                        "again = type(pickle.loads(pickle.dumps(Own()))) is Own\n"
-                                        "seen = (__file__, sys.argv, __name__, torch.__name__, beside.value)\n")
+    (tmp_path / "script.py").write_text(
+        "import pickle, sys\nimport beside\nimport torch\n\n\nclass Own: pass\n\n\n"
+        "again = type(pickle.loads(pickle.dumps(Own()))) is Own\n"
+        "seen = (__file__, sys.argv, __name__, torch.__name__, beside.value)\n"
+    )
     monkeypatch.chdir(tmp_path)
     before = sys.argv, sys.path[0], sys.modules["__main__"]
     found = as_torch.run("script.py", ["--x", "1"])

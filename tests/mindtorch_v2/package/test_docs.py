@@ -89,14 +89,14 @@ def test_links_lead_somewhere(page):
 
 def test_the_example_of_an_op_is_the_source():
     text = (ROOT / "docs" / "add-an-op.md").read_text()
-    patch, = [code for language, code in FENCE.findall(text) if language == "diff"]
+    (patch,) = [code for language, code in FENCE.findall(text) if language == "diff"]
     lines = patch.splitlines()
     file = next(line.removeprefix("+++ b/") for line in lines if line.startswith("+++ "))
     start, count = map(int, re.search(r"^@@ -\d+,\d+ \+(\d+),(\d+) @@", patch, re.MULTILINE).groups())
     shown = [line[1:] for line in lines if line[:1] in ("+", " ") and not line.startswith("+++")]
     source = (ROOT / file).read_text().splitlines()
     assert len(shown) == count
-    assert any(source[at:at + count] == shown for at in range(start - 9, start + 9)), "the source has changed"
+    assert any(source[at : at + count] == shown for at in range(start - 9, start + 9)), "the source has changed"
 
 
 @pytest.mark.parametrize("name", ["architecture.md", "npu.md", "add-an-op.md", "interop.md"])

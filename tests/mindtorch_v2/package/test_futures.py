@@ -107,9 +107,13 @@ def test_the_first_exception_of_several_when_all_are_done():
         wait_all([second, third])
 
 
-@pytest.mark.parametrize(("devices", "error", "message"), [
-    (["cpu"], ValueError, "Expected devices to have indices, got cpu"),
-    (["cuda:0"], RuntimeError, "PyTorch is not linked with support for cuda devices")])
+@pytest.mark.parametrize(
+    ("devices", "error", "message"),
+    [
+        (["cpu"], ValueError, "Expected devices to have indices, got cpu"),
+        (["cuda:0"], RuntimeError, "PyTorch is not linked with support for cuda devices"),
+    ],
+)
 def test_futures_are_the_cpus(devices, error, message):
     assert not Future(devices=[]).done()
     with pytest.raises(error, match=message):

@@ -20,13 +20,55 @@ OUR_MODULES = 200
 # Beyond what NumPy loads for itself: a handful of the standard library.
 FOREIGN_MODULES = 20
 # Modules of this package that no import of it may load.
-LEFT_FOR_LATER = ("nn", "optim", "utils", "profiler", "autograd", "distributions", "func", "serialization", "jit", "masked",
-                  "special", "_ops.bessel", "_ops.histogramdd", "_ops.polynomials")
-HEAVY = ("asyncio", "dataclasses", "hashlib", "html", "http", "importlib.metadata", "json", "logging", "ml_dtypes",
-         "multiprocessing",
-         "numpy.fft", "numpy.ma", "numpy.polynomial", "numpy.random", "numpy.testing", "numpy.typing", "orjson", "pathlib",
-         "random", "rich", "secrets", "shutil", "socket", "ssl", "subprocess", "sysconfig", "tempfile", "unittest",
-         "urllib", "uuid", "zipfile")
+LEFT_FOR_LATER = (
+    "nn",
+    "optim",
+    "utils",
+    "profiler",
+    "autograd",
+    "distributions",
+    "func",
+    "serialization",
+    "jit",
+    "masked",
+    "special",
+    "_ops.bessel",
+    "_ops.histogramdd",
+    "_ops.polynomials",
+)
+HEAVY = (
+    "asyncio",
+    "dataclasses",
+    "hashlib",
+    "html",
+    "http",
+    "importlib.metadata",
+    "json",
+    "logging",
+    "ml_dtypes",
+    "multiprocessing",
+    "numpy.fft",
+    "numpy.ma",
+    "numpy.polynomial",
+    "numpy.random",
+    "numpy.testing",
+    "numpy.typing",
+    "orjson",
+    "pathlib",
+    "random",
+    "rich",
+    "secrets",
+    "shutil",
+    "socket",
+    "ssl",
+    "subprocess",
+    "sysconfig",
+    "tempfile",
+    "unittest",
+    "urllib",
+    "uuid",
+    "zipfile",
+)
 LIST_MODULES = "import sys, json; print(json.dumps(sorted(sys.modules)))"
 
 
@@ -41,8 +83,10 @@ def run(code: str) -> Any:
 @pytest.fixture(scope="module")
 def loaded() -> set[str]:
     """The modules that the import adds to those of Python and NumPy."""
-    before, after = run("import sys, json, numpy; before = sorted(sys.modules); import mindtorch_v2\n"
-                        "print(json.dumps([before, sorted(sys.modules)]))")
+    before, after = run(
+        "import sys, json, numpy; before = sorted(sys.modules); import mindtorch_v2\n"
+        "print(json.dumps([before, sorted(sys.modules)]))"
+    )
     return set(after) - set(before)
 
 
@@ -57,13 +101,27 @@ def test_heavy_modules_are_not_loaded(loaded: set[str]) -> None:
 
 
 def test_a_first_profile_loads_no_heavy_modules() -> None:
-    names = run("import mindtorch_v2 as torch\n"
-                "from mindtorch_v2.profiler import profile\n"
-                "x = torch.ones(4, 4)\n"
-                "with profile() as recorded: x + x\n"
-                "recorded.key_averages().table()\n" + LIST_MODULES)
-    heavy = {"asyncio", "html", "multiprocessing", "numpy.random", "orjson", "rich", "shutil", "socket", "sysconfig",
-             "tempfile", "mindtorch_v2.nn", "mindtorch_v2.optim"}
+    names = run(
+        "import mindtorch_v2 as torch\n"
+        "from mindtorch_v2.profiler import profile\n"
+        "x = torch.ones(4, 4)\n"
+        "with profile() as recorded: x + x\n"
+        "recorded.key_averages().table()\n" + LIST_MODULES
+    )
+    heavy = {
+        "asyncio",
+        "html",
+        "multiprocessing",
+        "numpy.random",
+        "orjson",
+        "rich",
+        "shutil",
+        "socket",
+        "sysconfig",
+        "tempfile",
+        "mindtorch_v2.nn",
+        "mindtorch_v2.optim",
+    }
     assert not heavy & set(names)
 
 
@@ -75,7 +133,8 @@ def test_types_that_numpy_lacks_are_loaded_when_asked_for() -> None:
         "name = str(torch.promote_types(torch.bfloat16, torch.float16))\n"
         "import ml_dtypes, numpy\n"
         "known = str(torch.from_numpy(numpy.ones(2, ml_dtypes.bfloat16)).dtype)\n"
-        "print(json.dumps([before, name, known, torch.ones(2, dtype=torch.float8_e5m2).tolist()]))")
+        "print(json.dumps([before, name, known, torch.ones(2, dtype=torch.float8_e5m2).tolist()]))"
+    )
     assert (before, name, known, after) == (False, "torch.float32", "torch.bfloat16", [1.0, 1.0])
 
 
@@ -89,7 +148,8 @@ def test_schemas_are_parsed_when_an_op_is_used() -> None:
         "    try: filled.__get__(schema)\n"
         "    except AttributeError: return False\n"
         "    return True\n"
-        "print(json.dumps([len(op_schemas), sum(map(is_parsed, op_schemas))]))")
+        "print(json.dumps([len(op_schemas), sum(map(is_parsed, op_schemas))]))"
+    )
     assert declared > 1000
     assert parsed < declared / 10
 
@@ -131,8 +191,11 @@ BESIDE_TORCH = ("as_torch", "safetensors")
 
 
 def public_modules() -> list[str]:
-    return [found.name for found in pkgutil.iter_modules(torch.__path__)
-            if not found.name.startswith("_") and found.name not in BESIDE_TORCH]
+    return [
+        found.name
+        for found in pkgutil.iter_modules(torch.__path__)
+        if not found.name.startswith("_") and found.name not in BESIDE_TORCH
+    ]
 
 
 @pytest.mark.parametrize("name", public_modules())
@@ -154,19 +217,22 @@ def test_star_import_brings_modules_and_functions() -> None:
     assert not {"annotations", "TYPE_CHECKING", "types", "multiprocessing"} & set(names)
 
 
-@pytest.mark.parametrize("code", [
-    "import mindtorch_v2.distributions as it",
-    "from mindtorch_v2 import fft as it",
-    "import mindtorch_v2; it = mindtorch_v2.utils.data",
-    "import mindtorch_v2.nn.functional as it",
-    "import mindtorch_v2; it = mindtorch_v2.autograd.profiler",
-    "from mindtorch_v2.autograd import ProfilerState as it",
-    "from mindtorch_v2.utils.data import DataLoader as it",
-    "import mindtorch_v2; it = mindtorch_v2.compile",
-    "import mindtorch_v2; it = mindtorch_v2._C._profiler.ProfilerActivity",
-    "import mindtorch_v2, mindtorch_v2.autograd.gradcheck; it = mindtorch_v2.autograd.gradcheck; it.__call__",
-    "import pickle, mindtorch_v2; it = pickle.loads(b'cmindtorch_v2.nn.modules.linear\\nLinear\\n.')",
-])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import mindtorch_v2.distributions as it",
+        "from mindtorch_v2 import fft as it",
+        "import mindtorch_v2; it = mindtorch_v2.utils.data",
+        "import mindtorch_v2.nn.functional as it",
+        "import mindtorch_v2; it = mindtorch_v2.autograd.profiler",
+        "from mindtorch_v2.autograd import ProfilerState as it",
+        "from mindtorch_v2.utils.data import DataLoader as it",
+        "import mindtorch_v2; it = mindtorch_v2.compile",
+        "import mindtorch_v2; it = mindtorch_v2._C._profiler.ProfilerActivity",
+        "import mindtorch_v2, mindtorch_v2.autograd.gradcheck; it = mindtorch_v2.autograd.gradcheck; it.__call__",
+        "import pickle, mindtorch_v2; it = pickle.loads(b'cmindtorch_v2.nn.modules.linear\\nLinear\\n.')",
+    ],
+)
 def test_first_use_in_a_new_process(code: str) -> None:
     assert run(code + "\nprint('true' if it is not None else 'false')") is True
 

@@ -53,8 +53,10 @@ def test_losses_are_those_of_torch(name):
 
 def test_a_script_from_the_command_line(tmp_path):
     script = tmp_path / "script.py"
-    script.write_text("import sys, helper, torch\nfrom mindtorch_v2 import as_torch\n"
-                      "print(sys.argv[1:], helper.f(torch.ones(2)).item(), as_torch.is_installed(), __name__)\n")
+    script.write_text(
+        "import sys, helper, torch\nfrom mindtorch_v2 import as_torch\n"
+        "print(sys.argv[1:], helper.f(torch.ones(2)).item(), as_torch.is_installed(), __name__)\n"
+    )
     (tmp_path / "helper.py").write_text("import torch.nn.functional as F\nf = lambda x: F.relu(x).sum()\n")
     command = [sys.executable, "-m", "mindtorch_v2.as_torch", str(script), "--flag"]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -40,6 +40,7 @@ def one_add():
 
 # ------------------------------------------------------------------------------ exporting
 
+
 def test_exporting_again_just_works(one_add, tmp_path):
     first = trace_of(one_add, tmp_path, "first.json")
     second = trace_of(one_add, tmp_path, "second.json")
@@ -115,6 +116,7 @@ def test_metadata_is_kept_whenever_it_is_given(tmp_path):
 
 # ------------------------------------------------------------------------------ modules and stacks
 
+
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -164,6 +166,7 @@ def test_with_stack_alone_is_enough_for_export_stacks(tmp_path):
 
 
 # ------------------------------------------------------------------------------ nothing recorded is dropped
+
 
 def test_starting_again_keeps_the_recording():
     prof = profile()
@@ -237,6 +240,7 @@ def test_a_failing_handler_does_not_harm_the_next_window():
 
 # ------------------------------------------------------------------------------ tables, FLOPs, devices
 
+
 def test_flops_and_memory_fit_in_one_table():
     kept = [x + x]
     with profile(with_flops=True, profile_memory=True) as prof:
@@ -268,6 +272,7 @@ def test_device_types_are_text():
 
 # ------------------------------------------------------------------------------ table
 
+
 @pytest.mark.parametrize("make", [profile, autograd_profiler.profile])
 def test_the_number_of_events_stands_above_torchs_footer(make):
     with make() as prof:
@@ -280,9 +285,20 @@ def test_the_number_of_events_stands_above_torchs_footer(make):
 
 def test_device_time_per_stack_is_counted_once(tmp_path):
     """torch writes what ran on a device twice: with the op that launched it and with the kernel."""
-    rows = [{"name": "aten::mm", "start": 0, "end": 9000, "stack": ("f.py(1): f",)},
-            {"name": "MatMul", "start": 10_000, "end": 50_000, "stream": 7, "device_type": 1, "device_index": 0,
-             "kind": observer.KERNEL, "launch_thread": 1, "launch_ns": 5000}]
+    rows = [
+        {"name": "aten::mm", "start": 0, "end": 9000, "stack": ("f.py(1): f",)},
+        {
+            "name": "MatMul",
+            "start": 10_000,
+            "end": 50_000,
+            "stream": 7,
+            "device_type": 1,
+            "device_index": 0,
+            "kind": observer.KERNEL,
+            "launch_thread": 1,
+            "launch_ns": 5000,
+        },
+    ]
     events = EventList.from_store(EventStore.from_rows(rows, options={"use_device": "cuda"}))
     events.export_stacks(tmp_path / "stacks.txt", "self_cuda_time_total")
     assert (tmp_path / "stacks.txt").read_text() == "f.py(1):_f 40\n"

@@ -15,14 +15,23 @@ ours = importlib.import_module("mindtorch_v2.safetensors")
 
 
 def _tensors():
-    return {"weight": torch.arange(6.0).reshape(2, 3), "half": torch.tensor([1.5, -2], dtype=torch.bfloat16),
-            "ids": torch.tensor([1, 2]), "empty": torch.zeros(0, 2), "flag": torch.tensor(True),
-            "complex": torch.tensor([1 + 2j]), "small": torch.tensor([1.0, 2.0]).to(torch.float8_e4m3fn)}
+    return {
+        "weight": torch.arange(6.0).reshape(2, 3),
+        "half": torch.tensor([1.5, -2], dtype=torch.bfloat16),
+        "ids": torch.tensor([1, 2]),
+        "empty": torch.zeros(0, 2),
+        "flag": torch.tensor(True),
+        "complex": torch.tensor([1 + 2j]),
+        "small": torch.tensor([1.0, 2.0]).to(torch.float8_e4m3fn),
+    }
 
 
 def _same(a, b):
-    return a.dtype is b.dtype and a.shape == b.shape and torch.equal(a.float() if a.dtype.itemsize == 1 else a,
-                                                                     b.float() if b.dtype.itemsize == 1 else b)
+    return (
+        a.dtype is b.dtype
+        and a.shape == b.shape
+        and torch.equal(a.float() if a.dtype.itemsize == 1 else a, b.float() if b.dtype.itemsize == 1 else b)
+    )
 
 
 @pytest.fixture
@@ -67,11 +76,14 @@ def test_one_tensor_at_a_time(tmp_path):
         ours.safe_open(path, framework="np")
 
 
-@pytest.mark.parametrize("tensors, error, message", [
-    (lambda t: {"a": t.t()}, ValueError, "You are trying to save a non contiguous tensor: `a`"),
-    (lambda t: {"a": t, "b": t[:1]}, RuntimeError, "Some tensors share memory"),
-    (lambda t: {"a": 3}, ValueError, "Key `a` is invalid, expected torch.Tensor"),
-])
+@pytest.mark.parametrize(
+    "tensors, error, message",
+    [
+        (lambda t: {"a": t.t()}, ValueError, "You are trying to save a non contiguous tensor: `a`"),
+        (lambda t: {"a": t, "b": t[:1]}, RuntimeError, "Some tensors share memory"),
+        (lambda t: {"a": 3}, ValueError, "Key `a` is invalid, expected torch.Tensor"),
+    ],
+)
 def test_what_is_not_written(tensors, error, message):
     with pytest.raises(error, match=message):
         ours.save(tensors(torch.ones(2, 3)))

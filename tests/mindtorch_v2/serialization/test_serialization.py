@@ -16,47 +16,47 @@ import mindtorch_v2 as torch
 
 # Written by PyTorch 2.13: a dict with everything common in it, a file of the old format, a model with its optimizer.
 _ZIP = (
-    'c-o~_%WoS+7#}}lwjqxKO`4WaC=Ulx$8S4L8i#FJ9$Tor6_VwPwY4YSRn}gA_Be$|NRf~Oy_J6eap7<14MqJADnZ17TMva32QEll'
-    'n3;9losAqrGWP6hyz_g^H}ieoq8bPy6p5f?Z3dl3dZ%WXJ9wq86Ft`6wiI~^RfM+Z{|ZpF9HxN#*lZXCd^KWISghJ3rqz|I9el56'
-    'TJ<Wyt*+gv?j$AfN2BElis;grdILkifk=vF>*TKUqXfaSkIsohs2rg8TDu2fHB4Zlq#`w-`u8EC`qaQayzrn_vn>nPh-tUF(w$Bn'
-    'cX0idStAliOB$RbFsZ?dWx7s8bkl+<gBmabM$iZuoN~IP233C_W>jAvW*-;~b)LXW8obO=hHh=aD-LR4Rpwq3*`eDD+-(BpD5amk'
-    'Jab7YFEYvnhw>7E%No4ODVutC8x}=M+qQ;uuW`C0Tyf}LAJDzQ=&m|+ZxVP*gSX2e79G3SBJhsDciV0?hI~=Zmx3kA=Ogeg<y%^E'
-    'c-|whtid&It4nYjVrqa7T6z=13XgsZ6Nq!AuA#RvBnBFH&0R{KRQ+rtQhi8kkm1;EvsH)eVAhrsD+zM^pw#h>S;LSYJavW=tPc12'
-    'dLPy_Sm&18aAU-QYU>?pkl>C48%I0JA!#T$QQI6u?R^$C*;(yP0=G2y;9EXWzJU)l_=ux+;bS3uH|=KI!e5AI@)JHa1F93o+f0CR'
-    'f66YOIRbYG6g4RIVnuZ#a`5QF@0aMZSTBxDwK;TUm};>tyVKN3bq9C4^gJu_WlzS5Ex}YC{rTJ1%oppURTfb0xym5*s=8%1T20&{'
-    'ikv!8Xhh4VnSsK6_`^>n{3jZiMTMb(dtVZ4vrJXwwbSSxHOnN#!puYe#?y=JbcIj!FoiaRs<skW<m+cJ;IQr$=w*|BY2Ty$hfU^a'
-    '?%}iV=IMj^F^-l+M+rra{%1!A1$4l)CQ6m3EboG2v^GVpq$01MCHxg1V(LF#eOw;D|5Hd7)l-VRaVGUjWn#e1T(l3L*-SPv#>Kkm'
-    'BCW`Ibo%{gd%ss;`VULtUrwQ)IlDgM=WXZ5LTtSLG+G<#4~tChv<6ZVQ-1P&<MZ+Rzlf603lLv=7k5lrfp&HF*IhO1iX8i&MiR+v'
-    'K9kL*R<o<wH2oyAi9|e|p`&~%70<`B@k~0I&!w2l$NPt^DD@HLE`7}G(5Jgl&m42^eGl@Y-353~KyC-nsM78waTn1Af#ivs<XGkQ'
-    '^0*7(tiYoM(eVQ8g}bZPlmI^rB2Vq~V%=3p#2O(FHsQs(Ylw*b*^5njvF^+lv0B)JO?k2ItQE1pda-FQ)}3)8mc8GKS?<NUb7or9'
-    'bzw)G757nI6c-#pW0I_>hQrH8DH*snL{56{|M;Ez-;tvd8|KyauXE1WdD{qu9n2)3@67!d{;tjU'
+    "c-o~_%WoS+7#}}lwjqxKO`4WaC=Ulx$8S4L8i#FJ9$Tor6_VwPwY4YSRn}gA_Be$|NRf~Oy_J6eap7<14MqJADnZ17TMva32QEll"
+    "n3;9losAqrGWP6hyz_g^H}ieoq8bPy6p5f?Z3dl3dZ%WXJ9wq86Ft`6wiI~^RfM+Z{|ZpF9HxN#*lZXCd^KWISghJ3rqz|I9el56"
+    "TJ<Wyt*+gv?j$AfN2BElis;grdILkifk=vF>*TKUqXfaSkIsohs2rg8TDu2fHB4Zlq#`w-`u8EC`qaQayzrn_vn>nPh-tUF(w$Bn"
+    "cX0idStAliOB$RbFsZ?dWx7s8bkl+<gBmabM$iZuoN~IP233C_W>jAvW*-;~b)LXW8obO=hHh=aD-LR4Rpwq3*`eDD+-(BpD5amk"
+    "Jab7YFEYvnhw>7E%No4ODVutC8x}=M+qQ;uuW`C0Tyf}LAJDzQ=&m|+ZxVP*gSX2e79G3SBJhsDciV0?hI~=Zmx3kA=Ogeg<y%^E"
+    "c-|whtid&It4nYjVrqa7T6z=13XgsZ6Nq!AuA#RvBnBFH&0R{KRQ+rtQhi8kkm1;EvsH)eVAhrsD+zM^pw#h>S;LSYJavW=tPc12"
+    "dLPy_Sm&18aAU-QYU>?pkl>C48%I0JA!#T$QQI6u?R^$C*;(yP0=G2y;9EXWzJU)l_=ux+;bS3uH|=KI!e5AI@)JHa1F93o+f0CR"
+    "f66YOIRbYG6g4RIVnuZ#a`5QF@0aMZSTBxDwK;TUm};>tyVKN3bq9C4^gJu_WlzS5Ex}YC{rTJ1%oppURTfb0xym5*s=8%1T20&{"
+    "ikv!8Xhh4VnSsK6_`^>n{3jZiMTMb(dtVZ4vrJXwwbSSxHOnN#!puYe#?y=JbcIj!FoiaRs<skW<m+cJ;IQr$=w*|BY2Ty$hfU^a"
+    "?%}iV=IMj^F^-l+M+rra{%1!A1$4l)CQ6m3EboG2v^GVpq$01MCHxg1V(LF#eOw;D|5Hd7)l-VRaVGUjWn#e1T(l3L*-SPv#>Kkm"
+    "BCW`Ibo%{gd%ss;`VULtUrwQ)IlDgM=WXZ5LTtSLG+G<#4~tChv<6ZVQ-1P&<MZ+Rzlf603lLv=7k5lrfp&HF*IhO1iX8i&MiR+v"
+    "K9kL*R<o<wH2oyAi9|e|p`&~%70<`B@k~0I&!w2l$NPt^DD@HLE`7}G(5Jgl&m42^eGl@Y-353~KyC-nsM78waTn1Af#ivs<XGkQ"
+    "^0*7(tiYoM(eVQ8g}bZPlmI^rB2Vq~V%=3p#2O(FHsQs(Ylw*b*^5njvF^+lv0B)JO?k2ItQE1pda-FQ)}3)8mc8GKS?<NUb7or9"
+    "bzw)G757nI6c-#pW0I_>hQrH8DH*snL{56{|M;Ez-;tvd8|KyauXE1WdD{qu9n2)3@67!d{;tjU"
 )
 
 _LEGACY = (
-    'c-nPPO;5rw7~Z-eT1D~e;LYQ_5Fr!BNe+ff;|F-@#Vj})R@1D!U5C+xgbPIc4gLWCnm@tBgB`@^0h{J+`t*IDk514l7GH1e&*O*p'
-    'o1@AEU4A&Gj=}P1*|Myml3GSmgd?U>E)%d#11*^s!L=4FWJ#a*5<o8$8&E$DS(x%?mVz?|*P{gkrm<8S3ItKd+<2m4jkwg!Ib<?`'
-    'B5||qN7FXwBiNCaDvB#%rnyLQsMvkRML*OmNu>%$H4Mn}XfY=@oxK4AXE}n~LiY6S62#!rZPU~AgR@$r8u)cTsMevd@DUBO+{cxM'
-    'Vux4+5j2B!bJ#Q3m`5hEV39V7Q+%!ZOtJn2k2D5+(uGY8TU{tE%#L6?HeO;U{-YI~`i*AIH(ERKQls1<HgTq~OYAA^&EuSAU&BEc'
-    '4)g4HdG-}n?NywJRr1gKU6XTDT4uNY!@mIq*Lp_'
+    "c-nPPO;5rw7~Z-eT1D~e;LYQ_5Fr!BNe+ff;|F-@#Vj})R@1D!U5C+xgbPIc4gLWCnm@tBgB`@^0h{J+`t*IDk514l7GH1e&*O*p"
+    "o1@AEU4A&Gj=}P1*|Myml3GSmgd?U>E)%d#11*^s!L=4FWJ#a*5<o8$8&E$DS(x%?mVz?|*P{gkrm<8S3ItKd+<2m4jkwg!Ib<?`"
+    "B5||qN7FXwBiNCaDvB#%rnyLQsMvkRML*OmNu>%$H4Mn}XfY=@oxK4AXE}n~LiY6S62#!rZPU~AgR@$r8u)cTsMevd@DUBO+{cxM"
+    "Vux4+5j2B!bJ#Q3m`5hEV39V7Q+%!ZOtJn2k2D5+(uGY8TU{tE%#L6?HeO;U{-YI~`i*AIH(ERKQls1<HgTq~OYAA^&EuSAU&BEc"
+    "4)g4HdG-}n?NywJRr1gKU6XTDT4uNY!@mIq*Lp_"
 )
 
 _TRAINING = (
-    'c-pO2U2NM_6n4@!O~dFPqwNZmpB0wUEluJiZo9TAVNC!-*JX^ELS;G0P2%A+Ireq8PKq>XY*Pe6nn1wzfP};&54^#i5bqrlydlBM'
-    'ctA)<6Y#(*_xg6J?W*fYxRPzjKHoXt`R={n^@`Zh$#H%^w`=rsgPfx0%jyQ2DkxY9)!xz4sa|f?F)n%Qzy+l)0;p6ANCQtkU)3~}'
-    '$7*%m2%OXlNJoVeY90r`JCTKspyVU5=aE_}W9ZD|Dk%|?O{{80K-N*tRJDSP(YjI9<&9_nx`IKen;;Alsgw}-7$lI^stP{MUIw6B'
-    '@{pJ?_@xf=%-2ll5xp1!r$kQlh~BI4kmwaXSK&aTOj$gPp*IVC5^0^wsfq#pWm2c?E3-Ti7%2CM9t?vP{t7%oZwDFnQ4B*_7&hxL'
-    'BK449xq`4l1%gA?_fd(e2ana^af|o{(hZ^oJRy1v!^l}uRclzSz*rrgWYQT}!3dtJ!_z^LtHU!vi<yB@4Gue)MPZyVdzLVpm|%>a'
-    '!*C=EOeS=pCMz2ym~g;&c)n~2GT9X5C==uuOA*2_m4&br*hwK901-!)7(`hXzL_P)vcy@I1O_1s)28UD!%VR3q#lP^M*X;r`W%M&'
-    'EG(3rbQ6$dp^Mx4zd&y(26+*~i7YIYo!kUSGe~9|@)Eth%pk8|5VP>AX-Wr3Xid?Tid@pGX3c=t)?m2~Cxeoge9?4R$s}*xpyQ@B'
-    'F*!1~2As+y|Jb7Ab|!iEpYMMfx;A+gver^VB**E@!qVmkcf#+_TKU=9mJ2AaY{KgzXU&UJF-p2pfHMt=?zM_?L9M745xmi`J{PMx'
-    'Qu1XuyKGHCUa4VIS8^HxsUh`}HwCp=Bs*yxtJd2$8y3ByX`lkEE=xl+1m#If8Y;*R25&X29cOiIz}suE7NiOxQ!&lZirDS{<d-`~'
-    'z9qfTYh_P680O}hb`T<TD+-pkmv%Ze?Q(?&9}&vn>$^W+rjtmoy%~&h!VZINJCGGkEv;9GF6k8C3W-FF5=fqh-{}JI-j~1tmuwQq'
-    'ZDLfV=9W$!Z@GCgG!<hFQ4Uw;e?3Ge%6DH5z1)Jsm8Zh#)NC6BO2uN5=l@Pp2H(kl{YFdr_hB&SWDsd*{%_uxS){ca*AH(}&+FW$'
-    '_M)?PG@Y7jNB&igyJYo#?%d~JwospMxBl&|t$BJ;4&!GBKWst&SUdVx2QSaki`KvOg|yT{{dha|+tfetf9Ox^f0g~y+d_Sz-TL>m'
-    'udI3A+rNIF&4HTc+m`?E0b2cs&q`<Z_rEbNx?{jr`v%fg;=mUb`nM;mg>)+PAIXHLqlxK6Oc3~ZA{>hgf)FMn!V5y2pNS{p;lzv('
-    '<!3CH9)I`8Opx#hS}Z-3Y?G(`5bNK?-2ETxM%xddVW;Aq++N3?JBj@e8FeJNZcno7<Z|b+9|QxAJcC`_?gPjTx4U?+1O9Or=Q=yw'
-    'Si1{5u_HbgHsZ$Gcd!%tksBLzW9`o8#2)N+VR<*!?pjXlr*3TQ!8wokUD&uAYj+G+ziw>8jkWJ~SHC?jtl-Al_iCTBt_{1#8nths'
-    'G3VL}aQkfT718HAdd~_vj@eAn`7}D%^P2#B5*+=-<tDcS*k4|kk70VPcozFF_LN~U'
+    "c-pO2U2NM_6n4@!O~dFPqwNZmpB0wUEluJiZo9TAVNC!-*JX^ELS;G0P2%A+Ireq8PKq>XY*Pe6nn1wzfP};&54^#i5bqrlydlBM"
+    "ctA)<6Y#(*_xg6J?W*fYxRPzjKHoXt`R={n^@`Zh$#H%^w`=rsgPfx0%jyQ2DkxY9)!xz4sa|f?F)n%Qzy+l)0;p6ANCQtkU)3~}"
+    "$7*%m2%OXlNJoVeY90r`JCTKspyVU5=aE_}W9ZD|Dk%|?O{{80K-N*tRJDSP(YjI9<&9_nx`IKen;;Alsgw}-7$lI^stP{MUIw6B"
+    "@{pJ?_@xf=%-2ll5xp1!r$kQlh~BI4kmwaXSK&aTOj$gPp*IVC5^0^wsfq#pWm2c?E3-Ti7%2CM9t?vP{t7%oZwDFnQ4B*_7&hxL"
+    "BK449xq`4l1%gA?_fd(e2ana^af|o{(hZ^oJRy1v!^l}uRclzSz*rrgWYQT}!3dtJ!_z^LtHU!vi<yB@4Gue)MPZyVdzLVpm|%>a"
+    "!*C=EOeS=pCMz2ym~g;&c)n~2GT9X5C==uuOA*2_m4&br*hwK901-!)7(`hXzL_P)vcy@I1O_1s)28UD!%VR3q#lP^M*X;r`W%M&"
+    "EG(3rbQ6$dp^Mx4zd&y(26+*~i7YIYo!kUSGe~9|@)Eth%pk8|5VP>AX-Wr3Xid?Tid@pGX3c=t)?m2~Cxeoge9?4R$s}*xpyQ@B"
+    "F*!1~2As+y|Jb7Ab|!iEpYMMfx;A+gver^VB**E@!qVmkcf#+_TKU=9mJ2AaY{KgzXU&UJF-p2pfHMt=?zM_?L9M745xmi`J{PMx"
+    "Qu1XuyKGHCUa4VIS8^HxsUh`}HwCp=Bs*yxtJd2$8y3ByX`lkEE=xl+1m#If8Y;*R25&X29cOiIz}suE7NiOxQ!&lZirDS{<d-`~"
+    "z9qfTYh_P680O}hb`T<TD+-pkmv%Ze?Q(?&9}&vn>$^W+rjtmoy%~&h!VZINJCGGkEv;9GF6k8C3W-FF5=fqh-{}JI-j~1tmuwQq"
+    "ZDLfV=9W$!Z@GCgG!<hFQ4Uw;e?3Ge%6DH5z1)Jsm8Zh#)NC6BO2uN5=l@Pp2H(kl{YFdr_hB&SWDsd*{%_uxS){ca*AH(}&+FW$"
+    "_M)?PG@Y7jNB&igyJYo#?%d~JwospMxBl&|t$BJ;4&!GBKWst&SUdVx2QSaki`KvOg|yT{{dha|+tfetf9Ox^f0g~y+d_Sz-TL>m"
+    "udI3A+rNIF&4HTc+m`?E0b2cs&q`<Z_rEbNx?{jr`v%fg;=mUb`nM;mg>)+PAIXHLqlxK6Oc3~ZA{>hgf)FMn!V5y2pNS{p;lzv("
+    "<!3CH9)I`8Opx#hS}Z-3Y?G(`5bNK?-2ETxM%xddVW;Aq++N3?JBj@e8FeJNZcno7<Z|b+9|QxAJcC`_?gPjTx4U?+1O9Or=Q=yw"
+    "Si1{5u_HbgHsZ$Gcd!%tksBLzW9`o8#2)N+VR<*!?pjXlr*3TQ!8wokUD&uAYj+G+ziw>8jkWJ~SHC?jtl-Al_iCTBt_{1#8nths"
+    "G3VL}aQkfT718HAdd~_vj@eAn`7}D%^P2#B5*+=-<tDcS*k4|kk70VPcozFF_LN~U"
 )
 
 
@@ -238,17 +238,20 @@ def _named(value) -> set[str]:
     return {argument for step, argument, _ in pickletools.genops(pickled) if step.name == "GLOBAL" and argument[:5] == "torch"}
 
 
-@pytest.mark.parametrize(("value", "name"), [
-    (lambda: torch.nn.functional.relu, "torch.nn.functional relu"),
-    (lambda: torch.nn.functional.softmax, "torch.nn.functional softmax"),
-    (lambda: torch.nn.functional.gelu, "torch._C._nn gelu"),
-    (lambda: torch.nn.functional.logsigmoid, "torch._C._nn log_sigmoid"),
-    (lambda: torch.tanh, "torch._C _VariableFunctionsClass"),
-    (lambda: torch.nn.functional.conv2d, "torch._C _VariableFunctionsClass"),
-    (lambda: torch.nn.MultiheadAttention, "torch.nn.modules.activation MultiheadAttention"),
-    (lambda: torch.nn.GRUCell, "torch.nn.modules.rnn GRUCell"),
-    (lambda: torch.optim.lr_scheduler.StepLR, "torch.optim.lr_scheduler StepLR"),
-])
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (lambda: torch.nn.functional.relu, "torch.nn.functional relu"),
+        (lambda: torch.nn.functional.softmax, "torch.nn.functional softmax"),
+        (lambda: torch.nn.functional.gelu, "torch._C._nn gelu"),
+        (lambda: torch.nn.functional.logsigmoid, "torch._C._nn log_sigmoid"),
+        (lambda: torch.tanh, "torch._C _VariableFunctionsClass"),
+        (lambda: torch.nn.functional.conv2d, "torch._C _VariableFunctionsClass"),
+        (lambda: torch.nn.MultiheadAttention, "torch.nn.modules.activation MultiheadAttention"),
+        (lambda: torch.nn.GRUCell, "torch.nn.modules.rnn GRUCell"),
+        (lambda: torch.optim.lr_scheduler.StepLR, "torch.optim.lr_scheduler StepLR"),
+    ],
+)
 def test_functions_and_classes_have_torchs_names(value, name):
     assert _named(value()) == {name}
     buffer = io.BytesIO()

@@ -38,12 +38,15 @@ def batches(loader) -> list:
     return [batch.tolist() for batch in loader]
 
 
-@pytest.mark.parametrize(("options", "expected"), [
-    (dict(batch_size=2), [[0, 1], [4, 9], [16]]),
-    (dict(batch_size=2, drop_last=True), [[0, 1], [4, 9]]),
-    (dict(batch_size=3, sampler=[4, 0, 2, 1]), [[16, 0, 4], [1]]),
-    (dict(batch_sampler=[[1, 3], [0]]), [[1, 9], [0]]),
-])
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (dict(batch_size=2), [[0, 1], [4, 9], [16]]),
+        (dict(batch_size=2, drop_last=True), [[0, 1], [4, 9]]),
+        (dict(batch_size=3, sampler=[4, 0, 2, 1]), [[16, 0, 4], [1]]),
+        (dict(batch_sampler=[[1, 3], [0]]), [[1, 9], [0]]),
+    ],
+)
 def test_loader_batches(options, expected):
     loader = data.DataLoader(Squares(5), **options)
     assert batches(loader) == expected
@@ -63,10 +66,19 @@ def test_shuffle_is_a_permutation_that_the_generator_decides():
     assert order(1) == order(1) != order(2)
 
 
-@pytest.mark.parametrize("options", [
-    dict(shuffle=True, sampler=[0]), dict(batch_sampler=[[0]], batch_size=4), dict(batch_size=None, drop_last=True),
-    dict(num_workers=-1), dict(timeout=-1), dict(prefetch_factor=2), dict(persistent_workers=True), dict(batch_size=0),
-])
+@pytest.mark.parametrize(
+    "options",
+    [
+        dict(shuffle=True, sampler=[0]),
+        dict(batch_sampler=[[0]], batch_size=4),
+        dict(batch_size=None, drop_last=True),
+        dict(num_workers=-1),
+        dict(timeout=-1),
+        dict(prefetch_factor=2),
+        dict(persistent_workers=True),
+        dict(batch_size=0),
+    ],
+)
 def test_options_that_contradict_are_errors(options):
     with pytest.raises(ValueError, match="batch_size|mutually exclusive|num_workers|timeout|prefetch|persistent"):
         data.DataLoader(Squares(3), **options)
@@ -81,12 +93,15 @@ def test_what_a_loader_is_made_of_cannot_be_replaced():
 Point = namedtuple("Point", "x y")
 
 
-@pytest.mark.parametrize(("batch", "expected"), [
-    ([1, 2], torch.tensor([1, 2])),
-    ([1.5, 2.5], torch.tensor([1.5, 2.5], dtype=torch.float64)),
-    ([torch.ones(2), torch.zeros(2)], torch.tensor([[1.0, 1.0], [0.0, 0.0]])),
-    ([np.arange(2), np.arange(2)], torch.tensor([[0, 1], [0, 1]])),
-])
+@pytest.mark.parametrize(
+    ("batch", "expected"),
+    [
+        ([1, 2], torch.tensor([1, 2])),
+        ([1.5, 2.5], torch.tensor([1.5, 2.5], dtype=torch.float64)),
+        ([torch.ones(2), torch.zeros(2)], torch.tensor([[1.0, 1.0], [0.0, 0.0]])),
+        ([np.arange(2), np.arange(2)], torch.tensor([[0, 1], [0, 1]])),
+    ],
+)
 def test_collate_stacks_leaves(batch, expected):
     made = data.default_collate(batch)
     assert made.dtype == expected.dtype

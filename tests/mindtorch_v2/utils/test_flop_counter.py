@@ -30,8 +30,10 @@ def counted(run, **options):
     with FlopCounterMode(display=False, **options) as counter:
         run()
     total = counter.get_total_flops()
-    found = {module: {str(op).removeprefix("aten."): n for op, n in counts.items()}
-             for module, counts in counter.get_flop_counts().items()}
+    found = {
+        module: {str(op).removeprefix("aten."): n for op, n in counts.items()}
+        for module, counts in counter.get_flop_counts().items()
+    }
     assert sum(found["Global"].values()) == total
     return found
 
@@ -67,8 +69,12 @@ OPS = [
     ("attention of two dims", F.scaled_dot_product_attention, [(5, 8)] * 3, {"mm": 2400}),
     ("attention with dropout", partial(F.scaled_dot_product_attention, dropout_p=0.1), [(2, 4, 5, 8)] * 3, {"bmm": 19200}),
     ("attention with a learned mask", F.scaled_dot_product_attention, [*[(2, 4, 5, 8)] * 3, (5, 5)], {"bmm": 19200}),
-    ("attention with values of another size", F.scaled_dot_product_attention, [(2, 4, 5, 8), (2, 4, 7, 8), (2, 4, 7, 6)],
-     {"bmm": 23520}),
+    (
+        "attention with values of another size",
+        F.scaled_dot_product_attention,
+        [(2, 4, 5, 8), (2, 4, 7, 8), (2, 4, 7, 6)],
+        {"bmm": 23520},
+    ),
 ]
 
 
@@ -77,16 +83,19 @@ def test_ops(function, shapes, expected):
     assert counted(lambda: function(*[leaf(*shape) for shape in shapes]).sum().backward()) == {"Global": expected}
 
 
-@pytest.mark.parametrize(("run", "expected"), [
-    (lambda: torch.matmul(data(5, 2, 3), data(3, 4)), {"mm": 240}),
-    (lambda: torch.matmul(data(2, 3), data(5, 3, 4)), {"bmm": 240}),
-    (lambda: torch.linalg.multi_dot([data(2, 3), data(3, 4), data(4, 5)]), {"mm": 128}),
-    (lambda: torch.matrix_power(data(3, 3), 5), {"mm": 162}),
-    (lambda: data(2, 4).addmm_(data(2, 3), data(3, 4)), {}),
-    (lambda: torch.mm(data(2, 3).half(), data(3, 4).half()), {"mm": 48}),
-    (lambda: torch.empty(2, 3, device="meta") @ torch.empty(3, 4, device="meta"), {"mm": 48}),
-    (lambda: data(3).sum(), {}),
-])
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        (lambda: torch.matmul(data(5, 2, 3), data(3, 4)), {"mm": 240}),
+        (lambda: torch.matmul(data(2, 3), data(5, 3, 4)), {"bmm": 240}),
+        (lambda: torch.linalg.multi_dot([data(2, 3), data(3, 4), data(4, 5)]), {"mm": 128}),
+        (lambda: torch.matrix_power(data(3, 3), 5), {"mm": 162}),
+        (lambda: data(2, 4).addmm_(data(2, 3), data(3, 4)), {}),
+        (lambda: torch.mm(data(2, 3).half(), data(3, 4).half()), {"mm": 48}),
+        (lambda: torch.empty(2, 3, device="meta") @ torch.empty(3, 4, device="meta"), {"mm": 48}),
+        (lambda: data(3).sum(), {}),
+    ],
+)
 def test_forward_alone(run, expected):
     assert counted(run) == {"Global": expected}
     with torch.inference_mode():
@@ -96,7 +105,7 @@ def test_forward_alone(run, expected):
 def test_second_derivative():
     def run():
         x, w = leaf(3, 4), leaf(4, 5)
-        grad, = torch.autograd.grad((x @ w).tanh().sum(), x, create_graph=True)
+        (grad,) = torch.autograd.grad((x @ w).tanh().sum(), x, create_graph=True)
         grad.sum().backward()
 
     assert counted(run) == {"Global": {"mm": 720}}
@@ -106,14 +115,17 @@ def train(module, *args):
     module(*args).sum().backward()
 
 
-@pytest.mark.parametrize(("make", "shape", "forward", "backward"), [
-    (partial(nn.Conv1d, 3, 6, 3), (2, 3, 9), 1512, 3024),
-    (partial(nn.Conv2d, 2, 4, 3), (2, 5, 5), 1296, 2592),
-    (partial(nn.Conv2d, 2, 4, 3, dilation=2), (1, 2, 8, 8), 2304, 4608),
-    (partial(nn.Conv2d, 2, 4, 3, padding=1, padding_mode="circular"), (2, 2, 5, 5), 7200, 14400),
-    (partial(nn.Conv3d, 2, 4, 2), (2, 2, 4, 4, 4), 6912, 13824),
-    (partial(nn.ConvTranspose2d, 3, 6, 3, stride=2, output_padding=1), (2, 3, 5, 5), 16200, 32400),
-])
+@pytest.mark.parametrize(
+    ("make", "shape", "forward", "backward"),
+    [
+        (partial(nn.Conv1d, 3, 6, 3), (2, 3, 9), 1512, 3024),
+        (partial(nn.Conv2d, 2, 4, 3), (2, 5, 5), 1296, 2592),
+        (partial(nn.Conv2d, 2, 4, 3, dilation=2), (1, 2, 8, 8), 2304, 4608),
+        (partial(nn.Conv2d, 2, 4, 3, padding=1, padding_mode="circular"), (2, 2, 5, 5), 7200, 14400),
+        (partial(nn.Conv3d, 2, 4, 2), (2, 2, 4, 4, 4), 6912, 13824),
+        (partial(nn.ConvTranspose2d, 3, 6, 3, stride=2, output_padding=1), (2, 3, 5, 5), 16200, 32400),
+    ],
+)
 def test_convolutions(make, shape, forward, backward):
     module = make()
     expected = {"convolution": forward, "convolution_backward": backward}
@@ -126,16 +138,19 @@ def test_gradients_of_groups_count_as_if_there_were_none():
     assert counted(lambda: train(module, data(2, 4, 5)))["Global"] == expected
 
 
-@pytest.mark.parametrize(("make", "expected"), [
-    (lambda: nn.Linear(8, 4)(data(8)), {"addmm": 64}),
-    (lambda: nn.Linear(8, 4)(data(2, 3, 8)), {"addmm": 384}),
-    (lambda: train(nn.Linear(8, 4, bias=False), leaf(2, 3, 8)), {"mm": 1152}),
-    (lambda: train(nn.Linear(8, 4), data(2, 8, 3).transpose(1, 2)), {"mm": 768}),
-    (lambda: nn.LSTM(4, 5)(data(3, 2, 4))[0].sum().backward(), {}),
-    (lambda: nn.LSTM(4, 5, proj_size=2)(data(3, 2, 4))[0].sum().backward(), {"addmm": 1440, "mm": 2120}),
-    (lambda: nn.GRU(4, 5)(data(3, 2, 4))[0].sum().backward(), {"addmm": 1620, "mm": 2220}),
-    (lambda: nn.LSTMCell(4, 5)(data(2, 4))[0].sum().backward(), {"addmm": 720, "mm": 720}),
-])
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda: nn.Linear(8, 4)(data(8)), {"addmm": 64}),
+        (lambda: nn.Linear(8, 4)(data(2, 3, 8)), {"addmm": 384}),
+        (lambda: train(nn.Linear(8, 4, bias=False), leaf(2, 3, 8)), {"mm": 1152}),
+        (lambda: train(nn.Linear(8, 4), data(2, 8, 3).transpose(1, 2)), {"mm": 768}),
+        (lambda: nn.LSTM(4, 5)(data(3, 2, 4))[0].sum().backward(), {}),
+        (lambda: nn.LSTM(4, 5, proj_size=2)(data(3, 2, 4))[0].sum().backward(), {"addmm": 1440, "mm": 2120}),
+        (lambda: nn.GRU(4, 5)(data(3, 2, 4))[0].sum().backward(), {"addmm": 1620, "mm": 2220}),
+        (lambda: nn.LSTMCell(4, 5)(data(2, 4))[0].sum().backward(), {"addmm": 720, "mm": 720}),
+    ],
+)
 def test_layers(make, expected):
     assert counted(make)["Global"] == expected
 
@@ -156,8 +171,14 @@ class MLP(nn.Module):
 class Images(nn.Module):
     def __init__(self):
         super().__init__()
-        self.body = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
-                                  nn.Conv2d(8, 8, 3, groups=8, stride=2), nn.Conv2d(8, 16, 1, bias=False))
+        self.body = nn.Sequential(
+            nn.Conv2d(3, 8, 3, padding=1),
+            nn.BatchNorm2d(8),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(8, 8, 3, groups=8, stride=2),
+            nn.Conv2d(8, 16, 1, bias=False),
+        )
         self.head = nn.Linear(16, 10)
 
     def forward(self, x):
@@ -232,41 +253,104 @@ def heads():
 
 
 MODULES = [
-    ("forward", lambda: MLP()(data(2, 8)), {
-        "Global": {"addmm": 512, "mm": 256}, "MLP": {"addmm": 512, "mm": 256}, "MLP.first": {"addmm": 512},
-        "MLP.second": {"mm": 256}}),
-    ("training", lambda: train(MLP(), data(2, 8)), {
-        "Global": {"addmm": 512, "mm": 1280}, "MLP": {"addmm": 512, "mm": 1280}, "MLP.first": {"addmm": 512, "mm": 512},
-        "MLP.second": {"mm": 768}}),
-    ("input that requires grad", lambda: train(MLP(), leaf(2, 8)), {
-        "Global": {"addmm": 512, "mm": 1792}, "MLP": {"addmm": 512, "mm": 1792}, "MLP.first": {"addmm": 512, "mm": 1024},
-        "MLP.second": {"mm": 768}}),
-    ("frozen", frozen, {
-        "Global": {"addmm": 512, "mm": 768}, "MLP": {"addmm": 512, "mm": 768}, "MLP.first": {"addmm": 512},
-        "MLP.second": {"mm": 768}}),
-    ("two steps", two_steps, {
-        "Global": {"addmm": 1280, "mm": 3200}, "MLP": {"addmm": 1280, "mm": 3200}, "MLP.first": {"addmm": 1280, "mm": 1280},
-        "MLP.second": {"mm": 1920}}),
-    ("checkpointed", checkpointed, {
-        "Global": {"addmm": 1024, "mm": 1792}, "MLP": {"addmm": 1024, "mm": 1792}, "MLP.first": {"addmm": 1024, "mm": 1024},
-        "MLP.second": {"addmm": 512, "mm": 768}}),
-    ("images", lambda: train(Images(), data(2, 3, 8, 8)), {
-        "Global": {"convolution": 56096, "addmm": 640, "mm": 1280, "convolution_backward": 58912},
-        "Images": {"convolution": 56096, "addmm": 640, "mm": 1280, "convolution_backward": 58912},
-        "Images.body": {"convolution": 56096, "convolution_backward": 58912},
-        "Images.body.0": {"convolution": 55296, "convolution_backward": 55296},
-        "Images.body.4": {"convolution": 288, "convolution_backward": 2592},
-        "Images.body.5": {"convolution": 512, "convolution_backward": 1024},
-        "Images.head": {"addmm": 640, "mm": 1280}}),
-    ("attention", lambda: train(Attention(), data(2, 5, 16)), {
-        "Global": {"addmm": 20480, "mm": 25600}, "Attention": {"addmm": 20480, "mm": 25600},
-        "Attention.qkv": {"addmm": 15360, "mm": 15360}, "Attention.out": {"addmm": 5120, "mm": 10240}}),
-    ("multi-head attention", heads, {
-        "Global": {"mm": 40960, "bmm": 9600, "addmm": 5120}, "MultiheadAttention": {"mm": 40960, "bmm": 9600, "addmm": 5120}}),
-    ("keywords and containers", lambda: Keywords()(x=leaf(2, 4))["y"][0].sum().backward(), {
-        "Global": {"addmm": 64, "mm": 128}, "Keywords": {"addmm": 64, "mm": 128}, "Keywords.lin": {"addmm": 64, "mm": 128}}),
-    ("a module that is used twice", lambda: train(Twice(), data(2, 4)), {
-        "Global": {"addmm": 128, "mm": 192}, "Twice": {"addmm": 128, "mm": 192}, "Twice.lin": {"addmm": 128, "mm": 128}}),
+    (
+        "forward",
+        lambda: MLP()(data(2, 8)),
+        {
+            "Global": {"addmm": 512, "mm": 256},
+            "MLP": {"addmm": 512, "mm": 256},
+            "MLP.first": {"addmm": 512},
+            "MLP.second": {"mm": 256},
+        },
+    ),
+    (
+        "training",
+        lambda: train(MLP(), data(2, 8)),
+        {
+            "Global": {"addmm": 512, "mm": 1280},
+            "MLP": {"addmm": 512, "mm": 1280},
+            "MLP.first": {"addmm": 512, "mm": 512},
+            "MLP.second": {"mm": 768},
+        },
+    ),
+    (
+        "input that requires grad",
+        lambda: train(MLP(), leaf(2, 8)),
+        {
+            "Global": {"addmm": 512, "mm": 1792},
+            "MLP": {"addmm": 512, "mm": 1792},
+            "MLP.first": {"addmm": 512, "mm": 1024},
+            "MLP.second": {"mm": 768},
+        },
+    ),
+    (
+        "frozen",
+        frozen,
+        {
+            "Global": {"addmm": 512, "mm": 768},
+            "MLP": {"addmm": 512, "mm": 768},
+            "MLP.first": {"addmm": 512},
+            "MLP.second": {"mm": 768},
+        },
+    ),
+    (
+        "two steps",
+        two_steps,
+        {
+            "Global": {"addmm": 1280, "mm": 3200},
+            "MLP": {"addmm": 1280, "mm": 3200},
+            "MLP.first": {"addmm": 1280, "mm": 1280},
+            "MLP.second": {"mm": 1920},
+        },
+    ),
+    (
+        "checkpointed",
+        checkpointed,
+        {
+            "Global": {"addmm": 1024, "mm": 1792},
+            "MLP": {"addmm": 1024, "mm": 1792},
+            "MLP.first": {"addmm": 1024, "mm": 1024},
+            "MLP.second": {"addmm": 512, "mm": 768},
+        },
+    ),
+    (
+        "images",
+        lambda: train(Images(), data(2, 3, 8, 8)),
+        {
+            "Global": {"convolution": 56096, "addmm": 640, "mm": 1280, "convolution_backward": 58912},
+            "Images": {"convolution": 56096, "addmm": 640, "mm": 1280, "convolution_backward": 58912},
+            "Images.body": {"convolution": 56096, "convolution_backward": 58912},
+            "Images.body.0": {"convolution": 55296, "convolution_backward": 55296},
+            "Images.body.4": {"convolution": 288, "convolution_backward": 2592},
+            "Images.body.5": {"convolution": 512, "convolution_backward": 1024},
+            "Images.head": {"addmm": 640, "mm": 1280},
+        },
+    ),
+    (
+        "attention",
+        lambda: train(Attention(), data(2, 5, 16)),
+        {
+            "Global": {"addmm": 20480, "mm": 25600},
+            "Attention": {"addmm": 20480, "mm": 25600},
+            "Attention.qkv": {"addmm": 15360, "mm": 15360},
+            "Attention.out": {"addmm": 5120, "mm": 10240},
+        },
+    ),
+    (
+        "multi-head attention",
+        heads,
+        {"Global": {"mm": 40960, "bmm": 9600, "addmm": 5120}, "MultiheadAttention": {"mm": 40960, "bmm": 9600, "addmm": 5120}},
+    ),
+    (
+        "keywords and containers",
+        lambda: Keywords()(x=leaf(2, 4))["y"][0].sum().backward(),
+        {"Global": {"addmm": 64, "mm": 128}, "Keywords": {"addmm": 64, "mm": 128}, "Keywords.lin": {"addmm": 64, "mm": 128}},
+    ),
+    (
+        "a module that is used twice",
+        lambda: train(Twice(), data(2, 4)),
+        {"Global": {"addmm": 128, "mm": 192}, "Twice": {"addmm": 128, "mm": 192}, "Twice.lin": {"addmm": 128, "mm": 128}},
+    ),
     ("two roots of one name", not_in_a_module, {"Global": {"addmm": 128, "mm": 192}, "Linear": {"addmm": 128, "mm": 128}}),
 ]
 
@@ -328,8 +412,9 @@ Module      FLOP    % Total
 Global         0         0%"""
 
 
-@pytest.mark.parametrize(("run", "expected"), [
-    (lambda: train(Block(), data(2, 5, 16)), BLOCK), (not_in_a_module, PARTS), (lambda: None, NOTHING)])
+@pytest.mark.parametrize(
+    ("run", "expected"), [(lambda: train(Block(), data(2, 5, 16)), BLOCK), (not_in_a_module, PARTS), (lambda: None, NOTHING)]
+)
 def test_table(run, expected, capsys):
     with FlopCounterMode(depth=None) as counter:
         run()
@@ -341,14 +426,29 @@ def test_depth(capsys):
     with FlopCounterMode(depth=1) as counter:
         train(Block(), data(2, 5, 16))
     assert capsys.readouterr().out.split("\n")[2:-1] == [
-        "Block          184.320K    100.00%", " - aten.addmm   61.440K     33.33%", " - aten.mm     122.880K     66.67%"]
+        "Block          184.320K    100.00%",
+        " - aten.addmm   61.440K     33.33%",
+        " - aten.mm     122.880K     66.67%",
+    ]
     assert [line.split()[0] for line in counter.get_table(2).split("\n")[2:] if " - " not in line] == [
-        "Block", "Block.attn", "Block.mlp"]
+        "Block",
+        "Block.attn",
+        "Block.mlp",
+    ]
 
 
-@pytest.mark.parametrize(("number", "text"), [
-    (0, "0.000"), (9999, "9999.000"), (10000, "10.000K"), (12345678, "12.346M"), (123456789, "123.457M"),
-    (10**13, "10.000T"), (10**20, "100000000.000T")])
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0.000"),
+        (9999, "9999.000"),
+        (10000, "10.000K"),
+        (12345678, "12.346M"),
+        (123456789, "123.457M"),
+        (10**13, "10.000T"),
+        (10**20, "100000000.000T"),
+    ],
+)
 def test_units(number, text):
     assert fc.convert_num_with_suffix(number, fc.get_suffix_str(number)) == text
 
@@ -366,20 +466,23 @@ TRANSPOSED = ((2, 6, 10, 10), (2, 3, 8, 8), (3, 6, 3, 3), None, 1, 0, 1, True, 0
 HEADS = (2, 4, 5, 8), (2, 2, 7, 8), (2, 2, 7, 6)
 
 
-@pytest.mark.parametrize(("formula", "shapes", "out", "flops"), [
-    (fc.mm_flop, [(2, 3), (3, 4)], None, 48),
-    (fc.addmm_flop, [(4,), (2, 3), (3, 4)], None, 48),
-    (fc.bmm_flop, [(5, 2, 3), (5, 3, 4)], None, 240),
-    (fc.baddbmm_flop, [(1,), (5, 2, 3), (5, 3, 4)], None, 240),
-    (fc.conv_flop, [(2, 3, 8, 8), (6, 3, 3, 3), None, 1, 0, 1, False], (2, 6, 6, 6), 23328),
-    (fc.conv_flop, [(2, 3, 8, 8), (3, 6, 3, 3), None, 1, 0, 1, True], (2, 6, 10, 10), 41472),
-    (fc.conv_backward_flop, [*FORWARD, [True, True, False]], (FORWARD[1], FORWARD[2], None), 46656),
-    (fc.conv_backward_flop, [*FORWARD, [False, True, True]], (None, FORWARD[2], None), 23328),
-    (fc.conv_backward_flop, [*TRANSPOSED, [True, False, False]], (TRANSPOSED[1], None, None), 41472),
-    (fc.conv_backward_flop, [*TRANSPOSED, [True, True, False]], (TRANSPOSED[1], TRANSPOSED[2], None), 82944),
-    (fc.sdpa_flop, HEADS, None, 7840),
-    (fc.sdpa_backward_flop, [(2, 4, 5, 6), *HEADS], None, 20160),
-])
+@pytest.mark.parametrize(
+    ("formula", "shapes", "out", "flops"),
+    [
+        (fc.mm_flop, [(2, 3), (3, 4)], None, 48),
+        (fc.addmm_flop, [(4,), (2, 3), (3, 4)], None, 48),
+        (fc.bmm_flop, [(5, 2, 3), (5, 3, 4)], None, 240),
+        (fc.baddbmm_flop, [(1,), (5, 2, 3), (5, 3, 4)], None, 240),
+        (fc.conv_flop, [(2, 3, 8, 8), (6, 3, 3, 3), None, 1, 0, 1, False], (2, 6, 6, 6), 23328),
+        (fc.conv_flop, [(2, 3, 8, 8), (3, 6, 3, 3), None, 1, 0, 1, True], (2, 6, 10, 10), 41472),
+        (fc.conv_backward_flop, [*FORWARD, [True, True, False]], (FORWARD[1], FORWARD[2], None), 46656),
+        (fc.conv_backward_flop, [*FORWARD, [False, True, True]], (None, FORWARD[2], None), 23328),
+        (fc.conv_backward_flop, [*TRANSPOSED, [True, False, False]], (TRANSPOSED[1], None, None), 41472),
+        (fc.conv_backward_flop, [*TRANSPOSED, [True, True, False]], (TRANSPOSED[1], TRANSPOSED[2], None), 82944),
+        (fc.sdpa_flop, HEADS, None, 7840),
+        (fc.sdpa_backward_flop, [(2, 4, 5, 6), *HEADS], None, 20160),
+    ],
+)
 def test_formulas_take_shapes_and_tensors(formula, shapes, out, flops):
     def tensor(value):
         return torch.empty(value) if isinstance(value, tuple) else value
@@ -395,17 +498,20 @@ def test_formulas_without_an_op():
     assert fc.sdpa_backward_flop_count((2, 4, 5, 6), *HEADS) == 20160
 
 
-@pytest.mark.parametrize(("formula", "shapes", "message"), [
-    (fc.mm_flop, [(2, 3), (4, 4)], r"matmul: inner dimensions must match \(k == k2\), got 3 and 4"),
-    (fc.bmm_flop, [(5, 2, 3), (4, 3, 4)], r"bmm: batch dimensions must match \(b == b2\), got 5 and 4"),
-    (fc.bmm_flop, [(5, 2, 3), (5, 2, 4)], r"bmm: inner dimensions must match \(k == k2\), got 3 and 2"),
-    (fc.sdpa_flop_count, [(2, 4, 5, 8), (2, 3, 7, 8), (2, 3, 7, 6)], r"query heads \(4\) must be a multiple of"),
-    (fc.sdpa_flop_count, [(2, 4, 5, 8), (2, 2, 7, 9), (2, 2, 7, 6)], "query/key/value shapes are incompatible: q="),
-    (fc.sdpa_flop_count, [(2, 4, 5, 8), (3, 2, 7, 8), (2, 2, 7, 6)], "query/key/value shapes are incompatible: q="),
-    (fc.sdpa_backward_flop_count, [(1, 4, 5, 6), *HEADS], "batch/heads mismatch among tensors"),
-    (fc.sdpa_backward_flop_count, [(2, 4, 5, 7), *HEADS], "grad_out/value/key/query shapes are incompatible"),
-    (fc.sdpa_backward_flop_count, [(2, 4, 5, 6), HEADS[0], (2, 3, 7, 8), (2, 3, 7, 6)], r"query heads \(4\) must be"),
-])
+@pytest.mark.parametrize(
+    ("formula", "shapes", "message"),
+    [
+        (fc.mm_flop, [(2, 3), (4, 4)], r"matmul: inner dimensions must match \(k == k2\), got 3 and 4"),
+        (fc.bmm_flop, [(5, 2, 3), (4, 3, 4)], r"bmm: batch dimensions must match \(b == b2\), got 5 and 4"),
+        (fc.bmm_flop, [(5, 2, 3), (5, 2, 4)], r"bmm: inner dimensions must match \(k == k2\), got 3 and 2"),
+        (fc.sdpa_flop_count, [(2, 4, 5, 8), (2, 3, 7, 8), (2, 3, 7, 6)], r"query heads \(4\) must be a multiple of"),
+        (fc.sdpa_flop_count, [(2, 4, 5, 8), (2, 2, 7, 9), (2, 2, 7, 6)], "query/key/value shapes are incompatible: q="),
+        (fc.sdpa_flop_count, [(2, 4, 5, 8), (3, 2, 7, 8), (2, 2, 7, 6)], "query/key/value shapes are incompatible: q="),
+        (fc.sdpa_backward_flop_count, [(1, 4, 5, 6), *HEADS], "batch/heads mismatch among tensors"),
+        (fc.sdpa_backward_flop_count, [(2, 4, 5, 7), *HEADS], "grad_out/value/key/query shapes are incompatible"),
+        (fc.sdpa_backward_flop_count, [(2, 4, 5, 6), HEADS[0], (2, 3, 7, 8), (2, 3, 7, 6)], r"query heads \(4\) must be"),
+    ],
+)
 def test_shapes_that_do_not_fit(formula, shapes, message):
     with pytest.raises(AssertionError, match=message):
         formula(*shapes)
@@ -447,8 +553,10 @@ def test_custom_mapping():
 
     of_tensors._get_raw = True
     x = data(2, 3)
-    found = counted(lambda: ((x + x) * x, torch.mm(x, x.t())),
-                    custom_mapping={aten.add: of_shapes, aten.mul: of_tensors, aten.mm: of_shapes})
+    found = counted(
+        lambda: ((x + x) * x, torch.mm(x, x.t())),
+        custom_mapping={aten.add: of_shapes, aten.mul: of_tensors, aten.mm: of_shapes},
+    )
     assert found["Global"] == {"add": 5.0, "mul": 3, "mm": 5.0}
     assert aten.add not in fc.flop_registry
 
@@ -512,21 +620,27 @@ def test_nothing_else_changes():
         y = x * 2
         y.mul_(y.detach() * 3).relu_()
         y.sum().backward()
-        for wrong, error in ((lambda: data(2, 3) + data(4), RuntimeError), (lambda: x.sum(5), IndexError),
-                             (lambda: torch.matmul(x, "x"), TypeError)):
+        for wrong, error in (
+            (lambda: data(2, 3) + data(4), RuntimeError),
+            (lambda: x.sum(5), IndexError),
+            (lambda: torch.matmul(x, "x"), TypeError),
+        ):
             with pytest.raises(error) as caught:
                 wrong()
             assert caught.type is error
     assert x.grad.tolist() == [12.0, 12.0]
 
 
-@pytest.mark.parametrize(("run", "expected"), [
-    (lambda: torch.vmap(torch.mm)(data(3, 2, 4), data(3, 4, 5)), {"bmm": 240}),
-    (lambda: torch.vmap(torch.mm, in_dims=(0, None))(data(3, 2, 4), data(4, 5)), {"mm": 240}),
-    (lambda: torch.vmap(torch.vmap(torch.mm))(data(3, 4, 2, 3), data(3, 4, 3, 5)), {"bmm": 720}),
-    (lambda: torch.vmap(nn.Conv2d(2, 3, 3))(data(3, 1, 2, 5, 5)), {"convolution": 2916}),
-    (lambda: torch.func.grad(lambda w: (data(2, 3) @ w).sum())(data(3, 4)), {"mm": 96}),
-])
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        (lambda: torch.vmap(torch.mm)(data(3, 2, 4), data(3, 4, 5)), {"bmm": 240}),
+        (lambda: torch.vmap(torch.mm, in_dims=(0, None))(data(3, 2, 4), data(4, 5)), {"mm": 240}),
+        (lambda: torch.vmap(torch.vmap(torch.mm))(data(3, 4, 2, 3), data(3, 4, 3, 5)), {"bmm": 720}),
+        (lambda: torch.vmap(nn.Conv2d(2, 3, 3))(data(3, 1, 2, 5, 5)), {"convolution": 2916}),
+        (lambda: torch.func.grad(lambda w: (data(2, 3) @ w).sum())(data(3, 4)), {"mm": 96}),
+    ],
+)
 def test_function_transforms(run, expected):
     assert counted(run)["Global"] == expected
 
@@ -545,8 +659,9 @@ def test_counters_inside_vmap():
 
 
 def test_is_loaded_when_asked_for():
-    text = ("import sys, mindtorch_v2 as torch\n"
-            "assert not {'mindtorch_v2.utils.flop_counter', 'mindtorch_v2.utils.module_tracker'} & set(sys.modules)\n"
-            "torch.utils.flop_counter.FlopCounterMode, torch.utils.module_tracker.ModuleTracker")
+    text = (
+        "import sys, mindtorch_v2 as torch\n"
+        "assert not {'mindtorch_v2.utils.flop_counter', 'mindtorch_v2.utils.module_tracker'} & set(sys.modules)\n"
+        "torch.utils.flop_counter.FlopCounterMode, torch.utils.module_tracker.ModuleTracker"
+    )
     subprocess.run([sys.executable, "-c", text], check=True)
-

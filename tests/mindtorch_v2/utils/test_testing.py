@@ -9,9 +9,11 @@ from mindtorch_v2.testing import assert_close, make_tensor
 
 A = torch.ones(2)
 _NAN = float("nan")
-_FAR = ("Tensor-likes are not close!\n\nMismatched elements: 2 / 2 (100.0%)\n"
-        "Greatest absolute difference: 1.0 at index (0,) (up to 1e-05 allowed)\n"
-        "Greatest relative difference: 0.5 at index (0,) (up to 1.3e-06 allowed)")
+_FAR = (
+    "Tensor-likes are not close!\n\nMismatched elements: 2 / 2 (100.0%)\n"
+    "Greatest absolute difference: 1.0 at index (0,) (up to 1e-05 allowed)\n"
+    "Greatest relative difference: 0.5 at index (0,) (up to 1.3e-06 allowed)"
+)
 
 
 @pytest.mark.parametrize(

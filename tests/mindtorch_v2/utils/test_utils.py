@@ -58,7 +58,7 @@ def fields(data: bytes) -> list:
             value = varint()
         else:
             size = {1: 8, 5: 4}.get(kind) or varint()
-            value = data[at:at + size]
+            value = data[at : at + size]
             at += size
             if kind != 2:
                 value = struct.unpack("<d" if kind == 1 else "<f", value)[0]
@@ -73,10 +73,10 @@ def events(folder) -> list:
     while data:
         (length,) = struct.unpack("<Q", data[:8])
         assert struct.unpack("<I", data[8:12])[0] == masked_crc(data[:8])
-        body = data[12:12 + length]
-        assert struct.unpack("<I", data[12 + length:16 + length])[0] == masked_crc(body)
+        body = data[12 : 12 + length]
+        assert struct.unpack("<I", data[12 + length : 16 + length])[0] == masked_crc(body)
         found.append(dict(fields(body)))
-        data = data[16 + length:]
+        data = data[16 + length :]
     return found
 
 
@@ -107,8 +107,8 @@ def test_event_files(tmp_path):
     assert (image[1], image[2], image[3]) == (1, 2, 3)
     png = image[4]
     start = png.index(b"IDAT")
-    (size,) = struct.unpack(">I", png[start - 4:start])
-    assert zlib.decompress(png[start + 4:start + 4 + size]) == bytes([0, 0, 0, 0, 255, 255, 255])
+    (size,) = struct.unpack(">I", png[start - 4 : start])
+    assert zlib.decompress(png[start + 4 : start + 4 + size]) == bytes([0, 0, 0, 0, 255, 255, 255])
     assert sorted(p.name for p in tmp_path.iterdir() if p.is_dir()) == ["both_a", "both_b"]
 
 
@@ -128,9 +128,7 @@ def test_what_a_writer_cannot_do(tmp_path):
 Pair = namedtuple("Pair", "a b")
 
 
-@pytest.mark.parametrize(
-    "tree", [1, [1, 2], (1, [2, {"a": 3}]), {"b": 1, "a": (2,)}, Pair(1, [2]), OrderedDict(x=1), [], None]
-)
+@pytest.mark.parametrize("tree", [1, [1, 2], (1, [2, {"a": 3}]), {"b": 1, "a": (2,)}, Pair(1, [2]), OrderedDict(x=1), [], None])
 def test_trees_come_apart_and_together(tree):
     leaves, spec = pytree.tree_flatten(tree)
     assert pytree.tree_unflatten(leaves, spec) == tree
@@ -151,9 +149,7 @@ def test_tree_helpers():
 
 def test_timer():
     ticks = iter(range(1000))
-    timer = torch.utils.benchmark.Timer(
-        "f()", globals={"f": lambda: None}, timer=lambda: float(next(ticks)), label="nothing"
-    )
+    timer = torch.utils.benchmark.Timer("f()", globals={"f": lambda: None}, timer=lambda: float(next(ticks)), label="nothing")
     measured = timer.timeit(2)
     assert (measured.median, measured.number_per_run, measured.title) == (0.5, 2, "nothing")
     assert "nothing" in repr(measured)
@@ -188,9 +184,7 @@ def test_rare_modules_are_not_imported_with_the_package():
         "import sys, mindtorch_v2; print([m for m in ('func', 'testing', 'distributions', 'utils.tensorboard', 'amp')"
         " if 'mindtorch_v2.' + m in sys.modules])"
     )
-    assert (
-        subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True).stdout.strip() == "[]"
-    )
+    assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True).stdout.strip() == "[]"
 
 
 def test_there_is_no_process_group():

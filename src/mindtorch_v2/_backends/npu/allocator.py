@@ -275,9 +275,11 @@ class Allocator:
         unused, total = memory_info(self.device)
         statistics = self._statistics
         cached = statistics.reserved - statistics.allocated
-        return (f"NPU out of memory. Tried to allocate {_readable(size)}. NPU {self.device} has a total capacity of "
-                f"{_readable(total)} of which {_readable(unused)} is free. {_readable(statistics.allocated)} is allocated, "
-                f"and {_readable(cached)} is reserved but unallocated.")
+        return (
+            f"NPU out of memory. Tried to allocate {_readable(size)}. NPU {self.device} has a total capacity of "
+            f"{_readable(total)} of which {_readable(unused)} is free. {_readable(statistics.allocated)} is allocated, "
+            f"and {_readable(cached)} is reserved but unallocated."
+        )
 
 
 def _readable(nbytes: int) -> str:

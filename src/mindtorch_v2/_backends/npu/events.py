@@ -48,8 +48,9 @@ class Event:
             except (KeyError, IndexError):
                 self.handle = driver().call("aclrtCreateEventExWithFlag", self._flags)
         elif self.device_index != stream.device_index:
-            raise RuntimeError(f"Event device index {self.device_index} does not match recording stream's device index "
-                               f"{stream.device_index}.")
+            raise RuntimeError(
+                f"Event device index {self.device_index} does not match recording stream's device index {stream.device_index}."
+            )
         activate(self.device_index)
         self._complete = False
         self.stream = stream

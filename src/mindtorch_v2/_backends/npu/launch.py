@@ -185,8 +185,10 @@ def launch(name: str, *arguments: Any, stream: Stream | None = None) -> None:
     plan, run = runtime.phases(name)
     descriptors = _Descriptors(runtime)
     try:
-        converted = [_CONVERT[word](descriptors, value) if word in _CONVERT else value
-                     for word, value in zip(words, arguments, strict=True)]
+        converted = [
+            _CONVERT[word](descriptors, value) if word in _CONVERT else value
+            for word, value in zip(words, arguments, strict=True)
+        ]
         size, executor = ctypes.c_uint64(), ctypes.c_void_p()
         code = plan(*converted, ctypes.byref(size), ctypes.byref(executor))
         if code:

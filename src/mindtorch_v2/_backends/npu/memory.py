@@ -126,8 +126,15 @@ def to_device(target: np.ndarray, source: np.ndarray, stream: Stream | None = No
         source = staged
     with launch.observed("copy", "HtoD", stream, target.nbytes):
         activate(stream.device_index)
-        driver().call("aclrtMemcpyAsync", launch.address(target), target.nbytes, launch.address(source), target.nbytes,
-                      MEMCPY_HOST_TO_DEVICE, stream.handle)
+        driver().call(
+            "aclrtMemcpyAsync",
+            launch.address(target),
+            target.nbytes,
+            launch.address(source),
+            target.nbytes,
+            MEMCPY_HOST_TO_DEVICE,
+            stream.handle,
+        )
     stream.keep(source)
 
 
@@ -144,8 +151,15 @@ def to_host(target: np.ndarray, source: np.ndarray, stream: Stream | None = None
     landing = target if direct else pinned_empty(target.shape, target.dtype)
     with launch.observed("copy", "DtoH", stream, source.nbytes):
         activate(stream.device_index)
-        driver().call("aclrtMemcpyAsync", launch.address(landing), source.nbytes, launch.address(source), source.nbytes,
-                      MEMCPY_DEVICE_TO_HOST, stream.handle)
+        driver().call(
+            "aclrtMemcpyAsync",
+            launch.address(landing),
+            source.nbytes,
+            launch.address(source),
+            source.nbytes,
+            MEMCPY_DEVICE_TO_HOST,
+            stream.handle,
+        )
     stream.keep(source, landing)
     if non_blocking and direct:
         return

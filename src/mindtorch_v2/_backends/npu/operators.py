@@ -62,8 +62,11 @@ _POINTWISE = {
     "LogicalAnd": _BINARY,
     "IsFinite": _UNARY,
     "Cast": "self:T dtype:dtype out:T",
-} | {f"{name}{form}": row for name in ("Eq", "Ne", "Lt", "Le", "Gt", "Ge")
-     for form, row in (("Tensor", _BINARY), ("Scalar", _WITH_NUMBER))}
+} | {
+    f"{name}{form}": row
+    for name in ("Eq", "Ne", "Lt", "Le", "Gt", "Ge")
+    for form, row in (("Tensor", _BINARY), ("Scalar", _WITH_NUMBER))
+}
 
 _IN_PLACE = {
     "InplaceAdd": "selfRef:T other:T alpha:S",
@@ -112,13 +115,13 @@ _LOSS = {  # reduction: 0 none, 1 mean, 2 sum
 
 _NORM = {
     "LayerNorm": "input:T normalizedShape:I[] weightOptional:T? biasOptional:T? eps:double out:T meanOutOptional:T? "
-                 "rstdOutOptional:T?",
+    "rstdOutOptional:T?",
     "LayerNormBackward": "gradOut:T input:T normalizedShape:I[] mean:T rstd:T weightOptional:T? biasOptional:T? "
-                         "outputMask:B[] gradInputOut:T? gradWeightOut:T? gradBiasOut:T?",
+    "outputMask:B[] gradInputOut:T? gradWeightOut:T? gradBiasOut:T?",
     "BatchNorm": "input:T weight:T? bias:T? runningMean:T? runningVar:T? training:bool momentum:double eps:double "
-                 "output:T saveMean:T saveInvstd:T",
+    "output:T saveMean:T saveInvstd:T",
     "BatchNormBackward": "gradOut:T input:T weight:T? runningMean:T? runningVar:T? saveMean:T? saveInvstd:T? "
-                         "training:bool eps:double outputMask:B[] gradInput:T? gradWeight:T? gradBias:T?",
+    "training:bool eps:double outputMask:B[] gradInput:T? gradWeight:T? gradBias:T?",
 }
 
 _MATMUL = {  # cubeMathType 0: keep the precision of the inputs
@@ -131,18 +134,18 @@ _MATMUL = {  # cubeMathType 0: keep the precision of the inputs
 
 _CONVOLUTION = {
     "Convolution": "input:T weight:T bias:T? stride:I[] padding:I[] dilation:I[] transposed:bool outputPadding:I[] "
-                   "groups:int64 output:T cubeMathType:int8",
+    "groups:int64 output:T cubeMathType:int8",
     "ConvolutionBackward": "gradOutput:T input:T weight:T biasSizes:I[]? stride:I[] padding:I[] dilation:I[] "
-                           "transposed:bool outputPadding:I[] groups:int32 outputMask:B[] cubeMathType:int8 "
-                           "gradInput:T? gradWeight:T? gradBias:T?",
+    "transposed:bool outputPadding:I[] groups:int32 outputMask:B[] cubeMathType:int8 "
+    "gradInput:T? gradWeight:T? gradBias:T?",
     # indices: int32, places in the plane of the input
     "MaxPool2dWithIndices": "self:T kernelSize:I[] stride:I[] padding:I[] dilation:I[] ceilMode:bool out:T indices:T",
     "MaxPool2dWithIndicesBackward": "gradOutput:T self:T indices:T kernelSize:I[] stride:I[] padding:I[] dilation:I[] "
-                                    "ceilMode:bool gradInput:T",
+    "ceilMode:bool gradInput:T",
     "AvgPool2d": "self:T kernelSize:I[] strides:I[] paddings:I[] ceilMode:bool countIncludePad:bool "
-                 "divisorOverride:int64 cubeMathType:int8 out:T",
+    "divisorOverride:int64 cubeMathType:int8 out:T",
     "AvgPool2dBackward": "gradOutput:T self:T kernelSize:I[] stride:I[] padding:I[] ceilMode:bool countIncludePad:bool "
-                         "divisorOverride:int64 cubeMathType:int8 gradInput:T",
+    "divisorOverride:int64 cubeMathType:int8 gradInput:T",
     "AdaptiveAvgPool2d": "self:T outputSize:I[] out:T",
     "AdaptiveAvgPool2dBackward": "gradOutput:T self:T out:T",
 }

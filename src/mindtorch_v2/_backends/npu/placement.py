@@ -44,14 +44,20 @@ _FILLS = ("fill_", "zero_", "masked_fill_")  # which write the same wherever ele
 
 def check_written(op: OpSpec, args: tuple[Any, ...]) -> None:
     """RuntimeError in torch's words for a write into an expanded tensor."""
-    if op.schema.mutates and op.schema.name not in _FILLS and isinstance(args[0], Tensor) \
-            and not args[0]._array.flags.writeable:
+    if (
+        op.schema.mutates
+        and op.schema.name not in _FILLS
+        and isinstance(args[0], Tensor)
+        and not args[0]._array.flags.writeable
+    ):
         raise overlapping_write()
 
 
 def _mixed(op: OpSpec, first: Tensor, second: Tensor) -> RuntimeError:
-    return RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {first.device} and "
-                        f"{second.device}! (when running {op.name})")
+    return RuntimeError(
+        f"Expected all tensors to be on the same device, but found at least two devices, {first.device} and "
+        f"{second.device}! (when running {op.name})"
+    )
 
 
 def tensors_among(args: tuple[Any, ...]) -> list[Tensor]:

@@ -113,8 +113,10 @@ def infer_size(size: Any, numel: int) -> tuple[int, ...]:
             raise RuntimeError("only one dimension can be inferred")
         if known == 0 or numel % known:
             if known == 0 and numel == 0:
-                raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(size)} because the "
-                                   "unspecified dimension size -1 can be any value and is ambiguous")
+                raise RuntimeError(
+                    f"cannot reshape tensor of 0 elements into shape {list(size)} because the "
+                    "unspecified dimension size -1 can be any value and is ambiguous"
+                )
             raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {numel}")
         return tuple(numel // known if n == -1 else n for n in size)
     if any(n < 0 for n in size):
@@ -138,6 +140,7 @@ def np_dtype(dtype: Any, default: np.dtype | None = None) -> np.dtype:
 
 def no_derivative(name):
     """In place of the formula of an input by which there is none: raises when its gradient is asked for."""
+
     def formula(g):
         raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
 

@@ -24,8 +24,9 @@ def _leaf(tensor: Any) -> Any:
     return aten.detach(tensor).requires_grad_()
 
 
-def backward_of_backward(forward: Callable[..., Any], inputs: Sequence[Any], grad_output: Any,
-                         grads: Sequence[Any]) -> tuple[list[Any], Any]:
+def backward_of_backward(
+    forward: Callable[..., Any], inputs: Sequence[Any], grad_output: Any, grads: Sequence[Any]
+) -> tuple[list[Any], Any]:
     """The gradients for `inputs` and for `grad_output` of a backward op that was given gradients `grads`.
 
     `forward(*inputs)` must be made of ops that are differentiable twice; inputs and grads may hold None. What the
@@ -38,11 +39,11 @@ def backward_of_backward(forward: Callable[..., Any], inputs: Sequence[Any], gra
         made = forward(*leaves)
         first = iter(grad(made, wanted, seed, create_graph=True, allow_unused=True))
         first_grads = [None if t is None else next(first) for t in leaves]
-        pairs = [(f, g) for f, g in zip(first_grads, grads, strict=True)
-                 if f is not None and g is not None and f._keys & AUTOGRAD]
+        pairs = [
+            (f, g) for f, g in zip(first_grads, grads, strict=True) if f is not None and g is not None and f._keys & AUTOGRAD
+        ]
         if not pairs:
             return [None] * len(leaves), None
-        results = grad([f for f, _ in pairs], [*wanted, seed], [g for _, g in pairs], create_graph=more,
-                       allow_unused=True)
+        results = grad([f for f, _ in pairs], [*wanted, seed], [g for _, g in pairs], create_graph=more, allow_unused=True)
     following = iter(results[:-1])
     return [None if t is None else next(following) for t in leaves], results[-1]

@@ -12,8 +12,14 @@ import math
 import numpy as np
 
 # Highest power first.
-_P = (2.050029934073365e-06, 0.00028487530097241574, 0.0037655255021824085, 0.05274843889420903, 0.19040506427662657,
-      1.128379146200678)
+_P = (
+    2.050029934073365e-06,
+    0.00028487530097241574,
+    0.0037655255021824085,
+    0.05274843889420903,
+    0.19040506427662657,
+    1.128379146200678,
+)
 _Q = (3.8090728291765534e-05, 0.0011625029889525905, 0.014969043647005058, 0.11410844057462328, 0.5020748370527051, 1.0)
 _LIMIT = 3.92
 # Blocks stay in the cache while the polynomials are evaluated.
@@ -43,7 +49,7 @@ class _Ratio:
             return np.array([factor * math.erf(scale * v) for v in flat.tolist()], np.float32).reshape(x.shape)
         made = np.empty(flat.size, np.float32)
         for start in range(0, flat.size, _BLOCK):
-            self._block(flat[start:start + _BLOCK], made[start:start + _BLOCK])
+            self._block(flat[start : start + _BLOCK], made[start : start + _BLOCK])
         return made.reshape(x.shape)
 
     def _block(self, x: np.ndarray, p: np.ndarray) -> None:

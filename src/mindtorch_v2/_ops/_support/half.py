@@ -30,6 +30,7 @@ def in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
     The dtype of the first argument decides; kernels whose every step is a single rounding need none of this.
     """
+
     @wraps(kernel)
     def run(first: Any, *rest: Any) -> Any:
         if first.dtype.itemsize != 2 or not _is_half(first.dtype):

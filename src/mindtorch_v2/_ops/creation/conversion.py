@@ -46,9 +46,11 @@ def _kind_name(value: Any) -> str:
 
 def _wrong_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
     rest = "bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)"
-    return TypeError(f"to() received an invalid combination of arguments - got ({_describe(args, kwargs)}), but "
-                     f"expected one of:\n * (torch.device device = None, torch.dtype dtype = None, {rest}\n"
-                     f" * (torch.dtype dtype, {rest}\n * (Tensor tensor, {rest}\n")
+    return TypeError(
+        f"to() received an invalid combination of arguments - got ({_describe(args, kwargs)}), but "
+        f"expected one of:\n * (torch.device device = None, torch.dtype dtype = None, {rest}\n"
+        f" * (torch.dtype dtype, {rest}\n * (Tensor tensor, {rest}\n"
+    )
 
 
 def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, bool, Any]:
@@ -89,8 +91,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     device, dtype, non_blocking, copy, format_ = parse_to(args, kwargs)
     if device is None and dtype is not None:
         return _to_dtype(self, dtype, non_blocking, copy, format_)
-    return _to_dtype_layout(self, dtype=dtype, device=device, non_blocking=non_blocking, copy=copy,
-                            memory_format=format_)
+    return _to_dtype_layout(self, dtype=dtype, device=device, non_blocking=non_blocking, copy=copy, memory_format=format_)
 
 
 def _converter(name: str, dtype: dt.dtype) -> None:
@@ -109,10 +110,21 @@ def _converter(name: str, dtype: dt.dtype) -> None:
     METHODS[name] = convert
 
 
-for _name, _dtype in (("float", dt.float32), ("double", dt.float64), ("half", dt.float16), ("bfloat16", dt.bfloat16),
-                      ("int", dt.int32), ("long", dt.int64), ("short", dt.int16), ("char", dt.int8), ("byte", dt.uint8),
-                      ("bool", dt.bool_), ("chalf", dt.complex32), ("cfloat", dt.complex64),
-                      ("cdouble", dt.complex128)):
+for _name, _dtype in (
+    ("float", dt.float32),
+    ("double", dt.float64),
+    ("half", dt.float16),
+    ("bfloat16", dt.bfloat16),
+    ("int", dt.int32),
+    ("long", dt.int64),
+    ("short", dt.int16),
+    ("char", dt.int8),
+    ("byte", dt.uint8),
+    ("bool", dt.bool_),
+    ("chalf", dt.complex32),
+    ("cfloat", dt.complex64),
+    ("cdouble", dt.complex128),
+):
     _converter(_name, _dtype)
 
 
@@ -127,9 +139,11 @@ def _on_device(name: str) -> property:
 
 def _mover(name: str) -> None:
     """x.cuda(), x.npu() and their kin."""
+
     def move(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
-        wanted = Device(name) if device is None else Device(device) if isinstance(device, str | Device) else \
-            Device(name, device)
+        wanted = (
+            Device(name) if device is None else Device(device) if isinstance(device, str | Device) else Device(name, device)
+        )
         return _to_dtype_layout(self, device=wanted, non_blocking=non_blocking, memory_format=memory_format)
 
     move.__name__ = move.__qualname__ = name
@@ -227,8 +241,10 @@ def tolist(self: Tensor) -> Any:
 def _warn_of_history(self: Tensor) -> None:
     """A number has no history, which may not be what was meant."""
     if self._keys & AUTOGRAD and threads.state.grad_enabled:
-        warn_once("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
-                  "Consider using tensor.detach() first.")
+        warn_once(
+            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+            "Consider using tensor.detach() first."
+        )
 
 
 def _only_element(self: Tensor) -> Any:
@@ -282,8 +298,10 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     if self._keys:
         if self._keys & AUTOGRAD:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-        raise TypeError(f"can't convert {self.device.type} device type tensor to numpy. Use Tensor.cpu() to copy the "
-                        "tensor to host memory first.")
+        raise TypeError(
+            f"can't convert {self.device.type} device type tensor to numpy. Use Tensor.cpu() to copy the "
+            "tensor to host memory first."
+        )
     array = self._array
     if array.dtype.kind == "V":
         raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
@@ -326,8 +344,7 @@ def __reversed__(self: Tensor) -> Tensor:
 @method
 def __contains__(self: Tensor, element: Any) -> bool:
     if not isinstance(element, Tensor | int | float | complex):
-        raise RuntimeError("Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
-                           f"{element.__class__}.")
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {element.__class__}.")
     found: Any = element == self
     return bool(found.any().item())
 

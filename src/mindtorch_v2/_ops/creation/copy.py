@@ -38,8 +38,13 @@ def row_major(array):
     A large transposed matrix goes tile by tile: element by element along a row of the copy, every step would fetch
     another line of the original, and in matrices of some widths these lines push each other out of the cache.
     """
-    if array.size < _LARGE or array.ndim < 2 or array.strides[-2] != array.itemsize \
-            or (array.strides[-1] % _CLASHING and array.size < _HUGE) or array.itemsize > _LINE:
+    if (
+        array.size < _LARGE
+        or array.ndim < 2
+        or array.strides[-2] != array.itemsize
+        or (array.strides[-1] % _CLASHING and array.size < _HUGE)
+        or array.itemsize > _LINE
+    ):
         return array.copy("C")
     made = np.empty(array.shape, array.dtype)
     width = _LINE // array.itemsize
@@ -77,8 +82,11 @@ def contiguous(self, memory_format):
     return aten.clone(self, memory_format=memory_format or contiguous_format)
 
 
-@op("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
-    node="torch::autograd::CopyBackwards", tags=("overlap",))
+@op(
+    "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
+    node="torch::autograd::CopyBackwards",
+    tags=("overlap",),
+)
 def copy_(self, src, non_blocking):
     try:
         if src.dtype.kind == "c" and self.dtype.kind != "c":
@@ -88,8 +96,10 @@ def copy_(self, src, non_blocking):
         if broadcast_mismatch([self.shape, src.shape]) is None:
             if not self.flags.writeable:
                 raise
-            raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape "
-                               f"{list(np.broadcast_shapes(self.shape, src.shape))}") from None
+            raise RuntimeError(
+                f"output with shape {list(self.shape)} doesn't match the broadcast shape "
+                f"{list(np.broadcast_shapes(self.shape, src.shape))}"
+            ) from None
         raise RuntimeError(broadcast_mismatch([self.shape, src.shape])) from None
 
 
@@ -109,8 +119,7 @@ copy.vjp(self=lambda g: aten.zeros_like(g), src=lambda g: g)
 # ---------------------------------------------------------------- filling
 
 
-@op("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", node="FillBackward2",
-    samples=lambda make: [(make(3, 4), 0.5)])
+@op("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", node="FillBackward2", samples=lambda make: [(make(3, 4), 0.5)])
 def fill_(self, value):
     if not self.flags.writeable:
         self = _places(self)
@@ -143,12 +152,14 @@ def _fill_checked(array, value):
 fill_.vjp(self=lambda g: aten.zeros_like(g))
 
 
-@op("fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", node="FillBackward3",
-    samples=lambda make: [(make(3, 4), make())])
+@op(
+    "fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)",
+    node="FillBackward3",
+    samples=lambda make: [(make(3, 4), make())],
+)
 def fill_tensor(self, value):
     if value.ndim:
-        raise RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with "
-                           f"{value.ndim} dimensions.")
+        raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
     np.copyto(self, value, "unsafe")
 
 
@@ -161,12 +172,17 @@ def _filled_copy(self, value):
     return made
 
 
-op("fill.Scalar(Tensor self, Scalar value) -> Tensor", _filled_copy, shape=like_first,
-   samples=lambda make: [(make(3, 4), 0.5)]).vjp(self=lambda g: aten.zeros_like(g))
+op(
+    "fill.Scalar(Tensor self, Scalar value) -> Tensor", _filled_copy, shape=like_first, samples=lambda make: [(make(3, 4), 0.5)]
+).vjp(self=lambda g: aten.zeros_like(g))
 
 
-@op("fill.Tensor(Tensor self, Tensor value) -> Tensor", shape=like_first, node="FillBackward1",
-    samples=lambda make: [(make(3, 4), make())])
+@op(
+    "fill.Tensor(Tensor self, Tensor value) -> Tensor",
+    shape=like_first,
+    node="FillBackward1",
+    samples=lambda make: [(make(3, 4), make())],
+)
 def fill_with_tensor(self, value):
     made = like(self, self.dtype)
     fill_tensor.kernel(made, value)
@@ -204,9 +220,11 @@ def converted(array, target):
     return array.astype(target, order="K", copy=True)
 
 
-@composite("_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-           "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
-           samples=lambda make: [(make(3, 4),)])
+@composite(
+    "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+    "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+    samples=lambda make: [(make(3, 4),)],
+)
 def to_copy(self, dtype, layout, device, pin_memory, non_blocking, memory_format):
     check_options(layout, pin_memory)
     array = self._array
@@ -246,12 +264,22 @@ def _to_device(tensor, dtype, target, device, non_blocking, memory_format):
 def _to(self, dtype, device, layout, pin_memory, non_blocking, copy, memory_format):
     """What every form of `to` does: the tensor itself if it is so already, else a copy."""
     array = self._array
-    if not copy and (dtype is None or np_dtype(dtype) is array.dtype) \
-            and (device is None or backends.resolved(Device(device)) is self.device) \
-            and (memory_format is None or in_memory_format(array, memory_format)):
+    if (
+        not copy
+        and (dtype is None or np_dtype(dtype) is array.dtype)
+        and (device is None or backends.resolved(Device(device)) is self.device)
+        and (memory_format is None or in_memory_format(array, memory_format))
+    ):
         return self
-    return aten._to_copy(self, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory,
-                         non_blocking=non_blocking, memory_format=memory_format)
+    return aten._to_copy(
+        self,
+        dtype=dtype,
+        layout=layout,
+        device=device,
+        pin_memory=pin_memory,
+        non_blocking=non_blocking,
+        memory_format=memory_format,
+    )
 
 
 def in_memory_format(array, memory_format):
@@ -281,8 +309,11 @@ def to_other(self, other, non_blocking, copy, memory_format):
     return _to(self, other.dtype, other.device, None, None, non_blocking, copy, memory_format)
 
 
-@composite("to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-           f"bool? pin_memory=None, {_REST}", samples=lambda make: [(make(3, 4),)])
+@composite(
+    "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+    f"bool? pin_memory=None, {_REST}",
+    samples=lambda make: [(make(3, 4),)],
+)
 def to_dtype_layout(self, dtype, layout, device, pin_memory, non_blocking, copy, memory_format):
     return _to(self, dtype, device, layout, pin_memory, non_blocking, copy, memory_format)
 
@@ -307,7 +338,8 @@ def detach_(self):
             "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
             "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
             "detach_() cannot be called on these gradients. To fix this error, please refer to the "
-            "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution.")
+            "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
+        )
     if self._keys & AUTOGRAD:
         self._keys &= ~AUTOGRAD
         del self._node
@@ -339,6 +371,9 @@ def item(self):
 @composite("is_nonzero(Tensor self) -> bool")
 def is_nonzero(self):
     if self._array.size != 1:
-        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous" if self._array.size else
-                           "Boolean value of Tensor with no values is ambiguous")
+        raise RuntimeError(
+            "Boolean value of Tensor with more than one value is ambiguous"
+            if self._array.size
+            else "Boolean value of Tensor with no values is ambiguous"
+        )
     return bool(aten.item(self))

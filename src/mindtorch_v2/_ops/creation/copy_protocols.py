@@ -57,9 +57,11 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if known is not None:
         return known
     if not self.is_leaf:
-        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
-                           "at the moment.  If you were attempting to deepcopy a module, this may be because of a "
-                           "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
+            "at the moment.  If you were attempting to deepcopy a module, this may be because of a "
+            "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001"
+        )
     array = self._array
     if self._keys & META:
         made: Any = make_meta(array.shape, array.dtype, array.strides)
@@ -78,8 +80,16 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     return made
 
 
-def _rebuild(cls: type, storage: Storage, np_dtype: np.dtype, offset: int, shape: tuple[int, ...],
-             strides: tuple[int, ...], requires_grad: bool, state: dict[str, Any]) -> Tensor:
+def _rebuild(
+    cls: type,
+    storage: Storage,
+    np_dtype: np.dtype,
+    offset: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    requires_grad: bool,
+    state: dict[str, Any],
+) -> Tensor:
     """What a pickled tensor becomes again."""
     if 0 in shape:
         array = np.empty(shape, np_dtype)
@@ -96,8 +106,16 @@ def __reduce_ex__(self: Tensor, protocol: Any) -> tuple[Any, ...]:
     if self._keys & META:
         return make_meta, (array.shape, array.dtype, array.strides)
     offset = _address(array) - _address(owner_of(array)) if array.size else 0
-    return _rebuild, (type(self), storage_of(self), array.dtype, offset, array.shape, array.strides, self.requires_grad,
-                      dict(self.__dict__))
+    return _rebuild, (
+        type(self),
+        storage_of(self),
+        array.dtype,
+        offset,
+        array.shape,
+        array.strides,
+        self.requires_grad,
+        dict(self.__dict__),
+    )
 
 
 METHODS = {"__deepcopy__": __deepcopy__, "__reduce_ex__": __reduce_ex__}

@@ -21,8 +21,12 @@ def _filled(shape, kind, value):
     return made
 
 
-@op(f"empty.memory_format(int[] size, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", nondiff=True,
-    shape=sized, samples=lambda make: [])
+@op(
+    f"empty.memory_format(int[] size, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
+    nondiff=True,
+    shape=sized,
+    samples=lambda make: [],
+)
 def empty(size, dtype, layout, device, pin_memory, memory_format):
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
@@ -70,9 +74,12 @@ def _fill_dtype(value, dtype):
     return np_dtype(dt.number_dtype(value) if dtype is None else dtype)
 
 
-@op(f"full(int[] size, Scalar fill_value, {OPTIONS}) -> Tensor", nondiff=True,
+@op(
+    f"full(int[] size, Scalar fill_value, {OPTIONS}) -> Tensor",
+    nondiff=True,
     shape=lambda size, fill_value, dtype, *_: (checked_size(size), _fill_dtype(fill_value, dtype)),
-    samples=lambda make: [((3, 4), 2.5)])
+    samples=lambda make: [((3, 4), 2.5)],
+)
 def full(size, fill_value, dtype, layout, device, pin_memory):
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
@@ -102,39 +109,59 @@ def _empty_strided_meta(size, stride, dtype, layout, device, pin_memory):
     return make_meta(checked_size(size), kind, tuple(s * kind.itemsize for s in stride))
 
 
-@op(f"empty_permuted(int[] size, int[] physical_layout, {OPTIONS}) -> Tensor", nondiff=True, samples=lambda make: [],
-    shape=lambda size, physical_layout, dtype, *_: sized(size, dtype))
+@op(
+    f"empty_permuted(int[] size, int[] physical_layout, {OPTIONS}) -> Tensor",
+    nondiff=True,
+    samples=lambda make: [],
+    shape=lambda size, physical_layout, dtype, *_: sized(size, dtype),
+)
 def empty_permuted(size, physical_layout, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
     size = checked_size(size)
     if len(size) != len(physical_layout):
-        raise RuntimeError("Number of dimensions in size does not match the length of the physical_layout; i.e. "
-                           f"len(size) = {len(size)} is not equal to len(physical_layout) = {len(physical_layout)}")
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. "
+            f"len(size) = {len(size)} is not equal to len(physical_layout) = {len(physical_layout)}"
+        )
     for place, dim in enumerate(physical_layout):
         if not 0 <= dim < len(size):
-            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {dim} at index "
-                               f"{place}).  NB: negative dims not currently supported; file an issue if you want it.")
+            raise RuntimeError(
+                f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {dim} at index "
+                f"{place}).  NB: negative dims not currently supported; file an issue if you want it."
+            )
     if len(set(physical_layout)) != len(size):
         raise RuntimeError("Duplicate dim not allowed")
     made = np.empty([size[d] for d in physical_layout], np_dtype(dtype))
     return made.transpose(np.argsort(physical_layout))
 
 
-@op(f"scalar_tensor(Scalar s, {OPTIONS}) -> Tensor", nondiff=True, shape=lambda s, dtype, *_: ((), np_dtype(dtype)),
-    samples=lambda make: [(2.5,)])
+@op(
+    f"scalar_tensor(Scalar s, {OPTIONS}) -> Tensor",
+    nondiff=True,
+    shape=lambda s, dtype, *_: ((), np_dtype(dtype)),
+    samples=lambda make: [(2.5,)],
+)
 def scalar_tensor(s, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
     return _filled((), np_dtype(dtype), s)
 
 
-@op(f"eye(int n, {OPTIONS}) -> Tensor", nondiff=True, shape=lambda n, dtype, *_: ((n, n), np_dtype(dtype)),
-    samples=lambda make: [(3,)])
+@op(
+    f"eye(int n, {OPTIONS}) -> Tensor",
+    nondiff=True,
+    shape=lambda n, dtype, *_: ((n, n), np_dtype(dtype)),
+    samples=lambda make: [(3,)],
+)
 def eye(n, dtype, layout, device, pin_memory):
     return eye_m.kernel(n, n, dtype, layout, device, pin_memory)
 
 
-@op(f"eye.m(int n, int m, {OPTIONS}) -> Tensor", nondiff=True, shape=lambda n, m, dtype, *_: ((n, m), np_dtype(dtype)),
-    samples=lambda make: [(3, 4), (4, 3)])
+@op(
+    f"eye.m(int n, int m, {OPTIONS}) -> Tensor",
+    nondiff=True,
+    shape=lambda n, m, dtype, *_: ((n, m), np_dtype(dtype)),
+    samples=lambda make: [(3, 4), (4, 3)],
+)
 def eye_m(n, m, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
     for name, value in (("n", n), ("m", m)):
@@ -179,8 +206,12 @@ def ones_like(self, dtype, layout, device, pin_memory, memory_format):
     return made
 
 
-@op(f"full_like(Tensor self, Scalar fill_value, {LIKE}) -> Tensor", nondiff=True,
-    shape=lambda self, fill_value, dtype, *_: _like_shape(self, dtype), samples=lambda make: [(make(3, 4), 0.5)])
+@op(
+    f"full_like(Tensor self, Scalar fill_value, {LIKE}) -> Tensor",
+    nondiff=True,
+    shape=lambda self, fill_value, dtype, *_: _like_shape(self, dtype),
+    samples=lambda make: [(make(3, 4), 0.5)],
+)
 def full_like(self, fill_value, dtype, layout, device, pin_memory, memory_format):
     if layout is not None or pin_memory or device is not None:
         check_options(layout, pin_memory, device)
@@ -218,16 +249,23 @@ def new_ones(self, size, dtype, layout, device, pin_memory):
     return _filled(checked_size(size), np_dtype(dtype, self.dtype), 1)
 
 
-@op(f"new_full(Tensor self, int[] size, Scalar fill_value, {OPTIONS}) -> Tensor", nondiff=True,
+@op(
+    f"new_full(Tensor self, int[] size, Scalar fill_value, {OPTIONS}) -> Tensor",
+    nondiff=True,
     shape=lambda self, size, fill_value, dtype, *_: _new_shape(self, size, dtype),
-    samples=lambda make: [(make(3, 4), (2, 2), 2.5)])
+    samples=lambda make: [(make(3, 4), (2, 2), 2.5)],
+)
 def new_full(self, size, fill_value, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory, device)
     return _filled(checked_size(size), np_dtype(dtype, self.dtype), fill_value)
 
 
-@op(f"new_empty_strided(Tensor self, int[] size, int[] stride, {OPTIONS}) -> Tensor", nondiff=True,
-    shape=lambda self, size, stride, dtype, *_: _new_shape(self, size, dtype), samples=lambda make: [])
+@op(
+    f"new_empty_strided(Tensor self, int[] size, int[] stride, {OPTIONS}) -> Tensor",
+    nondiff=True,
+    shape=lambda self, size, stride, dtype, *_: _new_shape(self, size, dtype),
+    samples=lambda make: [],
+)
 def new_empty_strided(self, size, stride, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory, device)
     return _strided(checked_size(size), stride, np_dtype(dtype, self.dtype))
@@ -247,8 +285,7 @@ def _from_meta(spec):
     spec.kernel_for("meta")(run)
 
 
-for _spec in (empty_like, zeros_like, ones_like, full_like, new_empty, new_zeros, new_ones, new_full,
-              new_empty_strided):
+for _spec in (empty_like, zeros_like, ones_like, full_like, new_empty, new_zeros, new_ones, new_full, new_empty_strided):
     _from_meta(_spec)
 
 
@@ -257,11 +294,13 @@ for _spec in (empty_like, zeros_like, ones_like, full_like, new_empty, new_zeros
 
 def _check_parts(first, second):
     if any(a.dtype.kind != "f" for a in (first, second)):
-        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {scalar_name(first)} and "
-                           f"{scalar_name(second)}")
+        raise RuntimeError(
+            f"Expected both inputs to be Half, Float or Double tensors but got {scalar_name(first)} and {scalar_name(second)}"
+        )
     if first.dtype is not second.dtype:
-        raise RuntimeError(f"Expected object of scalar type {scalar_name(first)} but got scalar type {scalar_name(second)} "
-                           "for second argument")
+        raise RuntimeError(
+            f"Expected object of scalar type {scalar_name(first)} but got scalar type {scalar_name(second)} for second argument"
+        )
 
 
 def _complex_shape(first, second):

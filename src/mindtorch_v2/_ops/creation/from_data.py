@@ -64,8 +64,11 @@ def _plain_dtype(types: set[type]) -> dt.dtype:
 
 def _is_sequence(data: Any) -> bool:
     return isinstance(data, _SEQUENCES) or (
-        hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, str | bytes | dict | Tensor)
-        and not (isinstance(data, np.ndarray | np.generic) and not np.ndim(data)))
+        hasattr(data, "__getitem__")
+        and hasattr(data, "__len__")
+        and not isinstance(data, str | bytes | dict | Tensor)
+        and not (isinstance(data, np.ndarray | np.generic) and not np.ndim(data))
+    )
 
 
 def _inferred(data: Any) -> dt.dtype | None:
@@ -166,8 +169,11 @@ def _whole(numbers: Any, target: np.dtype, kind: dt.dtype) -> np.ndarray:
         low, high = natural.min(), natural.max()
         # Negative numbers wrap around in unsigned types, as in C.
         lowest = limits.min if target.kind == "i" else -int(limits.max)
-        if not (low >= lowest and high < 2.0**63 if limits.bits == 64 and natural.dtype.kind == "f" else
-                low >= lowest and high <= limits.max):
+        if not (
+            low >= lowest and high < 2.0**63
+            if limits.bits == 64 and natural.dtype.kind == "f"
+            else low >= lowest and high <= limits.max
+        ):
             raise RuntimeError(f"value cannot be converted to type {kind.name} without overflow")
     return natural.astype(target)
 
@@ -245,8 +251,9 @@ def _device(device: Any) -> Any:
     return default_elsewhere() if entry_globals.watch else None
 
 
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-           pin_memory: bool = False) -> Tensor:
+def tensor(
+    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
     """A new tensor with a copy of `data`: a number, nested sequences, an array or a tensor."""
     if dtype.__class__ is not dt.dtype:
         dtype = as_dtype(dtype, "tensor")
@@ -255,12 +262,17 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     if pin_memory:
         _check_pinned(pin_memory)
     if isinstance(data, Tensor):
-        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-                      "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
-                      UserWarning, stacklevel=2)
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+            "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
+            UserWarning,
+            stacklevel=2,
+        )
         made = aten.to(data.detach(), dtype=dtype, device=device, copy=True)
     elif isinstance(data, np.ndarray):
-        made = aten.to(_lifted(_external(data)) if entry_globals.watch else _external(data), dtype=dtype, device=device, copy=True)
+        made = aten.to(
+            _lifted(_external(data)) if entry_globals.watch else _external(data), dtype=dtype, device=device, copy=True
+        )
     else:
         made = _from_python(data, dtype, device)
     if entry_globals.watch:
@@ -300,12 +312,15 @@ def _external(array: np.ndarray) -> Tensor:
 
 def _check_strides(array: np.ndarray) -> None:
     if any(stride < 0 for stride in array.strides):
-        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides "
-                         "are not currently supported. (You can probably work around this by making a copy of your "
-                         "array  with array.copy().) ")
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative strides "
+            "are not currently supported. (You can probably work around this by making a copy of your "
+            "array  with array.copy().) "
+        )
     if array.dtype.fields is None and any(stride % array.itemsize for stride in array.strides):
-        raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
-                         "reallocate the memory.")
+        raise ValueError(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
+        )
 
 
 def from_numpy(ndarray: np.ndarray) -> Tensor:
@@ -315,10 +330,14 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
         name = type(ndarray).__name__ if module == "builtins" else f"{module}.{type(ndarray).__name__}"
         raise TypeError(f"expected np.ndarray (got {name})")
     if not ndarray.flags.writeable:
-        warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This "
-                      "means writing to this tensor will result in undefined behavior. You may want to copy the array "
-                      "to protect its data or make it writable before converting it to a tensor. This type of warning "
-                      "will be suppressed for the rest of this program.", UserWarning, stacklevel=2)
+        warnings.warn(
+            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This "
+            "means writing to this tensor will result in undefined behavior. You may want to copy the array "
+            "to protect its data or make it writable before converting it to a tensor. This type of warning "
+            "will be suppressed for the rest of this program.",
+            UserWarning,
+            stacklevel=2,
+        )
     return _lifted(_external(ndarray)) if entry_globals.watch else _external(ndarray)
 
 
@@ -334,26 +353,34 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     if length == 0 or count == 0:
         raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
     if not 0 <= offset < length:
-        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length "
-                         f"({length} bytes) minus 1")
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1"
+        )
     if count > 0:
         if offset + count * item > length:
-            raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not "
-                             f"be greater than actual buffer length ({length} bytes)")
+            raise ValueError(
+                f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not "
+                f"be greater than actual buffer length ({length} bytes)"
+            )
     elif (length - offset) % item:
-        raise ValueError(f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of "
-                         f"element size ({item})")
+        raise ValueError(
+            f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({item})"
+        )
     if view.readonly:
-        warnings.warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. This means "
-                      "you can write to the underlying (supposedly non-writable) buffer using the tensor. You may want "
-                      "to copy the buffer to protect its data or make it writable before converting it to a tensor. "
-                      "This type of warning will be suppressed for the rest of this program.", UserWarning,
-                      stacklevel=2)
+        warnings.warn(
+            "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means "
+            "you can write to the underlying (supposedly non-writable) buffer using the tensor. You may want "
+            "to copy the buffer to protect its data or make it writable before converting it to a tensor. "
+            "This type of warning will be suppressed for the rest of this program.",
+            UserWarning,
+            stacklevel=2,
+        )
     return _finish(_external(np.frombuffer(buffer, kind.np, count, offset)), requires_grad)
 
 
-def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
-            requires_grad: bool | None = None) -> Tensor:
+def asarray(
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None
+) -> Tensor:
     """`obj` as a tensor; `copy=True` always copies, `copy=False` never. It requires grad as `obj` does, unless told."""
     kind = as_dtype(dtype, "asarray")
     where = _device(device)
@@ -381,8 +408,7 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
         if where is not None and where is not source.device:
             raise ValueError(f"can't alias tensor from device '{source.device}' to '{where}'.")
         if kind is not None and kind is not source.dtype:
-            raise ValueError(f"can't alias tensor with dtype '{source.dtype.scalar_name}' into dtype "
-                             f"'{kind.scalar_name}'.")
+            raise ValueError(f"can't alias tensor with dtype '{source.dtype.scalar_name}' into dtype '{kind.scalar_name}'.")
     made = aten.to(source, dtype=kind, device=where, copy=copy is True)
     if requires_grad is None or requires_grad == bool(made._keys & AUTOGRAD):
         return made
@@ -391,13 +417,18 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
     return made.requires_grad_(False) if made.is_leaf else made.detach()
 
 
-def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-               pin_memory: bool = False) -> Tensor:
+def new_tensor(
+    self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
     """A new tensor with a copy of `data`, of this tensor's dtype and device unless told otherwise."""
-    return tensor(data, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device,
-                  requires_grad=requires_grad, pin_memory=pin_memory)
+    return tensor(
+        data,
+        dtype=self.dtype if dtype is None else dtype,
+        device=self.device if device is None else device,
+        requires_grad=requires_grad,
+        pin_memory=pin_memory,
+    )
 
 
-FUNCTIONS = {"as_tensor": as_tensor, "asarray": asarray, "from_numpy": from_numpy, "frombuffer": frombuffer,
-             "tensor": tensor}
+FUNCTIONS = {"as_tensor": as_tensor, "asarray": asarray, "from_numpy": from_numpy, "frombuffer": frombuffer, "tensor": tensor}
 METHODS = {"new_tensor": new_tensor}

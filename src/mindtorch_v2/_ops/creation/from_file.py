@@ -33,8 +33,9 @@ def _mapped(filename: str, shared: bool, nbytes: int) -> mmap.mmap:
 
 
 @op(f"from_file(str filename, bool? shared=None, int? size=0, {OPTIONS}) -> Tensor", nondiff=True, samples=lambda make: [])
-def from_file(filename: str, shared: bool | None, size: int | None, dtype: Any, layout: Any, device: Any,
-              pin_memory: Any) -> np.ndarray:
+def from_file(
+    filename: str, shared: bool | None, size: int | None, dtype: Any, layout: Any, device: Any, pin_memory: Any
+) -> np.ndarray:
     """A 1-d tensor of the first `size` elements of a file; writing to it changes the file if it is shared."""
     if pin_memory:
         raise RuntimeError("tensors constructed from a file cannot be pinned")

@@ -18,8 +18,7 @@ from .from_data import as_tensor, tensor
 def _construct(dtype: dt.dtype, args: tuple[Any, ...], device: Any) -> Tensor:
     """What the constructors do: a size gives memory without values, data is copied, a tensor is shared."""
     if device is not None and Device(device).type != "cpu":
-        raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {Device(device).type} was "
-                           "passed")
+        raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {Device(device).type} was passed")
     if not args:
         return aten.empty((0,), dtype=dtype)
     first = args[0]
@@ -38,9 +37,11 @@ def _construct(dtype: dt.dtype, args: tuple[Any, ...], device: Any) -> Tensor:
     for each in args:
         if isinstance(each, float) or not hasattr(each, "__index__"):
             kinds = ", ".join(type(a).__name__ for a in args)
-            raise TypeError(f"new() received an invalid combination of arguments - got ({kinds}), but expected one "
-                            "of:\n * (*, torch.device device = None)\n * (Tensor other)\n * (tuple of ints size, *, "
-                            "torch.device device = None)\n * (object data, *, torch.device device = None)\n")
+            raise TypeError(
+                f"new() received an invalid combination of arguments - got ({kinds}), but expected one "
+                "of:\n * (*, torch.device device = None)\n * (Tensor other)\n * (tuple of ints size, *, "
+                "torch.device device = None)\n * (object data, *, torch.device device = None)\n"
+            )
     return aten.empty(tuple(int(n) for n in args), dtype=dtype)
 
 
@@ -65,8 +66,10 @@ class _LegacyType(type):
         return f"<class 'torch.{cls.__name__}'>"
 
 
-_LEGACY = {f"{d.scalar_name}Tensor": d for d in (
-    dt.float32, dt.float64, dt.float16, dt.bfloat16, dt.uint8, dt.int8, dt.int16, dt.int32, dt.int64, dt.bool_)}
+_LEGACY = {
+    f"{d.scalar_name}Tensor": d
+    for d in (dt.float32, dt.float64, dt.float16, dt.bfloat16, dt.uint8, dt.int8, dt.int16, dt.int32, dt.int64, dt.bool_)
+}
 
 
 def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
@@ -79,7 +82,8 @@ def set_default_tensor_type(t: Any, /) -> None:
     dt.set_default_dtype(type_dtype(t))
 
 
-FUNCTIONS: dict[str, Any] = {name: _LegacyType(name, (), {"dtype": dtype, "__module__": "torch"})
-                             for name, dtype in _LEGACY.items()}
+FUNCTIONS: dict[str, Any] = {
+    name: _LegacyType(name, (), {"dtype": dtype, "__module__": "torch"}) for name, dtype in _LEGACY.items()
+}
 FUNCTIONS["set_default_tensor_type"] = set_default_tensor_type
 METHODS = {"__new__": staticmethod(_new_tensor), "new": new}

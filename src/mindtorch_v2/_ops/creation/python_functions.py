@@ -43,13 +43,15 @@ def map_(self: Tensor, tensor: Any, callable: Callable[[Any, Any], Any]) -> Tens
     if not isinstance(tensor, Tensor):
         raise TypeError(f"map_(): argument 'other' (position 1) must be Tensor, not {type_name(tensor)}")
     if tensor.dtype is not self.dtype:
-        raise TypeError(f"map_: expected torch.{self.dtype.scalar_name}Tensor for 'other' (got "
-                        f"torch.{tensor.dtype.scalar_name}Tensor)")
+        raise TypeError(
+            f"map_: expected torch.{self.dtype.scalar_name}Tensor for 'other' (got torch.{tensor.dtype.scalar_name}Tensor)"
+        )
     _check_history(self, "map_")
     _check_history(tensor, "map_")
     other = aten.expand(tensor, self._array.shape)
-    return _store(self, [callable(a, b) for a, b in zip(self._array.ravel().tolist(), other._array.ravel().tolist(),
-                                                        strict=True)])
+    return _store(
+        self, [callable(a, b) for a, b in zip(self._array.ravel().tolist(), other._array.ravel().tolist(), strict=True)]
+    )
 
 
 def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
@@ -64,7 +66,7 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     if not sizes:
         return ()
-    steps = [math.prod(sizes[place + 1:]) for place in range(len(sizes))]
+    steps = [math.prod(sizes[place + 1 :]) for place in range(len(sizes))]
     whole = aten.floor_divide(aten.unsqueeze(indices, -1), tensor(steps))
     return tuple(aten.unbind(aten.remainder(whole, tensor(sizes)), -1))
 

@@ -81,37 +81,59 @@ def _arange_shape(start, end, step, dtype):
     return (count,), kind
 
 
-@op(f"arange(Scalar end, {OPTIONS}) -> Tensor", nondiff=True,
-    shape=lambda end, dtype, *_: _arange_shape(0, end, 1, dtype), samples=lambda make: [(5,)])
+@op(
+    f"arange(Scalar end, {OPTIONS}) -> Tensor",
+    nondiff=True,
+    shape=lambda end, dtype, *_: _arange_shape(0, end, 1, dtype),
+    samples=lambda make: [(5,)],
+)
 def arange(end, dtype, layout, device, pin_memory):
     if dtype is None and end.__class__ is int and end >= 0 and layout is None and not pin_memory:
         return np.arange(end)
     return _arange(0, end, 1, dtype, layout, pin_memory)
 
 
-op(f"arange.start(Scalar start, Scalar end, {OPTIONS}) -> Tensor",
-   lambda start, end, dtype, layout, device, pin: _arange(start, end, 1, dtype, layout, pin), nondiff=True,
-   shape=lambda start, end, dtype, *_: _arange_shape(start, end, 1, dtype), samples=lambda make: [(1, 4)])
-op(f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {OPTIONS}) -> Tensor",
-   lambda start, end, step, dtype, layout, device, pin: _arange(start, end, step, dtype, layout, pin), nondiff=True,
-   shape=lambda start, end, step, dtype, *_: _arange_shape(start, end, step, dtype), samples=lambda make: [(1, 4, 0.5)])
+op(
+    f"arange.start(Scalar start, Scalar end, {OPTIONS}) -> Tensor",
+    lambda start, end, dtype, layout, device, pin: _arange(start, end, 1, dtype, layout, pin),
+    nondiff=True,
+    shape=lambda start, end, dtype, *_: _arange_shape(start, end, 1, dtype),
+    samples=lambda make: [(1, 4)],
+)
+op(
+    f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {OPTIONS}) -> Tensor",
+    lambda start, end, step, dtype, layout, device, pin: _arange(start, end, step, dtype, layout, pin),
+    nondiff=True,
+    shape=lambda start, end, step, dtype, *_: _arange_shape(start, end, step, dtype),
+    samples=lambda make: [(1, 4, 0.5)],
+)
 
 
 def _closed_range(start, end, step, dtype, layout, pin_memory):
-    warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is "
-                  "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in "
-                  "[start, end).", UserWarning, stacklevel=4)
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is "
+        "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in "
+        "[start, end).",
+        UserWarning,
+        stacklevel=4,
+    )
     check_options(layout, pin_memory)
     _check_range(start, end, step)
     return (np.arange(int((end - start) / step) + 1) * step + start).astype(np_dtype(dtype))
 
 
-op(f"range.step(Scalar start, Scalar end, Scalar step=1, {OPTIONS}) -> Tensor",
-   lambda start, end, step, dtype, layout, device, pin: _closed_range(start, end, step, dtype, layout, pin),
-   nondiff=True, samples=lambda make: [])
-op(f"range(Scalar start, Scalar end, {OPTIONS}) -> Tensor",
-   lambda start, end, dtype, layout, device, pin: _closed_range(start, end, 1, dtype, layout, pin), nondiff=True,
-   samples=lambda make: [])
+op(
+    f"range.step(Scalar start, Scalar end, Scalar step=1, {OPTIONS}) -> Tensor",
+    lambda start, end, step, dtype, layout, device, pin: _closed_range(start, end, step, dtype, layout, pin),
+    nondiff=True,
+    samples=lambda make: [],
+)
+op(
+    f"range(Scalar start, Scalar end, {OPTIONS}) -> Tensor",
+    lambda start, end, dtype, layout, device, pin: _closed_range(start, end, 1, dtype, layout, pin),
+    nondiff=True,
+    samples=lambda make: [],
+)
 
 
 # ---------------------------------------------------------------- by count
@@ -130,8 +152,10 @@ def _spaced(start, end, steps, kind):
     if steps < 2:
         return np.array([start] * steps, kind)
     if kind.kind == "c":
-        real, imag = (_spaced(a, b, steps, np.dtype(f"f{kind.itemsize // 2}"))
-                      for a, b in ((start.real, end.real), (start.imag, end.imag)))
+        real, imag = (
+            _spaced(a, b, steps, np.dtype(f"f{kind.itemsize // 2}"))
+            for a, b in ((start.real, end.real), (start.imag, end.imag))
+        )
         return (real + 1j * imag).astype(kind)
     work = np.dtype(np.float64) if kind.itemsize == 8 or kind.kind in "iu" else np.dtype(np.float32)
     first, last = work.type(start), work.type(end)
@@ -148,8 +172,11 @@ def _ends(name, start, end):
     """The two numbers; only tensors without dims stand for one."""
     if start.__class__ in _PLAIN and end.__class__ in _PLAIN:
         return start, end
-    wide = [f"{label} with {given.ndim} dimension(s)" for label, given in (("start", start), ("end", end))
-            if getattr(given, "ndim", 0)]
+    wide = [
+        f"{label} with {given.ndim} dimension(s)"
+        for label, given in (("start", start), ("end", end))
+        if getattr(given, "ndim", 0)
+    ]
     if wide:
         raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got {' and '.join(wide)}.")
     return _plain(start), _plain(end)
@@ -176,10 +203,24 @@ def _count_shape(start, end, steps, *rest):
     return (steps,), _spaced_dtype(dtype, _plain(start), _plain(end))
 
 
-for _overload, _start, _end in ((".Tensor_Tensor", "Tensor", "Tensor"), (".Tensor_Scalar", "Tensor", "Scalar"),
-                                (".Scalar_Tensor", "Scalar", "Tensor"), ("", "Scalar", "Scalar")):
+for _overload, _start, _end in (
+    (".Tensor_Tensor", "Tensor", "Tensor"),
+    (".Tensor_Scalar", "Tensor", "Scalar"),
+    (".Scalar_Tensor", "Scalar", "Tensor"),
+    ("", "Scalar", "Scalar"),
+):
     _given = [(0.5, 2.0, 5)] if not _overload else []
-    op(f"linspace{_overload}({_start} start, {_end} end, int steps, {OPTIONS}) -> Tensor", _linspace, nondiff=True,
-       shape=_count_shape, samples=lambda make, given=_given: given)
-    op(f"logspace{_overload}({_start} start, {_end} end, int steps, float base=10., {OPTIONS}) -> Tensor", _logspace,
-       nondiff=True, shape=_count_shape, samples=lambda make, given=_given: given)
+    op(
+        f"linspace{_overload}({_start} start, {_end} end, int steps, {OPTIONS}) -> Tensor",
+        _linspace,
+        nondiff=True,
+        shape=_count_shape,
+        samples=lambda make, given=_given: given,
+    )
+    op(
+        f"logspace{_overload}({_start} start, {_end} end, int steps, float base=10., {OPTIONS}) -> Tensor",
+        _logspace,
+        nondiff=True,
+        shape=_count_shape,
+        samples=lambda make, given=_given: given,
+    )

@@ -12,8 +12,10 @@ _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 def check_index(index: np.ndarray, name: str) -> None:
     """A 1-d (or 0-d) int index for one dim."""
     if index.ndim > 1:
-        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
-                         f"{scalar_name(index)} and size: {list(index.shape)}")
+        raise IndexError(
+            f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
+            f"{scalar_name(index)} and size: {list(index.shape)}"
+        )
     if index.dtype is not _INT64 and index.dtype not in (_INT64, _INT32):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: {scalar_name(index)}")
 
@@ -25,17 +27,22 @@ def size_at(array: np.ndarray, dim: int) -> int:
 
 def check_same_type(self: np.ndarray, source: np.ndarray, name: str) -> None:
     if self.dtype != source.dtype:
-        raise RuntimeError(f"{name}(): self ({scalar_name(self)}) and source ({scalar_name(source)}) must have the same scalar "
-                           "type")
+        raise RuntimeError(
+            f"{name}(): self ({scalar_name(self)}) and source ({scalar_name(source)}) must have the same scalar type"
+        )
 
 
 def check_count(source: np.ndarray, dim: int, index: np.ndarray, name: str) -> None:
     if size_at(source, dim) != index.size:
-        raise RuntimeError(f"{name}(): Number of indices ({index.size}) should be equal to source.size(dim): "
-                           f"({size_at(source, dim)}), for dim: {dim}")
+        raise RuntimeError(
+            f"{name}(): Number of indices ({index.size}) should be equal to source.size(dim): "
+            f"({size_at(source, dim)}), for dim: {dim}"
+        )
 
 
 def other_shape(self: np.ndarray, source: np.ndarray) -> RuntimeError:
     """For a source that differs in another dim than the one that is indexed."""
-    return RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got "
-                        f"self.shape = {list(self.shape)} source.shape = {list(source.shape)}")
+    return RuntimeError(
+        "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+        f"self.shape = {list(self.shape)} source.shape = {list(source.shape)}"
+    )

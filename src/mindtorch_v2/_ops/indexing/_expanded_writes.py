@@ -15,8 +15,12 @@ def is_expanded(out: np.ndarray[Any, Any]) -> bool:
 
 def writable(out: np.ndarray[Any, Any], name: str, form: str, depth: int) -> np.ndarray[Any, Any]:
     """The same memory, to be written by the op `name`, which `form` calls as well; `depth` frames lie above the caller's."""
-    warnings.warn(f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this "
-                  f"operation. This also applies to advanced indexing e.g. {form}", UserWarning, stacklevel=depth)
+    warnings.warn(
+        f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this "
+        f"operation. This also applies to advanced indexing e.g. {form}",
+        UserWarning,
+        stacklevel=depth,
+    )
     made = out.view()
     made.flags.writeable = True
     return made

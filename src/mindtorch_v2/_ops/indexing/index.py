@@ -48,8 +48,10 @@ def _as_key(shape, indices):
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         for i, n in enumerate(index.shape):
             if dim + i >= len(shape) or shape[dim + i] != n:
-                raise IndexError(f"The shape of the mask {list(index.shape)} at index {i} does not match the shape of "
-                                 f"the indexed tensor {list(shape)} at index {dim + i}")
+                raise IndexError(
+                    f"The shape of the mask {list(index.shape)} at index {i} does not match the shape of "
+                    f"the indexed tensor {list(shape)} at index {dim + i}"
+                )
         key.append(index)
         dim += max(index.ndim, 1)
     if dim > len(shape) + sum(k is not None and k.ndim == 0 and k.dtype == _BOOL for k in indices):
@@ -70,10 +72,16 @@ def _c_order(array):
     return array if array.flags.c_contiguous else array.copy("C")
 
 
-@op("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-    samples=lambda make: [(make(3, 4), [make.ints(3, 5)]), (make(3, 4), [None, make.ints(4, 2, 2)]),
-                          (make(3, 4), [make.ints(3, 2), make.ints(4, 2)]), (make(3, 4), [make.bools(3, 4)])],
-    shape=lambda self, indices: (_indexed_shape(self._array, [_any_index(i) for i in indices]), self._array.dtype))
+@op(
+    "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+    samples=lambda make: [
+        (make(3, 4), [make.ints(3, 5)]),
+        (make(3, 4), [None, make.ints(4, 2, 2)]),
+        (make(3, 4), [make.ints(3, 2), make.ints(4, 2)]),
+        (make(3, 4), [make.bools(3, 4)]),
+    ],
+    shape=lambda self, indices: (_indexed_shape(self._array, [_any_index(i) for i in indices]), self._array.dtype),
+)
 def index(self, indices):
     try:
         if len(indices) == 1:
@@ -84,8 +92,13 @@ def index(self, indices):
                 if first.size > _FLAT_MASK and self.flags.c_contiguous:
                     return self.take(first.ravel().nonzero()[0])
                 return self[first]
-        elif sum(i is not None for i in indices) == 1 and indices[-1] is not None and \
-                indices[-1].dtype is _INT64 and self.flags.c_contiguous and len(indices) <= self.ndim:
+        elif (
+            sum(i is not None for i in indices) == 1
+            and indices[-1] is not None
+            and indices[-1].dtype is _INT64
+            and self.flags.c_contiguous
+            and len(indices) <= self.ndim
+        ):
             return self.take(indices[-1], len(indices) - 1)
         return _c_order(np.asarray(self[_as_key(self.shape, indices)]))
     except IndexError as error:
@@ -101,13 +114,13 @@ def _indexed_shape(array, indices):
 def _any_index(index):
     """An index of the same shape as one whose values are not known."""
     if index is not None and index._array.dtype in (_BOOL, _UINT8):
-        raise NotImplementedError("the shape of a tensor indexed with a mask depends on the mask's values, which meta "
-                                  "tensors do not have")
+        raise NotImplementedError(
+            "the shape of a tensor indexed with a mask depends on the mask's values, which meta tensors do not have"
+        )
     return None if index is None else np.zeros(index._array.shape, _INT64)
 
 
-index.vjp(self=lambda g, self_shape, indices:
-          aten._index_put_impl_(aten.new_zeros(g, self_shape), indices, g, True, True))
+index.vjp(self=lambda g, self_shape, indices: aten._index_put_impl_(aten.new_zeros(g, self_shape), indices, g, True, True))
 
 
 # ---------------------------------------------------------------- index_put
@@ -116,15 +129,19 @@ index.vjp(self=lambda g, self_shape, indices:
 def _put_error(error, out, indices, values):
     if isinstance(error, IndexError):
         return index_error(error, out, indices)
-    return RuntimeError(f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing "
-                        f"result of shape {list(_indexed_shape(out, indices))}")
+    return RuntimeError(
+        f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing "
+        f"result of shape {list(_indexed_shape(out, indices))}"
+    )
 
 
 def put_at(out, indices, values, accumulate):
     """out[indices] = values, or += with repeated positions added up."""
     if values.dtype != out.dtype:
-        raise RuntimeError("Index put requires the source and destination dtypes match, got "
-                           f"{scalar_name(out)} for the destination and {scalar_name(values)} for the source.")
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{scalar_name(out)} for the destination and {scalar_name(values)} for the source."
+        )
     if is_expanded(out):
         out = writable(out, "index_put_", "tensor[indices] = tensor", 7)
     try:
@@ -150,9 +167,9 @@ def _add_at(out, key, values):
         for dim, k in enumerate(key):
             n = out.shape[dim]
             rows = rows * n + from_front(k, n, dim)
-        width = math.prod(out.shape[len(key):])
+        width = math.prod(out.shape[len(key) :])
         places = rows[..., None] * width + np.arange(width) if width != 1 else rows
-        shape = rows.shape + out.shape[len(key):]
+        shape = rows.shape + out.shape[len(key) :]
     else:
         # The same pick, made from an array that holds each element's own place.
         places = np.arange(out.size).reshape(out.shape)[key]
@@ -170,9 +187,12 @@ def from_front(index, n, dim):
     return index if low >= 0 else np.where(index < 0, index + n, index)
 
 
-@op("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", inplace=True,
-    shape=like_first, samples=lambda make: [(make(3, 4), [make.ints(3, 2)], make(2, 4), True),
-                                            (make(3, 4), [make.bools(3, 4)], make())])
+@op(
+    "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+    inplace=True,
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), [make.ints(3, 2)], make(2, 4), True), (make(3, 4), [make.bools(3, 4)], make())],
+)
 def index_put(self, indices, values, accumulate, out=None):
     if out is None:
         out = dense_copy(self)
@@ -187,9 +207,12 @@ def _index_put_self_grad(g, indices, accumulate):
 index_put.vjp(self=_index_put_self_grad, values=lambda g, indices: aten.index(g, indices))
 
 
-@op("_index_put_impl_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) "
-    "-> Tensor(a!)", node="IndexPutImplBackward0",
-    samples=lambda make: [(make(3, 4), [make.ints(3, 2)], make(2, 4), True)])
+@op(
+    "_index_put_impl_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) "
+    "-> Tensor(a!)",
+    node="IndexPutImplBackward0",
+    samples=lambda make: [(make(3, 4), [make.ints(3, 2)], make(2, 4), True)],
+)
 def index_put_impl_(self, indices, values, accumulate, unsafe):
     put_at(self, indices, values, accumulate)
 
@@ -207,8 +230,11 @@ def _index_select_shape(self, dim, index):
     return shape, self._array.dtype
 
 
-@op("index_select(Tensor self, int dim, Tensor index) -> Tensor", shape=_index_select_shape,
-    samples=lambda make: [(make(3, 4), 0, make.ints(3, 5)), (make(3, 4), -1, make.ints(4, 2))])
+@op(
+    "index_select(Tensor self, int dim, Tensor index) -> Tensor",
+    shape=_index_select_shape,
+    samples=lambda make: [(make(3, 4), 0, make.ints(3, 5)), (make(3, 4), -1, make.ints(4, 2))],
+)
 def index_select(self, dim, index):
     if index.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
@@ -216,8 +242,7 @@ def index_select(self, dim, index):
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
     if not self.ndim:
         if index.size != 1:
-            raise IndexError("index_select(): Index to scalar can have only 1 value, got "
-                             f"{index.size} value(s)")
+            raise IndexError(f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
         return self.copy()
     if index.size and index.item(index.argmin()) < 0:
         raise IndexError("index out of range in self")
@@ -235,8 +260,10 @@ def index_select(self, dim, index):
 index_select.vjp(self=lambda g, self_shape, dim, index: aten.index_select_backward(g, self_shape, dim, index))
 
 
-@composite("index_select_backward(Tensor grad, int[] self_sizes, int dim, Tensor index) -> Tensor",
-           samples=lambda make: [(make(2, 4), (3, 4), 0, make.ints(3, 2))])
+@composite(
+    "index_select_backward(Tensor grad, int[] self_sizes, int dim, Tensor index) -> Tensor",
+    samples=lambda make: [(make(2, 4), (3, 4), 0, make.ints(3, 2))],
+)
 def index_select_backward(grad, self_sizes, dim, index):
     return aten.index_add_(aten.new_zeros(grad, self_sizes), dim, index, grad)
 
@@ -251,9 +278,15 @@ def _others(array, dim):
     return [n for d, n in enumerate(array.shape) if d != dim]
 
 
-@op("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", inplace=True,
-    shape=like_first, samples=lambda make: [(make(3, 4), 0, make.ints(3, 5), make(5, 4)),
-                                            (make(3, 4), 1, make.ints(4, 2), make(3, 2), {"alpha": 2})])
+@op(
+    "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+    inplace=True,
+    shape=like_first,
+    samples=lambda make: [
+        (make(3, 4), 0, make.ints(3, 5), make(5, 4)),
+        (make(3, 4), 1, make.ints(4, 2), make(3, 2), {"alpha": 2}),
+    ],
+)
 def index_add(self, dim, index, source, alpha, out=None):
     check_index(index, "index_add")
     dim = normal_dim(dim, self.ndim)
@@ -265,8 +298,9 @@ def index_add(self, dim, index, source, alpha, out=None):
         out = self.copy("C")
     low, high = extremes(index) if index.size else (0, -1)
     if low < 0 or high >= size_at(self, dim):
-        raise RuntimeError(f"index {low if low < 0 else high} is out of bounds for dimension {dim} with size "
-                           f"{size_at(self, dim)}")
+        raise RuntimeError(
+            f"index {low if low < 0 else high} is out of bounds for dimension {dim} with size {size_at(self, dim)}"
+        )
     target, places = out.reshape(1) if not out.ndim else out, index.reshape(-1)
     added = source.reshape(1) if not source.ndim else source
     if alpha != 1:
@@ -290,21 +324,30 @@ def _added_grad(g, dim, index, source, alpha):
 index_add.vjp(self=lambda g: g, source=_added_grad)
 
 
-@op("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", inplace=True, shape=like_first,
-    samples=lambda make: [(make(3, 4), 0, make.ints(1, 1), make(1, 4))])
+@op(
+    "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+    inplace=True,
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), 0, make.ints(1, 1), make(1, 4))],
+)
 def index_copy(self, dim, index, source, out=None):
     check_index(index, "index_copy_")
     dim = normal_dim(dim, self.ndim)
     if self.dtype != source.dtype:
-        raise RuntimeError("index_copy_(): self and source expected to have the same dtype, but got (self) "
-                           f"{scalar_name(self)} and (source) {scalar_name(source)}")
+        raise RuntimeError(
+            "index_copy_(): self and source expected to have the same dtype, but got (self) "
+            f"{scalar_name(self)} and (source) {scalar_name(source)}"
+        )
     if size_at(source, dim) != index.size:
-        raise IndexError(f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) "
-                         f"({size_at(source, dim)})")
+        raise IndexError(
+            f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) ({size_at(source, dim)})"
+        )
     if _others(self, dim) != _others(source, dim):
-        raise RuntimeError("index_copy_(): Source/destination tensor must have same slice shapes. Destination slice "
-                           f"shape: {' '.join(map(str, _others(self, dim)))} at dimension {dim} and source slice "
-                           f"shape: {' '.join(map(str, _others(source, dim)))} at dimension {dim}.")
+        raise RuntimeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice "
+            f"shape: {' '.join(map(str, _others(self, dim)))} at dimension {dim} and source slice "
+            f"shape: {' '.join(map(str, _others(source, dim)))} at dimension {dim}."
+        )
     if out is None:
         out = self.copy("C")
     target = out if out.ndim else out.reshape(1)
@@ -315,8 +358,7 @@ def index_copy(self, dim, index, source, out=None):
     return out
 
 
-index_copy.vjp(self=lambda g, dim, index: aten.index_fill(g, dim, index, 0),
-               source=_source_grad)
+index_copy.vjp(self=lambda g, dim, index: aten.index_fill(g, dim, index, 0), source=_source_grad)
 
 
 def _fill_index(self, dim, index, value, out):
@@ -334,21 +376,33 @@ def _fill_index(self, dim, index, value, out):
     return out
 
 
-@op("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", inplace=True, shape=like_first,
-    node="IndexFillBackward1", samples=lambda make: [(make(3, 4), 0, make.ints(3, 2), make())])
+@op(
+    "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
+    inplace=True,
+    shape=like_first,
+    node="IndexFillBackward1",
+    samples=lambda make: [(make(3, 4), 0, make.ints(3, 2), make())],
+)
 def index_fill_tensor(self, dim, index, value, out=None):
     if value.ndim:
-        raise RuntimeError("index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
-                           f"{value.ndim} dimension(s).")
+        raise RuntimeError(
+            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        )
     return _fill_index(self, dim, index, value, out)
 
 
-index_fill_tensor.vjp(self=lambda g, dim, index: aten.index_fill(g, dim, index, 0),
-                      value=lambda g, dim, index: aten.sum(aten.index_select(g, dim, aten._unique(index)[0])))
+index_fill_tensor.vjp(
+    self=lambda g, dim, index: aten.index_fill(g, dim, index, 0),
+    value=lambda g, dim, index: aten.sum(aten.index_select(g, dim, aten._unique(index)[0])),
+)
 
 
-@op("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", inplace=True, shape=like_first,
-    samples=lambda make: [(make(3, 4), 0, make.ints(3, 2), 2.0)])
+@op(
+    "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    inplace=True,
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), 0, make.ints(3, 2), 2.0)],
+)
 def index_fill(self, dim, index, value, out=None):
     if isinstance(value, complex) and self.dtype.kind != "c":
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
@@ -367,12 +421,14 @@ def _check_long(index, name):
 
 
 def _take_error(error, array):
-    return IndexError(f"out of range: tried to access index {str(error).split()[1]} on a tensor of {array.size} "
-                      "elements.")
+    return IndexError(f"out of range: tried to access index {str(error).split()[1]} on a tensor of {array.size} elements.")
 
 
-@op("take(Tensor self, Tensor index) -> Tensor", shape=lambda self, index: (index._array.shape, self._array.dtype),
-    samples=lambda make: [(make(3, 4), make.ints(12, 2, 3))])
+@op(
+    "take(Tensor self, Tensor index) -> Tensor",
+    shape=lambda self, index: (index._array.shape, self._array.dtype),
+    samples=lambda make: [(make(3, 4), make.ints(12, 2, 3))],
+)
 def take(self, index):
     _check_long(index, "take")
     if not self.size and index.size:
@@ -386,17 +442,24 @@ def take(self, index):
 take.vjp(self=lambda g, self, index: aten.put_(aten.zeros_like(self), index, g, True))
 
 
-@op("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", inplace=True, shape=like_first,
-    samples=lambda make: [(make(3, 4), make.ints(12, 5), make(5), True),
-                          (make(3, 4), make.ints(1, 1), make(1))])
+@op(
+    "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
+    inplace=True,
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), make.ints(12, 5), make(5), True), (make(3, 4), make.ints(1, 1), make(1))],
+)
 def put(self, index, source, accumulate, out=None):
     _check_long(index, "put_")
     if self.dtype != source.dtype:
-        raise RuntimeError(f"put_(): self and source expected to have the same dtype, but got self.dtype = "
-                           f"{scalar_name(self)} and source.dtype = {scalar_name(source)}")
+        raise RuntimeError(
+            f"put_(): self and source expected to have the same dtype, but got self.dtype = "
+            f"{scalar_name(self)} and source.dtype = {scalar_name(source)}"
+        )
     if index.size != source.size:
-        raise IndexError(f"put_(): Expected source and index to have the same number of elements, but got "
-                           f"source.numel() = {source.size}, index.numel() = {index.size}")
+        raise IndexError(
+            f"put_(): Expected source and index to have the same number of elements, but got "
+            f"source.numel() = {source.size}, index.numel() = {index.size}"
+        )
     if out is None:
         out = dense_copy(self)
     flat = out.reshape(-1)  # a copy where the memory does not lie in order, written back below
@@ -413,6 +476,7 @@ def put(self, index, source, accumulate, out=None):
     return out
 
 
-put.vjp(self=lambda g, index, source, accumulate:
-        g if accumulate else aten.put(g, index, aten.zeros_like(source), False),
-        source=lambda g, index, source_shape: aten.reshape(aten.take(g, index), source_shape))
+put.vjp(
+    self=lambda g, index, source, accumulate: g if accumulate else aten.put(g, index, aten.zeros_like(source), False),
+    source=lambda g, index, source_shape: aten.reshape(aten.take(g, index), source_shape),
+)

@@ -37,8 +37,7 @@ def _check_mask(mask, name):
 
 def no_mask(mask):
     """What torch says where masked_fill is given something else than a mask."""
-    return RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype "
-                        f"{cpp_name(mask)}")
+    return RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {cpp_name(mask)}")
 
 
 def filled(self, mask, value, out):
@@ -50,8 +49,10 @@ def filled(self, mask, value, out):
     except ValueError:
         wrong = broadcast_mismatch([self.shape, mask.shape] if out is not None else [mask.shape, self.shape])
         if wrong is None:
-            wrong = f"output with shape {list(self.shape)} doesn't match the broadcast shape " \
-                    f"{list(np.broadcast_shapes(self.shape, mask.shape))}"
+            wrong = (
+                f"output with shape {list(self.shape)} doesn't match the broadcast shape "
+                f"{list(np.broadcast_shapes(self.shape, mask.shape))}"
+            )
         raise RuntimeError(wrong) from None
     return out
 
@@ -68,20 +69,26 @@ def fill_places(out, value, mask):
     np.copyto(out, value, where=mask, casting="unsafe")
 
 
-@op("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", inplace=True, node="MaskedFillBackward1",
+@op(
+    "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+    inplace=True,
+    node="MaskedFillBackward1",
     shape=lambda self, mask, value: (np.broadcast_shapes(self._array.shape, mask._array.shape), self._array.dtype),
-    samples=lambda make: [(make(3, 4), make.bools(3, 4), make())])
+    samples=lambda make: [(make(3, 4), make.bools(3, 4), make())],
+)
 def masked_fill_tensor(self, mask, value, out=None):
     if mask.dtype != _BOOL:
         raise no_mask(mask)
     if value.ndim:
-        raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
-                           f"{value.ndim} dimension(s).")
+        raise RuntimeError(
+            f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        )
     return filled(self, mask, value if value.dtype == self.dtype else number_of(value.item(), self.dtype), out)
 
 
-masked_fill_tensor.vjp(self=lambda g, mask: aten.masked_fill(g, mask, 0),
-                       value=lambda g, mask: aten.sum(aten.masked_select(g, mask)))
+masked_fill_tensor.vjp(
+    self=lambda g, mask: aten.masked_fill(g, mask, 0), value=lambda g, mask: aten.sum(aten.masked_select(g, mask))
+)
 
 
 @op("masked_select(Tensor self, Tensor mask) -> Tensor", samples=lambda make: [(make(3, 4), make.bools(3, 4))])
@@ -95,23 +102,29 @@ def masked_select(self, mask):
 masked_select.vjp(self=lambda g, self, mask: aten.masked_select_backward(g, self, mask))
 
 
-@composite("masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor",
-           samples=lambda make: [(make(12), make(3, 4), make.bools(3, 4))])
+@composite(
+    "masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor",
+    samples=lambda make: [(make(12), make(3, 4), make.bools(3, 4))],
+)
 def masked_select_backward(grad, input, mask):
     shape = np.broadcast_shapes(input._array.shape, mask._array.shape)
     zeros = aten.zeros_like(aten.expand(input, shape))
     return aten.masked_scatter_(zeros, mask, grad)
 
 
-@op("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", inplace=True,
+@op(
+    "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+    inplace=True,
     shape=lambda self, mask, source: (np.broadcast_shapes(self._array.shape, mask._array.shape), self._array.dtype),
-    samples=lambda make: [(make(3, 4), make.bools(3, 4), make(3, 4))])
+    samples=lambda make: [(make(3, 4), make.bools(3, 4), make(3, 4))],
+)
 def masked_scatter(self, mask, source, out=None):
     if mask.dtype != _BOOL:
         raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {scalar_name(mask)}")
     if self.dtype != source.dtype:
-        raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got"
-                           f"{scalar_name(self)} and {scalar_name(source)}")
+        raise RuntimeError(
+            f"masked_scatter: expected self and source to have same dtypes but got{scalar_name(self)} and {scalar_name(source)}"
+        )
     if out is None:
         self, mask = _broadcast(self, mask)
         out = self.copy("C")
@@ -124,22 +137,27 @@ def masked_scatter(self, mask, source, out=None):
     return out
 
 
-masked_scatter.vjp(self=lambda g, mask: aten.masked_fill(g, mask, 0),
-                   source=lambda g, mask, source_shape: aten.masked_scatter_backward(g, mask, source_shape))
+masked_scatter.vjp(
+    self=lambda g, mask: aten.masked_fill(g, mask, 0),
+    source=lambda g, mask, source_shape: aten.masked_scatter_backward(g, mask, source_shape),
+)
 
 
-@op("masked_scatter_backward(Tensor grad_output, Tensor mask, int[] sizes) -> Tensor",
+@op(
+    "masked_scatter_backward(Tensor grad_output, Tensor mask, int[] sizes) -> Tensor",
     shape=lambda grad_output, mask, sizes: (tuple(sizes), grad_output._array.dtype),
-    samples=lambda make: [(make(3, 4), make.bools(3, 4), (3, 4))])
+    samples=lambda make: [(make(3, 4), make.bools(3, 4), (3, 4))],
+)
 def masked_scatter_backward(grad_output, mask, sizes):
     made = np.zeros(sizes, grad_output.dtype)
     picked = grad_output[np.broadcast_to(mask, grad_output.shape)]
-    made.reshape(-1)[:picked.size] = picked
+    made.reshape(-1)[: picked.size] = picked
     return made
 
 
-masked_scatter_backward.vjp(grad_output=lambda g, mask, grad_output_shape: aten.masked_scatter(
-    aten.new_zeros(g, grad_output_shape), mask, g))
+masked_scatter_backward.vjp(
+    grad_output=lambda g, mask, grad_output_shape: aten.masked_scatter(aten.new_zeros(g, grad_output_shape), mask, g)
+)
 
 
 # ---------------------------------------------------------------- where something is true
@@ -153,20 +171,25 @@ def nonzero_rows(self):
     return np.array(self.nonzero()).T
 
 
-composite("nonzero_numpy(Tensor self) -> Tensor[]",
-          lambda self: aten.unbind(aten.nonzero(self if self._array.ndim else aten.unsqueeze(self, 0)), 1))
+composite(
+    "nonzero_numpy(Tensor self) -> Tensor[]",
+    lambda self: aten.unbind(aten.nonzero(self if self._array.ndim else aten.unsqueeze(self, 0)), 1),
+)
 composite("argwhere(Tensor self) -> Tensor", lambda self: aten.nonzero(self))
 
 
-@op("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", nondiff=True,
+@op(
+    "nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor",
+    nondiff=True,
     shape=lambda self, size, fill_value: ((size, self._array.ndim), _INT64),
-    samples=lambda make: [(make.bools(3, 4), {"size": 3})])
+    samples=lambda make: [(make.bools(3, 4), {"size": 3})],
+)
 def nonzero_static(self, size, fill_value):
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     found = nonzero_rows.kernel(self)[:size]
     made = np.full((size, self.ndim), fill_value, _INT64)
-    made[:len(found)] = found
+    made[: len(found)] = found
     return made
 
 
@@ -193,8 +216,10 @@ def _where_spelled(_op, args):
 entry_globals.spelled = _where_spelled
 
 
-@composite("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
-           samples=lambda make: [(make.bools(3, 4), 2.0, make(3, 4))])
+@composite(
+    "where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
+    samples=lambda make: [(make.bools(3, 4), 2.0, make(3, 4))],
+)
 def where_number_first(condition, self, other):
     if not entry_globals.watch:
         return aten.where(condition, _as_tensor(self, other), other)
@@ -202,8 +227,9 @@ def where_number_first(condition, self, other):
     return aten.where(condition, number, converted)
 
 
-@composite("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
-           samples=lambda make: [(make.bools(3, 4), 1.0, 2.0)])
+@composite(
+    "where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", samples=lambda make: [(make.bools(3, 4), 1.0, 2.0)]
+)
 def where_numbers(condition, self, other):
     kind = dt.result_type(rank(self), rank(other))
     if entry_globals.watch:
@@ -213,8 +239,11 @@ def where_numbers(condition, self, other):
     return aten.where(condition, make_tensor(choice(self, wanted)), make_tensor(choice(other, wanted)))
 
 
-composite("where(Tensor condition) -> Tensor[]", lambda condition: aten.nonzero_numpy(condition),
-          samples=lambda make: [(make.bools(3, 4),)])
+composite(
+    "where(Tensor condition) -> Tensor[]",
+    lambda condition: aten.nonzero_numpy(condition),
+    samples=lambda make: [(make.bools(3, 4),)],
+)
 
 
 def where_method(self, condition, other):

@@ -11,9 +11,12 @@ from . import masked  # noqa: F401  masked_fill with a tensor is declared first:
 _BOOL = np.dtype(np.bool_)
 
 
-@op("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", inplace=True,
+@op(
+    "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+    inplace=True,
     shape=lambda self, mask, value: (np.broadcast_shapes(self._array.shape, mask._array.shape), self._array.dtype),
-    samples=lambda make: [(make(3, 4), make.bools(3, 4), 0.5), (make(3, 4), make.bools(4), 0.5)])
+    samples=lambda make: [(make(3, 4), make.bools(3, 4), 0.5), (make(3, 4), make.bools(4), 0.5)],
+)
 def masked_fill(self, mask, value, out=None):
     if mask.dtype is not _BOOL:
         raise masked.no_mask(mask)

@@ -33,8 +33,7 @@ def extremes(index):
 @lru_cache(maxsize=256)
 def _mesh(shape, dim):
     """For every dim but one, the position of each element of an index along it; None in that dim's place."""
-    return tuple(None if d == dim else np.arange(n).reshape((n,) + (1,) * (len(shape) - d - 1))
-                 for d, n in enumerate(shape))
+    return tuple(None if d == dim else np.arange(n).reshape((n,) + (1,) * (len(shape) - d - 1)) for d, n in enumerate(shape))
 
 
 @lru_cache(maxsize=256)
@@ -46,7 +45,7 @@ def _row_starts(shape, width):
 def positions(index, dim):
     """The NumPy key that picks, for every element of an index, the element at that position along a dim."""
     mesh = _mesh(index.shape, dim)
-    return mesh[:dim] + (index,) + mesh[dim + 1:]
+    return mesh[:dim] + (index,) + mesh[dim + 1 :]
 
 
 def _checked(self, dim, index, name, source=None):
@@ -61,8 +60,9 @@ def _checked(self, dim, index, name, source=None):
     if index.dtype is not _INT64 and index.dtype not in (_INT64, np.int32):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     if max(index.ndim, 1) != max(ndim, 1):
-        raise RuntimeError("Index tensor must have the same number of dimensions as "
-                           f"{'input' if name == 'gather' else 'self'} tensor")
+        raise RuntimeError(
+            f"Index tensor must have the same number of dimensions as {'input' if name == 'gather' else 'self'} tensor"
+        )
     if source is not None and max(source.ndim, 1) != max(ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     limits = self.shape or (1,)
@@ -70,10 +70,14 @@ def _checked(self, dim, index, name, source=None):
     for d, n in enumerate(index.shape):
         if n > limits[d] and d != dim or given is not None and n > given[d]:
             if given is None:
-                raise RuntimeError(f"Size does not match at dimension {d} expected index {list(index.shape)} to be no "
-                                   f"larger than self {list(self.shape)} apart from dimension {dim}")
-            raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(self.shape)} apart "
-                               f"from dimension {dim} and to be no larger size than src {list(source.shape)}")
+                raise RuntimeError(
+                    f"Size does not match at dimension {d} expected index {list(index.shape)} to be no "
+                    f"larger than self {list(self.shape)} apart from dimension {dim}"
+                )
+            raise RuntimeError(
+                f"Expected index {list(index.shape)} to be no larger than self {list(self.shape)} apart "
+                f"from dimension {dim} and to be no larger size than src {list(source.shape)}"
+            )
     low, high = extremes(index)
     size = limits[dim]
     if low < 0 or high >= size:
@@ -84,13 +88,21 @@ def _checked(self, dim, index, name, source=None):
 # ---------------------------------------------------------------- gather
 
 
-@op("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+@op(
+    "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
     shape=lambda self, dim, index, sparse_grad: (index._array.shape, self._array.dtype),
-    samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2)), (make(3, 4), 0, make.ints(3, 5, 4))])
+    samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2)), (make(3, 4), 0, make.ints(3, 5, 4))],
+)
 def gather(self, dim, index, sparse_grad):
     shape, wanted = self.shape, index.shape
-    if (dim == 1 or dim == -1) and len(shape) == 2 == len(wanted) and wanted[0] <= shape[0] \
-            and index.dtype is _INT64 and 0 < index.size <= _SMALL and self.flags.c_contiguous:
+    if (
+        (dim == 1 or dim == -1)
+        and len(shape) == 2 == len(wanted)
+        and wanted[0] <= shape[0]
+        and index.dtype is _INT64
+        and 0 < index.size <= _SMALL
+        and self.flags.c_contiguous
+    ):
         # A few elements of a matrix: one look at the index as unsigned numbers finds those too low and too high.
         if 0 <= index.item(index.view(_UINT64).argmax()) < shape[1]:
             return self.ravel()[np.add(index, _row_starts(wanted, shape[1]))]
@@ -105,16 +117,20 @@ def gather(self, dim, index, sparse_grad):
 gather.vjp(self=lambda g, self, dim, index, sparse_grad: aten.gather_backward(g, self, dim, index, sparse_grad))
 
 
-@composite("gather_backward(Tensor grad, Tensor self, int dim, Tensor index, bool sparse_grad) -> Tensor",
-           samples=lambda make: [(make(3, 2), make.constant(3, 4), 1, make.ints(4, 3, 2), False)])
+@composite(
+    "gather_backward(Tensor grad, Tensor self, int dim, Tensor index, bool sparse_grad) -> Tensor",
+    samples=lambda make: [(make(3, 2), make.constant(3, 4), 1, make.ints(4, 3, 2), False)],
+)
 def gather_backward(grad, self, dim, index, sparse_grad):
     if sparse_grad:
         raise NotImplementedError("gather: sparse_grad=True is not supported")
     return aten.scatter_add_(aten.new_zeros(grad, self._array.shape), dim, index, grad)
 
 
-@composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
-           samples=lambda make: [(make(3, 4), make.ints(4, 3, 1), 1), (make(3, 4), make.ints(12, 2))])
+@composite(
+    "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
+    samples=lambda make: [(make(3, 4), make.ints(4, 3, 1), 1), (make(3, 4), make.ints(12, 2))],
+)
 def take_along_dim(self, indices, dim):
     if indices._array.dtype != _INT64:
         raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {scalar_name(indices._array)}")
@@ -123,8 +139,10 @@ def take_along_dim(self, indices, dim):
         return aten.gather(flat, 0, aten.view(indices, (-1,)))
     ndim = self._array.ndim
     if ndim != indices._array.ndim:
-        raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but "
-                           f"got {ndim} dimensions for input, and {indices._array.ndim} dimensions for indices")
+        raise RuntimeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but "
+            f"got {ndim} dimensions for input, and {indices._array.ndim} dimensions for indices"
+        )
     dim = normal_dim(dim, ndim)
     own, wanted = list(self._array.shape), list(indices._array.shape)
     size = own[dim]
@@ -132,18 +150,19 @@ def take_along_dim(self, indices, dim):
     try:
         shared = list(np.broadcast_shapes(own, wanted))
     except ValueError:
-        raise RuntimeError(f"The shapes of input {list(self._array.shape)} and indices {list(indices._array.shape)} do "
-                           f"not broadcast apart from dimension {dim}") from None
-    places = aten.broadcast_to(indices, (*shared[:dim], indices._array.shape[dim], *shared[dim + 1:]))
-    spread = aten.broadcast_to(self, (*shared[:dim], size, *shared[dim + 1:]))
+        raise RuntimeError(
+            f"The shapes of input {list(self._array.shape)} and indices {list(indices._array.shape)} do "
+            f"not broadcast apart from dimension {dim}"
+        ) from None
+    places = aten.broadcast_to(indices, (*shared[:dim], indices._array.shape[dim], *shared[dim + 1 :]))
+    spread = aten.broadcast_to(self, (*shared[:dim], size, *shared[dim + 1 :]))
     return aten.gather(spread, dim, aten.remainder(places, size))
 
 
 # ---------------------------------------------------------------- scatter
 
 
-_REDUCERS = {"add": np.add, "sum": np.add, "multiply": np.multiply, "prod": np.multiply, "amax": np.maximum,
-             "amin": np.minimum}
+_REDUCERS = {"add": np.add, "sum": np.add, "multiply": np.multiply, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
 
 
 def _start(self, out):
@@ -153,9 +172,12 @@ def _start(self, out):
 def _pieces(out, index, source):
     """Views with at least one dim, the source cut to the index."""
     if index.ndim and out.ndim:
-        return out, index, source if source.ndim == 0 or source.shape == index.shape else \
-            source[tuple(slice(0, n) for n in index.shape)]
-    return out.reshape(-1), index.reshape(-1), source.reshape(-1)[:index.size] if source.ndim else source
+        return (
+            out,
+            index,
+            source if source.ndim == 0 or source.shape == index.shape else source[tuple(slice(0, n) for n in index.shape)],
+        )
+    return out.reshape(-1), index.reshape(-1), source.reshape(-1)[: index.size] if source.ndim else source
 
 
 def _scatter(self, dim, index, source, out, reducer=None):
@@ -190,14 +212,22 @@ def _add_at(target, key, value):
     np.add.at(target.reshape(-1), places.reshape(-1), np.broadcast_to(value, places.shape).reshape(-1))
 
 
-@op("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", inplace=True,
-    shape=like_first, samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), make(3, 2), {"reduce": "add"})])
+@op(
+    "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
+    inplace=True,
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), make(3, 2), {"reduce": "add"})],
+)
 def scatter_reduced(self, dim, index, src, reduce, out=None):
     return _scatter(self, dim, index, src, out, _reduction(reduce, ("add", "multiply")))
 
 
-@op("scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", inplace=True,
-    shape=like_first, samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), 2.0, {"reduce": "add"})])
+@op(
+    "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
+    inplace=True,
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), 2.0, {"reduce": "add"})],
+)
 def scatter_value_reduced(self, dim, index, value, reduce, out=None):
     return _scatter(self, dim, index, value, out, _reduction(reduce, ("add", "multiply")))
 
@@ -209,27 +239,38 @@ def _reduction(reduce, known):
     return _REDUCERS.get(reduce)
 
 
-@op("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", inplace=True, shape=like_first,
-    samples=lambda make: [(make(3, 4), 0, make.ints(1, 1, 4), make(1, 4)),
-                          (make(3, 4), 1, make.ints(1, 2, 1), make(3, 1))])
+@op(
+    "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    inplace=True,
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), 0, make.ints(1, 1, 4), make(1, 4)), (make(3, 4), 1, make.ints(1, 2, 1), make(3, 1))],
+)
 def scatter(self, dim, index, src, out=None):
     return _scatter(self, dim, index, src, out)
 
 
-scatter.vjp(self=lambda g, dim, index: aten.scatter(g, dim, index, 0),
-            src=lambda g, dim, index, src_shape: _cut_back(aten.gather(g, dim, index), src_shape))
+scatter.vjp(
+    self=lambda g, dim, index: aten.scatter(g, dim, index, 0),
+    src=lambda g, dim, index, src_shape: _cut_back(aten.gather(g, dim, index), src_shape),
+)
 
 
 def _cut_back(g, shape):
     """A gradient of the part of a source that was used, set in zeros where the source was larger."""
     if g._array.shape == tuple(shape):
         return g
-    return aten.constant_pad_nd(g, [n for have, want in reversed(list(zip(g._array.shape, shape, strict=True)))
-                                    for n in (0, want - have)], 0)
+    return aten.constant_pad_nd(
+        g, [n for have, want in reversed(list(zip(g._array.shape, shape, strict=True))) for n in (0, want - have)], 0
+    )
 
 
-@op("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", inplace=True, shape=like_first,
-    node="ScatterBackward1", samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), 2.0)])
+@op(
+    "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    inplace=True,
+    shape=like_first,
+    node="ScatterBackward1",
+    samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), 2.0)],
+)
 def scatter_value(self, dim, index, value, out=None):
     return _scatter(self, dim, index, value, out)
 
@@ -237,14 +278,17 @@ def scatter_value(self, dim, index, value, out=None):
 scatter_value.vjp(self=lambda g, dim, index: aten.scatter(g, dim, index, 0))
 
 
-@op("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", inplace=True, shape=like_first,
-    samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), make(3, 2))])
+@op(
+    "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    inplace=True,
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), make(3, 2))],
+)
 def scatter_add(self, dim, index, src, out=None):
     return _scatter(self, dim, index, src, out, np.add)
 
 
-scatter_add.vjp(self=lambda g: g,
-                src=lambda g, dim, index, src_shape: _cut_back(aten.gather(g, dim, index), src_shape))
+scatter_add.vjp(self=lambda g: g, src=lambda g, dim, index, src_shape: _cut_back(aten.gather(g, dim, index), src_shape))
 
 
 # ---------------------------------------------------------------- scatter_reduce
@@ -263,10 +307,16 @@ def _lowest(dtype, reduce):
     return -np.inf if reduce == "amax" else np.inf
 
 
-@op("scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) "
-    "-> Tensor", inplace=True, shape=like_first,
-    samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), make(3, 2), r, {"include_self": s})
-                          for r in ("sum", "mean", "prod") for s in (True, False)])
+@op(
+    "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
+    inplace=True,
+    shape=like_first,
+    samples=lambda make: [
+        (make(3, 4), 1, make.ints(4, 3, 2), make(3, 2), r, {"include_self": s})
+        for r in ("sum", "mean", "prod")
+        for s in (True, False)
+    ],
+)
 def scatter_reduce(self, dim, index, src, reduce, include_self, out=None):
     reducer = _reduction(reduce, _REDUCTIONS)
     out = _start(self, out)
@@ -321,8 +371,9 @@ def _prod_grads(g, self, dim, index, src, include_self, result):
     zeros_there = aten.gather(aten.scatter_add(aten.zeros_like(self), dim, index, zero.to(dtype=g.dtype)), dim, index)
     single = zero & (zeros_there == 1)
     others = aten.scatter_reduce(self, dim, index, aten.masked_fill(src, single, 1), "prod", include_self=include_self)
-    grad_src = aten.where(single, aten.gather(g * others, dim, index),
-                          aten.gather(g * result, dim, index) / aten.masked_fill(src, zero, 1))
+    grad_src = aten.where(
+        single, aten.gather(g * others, dim, index), aten.gather(g * result, dim, index) / aten.masked_fill(src, zero, 1)
+    )
     return grad_self, grad_src
 
 
@@ -348,14 +399,16 @@ def _check_reduced(self, dim, index, source, reduce):
             raise IndexError("index out of range in self")
 
 
-@op("index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
-    inplace=True, shape=like_first,
-    samples=lambda make: [(make(3, 4), 0, make.ints(3, 5), make(5, 4), "prod")])
+@op(
+    "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
+    inplace=True,
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), 0, make.ints(3, 5), make(5, 4), "prod")],
+)
 def index_reduce(self, dim, index, source, reduce, include_self, out=None):
     dim = normal_dim(dim, self.ndim)
     _check_reduced(self, dim, index, source, reduce)
-    return scatter_reduce.kernel(self, dim, _spread(index, dim, source.shape), source, reduce, include_self,
-                                 _start(self, out))
+    return scatter_reduce.kernel(self, dim, _spread(index, dim, source.shape), source, reduce, include_self, _start(self, out))
 
 
 @index_reduce.vjp
@@ -374,8 +427,12 @@ def _one_hot_shape(self, num_classes):
     return (*self._array.shape, num_classes), _INT64
 
 
-@op("one_hot(Tensor self, int num_classes=-1) -> Tensor", nondiff=True, shape=_one_hot_shape,
-    samples=lambda make: [(make.ints(4, 3), 4)])
+@op(
+    "one_hot(Tensor self, int num_classes=-1) -> Tensor",
+    nondiff=True,
+    shape=_one_hot_shape,
+    samples=lambda make: [(make.ints(4, 3), 4)],
+)
 def one_hot(self, num_classes):
     """One row of zeros per element, with a one at the element's own position."""
     if self.dtype != _INT64:

@@ -34,9 +34,18 @@ def _as_tuple(index: Any) -> tuple[Any, ...]:
     """The index per dim: a short sequence that holds more than numbers stands for a tuple, as in NumPy of old."""
     if isinstance(index, tuple):
         return index
-    if isinstance(index, Sequence) and not isinstance(index, str | bytes) and len(index) < 32 and any(
-            item is None or item is Ellipsis or isinstance(item, Tensor | slice | Sequence | np.ndarray)
-            and not isinstance(item, str) for item in index):
+    if (
+        isinstance(index, Sequence)
+        and not isinstance(index, str | bytes)
+        and len(index) < 32
+        and any(
+            item is None
+            or item is Ellipsis
+            or isinstance(item, Tensor | slice | Sequence | np.ndarray)
+            and not isinstance(item, str)
+            for item in index
+        )
+    ):
         return tuple(index)
     return (index,)
 
@@ -71,8 +80,9 @@ def _normal(index: Any) -> Any:
     if isinstance(index, Sequence):
         return _sequence_tensor(index)
     name = f"numpy.{kind.__name__}" if isinstance(index, np.generic) else kind.__name__
-    raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
-                     f"(got {name})")
+    raise IndexError(
+        f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {name})"
+    )
 
 
 def _slice_bound(value: Any, default: int) -> int:
@@ -94,8 +104,11 @@ def _bounds(index: slice) -> tuple[int, int, int]:
     step = 1 if step is None else _slice_bound(step, 1)
     if step <= 0:
         raise ValueError("step must be greater than zero")
-    return (0 if start is None else start if start.__class__ is int else _slice_bound(start, 0),
-            _END if stop is None else stop if stop.__class__ is int else _slice_bound(stop, _END), step)
+    return (
+        0 if start is None else start if start.__class__ is int else _slice_bound(start, 0),
+        _END if stop is None else stop if stop.__class__ is int else _slice_bound(stop, _END),
+        step,
+    )
 
 
 def _sliced(self: Tensor, dim: int, index: slice) -> Tensor:
@@ -170,8 +183,9 @@ def _apply(self: Tensor, indices: Sequence[Any]) -> tuple[Tensor, list[Tensor | 
             try:
                 result = _select(result, dim, index)
             except IndexError:
-                raise IndexError(f"index {index} is out of bounds for dimension {position} with size "
-                                 f"{result._array.shape[dim]}") from None
+                raise IndexError(
+                    f"index {index} is out of bounds for dimension {position} with size {result._array.shape[dim]}"
+                ) from None
             continue
         while covered < dim:
             left.append(None)
@@ -191,8 +205,10 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     if kind is int:
         shape = self._array.shape
         if not shape:
-            raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in "
-                             "C++ to convert a 0-dim tensor to a number")
+            raise IndexError(
+                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in "
+                "C++ to convert a 0-dim tensor to a number"
+            )
         try:
             return _select(self, 0, index)
         except IndexError:
@@ -296,8 +312,7 @@ def contains(self: Tensor, element: Any) -> bool:
     """`element in x`: whether any element equals it."""
     if isinstance(element, Tensor | int | float | complex | np.number | np.bool_):
         return bool(aten.item(aten.any(aten.eq(self, element))))
-    raise RuntimeError("Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
-                       f"{type(element)}.")
+    raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
 
 METHODS = {"__getitem__": getitem, "__setitem__": setitem, "__contains__": contains}

@@ -15,8 +15,9 @@ def need_matrix(ndim, name, argument="A"):
 
 def check_square(array, prefix):
     if array.shape[-1] != array.shape[-2]:
-        raise RuntimeError(f"{prefix}A must be batches of square matrices, but they are {array.shape[-2]} by "
-                           f"{array.shape[-1]} matrices")
+        raise RuntimeError(
+            f"{prefix}A must be batches of square matrices, but they are {array.shape[-2]} by {array.shape[-1]} matrices"
+        )
 
 
 def check_square_matrices(array, name):
@@ -53,28 +54,36 @@ def check_two_dims(array, name):
 
 def check_same_dtype(a, b, name, first="A"):
     if a.dtype != b.dtype:
-        raise RuntimeError(f"{name}: Expected {first} and B to have the same dtype, but found {first} of type "
-                           f"{scalar_name(a)} and B of type {scalar_name(b)} instead")
+        raise RuntimeError(
+            f"{name}: Expected {first} and B to have the same dtype, but found {first} of type "
+            f"{scalar_name(a)} and B of type {scalar_name(b)} instead"
+        )
 
 
 def check_right_side(a, shape, left, name):
     """RuntimeError unless a x = b (x a = b) has a meaning for b of this shape."""
     need_matrix(len(shape), name, "B")
     if shape[-2 if left else -1] != a.shape[-1]:
-        raise RuntimeError(f"{name}: Incompatible shapes of A and B for the equation "
-                           f"{'AX = B' if left else 'XA = B'} ({a.shape[-2]}x{a.shape[-1]} and {shape[-2]}x{shape[-1]})")
+        raise RuntimeError(
+            f"{name}: Incompatible shapes of A and B for the equation "
+            f"{'AX = B' if left else 'XA = B'} ({a.shape[-2]}x{a.shape[-1]} and {shape[-2]}x{shape[-1]})"
+        )
     check_batches(shape, a.shape)
 
 
 def check_system(b, a, name):
     """The same in the words of functions that name b first."""
     if a.dtype != b.dtype:
-        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {scalar_name(b)} and A of type "
-                           f"{scalar_name(a)} instead.")
+        raise RuntimeError(
+            f"Expected b and A to have the same dtype, but found b of type {scalar_name(b)} and A of type "
+            f"{scalar_name(a)} instead."
+        )
     check_square(a, "")
     if a.shape[-1] != b.shape[-2]:
-        raise RuntimeError(f"Incompatible matrix sizes for {name}: each A matrix is {a.shape[-1]} by {a.shape[-1]} but each b "
-                           f"matrix is {b.shape[-2]} by {b.shape[-1]}")
+        raise RuntimeError(
+            f"Incompatible matrix sizes for {name}: each A matrix is {a.shape[-1]} by {a.shape[-1]} but each b "
+            f"matrix is {b.shape[-2]} by {b.shape[-1]}"
+        )
     check_batches(b.shape, a.shape)
 
 
@@ -82,5 +91,7 @@ def check_batches(first, second):
     """RuntimeError unless the dims before the last two can be broadcast together."""
     for back, (m, n) in enumerate(zip(first[-3::-1], second[-3::-1], strict=False), 3):
         if m != n and 1 not in (m, n):
-            raise RuntimeError(f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton "
-                               f"dimension {max(len(first), len(second)) - back}")
+            raise RuntimeError(
+                f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton "
+                f"dimension {max(len(first), len(second)) - back}"
+            )

@@ -60,8 +60,8 @@ def lu_factor(a: np.ndarray, pivot: bool = True) -> tuple[np.ndarray, np.ndarray
             lu[every, chosen] = row
         diagonal = lu[:, j, j]
         info[(diagonal == 0) & (info == 0)] = j + 1
-        lu[:, j + 1:, j] /= np.where(diagonal == 0, np.ones((), lu.dtype), diagonal)[:, None]
-        lu[:, j + 1:, j + 1:] -= lu[:, j + 1:, j, None] * lu[:, j, None, j + 1:]
+        lu[:, j + 1 :, j] /= np.where(diagonal == 0, np.ones((), lu.dtype), diagonal)[:, None]
+        lu[:, j + 1 :, j + 1 :] -= lu[:, j + 1 :, j, None] * lu[:, j, None, j + 1 :]
     return whole, pivots.reshape(*batch, rank), info.reshape(batch)
 
 
@@ -80,13 +80,13 @@ def _lu_of_one(lu: np.ndarray, rank: int, pivot: bool) -> tuple[np.ndarray, np.n
                 row = lu[j].copy()
                 lu[j] = lu[chosen]
                 lu[chosen] = row
-            below = lu[j + 1:, j]
+            below = lu[j + 1 :, j]
             if lu[j, j] != 0:
                 below /= lu[j, j]
             else:
                 info = info or j + 1
             if j + 1 < stop:
-                lu[j + 1:, j + 1:stop] -= below[:, None] * lu[j, j + 1:stop]
+                lu[j + 1 :, j + 1 : stop] -= below[:, None] * lu[j, j + 1 : stop]
         if stop < lu.shape[1]:
             right = solve_triangular(lu[start:stop, start:stop], lu[start:stop, stop:], False, True)
             lu[start:stop, stop:] = right
@@ -182,15 +182,14 @@ def cholesky(a: np.ndarray, upper: bool = False) -> tuple[np.ndarray, np.ndarray
         going = info == 0
         root = np.sqrt(rest[going]).astype(made.dtype)
         made[going, j, j] = root
-        below = made[going, j + 1:, j] - np.matmul(made[going, j + 1:, :j], np.conjugate(row[going])[..., None])[..., 0]
-        made[going, j + 1:, j] = below / root[:, None]
+        below = made[going, j + 1 :, j] - np.matmul(made[going, j + 1 :, :j], np.conjugate(row[going])[..., None])[..., 0]
+        made[going, j + 1 :, j] = below / root[:, None]
     made = made.reshape(a.shape)
     return made.swapaxes(-1, -2) if upper else column_major(made), info.reshape(batch)
 
 
 # The numerator of the [13/13] Padé approximant of exp, whose denominator has alternating signs.
-_PADE = tuple(math.factorial(26 - j) * math.factorial(13) // (math.factorial(13 - j) * math.factorial(j))
-              for j in range(14))
+_PADE = tuple(math.factorial(26 - j) * math.factorial(13) // (math.factorial(13 - j) * math.factorial(j)) for j in range(14))
 
 
 def matrix_exp(a: np.ndarray) -> np.ndarray:
@@ -201,7 +200,7 @@ def matrix_exp(a: np.ndarray) -> np.ndarray:
     norm = np.abs(work).sum(-2).max(-1)
     halvings = np.maximum(np.ceil(np.log2(np.maximum(norm, 1e-300) / 5.371920351148152)), 0)
     halvings = np.where(np.isfinite(halvings), halvings, 0).astype(int)
-    x = work / (2.0 ** halvings)[..., None, None]
+    x = work / (2.0**halvings)[..., None, None]
     identity = np.eye(a.shape[-1])
     b = [c / _PADE[0] for c in _PADE]
     x2 = x @ x

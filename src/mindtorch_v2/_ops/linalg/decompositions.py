@@ -34,14 +34,20 @@ def _is_complex(t):
 def _svd_shapes(A, full_matrices, compute_uv, driver):
     *batch, m, n = A._array.shape
     rank = min(m, n)
-    u, vh = ((*batch, m, m if full_matrices else rank), (*batch, n if full_matrices else rank, n)) if compute_uv else \
-        ((0,), (0,))
+    u, vh = (
+        ((*batch, m, m if full_matrices else rank), (*batch, n if full_matrices else rank, n)) if compute_uv else ((0,), (0,))
+    )
     return [(u, A._array.dtype), ((*batch, rank), _real(A._array)), (vh, A._array.dtype)]
 
 
-@op("_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) "
-    "-> (Tensor U, Tensor S, Tensor Vh)", shape=_svd_shapes, node="LinalgSvdBackward0", tags=("all_grads",),
-    samples=lambda make: [(make(4, 3),), (make(2, 3, 4),)])
+@op(
+    "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) "
+    "-> (Tensor U, Tensor S, Tensor Vh)",
+    shape=_svd_shapes,
+    node="LinalgSvdBackward0",
+    tags=("all_grads",),
+    samples=lambda make: [(make(4, 3),), (make(2, 3, 4),)],
+)
 def linalg_svd_kernel(A, full_matrices, compute_uv, driver):
     check_matrices(A, "linalg.svd", kernel="linalg_svd_cpu")
     try:
@@ -115,12 +121,15 @@ def _svd_grad(grad_u, grad_s, grad_vh, u, s, vh):
 
 def _driver(driver):
     if driver is not None:
-        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
-                           "cuSOLVER backend.")
+        raise RuntimeError(
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+        )
 
 
-@composite("linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
-           samples=lambda make: [(make(4, 3), False), (make(3, 3),)])
+@composite(
+    "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
+    samples=lambda make: [(make(4, 3), False), (make(3, 3),)],
+)
 def linalg_svd(A, full_matrices, driver):
     _driver(driver)
     return named(linalg_svd, *aten._linalg_svd(A, full_matrices, True))
@@ -132,18 +141,22 @@ def linalg_svdvals(A, driver):
     return aten._linalg_svd(A, False, bool(A._keys & 1))[1]
 
 
-@composite("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
-           samples=lambda make: [(make(4, 3),)])
+@composite(
+    "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
+    samples=lambda make: [(make(4, 3),)],
+)
 def svd(self, some, compute_uv):
     if self._array.ndim < 2:
-        raise RuntimeError(f"linalg.svd: input should have at least 2 dimensions, but has {self._array.ndim} dimensions "
-                           "instead")
+        raise RuntimeError(
+            f"linalg.svd: input should have at least 2 dimensions, but has {self._array.ndim} dimensions instead"
+        )
     if compute_uv:
         u, s, vh = aten.linalg_svd(self, not some)
         return named(svd, u, s, aten.mH(vh))
     *batch, m, n = self._array.shape
-    return named(svd, aten.new_zeros(self, (*batch, m, m)), aten.linalg_svdvals(self),
-                 aten.mT(aten.new_zeros(self, (*batch, n, n))))
+    return named(
+        svd, aten.new_zeros(self, (*batch, m, m)), aten.linalg_svdvals(self), aten.mT(aten.new_zeros(self, (*batch, n, n)))
+    )
 
 
 # ---------------------------------------------------------------- eigenvalues of symmetric matrices
@@ -154,10 +167,16 @@ def _symmetric(make):
     return [(a + aten.mT(a),)]
 
 
-@op("_linalg_eigh(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)",
-    node="LinalgEighBackward0", tags=("all_grads",), samples=_symmetric,
-    shape=lambda A, UPLO, compute_v: [(A._array.shape[:-1], _real(A._array)),
-                                      (A._array.shape if compute_v else (0,), A._array.dtype)])
+@op(
+    "_linalg_eigh(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    node="LinalgEighBackward0",
+    tags=("all_grads",),
+    samples=_symmetric,
+    shape=lambda A, UPLO, compute_v: [
+        (A._array.shape[:-1], _real(A._array)),
+        (A._array.shape if compute_v else (0,), A._array.dtype),
+    ],
+)
 def linalg_eigh_kernel(A, UPLO, compute_v):
     check_square_matrices(A, "linalg.eigh")
     if UPLO.upper() not in ("L", "U"):
@@ -169,8 +188,10 @@ def linalg_eigh_kernel(A, UPLO, compute_v):
             return values, la.column_major(vectors)
         return np.linalg.eigvalsh(A, UPLO.upper()), np.empty(0, A.dtype)
     except np.linalg.LinAlgError:
-        raise la.LinAlgError("linalg.eigh: The algorithm failed to converge because the input matrix is "
-                             "ill-conditioned or has too many repeated eigenvalues.") from None
+        raise la.LinAlgError(
+            "linalg.eigh: The algorithm failed to converge because the input matrix is "
+            "ill-conditioned or has too many repeated eigenvalues."
+        ) from None
 
 
 @linalg_eigh_kernel.vjp
@@ -211,8 +232,11 @@ def linalg_eigh(self, UPLO):
     return named(linalg_eigh, *aten._linalg_eigh(self, UPLO, True))
 
 
-composite("linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor",
-          lambda self, UPLO: aten._linalg_eigh(self, UPLO, bool(self._keys & 1))[0], samples=_symmetric)
+composite(
+    "linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor",
+    lambda self, UPLO: aten._linalg_eigh(self, UPLO, bool(self._keys & 1))[0],
+    samples=_symmetric,
+)
 
 # ---------------------------------------------------------------- eigenvalues of any matrix
 
@@ -223,9 +247,12 @@ def _check_finite(A, name):
         raise RuntimeError(f"torch.{name}: input tensor should not contain infs or NaNs.")
 
 
-@op("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", tags=("all_grads", "differentiable:1"),
+@op(
+    "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    tags=("all_grads", "differentiable:1"),
     shape=lambda self: [(self._array.shape[:-1], _complex(self._array)), (self._array.shape, _complex(self._array))],
-    samples=lambda make: [(make(3, 3),)])
+    samples=lambda make: [(make(3, 3),)],
+)
 def linalg_eig(self):
     _check_finite(self, "linalg.eig")
     values, vectors = np.linalg.eig(self)
@@ -256,16 +283,22 @@ def _(grads, self, result0, result1):
     return (made if _is_complex(self) else aten.real(made),)
 
 
-@op("_linalg_eigvals(Tensor self) -> Tensor", nondiff=True,
-    shape=lambda self: (self._array.shape[:-1], _complex(self._array)), samples=lambda make: [(make(3, 3),)])
+@op(
+    "_linalg_eigvals(Tensor self) -> Tensor",
+    nondiff=True,
+    shape=lambda self: (self._array.shape[:-1], _complex(self._array)),
+    samples=lambda make: [(make(3, 3),)],
+)
 def linalg_eigvals_kernel(self):
     _check_finite(self, "linalg.eigvals")
     return np.linalg.eigvals(self).astype(_complex(self), copy=False)
 
 
-composite("linalg_eigvals(Tensor self) -> Tensor",
-          lambda self: aten.linalg_eig(self)[0] if self._keys & 1 else aten._linalg_eigvals(self),
-          samples=lambda make: [(make(3, 3),)])
+composite(
+    "linalg_eigvals(Tensor self) -> Tensor",
+    lambda self: aten.linalg_eig(self)[0] if self._keys & 1 else aten._linalg_eigvals(self),
+    samples=lambda make: [(make(3, 3),)],
+)
 
 # ---------------------------------------------------------------- pseudo-inverses and least squares
 
@@ -292,11 +325,16 @@ def _tolerances(array, atol, rtol):
     """torch's defaults: relative to the largest side, unless an absolute tolerance is given."""
     if array.ndim < 2 or array.dtype.char not in LAPACK:
         shape = ", ".join(map(str, array.shape))
-        raise RuntimeError(f"linalg.pinv({scalar_name(array)}{{[{shape}]}}): expected a tensor with 2 or more dimensions of "
-                           "float, double, cfloat or cdouble types")
+        raise RuntimeError(
+            f"linalg.pinv({scalar_name(array)}{{[{shape}]}}): expected a tensor with 2 or more dimensions of "
+            "float, double, cfloat or cdouble types"
+        )
     if rtol is None:
-        rtol = 0.0 if atol is not None and np.any(np.asarray(atol) > 0) else \
-            float(np.finfo(array.dtype).eps) * max(array.shape[-2:])
+        rtol = (
+            0.0
+            if atol is not None and np.any(np.asarray(atol) > 0)
+            else float(np.finfo(array.dtype).eps) * max(array.shape[-2:])
+        )
     return 0.0 if atol is None else atol, rtol
 
 
@@ -317,24 +355,37 @@ def _pinv_shape(self, *_rest):
 
 
 def _declare_pinv(overload, arguments, tolerances, samples):
-    made = op(f"linalg_pinv{overload}(Tensor self, {arguments}) -> Tensor",
-              lambda self, first, second=None, hermitian=None:
-              _pinv(self, *_tolerances(self, *tolerances(first, second)),
-                    second if hermitian is None else hermitian), shape=_pinv_shape, samples=samples)
+    made = op(
+        f"linalg_pinv{overload}(Tensor self, {arguments}) -> Tensor",
+        lambda self, first, second=None, hermitian=None: _pinv(
+            self, *_tolerances(self, *tolerances(first, second)), second if hermitian is None else hermitian
+        ),
+        shape=_pinv_shape,
+        samples=samples,
+    )
     made.vjp(self=lambda g, self, result: pinv_grad(g, result, self))
     return made
 
 
-_declare_pinv(".atol_rtol_float", "*, float? atol=None, float? rtol=None, bool hermitian=False",
-              lambda atol, rtol: (atol, rtol),
-              lambda make: [(make(4, 3),), (make(3, 4),), (spd(make), {"hermitian": True})])
-_declare_pinv(".atol_rtol_tensor", "*, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False",
-              lambda atol, rtol: (atol, rtol), lambda make: []).not_differentiable("atol", "rtol")
-_declare_pinv("", "float rcond, bool hermitian=False", lambda rcond, _: (None, rcond),
-              lambda make: [(make(4, 3), 1e-10)])
+_declare_pinv(
+    ".atol_rtol_float",
+    "*, float? atol=None, float? rtol=None, bool hermitian=False",
+    lambda atol, rtol: (atol, rtol),
+    lambda make: [(make(4, 3),), (make(3, 4),), (spd(make), {"hermitian": True})],
+)
+_declare_pinv(
+    ".atol_rtol_tensor",
+    "*, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False",
+    lambda atol, rtol: (atol, rtol),
+    lambda make: [],
+).not_differentiable("atol", "rtol")
+_declare_pinv("", "float rcond, bool hermitian=False", lambda rcond, _: (None, rcond), lambda make: [(make(4, 3), 1e-10)])
 
-composite("pinverse(Tensor self, float rcond=1e-15) -> Tensor", lambda self, rcond: aten.linalg_pinv(self, rcond),
-          samples=lambda make: [(make(4, 3),)])
+composite(
+    "pinverse(Tensor self, float rcond=1e-15) -> Tensor",
+    lambda self, rcond: aten.linalg_pinv(self, rcond),
+    samples=lambda make: [(make(4, 3),)],
+)
 
 
 def _lstsq_shapes(self, b, rcond, driver):
@@ -343,9 +394,12 @@ def _lstsq_shapes(self, b, rcond, driver):
     rows = (*b._array.shape, 1) if vector else b._array.shape
     batch = np.broadcast_shapes(self._array.shape[:-2], rows[:-2])
     full = m > n and driver not in (None, "gelsy")
-    return [((*batch, n) if vector else (*batch, n, rows[-1]), self._array.dtype),
-            ((*batch, rows[-1]) if full else (0,), _real(self._array)), ((0,) if driver == "gels" else batch, _INT64),
-            ((*batch, min(m, n)) if driver in ("gelsd", "gelss") else (0,), _real(self._array))]
+    return [
+        ((*batch, n) if vector else (*batch, n, rows[-1]), self._array.dtype),
+        ((*batch, rows[-1]) if full else (0,), _real(self._array)),
+        ((0,) if driver == "gels" else batch, _INT64),
+        ((*batch, min(m, n)) if driver in ("gelsd", "gelss") else (0,), _real(self._array)),
+    ]
 
 
 def _check_lstsq(a, b, driver):
@@ -355,8 +409,10 @@ def _check_lstsq(a, b, driver):
     if b.ndim < 1:
         raise RuntimeError(f"{name}: other must have at least 1 dimension.")
     if a.dtype != b.dtype:
-        raise RuntimeError(f"{name}: Expected input and other to have the same dtype, but got input's dtype {scalar_name(a)} "
-                           f"and other's dtype {scalar_name(b)}")
+        raise RuntimeError(
+            f"{name}: Expected input and other to have the same dtype, but got input's dtype {scalar_name(a)} "
+            f"and other's dtype {scalar_name(b)}"
+        )
     if not 0 <= a.ndim - b.ndim <= 1:
         raise RuntimeError(f"{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1")
     side = -1 if b.ndim < a.ndim else -2
@@ -368,11 +424,19 @@ def _check_lstsq(a, b, driver):
     check_batches(a.shape, b.shape if b.ndim == a.ndim else (*b.shape, 1))
 
 
-@op("linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) "
-    "-> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)", shape=_lstsq_shapes,
+@op(
+    "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) "
+    "-> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+    shape=_lstsq_shapes,
     tags=("all_grads", "differentiable:2"),
-    samples=lambda make: [(make(4, 3), make(4, 2)), (make(2, 4, 3), make(2, 4, 1)), (make(4, 3), make(4)),
-                          (make(4, 3), make(4, 2), {"driver": "gelsd"}), (make(4, 3), make(4), {"driver": "gels"})])
+    samples=lambda make: [
+        (make(4, 3), make(4, 2)),
+        (make(2, 4, 3), make(2, 4, 1)),
+        (make(4, 3), make(4)),
+        (make(4, 3), make(4, 2), {"driver": "gelsd"}),
+        (make(4, 3), make(4), {"driver": "gels"}),
+    ],
+)
 def linalg_lstsq(self, b, rcond, driver):
     driver = driver or "gelsy"
     _check_lstsq(self, b, driver)
@@ -393,11 +457,15 @@ def linalg_lstsq(self, b, rcond, driver):
     residuals = np.empty(0, values.dtype)
     if m > n and (driver == "gels" or driver != "gelsy" and (np.asarray(rank) == n).all()):
         error = np.matmul(self, solution) - rows
-        residuals = (error.real ** 2 + error.imag ** 2 if error.dtype.kind == "c" else error ** 2).sum(-2)
+        residuals = (error.real**2 + error.imag**2 if error.dtype.kind == "c" else error**2).sum(-2)
     if driver == "gels":
         rank = np.empty(0, np.int64)
-    return (solution[..., 0] if vector else solution, residuals, np.asarray(rank, np.int64),
-            values if driver in ("gelsd", "gelss") else np.empty(0, values.dtype))
+    return (
+        solution[..., 0] if vector else solution,
+        residuals,
+        np.asarray(rank, np.int64),
+        values if driver in ("gelsd", "gelss") else np.empty(0, values.dtype),
+    )
 
 
 @linalg_lstsq.not_differentiable("result3").vjp

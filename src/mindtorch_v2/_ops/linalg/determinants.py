@@ -15,9 +15,12 @@ from ._checks import check_matrices
 from .systems import lu_shapes, named, regular
 
 
-@op("_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", node="LinalgDetBackward0",
+@op(
+    "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)",
+    node="LinalgDetBackward0",
     shape=lambda A: [(A._array.shape[:-2], A._array.dtype), *lu_shapes(A)[:2]],
-    samples=lambda make: [(make(3, 3),), (make(2, 3, 3),)])
+    samples=lambda make: [(make(3, 3),), (make(2, 3, 3),)],
+)
 def linalg_det_kernel(A):
     check_matrices(A, "linalg.det", square=True, kernel="lu_cpu")
     lu, pivots, _ = la.lu_factor(A)
@@ -52,9 +55,13 @@ def _slogdet_shapes(A):
     return [(batch, A._array.dtype), (batch, dt.from_numpy(A._array.dtype).to_real().np), *lu_shapes(A)[:2]]
 
 
-@op("_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
-    node="LinalgSlogdetBackward0", tags=("all_grads", "differentiable:2"), shape=_slogdet_shapes,
-    samples=lambda make: [(make(3, 3),), (make(2, 3, 3),)])
+@op(
+    "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
+    node="LinalgSlogdetBackward0",
+    tags=("all_grads", "differentiable:2"),
+    shape=_slogdet_shapes,
+    samples=lambda make: [(make(3, 3),), (make(2, 3, 3),)],
+)
 def linalg_slogdet_kernel(A):
     check_matrices(A, "linalg.slogdet", square=True, kernel="lu_cpu")
     lu, pivots, _ = la.lu_factor(A)

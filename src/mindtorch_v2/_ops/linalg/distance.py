@@ -16,25 +16,33 @@ from .vector_norm import norm_grad
 # ---------------------------------------------------------------- between two tensors
 
 
-@op("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", promote="same", tags=("tensors",), promoted=("self", "other"),
+@op(
+    "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
+    promote="same",
+    tags=("tensors",),
+    promoted=("self", "other"),
     shape=lambda self, other, p: ((), dt.from_numpy(self._array.dtype).to_real().np),
-    samples=lambda make: [(make(3, 4), make(3, 4)), (make(3, 4), make(4), 3)])
+    samples=lambda make: [(make(3, 4), make(3, 4)), (make(3, 4), make(4), 3)],
+)
 def dist(self, other, p):
     if self.dtype.kind in "iub":
         _refuse_integers(self.dtype)
     size = np.abs(np.subtract(self, other)).reshape(-1)
     if not size.size and (p < 0 or math.isinf(p)):
-        raise RuntimeError(f"linalg.vector_norm cannot compute the {float(p):g} norm on an empty tensor because the operation "
-                           "does not have an identity")
+        raise RuntimeError(
+            f"linalg.vector_norm cannot compute the {float(p):g} norm on an empty tensor because the operation "
+            "does not have an identity"
+        )
     return _norm(size, p)
 
 
 def _refuse_integers(kind):
     if kind.kind == "b":
-        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-                           "`logical_xor()` operator instead.")
-    raise RuntimeError("norm(): input dtype should be either floating point or complex. Got "
-                       f"{scalar_name(kind)} instead.")
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+            "`logical_xor()` operator instead."
+        )
+    raise RuntimeError(f"norm(): input dtype should be either floating point or complex. Got {scalar_name(kind)} instead.")
 
 
 @in_float32
@@ -42,8 +50,10 @@ def _norm(size, p):
     return np.asarray(np.minimum.reduce(size)) if p == -math.inf else _power_mean(size, p)
 
 
-dist.vjp(self=lambda g, self, other, p, result: norm_grad(g, self - other, p, result, None, False),
-         other=lambda g, self, other, p, result: _minus(norm_grad(g, self - other, p, result, None, False)))
+dist.vjp(
+    self=lambda g, self, other, p, result: norm_grad(g, self - other, p, result, None, False),
+    other=lambda g, self, other, p, result: _minus(norm_grad(g, self - other, p, result, None, False)),
+)
 
 
 def _minus(g):
@@ -90,8 +100,7 @@ _EXACT_UP_TO = 25  # rows; beyond, torch computes euclidean distances by one mat
 def _check_cdist(x1, x2, p):
     for which, array in (("X1", x1), ("X2", x2)):
         if array.dtype.kind not in "fV":
-            raise RuntimeError(f"cdist only supports floating-point dtypes, {which} got: "
-                               f"{scalar_name(array)}")
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {which} got: {scalar_name(array)}")
     if x1.dtype != x2.dtype:
         raise unexpected_dtype(x1, x2)
     if x1.ndim < 2 or x2.ndim < 2:
@@ -110,10 +119,16 @@ def _cdist_shape(x1, x2, p, compute_mode):
     return (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-2]), x1._array.dtype
 
 
-@op("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", shape=_cdist_shape,
+@op(
+    "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
+    shape=_cdist_shape,
     node="CdistBackward0",
-    samples=lambda make: [(make(3, 4), make(2, 4), 2.0, None), (make(2, 3, 4), make(2, 4), 1.5, None),
-                          (make(3, 4), make(2, 4), math.inf, None)])
+    samples=lambda make: [
+        (make(3, 4), make(2, 4), 2.0, None),
+        (make(2, 3, 4), make(2, 4), 1.5, None),
+        (make(3, 4), make(2, 4), math.inf, None),
+    ],
+)
 def cdist_forward(x1, x2, p, compute_mode):
     _check_cdist(x1, x2, p)
     many = x1.shape[-2] > _EXACT_UP_TO or x2.shape[-2] > _EXACT_UP_TO
@@ -136,10 +151,14 @@ def _cdist_x2_grad(g, x1, x2, p, result):
 cdist_forward.vjp(x1=lambda g, x1, x2, p, result: aten._cdist_backward(g, x1, x2, p, result), x2=_cdist_x2_grad)
 
 
-@op("_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
-    shape=lambda grad, x1, x2, p, cdist:
-    ((*np.broadcast_shapes(x1._array.shape[:-2], x2._array.shape[:-2]), *x1._array.shape[-2:]), x1._array.dtype),
-    samples=lambda make: [(make(3, 2), make(3, 4), make(2, 4), 2.0, make(3, 2))])
+@op(
+    "_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
+    shape=lambda grad, x1, x2, p, cdist: (
+        (*np.broadcast_shapes(x1._array.shape[:-2], x2._array.shape[:-2]), *x1._array.shape[-2:]),
+        x1._array.dtype,
+    ),
+    samples=lambda make: [(make(3, 2), make(3, 4), make(2, 4), 2.0, make(3, 2))],
+)
 def cdist_backward(grad, x1, x2, p, cdist):
     if p == 2:
         ratio = np.divide(grad, cdist, out=np.zeros_like(grad), where=cdist != 0)
@@ -148,9 +167,11 @@ def cdist_backward(grad, x1, x2, p, cdist):
     return np.add.reduce(grad[..., None] * slope, -2)
 
 
-composite("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor",
-          lambda x1, x2, p, compute_mode: aten._cdist_forward(x1, x2, float(p), compute_mode),
-          samples=lambda make: [(make(3, 4), make(2, 4))])
+composite(
+    "cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor",
+    lambda x1, x2, p, compute_mode: aten._cdist_forward(x1, x2, float(p), compute_mode),
+    samples=lambda make: [(make(3, 4), make(2, 4))],
+)
 
 _MODES = {"use_mm_for_euclid_dist_if_necessary": 0, "use_mm_for_euclid_dist": 1, "donot_use_mm_for_euclid_dist": 2}
 
@@ -169,8 +190,12 @@ def _pairs(count):
     return np.triu_indices(count, 1)
 
 
-@op("_pdist_forward(Tensor self, float p=2) -> Tensor", node="PdistBackward0", samples=lambda make: [(make(3, 4),)],
-    shape=lambda self, p: ((self._array.shape[0] * (self._array.shape[0] - 1) // 2,), self._array.dtype))
+@op(
+    "_pdist_forward(Tensor self, float p=2) -> Tensor",
+    node="PdistBackward0",
+    samples=lambda make: [(make(3, 4),)],
+    shape=lambda self, p: ((self._array.shape[0] * (self._array.shape[0] - 1) // 2,), self._array.dtype),
+)
 def pdist_forward(self, p):
     if self.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {self.ndim}D")
@@ -185,9 +210,11 @@ def pdist_forward(self, p):
 pdist_forward.vjp(self=lambda g, self, p, result: aten._pdist_backward(g, self, p, result))
 
 
-@op("_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor",
+@op(
+    "_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor",
     shape=lambda grad, self, p, pdist: (self._array.shape, self._array.dtype),
-    samples=lambda make: [(make(3), make(3, 4), 2.0, make(3))])
+    samples=lambda make: [(make(3), make(3, 4), 2.0, make(3))],
+)
 def pdist_backward(grad, self, p, pdist):
     i, j = _pairs(self.shape[0])
     moved = grad[:, None] * _power_slope(self[i] - self[j], pdist[:, None], p)

@@ -30,14 +30,14 @@ def _factor(a, hermitian):
         if hermitian:
             a[k, k] = a[k, k].real
         largest, beside, chosen, width = la.magnitude(a[k, k]), 0.0, k, 1
-        below = la.magnitude(a[k + 1:, k])
+        below = la.magnitude(a[k + 1 :, k])
         if below.size:
             row = k + 1 + int(below.argmax())
             beside = below[row - k - 1]
         if not max(largest, beside) > 0:
             info = info or k + 1
         elif largest < _GROWTH * beside:
-            widest = max(la.magnitude(a[row, k:row]).max(), la.magnitude(a[row + 1:, row]).max(initial=0))
+            widest = max(la.magnitude(a[row, k:row]).max(), la.magnitude(a[row + 1 :, row]).max(initial=0))
             if largest < _GROWTH * beside * (beside / widest):
                 diagonal = a[row, row].real if hermitian else a[row, row]
                 chosen, width = row, 1 if la.magnitude(diagonal) >= _GROWTH * widest else 2
@@ -46,7 +46,7 @@ def _factor(a, hermitian):
             _exchange(a, k, last, chosen, turned)
         if max(largest, beside) > 0:
             _take_out(a, k, width, turned)
-        pivots[k:k + width] = chosen + 1 if width == 1 else -chosen - 1
+        pivots[k : k + width] = chosen + 1 if width == 1 else -chosen - 1
         k += width
     return pivots, info
 
@@ -54,10 +54,10 @@ def _factor(a, hermitian):
 def _exchange(a, k, i, j, turned):
     """Rows and columns i < j of what is left from k on, of which only the lower triangle is kept."""
     a[[i, j], [i, j]] = a[[j, i], [j, i]]
-    a[j + 1:, [i, j]] = a[j + 1:, [j, i]]
-    between = turned(a[i + 1:j, i].copy())
-    a[i + 1:j, i] = turned(a[j, i + 1:j])
-    a[j, i + 1:j] = between
+    a[j + 1 :, [i, j]] = a[j + 1 :, [j, i]]
+    between = turned(a[i + 1 : j, i].copy())
+    a[i + 1 : j, i] = turned(a[j, i + 1 : j])
+    a[j, i + 1 : j] = between
     a[j, i] = turned(a[j, i])
     if i > k:
         a[[i, j], k] = a[[j, i], k]
@@ -66,17 +66,17 @@ def _exchange(a, k, i, j, turned):
 def _block(a, k, width, turned):
     """The block of D at k, whole."""
     if width == 1:
-        return a[k:k + 1, k:k + 1]
+        return a[k : k + 1, k : k + 1]
     return np.array([[a[k, k], turned(a[k + 1, k])], [a[k + 1, k], a[k + 1, k + 1]]])
 
 
 def _take_out(a, k, width, turned):
-    rest = a[k + width:, k:k + width]
+    rest = a[k + width :, k : k + width]
     if not rest.size:
         return
     factors = np.linalg.solve(_block(a, k, width, turned).T, rest.T).T if width == 2 else rest / a[k, k]
-    a[k + width:, k + width:] -= np.tril(factors @ turned(rest).T)
-    a[k + width:, k:k + width] = factors
+    a[k + width :, k + width :] -= np.tril(factors @ turned(rest).T)
+    a[k + width :, k : k + width] = factors
 
 
 def _blocks(pivots):
@@ -117,9 +117,12 @@ def _ldl_shapes(self, hermitian=False, check_errors=False):
     return [(shape, self._array.dtype), (shape[:-1], _INT32), (shape[:-2], _INT32)]
 
 
-@op("linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) "
-    "-> (Tensor LD, Tensor pivots, Tensor info)", shape=_ldl_shapes,
-    samples=lambda make: [(spd(make),), (make(2, 4, 4), {"hermitian": True})])
+@op(
+    "linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) "
+    "-> (Tensor LD, Tensor pivots, Tensor info)",
+    shape=_ldl_shapes,
+    samples=lambda make: [(spd(make),), (make(2, 4, 4), {"hermitian": True})],
+)
 def linalg_ldl_factor_ex(self, hermitian, check_errors):
     check_matrices(self, "torch.linalg.ldl_factor_ex", square=True, kernel="ldl_factor_kernel_cpu")
     made = la.column_major(np.tril(self))
@@ -132,25 +135,34 @@ def linalg_ldl_factor_ex(self, hermitian, check_errors):
     return made, pivots, info
 
 
-@composite("linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)", nondiff=True,
-           samples=lambda make: [(spd(make),)])
+@composite(
+    "linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
+    nondiff=True,
+    samples=lambda make: [(spd(make),)],
+)
 def linalg_ldl_factor(self, hermitian):
     made = aten.linalg_ldl_factor_ex(self, hermitian=hermitian)
     check_info(made[2], "torch.linalg.ldl_factor", self)
     return named(linalg_ldl_factor, made[0], made[1])
 
 
-@op("linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
+@op(
+    "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
     shape=lambda LD, pivots, B, hermitian: solved_shape(LD, B),
-    samples=lambda make: [(*aten.linalg_ldl_factor(spd(make)), make(3, 2)),
-                          (*aten.linalg_ldl_factor(make(2, 3, 3), hermitian=True), make(3, 2), {"hermitian": True})])
+    samples=lambda make: [
+        (*aten.linalg_ldl_factor(spd(make)), make(3, 2)),
+        (*aten.linalg_ldl_factor(make(2, 3, 3), hermitian=True), make(3, 2), {"hermitian": True}),
+    ],
+)
 def linalg_ldl_solve(LD, pivots, B, hermitian):
     name = "torch.linalg.ldl_solve"
     check_matrices(LD, name, square=True, kernel="ldl_solve_kernel_cpu")
     normal_dim(-2, B.ndim)
     if LD.shape[:-1] != pivots.shape:
-        raise RuntimeError(f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
-                           f"{list(pivots.shape)} instead")
+        raise RuntimeError(
+            f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
+            f"{list(pivots.shape)} instead"
+        )
     if pivots.dtype.kind not in "iu":
         raise RuntimeError(f"{name}: Expected pivots to be integers. Got {scalar_name(pivots)}")
     check_system(B, LD, name)

@@ -30,8 +30,7 @@ def _largest(a: Tensor, count: int, niter: int) -> tuple[Tensor, Tensor, Tensor]
     return (left, s, right) if m >= n else (right, s, left)
 
 
-def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2,
-                M: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """U, S and V with A - M nearly U diag(S) Vᴴ, for the `q` largest singular values; `niter` rounds refine them."""
     if M is not None:
         A = A - aten.broadcast_to(M, A.shape)

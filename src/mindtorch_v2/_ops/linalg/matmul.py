@@ -28,22 +28,25 @@ def _sides(array):
 def _check_addmm(self, mat1, mat2):
     for which, other in (("self", self), ("mat1", mat1)):
         if other.dtype != mat2.dtype:
-            raise RuntimeError(f"{which} and mat2 must have the same dtype, but got {scalar_name(other)} and "
-                               f"{scalar_name(mat2)}")
+            raise RuntimeError(
+                f"{which} and mat2 must have the same dtype, but got {scalar_name(other)} and {scalar_name(mat2)}"
+            )
     _check_mm(mat1, mat2, "addmm")
 
 
 def _check_mm(self, mat2, name="mm"):
     if self.ndim != 2 or mat2.ndim != 2:
         which = "self" if self.ndim != 2 else "mat2"
-        raise RuntimeError(f"{which} must be a matrix" if name == "mm" else
-                           f"{'mat1' if which == 'self' else 'mat2'} must be a matrix, got "
-                           f"{(self if which == 'self' else mat2).ndim}-D tensor")
+        raise RuntimeError(
+            f"{which} must be a matrix"
+            if name == "mm"
+            else f"{'mat1' if which == 'self' else 'mat2'} must be a matrix, got "
+            f"{(self if which == 'self' else mat2).ndim}-D tensor"
+        )
     if self.shape[1] != mat2.shape[0]:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({_sides(self)} and {_sides(mat2)})")
     if self.dtype != mat2.dtype:
-        raise RuntimeError("expected m1 and m2 to have the same dtype, but got: "
-                           f"{cpp_name(self)} != {cpp_name(mat2)}")
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {cpp_name(self)} != {cpp_name(mat2)}")
 
 
 def product(self, mat2, kernel):
@@ -66,8 +69,11 @@ def _plus(self, made, beta, alpha):
             _expand(self, made.shape, False)
         return made
     try:
-        return np.add(made, self if beta == 1 else np.multiply(self, fitting_number(beta, made.dtype)),
-                      made if made.__class__ is np.ndarray else None)
+        return np.add(
+            made,
+            self if beta == 1 else np.multiply(self, fitting_number(beta, made.dtype)),
+            made if made.__class__ is np.ndarray else None,
+        )
     except ValueError:
         _expand(self, made.shape, False)
         raise
@@ -108,8 +114,12 @@ def _two_matrices(make):
     return [(make(3, 4), make(4, 2))]
 
 
-@op("mm(Tensor self, Tensor mat2) -> Tensor", shape=_mm_shape, samples=_two_matrices,
-    flops=lambda self, mat2: 2 * self[0] * self[1] * mat2[1])
+@op(
+    "mm(Tensor self, Tensor mat2) -> Tensor",
+    shape=_mm_shape,
+    samples=_two_matrices,
+    flops=lambda self, mat2: 2 * self[0] * self[1] * mat2[1],
+)
 def mm(self, mat2):
     if self.dtype is _FLOAT32 and mat2.dtype is _FLOAT32 and self.ndim == 2 and mat2.ndim == 2:
         try:
@@ -120,18 +130,29 @@ def mm(self, mat2):
     return product(self, mat2, "addmm_impl_cpu_")
 
 
-mm.vjp(self=lambda g, mat2, self_shape, self_strides: mm_self_grad(g, mat2, self_shape, self_strides),
-       mat2=lambda g, self, mat2_shape, mat2_strides: mm_mat2_grad(g, self, mat2_shape, mat2_strides))
+mm.vjp(
+    self=lambda g, mat2, self_shape, self_strides: mm_self_grad(g, mat2, self_shape, self_strides),
+    mat2=lambda g, self, mat2_shape, mat2_strides: mm_mat2_grad(g, self, mat2_shape, mat2_strides),
+)
 
 
-@op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", inplace=True,
+@op(
+    "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    inplace=True,
     shape=lambda self, mat1, mat2, beta, alpha: _mm_shape(mat1, mat2),
-    samples=lambda make: [(make(2), make(3, 4), make(4, 2)),
-                          (make(3, 2), make(3, 4), make(4, 2), {"beta": 0.5, "alpha": 2})],
-    flops=lambda self, mat1, mat2, *_: 2 * mat1[0] * mat1[1] * mat2[1])
+    samples=lambda make: [(make(2), make(3, 4), make(4, 2)), (make(3, 2), make(3, 4), make(4, 2), {"beta": 0.5, "alpha": 2})],
+    flops=lambda self, mat1, mat2, *_: 2 * mat1[0] * mat1[1] * mat2[1],
+)
 def addmm(self, mat1, mat2, beta, alpha):
-    if beta == 1 and alpha == 1 and mat1.ndim == 2 and mat2.ndim == 2 \
-            and mat1.dtype is _FLOAT32 and mat2.dtype is _FLOAT32 and self.dtype is _FLOAT32:
+    if (
+        beta == 1
+        and alpha == 1
+        and mat1.ndim == 2
+        and mat2.ndim == 2
+        and mat1.dtype is _FLOAT32
+        and mat2.dtype is _FLOAT32
+        and self.dtype is _FLOAT32
+    ):
         try:
             made = _dot(mat1, mat2)
             return np.add(made, self, made)
@@ -141,11 +162,11 @@ def addmm(self, mat1, mat2, beta, alpha):
     return _plus(self, product(mat1, mat2, "addmm_impl_cpu_"), beta, alpha)
 
 
-addmm.vjp(self=lambda g, beta: scaled(g, beta),
-          mat1=lambda g, mat2, mat1_shape, mat1_strides, alpha:
-          scaled(mm_self_grad(g, mat2, mat1_shape, mat1_strides), alpha),
-          mat2=lambda g, mat1, mat2_shape, mat2_strides, alpha:
-          scaled(mm_mat2_grad(g, mat1, mat2_shape, mat2_strides), alpha))
+addmm.vjp(
+    self=lambda g, beta: scaled(g, beta),
+    mat1=lambda g, mat2, mat1_shape, mat1_strides, alpha: scaled(mm_self_grad(g, mat2, mat1_shape, mat1_strides), alpha),
+    mat2=lambda g, mat1, mat2_shape, mat2_strides, alpha: scaled(mm_mat2_grad(g, mat1, mat2_shape, mat2_strides), alpha),
+)
 
 # ---------------------------------------------------------------- batches of matrices
 
@@ -154,8 +175,10 @@ def _check_bmm(self, mat2):
     if self.ndim != 3 or mat2.ndim != 3:
         raise RuntimeError("batch1 must be a 3D tensor" if self.ndim != 3 else "batch2 must be a 3D tensor")
     if self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1]:
-        raise RuntimeError("Expected size for first two dimensions of batch2 tensor to be: "
-                           f"[{self.shape[0]}, {self.shape[2]}] but got: [{mat2.shape[0]}, {mat2.shape[1]}].")
+        raise RuntimeError(
+            "Expected size for first two dimensions of batch2 tensor to be: "
+            f"[{self.shape[0]}, {self.shape[2]}] but got: [{mat2.shape[0]}, {mat2.shape[1]}]."
+        )
     if self.dtype != mat2.dtype:
         raise unexpected_dtype(self, mat2)
 
@@ -165,8 +188,12 @@ def _bmm_shape(self, mat2):
     return (*self._array.shape[:2], mat2._array.shape[2]), self._array.dtype
 
 
-@op("bmm(Tensor self, Tensor mat2) -> Tensor", shape=_bmm_shape, samples=lambda make: [(make(2, 3, 4), make(2, 4, 2))],
-    flops=lambda self, mat2: 2 * math.prod(self) * mat2[2])
+@op(
+    "bmm(Tensor self, Tensor mat2) -> Tensor",
+    shape=_bmm_shape,
+    samples=lambda make: [(make(2, 3, 4), make(2, 4, 2))],
+    flops=lambda self, mat2: 2 * math.prod(self) * mat2[2],
+)
 def bmm(self, mat2):
     a, b = self.shape, mat2.shape
     if self.dtype is not _FLOAT32 or mat2.dtype is not _FLOAT32 or len(a) != 3 or len(b) != 3 or a[0] != b[0]:
@@ -179,41 +206,54 @@ def bmm(self, mat2):
         raise
 
 
-bmm.vjp(self=lambda g, mat2: aten.bmm(g, conj(mat2).transpose(1, 2)),
-        mat2=lambda g, self: aten.bmm(conj(self).transpose(1, 2), g))
+bmm.vjp(
+    self=lambda g, mat2: aten.bmm(g, conj(mat2).transpose(1, 2)), mat2=lambda g, self: aten.bmm(conj(self).transpose(1, 2), g)
+)
 
 
-@op("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", inplace=True,
+@op(
+    "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    inplace=True,
     shape=lambda self, batch1, batch2, beta, alpha: _bmm_shape(batch1, batch2),
-    samples=lambda make: [(make(2, 3, 2), make(2, 3, 4), make(2, 4, 2)),
-                          (make(1, 2), make(2, 3, 4), make(2, 4, 2), {"beta": 0.5, "alpha": 2})],
-    flops=lambda self, batch1, batch2, *_: 2 * math.prod(batch1) * batch2[2])
+    samples=lambda make: [
+        (make(2, 3, 2), make(2, 3, 4), make(2, 4, 2)),
+        (make(1, 2), make(2, 3, 4), make(2, 4, 2), {"beta": 0.5, "alpha": 2}),
+    ],
+    flops=lambda self, batch1, batch2, *_: 2 * math.prod(batch1) * batch2[2],
+)
 def baddbmm(self, batch1, batch2, beta, alpha):
     _check_bmm(batch1, batch2)
     if self.dtype != batch1.dtype:
-        raise RuntimeError(f"Input dtypes must be the same, got: input {cpp_name(self)}, batch1: {cpp_name(batch1)}, "
-                           f"batch2: {cpp_name(batch2)}")
+        raise RuntimeError(
+            f"Input dtypes must be the same, got: input {cpp_name(self)}, batch1: {cpp_name(batch1)}, "
+            f"batch2: {cpp_name(batch2)}"
+        )
     return _plus(self, product(batch1, batch2, "baddbmm"), beta, alpha)
 
 
-baddbmm.vjp(self=lambda g, beta: scaled(g, beta),
-            batch1=lambda g, batch2, alpha: scaled(aten.bmm(g, conj(batch2).transpose(1, 2)), alpha),
-            batch2=lambda g, batch1, alpha: scaled(aten.bmm(conj(batch1).transpose(1, 2), g), alpha))
+baddbmm.vjp(
+    self=lambda g, beta: scaled(g, beta),
+    batch1=lambda g, batch2, alpha: scaled(aten.bmm(g, conj(batch2).transpose(1, 2)), alpha),
+    batch2=lambda g, batch1, alpha: scaled(aten.bmm(conj(batch1).transpose(1, 2), g), alpha),
+)
 
 # ---------------------------------------------------------------- vectors
 
 
 def _check_mv(self, vec, added=None):
     if self.ndim != 2 or vec.ndim != 1 or added is not None and added.ndim > 1:
-        raise RuntimeError("vector + matrix @ vector expected, got "
-                           f"{(vec if added is None else added).ndim}, {self.ndim}, {vec.ndim}")
+        raise RuntimeError(
+            f"vector + matrix @ vector expected, got {(vec if added is None else added).ndim}, {self.ndim}, {vec.ndim}"
+        )
     if self.shape[1] != vec.shape[0] or added is not None and added.size not in (1, self.shape[0]):
         rows = self.shape[0] if added is None else added.size
         raise RuntimeError(f"size mismatch, got input ({rows}), mat ({_sides(self)}), vec ({vec.shape[0]})")
     first = vec if added is None else added
     if not first.dtype == self.dtype == vec.dtype:
-        raise RuntimeError(f"addmv input tensors must have the same dtype, but got {scalar_name(first)}, {scalar_name(self)}, "
-                           f"and {scalar_name(vec)}")
+        raise RuntimeError(
+            f"addmv input tensors must have the same dtype, but got {scalar_name(first)}, {scalar_name(self)}, "
+            f"and {scalar_name(vec)}"
+        )
 
 
 def _mv_shape(self, vec):
@@ -221,8 +261,12 @@ def _mv_shape(self, vec):
     return (self._array.shape[0],), self._array.dtype
 
 
-@op("mv(Tensor self, Tensor vec) -> Tensor", shape=_mv_shape, samples=lambda make: [(make(3, 4), make(4))],
-    flops=lambda self, vec: 2 * self[0] * self[1])
+@op(
+    "mv(Tensor self, Tensor vec) -> Tensor",
+    shape=_mv_shape,
+    samples=lambda make: [(make(3, 4), make(4))],
+    flops=lambda self, vec: 2 * self[0] * self[1],
+)
 def mv(self, vec):
     _check_mv(self, vec)
     return product(self, vec, "addmv_impl_cpu")
@@ -235,12 +279,15 @@ def _check_dot(self, other):
     if self.ndim != 1 or other.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {other.ndim}D tensors")
     if self.dtype != other.dtype:
-        raise RuntimeError("dot : expected both vectors to have same dtype, but found "
-                           f"{scalar_name(self)} and {scalar_name(other)}")
+        raise RuntimeError(
+            f"dot : expected both vectors to have same dtype, but found {scalar_name(self)} and {scalar_name(other)}"
+        )
     if self.shape != other.shape:
-        raise RuntimeError(f"inconsistent tensor size, expected tensor [{self.shape[0]}] and src [{other.shape[0]}] to "
-                           f"have the same number of elements, but got {self.shape[0]} and {other.shape[0]} elements "
-                           "respectively")
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor [{self.shape[0]}] and src [{other.shape[0]}] to "
+            f"have the same number of elements, but got {self.shape[0]} and {other.shape[0]} elements "
+            "respectively"
+        )
 
 
 def _two_vectors(make):
@@ -252,8 +299,7 @@ def _dot_shape(self, other):
     return (), self._array.dtype
 
 
-@op("dot(Tensor self, Tensor tensor) -> Tensor", shape=_dot_shape, samples=_two_vectors,
-    flops=lambda self, tensor: 2 * self[0])
+@op("dot(Tensor self, Tensor tensor) -> Tensor", shape=_dot_shape, samples=_two_vectors, flops=lambda self, tensor: 2 * self[0])
 def dot(self, tensor):
     _check_dot(self, tensor)
     return product(self, tensor, "dot")
@@ -271,23 +317,32 @@ def vdot(self, other):
 vdot.vjp(self=lambda g, other: conj(g) * other, other=lambda g, self: g * self)
 
 
-@op("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", inplace=True,
+@op(
+    "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    inplace=True,
     shape=lambda self, mat, vec, beta, alpha: _mv_shape(mat, vec),
-    samples=lambda make: [(make(3), make(3, 4), make(4)), (make(1), make(3, 4), make(4), {"beta": 0.5, "alpha": 2})])
+    samples=lambda make: [(make(3), make(3, 4), make(4)), (make(1), make(3, 4), make(4), {"beta": 0.5, "alpha": 2})],
+)
 def addmv(self, mat, vec, beta, alpha):
     _check_mv(mat, vec, self)
     return _plus(self, product(mat, vec, "addmv_impl_cpu"), beta, alpha)
 
 
-addmv.vjp(self=lambda g, beta: scaled(g, beta),
-          mat=lambda g, vec, alpha: scaled(aten.ger(g, conj(vec)), alpha),
-          vec=lambda g, mat, alpha: scaled(aten.mv(aten.t(conj(mat)), g), alpha))
+addmv.vjp(
+    self=lambda g, beta: scaled(g, beta),
+    mat=lambda g, vec, alpha: scaled(aten.ger(g, conj(vec)), alpha),
+    vec=lambda g, mat, alpha: scaled(aten.mv(aten.t(conj(mat)), g), alpha),
+)
 
 
-@op("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", inplace=True,
-    promote="same", promoted=("self", "vec1", "vec2"),
+@op(
+    "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    inplace=True,
+    promote="same",
+    promoted=("self", "vec1", "vec2"),
     shape=lambda self, vec1, vec2, beta, alpha: ((*vec1._array.shape, *vec2._array.shape), self._array.dtype),
-    samples=lambda make: [(make(3, 4), make(3), make(4)), (make(4), make(3), make(4), {"beta": 0.5, "alpha": 2})])
+    samples=lambda make: [(make(3, 4), make(3), make(4)), (make(4), make(3), make(4), {"beta": 0.5, "alpha": 2})],
+)
 def addr(self, vec1, vec2, beta, alpha):
     if vec1.ndim != 1 or vec2.ndim != 1:
         which, array = ("vec1", vec1) if vec1.ndim != 1 else ("vec2", vec2)
@@ -299,15 +354,22 @@ def addr(self, vec1, vec2, beta, alpha):
     return _plus(self, np.multiply(vec1[:, None], vec2), beta, alpha)
 
 
-addr.vjp(self=lambda g, beta: scaled(g, beta),
-         vec1=lambda g, vec2, alpha: scaled(aten.mv(g, conj(vec2)), alpha),
-         vec2=lambda g, vec1, alpha: scaled(aten.mv(aten.t(g), conj(vec1)), alpha))
+addr.vjp(
+    self=lambda g, beta: scaled(g, beta),
+    vec1=lambda g, vec2, alpha: scaled(aten.mv(g, conj(vec2)), alpha),
+    vec2=lambda g, vec1, alpha: scaled(aten.mv(aten.t(g), conj(vec1)), alpha),
+)
 
 
-@op("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", inplace=True,
+@op(
+    "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    inplace=True,
     shape=lambda self, batch1, batch2, beta, alpha: (_bmm_shape(batch1, batch2)[0][1:], self._array.dtype),
-    samples=lambda make: [(make(3, 2), make(2, 3, 4), make(2, 4, 2)),
-                          (make(2), make(2, 3, 4), make(2, 4, 2), {"beta": 0.5, "alpha": 2})])
+    samples=lambda make: [
+        (make(3, 2), make(2, 3, 4), make(2, 4, 2)),
+        (make(2), make(2, 3, 4), make(2, 4, 2), {"beta": 0.5, "alpha": 2}),
+    ],
+)
 def addbmm(self, batch1, batch2, beta, alpha):
     for batch in (batch2, batch1):
         if batch.dtype != self.dtype:
@@ -327,10 +389,11 @@ def _addbmm_batch2_grad(g, batch1, alpha):
     return scaled(aten.bmm(turned, _spread(g, batch1._array.shape[0])), alpha)
 
 
-addbmm.vjp(self=lambda g, beta: scaled(g, beta),
-           batch1=lambda g, batch2, alpha:
-           scaled(aten.bmm(_spread(g, batch2._array.shape[0]), conj(batch2).transpose(1, 2)), alpha),
-           batch2=_addbmm_batch2_grad)
+addbmm.vjp(
+    self=lambda g, beta: scaled(g, beta),
+    batch1=lambda g, batch2, alpha: scaled(aten.bmm(_spread(g, batch2._array.shape[0]), conj(batch2).transpose(1, 2)), alpha),
+    batch2=_addbmm_batch2_grad,
+)
 
 
 @composite("outer(Tensor self, Tensor vec2) -> Tensor", samples=lambda make: [(make(3), make(4))])
@@ -341,16 +404,33 @@ def outer(self, vec2):
     return aten.mul(aten.reshape(self, (self._array.shape[0], 1)), vec2)
 
 
-composite("ger(Tensor self, Tensor vec2) -> Tensor", lambda self, vec2: aten.outer(self, vec2),
-          samples=lambda make: [(make(3), make(4))])
+composite(
+    "ger(Tensor self, Tensor vec2) -> Tensor",
+    lambda self, vec2: aten.outer(self, vec2),
+    samples=lambda make: [(make(3), make(4))],
+)
 
 # ---------------------------------------------------------------- any ranks
 
 
-@composite("matmul(Tensor self, Tensor other) -> Tensor",
-           samples=lambda make: [(make(*a), make(*b)) for a, b in (
-               ((3, 4), (4, 2)), ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 2)), ((2, 3, 4), (4, 2)), ((2, 3, 4), (4,)),
-               ((3, 4), (2, 4, 2)), ((4,), (2, 4, 2)), ((2, 3, 4), (1, 4, 2)), ((2, 1, 3, 4), (2, 4, 2)))])
+@composite(
+    "matmul(Tensor self, Tensor other) -> Tensor",
+    samples=lambda make: [
+        (make(*a), make(*b))
+        for a, b in (
+            ((3, 4), (4, 2)),
+            ((4,), (4,)),
+            ((3, 4), (4,)),
+            ((4,), (4, 2)),
+            ((2, 3, 4), (4, 2)),
+            ((2, 3, 4), (4,)),
+            ((3, 4), (2, 4, 2)),
+            ((4,), (2, 4, 2)),
+            ((2, 3, 4), (1, 4, 2)),
+            ((2, 1, 3, 4), (2, 4, 2)),
+        )
+    ],
+)
 def matmul(self, other):
     n, m = self._array.ndim, other._array.ndim
     if n == 2 and m == 2:
@@ -421,8 +501,10 @@ def _batched(self, other):
         batch = np.broadcast_shapes(a[:-2], b[:-2])
     except ValueError:
         at = next(i for i in range(1, 64) if a[-2 - i] != b[-2 - i] and 1 not in (a[-2 - i], b[-2 - i]))
-        raise RuntimeError(f"The size of tensor a ({a[-2 - at]}) must match the size of tensor b ({b[-2 - at]}) at "
-                           f"non-singleton dimension {max(len(a), len(b)) - 2 - at}") from None
+        raise RuntimeError(
+            f"The size of tensor a ({a[-2 - at]}) must match the size of tensor b ({b[-2 - at]}) at "
+            f"non-singleton dimension {max(len(a), len(b)) - 2 - at}"
+        ) from None
     count = math.prod(batch)
     left = aten.reshape(aten.expand(self, (*batch, *a[-2:])), (count, *a[-2:]))
     if m == 1:
@@ -434,9 +516,15 @@ def _batched(self, other):
     return aten._unsafe_view(aten.bmm(left, right), shape)
 
 
-@composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
-           samples=lambda make: [(make(3, 4), make(2, 4)), (make(3, 4), make(2, 4), make(2)),
-                                 (make(2, 3, 4), make(2, 4), make(2)), (make(4), make(2, 4), make(2))])
+@composite(
+    "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+    samples=lambda make: [
+        (make(3, 4), make(2, 4)),
+        (make(3, 4), make(2, 4), make(2)),
+        (make(2, 3, 4), make(2, 4), make(2)),
+        (make(4), make(2, 4), make(2)),
+    ],
+)
 def linear(input, weight, bias):
     array = input._array
     if bias is not None and array.ndim == 2:

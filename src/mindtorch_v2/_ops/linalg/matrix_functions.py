@@ -20,8 +20,7 @@ from .systems import check_info, regular
 def _matrix_dims(self, dim, name):
     array = self._array
     if array.dtype.kind not in "fcV":
-        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got "
-                           f"{self.dtype.scalar_name}")
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {self.dtype.scalar_name}")
     need_matrix(array.ndim, name)
     if len(dim) != 2:
         raise RuntimeError(f"{name}: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
@@ -40,10 +39,16 @@ def _by_singular_values(self, rows, columns, keepdim, reduce):
     return aten.permute(aten.unsqueeze(made, -1), [order.index(d) for d in range(ndim)])
 
 
-@composite("linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, "
-           "ScalarType? dtype=None) -> Tensor",
-           samples=lambda make: [(make(3, 4), 1), (make(3, 4), 2), (make(3, 4), -2, (0, 1), True),
-                                 (make(3, 4), math.inf), (make(2, 3, 4), -1, (0, 2))])
+@composite(
+    "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    samples=lambda make: [
+        (make(3, 4), 1),
+        (make(3, 4), 2),
+        (make(3, 4), -2, (0, 1), True),
+        (make(3, 4), math.inf),
+        (make(2, 3, 4), -1, (0, 2)),
+    ],
+)
 def linalg_matrix_norm(self, ord, dim, keepdim, dtype):
     rows, columns = _matrix_dims(self, dim, "linalg.matrix_norm")
     if abs(ord) not in (1, 2, math.inf):
@@ -59,8 +64,11 @@ def linalg_matrix_norm(self, ord, dim, keepdim, dtype):
     return extreme(aten.linalg_vector_norm(self, 1, (summed,), keepdim), (kept,), keepdim)
 
 
-@composite("linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2, -1], bool keepdim=False, *, "
-           "ScalarType? dtype=None) -> Tensor", samples=lambda make: [(make(3, 4),), (make(3, 4), "nuc", (0, 1), True)])
+@composite(
+    "linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2, -1], bool keepdim=False, *, "
+    "ScalarType? dtype=None) -> Tensor",
+    samples=lambda make: [(make(3, 4),), (make(3, 4), "nuc", (0, 1), True)],
+)
 def linalg_matrix_norm_by_name(self, ord, dim, keepdim, dtype):
     rows, columns = _matrix_dims(self, dim, "linalg.matrix_norm")
     if ord not in ("fro", "nuc"):
@@ -72,9 +80,10 @@ def linalg_matrix_norm_by_name(self, ord, dim, keepdim, dtype):
     return _by_singular_values(self, rows, columns, keepdim, lambda s, keep: aten.sum(s, (-1,), keep))
 
 
-@composite("linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, "
-           "ScalarType? dtype=None) -> Tensor",
-           samples=lambda make: [(make(3, 4),), (make(3, 4), 2), (make(3, 4), 1, 0), (make(4), 3)])
+@composite(
+    "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    samples=lambda make: [(make(3, 4),), (make(3, 4), 2), (make(3, 4), 1, 0), (make(4), 3)],
+)
 def linalg_norm(self, ord, dim, keepdim, dtype):
     ndim = self._array.ndim
     if dim is not None and len(dim) not in (1, 2):
@@ -86,12 +95,15 @@ def linalg_norm(self, ord, dim, keepdim, dtype):
     return aten.linalg_vector_norm(self, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
 
 
-@composite("linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
-           "-> Tensor", samples=lambda make: [(make(3, 4), "fro"), (make(3, 4), "nuc")])
+@composite(
+    "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    samples=lambda make: [(make(3, 4), "fro"), (make(3, 4), "nuc")],
+)
 def linalg_norm_by_name(self, ord, dim, keepdim, dtype):
     if dim is None and self._array.ndim > 2:
-        raise RuntimeError("linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
-                           f"{self._array.ndim}D.")
+        raise RuntimeError(
+            f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {self._array.ndim}D."
+        )
     return aten.linalg_matrix_norm(self, ord, (0, 1) if dim is None else dim, keepdim, dtype=dtype)
 
 
@@ -116,8 +128,7 @@ def _by_inverse(self, p):
     return aten.linalg_matrix_norm(self, p) * aten.linalg_matrix_norm(inverse, p)
 
 
-@composite("linalg_cond(Tensor self, Scalar? p=None) -> Tensor",
-           samples=lambda make: [(regular(make),), (regular(make), 1)])
+@composite("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", samples=lambda make: [(regular(make),), (regular(make), 1)])
 def linalg_cond(self, p):
     _check_cond(self._array)
     if p is not None and abs(p) not in (1, 2, math.inf):
@@ -133,8 +144,9 @@ def linalg_cond(self, p):
     return _by_inverse(self, p) if self._array.size else _empty_cond(self)
 
 
-@composite("linalg_cond.p_str(Tensor self, str p) -> Tensor", samples=lambda make: [(regular(make), "fro"),
-                                                                                    (regular(make), "nuc")])
+@composite(
+    "linalg_cond.p_str(Tensor self, str p) -> Tensor", samples=lambda make: [(regular(make), "fro"), (regular(make), "nuc")]
+)
 def linalg_cond_by_name(self, p):
     _check_cond(self._array)
     if p not in ("fro", "nuc"):
@@ -162,19 +174,29 @@ def _rank(self, atol, rtol, hermitian):
     largest = aten.amax(values, (-1,), True)
     limit = largest * (aten.unsqueeze(rtol, -1) if hasattr(rtol, "_array") else rtol)
     if atol is not None:
-        limit = aten.maximum(limit, aten.unsqueeze(atol, -1) if hasattr(atol, "_array") else
-                             aten.full_like(limit, atol))
+        limit = aten.maximum(limit, aten.unsqueeze(atol, -1) if hasattr(atol, "_array") else aten.full_like(limit, atol))
     return aten.sum(values > limit, (-1,))
 
 
-composite("linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, "
-          "bool hermitian=False) -> Tensor", _rank)
-composite("linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, "
-          "bool hermitian=False) -> Tensor", _rank)
-composite("linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor",
-          lambda self, tol, hermitian: _rank(self, tol, 0.0, hermitian), samples=lambda make: [(make(3, 4), 0.1)])
-composite("linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor",
-          lambda input, tol, hermitian: _rank(input, tol, 0.0, hermitian), samples=lambda make: [])
+composite(
+    "linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
+    _rank,
+)
+composite(
+    "linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, "
+    "bool hermitian=False) -> Tensor",
+    _rank,
+)
+composite(
+    "linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor",
+    lambda self, tol, hermitian: _rank(self, tol, 0.0, hermitian),
+    samples=lambda make: [(make(3, 4), 0.1)],
+)
+composite(
+    "linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor",
+    lambda input, tol, hermitian: _rank(input, tol, 0.0, hermitian),
+    samples=lambda make: [],
+)
 
 # ---------------------------------------------------------------- powers and exponentials
 
@@ -201,13 +223,15 @@ def _power(self, n):
     return made
 
 
-composite("linalg_matrix_power(Tensor self, int n) -> Tensor", _power,
-          samples=lambda make: [(make(3, 3), n) for n in (1, 2, 3, 5)] + [(regular(make), -2)])
+composite(
+    "linalg_matrix_power(Tensor self, int n) -> Tensor",
+    _power,
+    samples=lambda make: [(make(3, 3), n) for n in (1, 2, 3, 5)] + [(regular(make), -2)],
+)
 composite("matrix_power(Tensor self, int n) -> Tensor", _power, samples=lambda make: [(make(3, 3), 2)])
 
 
-@op("linalg_matrix_exp(Tensor self) -> Tensor", shape=like_first,
-    samples=lambda make: [(make(3, 3),), (make(2, 3, 3),)])
+@op("linalg_matrix_exp(Tensor self) -> Tensor", shape=like_first, samples=lambda make: [(make(3, 3),), (make(2, 3, 3),)])
 def linalg_matrix_exp(self):
     if is_narrow(self.dtype):
         check_square_matrices(self, "linalg.matrix_exp")
@@ -228,38 +252,44 @@ def _matrix_exp_grad(g, self):
 
 linalg_matrix_exp.vjp(self=_matrix_exp_grad)
 
-composite("matrix_exp(Tensor self) -> Tensor", lambda self: aten.linalg_matrix_exp(self),
-          samples=lambda make: [(make(3, 3),)])
+composite("matrix_exp(Tensor self) -> Tensor", lambda self: aten.linalg_matrix_exp(self), samples=lambda make: [(make(3, 3),)])
 
 # ---------------------------------------------------------------- tensors as matrices
 
 
-@composite("linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
-           samples=lambda make: [(aten.reshape(regular(make, n=4), (2, 2, 4)),)])
+@composite(
+    "linalg_tensorinv(Tensor self, int ind=2) -> Tensor", samples=lambda make: [(aten.reshape(regular(make, n=4), (2, 2, 4)),)]
+)
 def linalg_tensorinv(self, ind):
     shape = self._array.shape
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
     rows, columns = shape[:ind], shape[ind:]
     if math.prod(rows) != math.prod(columns):
-        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), "
-                           f"but got {math.prod(columns)} != {math.prod(rows)}")
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), "
+            f"but got {math.prod(columns)} != {math.prod(rows)}"
+        )
     inverse, info = aten.linalg_inv_ex(aten.reshape(self, (math.prod(columns), math.prod(rows))))
     check_info(info, "inv", inverse)
     return aten.reshape(inverse, (*columns, *rows))
 
 
-@composite("linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
-           samples=lambda make: [(aten.reshape(regular(make, n=4), (2, 2, 4)), make(2, 2))])
+@composite(
+    "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
+    samples=lambda make: [(aten.reshape(regular(make, n=4), (2, 2, 4)), make(2, 2))],
+)
 def linalg_tensorsolve(self, other, dims):
     ndim = self._array.ndim
     if dims is not None:
         self = aten.movedim(self, dims, [ndim - len(dims) + i for i in range(len(dims))])
-    result = self._array.shape[other._array.ndim:]
+    result = self._array.shape[other._array.ndim :]
     size = math.prod(result)
     if size != other._array.size:
-        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
-                           f"prod(self.shape[:other.ndim]), but got {size} != {other._array.size}")
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+            f"prod(self.shape[:other.ndim]), but got {size} != {other._array.size}"
+        )
     solution = aten.linalg_solve(aten.reshape(self, (size, size)), aten.flatten(other))
     return aten.reshape(solution, result)
 
@@ -267,8 +297,9 @@ def linalg_tensorsolve(self, other, dims):
 @composite("linalg_vander(Tensor x, *, int? N=None) -> Tensor", samples=lambda make: [(make(4),), (make(3), {"N": 5})])
 def linalg_vander(x, N):
     if x._array.dtype.kind == "b" or is_narrow(x._array.dtype):
-        raise RuntimeError(f"linalg.vander supports floating point, complex, and integer tensors, but got "
-                           f"{scalar_name(x._array)}")
+        raise RuntimeError(
+            f"linalg.vander supports floating point, complex, and integer tensors, but got {scalar_name(x._array)}"
+        )
     if not x._array.ndim:
         x = aten.unsqueeze(x, 0)
     count = x._array.shape[-1] if N is None else N
@@ -279,9 +310,14 @@ def linalg_vander(x, N):
     return aten.cat([aten.new_ones(powers, (*shape, 1)), powers], -1)
 
 
-composite("linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
-          lambda A, offset, dim1, dim2: aten.diagonal(A, offset, dim1, dim2))
+composite(
+    "linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
+    lambda A, offset, dim1, dim2: aten.diagonal(A, offset, dim1, dim2),
+)
 
 
-composite("linalg_matmul(Tensor self, Tensor other) -> Tensor", lambda self, other: aten.matmul(self, other),
-          samples=lambda make: [(make(3, 4), make(4, 2))])
+composite(
+    "linalg_matmul(Tensor self, Tensor other) -> Tensor",
+    lambda self, other: aten.matmul(self, other),
+    samples=lambda make: [(make(3, 4), make(4, 2))],
+)

@@ -30,15 +30,17 @@ def _labels(text: str, start: int, whose: str) -> list[Any]:
         if letter == ".":
             if _ELLIPSIS in labels:
                 raise RuntimeError(f"einsum(): found '.' for {whose} for which an ellipsis was already found")
-            if text[at:at + 3] != _ELLIPSIS:
+            if text[at : at + 3] != _ELLIPSIS:
                 raise RuntimeError(f"einsum(): found '.' for {whose} that is not part of any ellipsis")
             labels.append(_ELLIPSIS)
             at += 2
         elif letter in _LETTERS:
             labels.append(letter)
         elif letter != " ":
-            raise RuntimeError(f"einsum(): invalid subscript given at index {start + at} in the equation string, subscripts "
-                               "must be in [a-zA-Z]")
+            raise RuntimeError(
+                f"einsum(): invalid subscript given at index {start + at} in the equation string, subscripts "
+                "must be in [a-zA-Z]"
+            )
         at += 1
     return labels
 
@@ -52,20 +54,27 @@ def _parse(equation: str, tensors: Sequence[Tensor]) -> tuple[list[list[Any]], l
         given.append(_labels(text, start, f"operand {number}"))
         start += len(text) + 1
     if len(given) != len(tensors):
-        raise RuntimeError("einsum(): "
-                           + ("more operands were provided than specified in the equation" if len(given) < len(tensors)
-                              else "fewer operands were provided than specified in the equation"))
+        raise RuntimeError(
+            "einsum(): "
+            + (
+                "more operands were provided than specified in the equation"
+                if len(given) < len(tensors)
+                else "fewer operands were provided than specified in the equation"
+            )
+        )
     widest = 0
     for number, (labels, tensor) in enumerate(zip(given, tensors, strict=True)):
         covered = tensor._array.ndim - (len(labels) - (_ELLIPSIS in labels))
         if covered < 0 or covered and _ELLIPSIS not in labels:
-            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({len(labels)}) does not match the "
-                               f"number of dimensions ({tensor._array.ndim}) for operand {number}"
-                               + ("" if _ELLIPSIS in labels else " and no ellipsis was given"))
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({len(labels)}) does not match the "
+                f"number of dimensions ({tensor._array.ndim}) for operand {number}"
+                + ("" if _ELLIPSIS in labels else " and no ellipsis was given")
+            )
         widest = max(widest, covered if _ELLIPSIS in labels else 0)
         if _ELLIPSIS in labels:
             at = labels.index(_ELLIPSIS)
-            labels[at:at + 1] = range(covered - 1, -1, -1)
+            labels[at : at + 1] = range(covered - 1, -1, -1)
     spread = list(range(widest - 1, -1, -1))
     if not arrow:
         letters = [label for labels in given for label in labels if isinstance(label, str)]
@@ -77,8 +86,7 @@ def _parse(equation: str, tensors: Sequence[Tensor]) -> tuple[list[list[Any]], l
         elif label in result:
             raise RuntimeError(f"einsum(): output subscript {label} appears more than once in the output")
         elif not any(label in labels for labels in given):
-            raise RuntimeError(f"einsum(): output subscript {label} does not appear in the equation for any input "
-                               "operand")
+            raise RuntimeError(f"einsum(): output subscript {label} does not appear in the equation for any input operand")
         else:
             result.append(label)
     return given, result
@@ -139,10 +147,13 @@ def _contract(left: Tensor, right: Tensor, summed: list[int]) -> Tensor:
     def size(shape, dims):
         return math.prod(shape[d] for d in dims)
 
-    rows = aten.reshape(aten.permute(left, both + only_left + shared + only_right + gone),
-                        (size(a, both), size(a, only_left), size(a, shared)))
-    columns = aten.reshape(aten.permute(right, both + shared + only_right + only_left + gone),
-                           (size(b, both), size(b, shared), size(b, only_right)))
+    rows = aten.reshape(
+        aten.permute(left, both + only_left + shared + only_right + gone), (size(a, both), size(a, only_left), size(a, shared))
+    )
+    columns = aten.reshape(
+        aten.permute(right, both + shared + only_right + only_left + gone),
+        (size(b, both), size(b, shared), size(b, only_right)),
+    )
     made = aten.bmm(rows, columns)
     order = both + only_left + shared + only_right + gone
     sizes = [a[d] if d in both or d in only_left else b[d] if d in only_right else 1 for d in order]
@@ -156,21 +167,31 @@ def _check_sizes(given: list[list[Any]], tensors: Sequence[Tensor]) -> None:
         for at, (label, n) in enumerate(zip(labels, shape, strict=True)):
             first = labels.index(label)
             if n != shape[first]:
-                raise RuntimeError(f"einsum(): subscript {label} is repeated for operand {number} but the sizes don't match, "
-                                   f"{n} != {shape[first]}")
+                raise RuntimeError(
+                    f"einsum(): subscript {label} is repeated for operand {number} but the sizes don't match, "
+                    f"{n} != {shape[first]}"
+                )
             known = sizes.get(label, 1)
             if at == first and n != 1 and known not in (1, n):
-                raise RuntimeError(f"einsum(): subscript {label} has size {n} for operand {number} which does not broadcast "
-                                   f"with previously seen size {known}")
+                raise RuntimeError(
+                    f"einsum(): subscript {label} has size {n} for operand {number} which does not broadcast "
+                    f"with previously seen size {known}"
+                )
             sizes[label] = max(known, n) if n else n
 
 
-@composite("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
-           samples=lambda make: [("ij,jk->ik", [make(3, 4), make(4, 2)]), ("ii->i", [make(3, 3)]),
-                                 ("bij,bjk->bik", [make(2, 3, 4), make(2, 4, 2)]),
-                                 ("ij,jk,kl->il", [make(2, 3), make(3, 4), make(4, 2)]),
-                                 ("i,j->ij", [make(3), make(4)]), ("...ij,...jk->...ik", [make(2, 3, 4), make(4, 2)]),
-                                 ("ij,jk->k", [make(3, 4), make(4, 2)])])
+@composite(
+    "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
+    samples=lambda make: [
+        ("ij,jk->ik", [make(3, 4), make(4, 2)]),
+        ("ii->i", [make(3, 3)]),
+        ("bij,bjk->bik", [make(2, 3, 4), make(2, 4, 2)]),
+        ("ij,jk,kl->il", [make(2, 3), make(3, 4), make(4, 2)]),
+        ("i,j->ij", [make(3), make(4)]),
+        ("...ij,...jk->...ik", [make(2, 3, 4), make(4, 2)]),
+        ("ij,jk->k", [make(3, 4), make(4, 2)]),
+    ],
+)
 def einsum(equation, tensors, path):
     if not tensors:
         raise RuntimeError("einsum(): must provide at least one operand")
@@ -189,20 +210,25 @@ def einsum(equation, tensors, path):
         left, right = operands[i], operands[j]
         rest = [t for k, t in enumerate(operands) if k not in (i, j)]
         # A dim is summed out as soon as no other operand has it.
-        ready = [d for d in summed if all(t._array.shape[d] == 1 for t in rest)
-                 and (left._array.shape[d] != 1 or right._array.shape[d] != 1)]
+        ready = [
+            d
+            for d in summed
+            if all(t._array.shape[d] == 1 for t in rest) and (left._array.shape[d] != 1 or right._array.shape[d] != 1)
+        ]
         made = _contract(left, right, ready) if ready else aten.mul(left, right)
         # Without a path, the product takes the front place, as operands are met from left to right.
         operands = [made, *rest] if path is None else [*rest, made]
     made = operands[0]
-    return aten.view(made, made._array.shape[:len(result)]) if summed else made
+    return aten.view(made, made._array.shape[: len(result)]) if summed else made
 
 
 def einsum_function(*args: Any) -> Tensor:
     """einsum(equation, *operands), einsum(equation, operands), or operands each followed by its list of subscripts."""
     if len(args) < 2:
-        raise ValueError("einsum(): must specify the equation string and at least one operand, "
-                         "or at least one operand and its subscripts list")
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, "
+            "or at least one operand and its subscripts list"
+        )
     if isinstance(args[0], Tensor):
 
         def text(subscripts):
@@ -220,8 +246,10 @@ def einsum_function(*args: Any) -> Tensor:
 # ---------------------------------------------------------------- tensordot and inner products
 
 
-@composite("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
-           samples=lambda make: [(make(3, 4, 2), make(4, 2, 2), (1, 2), (0, 1)), (make(3), make(2), (), ())])
+@composite(
+    "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+    samples=lambda make: [(make(3, 4, 2), make(4, 2, 2), (1, 2), (0, 1)), (make(3), make(2), (), ())],
+)
 def tensordot(self, other, dims_self, dims_other):
     if len(dims_self) != len(dims_other):
         raise RuntimeError("both dimension lists should have same length")
@@ -236,8 +264,10 @@ def tensordot(self, other, dims_self, dims_other):
         elif n == 1 and m != 1:
             other = aten.sum(other, (j,), True, dtype=other.dtype)
         elif n != m:
-            raise RuntimeError(f"contracted dimensions need to match, but first has size {n} in dim {dims_self[k]} and "
-                               f"second has size {m} in dim {dims_other[k]}")
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {n} in dim {dims_self[k]} and "
+                f"second has size {m} in dim {dims_other[k]}"
+            )
     left, right = self._array.shape, other._array.shape
     kept_a = [d for d in range(len(left)) if d not in a]
     kept_b = [d for d in range(len(right)) if d not in b]
@@ -262,26 +292,27 @@ def tensordot_function(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None =
     return aten.tensordot(a, b, first, second, out=out)
 
 
-@composite("inner(Tensor self, Tensor other) -> Tensor",
-           samples=lambda make: [(make(3, 4), make(2, 4)), (make(4), make(4))])
+@composite("inner(Tensor self, Tensor other) -> Tensor", samples=lambda make: [(make(3, 4), make(2, 4)), (make(4), make(4))])
 def inner(self, other):
     a, b = self._array, other._array
     if not a.ndim or not b.ndim:
         return aten.mul(self, other)
     if a.shape[-1] != b.shape[-1]:
-        raise RuntimeError("inner() the last dimension must match on both input tensors but got shapes "
-                           f"{list(a.shape)} and {list(b.shape)}")
+        raise RuntimeError(
+            f"inner() the last dimension must match on both input tensors but got shapes {list(a.shape)} and {list(b.shape)}"
+        )
     return aten.tensordot(self, other, (-1,), (-1,))
 
 
 @composite("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", samples=lambda make: [(make(3, 4), make(3, 4))])
 def linalg_vecdot(x, y, dim):
     if x._array.dtype.kind in "iub":
-        raise RuntimeError("linalg.vecdot: Expected a floating point or complex tensor as input. Got "
-                           f"{scalar_name(x._array)}")
+        raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {scalar_name(x._array)}")
     if x._array.dtype != y._array.dtype:
-        raise RuntimeError("linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
-                           f"{scalar_name(x._array)} and y of type {scalar_name(y._array)} instead")
+        raise RuntimeError(
+            "linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
+            f"{scalar_name(x._array)} and y of type {scalar_name(y._array)} instead"
+        )
     return aten.sum(aten.mul(conj(x), y), (dim,))
 
 
@@ -292,8 +323,11 @@ def _threes(make):
     return [(make(4, 3), make(4, 3)), (make(3, 1), make(3, 2), {"dim": 0})]
 
 
-@op("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", samples=_threes,
-    shape=lambda self, other, dim: (np.broadcast_shapes(self._array.shape, other._array.shape), self._array.dtype))
+@op(
+    "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
+    samples=_threes,
+    shape=lambda self, other, dim: (np.broadcast_shapes(self._array.shape, other._array.shape), self._array.dtype),
+)
 def linalg_cross(self, other, dim):
     if self.dtype != other.dtype:
         raise unexpected_dtype(self, other)
@@ -301,8 +335,9 @@ def linalg_cross(self, other, dim):
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     given, dim = dim, normal_dim(dim, self.ndim)
     if self.shape[dim] != 3 or other.shape[dim] != 3:
-        raise RuntimeError(f"linalg.cross: inputs dimension {given} must have length 3. Got {self.shape[dim]} and "
-                           f"{other.shape[dim]}")
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {given} must have length 3. Got {self.shape[dim]} and {other.shape[dim]}"
+        )
     if self.shape != other.shape and (words := broadcast_mismatch([self.shape, other.shape])):
         raise RuntimeError(words)
     if self.dtype.kind == "b":
@@ -312,8 +347,10 @@ def linalg_cross(self, other, dim):
     return made
 
 
-linalg_cross.vjp(self=lambda g, other, dim: aten.linalg_cross(conj(other), g, dim=dim),
-                 other=lambda g, self, dim: aten.linalg_cross(g, conj(self), dim=dim))
+linalg_cross.vjp(
+    self=lambda g, other, dim: aten.linalg_cross(conj(other), g, dim=dim),
+    other=lambda g, self, dim: aten.linalg_cross(g, conj(self), dim=dim),
+)
 
 
 @composite("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", samples=lambda make: [(make(4, 3), make(4, 3))])
@@ -346,16 +383,21 @@ def _check_chain(chain: list[Tensor]) -> None:
         if t._array.ndim != 2:
             raise RuntimeError(f"multi_dot(): tensor {number} must be 2D but got {t._array.ndim}D")
         if t.dtype is not chain[0].dtype:
-            raise RuntimeError("multi_dot(): all tensors must have be the same dtype but tensor 0 is "
-                               f"{chain[0].dtype.cpp_name} and tensor {number} {t.dtype.cpp_name}")
+            raise RuntimeError(
+                "multi_dot(): all tensors must have be the same dtype but tensor 0 is "
+                f"{chain[0].dtype.cpp_name} and tensor {number} {t.dtype.cpp_name}"
+            )
         a, b = before._array.shape, t._array.shape
         if a[1] != b[0]:
-            raise RuntimeError(f"multi_dot(): tensors {number - 1} and {number} with shapes {list(a)} and {list(b)} cannot be "
-                               "multiplied")
+            raise RuntimeError(
+                f"multi_dot(): tensors {number - 1} and {number} with shapes {list(a)} and {list(b)} cannot be multiplied"
+            )
 
 
-@composite("linalg_multi_dot(Tensor[] tensors) -> Tensor",
-           samples=lambda make: [([make(2, 3), make(3, 4), make(4, 2)],), ([make(3), make(3, 4), make(4)],)])
+@composite(
+    "linalg_multi_dot(Tensor[] tensors) -> Tensor",
+    samples=lambda make: [([make(2, 3), make(3, 4), make(4, 2)],), ([make(3), make(3, 4), make(4)],)],
+)
 def linalg_multi_dot(tensors):
     if len(tensors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
@@ -383,18 +425,24 @@ def linalg_multi_dot(tensors):
     return aten.view(multiply(0, len(chain) - 1), shape)
 
 
-composite("chain_matmul(Tensor[] matrices) -> Tensor",
-          lambda matrices: matrices[0] if len(matrices) == 1 else aten.linalg_multi_dot(matrices),
-          samples=lambda make: [([make(2, 3), make(3, 4), make(4, 2)],)])
+composite(
+    "chain_matmul(Tensor[] matrices) -> Tensor",
+    lambda matrices: matrices[0] if len(matrices) == 1 else aten.linalg_multi_dot(matrices),
+    samples=lambda make: [([make(2, 3), make(3, 4), make(4, 2)],)],
+)
 
 # ---------------------------------------------------------------- bilinear forms
 
 
-@op("_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, "
+@op(
+    "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, "
     "int unroll_dim=1) -> Tensor",
-    shape=lambda i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim:
-    (_trilinear_shape(i1._array, i2._array, i3._array, expand1, expand2, expand3, sumdim), i1._array.dtype),
-    samples=lambda make: [(make(2, 3), make(4, 3, 5), make(2, 5), (1, 3), (0,), (1, 2), (2, 3))])
+    shape=lambda i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim: (
+        _trilinear_shape(i1._array, i2._array, i3._array, expand1, expand2, expand3, sumdim),
+        i1._array.dtype,
+    ),
+    samples=lambda make: [(make(2, 3), make(4, 3, 5), make(2, 5), (1, 3), (0,), (1, 2), (2, 3))],
+)
 @in_float32
 def trilinear(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim):
     a, b, c = (_spread_out(t, dims) for t, dims in ((i1, expand1), (i2, expand2), (i3, expand3)))
@@ -411,23 +459,27 @@ def _spread_out(array, dims):
 
 
 def _trilinear_shape(i1, i2, i3, expand1, expand2, expand3, sumdim):
-    whole = np.broadcast_shapes(*[_spread_out(t, dims).shape
-                                  for t, dims in ((i1, expand1), (i2, expand2), (i3, expand3))])
+    whole = np.broadcast_shapes(*[_spread_out(t, dims).shape for t, dims in ((i1, expand1), (i2, expand2), (i3, expand3))])
     return tuple(n for d, n in enumerate(whole) if d not in sumdim)
 
 
 trilinear.vjp(
-    i1=lambda g, i2, i3, expand1, expand2, expand3, sumdim:
-    aten._trilinear(g, conj(i2), conj(i3), sumdim, expand2, expand3, expand1),
-    i2=lambda g, i1, i3, expand1, expand2, expand3, sumdim:
-    aten._trilinear(conj(i1), g, conj(i3), expand1, sumdim, expand3, expand2),
-    i3=lambda g, i1, i2, expand1, expand2, expand3, sumdim:
-    aten._trilinear(conj(i1), conj(i2), g, expand1, expand2, sumdim, expand3))
+    i1=lambda g, i2, i3, expand1, expand2, expand3, sumdim: aten._trilinear(
+        g, conj(i2), conj(i3), sumdim, expand2, expand3, expand1
+    ),
+    i2=lambda g, i1, i3, expand1, expand2, expand3, sumdim: aten._trilinear(
+        conj(i1), g, conj(i3), expand1, sumdim, expand3, expand2
+    ),
+    i3=lambda g, i1, i2, expand1, expand2, expand3, sumdim: aten._trilinear(
+        conj(i1), conj(i2), g, expand1, expand2, sumdim, expand3
+    ),
+)
 
 
-@composite("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
-           samples=lambda make: [(make(2, 3), make(2, 4), make(5, 3, 4), make(5)),
-                                 (make(2, 2, 3), make(2, 2, 4), make(5, 3, 4))])
+@composite(
+    "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
+    samples=lambda make: [(make(2, 3), make(2, 4), make(5, 3, 4), make(5)), (make(2, 2, 3), make(2, 2, 4), make(5, 3, 4))],
+)
 def bilinear(input1, input2, weight, bias):
     a, b, w = input1._array.shape, input2._array.shape, weight._array.shape
     if len(a) != len(b):
@@ -437,10 +489,16 @@ def bilinear(input1, input2, weight, bias):
         raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {at}: got {a[at]} and {b[at]}")
     kinds = [input1.dtype, input2.dtype, weight.dtype, input1.dtype if bias is None else bias.dtype]
     if any(kind is not kinds[0] for kind in kinds):
-        raise RuntimeError("All tensors must have the same dtype, got input1: {}, input2: {}, weight: {}, bias: {}".format(
-            *(kind.cpp_name for kind in kinds)))
-    for name, have, want in (("input1", a[-1], w[1]), ("input2", b[-1], w[2]),
-                             ("bias", w[0] if bias is None else bias._array.shape[0], w[0])):
+        raise RuntimeError(
+            "All tensors must have the same dtype, got input1: {}, input2: {}, weight: {}, bias: {}".format(
+                *(kind.cpp_name for kind in kinds)
+            )
+        )
+    for name, have, want in (
+        ("input1", a[-1], w[1]),
+        ("input2", b[-1], w[2]),
+        ("bias", w[0] if bias is None else bias._array.shape[0], w[0]),
+    ):
         if have != want:
             raise RuntimeError(f"bilinear(): {name} size does not match weight size: got {have} but expected {want}")
     batch = math.prod(a[:-1])
@@ -450,5 +508,8 @@ def bilinear(input1, input2, weight, bias):
 
 
 METHODS = {"inner": aten.inner}
-FUNCTIONS = {"einsum": einsum_function, "tensordot": tensordot_function,
-             "chain_matmul": lambda *matrices, out=None: aten.chain_matmul(list(matrices), out=out)}
+FUNCTIONS = {
+    "einsum": einsum_function,
+    "tensordot": tensordot_function,
+    "chain_matmul": lambda *matrices, out=None: aten.chain_matmul(list(matrices), out=out),
+}

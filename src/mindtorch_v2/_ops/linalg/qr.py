@@ -19,13 +19,18 @@ def _qr_shapes(A, mode="reduced"):
     return [(q, A._array.dtype), ((*batch, m if mode == "complete" else rank, n), A._array.dtype)]
 
 
-@op("linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", shape=_qr_shapes, tags=("all_grads",),
-    samples=lambda make: [(make(4, 3),), (make(3, 3),), (make(2, 3, 4),)])
+@op(
+    "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)",
+    shape=_qr_shapes,
+    tags=("all_grads",),
+    samples=lambda make: [(make(4, 3),), (make(3, 3),), (make(2, 3, 4),)],
+)
 def linalg_qr(A, mode):
     check_matrices(A, "linalg.qr", kernel="geqrf_cpu")
     if mode not in ("reduced", "complete", "r"):
-        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or "
-                           "'complete'")
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
+        )
     if mode == "r":
         return np.empty(0, A.dtype), la.column_major(np.linalg.qr(A, "r"))
     q, r = np.linalg.qr(A, mode)
@@ -37,8 +42,10 @@ def _(grads, mode, result0, result1):
     q, r = result0, result1
     grad_q, grad_r = grads
     if mode == "r":
-        raise RuntimeError("The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
-                           "linalg.qr(A, mode='reduced') if you are going to require gradients.")
+        raise RuntimeError(
+            "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
+            "linalg.qr(A, mode='reduced') if you are going to require gradients."
+        )
     m, n = q._array.shape[-2], r._array.shape[-1]
     if mode == "complete" and m > n:
         raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
@@ -91,16 +98,22 @@ def _check_fits(array, input, name, argument):
     ndim = array.ndim + (argument == "tau")
     if ndim != input.ndim:
         wanted = "one dimension less than" if argument == "tau" else "the same number of dimensions as"
-        raise RuntimeError(f"torch.{name}: Expected {argument} to have {wanted} input, but got {argument}.ndim equal to "
-                           f"{array.ndim} and input.ndim is equal to {input.ndim}")
-    batch = array.shape[:input.ndim - 2]
+        raise RuntimeError(
+            f"torch.{name}: Expected {argument} to have {wanted} input, but got {argument}.ndim equal to "
+            f"{array.ndim} and input.ndim is equal to {input.ndim}"
+        )
+    batch = array.shape[: input.ndim - 2]
     if batch != input.shape[:-2]:
-        raise RuntimeError(f"torch.{name}: Expected batch dimensions of {argument} to be equal to input.shape[:-2], but got "
-                           f"{list(batch)}")
+        raise RuntimeError(
+            f"torch.{name}: Expected batch dimensions of {argument} to be equal to input.shape[:-2], but got {list(batch)}"
+        )
 
 
-@op("geqrf(Tensor self) -> (Tensor a, Tensor tau)", samples=lambda make: [(make.constant(4, 3),)],
-    shape=lambda self: [like_first(self), ((*self._array.shape[:-2], min(self._array.shape[-2:])), self._array.dtype)])
+@op(
+    "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
+    samples=lambda make: [(make.constant(4, 3),)],
+    shape=lambda self: [like_first(self), ((*self._array.shape[:-2], min(self._array.shape[-2:])), self._array.dtype)],
+)
 def geqrf(self):
     _check_two_dims(self, "geqrf")
     check_kernel(self, "geqrf_cpu")
@@ -119,7 +132,7 @@ def _reflected(vectors, weights, x, adjoint):
         weights = np.conjugate(weights)
     for i in range(count) if adjoint else reversed(range(count)):
         # v starts with a 1 at row i, which is not stored; above that it is 0.
-        v, below = vectors[..., i + 1:, i, None], x[..., i + 1:, :]
+        v, below = vectors[..., i + 1 :, i, None], x[..., i + 1 :, :]
         along = x[..., i, None, :] + np.matmul(la.adjoint(v), below)
         along *= weights[..., i, None, None]
         x[..., i, :] -= along[..., 0, :]
@@ -155,8 +168,11 @@ def _reflections_grad(g, vectors, weights, x, adjoint):
     return aten.tril(aten.cat(columns, -1), -1), aten.cat(tau, -1)
 
 
-@op("linalg_householder_product(Tensor input, Tensor tau) -> Tensor", shape=like_first,
-    samples=lambda make: [(make(4, 3), make(3)), (make(2, 3, 3), make(2, 2))])
+@op(
+    "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [(make(4, 3), make(3)), (make(2, 3, 3), make(2, 2))],
+)
 def linalg_householder_product(input, tau):
     name = "linalg.householder_product"
     _check_two_dims(input, name)
@@ -178,15 +194,23 @@ def _(g, input, tau):
     return _reflections_grad(g, input, tau, first, False)
 
 
-composite("orgqr(Tensor self, Tensor input2) -> Tensor",
-          lambda self, input2: aten.linalg_householder_product(self, input2),
-          samples=lambda make: [(make(4, 3), make(3))])
+composite(
+    "orgqr(Tensor self, Tensor input2) -> Tensor",
+    lambda self, input2: aten.linalg_householder_product(self, input2),
+    samples=lambda make: [(make(4, 3), make(3))],
+)
 
 
-@op("ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
+@op(
+    "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
     shape=lambda self, input2, input3, left, transpose: like_first(input3),
-    samples=lambda make: [(make(4, 3), make(3), make(4, 2)), (make(4, 3), make(3), make(2, 4), False, True),
-                          (make(2, 3, 5), make(2, 3), make(2, 3, 2), True, True), (make(3, 3), make(3), make(2, 3), False)])
+    samples=lambda make: [
+        (make(4, 3), make(3), make(4, 2)),
+        (make(4, 3), make(3), make(2, 4), False, True),
+        (make(2, 3, 5), make(2, 3), make(2, 3, 2), True, True),
+        (make(3, 3), make(3), make(2, 3), False),
+    ],
+)
 def ormqr(self, input2, input3, left, transpose):
     """The product of a matrix with the whole of Q, given by its reflections."""
     _check_two_dims(self, "ormqr")
@@ -200,8 +224,10 @@ def ormqr(self, input2, input3, left, transpose):
     _check_fits(input3, self, "ormqr", "other")
     for array, argument in ((input2, "tau"), (input3, "other")):
         if array.dtype != self.dtype:
-            raise RuntimeError(f"torch.ormqr: Expected input and {argument} to have the same dtype, but input has dtype"
-                               f"{scalar_name(self)} and {argument} has dtype {scalar_name(array)}")
+            raise RuntimeError(
+                f"torch.ormqr: Expected input and {argument} to have the same dtype, but input has dtype"
+                f"{scalar_name(self)} and {argument} has dtype {scalar_name(array)}"
+            )
     check_kernel(self, "ormqr_cpu")
     if left:
         return _reflected(self, input2, input3, transpose)

@@ -21,13 +21,12 @@ _INT32 = np.dtype(np.int32)
 # ---------------------------------------------------------------- what all of them say of failures
 
 _FAILURES = {
-    "inv": "The diagonal element {n} is zero, the inversion could not be completed because the input matrix is "
-           "singular.",
+    "inv": "The diagonal element {n} is zero, the inversion could not be completed because the input matrix is singular.",
     "solve": "The solver failed because the input matrix is singular.",
     "cholesky": "The factorization could not be completed because the input is not positive-definite (the leading "
-                "minor of order {n} is not positive-definite).",
+    "minor of order {n} is not positive-definite).",
     "lu_factor": "U[{n},{n}] is zero and using it on lu_solve would result in a division by zero. If you still want to "
-                 "perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)",
+    "perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)",
 }
 
 
@@ -73,9 +72,11 @@ def lu_shapes(A, pivot=True, check_errors=False):
     return [(shape, A._array.dtype), ((*shape[:-2], min(shape[-2:])), _INT32), (shape[:-2], _INT32)]
 
 
-@op("linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) "
-    "-> (Tensor LU, Tensor pivots, Tensor info)", shape=lu_shapes,
-    samples=lambda make: [(make(3, 3),), (make(2, 4, 3),), (make(3, 4),)])
+@op(
+    "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)",
+    shape=lu_shapes,
+    samples=lambda make: [(make(3, 3),), (make(2, 4, 3),), (make(3, 4),)],
+)
 def linalg_lu_factor_ex(A, pivot, check_errors):
     check_two_dims(A, "torch.lu_factor")
     check_kernel(A, "lu_cpu")
@@ -95,8 +96,9 @@ def lu_grad(grad_l, grad_u, p, l, u):
         top, below = aten.narrow(l, -2, 0, rank), aten.narrow(l, -2, rank, m - rank)
         grad_below = None
         if grad_l is not None:
-            grad_below = aten.linalg_solve_triangular(aten.mH(u), aten.narrow(grad_l, -2, rank, m - rank), upper=False,
-                                                      left=False)
+            grad_below = aten.linalg_solve_triangular(
+                aten.mH(u), aten.narrow(grad_l, -2, rank, m - rank), upper=False, left=False
+            )
             through = aten.matmul(aten.mH(below), grad_below)
             grad_u = -through if grad_u is None else grad_u - through
             grad_l = aten.narrow(grad_l, -2, 0, rank)
@@ -133,16 +135,17 @@ def _(g, result0, result1):
     return (lu_grad(aten.tril(grad_l, -1), aten.triu(grad_u), p, l, u),)
 
 
-@composite("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
-           samples=lambda make: [(make(3, 3),)])
+@composite("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", samples=lambda make: [(make(3, 3),)])
 def linalg_lu_factor(A, pivot):
     made = aten.linalg_lu_factor_ex(A, pivot=pivot)
     check_info(made[2], "torch.linalg.lu_factor", A)
     return named(linalg_lu_factor, made[0], made[1])
 
 
-@composite("_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)",
-           samples=lambda make: [(make(3, 3),)])
+@composite(
+    "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)",
+    samples=lambda make: [(make(3, 3),)],
+)
 def lu_with_info(self, pivot, check_errors):
     """What torch.lu calls. It has never looked at `check_errors`: a singular matrix is reported in `info` alone."""
     return named(lu_with_info, *aten.linalg_lu_factor_ex(self, pivot=pivot))
@@ -154,8 +157,12 @@ def _plu_shapes(A, pivot=True):
     return [((*batch, m, m), A._array.dtype), ((*batch, m, rank), A._array.dtype), ((*batch, rank, n), A._array.dtype)]
 
 
-@op("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", shape=_plu_shapes, tags=("all_grads",),
-    samples=lambda make: [(make(3, 3),), (make(4, 3),), (make(2, 3, 4),)])
+@op(
+    "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
+    shape=_plu_shapes,
+    tags=("all_grads",),
+    samples=lambda make: [(make(3, 3),), (make(4, 3),), (make(2, 3, 4),)],
+)
 def linalg_lu(A, pivot):
     check_two_dims(A, "linalg.lu")
     check_kernel(A, "lu_cpu")
@@ -177,17 +184,23 @@ def _unpack_shapes(LU_data, LU_pivots, unpack_data, unpack_pivots):
     return [p if unpack_pivots else empty, l if unpack_data else empty, u if unpack_data else empty]
 
 
-@op("lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) "
-    "-> (Tensor P, Tensor L, Tensor U)", shape=_unpack_shapes, tags=("all_grads",),
-    samples=lambda make: [(make(3, 3), (make.ints(1, 3) + 3).to(dt.int32))])
+@op(
+    "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) "
+    "-> (Tensor P, Tensor L, Tensor U)",
+    shape=_unpack_shapes,
+    tags=("all_grads",),
+    samples=lambda make: [(make(3, 3), (make.ints(1, 3) + 3).to(dt.int32))],
+)
 def lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots):
     check_two_dims(LU_data, "torch.lu_unpack")
     if unpack_pivots and LU_pivots.dtype != np.int32:
         raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.")
     rank = min(LU_data.shape[-2:])
     if unpack_pivots and (LU_pivots.shape[-1] != rank or ((LU_pivots < 1) | (LU_pivots > LU_data.shape[-2])).any()):
-        raise RuntimeError("pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
-                           "Did you properly pass the result of lu_factor?")
+        raise RuntimeError(
+            "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
+            "Did you properly pass the result of lu_factor?"
+        )
     empty = np.empty(0, LU_data.dtype)
     p = la.permutation_matrix(LU_pivots, LU_data.shape[-2], LU_data.dtype) if unpack_pivots else empty
     return p, *(la.unpack(LU_data) if unpack_data else (empty, empty.copy()))
@@ -229,11 +242,16 @@ def _factored(make):
     return lu, pivots
 
 
-@op("linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
+@op(
+    "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
     shape=lambda LU, pivots, B, left, adjoint: solved_shape(LU, B),
-    samples=lambda make: [(*_factored(make), make(3, 2)), (*_factored(make), make(2, 3), {"left": False}),
-                          (*_factored(make), make(3, 2), {"adjoint": True}),
-                          (*_factored(make), make(2, 3), {"left": False, "adjoint": True})])
+    samples=lambda make: [
+        (*_factored(make), make(3, 2)),
+        (*_factored(make), make(2, 3), {"left": False}),
+        (*_factored(make), make(3, 2), {"adjoint": True}),
+        (*_factored(make), make(2, 3), {"left": False, "adjoint": True}),
+    ],
+)
 def linalg_lu_solve(LU, pivots, B, left, adjoint):
     check_matrices(LU, "torch.linalg.lu_solve", square=True, kernel="lu_cpu")
     check_same_dtype(LU, B, "linalg.lu_solve", "LU")
@@ -243,11 +261,15 @@ def linalg_lu_solve(LU, pivots, B, left, adjoint):
     if LU.shape[-1:] != pivots.shape[-1:]:
         raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
     if LU.shape[:-1] != pivots.shape:
-        raise RuntimeError("linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with "
-                           f"shape {list(pivots.shape)} instead")
+        raise RuntimeError(
+            "linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with "
+            f"shape {list(pivots.shape)} instead"
+        )
     if (pivots > LU.shape[-1]).any():
-        raise RuntimeError("Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly pass "
-                           "the result of lu_factor?")
+        raise RuntimeError(
+            "Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly pass "
+            "the result of lu_factor?"
+        )
     return from_left(lambda b, flag: la.lu_solve(LU, pivots, b, flag), B, left, adjoint)
 
 
@@ -266,12 +288,16 @@ def _lu_solve_grad(g, LU, pivots, left, adjoint, result):
     return aten.tril(aten.matmul(exchanged, aten.mH(u)), -1) + aten.triu(aten.matmul(aten.mH(l), exchanged))
 
 
-linalg_lu_solve.vjp(LU=_lu_solve_grad, B=lambda g, LU, pivots, left, adjoint:
-                    aten.linalg_lu_solve(LU, pivots, g, left=left, adjoint=not adjoint))
+linalg_lu_solve.vjp(
+    LU=_lu_solve_grad,
+    B=lambda g, LU, pivots, left, adjoint: aten.linalg_lu_solve(LU, pivots, g, left=left, adjoint=not adjoint),
+)
 
-composite("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
-          lambda self, LU_data, LU_pivots: aten.linalg_lu_solve(LU_data, LU_pivots, self),
-          samples=lambda make: [(make(3, 2), *_factored(make))])
+composite(
+    "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
+    lambda self, LU_data, LU_pivots: aten.linalg_lu_solve(LU_data, LU_pivots, self),
+    samples=lambda make: [(make(3, 2), *_factored(make))],
+)
 
 
 # ---------------------------------------------------------------- systems
@@ -299,10 +325,18 @@ def _solve_shapes(A, B, left, check_errors):
     return [(shape, b.dtype), lu, pivots, info]
 
 
-@op("_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) "
-    "-> (Tensor result, Tensor LU, Tensor pivots, Tensor info)", shape=_solve_shapes, node="LinalgSolveExBackward0",
-    samples=lambda make: [(regular(make), make(3, 2)), (regular(make), make(3)),
-                          (regular(make), make(2, 3), {"left": False}), (regular(make, 2), make(2, 3, 1))])
+@op(
+    "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) "
+    "-> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
+    shape=_solve_shapes,
+    node="LinalgSolveExBackward0",
+    samples=lambda make: [
+        (regular(make), make(3, 2)),
+        (regular(make), make(3)),
+        (regular(make), make(2, 3), {"left": False}),
+        (regular(make, 2), make(2, 3, 1)),
+    ],
+)
 def linalg_solve_kernel(A, B, left, check_errors):
     _check_system(A, B, left)
     vector = _is_vector(A, B)
@@ -323,15 +357,19 @@ def _(g, A, B, left, result0, result1, result2, needs):
     else:
         x = result0
     # The factors know nothing of A's history: a second derivative starts from A itself.
-    grad_b = aten.linalg_solve(aten.mH(A), g, left=left) if threads.state.grad_enabled else \
-        aten.linalg_lu_solve(result1, result2, g, left=left, adjoint=True)
+    grad_b = (
+        aten.linalg_solve(aten.mH(A), g, left=left)
+        if threads.state.grad_enabled
+        else aten.linalg_lu_solve(result1, result2, g, left=left, adjoint=True)
+    )
     grad_a = system_grad(grad_b, x, left, False) if needs[0] else None
     return grad_a, aten.squeeze(grad_b, -1) if vector else grad_b
 
 
-@composite("linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) "
-           "-> (Tensor result, Tensor info)",
-           samples=lambda make: [(regular(make), make(3, 2))])
+@composite(
+    "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
+    samples=lambda make: [(regular(make), make(3, 2))],
+)
 def linalg_solve_ex(A, B, left, check_errors):
     made = aten._linalg_solve_ex(A, B, left=left, check_errors=check_errors)
     if check_errors:
@@ -339,8 +377,10 @@ def linalg_solve_ex(A, B, left, check_errors):
     return named(linalg_solve_ex, made[0], made[3])
 
 
-@composite("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
-           samples=lambda make: [(regular(make), make(3, 2)), (regular(make), make(3))])
+@composite(
+    "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
+    samples=lambda make: [(regular(make), make(3, 2)), (regular(make), make(3))],
+)
 def linalg_solve(A, B, left):
     made = aten.linalg_solve_ex(A, B, left=left)
     check_info(made[1], "torch.linalg.solve", A)
@@ -350,9 +390,11 @@ def linalg_solve(A, B, left):
 # ---------------------------------------------------------------- inverses
 
 
-@op("linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+@op(
+    "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
     shape=lambda A, check_errors: [(A._array.shape, A._array.dtype), (A._array.shape[:-2], _INT32)],
-    samples=lambda make: [(regular(make),), (regular(make, 2),)])
+    samples=lambda make: [(regular(make),), (regular(make, 2),)],
+)
 def linalg_inv_ex(A, check_errors):
     check_matrices(A, "linalg.inv", square=True)
     try:

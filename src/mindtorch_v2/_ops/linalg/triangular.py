@@ -14,11 +14,15 @@ _INT32 = np.dtype(np.int32)
 # ---------------------------------------------------------------- triangular systems
 
 
-@op("linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
+@op(
+    "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
     shape=lambda self, B, upper, left, unitriangular: solved_shape(self, B),
-    samples=lambda make: [(regular(make), make(3, 2), {"upper": True}),
-                          (regular(make), make(2, 3), {"upper": False, "left": False}),
-                          (regular(make), make(2, 3, 2), {"upper": False, "unitriangular": True})])
+    samples=lambda make: [
+        (regular(make), make(3, 2), {"upper": True}),
+        (regular(make), make(2, 3), {"upper": False, "left": False}),
+        (regular(make), make(2, 3, 2), {"upper": False, "unitriangular": True}),
+    ],
+)
 def linalg_solve_triangular(self, B, upper, left, unitriangular):
     check_square_matrices(self, "linalg.solve_triangular")
     check_kernel(self, "triangular_solve_cpu")
@@ -54,13 +58,27 @@ def _both_shapes(self, A, upper, transpose, unitriangular):
     return [(shape, dtype), ((*shape[:-2], *A._array.shape[-2:]), dtype)]
 
 
-@op("triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) "
-    "-> (Tensor solution, Tensor cloned_coefficient)", shape=_both_shapes, tags=("all_grads",),
-    samples=lambda make: [(make(3, 2), regular(make)), (make(3, 2), regular(make), False, True),
-                          (make(2, 3, 2), regular(make), True, False, True)])
+@op(
+    "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) "
+    "-> (Tensor solution, Tensor cloned_coefficient)",
+    shape=_both_shapes,
+    tags=("all_grads",),
+    samples=lambda make: [
+        (make(3, 2), regular(make)),
+        (make(3, 2), regular(make), False, True),
+        (make(2, 3, 2), regular(make), True, False, True),
+    ],
+)
 def triangular_solve(self, A, upper, transpose, unitriangular):
-    _check_old_system(self, A, "triangular_solve", lambda argument, ndim: "torch.triangular_solve: Expected "
-                      f"{argument} to have at least 2 dimensions, but it has {ndim} dimensions instead", "triangular_solve_cpu")
+    _check_old_system(
+        self,
+        A,
+        "triangular_solve",
+        lambda argument, ndim: (
+            f"torch.triangular_solve: Expected {argument} to have at least 2 dimensions, but it has {ndim} dimensions instead"
+        ),
+        "triangular_solve_cpu",
+    )
     coefficients = np.swapaxes(A, -1, -2) if transpose else A
     solution = la.solve_triangular(coefficients, self, upper != transpose, unitriangular)
     return solution, la.column_major(np.broadcast_to(A, (*solution.shape[:-2], *A.shape[-2:])))
@@ -84,9 +102,11 @@ def _(grads, A, upper, transpose, unitriangular, result0, needs):
 # ---------------------------------------------------------------- Cholesky
 
 
-@op("linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
+@op(
+    "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
     shape=lambda self, upper, check_errors: [(self._array.shape, self._array.dtype), (self._array.shape[:-2], _INT32)],
-    samples=lambda make: [(spd(make),), (spd(make), {"upper": True})])
+    samples=lambda make: [(spd(make),), (spd(make), {"upper": True})],
+)
 def linalg_cholesky_ex(self, upper, check_errors):
     check_matrices(self, "linalg.cholesky", square=True, kernel="cholesky_cpu")
     made, info = la.cholesky(self, upper)
@@ -125,8 +145,11 @@ def linalg_cholesky(self, upper):
     return made[0]
 
 
-@op("cholesky(Tensor self, bool upper=False) -> Tensor",
-    shape=lambda self, upper: (self._array.shape, self._array.dtype), samples=lambda make: [(spd(make),)])
+@op(
+    "cholesky(Tensor self, bool upper=False) -> Tensor",
+    shape=lambda self, upper: (self._array.shape, self._array.dtype),
+    samples=lambda make: [(spd(make),)],
+)
 def cholesky(self, upper):
     check_square_matrices(self, "cholesky")
     check_kernel(self, "cholesky_cpu")
@@ -139,14 +162,25 @@ cholesky.vjp(self=lambda g, upper, result: _cholesky_grad(g, result, upper))
 cholesky.jvp(self=lambda t, upper, result: _cholesky_tangent(t, result, upper))
 
 
-@op("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
+@op(
+    "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
     shape=lambda self, input2, upper: solved_shape(input2, self),
-    samples=lambda make: [(make(3, 2), aten.tril(spd(make))), (make(3, 2), aten.triu(spd(make)), True),
-                          (make(2, 3, 2), aten.tril(spd(make)))])
+    samples=lambda make: [
+        (make(3, 2), aten.tril(spd(make))),
+        (make(3, 2), aten.triu(spd(make)), True),
+        (make(2, 3, 2), aten.tril(spd(make))),
+    ],
+)
 def cholesky_solve(self, input2, upper):
-    _check_old_system(self, input2, "cholesky_solve", lambda argument, ndim:
-                      f"{'u' if argument == 'A' else 'b'} should have at least 2 dimensions, but has {ndim} dimensions instead",
-                      "cholesky_solve_cpu")
+    _check_old_system(
+        self,
+        input2,
+        "cholesky_solve",
+        lambda argument, ndim: (
+            f"{'u' if argument == 'A' else 'b'} should have at least 2 dimensions, but has {ndim} dimensions instead"
+        ),
+        "cholesky_solve_cpu",
+    )
     return _solve_by_factor(self, input2, upper)
 
 
@@ -165,13 +199,14 @@ def _cholesky_solve_factor_grad(g, input2, upper, result):
     return _factor_grad(system_grad(aten.cholesky_solve(g, input2, upper), result, True, False), input2, upper)
 
 
-cholesky_solve.vjp(self=lambda g, input2, upper: aten.cholesky_solve(g, input2, upper),
-                   input2=_cholesky_solve_factor_grad)
+cholesky_solve.vjp(self=lambda g, input2, upper: aten.cholesky_solve(g, input2, upper), input2=_cholesky_solve_factor_grad)
 
 
-@op("cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
+@op(
+    "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
     shape=lambda self, upper: (self._array.shape, self._array.dtype),
-    samples=lambda make: [(aten.tril(spd(make)),), (aten.triu(spd(make)), True)])
+    samples=lambda make: [(aten.tril(spd(make)),), (aten.triu(spd(make)), True)],
+)
 def cholesky_inverse(self, upper):
     check_square_matrices(self, "cholesky_inverse")
     check_kernel(self, "cholesky_inverse_out_cpu")

@@ -31,14 +31,15 @@ def _check_dtype(name, given, wanted):
         kind = "complex" if given.is_complex else "real"
         raise RuntimeError(f"{name}: dtype should be {kind} for {kind} inputs, but got {wanted.scalar_name}")
     if dt.promote_types(given, wanted) is not wanted:
-        raise RuntimeError(f"{name}: the dtype of the input ({given.scalar_name}) should be convertible without narrowing to "
-                           f"the specified dtype ({wanted.scalar_name})")
+        raise RuntimeError(
+            f"{name}: the dtype of the input ({given.scalar_name}) should be convertible without narrowing to "
+            f"the specified dtype ({wanted.scalar_name})"
+        )
 
 
 def _norm(self, order, dim, keepdim, dtype, name="linalg.vector_norm"):
     if self.dtype.kind not in "fcV":
-        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got "
-                           f"{scalar_name(self)}")
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {scalar_name(self)}")
     if dtype is not None:
         _check_dtype(name, dt.from_numpy(self.dtype), dt.from_numpy(np_dtype(dtype)))
         self = self.astype(np_dtype(dtype))
@@ -46,8 +47,14 @@ def _norm(self, order, dim, keepdim, dtype, name="linalg.vector_norm"):
         raise RuntimeError(f"{name}: Expected a non-complex scalar as the order of norm.")
     wanted = _real(self.dtype)
     axes = normal_dims(dim, self.ndim)
-    if order == 2 and not keepdim and len(axes) == self.ndim and self.flags.c_contiguous and self.dtype.kind == "f" \
-            and self.itemsize >= 4:
+    if (
+        order == 2
+        and not keepdim
+        and len(axes) == self.ndim
+        and self.flags.c_contiguous
+        and self.dtype.kind == "f"
+        and self.itemsize >= 4
+    ):
         flat = self.reshape(-1)
         return np.sqrt(flat.dot(flat))
     size = np.abs(self)
@@ -55,8 +62,11 @@ def _norm(self, order, dim, keepdim, dtype, name="linalg.vector_norm"):
         size = size.astype(_FLOAT32)
     if not self.size and (order < 0 or math.isinf(order)) and any(self.shape[d] == 0 for d in axes):
         empty = next(d for d in axes if self.shape[d] == 0)
-        where = f"the dimension {empty} because this dimension is empty and" if dim is not None and len(dim) else \
-            "an empty tensor because"
+        where = (
+            f"the dimension {empty} because this dimension is empty and"
+            if dim is not None and len(dim)
+            else "an empty tensor because"
+        )
         raise RuntimeError(f"{name} cannot compute the {order} norm on {where} the operation does not have an identity")
     if math.isinf(order):
         made = (np.maximum if order > 0 else np.minimum).reduce(size, axes, None, None, keepdim)
@@ -108,10 +118,18 @@ def _norm_shape(self, p, dim=None, keepdim=False, dtype=None):
     return reduced_shape(self._array.shape, dim, keepdim), _real(np_dtype(dtype, self._array.dtype))
 
 
-@op("linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
-    "-> Tensor", shape=_norm_shape,
-    samples=lambda make: [(make(3, 4),), (make(3, 4), 1, 1), (make(3, 4), 3, (0, 1), True), (make(3, 4), 1.5, 0),
-                          (make(3, 4), math.inf, 1), (make(3, 4), 0.5)])
+@op(
+    "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    shape=_norm_shape,
+    samples=lambda make: [
+        (make(3, 4),),
+        (make(3, 4), 1, 1),
+        (make(3, 4), 3, (0, 1), True),
+        (make(3, 4), 1.5, 0),
+        (make(3, 4), math.inf, 1),
+        (make(3, 4), 0.5),
+    ],
+)
 def linalg_vector_norm(self, ord, dim, keepdim, dtype):
     return _norm(self, ord, dim, keepdim, dtype)
 
@@ -124,34 +142,51 @@ def _p(p):
     return 2 if p is None else p
 
 
-norm = op("norm.Scalar(Tensor self, Scalar p=2) -> Tensor", lambda self, p: _norm(self, p, None, False, None),
-          shape=_norm_shape)
+norm = op(
+    "norm.Scalar(Tensor self, Scalar p=2) -> Tensor", lambda self, p: _norm(self, p, None, False, None), shape=_norm_shape
+)
 norm.vjp(self=lambda g, self, p, result: norm_grad(g, self, p, result, None, False))
 norm.jvp(self=lambda t, self, p, result: _norm_tangent(t, self, p, result, None, False))
 
-norm_dims = op("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
-               lambda self, p, dim, keepdim: _norm(self, _p(p), dim, keepdim, None), node="NormBackward1",
-               shape=_norm_shape, samples=lambda make: [(make(3, 4), 2, 1), (make(3, 4), 3, (0, 1), True)])
+norm_dims = op(
+    "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
+    lambda self, p, dim, keepdim: _norm(self, _p(p), dim, keepdim, None),
+    node="NormBackward1",
+    shape=_norm_shape,
+    samples=lambda make: [(make(3, 4), 2, 1), (make(3, 4), 3, (0, 1), True)],
+)
 norm_dims.vjp(self=lambda g, self, p, dim, keepdim, result: norm_grad(g, self, _p(p), result, dim, keepdim))
 norm_dims.jvp(self=lambda t, self, p, dim, keepdim, result: _norm_tangent(t, self, _p(p), result, dim, keepdim))
 
-norm_dtype = op("norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor",
-                lambda self, p, dtype: _norm(self, _p(p), None, False, dtype), node="NormBackward2",
-                shape=lambda self, p, dtype: _norm_shape(self, p, None, False, dtype),
-                samples=lambda make: [(make(3, 4), 2, {"dtype": dt.float64})])
+norm_dtype = op(
+    "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor",
+    lambda self, p, dtype: _norm(self, _p(p), None, False, dtype),
+    node="NormBackward2",
+    shape=lambda self, p, dtype: _norm_shape(self, p, None, False, dtype),
+    samples=lambda make: [(make(3, 4), 2, {"dtype": dt.float64})],
+)
 norm_dtype.vjp(self=lambda g, self, p, result: norm_grad(g, aten.to(self, dtype=g.dtype), _p(p), result, None, False))
 
-norm_dims_dtype = op("norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) "
-                     "-> Tensor", lambda self, p, dim, keepdim, dtype: _norm(self, _p(p), dim, keepdim, dtype),
-                     node="NormBackward3", shape=_norm_shape,
-                     samples=lambda make: [(make(3, 4), 2, 1, False, {"dtype": dt.float64})])
-norm_dims_dtype.vjp(self=lambda g, self, p, dim, keepdim, result:
-                    norm_grad(g, aten.to(self, dtype=g.dtype), _p(p), result, dim, keepdim))
+norm_dims_dtype = op(
+    "norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
+    lambda self, p, dim, keepdim, dtype: _norm(self, _p(p), dim, keepdim, dtype),
+    node="NormBackward3",
+    shape=_norm_shape,
+    samples=lambda make: [(make(3, 4), 2, 1, False, {"dtype": dt.float64})],
+)
+norm_dims_dtype.vjp(
+    self=lambda g, self, p, dim, keepdim, result: norm_grad(g, aten.to(self, dtype=g.dtype), _p(p), result, dim, keepdim)
+)
 
-composite("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-          lambda self, dim, keepdim: aten.norm(self, 2, dim, keepdim), samples=by_dims)
-composite("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor",
-          lambda self, keepdim: aten.linalg_matrix_norm(self, "nuc", (-2, -1), keepdim))
+composite(
+    "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    lambda self, dim, keepdim: aten.norm(self, 2, dim, keepdim),
+    samples=by_dims,
+)
+composite(
+    "nuclear_norm(Tensor self, bool keepdim=False) -> Tensor",
+    lambda self, keepdim: aten.linalg_matrix_norm(self, "nuc", (-2, -1), keepdim),
+)
 
 
 # ---------------------------------------------------------------- slices of bounded norm
@@ -162,8 +197,12 @@ def _other_dims(array, dim):
     return tuple(d for d in range(array.ndim) if d != kept)
 
 
-@op("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", inplace=True, shape=like_first,
-    samples=lambda make: [(make(3, 4), 2, 0, 0.5), (make(3, 4), 3, 1, 100.0)])
+@op(
+    "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+    inplace=True,
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), 2, 0, 0.5), (make(3, 4), 3, 1, 100.0)],
+)
 def renorm(self, p, dim, maxnorm):
     if p.__class__ is complex:
         raise RuntimeError("renorm: p must be real-valued")
@@ -193,8 +232,9 @@ def _renorm_grad(g, self, p, dim, maxnorm):
 renorm.vjp(self=_renorm_grad)
 
 
-def norm_function(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None,
-                  dtype: Any = None) -> Tensor:
+def norm_function(
+    input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
+) -> Tensor:
     """torch.norm and Tensor.norm: a vector norm, unless p="nuc"."""
     if isinstance(dim, int):
         dim = (dim,)
@@ -206,6 +246,5 @@ def norm_function(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool 
     return aten.linalg_vector_norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype, **into)
 
 
-METHODS = {"norm": lambda self, p="fro", dim=None, keepdim=False, dtype=None:
-           norm_function(self, p, dim, keepdim, dtype=dtype)}
+METHODS = {"norm": lambda self, p="fro", dim=None, keepdim=False, dtype=None: norm_function(self, p, dim, keepdim, dtype=dtype)}
 FUNCTIONS = {"norm": norm_function}

@@ -18,34 +18,43 @@ _NEVER = -np.inf
 
 def _check(log_probs, targets, input_lengths, target_lengths, blank):
     if log_probs.ndim != 3:
-        raise RuntimeError(f"Expected 3-dimensional tensor, but got {log_probs.ndim}-dimensional tensor for argument "
-                           "#1 'log_probs' (while checking arguments for ctc_loss_allocate_outputs)")
+        raise RuntimeError(
+            f"Expected 3-dimensional tensor, but got {log_probs.ndim}-dimensional tensor for argument "
+            "#1 'log_probs' (while checking arguments for ctc_loss_allocate_outputs)"
+        )
     steps, batch, classes = log_probs.shape
     if log_probs.dtype.name not in ("float32", "float64"):
-        raise RuntimeError(f'"ctc_loss_cpu" not implemented for \'{log_probs.dtype.name}\'')
+        raise RuntimeError(f"\"ctc_loss_cpu\" not implemented for '{log_probs.dtype.name}'")
     if targets.dtype.name not in ("int32", "int64"):
-        raise RuntimeError("Expected tensor for argument #2 'targets' to have one of the following scalar types: "
-                           "Int, Long")
+        raise RuntimeError("Expected tensor for argument #2 'targets' to have one of the following scalar types: Int, Long")
     if not 0 <= blank < classes:
         raise RuntimeError("blank must be in label range")
     for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
         if len(lengths) != batch:
             raise RuntimeError(f"{name} must be of size batch_size")
         if any(n < 0 for n in lengths):
-            raise RuntimeError(f"Expected {name} to have value at least 0, but got value {min(lengths)} (while "
-                               "checking arguments for ctc_loss_allocate_outputs)")
+            raise RuntimeError(
+                f"Expected {name} to have value at least 0, but got value {min(lengths)} (while "
+                "checking arguments for ctc_loss_allocate_outputs)"
+            )
     longest = max(target_lengths, default=0)
     if any(n > steps for n in input_lengths):
-        raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value {max(input_lengths)} "
-                           "(while checking arguments for ctc_loss_allocate_outputs)")
+        raise RuntimeError(
+            f"Expected input_lengths to have value at most {steps}, but got value {max(input_lengths)} "
+            "(while checking arguments for ctc_loss_allocate_outputs)"
+        )
     if targets.ndim == 1 and len(targets) != sum(target_lengths):
-        raise RuntimeError(f"Expected tensor to have size {sum(target_lengths)} at dimension 0, but got size "
-                           f"{len(targets)} for argument #2 'targets' (while checking arguments for "
-                           "ctc_loss_allocate_outputs)")
+        raise RuntimeError(
+            f"Expected tensor to have size {sum(target_lengths)} at dimension 0, but got size "
+            f"{len(targets)} for argument #2 'targets' (while checking arguments for "
+            "ctc_loss_allocate_outputs)"
+        )
     if targets.ndim == 2 and (len(targets) != batch or targets.shape[1] < longest):
-        raise RuntimeError(f"Expected tensor to have size at least {longest} at dimension 1, but got size "
-                           f"{targets.shape[1]} for argument #2 'targets' (while checking arguments for "
-                           "ctc_loss_allocate_outputs)")
+        raise RuntimeError(
+            f"Expected tensor to have size at least {longest} at dimension 1, but got size "
+            f"{targets.shape[1]} for argument #2 'targets' (while checking arguments for "
+            "ctc_loss_allocate_outputs)"
+        )
 
 
 def _places(targets, target_lengths, blank):
@@ -107,8 +116,12 @@ def _ctc_shape(log_probs, targets, input_lengths, target_lengths, *_):
     return [((batch,), kind), ((batch, steps, 2 * max(target_lengths, default=0) + 1), kind)]
 
 
-@op("_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, "
-    "bool zero_infinity=False) -> (Tensor, Tensor)", shape=_ctc_shape, samples=lambda make: [])
+@op(
+    "_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, "
+    "bool zero_infinity=False) -> (Tensor, Tensor)",
+    shape=_ctc_shape,
+    samples=lambda make: [],
+)
 def ctc_loss_kernel(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
     _check(log_probs, targets, input_lengths, target_lengths, blank)
     places, jumps, _, lengths = _places(targets, target_lengths, blank)
@@ -130,15 +143,20 @@ def ctc_loss_kernel(log_probs, targets, input_lengths, target_lengths, blank, ze
 
 @ctc_loss_kernel.not_differentiable("result1").vjp
 def _(g, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity, result0, result1):
-    return aten._ctc_loss_backward(g, log_probs, targets, input_lengths, target_lengths, result0, result1, blank,
-                                   zero_infinity), None
+    return aten._ctc_loss_backward(
+        g, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity
+    ), None
 
 
-@op("_ctc_loss_backward(Tensor grad, Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, "
+@op(
+    "_ctc_loss_backward(Tensor grad, Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, "
     "Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor",
-    shape=lambda grad, log_probs, *_: (log_probs._array.shape, log_probs._array.dtype), samples=lambda make: [])
-def ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank,
-                      zero_infinity):
+    shape=lambda grad, log_probs, *_: (log_probs._array.shape, log_probs._array.dtype),
+    samples=lambda make: [],
+)
+def ctc_loss_backward(
+    grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank, zero_infinity
+):
     """The gradient for normalised log probabilities: what was emitted, less what the alignments ask for."""
     places, jumps, valid, lengths = _places(targets, target_lengths, blank)
     input_lengths = np.asarray(input_lengths, np.int64)
@@ -194,14 +212,20 @@ def _ctc(log_probs, targets, input_lengths, target_lengths, blank, reduction, ze
     return made if batched or reduction != NONE else aten.squeeze(made, 0)
 
 
-@composite("ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, "
-           "int reduction=Mean, bool zero_infinity=False) -> Tensor", samples=lambda make: [])
+@composite(
+    "ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, "
+    "int reduction=Mean, bool zero_infinity=False) -> Tensor",
+    samples=lambda make: [],
+)
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
     return _ctc(log_probs, targets, _lengths(input_lengths), _lengths(target_lengths), blank, reduction, zero_infinity)
 
 
-@composite("ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int "
-           "blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor", samples=lambda make: [])
+@composite(
+    "ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int "
+    "blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor",
+    samples=lambda make: [],
+)
 def ctc_loss_of_tensors(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
     for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
         if lengths._array.dtype.kind not in "iu":

@@ -21,13 +21,14 @@ _LEAST_VARIANCE = 1e-12
 # ---------------------------------------------------------------- of probabilities
 
 
-@op("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor",
+@op(
+    "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor",
     shape=lambda self, target, weight, reduction: loss_shape(self, target, reduction),
-    samples=lambda make: [(make(3, 4), make(3, 4)), (make(3, 4), make(3, 4), make.constant(4), NONE)])
+    samples=lambda make: [(make(3, 4), make(3, 4)), (make(3, 4), make(3, 4), make.constant(4), NONE)],
+)
 def binary_cross_entropy(self, target, weight, reduction):
     if target.dtype is not self.dtype and target.dtype != self.dtype:
-        raise RuntimeError(f"Found dtype {scalar_name(target)} but expected "
-                           f"{scalar_name(self)}")
+        raise RuntimeError(f"Found dtype {scalar_name(target)} but expected {scalar_name(self)}")
     need_float("binary_cross_entropy", self)
     return _binary_cross_entropy(self, target, weight, reduction)
 
@@ -50,9 +51,9 @@ def _binary_cross_entropy(self, target, weight, reduction):
 
 
 binary_cross_entropy.not_differentiable("weight").vjp(
-    self=lambda g, self, target, weight, reduction:
-    aten.binary_cross_entropy_backward(g, self, target, weight, reduction),
-    target=lambda g, self, target, weight, reduction: _bce_target_grad(g, self, target, weight, reduction))
+    self=lambda g, self, target, weight, reduction: aten.binary_cross_entropy_backward(g, self, target, weight, reduction),
+    target=lambda g, self, target, weight, reduction: _bce_target_grad(g, self, target, weight, reduction),
+)
 
 
 def _bce_target_grad(g, self, target, weight, reduction):
@@ -75,9 +76,12 @@ def _scaled(grad, weight, reduction, like):
     return div(grad, like._array.size) if reduction == MEAN else grad
 
 
-@op("binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, "
-    "int reduction=Mean) -> Tensor", shape=grad_shape,
-    samples=lambda make: [(make(3, 4), make(3, 4), make(3, 4), make.constant(4), NONE), (make(), make(3, 4), make(3, 4))])
+@op(
+    "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, "
+    "int reduction=Mean) -> Tensor",
+    shape=grad_shape,
+    samples=lambda make: [(make(3, 4), make(3, 4), make(3, 4), make.constant(4), NONE), (make(), make(3, 4), make(3, 4))],
+)
 @in_float32
 def binary_cross_entropy_backward(grad_output, self, target, weight, reduction):
     variance = np.asarray(np.multiply(self, 1 - self))
@@ -103,18 +107,23 @@ def _bce_second(g, grad_output, self, target, weight, reduction):
 
 
 binary_cross_entropy_backward.vjp(
-    grad_output=lambda g, self, target, weight, reduction:
-    g * aten.binary_cross_entropy_backward(aten.ones((), dtype=g.dtype), self, target, weight, reduction),
+    grad_output=lambda g, self, target, weight, reduction: (
+        g * aten.binary_cross_entropy_backward(aten.ones((), dtype=g.dtype), self, target, weight, reduction)
+    ),
     self=_bce_second,
-    target=lambda g, grad_output, self, weight, reduction:
-    _scaled(-(g * grad_output / _variance(self)), weight, reduction, self))
+    target=lambda g, grad_output, self, weight, reduction: _scaled(
+        -(g * grad_output / _variance(self)), weight, reduction, self
+    ),
+)
 
 # ---------------------------------------------------------------- of logits
 
 
-@composite("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, "
-           "int reduction=Mean) -> Tensor",
-           samples=lambda make: [(make(3, 4), make(3, 4)), (make(3, 4), make(3, 4), make.constant(4), make.constant(4), NONE)])
+@composite(
+    "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, "
+    "int reduction=Mean) -> Tensor",
+    samples=lambda make: [(make(3, 4), make(3, 4)), (make(3, 4), make(3, 4), make.constant(4), make.constant(4), NONE)],
+)
 def binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction):
     hit = aten.log_sigmoid(self)
     if pos_weight is not None:
@@ -165,10 +174,13 @@ def kl_div(self, target, reduction, log_target):
     return reduced_in_ops(made, reduction)
 
 
-@composite("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> "
-           "Tensor",
-           samples=lambda make: [(make(3, 4), make(3, 4), True, False, 1e-8, MEAN),
-                                 (make(3, 4), make(3, 4) * 4, False, True, 1e-8, NONE)])
+@composite(
+    "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
+    samples=lambda make: [
+        (make(3, 4), make(3, 4), True, False, 1e-8, MEAN),
+        (make(3, 4), make(3, 4) * 4, False, True, 1e-8, NONE),
+    ],
+)
 def poisson_nll_loss(input, target, log_input, full, eps, reduction):
     if log_input:
         cross = aten.mul(target, input)

@@ -25,22 +25,25 @@ def hinge_embedding_loss(self, target, margin, reduction):
     return reduced_in_ops(aten.add(apart, close), reduction)
 
 
-@composite("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) "
-           "-> Tensor")
+@composite("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor")
 def margin_ranking_loss(input1, input2, target, margin, reduction):
     difference = aten.sub(input1, input2)
     made = aten.clamp_min_(add_number(aten.mul(aten.neg(target), difference), margin), 0)
     return reduced_in_ops(made, reduction)
 
 
-@composite("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, "
-           "float eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor")
+@composite(
+    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, "
+    "float eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor"
+)
 def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction):
     dims = [t._array.ndim for t in (anchor, positive, negative)]
     if len(set(dims)) != 1:
-        raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of "
-                           f"dimensions, but got: anchor {dims[0]}D, positive {dims[1]}D, and negative {dims[2]}D "
-                           "inputs")
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of "
+            f"dimensions, but got: anchor {dims[0]}D, positive {dims[1]}D, and negative {dims[2]}D "
+            "inputs"
+        )
     near = aten.pairwise_distance(anchor, positive, p, eps)
     far = aten.pairwise_distance(anchor, negative, p, eps)
     if swap:
@@ -51,16 +54,18 @@ def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduct
 def _check_cosine(input1, input2, target):
     a, b, t = input1._array, input2._array, target._array
     if t.ndim > 1:
-        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported; got target of shape "
-                           f"{list(t.shape)}")
+        raise RuntimeError(f"0D or 1D target tensor expected, multi-target not supported; got target of shape {list(t.shape)}")
     if not a.ndim == b.ndim == t.ndim + 1:
-        raise RuntimeError(f"{t.ndim}D target tensor expects {t.ndim + 1}D input tensors, but found inputs with sizes "
-                           f"{list(a.shape)} and {list(b.shape)}.")
+        raise RuntimeError(
+            f"{t.ndim}D target tensor expects {t.ndim + 1}D input tensors, but found inputs with sizes "
+            f"{list(a.shape)} and {list(b.shape)}."
+        )
 
 
-@composite("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) "
-           "-> Tensor",
-           samples=lambda make: [(make(3, 4), make(3, 4), make.ints(2, 3) * 2 - 1)])
+@composite(
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor",
+    samples=lambda make: [(make(3, 4), make(3, 4), make.ints(2, 3) * 2 - 1)],
+)
 def cosine_embedding_loss(input1, input2, target, margin, reduction):
     _check_cosine(input1, input2, target)
     dim = target._array.ndim
@@ -83,9 +88,13 @@ def cosine_embedding_loss(input1, input2, target, margin, reduction):
 # ---------------------------------------------------------------- of two classes, smooth
 
 
-@op("soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", promote="same",
-    promoted=("self", "target"), shape=loss_shape,
-    samples=lambda make: [(make(3, 4), make.constant(3, 4)), (make(3, 4), make.constant(3, 4), NONE)])
+@op(
+    "soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
+    promote="same",
+    promoted=("self", "target"),
+    shape=loss_shape,
+    samples=lambda make: [(make(3, 4), make.constant(3, 4)), (make(3, 4), make.constant(3, 4), NONE)],
+)
 @in_float32
 def soft_margin_loss(self, target, reduction):
     made = np.asarray(np.negative(np.multiply(self, target)))
@@ -94,13 +103,15 @@ def soft_margin_loss(self, target, reduction):
 
 
 soft_margin_loss.not_differentiable("target").vjp(
-    self=lambda g, self, target, reduction: aten.soft_margin_loss_backward(g, self, target, reduction))
+    self=lambda g, self, target, reduction: aten.soft_margin_loss_backward(g, self, target, reduction)
+)
 
 
-@op("soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> "
-    "Tensor", shape=grad_shape,
-    samples=lambda make: [(make(3, 4), make(3, 4), make.constant(3, 4), NONE),
-                          (make(), make(3, 4), make.constant(3, 4), MEAN)])
+@op(
+    "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+    shape=grad_shape,
+    samples=lambda make: [(make(3, 4), make(3, 4), make.constant(3, 4), NONE), (make(), make(3, 4), make.constant(3, 4), MEAN)],
+)
 @in_float32
 def soft_margin_loss_backward(grad_output, self, target, reduction):
     made = np.asarray(np.multiply(self, target))
@@ -118,9 +129,11 @@ def _soft_second(g, grad_output, self, target, reduction):
 
 
 soft_margin_loss_backward.vjp(
-    grad_output=lambda g, self, target, reduction:
-    g * aten.soft_margin_loss_backward(aten.ones((), dtype=g.dtype), self, target, reduction),
-    self=_soft_second)
+    grad_output=lambda g, self, target, reduction: (
+        g * aten.soft_margin_loss_backward(aten.ones((), dtype=g.dtype), self, target, reduction)
+    ),
+    self=_soft_second,
+)
 
 # ---------------------------------------------------------------- of many classes
 
@@ -128,17 +141,18 @@ soft_margin_loss_backward.vjp(
 def _rows(self):
     """The input with a row for each sample: a number is one sample of one class."""
     if self.ndim > 2 or self.ndim and not self.shape[-1]:
-        raise RuntimeError("Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
-                           f"{list(self.shape)}")
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(self.shape)}")
     return self if self.ndim == 2 else self.reshape(1, self.size)
 
 
 def _labels(self, target, rows):
     """The class of each row."""
     if target.size != len(rows) or target.ndim > 1:
-        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples "
-                           f"(batch size). Expected target size [{len(rows)}], but got {list(target.shape)}. Input has shape "
-                           f"{list(self.shape)}.")
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples "
+            f"(batch size). Expected target size [{len(rows)}], but got {list(target.shape)}. Input has shape "
+            f"{list(self.shape)}."
+        )
     return target.reshape(-1)
 
 
@@ -169,11 +183,15 @@ def _check_multi_margin(p, weight, classes):
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
 
 
-@op("multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int "
+@op(
+    "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int "
     "reduction=Mean) -> Tensor",
     samples=lambda make: [(make(3, 5), make.ints(5, 3)), (make(3, 5), make.ints(5, 3), 2, 0.5, make.constant(5))],
-    shape=lambda self, target, p, margin, weight, reduction:
-    (target._array.shape if reduction == NONE else (), self._array.dtype))
+    shape=lambda self, target, p, margin, weight, reduction: (
+        target._array.shape if reduction == NONE else (),
+        self._array.dtype,
+    ),
+)
 @in_float32
 def multi_margin_loss(self, target, p, margin, weight, reduction):
     rows = _rows(self)
@@ -192,13 +210,18 @@ def multi_margin_loss(self, target, p, margin, weight, reduction):
 
 
 multi_margin_loss.not_differentiable("weight").vjp(
-    self=lambda g, self, target, p, margin, weight, reduction:
-    aten.multi_margin_loss_backward(g, self, target, p, margin, weight, reduction))
+    self=lambda g, self, target, p, margin, weight, reduction: aten.multi_margin_loss_backward(
+        g, self, target, p, margin, weight, reduction
+    )
+)
 
 
-@op("multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, "
-    "Tensor? weight=None, int reduction=Mean) -> Tensor", shape=lambda grad_output, self, *_: like_first(self),
-    samples=lambda make: [])
+@op(
+    "multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, "
+    "Tensor? weight=None, int reduction=Mean) -> Tensor",
+    shape=lambda grad_output, self, *_: like_first(self),
+    samples=lambda make: [],
+)
 @in_float32
 def multi_margin_loss_backward(grad_output, self, target, p, margin, weight, reduction):
     rows = _rows(self)
@@ -241,11 +264,15 @@ def _shortfalls(rows, target, listed, is_target):
     return made
 
 
-@op("multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
-    node="MultilabelMarginLossBackward0", samples=lambda make: [(make(3, 5), make.ints(5, 3, 5), MEAN)],
+@op(
+    "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
+    node="MultilabelMarginLossBackward0",
+    samples=lambda make: [(make(3, 5), make.ints(5, 3, 5), MEAN)],
     shape=lambda self, target, reduction: [
         (self._array.shape[:-1] if reduction == NONE else (), self._array.dtype),
-        (target._array.shape, self._array.dtype)])
+        (target._array.shape, self._array.dtype),
+    ],
+)
 @in_float32
 def multilabel_margin_loss_forward(self, target, reduction):
     rows, lists = _rows_and_lists(self, target)
@@ -258,12 +285,16 @@ def multilabel_margin_loss_forward(self, target, reduction):
 
 
 multilabel_margin_loss_forward.not_differentiable("result1").vjp(
-    self=lambda g, self, target, reduction, result1:
-    aten.multilabel_margin_loss_backward(g, self, target, reduction, result1))
+    self=lambda g, self, target, reduction, result1: aten.multilabel_margin_loss_backward(g, self, target, reduction, result1)
+)
 
 
-@op("multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target) "
-    "-> Tensor", shape=lambda grad_output, self, *_: like_first(self), samples=lambda make: [])
+@op(
+    "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target) "
+    "-> Tensor",
+    shape=lambda grad_output, self, *_: like_first(self),
+    samples=lambda make: [],
+)
 @in_float32
 def multilabel_margin_loss_backward(grad_output, self, target, reduction, is_target):
     rows, lists = _rows_and_lists(self, target)
@@ -276,6 +307,8 @@ def multilabel_margin_loss_backward(grad_output, self, target, reduction, is_tar
     return made.reshape(self.shape)
 
 
-composite("multilabel_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
-          lambda self, target, reduction: aten.multilabel_margin_loss_forward(self, target, reduction)[0],
-          samples=lambda make: [(make(3, 5), make.ints(5, 3, 5))])
+composite(
+    "multilabel_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
+    lambda self, target, reduction: aten.multilabel_margin_loss_forward(self, target, reduction)[0],
+    samples=lambda make: [(make(3, 5), make.ints(5, 3, 5))],
+)

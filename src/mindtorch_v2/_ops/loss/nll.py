@@ -61,9 +61,12 @@ def _scale(safe, counts, weight, dtype):
 
 def _check_weight(weight, classes, rows):
     if weight is not None and weight.shape != (classes,):
-        raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes but got weight "
-                           f"tensor of shape: {list(weight.shape)}" if rows else
-                           "weight tensor should be defined either for all or no classes")
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {classes} classes or no classes but got weight "
+            f"tensor of shape: {list(weight.shape)}"
+            if rows
+            else "weight tensor should be defined either for all or no classes"
+        )
 
 
 def _likelihood(planes, target, weight, reduction, ignore_index):
@@ -156,12 +159,19 @@ def _check_rows(self, target):
         raise RuntimeError(f"size mismatch (got input: {list(self.shape)}, target: {list(target.shape)})")
 
 
-@op("nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) "
-    "-> (Tensor output, Tensor total_weight)", node="NllLossBackward0",
+@op(
+    "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) "
+    "-> (Tensor output, Tensor total_weight)",
+    node="NllLossBackward0",
     shape=lambda self, target, weight, reduction, ignore_index: [
-        (target._array.shape if reduction == NONE else (), self._array.dtype), ((), self._array.dtype)],
-    samples=lambda make: [(make(3, 5), make.ints(5, 3), make.constant(5), MEAN, -100),
-                          (make(3, 5), make.ints(5, 3), None, NONE, 1)])
+        (target._array.shape if reduction == NONE else (), self._array.dtype),
+        ((), self._array.dtype),
+    ],
+    samples=lambda make: [
+        (make(3, 5), make.ints(5, 3), make.constant(5), MEAN, -100),
+        (make(3, 5), make.ints(5, 3), None, NONE, 1),
+    ],
+)
 def nll_loss_forward(self, target, weight, reduction, ignore_index):
     if reduction != NONE and weight is None and self.dtype is _F32:
         count = target.size
@@ -180,19 +190,23 @@ def _nll_loss(self, target, weight, reduction, ignore_index):
     need_float("nll_loss_out_frame", self)
     _check_rows(self, target)
     _check_weight(weight, self.shape[-1], True)
-    made, total = _likelihood(self.reshape(-1, self.shape[-1], 1), target.reshape(-1, 1), weight, reduction,
-                              ignore_index)
+    made, total = _likelihood(self.reshape(-1, self.shape[-1], 1), target.reshape(-1, 1), weight, reduction, ignore_index)
     return (made.reshape(target.shape) if reduction == NONE else made), total
 
 
 nll_loss_forward.not_differentiable("weight", "result1").vjp(
-    self=lambda g, self, target, weight, reduction, ignore_index, result1:
-    aten.nll_loss_backward(g, self, target, weight, reduction, ignore_index, result1))
+    self=lambda g, self, target, weight, reduction, ignore_index, result1: aten.nll_loss_backward(
+        g, self, target, weight, reduction, ignore_index, result1
+    )
+)
 
 
-@op("nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int "
-    "ignore_index, Tensor total_weight) -> Tensor", shape=lambda grad_output, self, *_: like_first(self),
-    samples=lambda make: [(make(3), make(3, 5), make.ints(5, 3), make.constant(5), NONE, 2, make())])
+@op(
+    "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int "
+    "ignore_index, Tensor total_weight) -> Tensor",
+    shape=lambda grad_output, self, *_: like_first(self),
+    samples=lambda make: [(make(3), make(3, 5), make.ints(5, 3), make.constant(5), NONE, 2, make())],
+)
 def nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight):
     if reduction != NONE and weight is None and self.dtype is _F32 and grad_output.dtype is _F32:
         places = _plain_places(self.shape, target, ignore_index)
@@ -208,19 +222,27 @@ def _nll_loss_backward(grad_output, self, target, weight, reduction, ignore_inde
     _check_rows(self, target)
     if reduction == NONE:
         grad_output = grad_output.reshape(-1, 1)
-    return _spread(grad_output, (self.size // max(self.shape[-1], 1), self.shape[-1], 1), target.reshape(-1, 1), weight,
-                   reduction, ignore_index, total_weight).reshape(self.shape)
+    return _spread(
+        grad_output,
+        (self.size // max(self.shape[-1], 1), self.shape[-1], 1),
+        target.reshape(-1, 1),
+        weight,
+        reduction,
+        ignore_index,
+        total_weight,
+    ).reshape(self.shape)
 
 
-nll_loss_backward.vjp(grad_output=lambda g, target, weight, reduction, ignore_index:
-                      aten.nll_loss(g, target, weight, reduction, ignore_index))
+nll_loss_backward.vjp(
+    grad_output=lambda g, target, weight, reduction, ignore_index: aten.nll_loss(g, target, weight, reduction, ignore_index)
+)
 
 _nll_loss_forward = nll_loss_forward.call
-nll_loss = composite("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, int ignore_index=-100) "
-                     "-> Tensor",
-                     lambda self, target, weight, reduction, ignore_index:
-                     _nll_loss_forward(self, target, weight, reduction, ignore_index)[0],
-                     samples=lambda make: [(make(3, 5), make.ints(5, 3))])
+nll_loss = composite(
+    "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, int ignore_index=-100) -> Tensor",
+    lambda self, target, weight, reduction, ignore_index: _nll_loss_forward(self, target, weight, reduction, ignore_index)[0],
+    samples=lambda make: [(make(3, 5), make.ints(5, 3))],
+)
 _nll_loss_rows = nll_loss.call
 
 # ---------------------------------------------------------------- planes: (N, C, H, W) and (N, H, W)
@@ -228,61 +250,78 @@ _nll_loss_rows = nll_loss.call
 
 def _check_planes(self, target):
     if target.ndim != 3:
-        raise RuntimeError("only batches of spatial targets supported (3D tensors) but got targets of dimension: "
-                           f"{target.ndim}")
+        raise RuntimeError(
+            f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {target.ndim}"
+        )
     if self.ndim != 4:
-        raise RuntimeError("only batches of spatial inputs supported (4D tensors), but found input of dimension: "
-                           f"{self.ndim}")
+        raise RuntimeError(f"only batches of spatial inputs supported (4D tensors), but found input of dimension: {self.ndim}")
     if (self.shape[0], *self.shape[2:]) != target.shape:
         raise RuntimeError(f"size mismatch (got input: {list(self.shape)} , target: {list(target.shape)}")
 
 
-@op("nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) "
-    "-> (Tensor output, Tensor total_weight)", node="NllLoss2DBackward0",
+@op(
+    "nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) "
+    "-> (Tensor output, Tensor total_weight)",
+    node="NllLoss2DBackward0",
     shape=lambda self, target, weight, reduction, ignore_index: [
-        (target._array.shape if reduction == NONE else (), self._array.dtype), ((), self._array.dtype)],
-    samples=lambda make: [(make(2, 5, 3, 2), make.ints(5, 2, 3, 2), make.constant(5), MEAN, -100)])
+        (target._array.shape if reduction == NONE else (), self._array.dtype),
+        ((), self._array.dtype),
+    ],
+    samples=lambda make: [(make(2, 5, 3, 2), make.ints(5, 2, 3, 2), make.constant(5), MEAN, -100)],
+)
 @in_float32
 def nll_loss2d_forward(self, target, weight, reduction, ignore_index):
     _check_planes(self, target)
     _check_weight(weight, self.shape[1], False)
-    made, total = _likelihood(self.reshape(*self.shape[:2], -1), target.reshape(len(target), -1), weight, reduction,
-                              ignore_index)
+    made, total = _likelihood(
+        self.reshape(*self.shape[:2], -1), target.reshape(len(target), -1), weight, reduction, ignore_index
+    )
     return (made.reshape(target.shape) if reduction == NONE else made), total
 
 
 nll_loss2d_forward.not_differentiable("weight", "result1").vjp(
-    self=lambda g, self, target, weight, reduction, ignore_index, result1:
-    aten.nll_loss2d_backward(g, self, target, weight, reduction, ignore_index, result1))
+    self=lambda g, self, target, weight, reduction, ignore_index, result1: aten.nll_loss2d_backward(
+        g, self, target, weight, reduction, ignore_index, result1
+    )
+)
 
 
-@op("nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int "
-    "ignore_index, Tensor total_weight) -> Tensor", shape=lambda grad_output, self, *_: like_first(self),
-    samples=lambda make: [(make(2, 3, 2), make(2, 5, 3, 2), make.ints(5, 2, 3, 2), None, NONE, 2, make())])
+@op(
+    "nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, int "
+    "ignore_index, Tensor total_weight) -> Tensor",
+    shape=lambda grad_output, self, *_: like_first(self),
+    samples=lambda make: [(make(2, 3, 2), make(2, 5, 3, 2), make.ints(5, 2, 3, 2), None, NONE, 2, make())],
+)
 @in_float32
 def nll_loss2d_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight):
     _check_planes(self, target)
     if reduction == NONE:
         grad_output = grad_output.reshape(len(target), -1)
     area = self.shape[2] * self.shape[3]
-    return _spread(grad_output, (*self.shape[:2], area), target.reshape(len(target), area), weight, reduction,
-                   ignore_index, total_weight).reshape(self.shape)
+    return _spread(
+        grad_output, (*self.shape[:2], area), target.reshape(len(target), area), weight, reduction, ignore_index, total_weight
+    ).reshape(self.shape)
 
 
-nll_loss2d_backward.vjp(grad_output=lambda g, target, weight, reduction, ignore_index:
-                        aten.nll_loss2d(g, target, weight, reduction, ignore_index))
+nll_loss2d_backward.vjp(
+    grad_output=lambda g, target, weight, reduction, ignore_index: aten.nll_loss2d(g, target, weight, reduction, ignore_index)
+)
 
-composite("nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, int ignore_index=-100) -> "
-          "Tensor",
-          lambda self, target, weight, reduction, ignore_index:
-          aten.nll_loss2d_forward(self, target, weight, reduction, ignore_index)[0],
-          samples=lambda make: [(make(2, 5, 3, 3), make.ints(5, 2, 3, 3))])
+composite(
+    "nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, int ignore_index=-100) -> Tensor",
+    lambda self, target, weight, reduction, ignore_index: aten.nll_loss2d_forward(
+        self, target, weight, reduction, ignore_index
+    )[0],
+    samples=lambda make: [(make(2, 5, 3, 3), make.ints(5, 2, 3, 3))],
+)
 
 # ---------------------------------------------------------------- any number of dims
 
 
-@composite("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, int ignore_index=-100) "
-           "-> Tensor", samples=lambda make: [(make(2, 5, 3), make.ints(5, 2, 3))])
+@composite(
+    "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, int ignore_index=-100) -> Tensor",
+    samples=lambda make: [(make(2, 5, 3), make.ints(5, 2, 3))],
+)
 def nll_loss_nd(self, target, weight, reduction, ignore_index):
     shape, wanted = self._array.shape, target._array.shape
     if len(shape) == 2 and shape[:1] == wanted:
@@ -290,8 +329,7 @@ def nll_loss_nd(self, target, weight, reduction, ignore_index):
     if not shape:
         raise ValueError("Expected 1 or more dimensions (got 0)")
     if len(shape) != 1 and (not wanted or shape[0] != wanted[0]):
-        raise ValueError(f"Expected input batch_size ({shape[0]}) to match target batch_size "
-                         f"({wanted[0] if wanted else 0}).")
+        raise ValueError(f"Expected input batch_size ({shape[0]}) to match target batch_size ({wanted[0] if wanted else 0}).")
     if len(shape) <= 2:
         return _nll_loss_rows(self, target, weight, reduction, ignore_index)
     if len(shape) == 4:
@@ -310,21 +348,31 @@ _log_softmax_data, _nll_forward = log_softmax_kernel.call, nll_loss_forward.call
 _log_softmax_kernel, _nll_kernel = log_softmax_kernel.kernel, nll_loss_forward.kernel
 
 
-@composite("cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, "
-           "int ignore_index=-100, float label_smoothing=0.0) -> Tensor",
-           samples=lambda make: [(make(3, 5), make.ints(5, 3), make.constant(5), MEAN, -100, 0.1), (make(3, 5), make(3, 5))])
+@composite(
+    "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, "
+    "int ignore_index=-100, float label_smoothing=0.0) -> Tensor",
+    samples=lambda make: [(make(3, 5), make.ints(5, 3), make.constant(5), MEAN, -100, 0.1), (make(3, 5), make(3, 5))],
+)
 def cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoothing):
     labels = target._array
     shape = self._array.shape
-    if weight is None and label_smoothing == 0 and labels.ndim == 1 and len(shape) == 2 and labels.size == shape[0] \
-            and not entry_globals.watch:
+    if (
+        weight is None
+        and label_smoothing == 0
+        and labels.ndim == 1
+        and len(shape) == 2
+        and labels.size == shape[0]
+        and not entry_globals.watch
+    ):
         return _plain_loss(self, target, reduction, ignore_index)
     dim = 0 if len(shape) == 1 else 1
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
-    if weight is not None and weight._array.shape != shape[dim:dim + 1]:
-        raise RuntimeError("cross_entropy: weight tensor should be defined either for all "
-                           f"{shape[dim]} classes or no classes but got weight tensor of shape: {list(weight.shape)}")
+    if weight is not None and weight._array.shape != shape[dim : dim + 1]:
+        raise RuntimeError(
+            "cross_entropy: weight tensor should be defined either for all "
+            f"{shape[dim]} classes or no classes but got weight tensor of shape: {list(weight.shape)}"
+        )
     if shape == labels.shape:
         return _probability_loss(self, target, weight, reduction, ignore_index, label_smoothing, dim)
     log_probabilities = _log_softmax(self, dim)
@@ -372,8 +420,9 @@ def _per_class(weight, ndim, dim):
 def _probability_loss(self, target, weight, reduction, ignore_index, label_smoothing, dim):
     """Targets given as class probabilities."""
     if target._array.dtype.kind not in "fcV":
-        raise RuntimeError("Expected floating point type for target with class probabilities, got "
-                           f"{scalar_name(target._array)}")
+        raise RuntimeError(
+            f"Expected floating point type for target with class probabilities, got {scalar_name(target._array)}"
+        )
     if ignore_index >= 0:
         raise RuntimeError("ignore_index is not supported for floating point target")
     log_probabilities = aten.log_softmax(self, dim)

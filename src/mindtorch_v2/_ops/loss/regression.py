@@ -51,8 +51,12 @@ def _one(like):
 # ---------------------------------------------------------------- squared
 
 
-@op("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", promote="same", promoted=("self", "target"),
-    shape=loss_shape)
+@op(
+    "mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
+    promote="same",
+    promoted=("self", "target"),
+    shape=loss_shape,
+)
 @in_float32
 def mse_loss(self, target, reduction):
     need_float("mse_cpu", self)
@@ -60,12 +64,17 @@ def mse_loss(self, target, reduction):
     return reduced(np.multiply(difference, difference, difference), reduction)
 
 
-mse_loss.vjp(self=lambda g, self, target, reduction: aten.mse_loss_backward(g, self, target, reduction),
-             target=lambda g, self, target, reduction: aten.mse_loss_backward(g, target, self, reduction))
+mse_loss.vjp(
+    self=lambda g, self, target, reduction: aten.mse_loss_backward(g, self, target, reduction),
+    target=lambda g, self, target, reduction: aten.mse_loss_backward(g, target, self, reduction),
+)
 
 
-@op("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor", shape=grad_shape,
-    samples=_backward_samples)
+@op(
+    "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+    shape=grad_shape,
+    samples=_backward_samples,
+)
 @in_float32
 def mse_loss_backward(grad_output, self, target, reduction):
     difference = np.asarray(np.subtract(self, target))
@@ -80,18 +89,25 @@ def _mse_second(g, grad_output, reduction):
 mse_loss_backward.vjp(
     grad_output=lambda g, self, target, reduction: g * aten.mse_loss_backward(_one(g), self, target, reduction),
     self=lambda g, grad_output, reduction: _mse_second(g, grad_output, reduction),
-    target=lambda g, grad_output, reduction: -_mse_second(g, grad_output, reduction))
+    target=lambda g, grad_output, reduction: -_mse_second(g, grad_output, reduction),
+)
 
 # ---------------------------------------------------------------- absolute
 
-composite("l1_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
-          lambda self, target, reduction: reduced_in_ops(aten.abs(aten.sub(self, target)), reduction))
+composite(
+    "l1_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
+    lambda self, target, reduction: reduced_in_ops(aten.abs(aten.sub(self, target)), reduction),
+)
 
 # ---------------------------------------------------------------- squared near 0, absolute elsewhere
 
 
-@op("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.0) -> Tensor", promote="same",
-    promoted=("self", "target"), shape=loss_shape)
+@op(
+    "smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.0) -> Tensor",
+    promote="same",
+    promoted=("self", "target"),
+    shape=loss_shape,
+)
 @in_float32
 def smooth_l1_loss(self, target, reduction, beta):
     need_float("smooth_l1_cpu", self)
@@ -110,11 +126,15 @@ def smooth_l1_loss(self, target, reduction, beta):
 
 smooth_l1_loss.vjp(
     self=lambda g, self, target, reduction, beta: aten.smooth_l1_loss_backward(g, self, target, reduction, beta),
-    target=lambda g, self, target, reduction, beta: aten.smooth_l1_loss_backward(g, target, self, reduction, beta))
+    target=lambda g, self, target, reduction, beta: aten.smooth_l1_loss_backward(g, target, self, reduction, beta),
+)
 
 
-@op("smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
-    shape=grad_shape, samples=lambda make: _backward_samples(make, 0.3))
+@op(
+    "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
+    shape=grad_shape,
+    samples=lambda make: _backward_samples(make, 0.3),
+)
 @in_float32
 def smooth_l1_loss_backward(grad_output, self, target, reduction, beta):
     difference = np.asarray(np.subtract(self, target))
@@ -135,15 +155,20 @@ def _smooth_second(g, grad_output, self, target, reduction, beta):
 
 
 smooth_l1_loss_backward.vjp(
-    grad_output=lambda g, self, target, reduction, beta:
-    g * aten.smooth_l1_loss_backward(_one(g), self, target, reduction, beta),
+    grad_output=lambda g, self, target, reduction, beta: (
+        g * aten.smooth_l1_loss_backward(_one(g), self, target, reduction, beta)
+    ),
     self=_smooth_second,
-    target=lambda g, grad_output, self, target, reduction, beta:
-    -_smooth_second(g, grad_output, self, target, reduction, beta))
+    target=lambda g, grad_output, self, target, reduction, beta: -_smooth_second(g, grad_output, self, target, reduction, beta),
+)
 
 
-@op("huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.0) -> Tensor", promote="same",
-    promoted=("self", "target"), shape=loss_shape)
+@op(
+    "huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.0) -> Tensor",
+    promote="same",
+    promoted=("self", "target"),
+    shape=loss_shape,
+)
 @in_float32
 def huber_loss(self, target, reduction, delta):
     need_float("huber_cpu", self)
@@ -157,11 +182,15 @@ def huber_loss(self, target, reduction, delta):
 
 huber_loss.vjp(
     self=lambda g, self, target, reduction, delta: aten.huber_loss_backward(g, self, target, reduction, delta),
-    target=lambda g, self, target, reduction, delta: aten.huber_loss_backward(g, target, self, reduction, delta))
+    target=lambda g, self, target, reduction, delta: aten.huber_loss_backward(g, target, self, reduction, delta),
+)
 
 
-@op("huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
-    shape=grad_shape, samples=lambda make: _backward_samples(make, 0.3))
+@op(
+    "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
+    shape=grad_shape,
+    samples=lambda make: _backward_samples(make, 0.3),
+)
 @in_float32
 def huber_loss_backward(grad_output, self, target, reduction, delta):
     difference = np.asarray(np.subtract(self, target))
@@ -176,8 +205,9 @@ def _huber_second(g, grad_output, self, target, reduction, delta):
 
 
 huber_loss_backward.vjp(
-    grad_output=lambda g, self, target, reduction, delta:
-    g * aten.huber_loss_backward(_one(g), self, target, reduction, delta),
+    grad_output=lambda g, self, target, reduction, delta: g * aten.huber_loss_backward(_one(g), self, target, reduction, delta),
     self=_huber_second,
-    target=lambda g, grad_output, self, target, reduction, delta:
-    -_huber_second(g, grad_output, self, target, reduction, delta))
+    target=lambda g, grad_output, self, target, reduction, delta: (
+        -_huber_second(g, grad_output, self, target, reduction, delta)
+    ),
+)

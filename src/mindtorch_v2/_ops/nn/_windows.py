@@ -35,24 +35,37 @@ def pad_spatial(array: np.ndarray, padding: Ints, value: float = 0, extra: Ints 
 
 def output_size(size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Ints:
     """How many windows fit in each dim."""
-    return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1
-                 for n, k, s, p, d in zip(size, kernel, stride, padding, dilation, strict=True))
+    return tuple(
+        (n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in zip(size, kernel, stride, padding, dilation, strict=True)
+    )
 
 
 def windows(padded: np.ndarray, kernel: Ints, out: Ints, stride: Ints, dilation: Ints) -> np.ndarray:
     """A view (*lead, *kernel, *out) of all windows of an array that was padded already."""
     lead = padded.ndim - len(kernel)
     steps = padded.strides[lead:]
-    return as_strided(padded, (*padded.shape[:lead], *kernel, *out),
-                      (*padded.strides[:lead], *[t * d for t, d in zip(steps, dilation, strict=True)],
-                       *[t * s for t, s in zip(steps, stride, strict=True)]), writeable=False)
+    return as_strided(
+        padded,
+        (*padded.shape[:lead], *kernel, *out),
+        (
+            *padded.strides[:lead],
+            *[t * d for t, d in zip(steps, dilation, strict=True)],
+            *[t * s for t, s in zip(steps, stride, strict=True)],
+        ),
+        writeable=False,
+    )
 
 
 def offsets(kernel: Ints, out: Ints, stride: Ints, dilation: Ints) -> Iterator[tuple[Ints, Any]]:
     """For each position in the kernel, the index of the elements it meets in every window."""
     for position in itertools.product(*map(range, kernel)):
-        yield position, (..., *[slice(i * d, i * d + s * (n - 1) + 1, s)
-                                for i, n, s, d in zip(position, out, stride, dilation, strict=True)])
+        yield (
+            position,
+            (
+                ...,
+                *[slice(i * d, i * d + s * (n - 1) + 1, s) for i, n, s, d in zip(position, out, stride, dilation, strict=True)],
+            ),
+        )
 
 
 def columns(padded: np.ndarray, kernel: Ints, out: Ints, stride: Ints, dilation: Ints) -> np.ndarray:
@@ -63,8 +76,9 @@ def columns(padded: np.ndarray, kernel: Ints, out: Ints, stride: Ints, dilation:
     return windows(padded, kernel, out, stride, dilation).reshape(batch, channels * math.prod(kernel), math.prod(out))
 
 
-def scatter_columns(made: np.ndarray, shape: Ints, kernel: Ints, out: Ints, stride: Ints, padding: Ints,
-                    dilation: Ints) -> np.ndarray:
+def scatter_columns(
+    made: np.ndarray, shape: Ints, kernel: Ints, out: Ints, stride: Ints, padding: Ints, dilation: Ints
+) -> np.ndarray:
     """col2im: add the windows' elements up where they came from; the inverse of `columns` as a linear map."""
     batch, channels = shape[:2]
     padded_shape = (batch, channels, *[n + 2 * p for n, p in zip(shape[2:], padding, strict=True)])

@@ -29,22 +29,25 @@ def relu(self, out=None):
     if kind is _F32 and self.size > _MANY:
         return clipped(self, 0, np.inf, out)
     if kind.kind in "bc":
-        raise RuntimeError("Boolean inputs not supported for relu") if kind.kind == "b" else \
-            no_order()
+        raise RuntimeError("Boolean inputs not supported for relu") if kind.kind == "b" else no_order()
     return np.maximum(self, constant(0, kind), out=out)
 
 
 relu.vjp(self=lambda g, result: aten.threshold_backward(g, result, 0))
 
 
-@op("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", shape=like_first,
-    samples=lambda make: [(make(3, 4), make(3, 4), 0.5)])
+@op(
+    "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), make(3, 4), 0.5)],
+)
 def threshold_backward(grad_output, self, threshold):
     return where_true(np.greater(self, constant(threshold, self.dtype)), grad_output)
 
 
-threshold_backward.vjp(grad_output=lambda g, self, threshold: aten.threshold_backward(g, self, threshold),
-                       self=lambda g: aten.zeros_like(g))
+threshold_backward.vjp(
+    grad_output=lambda g, self, threshold: aten.threshold_backward(g, self, threshold), self=lambda g: aten.zeros_like(g)
+)
 
 tanh = op("tanh(Tensor self) -> Tensor", np.tanh, promote="float", inplace=True)
 tanh.vjp(self=lambda g, result: aten.tanh_backward(g, result))
@@ -59,8 +62,10 @@ def tanh_backward(grad_output, output):
     return np.multiply(grad_output, made, made)
 
 
-tanh_backward.vjp(grad_output=lambda g, output: aten.tanh_backward(g, conj(output)),
-                  output=lambda g, grad_output, output: conj(g) * (-2 * conj(output) * grad_output))
+tanh_backward.vjp(
+    grad_output=lambda g, output: aten.tanh_backward(g, conj(output)),
+    output=lambda g, grad_output, output: conj(g) * (-2 * conj(output) * grad_output),
+)
 
 sigmoid = op("sigmoid(Tensor self) -> Tensor", logistic, promote="float", inplace=True)
 sigmoid.vjp(self=lambda g, result: aten.sigmoid_backward(g, result))
@@ -75,8 +80,10 @@ def sigmoid_backward(grad_output, output):
     return np.multiply(grad_output, made, made)
 
 
-sigmoid_backward.vjp(grad_output=lambda g, output: aten.sigmoid_backward(g, conj(output)),
-                     output=lambda g, grad_output, output: conj(g) * grad_output * (1 - 2 * conj(output)))
+sigmoid_backward.vjp(
+    grad_output=lambda g, output: aten.sigmoid_backward(g, conj(output)),
+    output=lambda g, grad_output, output: conj(g) * grad_output * (1 - 2 * conj(output)),
+)
 
 # ---------------------------------------------------------------- gelu
 
@@ -158,13 +165,17 @@ def _gelu_second(g, grad_output, self, approximate):
     inner = (_TANH_SCALE * self * (1 + _TANH_CUBE * square)).tanh()
     slope = _TANH_SCALE * (1 + 3 * _TANH_CUBE * square)
     bend = 1 - inner * inner
-    return g * grad_output * (bend * slope - self * inner * bend * slope * slope
-                              + 0.5 * self * bend * (6 * _TANH_SCALE * _TANH_CUBE * self))
+    return (
+        g
+        * grad_output
+        * (bend * slope - self * inner * bend * slope * slope + 0.5 * self * bend * (6 * _TANH_SCALE * _TANH_CUBE * self))
+    )
 
 
 gelu_backward.vjp(
     grad_output=lambda g, self, approximate: aten.gelu_backward(g, self, approximate=approximate),
-    self=lambda g, grad_output, self, approximate: _gelu_second(g, grad_output, self, approximate))
+    self=lambda g, grad_output, self, approximate: _gelu_second(g, grad_output, self, approximate),
+)
 
 # ---------------------------------------------------------------- silu, mish
 
@@ -202,8 +213,9 @@ def _silu_bend(self):
     return s * (1 - s) * (2 + self * (1 - 2 * s))
 
 
-silu_backward.vjp(grad_output=lambda g, self: g * _silu_slope(self),
-                  self=lambda g, grad_output, self: g * grad_output * _silu_bend(self))
+silu_backward.vjp(
+    grad_output=lambda g, self: g * _silu_slope(self), self=lambda g, grad_output, self: g * grad_output * _silu_bend(self)
+)
 
 
 def _mish_ratio(x):
@@ -245,8 +257,9 @@ def _mish_bend(self):
     return u * s * (2 + self * (1 - s) - 2 * self * t * s)
 
 
-mish_backward.vjp(grad_output=lambda g, self: g * _mish_slope(self),
-                  self=lambda g, grad_output, self: g * grad_output * _mish_bend(self))
+mish_backward.vjp(
+    grad_output=lambda g, self: g * _mish_slope(self), self=lambda g, grad_output, self: g * grad_output * _mish_bend(self)
+)
 
 # ---------------------------------------------------------------- softplus, log_sigmoid
 
@@ -267,8 +280,11 @@ def softplus(self, beta, threshold):
 softplus.vjp(self=lambda g, self, beta, threshold: aten.softplus_backward(g, self, beta, threshold))
 
 
-@op("softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor", shape=like_first,
-    samples=lambda make: [(make(3, 4), make(3, 4), 1, 20)])
+@op(
+    "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), make(3, 4), 1, 20)],
+)
 @in_float32
 def softplus_backward(grad_output, self, beta, threshold):
     scaled = np.asarray(self * constant(beta, self.dtype))
@@ -285,11 +301,15 @@ def _softplus_second(g, grad_output, self, beta, threshold):
 
 softplus_backward.vjp(
     grad_output=lambda g, self, beta, threshold: aten.softplus_backward(g, self, beta, threshold),
-    self=lambda g, grad_output, self, beta, threshold: _softplus_second(g, grad_output, self, beta, threshold))
+    self=lambda g, grad_output, self, beta, threshold: _softplus_second(g, grad_output, self, beta, threshold),
+)
 
 
-@op("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", node="LogSigmoidBackward0",
-    shape=lambda self: [like_first(self), ((0,), self._array.dtype)])
+@op(
+    "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
+    node="LogSigmoidBackward0",
+    shape=lambda self: [like_first(self), ((0,), self._array.dtype)],
+)
 @in_float32
 def log_sigmoid_forward(self):
     need_float("log_sigmoid_cpu", self)
@@ -311,6 +331,7 @@ def log_sigmoid_backward(grad_output, self, buffer):
 
 log_sigmoid_backward.vjp(
     grad_output=lambda g, self, buffer: aten.log_sigmoid_backward(g, self, buffer),
-    self=lambda g, grad_output, self: -(g * grad_output * self.sigmoid() * (1 - self.sigmoid())))
+    self=lambda g, grad_output, self: -(g * grad_output * self.sigmoid() * (1 - self.sigmoid())),
+)
 
 composite("log_sigmoid(Tensor self) -> Tensor", lambda self: aten.log_sigmoid_forward(self)[0])

@@ -66,15 +66,22 @@ def _laid_out(batch, heads, length, width, dtype):
 
 
 def _sdpa_samples(make):
-    return [(make(1, 2, 3, 4), make(1, 2, 3, 4), make(1, 2, 3, 4)),
-            (make(1, 2, 3, 4), make(1, 2, 3, 4), make(1, 2, 3, 4), 0.0, True)]
+    return [
+        (make(1, 2, 3, 4), make(1, 2, 3, 4), make(1, 2, 3, 4)),
+        (make(1, 2, 3, 4), make(1, 2, 3, 4), make(1, 2, 3, 4), 0.0, True),
+    ]
 
 
-@op("_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, "
+@op(
+    "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, "
     "bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
-    node="ScaledDotProductFlashAttentionForCpuBackward0", samples=_sdpa_samples,
-    shape=lambda query, key, value, *_: [((*query._array.shape[:-1], value._array.shape[-1]), query._array.dtype),
-                                         (query._array.shape[:-1], query._array.dtype)])
+    node="ScaledDotProductFlashAttentionForCpuBackward0",
+    samples=_sdpa_samples,
+    shape=lambda query, key, value, *_: [
+        ((*query._array.shape[:-1], value._array.shape[-1]), query._array.dtype),
+        (query._array.shape[:-1], query._array.dtype),
+    ],
+)
 @in_float32
 def flash_attention(query, key, value, dropout_p, is_causal, attn_mask, scale):
     if dropout_p:
@@ -99,14 +106,20 @@ def flash_attention(query, key, value, dropout_p, is_causal, attn_mask, scale):
 
 @flash_attention.not_differentiable("attn_mask", "result1").vjp
 def _(g, query, key, value, dropout_p, is_causal, attn_mask, scale, result0, result1):
-    return tuple(aten._scaled_dot_product_flash_attention_for_cpu_backward(
-        g, query, key, value, result0, result1, dropout_p, is_causal, attn_mask=attn_mask, scale=scale))
+    return tuple(
+        aten._scaled_dot_product_flash_attention_for_cpu_backward(
+            g, query, key, value, result0, result1, dropout_p, is_causal, attn_mask=attn_mask, scale=scale
+        )
+    )
 
 
-@op("_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, "
+@op(
+    "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, "
     "Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) "
-    "-> (Tensor grad_query, Tensor grad_key, Tensor grad_value)", samples=lambda make: [],
-    shape=lambda grad_out, query, key, value, *_: [like_first(query), like_first(key), like_first(value)])
+    "-> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
+    samples=lambda make: [],
+    shape=lambda grad_out, query, key, value, *_: [like_first(query), like_first(key), like_first(value)],
+)
 @in_float32
 def flash_attention_backward(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale):
     factor = _scale(query.shape[-1], scale)
@@ -144,8 +157,7 @@ def _as_bias(mask, query):
     return aten.where(mask, 0.0, aten.scalar_tensor(-math.inf, dtype=query.dtype))
 
 
-@composite("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-           samples=lambda make: [(make(3, 4), 1)])
+@composite("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", samples=lambda make: [(make(3, 4), 1)])
 def safe_softmax(self, dim, dtype):
     """Softmax with zeros for rows that are -inf throughout."""
     made = aten.softmax(self, dim, dtype)
@@ -156,10 +168,12 @@ def safe_softmax(self, dim, dtype):
 safe_softmax.vjp(self=lambda g, result, dim, self_dtype: aten._softmax_backward_data(g, result, dim, self_dtype))
 
 
-@composite("_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
-           "float dropout_p=0.0, bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, "
-           "bool enable_gqa=False) -> (Tensor, Tensor)",
-           samples=lambda make: [(make(2, 3, 4), make(2, 3, 4), make(2, 3, 4))])
+@composite(
+    "_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
+    "float dropout_p=0.0, bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, "
+    "bool enable_gqa=False) -> (Tensor, Tensor)",
+    samples=lambda make: [(make(2, 3, 4), make(2, 3, 4), make(2, 3, 4))],
+)
 def attention_math(query, key, value, attn_mask, dropout_p, is_causal, dropout_mask, scale, enable_gqa):
     if dropout_mask is not None:
         raise NotImplementedError("_scaled_dot_product_attention_math: dropout_mask")
@@ -171,8 +185,7 @@ def attention_math(query, key, value, attn_mask, dropout_p, is_causal, dropout_m
     scaled = mul_number(query, root)
     if is_causal:
         if attn_mask is not None:
-            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when "
-                               "is_causal=True")
+            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
         shape = (query._array.shape[-2], key._array.shape[-2])
         attn_mask = aten.tril(aten.ones(shape, dtype=dt.bool_, device=query.device if query._keys & NPU else None))
     attn_mask = _as_bias(attn_mask, query)
@@ -192,12 +205,16 @@ def attention_math(query, key, value, attn_mask, dropout_p, is_causal, dropout_m
 def _check(query, key, value):
     q, k, v = query._array, key._array, value._array
     if not q.dtype == k.dtype == v.dtype:
-        raise RuntimeError("Expected query, key, and value to have the same dtype, but got query.dtype: "
-                           f"{query.dtype} key.dtype: {key.dtype} and value.dtype: {value.dtype} instead.")
+        raise RuntimeError(
+            "Expected query, key, and value to have the same dtype, but got query.dtype: "
+            f"{query.dtype} key.dtype: {key.dtype} and value.dtype: {value.dtype} instead."
+        )
     if min(q.ndim, k.ndim, v.ndim) < 2:
-        raise RuntimeError("scaled_dot_product_attention: Expected query, key, and value to all be  at least 2 "
-                           f"dimensional, but got query.dim: {q.ndim}, key.dim: {k.ndim} and value.dim: {v.ndim} "
-                           "instead.")
+        raise RuntimeError(
+            "scaled_dot_product_attention: Expected query, key, and value to all be  at least 2 "
+            f"dimensional, but got query.dim: {q.ndim}, key.dim: {k.ndim} and value.dim: {v.ndim} "
+            "instead."
+        )
 
 
 def _fits_kernel(q, k, v, attn_mask, dropout_p, enable_gqa):
@@ -211,19 +228,29 @@ def _fits_kernel(q, k, v, attn_mask, dropout_p, enable_gqa):
     return attn_mask is None or not attn_mask._keys & AUTOGRAD and attn_mask._array.ndim in (2, 4)
 
 
-@composite("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
-           "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
-           samples=lambda make: [(make(2, 3, 4), make(2, 3, 4), make(2, 3, 4))])
+@composite(
+    "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
+    "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+    samples=lambda make: [(make(2, 3, 4), make(2, 3, 4), make(2, 3, 4))],
+)
 def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
     _check(query, key, value)
     bias = _as_bias(attn_mask, query)
-    if ALLOWED["flash"] and not query._keys & NPU \
-            and _fits_kernel(query._array, key._array, value._array, bias, dropout_p, enable_gqa):
-        return aten._scaled_dot_product_flash_attention_for_cpu(query, key, value, 0.0, is_causal, attn_mask=bias,
-                                                                scale=scale)[0]
+    if (
+        ALLOWED["flash"]
+        and not query._keys & NPU
+        and _fits_kernel(query._array, key._array, value._array, bias, dropout_p, enable_gqa)
+    ):
+        return aten._scaled_dot_product_flash_attention_for_cpu(query, key, value, 0.0, is_causal, attn_mask=bias, scale=scale)[
+            0
+        ]
     if not ALLOWED["math"]:
-        raise RuntimeError("No available kernel.  Aborting execution." if ALLOWED["flash"] else
-                           "No viable backend for scaled_dot_product_attention was found. This is likely due to turning off "
-                           "both the math kernel and the fused kernels.")
-    return aten._scaled_dot_product_attention_math(query, key, value, bias, dropout_p, is_causal, None, scale=scale,
-                                                   enable_gqa=enable_gqa)[0]
+        raise RuntimeError(
+            "No available kernel.  Aborting execution."
+            if ALLOWED["flash"]
+            else "No viable backend for scaled_dot_product_attention was found. This is likely due to turning off "
+            "both the math kernel and the fused kernels."
+        )
+    return aten._scaled_dot_product_attention_math(
+        query, key, value, bias, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
+    )[0]

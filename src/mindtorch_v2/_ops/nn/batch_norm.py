@@ -46,8 +46,15 @@ def _native_batch_norm(input, weight, bias, running_mean, running_var, training,
         raise deliberate(ValueError("running_mean and running_var must either both be None or neither be None"))
     check_mixed(input, weight, bias, running_mean, running_var)
     if input.dtype.itemsize == 2:
-        made = _batch_norm(input.astype(np.float32), *[None if a is None else a.astype(np.float32) for a in (weight, bias)],
-                           running_mean, running_var, training, momentum, eps)
+        made = _batch_norm(
+            input.astype(np.float32),
+            *[None if a is None else a.astype(np.float32) for a in (weight, bias)],
+            running_mean,
+            running_var,
+            training,
+            momentum,
+            eps,
+        )
         kind = _statistics_dtype(input, weight, bias, running_mean, running_var)
         return made[0].astype(input.dtype), *[saved.astype(kind, copy=False) for saved in made[1:]]
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
@@ -55,9 +62,12 @@ def _native_batch_norm(input, weight, bias, running_mean, running_var, training,
 
 native_batch_norm = op(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
-    "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)", _native_batch_norm,
-    node="NativeBatchNormBackward0", shape=_shapes,
-    samples=lambda make: [(make(3, 4, 2), make(4), make(4), None, None, True, 0.1, 1e-5)])
+    "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    _native_batch_norm,
+    node="NativeBatchNormBackward0",
+    shape=_shapes,
+    samples=lambda make: [(make(3, 4, 2), make(4), make(4), None, None, True, 0.1, 1e-5)],
+)
 
 
 def _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
@@ -89,8 +99,9 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
 
 
 def _batch_norm_grad(g, input, weight, running_mean, running_var, training, eps, result1, result2, needs):
-    made = aten.native_batch_norm_backward(g, input, weight, running_mean, running_var, result1, result2, training, eps,
-                                           list(needs))
+    made = aten.native_batch_norm_backward(
+        g, input, weight, running_mean, running_var, result1, result2, training, eps, list(needs)
+    )
     return asked_for(made, needs)
 
 
@@ -101,16 +112,23 @@ native_batch_norm.not_differentiable(*_LEFT_OUT).vjp(_batch_norm_grad)
 
 # As with native_batch_norm, the schema does not say that the running statistics are written to: an op whose schema does is
 # one whose first argument is its result.
-_legit = op("_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, "
-            "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)", _native_batch_norm, shape=_shapes,
-            samples=lambda make: [(make(3, 4, 2), make(4), make(4), make.constant(4), make.constant(4), False, 0.1, 1e-5)])
+_legit = op(
+    "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, "
+    "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    _native_batch_norm,
+    shape=_shapes,
+    samples=lambda make: [(make(3, 4, 2), make(4), make(4), make.constant(4), make.constant(4), False, 0.1, 1e-5)],
+)
 _legit.not_differentiable(*_LEFT_OUT).vjp(_batch_norm_grad)
 
 
-@op("_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) "
-    "-> (Tensor, Tensor, Tensor)", node="NativeBatchNormLegitBackward1",
+@op(
+    "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) "
+    "-> (Tensor, Tensor, Tensor)",
+    node="NativeBatchNormLegitBackward1",
     shape=lambda input, weight, bias, *rest: _shapes(input, weight, bias, None, None, *rest),
-    samples=lambda make: [(make(3, 4, 2), make(4), make(4), True, 0.1, 1e-5)])
+    samples=lambda make: [(make(3, 4, 2), make(4), make(4), True, 0.1, 1e-5)],
+)
 def legit_without_statistics(input, weight, bias, training, momentum, eps):
     return _native_batch_norm(input, weight, bias, None, None, training, momentum, eps)
 
@@ -120,10 +138,12 @@ def _(g, input, weight, training, eps, result1, result2, needs):
     return _batch_norm_grad(g, input, weight, None, None, training, eps, result1, result2, needs)
 
 
-@op("_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, "
+@op(
+    "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, "
     "Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     shape=lambda input, weight, bias, mean, var, *rest: _shapes(input, weight, bias, mean, var, False),
-    samples=lambda make: [(make(3, 4, 2), make(4), make(4), make.constant(4), make.constant(4), 0.1, 1e-5)])
+    samples=lambda make: [(make(3, 4, 2), make(4), make(4), make.constant(4), make.constant(4), 0.1, 1e-5)],
+)
 def legit_without_training(input, weight, bias, running_mean, running_var, momentum, eps):
     return _native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
 
@@ -133,9 +153,12 @@ def _(g, input, weight, running_mean, running_var, eps, result1, result2, needs)
     return _batch_norm_grad(g, input, weight, running_mean, running_var, False, eps, result1, result2, needs)
 
 
-@composite("_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
-           "running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, "
-           "Tensor running_var_out)", samples=lambda make: [])
+@composite(
+    "_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
+    "running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, "
+    "Tensor running_var_out)",
+    samples=lambda make: [],
+)
 def legit_functional(input, weight, bias, running_mean, running_var, training, momentum, eps):
     """The new running statistics are returned, and the given ones left as they are."""
     mean, variance = aten.clone(running_mean), aten.clone(running_var)
@@ -145,16 +168,21 @@ def legit_functional(input, weight, bias, running_mean, running_var, training, m
 # ---------------------------------------------------------------- backward
 
 
-@op("native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? "
+@op(
+    "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? "
     "running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, "
     "Tensor, Tensor)",
-    tags=("all_grads",), samples=lambda make: [],
+    tags=("all_grads",),
+    samples=lambda make: [],
     shape=lambda grad_out, input, *rest: [
-        (shape if wanted else (0,), input._array.dtype) for shape, wanted in
-        zip((input._array.shape, (_channels(input),), (_channels(input),)), rest[-1], strict=True)])
+        (shape if wanted else (0,), input._array.dtype)
+        for shape, wanted in zip((input._array.shape, (_channels(input),), (_channels(input),)), rest[-1], strict=True)
+    ],
+)
 @in_float32
-def native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
-                               output_mask):
+def native_batch_norm_backward(
+    grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask
+):
     kind = input.dtype
     grads, planes = _planes(grad_out), _planes(input)
     mean = save_mean if train else running_mean.astype(kind, copy=False)
@@ -198,10 +226,12 @@ def _(grads, grad_out, input, weight, running_mean, running_var, save_invstd, tr
     return to_grad, to_input, to_weight, None, None, None, None
 
 
-@composite("_batch_norm_impl_index(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
-           "running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> (Tensor, Tensor, Tensor, "
-           "Tensor, int)",
-           samples=lambda make: [])
+@composite(
+    "_batch_norm_impl_index(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+    "running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> (Tensor, Tensor, Tensor, "
+    "Tensor, int)",
+    samples=lambda make: [],
+)
 def batch_norm_impl_index(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     if not input._array.size:
         return _nothing_normalised(input, weight, bias)
@@ -225,19 +255,24 @@ def _nothing_normalised(input, weight, bias):
     return made, saved, aten.empty_like(saved), None, 0
 
 
-@composite("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
-           "bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
-           samples=lambda make: [(make(3, 4, 2), make(4), make(4), None, None, True, 0.1, 1e-5, False)])
+@composite(
+    "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+    "bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+    samples=lambda make: [(make(3, 4, 2), make(4), make(4), None, None, True, 0.1, 1e-5, False)],
+)
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     if input._array.ndim < 2 and input._array.size:
         normal_dim(1, input._array.ndim)
-    return aten._batch_norm_impl_index(input, weight, bias, running_mean, running_var, training, momentum, eps,
-                                       cudnn_enabled)[0]
+    return aten._batch_norm_impl_index(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)[
+        0
+    ]
 
 
-@composite("instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
-           "bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
-           samples=lambda make: [(make(2, 3, 4), make(3), make(3), None, None, True, 0.1, 1e-5, False)])
+@composite(
+    "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+    "bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+    samples=lambda make: [(make(2, 3, 4), make(3), make(3), None, None, True, 0.1, 1e-5, False)],
+)
 def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
     """Every sample's channels are channels of one sample to batch_norm."""
     shape = input._array.shape

@@ -45,8 +45,7 @@ def _alpha_noise(input, p, features):
 
 
 def _declare(name, features, alpha):
-    @composite(f"{name}(Tensor input, float p, bool train) -> Tensor",
-               samples=lambda make: [(make(2, 3, 4), 0.5, False)])
+    @composite(f"{name}(Tensor input, float p, bool train) -> Tensor", samples=lambda make: [(make(2, 3, 4), 0.5, False)])
     def fresh(input, p, train):
         _check(p)
         if p == 0 or not train or input._array.size == 0:
@@ -83,8 +82,11 @@ def _native_shape(input, p, train):
     return [like_first(input), (input._array.shape, np.dtype(np.bool_))]
 
 
-@composite("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", shape=_native_shape,
-           samples=lambda make: [(make(3, 4), 0.5, False)])
+@composite(
+    "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
+    shape=_native_shape,
+    samples=lambda make: [(make(3, 4), 0.5, False)],
+)
 def native_dropout(input, p, train):
     _check(p)
     if train is False or p == 0:
@@ -101,8 +103,11 @@ def _(g, p, train, result1):
     return aten.native_dropout_backward(g, result1, scale)
 
 
-@op("native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor", shape=like_first,
-    samples=lambda make: [(make(3, 4), make.bools(3, 4), 2.0)])
+@op(
+    "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), make.bools(3, 4), 2.0)],
+)
 def native_dropout_backward(grad_output, mask, scale):
     made = np.multiply(grad_output, mask)
     return np.multiply(made, made.dtype.type(scale), made)

@@ -21,15 +21,18 @@ def add_rows(rows, indices, values):
 
 def _check_indices(indices):
     if indices.dtype not in (np.dtype(np.int64), np.dtype(np.int32)):
-        raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: "
-                           f"Long, Int; but got torch.{scalar_name(indices)}Tensor instead "
-                           "(while checking arguments for embedding)")
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
+            f"Long, Int; but got torch.{scalar_name(indices)}Tensor instead "
+            "(while checking arguments for embedding)"
+        )
 
 
-@op("embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
-    "-> Tensor",
+@op(
+    "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
     shape=lambda weight, indices, *_: ((*indices._array.shape, *weight._array.shape[1:]), weight._array.dtype),
-    samples=lambda make: [(make(5, 4), make.ints(5, 2, 3))])
+    samples=lambda make: [(make(5, 4), make.ints(5, 2, 3))],
+)
 def embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse):
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
@@ -41,20 +44,29 @@ def embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse):
     return weight.take(indices, 0)
 
 
-embedding.vjp(weight=lambda g, indices, weight_shape, padding_idx, scale_grad_by_freq, sparse:
-              aten.embedding_backward(g, indices, weight_shape[0], padding_idx, scale_grad_by_freq, sparse))
+embedding.vjp(
+    weight=lambda g, indices, weight_shape, padding_idx, scale_grad_by_freq, sparse: aten.embedding_backward(
+        g, indices, weight_shape[0], padding_idx, scale_grad_by_freq, sparse
+    )
+)
 
 
-@composite("embedding_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx, bool scale_grad_by_freq, "
-           "bool sparse) -> Tensor", samples=lambda make: [])
+@composite(
+    "embedding_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx, bool scale_grad_by_freq, "
+    "bool sparse) -> Tensor",
+    samples=lambda make: [],
+)
 def embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq, sparse):
     if sparse:
         return aten.embedding_sparse_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
     return aten.embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
 
 
-@composite("embedding_sparse_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx, "
-           "bool scale_grad_by_freq) -> Tensor", samples=lambda make: [])
+@composite(
+    "embedding_sparse_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx, "
+    "bool scale_grad_by_freq) -> Tensor",
+    samples=lambda make: [],
+)
 def embedding_sparse_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq):
     """A sparse table with a row for every index; rows of equal indices are not added up yet."""
     if scale_grad_by_freq:
@@ -67,10 +79,12 @@ def embedding_sparse_backward(grad, indices, num_weights, padding_idx, scale_gra
     return make_sparse(rows, aten.reshape(grad, (-1, width)), (num_weights, width), rows._array.shape[1] < 2)
 
 
-@op("embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, "
-    "bool scale_grad_by_freq) -> Tensor", samples=lambda make: [(make(2, 3, 4), make.ints(5, 2, 3), 5, -1, False)],
-    shape=lambda grad_output, indices, num_weights, *_: ((num_weights, grad_output._array.shape[-1]),
-                                                         grad_output._array.dtype))
+@op(
+    "embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, "
+    "bool scale_grad_by_freq) -> Tensor",
+    samples=lambda make: [(make(2, 3, 4), make.ints(5, 2, 3), 5, -1, False)],
+    shape=lambda grad_output, indices, num_weights, *_: ((num_weights, grad_output._array.shape[-1]), grad_output._array.dtype),
+)
 def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
     made = np.zeros((num_weights, grad_output.shape[-1]), grad_output.dtype)
     flat = indices.reshape(-1)
@@ -84,8 +98,7 @@ def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, sca
     return made
 
 
-embedding_dense_backward.vjp(grad_output=lambda g, indices, padding_idx:
-                             _dense_backward_grad(g, indices, padding_idx))
+embedding_dense_backward.vjp(grad_output=lambda g, indices, padding_idx: _dense_backward_grad(g, indices, padding_idx))
 
 
 def _dense_backward_grad(g, indices, padding_idx):
@@ -95,12 +108,13 @@ def _dense_backward_grad(g, indices, padding_idx):
     return made
 
 
-@op("embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)", nondiff=True,
-    samples=lambda make: [(make(5, 4), make.ints(5, 3), 0.5, 2.0)])
+@op(
+    "embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)",
+    nondiff=True,
+    samples=lambda make: [(make(5, 4), make.ints(5, 3), 0.5, 2.0)],
+)
 def embedding_renorm_(self, indices, max_norm, norm_type):
     rows = np.unique(indices)
     norms = np.linalg.norm(self[rows], norm_type, axis=1)
     long = norms > max_norm
     self[rows[long]] *= (max_norm / (norms[long] + 1e-7))[:, None].astype(self.dtype)
-
-

@@ -16,8 +16,10 @@ _INT64 = np.dtype(np.int64)
 def _check(weight, indices, offsets, mode, per_sample_weights, include_last_offset):
     for name, array in (("indices", indices), ("offsets", offsets)):
         if array.dtype.name not in ("int32", "int64"):
-            raise RuntimeError(f"Expected tensor for argument '{name}' to have one of the following scalar types: "
-                               f"Long, Int; but got {array.dtype.name} (while checking arguments for embedding_bag)")
+            raise RuntimeError(
+                f"Expected tensor for argument '{name}' to have one of the following scalar types: "
+                f"Long, Int; but got {array.dtype.name} (while checking arguments for embedding_bag)"
+            )
         if array.ndim != 1:
             raise RuntimeError(f"embedding_bag: expected {name} to be 1-D, but got {list(array.shape)}")
     if mode not in (SUM, MEAN, MAX):
@@ -25,22 +27,27 @@ def _check(weight, indices, offsets, mode, per_sample_weights, include_last_offs
     if include_last_offset and not offsets.size:
         raise RuntimeError("include_last_offset: number of offset should be at least 1")
     if offsets.size and offsets[0] != 0:
-        raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
-                           f"position 0. However, got {offsets[0]}")
+        raise RuntimeError(
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
+            f"position 0. However, got {offsets[0]}"
+        )
     if offsets.size and offsets[-1] > len(indices):
-        raise RuntimeError(f"offsets[-1] can not be greater than input's length({len(indices)}) but got offsets[-1] of "
-                           f"{offsets[-1]}")
+        raise RuntimeError(
+            f"offsets[-1] can not be greater than input's length({len(indices)}) but got offsets[-1] of {offsets[-1]}"
+        )
     if per_sample_weights is not None:
         if mode != SUM:
-            raise RuntimeError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "
-                               "for mode='sum' (default)")
+            raise RuntimeError(
+                "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (default)"
+            )
         if per_sample_weights.shape != indices.shape:
-            raise RuntimeError(f"expected per_sample_weights to be 1D and have {len(indices)} elements, but got "
-                               f"{list(per_sample_weights.shape)}")
+            raise RuntimeError(
+                f"expected per_sample_weights to be 1D and have {len(indices)} elements, but got "
+                f"{list(per_sample_weights.shape)}"
+            )
     if indices.size and (indices.min() < 0 or indices.max() >= len(weight)):
         wrong = indices[(indices < 0) | (indices >= len(weight))][0]
-        raise RuntimeError("embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be "
-                           f"{wrong}")
+        raise RuntimeError(f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {wrong}")
 
 
 def _bag_of(indices, offsets, include_last_offset):
@@ -53,9 +60,9 @@ def _bag_of(indices, offsets, include_last_offset):
 def _bags(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx):
     _check(weight, indices, offsets, mode, per_sample_weights, include_last_offset)
     bag, count = _bag_of(indices, offsets, include_last_offset)
-    indices, offset2bag = indices[:len(bag)], bag.astype(_INT64)
+    indices, offset2bag = indices[: len(bag)], bag.astype(_INT64)
     if per_sample_weights is not None:
-        per_sample_weights = per_sample_weights[:len(bag)]
+        per_sample_weights = per_sample_weights[: len(bag)]
     if padding_idx >= 0:
         kept = indices != padding_idx
         indices, bag = indices[kept], bag[kept]
@@ -82,19 +89,24 @@ def _bags(weight, indices, offsets, mode, per_sample_weights, include_last_offse
     return made, offset2bag, sizes.astype(_INT64), best
 
 
-_ARGUMENTS = ("Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool "
-              "sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1")
+_ARGUMENTS = (
+    "Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool "
+    "sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1"
+)
 
 
 def _shape(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, *_):
     count = offsets._array.shape[0] - include_last_offset
     width = weight._array.shape[1]
-    return [((count, width), weight._array.dtype), (indices._array.shape, _INT64), ((count,), _INT64),
-            ((count, width) if mode == MAX else (count,), _INT64)]
+    return [
+        ((count, width), weight._array.dtype),
+        (indices._array.shape, _INT64),
+        ((count,), _INT64),
+        ((count, width) if mode == MAX else (count,), _INT64),
+    ]
 
 
-def _kernel(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset,
-            padding_idx):
+def _kernel(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx):
     return _bags(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx)
 
 
@@ -102,43 +114,103 @@ def _samples(make):
     return [(make(5, 3), make.ints(5, 6), make.ints(1, 1), False, mode) for mode in (SUM, MEAN, MAX)]
 
 
-embedding_bag_kernel = op(f"_embedding_bag({_ARGUMENTS}) -> (Tensor, Tensor, Tensor, Tensor)", in_float32(_kernel),
-                          shape=_shape, samples=_samples)
-op(f"_embedding_bag_forward_only({_ARGUMENTS}) -> (Tensor, Tensor, Tensor, Tensor)", in_float32(_kernel), shape=_shape,
-   nondiff=True, samples=_samples)
+embedding_bag_kernel = op(
+    f"_embedding_bag({_ARGUMENTS}) -> (Tensor, Tensor, Tensor, Tensor)", in_float32(_kernel), shape=_shape, samples=_samples
+)
+op(
+    f"_embedding_bag_forward_only({_ARGUMENTS}) -> (Tensor, Tensor, Tensor, Tensor)",
+    in_float32(_kernel),
+    shape=_shape,
+    nondiff=True,
+    samples=_samples,
+)
 
 
 @embedding_bag_kernel.vjp
-def _(g, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, padding_idx, result1, result2,
-      result3, needs):
+def _(
+    g,
+    weight,
+    indices,
+    offsets,
+    scale_grad_by_freq,
+    mode,
+    sparse,
+    per_sample_weights,
+    padding_idx,
+    result1,
+    result2,
+    result3,
+    needs,
+):
     to_samples = None
     if per_sample_weights is not None and needs[3]:
-        to_samples = aten._embedding_bag_per_sample_weights_backward(g, weight, indices, offsets, result1, mode,
-                                                                     padding_idx)
+        to_samples = aten._embedding_bag_per_sample_weights_backward(g, weight, indices, offsets, result1, mode, padding_idx)
     to_weight = None
     if needs[0]:
-        to_weight = aten._embedding_bag_backward(g, indices, offsets, result1, result2, result3, weight._array.shape[0],
-                                                 scale_grad_by_freq, mode, sparse, per_sample_weights, padding_idx)
+        to_weight = aten._embedding_bag_backward(
+            g,
+            indices,
+            offsets,
+            result1,
+            result2,
+            result3,
+            weight._array.shape[0],
+            scale_grad_by_freq,
+            mode,
+            sparse,
+            per_sample_weights,
+            padding_idx,
+        )
     return to_weight, None, None, to_samples
 
 
-@composite("_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, "
-           "Tensor maximum_indices, int num_weights, bool scale_grad_by_freq, int mode, bool sparse, "
-           "Tensor? per_sample_weights, int padding_idx=-1) -> Tensor", samples=lambda make: [])
-def embedding_bag_backward(grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights,
-                           scale_grad_by_freq, mode, sparse, per_sample_weights, padding_idx):
+@composite(
+    "_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, "
+    "Tensor maximum_indices, int num_weights, bool scale_grad_by_freq, int mode, bool sparse, "
+    "Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
+    samples=lambda make: [],
+)
+def embedding_bag_backward(
+    grad,
+    indices,
+    offsets,
+    offset2bag,
+    bag_size,
+    maximum_indices,
+    num_weights,
+    scale_grad_by_freq,
+    mode,
+    sparse,
+    per_sample_weights,
+    padding_idx,
+):
     if sparse:
-        return aten._embedding_bag_sparse_backward(grad, indices, offsets, offset2bag, bag_size, num_weights,
-                                                   scale_grad_by_freq, mode, per_sample_weights, padding_idx)
-    return aten._embedding_bag_dense_backward(grad, indices, offset2bag, bag_size, maximum_indices, num_weights,
-                                              scale_grad_by_freq, mode, per_sample_weights, padding_idx)
+        return aten._embedding_bag_sparse_backward(
+            grad, indices, offsets, offset2bag, bag_size, num_weights, scale_grad_by_freq, mode, per_sample_weights, padding_idx
+        )
+    return aten._embedding_bag_dense_backward(
+        grad,
+        indices,
+        offset2bag,
+        bag_size,
+        maximum_indices,
+        num_weights,
+        scale_grad_by_freq,
+        mode,
+        per_sample_weights,
+        padding_idx,
+    )
 
 
-@composite("_embedding_bag_sparse_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, "
-           "Tensor bag_size, int num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, "
-           "int padding_idx=-1) -> Tensor", samples=lambda make: [])
-def embedding_bag_sparse_backward(grad, indices, offsets, offset2bag, bag_size, num_weights, scale_grad_by_freq, mode,
-                                  per_sample_weights, padding_idx):
+@composite(
+    "_embedding_bag_sparse_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, "
+    "Tensor bag_size, int num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, "
+    "int padding_idx=-1) -> Tensor",
+    samples=lambda make: [],
+)
+def embedding_bag_sparse_backward(
+    grad, indices, offsets, offset2bag, bag_size, num_weights, scale_grad_by_freq, mode, per_sample_weights, padding_idx
+):
     if mode == MAX:
         raise RuntimeError("embedding_bag: mode 'max' does not support sparse weights")
     rows = aten.index_select(grad, 0, offset2bag)
@@ -149,23 +221,29 @@ def embedding_bag_sparse_backward(grad, indices, offsets, offset2bag, bag_size, 
     return aten.embedding_sparse_backward(rows, indices, num_weights, padding_idx, scale_grad_by_freq)
 
 
-@op("_embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, "
+@op(
+    "_embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, "
     "Tensor maximum_indices, int num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, "
-    "int padding_idx=-1) -> Tensor", samples=lambda make: [],
-    shape=lambda grad, indices, offset2bag, bag_size, maximum_indices, num_weights, *_:
-    ((num_weights, grad._array.shape[1]), grad._array.dtype))
+    "int padding_idx=-1) -> Tensor",
+    samples=lambda make: [],
+    shape=lambda grad, indices, offset2bag, bag_size, maximum_indices, num_weights, *_: (
+        (num_weights, grad._array.shape[1]),
+        grad._array.dtype,
+    ),
+)
 @in_float32
-def embedding_bag_dense_backward(grad, indices, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq,
-                                 mode, per_sample_weights, padding_idx):
+def embedding_bag_dense_backward(
+    grad, indices, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode, per_sample_weights, padding_idx
+):
     made = np.zeros((num_weights, grad.shape[1]), grad.dtype)
     if mode == MAX:
         full = bag_size > 0
         where = maximum_indices[full] * grad.shape[1] + np.arange(grad.shape[1])
         return np.bincount(where.reshape(-1), grad[full].reshape(-1), made.size).reshape(made.shape).astype(grad.dtype)
-    indices = indices[:len(offset2bag)]
+    indices = indices[: len(offset2bag)]
     rows = grad.take(offset2bag, 0)
     if per_sample_weights is not None:
-        rows *= per_sample_weights[:len(offset2bag), None]
+        rows *= per_sample_weights[: len(offset2bag), None]
     if mode == MEAN:
         rows /= np.maximum(bag_size, 1)[offset2bag][:, None].astype(grad.dtype)
     if padding_idx >= 0:
@@ -177,50 +255,63 @@ def embedding_bag_dense_backward(grad, indices, offset2bag, bag_size, maximum_in
     return made
 
 
-@op("_embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, "
-    "Tensor offset2bag, int mode, int padding_idx=-1) -> Tensor", samples=lambda make: [],
-    shape=lambda grad, weight, indices, *_: (indices._array.shape, grad._array.dtype))
+@op(
+    "_embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, "
+    "Tensor offset2bag, int mode, int padding_idx=-1) -> Tensor",
+    samples=lambda make: [],
+    shape=lambda grad, weight, indices, *_: (indices._array.shape, grad._array.dtype),
+)
 @in_float32
 def embedding_bag_per_sample_weights_backward(grad, weight, indices, offsets, offset2bag, mode, padding_idx):
     made = np.zeros(indices.shape, grad.dtype)
-    used = indices[:len(offset2bag)]
-    made[:len(offset2bag)] = np.einsum("ij,ij->i", grad.take(offset2bag, 0), weight.take(used, 0))
+    used = indices[: len(offset2bag)]
+    made[: len(offset2bag)] = np.einsum("ij,ij->i", grad.take(offset2bag, 0), weight.take(used, 0))
     if padding_idx >= 0:
         made[indices == padding_idx] = 0
     return made
 
 
-def _embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset,
-                   padding_idx):
+def _embedding_bag(
+    weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
+):
     learns = weight._keys & AUTOGRAD or per_sample_weights is not None and per_sample_weights._keys & AUTOGRAD
     call = aten._embedding_bag if learns else aten._embedding_bag_forward_only
-    return call(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset,
-                padding_idx)
+    return call(
+        weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
+    )
 
 
-_FORM = ("Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq{}, int mode{}, bool sparse{}, "
-         "Tensor? per_sample_weights{}, bool include_last_offset{}")
+_FORM = (
+    "Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq{}, int mode{}, bool sparse{}, "
+    "Tensor? per_sample_weights{}, bool include_last_offset{}"
+)
 
 
-@composite(f"embedding_bag({_FORM.format('=False', '=0', '=False', '=None', '=False')}) -> (Tensor, Tensor, Tensor, "
-           "Tensor)",
-           samples=_samples)
+@composite(
+    f"embedding_bag({_FORM.format('=False', '=0', '=False', '=None', '=False')}) -> (Tensor, Tensor, Tensor, Tensor)",
+    samples=_samples,
+)
 def embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset):
-    return _embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
-                          include_last_offset, -1)
+    return _embedding_bag(
+        weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, -1
+    )
 
 
-@composite(f"embedding_bag.padding_idx({_FORM.format(*[''] * 5)}, int? padding_idx) -> (Tensor, Tensor, Tensor, "
-           "Tensor)",
-           samples=lambda make: [])
-def embedding_bag_padded(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
-                         include_last_offset, padding_idx):
+@composite(
+    f"embedding_bag.padding_idx({_FORM.format(*[''] * 5)}, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",
+    samples=lambda make: [],
+)
+def embedding_bag_padded(
+    weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
+):
     if padding_idx is None:
         padding_idx = -1
     elif not -len(weight) <= padding_idx < len(weight):
-        raise RuntimeError("padding_idx must be within the number of embeddings, 0 to "
-                           f"{len(weight) - 1}, but got {padding_idx}")
+        raise RuntimeError(
+            f"padding_idx must be within the number of embeddings, 0 to {len(weight) - 1}, but got {padding_idx}"
+        )
     elif padding_idx < 0:
         padding_idx += len(weight)
-    return _embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
-                          include_last_offset, padding_idx)
+    return _embedding_bag(
+        weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
+    )

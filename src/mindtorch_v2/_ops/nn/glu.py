@@ -40,8 +40,11 @@ def glu(self, dim):
 glu.vjp(self=lambda g, self, dim: aten.glu_backward(g, self, dim))
 
 
-@op("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
-    shape=lambda grad_output, self, dim: like_first(self), samples=lambda make: [(make(3, 2), make(3, 4), 1)])
+@op(
+    "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
+    shape=lambda grad_output, self, dim: like_first(self),
+    samples=lambda make: [(make(3, 2), make(3, 4), 1)],
+)
 @in_float32
 def glu_backward(grad_output, self, dim):
     a, b = _halves(self, dim)
@@ -65,8 +68,7 @@ def _glu_backward_self(g, grad_output, self, dim):
     (ga, gb), (a, b) = g.chunk(2, dim), self.chunk(2, dim)
     s = b.sigmoid()
     bend = s * (1 - s)
-    return aten.cat([gb * grad_output * bend,
-                     ga * grad_output * bend + gb * grad_output * a * bend * (1 - 2 * s)], dim)
+    return aten.cat([gb * grad_output * bend, ga * grad_output * bend + gb * grad_output * a * bend * (1 - 2 * s)], dim)
 
 
 glu_backward.vjp(grad_output=_glu_backward_grad, self=_glu_backward_self)

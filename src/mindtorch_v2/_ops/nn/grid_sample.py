@@ -144,8 +144,11 @@ def _check(input: np.ndarray, grid: np.ndarray, dims: int, mode: int, padding_mo
         kernel = "grid_sampler_2d_cpu_kernel_impl" if dims == 2 else "grid_sampler3d_cpu"
         raise no_kernel(kernel, input)
     if mode not in (BILINEAR, NEAREST, BICUBIC) or mode == BICUBIC and dims == 3:
-        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input" if mode == BICUBIC else
-                           f"grid_sampler(): unknown interpolation mode {mode}")
+        raise RuntimeError(
+            "grid_sampler(): bicubic interpolation only supports 4D input"
+            if mode == BICUBIC
+            else f"grid_sampler(): unknown interpolation mode {mode}"
+        )
     if padding_mode not in (ZEROS, BORDER, REFLECTION):
         raise RuntimeError(f"grid_sampler(): unknown padding mode {padding_mode}")
 
@@ -174,8 +177,7 @@ def _cubic_taps(places, sizes, padding_mode, align_corners):
     behind = [x - base for (x, _), base in zip(places, bases, strict=True)]
     sharpness = behind[0].dtype.type(-0.75)
     weights = [cubic_weights(t, sharpness) for t in behind]
-    slopes = [[part * speed for part in _cubic_slopes(t, sharpness)]
-              for t, (_, speed) in zip(behind, places, strict=True)]
+    slopes = [[part * speed for part in _cubic_slopes(t, sharpness)] for t, (_, speed) in zip(behind, places, strict=True)]
 
     def element(base, offset, size):
         at = base + offset
@@ -238,11 +240,16 @@ def _sample_grad(grad_output, input, places, mode, padding_mode, align_corners, 
         meet(tuple(_whole(np.rint(x)) for x, _ in places), np.ones_like(places[0][0]), None)
     else:
         for index, weight, parts, corner in _corners(places):
-            meet(index, weight, [(1 if corner[axis] else -1) * _product_but(parts, axis) * speed
-                                 for axis, (_, speed) in enumerate(places)])
+            meet(
+                index,
+                weight,
+                [(1 if corner[axis] else -1) * _product_but(parts, axis) * speed for axis, (_, speed) in enumerate(places)],
+            )
     empty = np.zeros(0, kind)
-    return (grad_images.reshape(input.shape) if output_mask[0] else empty,
-            np.stack(slopes[::-1], -1) if output_mask[1] else empty)
+    return (
+        grad_images.reshape(input.shape) if output_mask[0] else empty,
+        np.stack(slopes[::-1], -1) if output_mask[1] else empty,
+    )
 
 
 # ---------------------------------------------------------------- the same in ops, for second derivatives
@@ -261,8 +268,7 @@ def _sample_in_ops(input, grid, mode, padding_mode, align_corners):
         at, moves = _padded(at, size, len(sizes), padding_mode if mode != BICUBIC else ZEROS, align_corners)
         slope = moves * numbers.dtype.type(speed)
         base = np.rint(at) if mode == NEAREST else np.floor(at)
-        behind = grid.select(-1, column).reshape(len(numbers), -1) * make_tensor(slope) + make_tensor(
-            at - base - given * slope)
+        behind = grid.select(-1, column).reshape(len(numbers), -1) * make_tensor(slope) + make_tensor(at - base - given * slope)
         places.append((base, behind))
     made = None
     for offsets in itertools.product(_OFFSETS[mode], repeat=len(sizes)):
@@ -303,34 +309,44 @@ def _declare(dims: int) -> None:
         image = make(1, 2, *(4, 3, 5)[:dims])
         return [(image, grid, mode, padding, False) for mode in modes for padding in (ZEROS, BORDER)]
 
-    @op(f"{name}({arguments}) -> Tensor", samples=samples, node=f"GridSampler{dims}DBackward0",
-        shape=lambda input, grid, *_: ((*input._array.shape[:2], *grid._array.shape[1:-1]), input._array.dtype))
+    @op(
+        f"{name}({arguments}) -> Tensor",
+        samples=samples,
+        node=f"GridSampler{dims}DBackward0",
+        shape=lambda input, grid, *_: ((*input._array.shape[:2], *grid._array.shape[1:-1]), input._array.dtype),
+    )
     def forward(input, grid, interpolation_mode, padding_mode, align_corners):
         return _sample(input, grid, interpolation_mode, padding_mode, align_corners)
 
     @forward.vjp
     def _(g, input, grid, interpolation_mode, padding_mode, align_corners, needs):
-        made = getattr(aten, f"{name}_backward")(g, input, grid, interpolation_mode, padding_mode, align_corners,
-                                                 list(needs))
+        made = getattr(aten, f"{name}_backward")(g, input, grid, interpolation_mode, padding_mode, align_corners, list(needs))
         return asked_for(made, needs)
 
-    @op(f"{name}_backward(Tensor grad_output, {arguments}, bool[2] output_mask) -> (Tensor, Tensor)",
-        samples=lambda make: [], tags=("all_grads",),
+    @op(
+        f"{name}_backward(Tensor grad_output, {arguments}, bool[2] output_mask) -> (Tensor, Tensor)",
+        samples=lambda make: [],
+        tags=("all_grads",),
         shape=lambda grad_output, input, grid, mode, padding, align, output_mask: [
-            (t._array.shape if wanted else (0,), t._array.dtype)
-            for t, wanted in zip((input, grid), output_mask, strict=True)])
+            (t._array.shape if wanted else (0,), t._array.dtype) for t, wanted in zip((input, grid), output_mask, strict=True)
+        ],
+    )
     def backward(grad_output, input, grid, interpolation_mode, padding_mode, align_corners, output_mask):
         _check(input, grid, dims, interpolation_mode, padding_mode)
         places = _places(grid, input.shape[2:], interpolation_mode, padding_mode, align_corners)
-        to_input, to_grid = _sample_grad(grad_output, input, places, interpolation_mode, padding_mode, align_corners,
-                                         output_mask)
+        to_input, to_grid = _sample_grad(
+            grad_output, input, places, interpolation_mode, padding_mode, align_corners, output_mask
+        )
         return to_input, to_grid.reshape(grid.shape) if output_mask[1] else to_grid
 
     @backward.vjp
     def _(grads, grad_output, input, grid, interpolation_mode, padding_mode, align_corners):
         (to_input, to_grid), to_grad = backward_of_backward(
-            lambda image, at: _sample_in_ops(image, at, interpolation_mode, padding_mode, align_corners), (input, grid),
-            grad_output, grads)
+            lambda image, at: _sample_in_ops(image, at, interpolation_mode, padding_mode, align_corners),
+            (input, grid),
+            grad_output,
+            grads,
+        )
         return to_grad, to_input, to_grid
 
 
@@ -338,23 +354,31 @@ _declare(2)
 _declare(3)
 
 
-@composite("grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "
-           "Tensor",
-           samples=lambda make: [(make(1, 2, 4, 3), make(1, 2, 3, 2), BILINEAR, ZEROS, False)])
+@composite(
+    "grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+    samples=lambda make: [(make(1, 2, 4, 3), make(1, 2, 3, 2), BILINEAR, ZEROS, False)],
+)
 def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
     a, g = input._array.shape, grid._array.shape
     if len(a) not in (4, 5) or len(a) != len(g):
-        raise RuntimeError("grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got "
-                           f"input with sizes {list(a)} and grid with sizes {list(g)}")
+        raise RuntimeError(
+            "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got "
+            f"input with sizes {list(a)} and grid with sizes {list(g)}"
+        )
     if a[0] != g[0]:
-        raise RuntimeError("grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
-                           f"{list(a)} and grid with sizes {list(g)}")
+        raise RuntimeError(
+            "grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
+            f"{list(a)} and grid with sizes {list(g)}"
+        )
     if g[-1] != len(a) - 2:
-        raise RuntimeError(f"grid_sampler(): expected grid to have size {len(a) - 2} in last dimension, but got grid "
-                           f"with sizes {list(g)}")
+        raise RuntimeError(
+            f"grid_sampler(): expected grid to have size {len(a) - 2} in last dimension, but got grid with sizes {list(g)}"
+        )
     if 0 in a[2:]:
-        raise RuntimeError("grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
-                           f"{list(a)} with dimension {a.index(0, 2)} being empty")
+        raise RuntimeError(
+            "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
+            f"{list(a)} with dimension {a.index(0, 2)} being empty"
+        )
     sample = aten.grid_sampler_2d if len(a) == 4 else aten.grid_sampler_3d
     return sample(input, grid, interpolation_mode, padding_mode, align_corners)
 
@@ -377,13 +401,17 @@ def _check_affine(theta: np.ndarray, size: Any) -> None:
         raise RuntimeError("AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.")
     dims = len(size) - 2
     if theta.shape != (size[0], dims, dims + 1):
-        raise RuntimeError(f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1} for size "
-                           f"{list(size)}. Got {list(theta.shape)}.")
+        raise RuntimeError(
+            f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1} for size "
+            f"{list(size)}. Got {list(theta.shape)}."
+        )
 
 
-@op("affine_grid_generator(Tensor theta, int[] size, bool align_corners) -> Tensor",
+@op(
+    "affine_grid_generator(Tensor theta, int[] size, bool align_corners) -> Tensor",
     shape=lambda theta, size, align_corners: ((size[0], *size[2:], len(size) - 2), theta._array.dtype),
-    samples=lambda make: [(make(2, 2, 3), (2, 1, 3, 4), True), (make(1, 3, 4), (1, 2, 2, 3, 2), False)])
+    samples=lambda make: [(make(2, 2, 3), (2, 1, 3, 4), True), (make(1, 3, 4), (1, 2, 2, 3, 2), False)],
+)
 @in_float32
 def affine_grid_generator(theta, size, align_corners):
     _check_affine(theta, size)
@@ -391,17 +419,18 @@ def affine_grid_generator(theta, size, align_corners):
     return made.reshape(size[0], *size[2:], len(size) - 2)
 
 
-affine_grid_generator.vjp(theta=lambda g, size, align_corners:
-                          aten.affine_grid_generator_backward(g, size, align_corners))
+affine_grid_generator.vjp(theta=lambda g, size, align_corners: aten.affine_grid_generator_backward(g, size, align_corners))
 
 
-@op("affine_grid_generator_backward(Tensor grad, int[] size, bool align_corners) -> Tensor", samples=lambda make: [],
-    shape=lambda grad, size, align_corners: ((size[0], len(size) - 2, len(size) - 1), grad._array.dtype))
+@op(
+    "affine_grid_generator_backward(Tensor grad, int[] size, bool align_corners) -> Tensor",
+    samples=lambda make: [],
+    shape=lambda grad, size, align_corners: ((size[0], len(size) - 2, len(size) - 1), grad._array.dtype),
+)
 @in_float32
 def affine_grid_generator_backward(grad, size, align_corners):
     flat = grad.reshape(size[0], -1, len(size) - 2)
     return np.matmul(flat.swapaxes(1, 2), _base_grid(size, align_corners, grad.dtype))
 
 
-affine_grid_generator_backward.vjp(grad=lambda g, size, align_corners:
-                                   aten.affine_grid_generator(g, size, align_corners))
+affine_grid_generator_backward.vjp(grad=lambda g, size, align_corners: aten.affine_grid_generator(g, size, align_corners))

@@ -22,7 +22,14 @@ from ._norm_dtypes import check_mixed
 _F32 = np.dtype(np.float32)
 # On small arrays looking a function up, or making an index, is a part of the cost.
 _add, _divide, _multiply, _reciprocal, _sqrt, _square, _subtract = (
-    np.add, np.divide, np.multiply, np.reciprocal, np.sqrt, np.square, np.subtract)
+    np.add,
+    np.divide,
+    np.multiply,
+    np.reciprocal,
+    np.sqrt,
+    np.square,
+    np.subtract,
+)
 _FIRST_COLUMN = (slice(None), slice(1))
 # Rows are taken in blocks of about this many elements, which stay in the cache from one pass to the next.
 _BLOCK = 1 << 17
@@ -79,17 +86,25 @@ def _check_layer_norm(input, normalized_shape, weight, bias):
     shape = input.shape
     tail = normalized_shape if normalized_shape.__class__ is tuple else tuple(normalized_shape)
     if not tail:
-        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
-                           "element, but got normalized_shape = []")
-    if shape[-len(tail):] != tail:
-        raise RuntimeError(f"Given normalized_shape={list(tail)}, expected input with shape "
-                           f"[*, {', '.join(map(str, tail))}], but got input of size{list(shape)}")
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
+            "element, but got normalized_shape = []"
+        )
+    if shape[-len(tail) :] != tail:
+        raise RuntimeError(
+            f"Given normalized_shape={list(tail)}, expected input with shape "
+            f"[*, {', '.join(map(str, tail))}], but got input of size{list(shape)}"
+        )
     if weight is not None and weight.shape != tail:
-        raise RuntimeError("Expected weight to be of same shape as normalized_shape, but got weight of shape "
-                           f"{list(weight.shape)} and normalized_shape = {list(tail)}")
+        raise RuntimeError(
+            "Expected weight to be of same shape as normalized_shape, but got weight of shape "
+            f"{list(weight.shape)} and normalized_shape = {list(tail)}"
+        )
     if bias is not None and bias.shape != tail:
-        raise RuntimeError("Expected bias to be of same shape as normalized_shape, but got bias of shape "
-                           f"{list(bias.shape)} and normalized_shape = {list(tail)}")
+        raise RuntimeError(
+            "Expected bias to be of same shape as normalized_shape, but got bias of shape "
+            f"{list(bias.shape)} and normalized_shape = {list(tail)}"
+        )
 
 
 def _rows(array, normalized_shape):
@@ -99,14 +114,19 @@ def _rows(array, normalized_shape):
 
 
 def _stat_shape(shape, normalized_shape):
-    return (*shape[:len(shape) - len(normalized_shape)], *(1,) * len(normalized_shape))
+    return (*shape[: len(shape) - len(normalized_shape)], *(1,) * len(normalized_shape))
 
 
-@op("native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
-    "-> (Tensor, Tensor, Tensor)", node="NativeLayerNormBackward0",
+@op(
+    "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
+    "-> (Tensor, Tensor, Tensor)",
+    node="NativeLayerNormBackward0",
     shape=lambda input, normalized_shape, weight, bias, eps: [
-        like_first(input), *[(_stat_shape(input._array.shape, normalized_shape), input._array.dtype)] * 2],
-    samples=lambda make: [(make(3, 4), (4,), make(4), make(4), 1e-5), (make(2, 3, 4), (3, 4), None, None, 1e-5)])
+        like_first(input),
+        *[(_stat_shape(input._array.shape, normalized_shape), input._array.dtype)] * 2,
+    ],
+    samples=lambda make: [(make(3, 4), (4,), make(4), make(4), 1e-5), (make(2, 3, 4), (3, 4), None, None, 1e-5)],
+)
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
     _check_layer_norm(input, normalized_shape, weight, bias)
     return _native_layer_norm_checked(input, normalized_shape, weight, bias, eps)
@@ -156,12 +176,16 @@ def _(g, input, normalized_shape, weight, bias, result1, result2, needs):
     return asked_for(made, needs)
 
 
-@op("native_layer_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd, "
-    "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", tags=("all_grads",),
+@op(
+    "native_layer_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd, "
+    "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    tags=("all_grads",),
     shape=lambda grad_out, input, normalized_shape, mean, rstd, weight, bias, mask: [
-        (shape if wanted else (0,), input._array.dtype) for shape, wanted in
-        zip((input._array.shape, tuple(normalized_shape), tuple(normalized_shape)), mask, strict=True)],
-    samples=lambda make: [])
+        (shape if wanted else (0,), input._array.dtype)
+        for shape, wanted in zip((input._array.shape, tuple(normalized_shape), tuple(normalized_shape)), mask, strict=True)
+    ],
+    samples=lambda make: [],
+)
 @in_float32
 def native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
     rows, grads = _rows(input, normalized_shape), _rows(grad_out, normalized_shape)
@@ -181,8 +205,11 @@ def native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, we
     if output_mask[0] or output_mask[1]:
         _through_rows(rows, mean.reshape(-1, 1), rstd.reshape(-1, 1), scaled, made)
     grad_bias = column_sums(grads).reshape(normalized_shape) if output_mask[2] else empty
-    return (empty if made is None else made.reshape(input.shape),
-            grad_weight.reshape(normalized_shape) if output_mask[1] else empty, grad_bias)
+    return (
+        empty if made is None else made.reshape(input.shape),
+        grad_weight.reshape(normalized_shape) if output_mask[1] else empty,
+        grad_bias,
+    )
 
 
 def normalised_in_ops(input, dims, rstd):
@@ -209,8 +236,11 @@ def _(grads, grad_out, input, normalized_shape, mean, rstd, weight, bias):
 _native_layer_norm = native_layer_norm.call
 
 
-@composite("layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
-           "bool cudnn_enable=True) -> Tensor", samples=lambda make: [(make(3, 4), (4,), make(4), make(4))])
+@composite(
+    "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
+    "bool cudnn_enable=True) -> Tensor",
+    samples=lambda make: [(make(3, 4), (4,), make(4), make(4))],
+)
 def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
     array = input._array
     weights, biases = None if weight is None else weight._array, None if bias is None else bias._array
@@ -219,8 +249,13 @@ def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
     if keys > AUTOGRAD or entry_globals.watch:
         return _native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
     # What the op does, when there is nobody to see it.
-    if not keys and weight is None and bias is None and len(normalized_shape) == 1 \
-            and (averages := small_averages(array)) is not None:
+    if (
+        not keys
+        and weight is None
+        and bias is None
+        and len(normalized_shape) == 1
+        and (averages := small_averages(array)) is not None
+    ):
         return make_tensor(_small_normalised(array, averages, eps))
     made, mean, rstd = _native_layer_norm_checked(array, normalized_shape, weights, biases, eps)
     shown = make_tensor(made)
@@ -232,11 +267,14 @@ def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
 # ---------------------------------------------------------------- group norm
 
 
-@op("native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) "
-    "-> (Tensor, Tensor, Tensor)", node="NativeGroupNormBackward0", tags=("all_grads",),
-    shape=lambda input, weight, bias, N, C, HxW, group, eps: [
-        like_first(input), *[((N, group), input._array.dtype)] * 2],
-    samples=lambda make: [(make(2, 4, 3), make(4), make(4), 2, 4, 3, 2, 1e-5)])
+@op(
+    "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) "
+    "-> (Tensor, Tensor, Tensor)",
+    node="NativeGroupNormBackward0",
+    tags=("all_grads",),
+    shape=lambda input, weight, bias, N, C, HxW, group, eps: [like_first(input), *[((N, group), input._array.dtype)] * 2],
+    samples=lambda make: [(make(2, 4, 3), make(4), make(4), 2, 4, 3, 2, 1e-5)],
+)
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     need_float("GroupNormKernelImpl", input)
     check_mixed(input, weight, bias)
@@ -261,8 +299,10 @@ def _(grads, input, weight, N, C, HxW, group, result1, result2, needs):
     g, to_mean, to_rstd = grads
     made = (None, None, None)
     if g is not None:
-        made = asked_for(aten.native_group_norm_backward(g.contiguous(), input, result1, result2, weight, N, C, HxW, group,
-                                                         list(needs)), needs)
+        made = asked_for(
+            aten.native_group_norm_backward(g.contiguous(), input, result1, result2, weight, N, C, HxW, group, list(needs)),
+            needs,
+        )
     if not needs[0] or to_mean is None and to_rstd is None:
         return made
     through = _through_statistics(to_mean, to_rstd, input, result1, result2, N, group, C * HxW // group)
@@ -279,17 +319,23 @@ def _through_statistics(to_mean, to_rstd, input, mean, rstd, N, group, count):
     return (made / count).expand(N, group, count).reshape(input.shape)
 
 
-@op("native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, int C, "
-    "int HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", tags=("all_grads",),
+@op(
+    "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, int C, "
+    "int HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    tags=("all_grads",),
     shape=lambda grad_out, input, mean, rstd, weight, N, C, HxW, group, mask: [
         (shape if wanted else (0,), input._array.dtype)
-        for shape, wanted in zip((input._array.shape, (C,), (C,)), mask, strict=True)],
-    samples=lambda make: [])
+        for shape, wanted in zip((input._array.shape, (C,), (C,)), mask, strict=True)
+    ],
+    samples=lambda make: [],
+)
 @in_float32
 def native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
     if not input.size:
-        return tuple(np.zeros(shape if wanted else 0, input.dtype)
-                     for shape, wanted in zip((input.shape, C, C), output_mask, strict=True))
+        return tuple(
+            np.zeros(shape if wanted else 0, input.dtype)
+            for shape, wanted in zip((input.shape, C, C), output_mask, strict=True)
+        )
     rows = input.reshape(N * group, C * HxW // group)
     normal = np.subtract(rows, mean.reshape(-1, 1))
     normal *= rstd.reshape(-1, 1)
@@ -310,8 +356,11 @@ def native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, g
         grad_input -= normal
         grad_input *= rstd.reshape(-1, 1)
         grad_input = grad_input.reshape(input.shape)
-    return (grad_input, np.add.reduce(dots, 0) if output_mask[1] else empty,
-            np.add.reduce(sums, 0) if output_mask[2] else empty)
+    return (
+        grad_input,
+        np.add.reduce(dots, 0) if output_mask[1] else empty,
+        np.add.reduce(sums, 0) if output_mask[2] else empty,
+    )
 
 
 @native_group_norm_backward.vjp
@@ -326,28 +375,37 @@ def _(grads, grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask)
     return to_grad, to_input, None, None, to_weight
 
 
-@composite("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
-           "bool cudnn_enabled=True) -> Tensor", samples=lambda make: [(make(2, 4, 3), 2, make(4), make(4))])
+@composite(
+    "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
+    "bool cudnn_enabled=True) -> Tensor",
+    samples=lambda make: [(make(2, 4, 3), 2, make(4), make(4))],
+)
 def group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
     shape = input._array.shape
     if len(shape) < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
     N, C = shape[:2]
     if num_groups <= 0 or C % num_groups:
-        raise RuntimeError("Expected number of channels in input to be divisible by num_groups, but got input of shape "
-                           f"{list(shape)} and num_groups={num_groups}")
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of shape "
+            f"{list(shape)} and num_groups={num_groups}"
+        )
     for name, value in (("weight", weight), ("bias", bias)):
         if value is not None and value._array.shape != (C,):
-            raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, "
-                               f"but got {name} of shape {list(value._array.shape)} and input of shape {list(shape)}")
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, "
+                f"but got {name} of shape {list(value._array.shape)} and input of shape {list(shape)}"
+            )
     return aten.native_group_norm(input.contiguous(), weight, bias, N, C, math.prod(shape[2:]), num_groups, eps)[0]
 
 
 # ---------------------------------------------------------------- rms norm
 
 
-@composite("_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)",
-           samples=lambda make: [(make(3, 4), (4,), make(4), 1e-5)])
+@composite(
+    "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)",
+    samples=lambda make: [(make(3, 4), (4,), make(4), 1e-5)],
+)
 def fused_rms_norm(input, normalized_shape, weight, eps):
     dims = tuple(range(-len(normalized_shape), 0))
     kind = input.dtype
@@ -361,8 +419,10 @@ def fused_rms_norm(input, normalized_shape, weight, eps):
     return aten.type_as(made, input), rstd
 
 
-@composite("rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
-           samples=lambda make: [(make(3, 4), (4,), make(4))])
+@composite(
+    "rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+    samples=lambda make: [(make(3, 4), (4,), make(4))],
+)
 def rms_norm(input, normalized_shape, weight, eps):
     _check_layer_norm(input._array, normalized_shape, None if weight is None else weight._array, None)
     return aten._fused_rms_norm(input, normalized_shape, weight, eps)[0]

@@ -33,8 +33,7 @@ def get_mkldnn_enabled() -> bool:
 
 def is_fused(input, hx, params, projected):
     """Whether a layer may be a single op."""
-    return (_Switch.on and not projected and input._array.size > 0
-            and all(t._array.dtype is _F32 for t in (input, *hx, *params)))
+    return _Switch.on and not projected and input._array.size > 0 and all(t._array.dtype is _F32 for t in (input, *hx, *params))
 
 
 def fused_lstm(input, state, weights, reverse, train):
@@ -44,8 +43,9 @@ def fused_lstm(input, state, weights, reverse, train):
     has_biases = b_ih is not None
     if not has_biases:
         b_ih = b_hh = aten.zeros((w_ih._array.shape[0],), dtype=w_ih.dtype, device=home_of(w_ih))
-    output, h, c, _ = aten.mkldnn_rnn_layer(input, w_ih, w_hh, b_ih, b_hh, h, c, reverse, [], _LSTM,
-                                            w_hh._array.shape[1], 1, has_biases, False, False, train)
+    output, h, c, _ = aten.mkldnn_rnn_layer(
+        input, w_ih, w_hh, b_ih, b_hh, h, c, reverse, [], _LSTM, w_hh._array.shape[1], 1, has_biases, False, False, train
+    )
     return output, [h, c]
 
 
@@ -58,15 +58,20 @@ class _Workspace:
     """What forward keeps for backward, as views of one buffer."""
 
     def __init__(self, steps, batch, features, size, dtype, buffer=None):
-        shapes = ((steps + 1, features + size + 1, batch), (steps, 4, size, batch), (steps + 1, size, batch),
-                  (steps, size, batch))
+        shapes = (
+            (steps + 1, features + size + 1, batch),
+            (steps, 4, size, batch),
+            (steps + 1, size, batch),
+            (steps, size, batch),
+        )
         counts = [math.prod(shape) for shape in shapes]
         self.buffer = np.empty(sum(counts), dtype) if buffer is None else buffer
         ends = np.cumsum(counts)
         # Operands of the products, gates after their activations, cells before each step and after the last, and the
         # tanh of the cells after each step.
         self.operands, self.gates, self.cells, self.squashed = (
-            self.buffer[end - count:end].reshape(shape) for end, count, shape in zip(ends, counts, shapes, strict=True))
+            self.buffer[end - count : end].reshape(shape) for end, count, shape in zip(ends, counts, shapes, strict=True)
+        )
 
 
 def _check(mode, num_layers, bidirectional, batch_first, batch_sizes):
@@ -78,22 +83,46 @@ def _shape(input, weight0, weight1, weight2, weight3, hx_, cx_, reverse, batch_s
     steps, batch, features = input._array.shape
     kind = input._array.dtype
     kept = ((steps + 1) * (features + 2 * hidden_size + 1) + steps * 5 * hidden_size) * batch * kind.itemsize
-    return [((steps, batch, hidden_size), kind), (hx_._array.shape, kind), (cx_._array.shape, kind),
-            ((kept,), np.dtype(np.uint8))]
+    return [
+        ((steps, batch, hidden_size), kind),
+        (hx_._array.shape, kind),
+        (cx_._array.shape, kind),
+        ((kept,), np.dtype(np.uint8)),
+    ]
 
 
-@op("mkldnn_rnn_layer(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3, Tensor hx_, "
+@op(
+    "mkldnn_rnn_layer(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3, Tensor hx_, "
     "Tensor cx_, bool reverse, int[] batch_sizes, int mode, int hidden_size, int num_layers, bool has_biases, "
-    "bool bidirectional, bool batch_first, bool train) -> (Tensor, Tensor, Tensor, Tensor)", tags=("all_grads",),
-    shape=_shape, samples=lambda make: [])
-def mkldnn_rnn_layer(input, weight0, weight1, weight2, weight3, hx_, cx_, reverse, batch_sizes, mode, hidden_size,
-                     num_layers, has_biases, bidirectional, batch_first, train):
+    "bool bidirectional, bool batch_first, bool train) -> (Tensor, Tensor, Tensor, Tensor)",
+    tags=("all_grads",),
+    shape=_shape,
+    samples=lambda make: [],
+)
+def mkldnn_rnn_layer(
+    input,
+    weight0,
+    weight1,
+    weight2,
+    weight3,
+    hx_,
+    cx_,
+    reverse,
+    batch_sizes,
+    mode,
+    hidden_size,
+    num_layers,
+    has_biases,
+    bidirectional,
+    batch_first,
+    train,
+):
     _check(mode, num_layers, bidirectional, batch_first, batch_sizes)
     steps, batch, features = input.shape
     size, kind = hidden_size, input.dtype
     kept = _Workspace(steps, batch, features, size, kind)
     operands, cells = kept.operands, kept.cells
-    hidden = operands[:, features:features + size]
+    hidden = operands[:, features : features + size]
     operands[:steps, :features] = (input[::-1] if reverse else input).swapaxes(1, 2)
     operands[:, -1] = 1
     hidden[0] = hx_.reshape(batch, size).T
@@ -119,16 +148,57 @@ def mkldnn_rnn_layer(input, weight0, weight1, weight2, weight3, hx_, cx_, revers
         np.add(cell, entering, cell)
         np.multiply(o, np.tanh(cell, kept.squashed[t]), hidden[t + 1])
     made = np.empty((steps, batch, size), kind)
-    made[::-1 if reverse else 1] = hidden[1:].swapaxes(1, 2)
+    made[:: -1 if reverse else 1] = hidden[1:].swapaxes(1, 2)
     return made, hidden[steps].T.reshape(hx_.shape), cells[steps].T.reshape(cx_.shape), kept.buffer.view(np.uint8)
 
 
 @mkldnn_rnn_layer.vjp
-def _(grads, input, weight0, weight1, weight2, weight3, hx_, cx_, reverse, batch_sizes, mode, hidden_size, num_layers,
-      has_biases, bidirectional, batch_first, train, result0, result1, result2, result3):
+def _(
+    grads,
+    input,
+    weight0,
+    weight1,
+    weight2,
+    weight3,
+    hx_,
+    cx_,
+    reverse,
+    batch_sizes,
+    mode,
+    hidden_size,
+    num_layers,
+    has_biases,
+    bidirectional,
+    batch_first,
+    train,
+    result0,
+    result1,
+    result2,
+    result3,
+):
     return aten.mkldnn_rnn_layer_backward(
-        input, weight0, weight1, weight2, weight3, hx_, cx_, result0, result1, result2, *grads[:3], reverse, mode,
-        hidden_size, num_layers, has_biases, train, bidirectional, batch_sizes, batch_first, result3)
+        input,
+        weight0,
+        weight1,
+        weight2,
+        weight3,
+        hx_,
+        cx_,
+        result0,
+        result1,
+        result2,
+        *grads[:3],
+        reverse,
+        mode,
+        hidden_size,
+        num_layers,
+        has_biases,
+        train,
+        bidirectional,
+        batch_sizes,
+        batch_first,
+        result3,
+    )
 
 
 def _slopes(kept):
@@ -148,15 +218,40 @@ def _slopes(kept):
     return slopes, np.multiply(through, o, through)
 
 
-@op("mkldnn_rnn_layer_backward(Tensor input, Tensor weight1, Tensor weight2, Tensor weight3, Tensor weight4, Tensor "
+@op(
+    "mkldnn_rnn_layer_backward(Tensor input, Tensor weight1, Tensor weight2, Tensor weight3, Tensor weight4, Tensor "
     "hx_, Tensor cx_tmp, Tensor output, Tensor hy_, Tensor cy_, Tensor? grad_output, Tensor? grad_hy, Tensor? grad_cy, "
     "bool reverse, int mode, int hidden_size, int num_layers, bool has_biases, bool train, bool bidirectional, "
     "int[] batch_sizes, bool batch_first, Tensor workspace) "
-    "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)", samples=lambda make: [],
-    shape=lambda *given: [(t._array.shape, t._array.dtype) for t in given[:7]])
-def mkldnn_rnn_layer_backward(input, weight1, weight2, weight3, weight4, hx_, cx_tmp, output, hy_, cy_, grad_output,
-                              grad_hy, grad_cy, reverse, mode, hidden_size, num_layers, has_biases, train,
-                              bidirectional, batch_sizes, batch_first, workspace):
+    "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    samples=lambda make: [],
+    shape=lambda *given: [(t._array.shape, t._array.dtype) for t in given[:7]],
+)
+def mkldnn_rnn_layer_backward(
+    input,
+    weight1,
+    weight2,
+    weight3,
+    weight4,
+    hx_,
+    cx_tmp,
+    output,
+    hy_,
+    cy_,
+    grad_output,
+    grad_hy,
+    grad_cy,
+    reverse,
+    mode,
+    hidden_size,
+    num_layers,
+    has_biases,
+    train,
+    bidirectional,
+    batch_sizes,
+    batch_first,
+    workspace,
+):
     steps, batch, features = input.shape
     size, kind = hidden_size, input.dtype
     kept = _Workspace(steps, batch, features, size, kind, workspace.view(kind))
@@ -186,7 +281,14 @@ def mkldnn_rnn_layer_backward(input, weight1, weight2, weight3, weight4, hx_, cx
     operands = np.ascontiguousarray(kept.operands[:steps].swapaxes(1, 2)).reshape(steps * batch, -1)
     grads = np.dot(flat, operands)
     grad_input = np.empty(input.shape, kind)
-    grad_input[::-1 if reverse else 1] = reached[:, :features].swapaxes(1, 2)
+    grad_input[:: -1 if reverse else 1] = reached[:, :features].swapaxes(1, 2)
     grad_bias = grads[:, -1].copy()
-    return (grad_input, grads[:, :features].copy(), grads[:, features:-1].copy(), grad_bias, grad_bias.copy(),
-            gh.T.reshape(hx_.shape).copy(), gc.T.reshape(cx_tmp.shape).copy())
+    return (
+        grad_input,
+        grads[:, :features].copy(),
+        grads[:, features:-1].copy(),
+        grad_bias,
+        grad_bias.copy(),
+        gh.T.reshape(hx_.shape).copy(),
+        gc.T.reshape(cx_tmp.shape).copy(),
+    )

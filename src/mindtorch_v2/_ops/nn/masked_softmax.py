@@ -39,8 +39,12 @@ def _corner():
     return aten.gt(aten.triu(aten.ones((3, 4)), 2), 0)
 
 
-@op("_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor", shape=like_first,
-    node="MaskedSoftmaxBackward0", samples=lambda make: [(make(3, 4), _corner(), 1), (make(3, 4), _corner(), 0)])
+@op(
+    "_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor",
+    shape=like_first,
+    node="MaskedSoftmaxBackward0",
+    samples=lambda make: [(make(3, 4), _corner(), 1), (make(3, 4), _corner(), 0)],
+)
 @in_float32
 def masked_softmax(self, mask, dim, mask_type):
     """True hides. Rows that are hidden throughout are nan, as a softmax of nothing is."""
@@ -55,8 +59,11 @@ def masked_softmax(self, mask, dim, mask_type):
     return made
 
 
-@op("_masked_softmax_backward(Tensor grad_output, Tensor output, Tensor mask, int? dim=None) -> Tensor", shape=like_first,
-    samples=lambda make: [(make(3, 4), make(3, 4), _corner(), 1)])
+@op(
+    "_masked_softmax_backward(Tensor grad_output, Tensor output, Tensor mask, int? dim=None) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), make(3, 4), _corner(), 1)],
+)
 @in_float32
 def masked_softmax_backward(grad_output, output, mask, dim):
     axis = normal_dim(-1 if dim is None else dim, output.ndim)
@@ -66,8 +73,11 @@ def masked_softmax_backward(grad_output, output, mask, dim):
     return made
 
 
-masked_softmax.vjp(self=lambda g, result, mask, dim, self_shape, mask_type:
-                   aten._masked_softmax_backward(g, result, _as_wide(mask, self_shape, mask_type), dim))
+masked_softmax.vjp(
+    self=lambda g, result, mask, dim, self_shape, mask_type: aten._masked_softmax_backward(
+        g, result, _as_wide(mask, self_shape, mask_type), dim
+    )
+)
 
 
 def _as_wide(mask, shape, mask_type):
@@ -81,10 +91,13 @@ def _masked_softmax_second(g, grad_output, output, mask, dim):
     axis = -1 if dim is None else dim
     hidden = output.masked_fill(mask, 0.0)
     inner = (grad_output * hidden).sum(axis, True)
-    return (hidden * (g - (g * hidden).sum(axis, True)),
-            (g * grad_output - g * inner - grad_output * (g * hidden).sum(axis, True)).masked_fill(mask, 0.0))
+    return (
+        hidden * (g - (g * hidden).sum(axis, True)),
+        (g * grad_output - g * inner - grad_output * (g * hidden).sum(axis, True)).masked_fill(mask, 0.0),
+    )
 
 
 masked_softmax_backward.vjp(
     grad_output=lambda g, grad_output, output, mask, dim: _masked_softmax_second(g, grad_output, output, mask, dim)[0],
-    output=lambda g, grad_output, output, mask, dim: _masked_softmax_second(g, grad_output, output, mask, dim)[1])
+    output=lambda g, grad_output, output, mask, dim: _masked_softmax_second(g, grad_output, output, mask, dim)[1],
+)

@@ -25,25 +25,25 @@ def _lengths(batch_sizes):
 
 def _check_lengths(lengths, batch):
     if lengths.ndim != 1 or len(lengths) != batch:
-        raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {lengths.size} "
-                           f"(batch_size={batch})")
+        raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {lengths.size} (batch_size={batch})")
     if not lengths.size:
         raise RuntimeError("Cannot pack empty tensors.")
     if lengths.min() <= 0:
-        raise RuntimeError("Length of all samples has to be greater than 0, but found an element in 'lengths' that "
-                           "is <= 0")
+        raise RuntimeError("Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0")
     if (lengths[1:] > lengths[:-1]).any():
-        raise RuntimeError("`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You "
-                           "can pass `enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep "
-                           "this requirement if you do not need ONNX exportability.")
+        raise RuntimeError(
+            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You "
+            "can pass `enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep "
+            "this requirement if you do not need ONNX exportability."
+        )
 
 
-@op("_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)",
-    samples=lambda make: [])
+@op("_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)", samples=lambda make: [])
 def pack_padded_sequence(input, lengths, batch_first):
     if lengths.dtype != _INT64:
-        raise RuntimeError("'lengths' argument should be a 1D CPU int64 tensor, but got "
-                           f"{lengths.ndim}D cpu {lengths.dtype.name} tensor")
+        raise RuntimeError(
+            f"'lengths' argument should be a 1D CPU int64 tensor, but got {lengths.ndim}D cpu {lengths.dtype.name} tensor"
+        )
     grid = input.swapaxes(0, 1) if batch_first else input
     steps, batch = grid.shape[:2]
     _check_lengths(lengths, batch)
@@ -59,16 +59,22 @@ def _(g, input_shape, batch_first, result1):
     return aten._pack_padded_sequence_backward(g, input_shape, result1, batch_first), None
 
 
-@op("_pack_padded_sequence_backward(Tensor grad, int[] input_size, Tensor batch_sizes, bool batch_first) -> Tensor",
-    shape=lambda grad, input_size, *_: (tuple(input_size), grad._array.dtype), samples=lambda make: [])
+@op(
+    "_pack_padded_sequence_backward(Tensor grad, int[] input_size, Tensor batch_sizes, bool batch_first) -> Tensor",
+    shape=lambda grad, input_size, *_: (tuple(input_size), grad._array.dtype),
+    samples=lambda make: [],
+)
 def pack_padded_sequence_backward(grad, input_size, batch_sizes, batch_first):
     made = np.zeros(input_size, grad.dtype)
     _scatter(made, grad, batch_sizes, batch_first)
     return made
 
 
-pack_padded_sequence_backward.vjp(grad=lambda g, batch_sizes, batch_first: aten._pack_padded_sequence(
-    g, make_tensor(_lengths(batch_sizes._array)), batch_first)[0])
+pack_padded_sequence_backward.vjp(
+    grad=lambda g, batch_sizes, batch_first: aten._pack_padded_sequence(
+        g, make_tensor(_lengths(batch_sizes._array)), batch_first
+    )[0]
+)
 
 
 def _scatter(made, rows, batch_sizes, batch_first):
@@ -79,14 +85,19 @@ def _scatter(made, rows, batch_sizes, batch_first):
     grid[at // batch, at % batch] = rows
 
 
-@op("_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int total_length) "
-    "-> (Tensor, Tensor)", samples=lambda make: [])
+@op(
+    "_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int total_length) "
+    "-> (Tensor, Tensor)",
+    samples=lambda make: [],
+)
 def pad_packed_sequence(data, batch_sizes, batch_first, padding_value, total_length):
     steps, batch = len(batch_sizes), int(batch_sizes[0])
     if total_length > 0:
         if total_length < steps:
-            raise RuntimeError("Expected total_length to be at least the length of the longest sequence in input, "
-                               f"but got total_length={total_length} and max sequence length being {steps}")
+            raise RuntimeError(
+                "Expected total_length to be at least the length of the longest sequence in input, "
+                f"but got total_length={total_length} and max sequence length being {steps}"
+            )
         steps = total_length
     shape = (batch, steps) if batch_first else (steps, batch)
     made = np.full((*shape, *data.shape[1:]), padding_value, data.dtype)

@@ -16,22 +16,28 @@ def _padded_shape(shape, pad):
     if len(pad) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
     if len(pad) > 2 * len(shape):
-        raise RuntimeError("Padding length should be less than or equal to two times the input dimension but got "
-                           f"padding length {len(pad)} and input of dimension {len(shape)}")
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input dimension but got "
+            f"padding length {len(pad)} and input of dimension {len(shape)}"
+        )
     made = list(shape)
     for i in range(len(pad) // 2):
         dim = len(shape) - 1 - i
         made[dim] += pad[2 * i] + pad[2 * i + 1]
         if made[dim] < 0:
-            raise RuntimeError(f"The input size {shape[dim]}, plus negative padding {pad[2 * i]} and {pad[2 * i + 1]} "
-                               "resulted in a negative output size, which is invalid. Check dimension "
-                               f"{dim} of your input.")
+            raise RuntimeError(
+                f"The input size {shape[dim]}, plus negative padding {pad[2 * i]} and {pad[2 * i + 1]} "
+                "resulted in a negative output size, which is invalid. Check dimension "
+                f"{dim} of your input."
+            )
     return made
 
 
-@op("constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor",
+@op(
+    "constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor",
     shape=lambda self, pad, value: (_padded_shape(self._array.shape, pad), self._array.dtype),
-    samples=lambda make: [(make(3, 4), (1, 2)), (make(3, 4), (-1, 1, 2, 0), 0.5)])
+    samples=lambda make: [(make(3, 4), (1, 2)), (make(3, 4), (-1, 1, 2, 0), 0.5)],
+)
 def constant_pad_nd(self, pad, value):
     shape = _padded_shape(self.shape, pad)
     source, target = [slice(None)] * self.ndim, [slice(None)] * self.ndim
@@ -72,11 +78,14 @@ def _pad_by(self, padding, sources):
         dim = self.ndim - 1 - i
         before, after = padding[2 * i], padding[2 * i + 1]
         if sources is _reflected and max(before, after) >= self.shape[dim]:
-            raise RuntimeError("Argument #4: Padding size should be less than the corresponding input dimension, but "
-                               f"got: padding ({before}, {after}) at dimension {dim} of input {list(self.shape)}")
+            raise RuntimeError(
+                "Argument #4: Padding size should be less than the corresponding input dimension, but "
+                f"got: padding ({before}, {after}) at dimension {dim} of input {list(self.shape)}"
+            )
         if self.shape[dim] + before + after < 1:
-            raise RuntimeError(f"input (size {self.shape[dim]} at dimension {dim}) is too small for padding "
-                               f"({before}, {after})")
+            raise RuntimeError(
+                f"input (size {self.shape[dim]} at dimension {dim}) is too small for padding ({before}, {after})"
+            )
         made = made.take(sources(self.shape[dim], before, after), dim)
     return made
 
@@ -90,7 +99,7 @@ def _unpad_by(g, shape, padding, sources):
         lines = np.moveaxis(g, dim, 0)
         made = np.zeros((n, *lines.shape[1:]), g.dtype)
         first, last = max(before, 0), max(before, 0) + n - max(-before, 0) - max(-after, 0)
-        made[max(-before, 0):n - max(-after, 0)] = lines[first:last]
+        made[max(-before, 0) : n - max(-after, 0)] = lines[first:last]
         for at in (*range(first), *range(last, len(places))):
             made[places[at]] += lines[at]
         g = np.moveaxis(made, 0, dim)
@@ -99,8 +108,9 @@ def _unpad_by(g, shape, padding, sources):
 
 def _check_rank(array, dims, name):
     if array.ndim not in (dims + 1, dims + 2):
-        raise RuntimeError(f"{name}: expected {dims + 1}D or {dims + 2}D (batch mode) tensor for input, but got: "
-                           f"{list(array.shape)}")
+        raise RuntimeError(
+            f"{name}: expected {dims + 1}D or {dims + 2}D (batch mode) tensor for input, but got: {list(array.shape)}"
+        )
 
 
 def _declare_border_pad(kind, sources, dims):
@@ -110,16 +120,22 @@ def _declare_border_pad(kind, sources, dims):
     def shape(self, padding):
         return _padded_shape(self._array.shape, padding), self._array.dtype
 
-    @op(f"{name}(Tensor self, int[{count}] padding) -> Tensor", shape=shape,
-        samples=lambda make: [(make(1, 2, *spatial), sample)])
+    @op(
+        f"{name}(Tensor self, int[{count}] padding) -> Tensor",
+        shape=shape,
+        samples=lambda make: [(make(1, 2, *spatial), sample)],
+    )
     def pad_op(self, padding):
         _check_rank(self, dims, name)
         return _pad_by(self, padding, sources)
 
     pad_op.vjp(self=lambda g, self, padding: getattr(aten, f"{name}_backward")(g, self, padding))
 
-    @op(f"{name}_backward(Tensor grad_output, Tensor self, int[{count}] padding) -> Tensor",
-        shape=lambda grad_output, self, padding: (self._array.shape, self._array.dtype), samples=lambda make: [])
+    @op(
+        f"{name}_backward(Tensor grad_output, Tensor self, int[{count}] padding) -> Tensor",
+        shape=lambda grad_output, self, padding: (self._array.shape, self._array.dtype),
+        samples=lambda make: [],
+    )
     def backward(grad_output, self, padding):
         return _unpad_by(grad_output, self.shape, padding, sources)
 
@@ -159,15 +175,19 @@ def pad_circular(self, pad):
 # ---------------------------------------------------------------- pad
 
 _BORDER_OPS = {"reflect": "reflection_pad", "replicate": "replication_pad"}
-_NOT_CONSTANT = ("Padding size {} is not supported for {}D input tensor.\n"
-                 "Supported combinations for non-constant padding:\n"
-                 "  - 2D or 3D input: padding size = 2 (pads last dimension)\n"
-                 "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
-                 "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)")
+_NOT_CONSTANT = (
+    "Padding size {} is not supported for {}D input tensor.\n"
+    "Supported combinations for non-constant padding:\n"
+    "  - 2D or 3D input: padding size = 2 (pads last dimension)\n"
+    "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
+    "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
+)
 
 
-@composite('pad(Tensor self, int[] pad, str mode="constant", float? value=None) -> Tensor',
-           samples=lambda make: [(make(3, 4), (1, 2)), (make(2, 3, 4), (1, 2), "reflect")])
+@composite(
+    'pad(Tensor self, int[] pad, str mode="constant", float? value=None) -> Tensor',
+    samples=lambda make: [(make(3, 4), (1, 2)), (make(2, 3, 4), (1, 2), "reflect")],
+)
 def pad(self, pad, mode, value):
     if mode == "constant":
         return aten.constant_pad_nd(self, pad, 0.0 if value is None else float(value))
@@ -182,6 +202,7 @@ def pad(self, pad, mode, value):
         return aten._pad_circular(self, pad)
     return getattr(aten, f"{_BORDER_OPS[mode]}{dims}d")(self, pad)
 
+
 # ---------------------------------------------------------------- sequences of different lengths
 
 
@@ -190,8 +211,10 @@ def _sequence_shape(shapes, batch_first):
     rest = tuple(shapes[0][1:])
     for shape in shapes:
         if tuple(shape[1:]) != rest:
-            raise RuntimeError(f"The size of tensor a {list(shapes[0])} must match the size of tensor b {list(shape)} "
-                               "in all dimensions but the first")
+            raise RuntimeError(
+                f"The size of tensor a {list(shapes[0])} must match the size of tensor b {list(shape)} "
+                "in all dimensions but the first"
+            )
     longest = max(shape[0] for shape in shapes)
     return ((len(shapes), longest) if batch_first else (longest, len(shapes))) + rest
 
@@ -205,11 +228,14 @@ def _places(lengths, longest, batch_first, padding_side):
         yield (i, span) if batch_first else (span, i)
 
 
-@op('pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0.0, str padding_side="right") '
-    "-> Tensor",
-    shape=lambda sequences, batch_first, *_: (_sequence_shape([s._array.shape for s in sequences], batch_first),
-                                              sequences[0]._array.dtype),
-    samples=lambda make: [([make(3, 2), make(1, 2)],), ([make(3), make(2)], True, 0.5, "left")])
+@op(
+    'pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0.0, str padding_side="right") -> Tensor',
+    shape=lambda sequences, batch_first, *_: (
+        _sequence_shape([s._array.shape for s in sequences], batch_first),
+        sequences[0]._array.dtype,
+    ),
+    samples=lambda make: [([make(3, 2), make(1, 2)],), ([make(3), make(2)], True, 0.5, "left")],
+)
 def pad_sequence(sequences, batch_first, padding_value, padding_side):
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
@@ -231,5 +257,8 @@ def _sequence_grads(g, shapes, batch_first, padding_side):
     return grads
 
 
-pad_sequence.vjp(sequences=lambda g, sequences_shape, batch_first, padding_side:
-                 _sequence_grads(g, sequences_shape, batch_first, padding_side))
+pad_sequence.vjp(
+    sequences=lambda g, sequences_shape, batch_first, padding_side: _sequence_grads(
+        g, sequences_shape, batch_first, padding_side
+    )
+)

@@ -17,6 +17,7 @@ from ..random.uniform_normal import source_of
 
 def _written(schema, functional, node, formula):
     """An in-place form with a derivative of its own, which starts from the result: the input is gone by then."""
+
     def kernel(self, *rest):
         self[...] = functional.kernel(self, *rest)
 
@@ -32,9 +33,12 @@ def _region(name, arguments, kernel, inside, inplace=False):
     listed = "".join(", " + a for a in arguments)
     plain = "".join(f", Scalar {n}" for n in names)
     forward = op(f"{name}(Tensor self{listed}) -> Tensor", kernel, inplace=inplace, shape=like_first)
-    backward = op(f"{name}_backward(Tensor grad_output, Tensor self{plain}) -> Tensor",
-                  lambda grad_output, self, *rest: where_true(inside(self, *rest), grad_output), shape=like_first,
-                  samples=lambda make: [(make(3, 4), make(3, 4), *(0.3, 0.7)[:len(names)])])
+    backward = op(
+        f"{name}_backward(Tensor grad_output, Tensor self{plain}) -> Tensor",
+        lambda grad_output, self, *rest: where_true(inside(self, *rest), grad_output),
+        shape=like_first,
+        samples=lambda make: [(make(3, 4), make(3, 4), *(0.3, 0.7)[: len(names)])],
+    )
     saved = ", ".join(["self", *names])
     space = {"call": getattr(aten, f"{name}_backward")}
     forward.vjp(self=eval(f"lambda g, {saved}: call(g, {saved})", space))
@@ -44,8 +48,7 @@ def _region(name, arguments, kernel, inside, inplace=False):
 @in_float32
 def _hardtanh(self, min_val, max_val):
     if self.dtype.kind in "bc":
-        raise RuntimeError("Bool inputs not supported for hardtanh") if self.dtype.kind == "b" else \
-            no_order()
+        raise RuntimeError("Bool inputs not supported for hardtanh") if self.dtype.kind == "b" else no_order()
     return clipped(self, min_val, max_val)
 
 
@@ -77,26 +80,37 @@ def _drawn_in(self, lambd):
     return np.subtract(self, clipped(self, -lambd, lambd))
 
 
-_region("hardtanh", ["Scalar min_val=-1", "Scalar max_val=1"], _hardtanh,
-        lambda self, low, high: (self > low) & (self < high), inplace=True)
-_region("hardshrink", ["Scalar lambd=0.5"], _hardshrink,
-        lambda self, lambd: (self < -lambd) | (self > lambd))
+_region(
+    "hardtanh",
+    ["Scalar min_val=-1", "Scalar max_val=1"],
+    _hardtanh,
+    lambda self, low, high: (self > low) & (self < high),
+    inplace=True,
+)
+_region("hardshrink", ["Scalar lambd=0.5"], _hardshrink, lambda self, lambd: (self < -lambd) | (self > lambd))
 _region("softshrink", ["Scalar lambd=0.5"], _softshrink, lambda self, lambd: (self < -lambd) | (self > lambd))
 
 composite("relu6(Tensor self) -> Tensor", lambda self: aten.hardtanh(self, 0, 6))
 composite("relu6_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.hardtanh_(self, 0, 6), samples=lambda make: [])
 
 
-@op("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", shape=like_first,
-    samples=lambda make: [(make(3, 4), 0.5, 0.2)])
+@op(
+    "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), 0.5, 0.2)],
+)
 def threshold(self, threshold, value):
     need_real("threshold_cpu", self)
     return np.where(self <= threshold, constant(value, self.dtype), self)
 
 
 threshold.vjp(self=lambda g, self, threshold: aten.threshold_backward(g, self, threshold))
-_written("threshold_(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor(a!)", threshold, "ThresholdBackward1",
-         lambda g, result, threshold: aten.threshold_backward(g, result, threshold))
+_written(
+    "threshold_(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor(a!)",
+    threshold,
+    "ThresholdBackward1",
+    lambda g, result, threshold: aten.threshold_backward(g, result, threshold),
+)
 
 # ---------------------------------------------------------------- straight with another slope
 
@@ -119,8 +133,7 @@ def hardsigmoid_backward(grad_output, self):
     return np.multiply(made, constant(1 / 6, made.dtype), made)
 
 
-hardsigmoid_backward.vjp(grad_output=lambda g, self: aten.hardsigmoid_backward(g, self),
-                         self=lambda g: aten.zeros_like(g))
+hardsigmoid_backward.vjp(grad_output=lambda g, self: aten.hardsigmoid_backward(g, self), self=lambda g: aten.zeros_like(g))
 
 
 @op("hardswish(Tensor self) -> Tensor", inplace=True, shape=like_first)
@@ -145,7 +158,8 @@ def hardswish_backward(grad_output, self):
 
 hardswish_backward.vjp(
     grad_output=lambda g, self: aten.hardswish_backward(g, self),
-    self=lambda g, grad_output, self: aten.where((self > -3).logical_and(self < 3), g * grad_output / 3, 0.0))
+    self=lambda g, grad_output, self: aten.where((self > -3).logical_and(self < 3), g * grad_output / 3, 0.0),
+)
 
 
 @op("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", shape=like_first)
@@ -159,18 +173,27 @@ def leaky_relu(self, negative_slope):
 
 
 leaky_relu.vjp(self=lambda g, self, negative_slope: aten.leaky_relu_backward(g, self, negative_slope, False))
-_written("leaky_relu_(Tensor(a!) self, Scalar negative_slope=0.01) -> Tensor(a!)", leaky_relu, "LeakyReluBackward1",
-         lambda g, result, negative_slope: aten.leaky_relu_backward(g, result, negative_slope, True))
+_written(
+    "leaky_relu_(Tensor(a!) self, Scalar negative_slope=0.01) -> Tensor(a!)",
+    leaky_relu,
+    "LeakyReluBackward1",
+    lambda g, result, negative_slope: aten.leaky_relu_backward(g, result, negative_slope, True),
+)
 
 
-@op("leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
-    shape=like_first, samples=lambda make: [(make(3, 4), make(3, 4), 0.1, False)])
+@op(
+    "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), make(3, 4), 0.1, False)],
+)
 @in_float32
 def leaky_relu_backward(grad_output, self, negative_slope, self_is_result):
     if self_is_result and negative_slope < 0:
-        raise RuntimeError("In-place leakyReLu backward calculation is triggered with a negative slope which is not "
-                           "supported. This is caused by calling in-place forward function with a negative slope, "
-                           "please call out-of-place version instead.")
+        raise RuntimeError(
+            "In-place leakyReLu backward calculation is triggered with a negative slope which is not "
+            "supported. This is caused by calling in-place forward function with a negative slope, "
+            "please call out-of-place version instead."
+        )
     return _two_slopes(self > 0, grad_output, grad_output * constant(negative_slope, grad_output.dtype))
 
 
@@ -183,8 +206,11 @@ def _two_slopes(positive, above, below):
 
 
 leaky_relu_backward.vjp(
-    grad_output=lambda g, self, negative_slope, self_is_result:
-    aten.leaky_relu_backward(g, self, negative_slope, self_is_result), self=lambda g: aten.zeros_like(g))
+    grad_output=lambda g, self, negative_slope, self_is_result: aten.leaky_relu_backward(
+        g, self, negative_slope, self_is_result
+    ),
+    self=lambda g: aten.zeros_like(g),
+)
 
 # ---------------------------------------------------------------- exponential below 0
 
@@ -205,22 +231,27 @@ def elu(self, alpha, scale, input_scale):
 
 
 elu.vjp(self=lambda g, alpha, scale, input_scale, self: aten.elu_backward(g, alpha, scale, input_scale, False, self))
-_written("elu_(Tensor(a!) self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor(a!)", elu,
-         "EluBackward1",
-         lambda g, alpha, scale, input_scale, result: aten.elu_backward(g, alpha, scale, input_scale, True, result))
+_written(
+    "elu_(Tensor(a!) self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor(a!)",
+    elu,
+    "EluBackward1",
+    lambda g, alpha, scale, input_scale, result: aten.elu_backward(g, alpha, scale, input_scale, True, result),
+)
 
 
-@op("elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, "
-    "Tensor self_or_result) -> Tensor", shape=like_first,
-    samples=lambda make: [(make(3, 4), 1.0, 1.0, 1.0, False, make(3, 4) - 0.5)])
+@op(
+    "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, "
+    "Tensor self_or_result) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), 1.0, 1.0, 1.0, False, make(3, 4) - 0.5)],
+)
 @in_float32
 def elu_backward(grad_output, alpha, scale, input_scale, is_result, self_or_result):
     x, kind = self_or_result, grad_output.dtype
     below = np.asarray(np.minimum(x, constant(0, kind)))
     if is_result:
         if alpha < 0:
-            raise RuntimeError("In-place elu backward calculation is triggered with a negative slope which is not "
-                               "supported.")
+            raise RuntimeError("In-place elu backward calculation is triggered with a negative slope which is not supported.")
         np.add(below, constant(alpha * scale, kind), below)
         np.multiply(below, constant(input_scale, kind), below)
     else:
@@ -238,8 +269,11 @@ def _elu_second(g, grad_output, alpha, scale, input_scale, is_result, self_or_re
 
 
 elu_backward.vjp(
-    grad_output=lambda g, alpha, scale, input_scale, is_result, self_or_result:
-    aten.elu_backward(g, alpha, scale, input_scale, is_result, self_or_result), self_or_result=_elu_second)
+    grad_output=lambda g, alpha, scale, input_scale, is_result, self_or_result: aten.elu_backward(
+        g, alpha, scale, input_scale, is_result, self_or_result
+    ),
+    self_or_result=_elu_second,
+)
 
 _SELU = 1.6732632423543772, 1.0507009873554805
 
@@ -262,8 +296,12 @@ def celu(self, alpha):
 
 
 celu.vjp(self=lambda g, alpha, self: aten.elu_backward(g, alpha, 1, 1.0 / alpha, False, self))
-_written("celu_(Tensor(a!) self, Scalar alpha=1.0) -> Tensor(a!)", celu, "CeluBackward1",
-         lambda g, alpha, result: aten.elu_backward(g, alpha, 1, 1.0 / alpha, True, result))
+_written(
+    "celu_(Tensor(a!) self, Scalar alpha=1.0) -> Tensor(a!)",
+    celu,
+    "CeluBackward1",
+    lambda g, alpha, result: aten.elu_backward(g, alpha, 1, 1.0 / alpha, True, result),
+)
 
 # ---------------------------------------------------------------- learned slopes
 
@@ -283,8 +321,11 @@ def _(g, self, weight):
     return aten._prelu_kernel_backward(g, self, weight)
 
 
-@op("_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)", tags=("all_grads",),
-    shape=lambda grad_output, self, weight: [like_first(self), like_first(self)])
+@op(
+    "_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)",
+    tags=("all_grads",),
+    shape=lambda grad_output, self, weight: [like_first(self), like_first(self)],
+)
 @in_float32
 def prelu_kernel_backward(grad_output, self, weight):
     positive = self > 0
@@ -315,11 +356,12 @@ def prelu(self, weight):
             raise RuntimeError("Not allow zero-dim input tensor.")
         channels = self._array.shape[1] if ndim > 1 else 1
         if channels != count:
-            raise RuntimeError("Mismatch of parameter numbers and input channel size. Found parameter numbers = "
-                               f"{count} and channel size = {channels}.")
+            raise RuntimeError(
+                "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                f"{count} and channel size = {channels}."
+            )
     if weight._array.ndim > 1:
-        raise RuntimeError("prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = "
-                           f"{weight._array.ndim}")
+        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight._array.ndim}")
     if weight._array.ndim != ndim:
         weight = aten.reshape(weight, tuple(count if i == 1 else 1 for i in range(ndim)))
     return aten._prelu_kernel(self, weight)
@@ -333,9 +375,12 @@ def _check_bounds(lower, upper):
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
 
 
-@op("rrelu_with_noise(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
-    "bool training=False, Generator? generator=None) -> Tensor", shape=like_first,
-    samples=lambda make: [(make(3, 4) - 0.5, make.constant(3, 4))])
+@op(
+    "rrelu_with_noise(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
+    "bool training=False, Generator? generator=None) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [(make(3, 4) - 0.5, make.constant(3, 4))],
+)
 def rrelu_with_noise(self, noise, lower, upper, training, generator):
     """In training every element below 0 gets a slope of its own, which `noise` keeps for the way back."""
     need_float("rrelu_with_noise_out_cpu", self)
@@ -343,8 +388,10 @@ def rrelu_with_noise(self, noise, lower, upper, training, generator):
         return leaky_relu.kernel(self, (lower + upper) / 2)
     _check_bounds(lower, upper)
     if noise.shape != self.shape:
-        raise RuntimeError(f"noise tensor shape must match self tensor shape. Got self.shape = {list(self.shape)} "
-                           f"noise.shape = {list(noise.shape)}")
+        raise RuntimeError(
+            f"noise tensor shape must match self tensor shape. Got self.shape = {list(self.shape)} "
+            f"noise.shape = {list(noise.shape)}"
+        )
     negative = self <= 0
     draws = source_of(generator).uniforms64(int(np.count_nonzero(negative)))
     noise[...] = 1
@@ -353,19 +400,29 @@ def rrelu_with_noise(self, noise, lower, upper, training, generator):
 
 
 rrelu_with_noise.not_differentiable("noise").vjp(
-    self=lambda g, self, noise, lower, upper, training:
-    aten.rrelu_with_noise_backward(g, self, noise, lower, upper, training, False))
+    self=lambda g, self, noise, lower, upper, training: aten.rrelu_with_noise_backward(
+        g, self, noise, lower, upper, training, False
+    )
+)
 
 
-_written("rrelu_with_noise_(Tensor(a!) self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
-         "bool training=False, Generator? generator=None) -> Tensor(a!)", rrelu_with_noise, "RreluWithNoiseBackward1",
-         lambda g, result, noise, lower, upper, training:
-         aten.rrelu_with_noise_backward(g, result, noise, lower, upper, training, True)).not_differentiable("noise")
+_written(
+    "rrelu_with_noise_(Tensor(a!) self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
+    "bool training=False, Generator? generator=None) -> Tensor(a!)",
+    rrelu_with_noise,
+    "RreluWithNoiseBackward1",
+    lambda g, result, noise, lower, upper, training: aten.rrelu_with_noise_backward(
+        g, result, noise, lower, upper, training, True
+    ),
+).not_differentiable("noise")
 
 
-@op("rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool "
-    "training, bool self_is_result) -> Tensor", shape=like_first,
-    samples=lambda make: [(make(3, 4), make(3, 4), make(3, 4), 0.1, 0.3, True, False)])
+@op(
+    "rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool "
+    "training, bool self_is_result) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), make(3, 4), make(3, 4), 0.1, 0.3, True, False)],
+)
 def rrelu_with_noise_backward(grad_output, self, noise, lower, upper, training, self_is_result):
     if training and upper - lower > 1e-6:
         return np.multiply(noise, grad_output)
@@ -373,9 +430,11 @@ def rrelu_with_noise_backward(grad_output, self, noise, lower, upper, training, 
 
 
 rrelu_with_noise_backward.vjp(
-    grad_output=lambda g, self, noise, lower, upper, training, self_is_result:
-    aten.rrelu_with_noise_backward(g, self, noise, lower, upper, training, self_is_result),
-    self=lambda g: aten.zeros_like(g))
+    grad_output=lambda g, self, noise, lower, upper, training, self_is_result: aten.rrelu_with_noise_backward(
+        g, self, noise, lower, upper, training, self_is_result
+    ),
+    self=lambda g: aten.zeros_like(g),
+)
 
 _RRELU = "Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None"
 

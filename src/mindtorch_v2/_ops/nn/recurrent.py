@@ -104,8 +104,10 @@ def _packed_layer_reversed(step, data, batch_sizes, first, weights):
     offset = data._array.shape[0]
     for size in reversed(batch_sizes):
         if size > alive:
-            state = [aten.cat([part, aten.narrow(whole, 0, alive, size - alive)], 0)
-                     for part, whole in zip(state, first, strict=True)]
+            state = [
+                aten.cat([part, aten.narrow(whole, 0, alive, size - alive)], 0)
+                for part, whole in zip(state, first, strict=True)
+            ]
             alive = size
         offset -= size
         contribution = aten.narrow(data, 0, offset, size)
@@ -125,7 +127,7 @@ def _weights(params, has_biases, projected):
         raise RuntimeError(f"got an incorrect number of RNN parameters: {len(params)} is no multiple of {per}")
     made = []
     for at in range(0, len(params), per):
-        w_ih, w_hh, *rest = params[at:at + per]
+        w_ih, w_hh, *rest = params[at : at + per]
         w_hr = rest.pop() if projected else None
         b_ih, b_hh = rest if has_biases else (None, None)
         made.append((w_ih, w_hh, b_ih, b_hh, w_hr))
@@ -136,8 +138,10 @@ def _run(run_layer, input, states, weights, num_layers, dropout, train, bidirect
     """Layer upon layer; `run_layer(input, state, weights, reverse)` does one direction of one."""
     directions = 2 if bidirectional else 1
     if len(weights) != num_layers * directions:
-        raise RuntimeError(f"got an incorrect number of RNN parameters: {len(weights)} sets for {num_layers} layers in "
-                           f"{directions} direction{'s' * bidirectional}")
+        raise RuntimeError(
+            f"got an incorrect number of RNN parameters: {len(weights)} sets for {num_layers} layers in "
+            f"{directions} direction{'s' * bidirectional}"
+        )
     final = []
     for layer in range(num_layers):
         made = []
@@ -164,13 +168,19 @@ def _stacked(final):
 def _padded(kind, input, hidden, params, has_biases, num_layers, dropout, train, bidirectional, projected=False):
     step = _STEPS[kind]
     output, final = _run(
-        lambda given, state, weights, reverse: _padded_layer(step, given, state, weights, reverse), input,
-        _states(hidden), _weights(params, has_biases, projected), num_layers, dropout, train, bidirectional)
+        lambda given, state, weights, reverse: _padded_layer(step, given, state, weights, reverse),
+        input,
+        _states(hidden),
+        _weights(params, has_biases, projected),
+        num_layers,
+        dropout,
+        train,
+        bidirectional,
+    )
     return output, *_stacked(final)
 
 
-def _packed(kind, data, batch_sizes, hidden, params, has_biases, num_layers, dropout, train, bidirectional,
-            projected=False):
+def _packed(kind, data, batch_sizes, hidden, params, has_biases, num_layers, dropout, train, bidirectional, projected=False):
     step = _STEPS[kind]
     sizes = batch_sizes._array.tolist()
 
@@ -178,13 +188,13 @@ def _packed(kind, data, batch_sizes, hidden, params, has_biases, num_layers, dro
         layer = _packed_layer_reversed if reverse else _packed_layer
         return layer(step, given, sizes, state, weights)
 
-    output, final = _run(run_layer, data, _states(hidden), _weights(params, has_biases, projected), num_layers, dropout,
-                         train, bidirectional)
+    output, final = _run(
+        run_layer, data, _states(hidden), _weights(params, has_biases, projected), num_layers, dropout, train, bidirectional
+    )
     return output, *_stacked(final)
 
 
-_PADDED = ("Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, "
-           "bool batch_first")
+_PADDED = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first"
 _PACKED = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
 
 
@@ -208,33 +218,46 @@ def lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectiona
         input = input.contiguous()
         hidden = [[aten.select(part, 0, i) for part in hx] for i in range(hx[0]._array.shape[0])]
         output, final = _run(
-            lambda given, state, weights, reverse: fused_lstm(given, state, weights, reverse, train), input, hidden,
-            _weights(params, has_biases, False), num_layers, dropout, train, bidirectional)
+            lambda given, state, weights, reverse: fused_lstm(given, state, weights, reverse, train),
+            input,
+            hidden,
+            _weights(params, has_biases, False),
+            num_layers,
+            dropout,
+            train,
+            bidirectional,
+        )
         made = (output, *_stacked(final))
     else:
         made = _padded("lstm", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, projected)
     return (aten.transpose(made[0], 0, 1), *made[1:]) if batch_first else made
 
 
-@composite(f"lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, {_PACKED}) -> (Tensor, Tensor, Tensor)",
-           samples=lambda make: [])
+@composite(
+    f"lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, {_PACKED}) -> (Tensor, Tensor, Tensor)", samples=lambda make: []
+)
 def lstm_packed(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional):
-    return _packed("lstm", data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional,
-                   _check_lstm(hx))
+    return _packed(
+        "lstm", data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional, _check_lstm(hx)
+    )
 
 
 def _declare(kind, gates):
-    @composite(f"{kind}.input(Tensor input, Tensor hx, {_PADDED}) -> (Tensor, Tensor)",
-               samples=lambda make: [(make(2, 3, 4), make(1, 3, 5), [make(5 * gates, 4), make(5 * gates, 5)], False, 1,
-                                      0.0, True, False, False)])
+    @composite(
+        f"{kind}.input(Tensor input, Tensor hx, {_PADDED}) -> (Tensor, Tensor)",
+        samples=lambda make: [
+            (make(2, 3, 4), make(1, 3, 5), [make(5 * gates, 4), make(5 * gates, 5)], False, 1, 0.0, True, False, False)
+        ],
+    )
     def padded(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
         if batch_first:
             input = aten.transpose(input, 0, 1)
         output, h = _padded(kind, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional)
         return aten.transpose_(output, 0, 1) if batch_first else output, h
 
-    @composite(f"{kind}.data(Tensor data, Tensor batch_sizes, Tensor hx, {_PACKED}) -> (Tensor, Tensor)",
-               samples=lambda make: [])
+    @composite(
+        f"{kind}.data(Tensor data, Tensor batch_sizes, Tensor hx, {_PACKED}) -> (Tensor, Tensor)", samples=lambda make: []
+    )
     def packed(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional):
         return _packed(kind, data, batch_sizes, [hx], params, has_biases, num_layers, dropout, train, bidirectional)
 
@@ -249,20 +272,21 @@ _declare("rnn_relu", 1)
 def _check_cell(name, input, h, w_ih, w_hh, gates):
     size = w_hh._array.shape[1]
     if input._array.shape[1] != w_ih._array.shape[1]:
-        raise RuntimeError(f"{name}: input has inconsistent input_size: got {input._array.shape[1]} expected "
-                           f"{w_ih._array.shape[1]}")
+        raise RuntimeError(
+            f"{name}: input has inconsistent input_size: got {input._array.shape[1]} expected {w_ih._array.shape[1]}"
+        )
     if h._array.shape[1] != size:
         raise RuntimeError(f"{name}: hidden has inconsistent hidden_size: got {h._array.shape[1]}, expected {size}")
     if h._array.shape[0] != input._array.shape[0]:
-        raise RuntimeError(f"Input batch size {input._array.shape[0]} doesn't match hidden0 batch size "
-                           f"{h._array.shape[0]}")
+        raise RuntimeError(f"Input batch size {input._array.shape[0]} doesn't match hidden0 batch size {h._array.shape[0]}")
     if w_hh._array.shape[0] != gates * size:
         raise RuntimeError(f"{name}: weight_hh has {w_hh._array.shape[0]} rows, expected {gates} x {size}")
 
 
-@composite("lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) "
-           "-> (Tensor, Tensor)",
-           samples=lambda make: [(make(3, 4), [make(3, 5), make(3, 5)], make(20, 4), make(20, 5), make(20), make(20))])
+@composite(
+    "lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)",
+    samples=lambda make: [(make(3, 4), [make(3, 5), make(3, 5)], make(20, 4), make(20, 5), make(20), make(20))],
+)
 def lstm_cell(input, hx, w_ih, w_hh, b_ih, b_hh):
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")
@@ -272,10 +296,12 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih, b_hh):
 
 
 def _declare_cell(kind, gates):
-    @composite(f"{kind}_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) "
-               "-> Tensor",
-               samples=lambda make: [(make(3, 4), make(3, 5), make(5 * gates, 4), make(5 * gates, 5), make(5 * gates),
-                                      make(5 * gates))])
+    @composite(
+        f"{kind}_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
+        samples=lambda make: [
+            (make(3, 4), make(3, 5), make(5 * gates, 4), make(5 * gates, 5), make(5 * gates), make(5 * gates))
+        ],
+    )
     def cell(input, hx, w_ih, w_hh, b_ih, b_hh):
         _check_cell(f"{kind}_cell", input, hx, w_ih, w_hh, gates)
         return _STEPS[kind](lambda: aten.linear(input, w_ih, b_ih), [hx], (w_ih, w_hh, b_ih, b_hh, None))[0]

@@ -69,6 +69,7 @@ def _linear(size: int, out: int, align_corners: bool, scale: float | None) -> Ta
 
 def cubic_weights(t: np.ndarray, a: float = -0.75) -> list[np.ndarray]:
     """The weights of four neighbours of a place that lies t behind the second."""
+
     def near(x: np.ndarray) -> np.ndarray:
         return ((a + 2) * x - (a + 3)) * x * x + 1
 
@@ -86,6 +87,7 @@ def _cubic(size: int, out: int, align_corners: bool, scale: float | None) -> Tap
 
 def _antialiased(reach: float, kernel: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Taps]:
     """Taps that average over all input elements that an output element covers."""
+
     def taps(size: int, out: int, align_corners: bool, scale: float | None) -> Taps:
         if size == out:
             return ((np.arange(size), None),)
@@ -118,8 +120,13 @@ def _keys(x: np.ndarray) -> np.ndarray:
 
 
 _MODES: dict[str, Callable[..., Taps]] = {
-    "nearest": _nearest, "nearest_in_plane": _nearest_in_plane, "nearest_exact": _nearest_exact, "linear": _linear,
-    "cubic": _cubic, "linear_aa": _antialiased(1.0, _triangle), "cubic_aa": _antialiased(2.0, _keys),
+    "nearest": _nearest,
+    "nearest_in_plane": _nearest_in_plane,
+    "nearest_exact": _nearest_exact,
+    "linear": _linear,
+    "cubic": _cubic,
+    "linear_aa": _antialiased(1.0, _triangle),
+    "cubic_aa": _antialiased(2.0, _keys),
 }
 
 
@@ -145,7 +152,7 @@ def _resized(array: np.ndarray, axis: int, taps: Taps) -> np.ndarray:
 
 def _spread(grad: np.ndarray, axis: int, taps: Taps, size: int) -> np.ndarray:
     """The transpose of `_resized`: every output element adds to the inputs it was made of."""
-    made = np.zeros((*grad.shape[:axis], size, *grad.shape[axis + 1:]), grad.dtype)
+    made = np.zeros((*grad.shape[:axis], size, *grad.shape[axis + 1 :]), grad.dtype)
     lead = (slice(None),) * axis
     for at, weight in taps:
         part = grad if weight is None else grad * _along(weight, axis, grad)
@@ -210,10 +217,13 @@ def _check(dims: int, shape: tuple[int, ...], output_size: Any) -> None:
         raise RuntimeError(f"It is expected input_size equals to {dims + 2}, but got size {len(shape)}")
     if min(shape[2:]) <= 0 or min(output_size) <= 0:
         letters = "DHW"[-dims:]
-        given, wanted = (", ".join(f"{n}: {v}" for n, v in zip(letters, sizes, strict=True))
-                         for sizes in (shape[2:], output_size))
-        raise RuntimeError(f"Input and output sizes should be greater than 0, but got input ({given}) "
-                           f"{'and ' if dims == 1 else ''}output ({wanted})")
+        given, wanted = (
+            ", ".join(f"{n}: {v}" for n, v in zip(letters, sizes, strict=True)) for sizes in (shape[2:], output_size)
+        )
+        raise RuntimeError(
+            f"Input and output sizes should be greater than 0, but got input ({given}) "
+            f"{'and ' if dims == 1 else ''}output ({wanted})"
+        )
     if math.prod(shape[1:]) == 0:
         raise RuntimeError(f"Non-empty {dims + 2}D data tensor expected but got a tensor with sizes {list(shape)}")
 
@@ -241,8 +251,10 @@ def _upsample(mode, input, output_size, align_corners, scales):
 def _upsample_grad(mode, grad_output, output_size, input_size, align_corners, scales):
     _check(len(scales), tuple(input_size), output_size)
     if grad_output.shape != (*input_size[:2], *output_size):
-        raise RuntimeError(f"Expected grad_output to have the same shape as output; output.size = "
-                           f"{[*input_size[:2], *output_size]}, but got grad_output.size = {list(grad_output.shape)}")
+        raise RuntimeError(
+            f"Expected grad_output to have the same shape as output; output.size = "
+            f"{[*input_size[:2], *output_size]}, but got grad_output.size = {list(grad_output.shape)}"
+        )
     for axis, (out, scale) in enumerate(zip(output_size, scales, strict=True), 2):
         size = input_size[axis]
         grad_output = _spread(grad_output, axis, _taps(mode, size, out, align_corners, scale), size)
@@ -267,8 +279,7 @@ def _declare(name: str, dims: int, mode: str, aligns: bool) -> None:
 
     def samples(make):
         sizes = [(3, 5, 4)[:dims], (7, 2, 3)[:dims]]
-        return [(make(1, 2, *(4, 3, 5)[:dims]), size, *(() if a is None else (a,)))
-                for size in sizes for a in align_values]
+        return [(make(1, 2, *(4, 3, 5)[:dims]), size, *(() if a is None else (a,))) for size in sizes for a in align_values]
 
     @op(f"{name}(Tensor self, int[{dims}] output_size{align}{scales}) -> Tensor", shape=shape, samples=samples)
     @in_float32
@@ -276,10 +287,11 @@ def _declare(name: str, dims: int, mode: str, aligns: bool) -> None:
         align_corners, scales = settings(rest)
         return _upsample(mode, self, tuple(output_size), align_corners, scales)
 
-    @op(f"{name}_backward(Tensor grad_output, int[{dims}] output_size, int[{dims + 2}] input_size{align}{scales}) -> "
-        "Tensor",
+    @op(
+        f"{name}_backward(Tensor grad_output, int[{dims}] output_size, int[{dims + 2}] input_size{align}{scales}) -> Tensor",
         shape=lambda grad_output, output_size, input_size, *_: (tuple(input_size), grad_output._array.dtype),
-        samples=lambda make: [])
+        samples=lambda make: [],
+    )
     @in_float32
     def backward(grad_output, output_size, input_size, *rest):
         align_corners, scales = settings(rest)
@@ -289,8 +301,9 @@ def _declare(name: str, dims: int, mode: str, aligns: bool) -> None:
     forward.vjp(self=_formula(["output_size", "self_shape", *names], back))
     backward.vjp(grad_output=_formula(["output_size", *names], call))
 
-    @composite(f"{name}.vec(Tensor input, int[]? output_size{align}, float[]? scale_factors) -> Tensor",
-               samples=lambda make: [])
+    @composite(
+        f"{name}.vec(Tensor input, int[]? output_size{align}, float[]? scale_factors) -> Tensor", samples=lambda make: []
+    )
     def listed(input, output_size, *rest):
         factors = rest[-1]
         size = input._array.shape[2:]

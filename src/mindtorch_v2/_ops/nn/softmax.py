@@ -31,7 +31,7 @@ def _by_rows(kernel, out, *arrays):
         kernel(target, *rows)
     else:
         for start in range(0, len(target), step):
-            kernel(target[start:start + step], *[r[start:start + step] for r in rows])
+            kernel(target[start : start + step], *[r[start : start + step] for r in rows])
     return out
 
 
@@ -46,8 +46,12 @@ def _softmax_rows(out, rows):
     np.multiply(out, np.reciprocal(row_sums(out)), out)
 
 
-@op("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", shape=like_first, node="SoftmaxBackward0",
-    samples=lambda make: [(make(3, 4), 1, False), (make(3, 4), 0, False)])
+@op(
+    "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+    shape=like_first,
+    node="SoftmaxBackward0",
+    samples=lambda make: [(make(3, 4), 1, False), (make(3, 4), 0, False)],
+)
 def softmax_kernel(self, dim, half_to_float):
     if (dim == -1 or dim == 1) and (ones := tame_sums(self)) is not None:
         made = _exp(self)
@@ -79,8 +83,11 @@ def _softmax_backward_rows(out, grads, outputs):
     np.multiply(out, outputs, out)
 
 
-@op("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-    shape=like_first, samples=lambda make: [(make(3, 4), make(3, 4), 1, dt.float64)])
+@op(
+    "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), make(3, 4), 1, dt.float64)],
+)
 def softmax_backward_data(grad_output, output, dim, input_dtype):
     if (dim == -1 or dim == 1) and grad_output.dtype is _F32 and (ones := small_sums(output)) is not None:
         made = _multiply(grad_output, output).dot(ones)
@@ -104,7 +111,8 @@ def _softmax_double(g, grad_output, output, dim):
 
 softmax_backward_data.vjp(
     grad_output=lambda g, output, dim, input_dtype: aten._softmax_backward_data(g, output, dim, input_dtype),
-    output=lambda g, grad_output, output, dim: _softmax_double(g, grad_output, output, dim))
+    output=lambda g, grad_output, output, dim: _softmax_double(g, grad_output, output, dim),
+)
 
 
 def _log_softmax_rows(out, rows):
@@ -112,8 +120,12 @@ def _log_softmax_rows(out, rows):
     np.subtract(out, np.log(row_sums(np.exp(out))), out)
 
 
-@op("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", shape=like_first, node="LogSoftmaxBackward0",
-    samples=lambda make: [(make(3, 4), 1, False), (make(3, 4), 0, False)])
+@op(
+    "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+    shape=like_first,
+    node="LogSoftmaxBackward0",
+    samples=lambda make: [(make(3, 4), 1, False), (make(3, 4), 0, False)],
+)
 def log_softmax_kernel(self, dim, half_to_float):
     if (dim == -1 or dim == 1) and (ones := tame_sums(self)) is not None:
         made = _exp(self).dot(ones)
@@ -134,8 +146,7 @@ def _log_softmax(self, dim):
     return np.subtract(made, np.log(np.add.reduce(np.exp(made), axis, None, None, True)), made)
 
 
-log_softmax_kernel.vjp(self=lambda g, result, dim, self_dtype:
-                       aten._log_softmax_backward_data(g, result, dim, self_dtype))
+log_softmax_kernel.vjp(self=lambda g, result, dim, self_dtype: aten._log_softmax_backward_data(g, result, dim, self_dtype))
 
 
 def _log_softmax_backward_rows(out, grads, outputs):
@@ -144,8 +155,11 @@ def _log_softmax_backward_rows(out, grads, outputs):
     np.subtract(grads, out, out)
 
 
-@op("_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-    shape=like_first, samples=lambda make: [(make(3, 4), make(3, 4), 1, dt.float64)])
+@op(
+    "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), make(3, 4), 1, dt.float64)],
+)
 def log_softmax_backward_data(grad_output, output, dim, input_dtype):
     if (dim == -1 or dim == 1) and grad_output.dtype is _F32 and (ones := small_sums(output)) is not None:
         made = _exp(output)
@@ -165,7 +179,8 @@ def _log_softmax_backward(grad_output, output, dim):
 
 log_softmax_backward_data.vjp(
     grad_output=lambda g, output, dim: g - (g * output.exp()).sum(dim, True),
-    output=lambda g, grad_output, output, dim: -(g * output.exp() * grad_output.sum(dim, True)))
+    output=lambda g, grad_output, output, dim: -(g * output.exp() * grad_output.sum(dim, True)),
+)
 
 
 def _as(self, dtype):

@@ -34,9 +34,11 @@ def weight_norm(v, g, dim):
     return aten.mul(v, aten.div(g, aten.norm_except_dim(v, 2, dim)))
 
 
-@op("_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)",
+@op(
+    "_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)",
     shape=lambda v, g, dim: [(v._array.shape, v._array.dtype), (g._array.shape, g._array.dtype)],
-    samples=lambda make: [(make(3, 4), make(3, 1)), (make(3, 4), make(1, 4), 1)])
+    samples=lambda make: [(make(3, 4), make(3, 1)), (make(3, 4), make(1, 4), 1)],
+)
 @in_float32
 def weight_norm_interface(v, g, dim):
     norms = np.sqrt(np.add.reduce(np.multiply(v, v), _others(v.ndim, dim % v.ndim), None, None, True))
@@ -50,10 +52,15 @@ def _(grad, v, g, dim, result1):
     return aten._weight_norm_interface_backward(grad, v, g, result1, dim)
 
 
-@op("_weight_norm_interface_backward(Tensor grad_w, Tensor saved_v, Tensor saved_g, Tensor saved_norms, int dim) "
-    "-> (Tensor, Tensor)", samples=lambda make: [],
-    shape=lambda grad_w, saved_v, saved_g, *_: [(saved_v._array.shape, saved_v._array.dtype),
-                                                (saved_g._array.shape, saved_g._array.dtype)])
+@op(
+    "_weight_norm_interface_backward(Tensor grad_w, Tensor saved_v, Tensor saved_g, Tensor saved_norms, int dim) "
+    "-> (Tensor, Tensor)",
+    samples=lambda make: [],
+    shape=lambda grad_w, saved_v, saved_g, *_: [
+        (saved_v._array.shape, saved_v._array.dtype),
+        (saved_g._array.shape, saved_g._array.dtype),
+    ],
+)
 @in_float32
 def weight_norm_interface_backward(grad_w, saved_v, saved_g, saved_norms, dim):
     along = np.add.reduce(np.multiply(grad_w, saved_v), _others(saved_v.ndim, dim % saved_v.ndim), None, None, True)
@@ -61,8 +68,11 @@ def weight_norm_interface_backward(grad_w, saved_v, saved_g, saved_norms, dim):
     return (saved_g / saved_norms) * (grad_w - saved_v * (along / saved_norms)), along
 
 
-@composite("_weight_norm_differentiable_backward(Tensor grad_w, Tensor saved_v, Tensor saved_g, Tensor saved_norms, "
-           "int dim) -> (Tensor, Tensor)", samples=lambda make: [])
+@composite(
+    "_weight_norm_differentiable_backward(Tensor grad_w, Tensor saved_v, Tensor saved_g, Tensor saved_norms, "
+    "int dim) -> (Tensor, Tensor)",
+    samples=lambda make: [],
+)
 def weight_norm_differentiable_backward(grad_w, saved_v, saved_g, saved_norms, dim):
     """The same in ops. The norms are taken anew, since the saved ones do not know that they depend on v."""
     dims = _others(saved_v._array.ndim, dim % saved_v._array.ndim)

@@ -9,8 +9,10 @@ from ..._core.tensor import Tensor
 from ..._dispatch import registry
 from ..._dispatch.registry import aten, composite
 
-_UNARY = ("abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal "
-          "round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc").split()
+_UNARY = (
+    "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal "
+    "round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc"
+).split()
 # name: (the op for a tensor and a number, the op for two tensors, whether lists take alpha, whether one tensor will do)
 _BINARY = {
     "add": ("add", "add", True, True),
@@ -30,8 +32,7 @@ def _same_length(*lists: Sequence[Any], what: str = "Tensor lists") -> None:
     for other in lists[1:]:
         if len(other) != len(lists[0]):
             if what == "Tensor lists":
-                raise RuntimeError("Tensor lists must have the same number of tensors, got "
-                                   f"{len(lists[0])} and {len(other)}")
+                raise RuntimeError(f"Tensor lists must have the same number of tensors, got {len(lists[0])} and {len(other)}")
             raise RuntimeError("Tensor list must have same number of elements as scalar list.")
 
 
@@ -81,20 +82,25 @@ def foreach_max(self):
     return [aten.max(t) for t in self]
 
 
-@composite("_foreach_norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]",
-           samples=lambda make: [(_pair(make),)])
+@composite(
+    "_foreach_norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]",
+    samples=lambda make: [(_pair(make),)],
+)
 def foreach_norm(self, ord, dtype):
     return [aten.linalg_vector_norm(t, ord, dtype=dtype) for t in self]
 
 
-@composite("_foreach_powsum.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]",
-           samples=lambda make: [(_pair(make),)])
+@composite(
+    "_foreach_powsum.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]",
+    samples=lambda make: [(_pair(make),)],
+)
 def foreach_powsum(self, ord, dtype):
     return [aten.sum(aten.pow(aten.abs(t), ord), dtype=dtype) for t in self]
 
 
-@composite("_foreach_clone(Tensor[] self, *, MemoryFormat? memory_format=None) -> Tensor[]",
-           samples=lambda make: [(_pair(make),)])
+@composite(
+    "_foreach_clone(Tensor[] self, *, MemoryFormat? memory_format=None) -> Tensor[]", samples=lambda make: [(_pair(make),)]
+)
 def foreach_clone(self, memory_format):
     return [aten.clone(t, memory_format=memory_format) for t in self]
 
@@ -136,8 +142,9 @@ def _with_list_times(one: Any, self: Any, other: Any, alpha: Any) -> list[Any]:
 
 def _check_number(other: Tensor) -> None:
     if other._array.size != 1:
-        raise RuntimeError(f"scalar tensor expected to be 0 dim but it has {other._array.ndim} dimensions and "
-                           f"{other._array.size} elements.")
+        raise RuntimeError(
+            f"scalar tensor expected to be 0 dim but it has {other._array.ndim} dimensions and {other._array.size} elements."
+        )
 
 
 def _with_tensor(one: Any, self: Any, other: Any) -> list[Any]:
@@ -153,22 +160,33 @@ def _with_tensor_times(one: Any, self: Any, other: Any, alpha: Any) -> list[Any]
 for _name, (_scalar_op, _tensor_op, _alpha, _takes_tensor) in _BINARY.items():
     _factor = ", *, Scalar alpha=1" if _alpha else ""
     _declare(f"_foreach_{_name}.Scalar", "Scalar scalar", _scalar_op, _with_scalar, lambda make: [(_pair(make), 0.5)])
-    _declare(f"_foreach_{_name}.List", f"Tensor[] other{_factor}", _tensor_op,
-             _with_list_times if _alpha else _with_list, lambda make: [(_pair(make), _pair(make))])
-    _declare(f"_foreach_{_name}.ScalarList", "Scalar[] scalars", _scalar_op, _with_scalars,
-             lambda make: [(_pair(make), [0.5, 2.0])])
+    _declare(
+        f"_foreach_{_name}.List",
+        f"Tensor[] other{_factor}",
+        _tensor_op,
+        _with_list_times if _alpha else _with_list,
+        lambda make: [(_pair(make), _pair(make))],
+    )
+    _declare(
+        f"_foreach_{_name}.ScalarList", "Scalar[] scalars", _scalar_op, _with_scalars, lambda make: [(_pair(make), [0.5, 2.0])]
+    )
     if _takes_tensor:
-        _declare(f"_foreach_{_name}.Tensor", f"Tensor other{_factor}", _tensor_op,
-                 _with_tensor_times if _alpha else _with_tensor, lambda make: [(_pair(make), make())])
+        _declare(
+            f"_foreach_{_name}.Tensor",
+            f"Tensor other{_factor}",
+            _tensor_op,
+            _with_tensor_times if _alpha else _with_tensor,
+            lambda make: [(_pair(make), make())],
+        )
 
 _declare("_foreach_pow.List", "Tensor[] exponent", "pow", _with_list, lambda make: [(_pair(make), _pair(make))])
 _declare("_foreach_pow.Scalar", "Scalar exponent", "pow", _with_scalar, lambda make: [(_pair(make), 2.0)])
-_declare("_foreach_pow.ScalarList", "Scalar[] exponent", "pow", _with_scalars,
-         lambda make: [(_pair(make), [2.0, 3.0])])
+_declare("_foreach_pow.ScalarList", "Scalar[] exponent", "pow", _with_scalars, lambda make: [(_pair(make), [2.0, 3.0])])
 
 
-@composite("_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]",
-           samples=lambda make: [(2.0, _pair(make))])
+@composite(
+    "_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]", samples=lambda make: [(2.0, _pair(make))]
+)
 def foreach_pow_of_number(self, exponent):
     return [aten.pow(self, t) for t in exponent]
 
@@ -190,10 +208,20 @@ def _pointwise_list(one: Any, self: Any, tensor1: Any, tensor2: Any, scalars: An
 
 for _name in ("addcdiv", "addcmul"):
     _lists = "Tensor[] tensor1, Tensor[] tensor2"
-    _declare(f"_foreach_{_name}.Scalar", f"{_lists}, Scalar value=1", _name, _pointwise,
-             lambda make: [(_pair(make), _pair(make), _pair(make))])
-    _declare(f"_foreach_{_name}.ScalarList", f"{_lists}, Scalar[] scalars", _name, _pointwise_list,
-             lambda make: [(_pair(make), _pair(make), _pair(make), [0.5, 2.0])])
+    _declare(
+        f"_foreach_{_name}.Scalar",
+        f"{_lists}, Scalar value=1",
+        _name,
+        _pointwise,
+        lambda make: [(_pair(make), _pair(make), _pair(make))],
+    )
+    _declare(
+        f"_foreach_{_name}.ScalarList",
+        f"{_lists}, Scalar[] scalars",
+        _name,
+        _pointwise_list,
+        lambda make: [(_pair(make), _pair(make), _pair(make), [0.5, 2.0])],
+    )
     _declare(f"_foreach_{_name}.Tensor", f"{_lists}, Tensor scalars", _name, _pointwise_list, lambda make: [])
 
 
@@ -207,12 +235,23 @@ def _lerp_lists(one: Any, self: Any, tensors1: Any, weights: Any) -> list[Any]:
     return [one(a, b, w) for a, b, w in zip(self, tensors1, weights, strict=True)]
 
 
-_declare("_foreach_lerp.Scalar", "Tensor[] tensors1, Scalar weight", "lerp", _lerp,
-         lambda make: [(_pair(make), _pair(make), 0.3)])
-_declare("_foreach_lerp.List", "Tensor[] tensors1, Tensor[] weights", "lerp", _lerp_lists,
-         lambda make: [(_pair(make), _pair(make), _pair(make))])
-_declare("_foreach_lerp.ScalarList", "Tensor[] tensors1, Scalar[] weight", "lerp", _lerp_lists,
-         lambda make: [(_pair(make), _pair(make), [0.3, 0.7])])
+_declare(
+    "_foreach_lerp.Scalar", "Tensor[] tensors1, Scalar weight", "lerp", _lerp, lambda make: [(_pair(make), _pair(make), 0.3)]
+)
+_declare(
+    "_foreach_lerp.List",
+    "Tensor[] tensors1, Tensor[] weights",
+    "lerp",
+    _lerp_lists,
+    lambda make: [(_pair(make), _pair(make), _pair(make))],
+)
+_declare(
+    "_foreach_lerp.ScalarList",
+    "Tensor[] tensors1, Scalar[] weight",
+    "lerp",
+    _lerp_lists,
+    lambda make: [(_pair(make), _pair(make), [0.3, 0.7])],
+)
 
 
 # ---------------------------------------------------------------- choosing the overload
@@ -234,8 +273,7 @@ def _chooser(name: str) -> Callable[..., Any]:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(self, list | tuple):
             return entries["ScalarAndTensor"](self, *args, **kwargs)
-        named = [v for k, v in kwargs.items() if k in ("scalar", "scalars", "other", "exponent", "value", "weight",
-                                                       "weights")]
+        named = [v for k, v in kwargs.items() if k in ("scalar", "scalars", "other", "exponent", "value", "weight", "weights")]
         given = args[deciding - 1] if len(args) >= deciding else named[0] if named else 1
         kind = _kind(given)
         if kind == "Tensor" and kind not in entries:  # a tensor of one element will do for a number

@@ -45,8 +45,20 @@ def _with_tensor_rate(schema, body):
 # ---------------------------------------------------------------- SGD
 
 
-def _fused_sgd(self, grads, momentum_buffer_list, weight_decay, momentum, lr, dampening, nesterov, maximize,
-               is_first_step, grad_scale, found_inf):
+def _fused_sgd(
+    self,
+    grads,
+    momentum_buffer_list,
+    weight_decay,
+    momentum,
+    lr,
+    dampening,
+    nesterov,
+    maximize,
+    is_first_step,
+    grad_scale,
+    found_inf,
+):
     if _skipped(found_inf):
         return
     rate = _number(lr)
@@ -69,17 +81,35 @@ def _fused_sgd(self, grads, momentum_buffer_list, weight_decay, momentum, lr, da
         _written(param)
 
 
-_with_tensor_rate("_fused_sgd_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, "
-                  "float weight_decay, float momentum, float lr, float dampening, bool nesterov, bool maximize, "
-                  f"bool is_first_step, {_SCALING}", _fused_sgd)
+_with_tensor_rate(
+    "_fused_sgd_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, "
+    "float weight_decay, float momentum, float lr, float dampening, bool nesterov, bool maximize, "
+    f"bool is_first_step, {_SCALING}",
+    _fused_sgd,
+)
 
 
 # ---------------------------------------------------------------- Adam
 
 
 def _fused_adam(decoupled):
-    def run(self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps,
-            amsgrad, maximize, grad_scale, found_inf):
+    def run(
+        self,
+        grads,
+        exp_avgs,
+        exp_avg_sqs,
+        max_exp_avg_sqs,
+        state_steps,
+        lr,
+        beta1,
+        beta2,
+        weight_decay,
+        eps,
+        amsgrad,
+        maximize,
+        grad_scale,
+        found_inf,
+    ):
         if _skipped(found_inf):
             return
         rate = _number(lr)
@@ -114,9 +144,11 @@ def _fused_adam(decoupled):
     return run
 
 
-_ADAM = ("(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, "
-         "Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, "
-         f"float weight_decay, float eps, bool amsgrad, bool maximize, {_SCALING}")
+_ADAM = (
+    "(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, "
+    "Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, "
+    f"float weight_decay, float eps, bool amsgrad, bool maximize, {_SCALING}"
+)
 _with_tensor_rate("_fused_adam_" + _ADAM, _fused_adam(decoupled=False))
 _with_tensor_rate("_fused_adamw_" + _ADAM, _fused_adam(decoupled=True))
 
@@ -124,8 +156,7 @@ _with_tensor_rate("_fused_adamw_" + _ADAM, _fused_adam(decoupled=True))
 # ---------------------------------------------------------------- Adagrad
 
 
-def _fused_adagrad(self, grads, state_sums, state_steps, lr, lr_decay, weight_decay, eps, maximize, grad_scale,
-                   found_inf):
+def _fused_adagrad(self, grads, state_sums, state_steps, lr, lr_decay, weight_decay, eps, maximize, grad_scale, found_inf):
     if _skipped(found_inf):
         return
     rate = _number(lr)
@@ -145,16 +176,21 @@ def _fused_adagrad(self, grads, state_sums, state_steps, lr, lr_decay, weight_de
         _written(param, state_sums[i])
 
 
-_with_tensor_rate("_fused_adagrad_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] state_sums, "
-                  "Tensor(d!)[] state_steps, *, float lr, float lr_decay, float weight_decay, float eps, "
-                  f"bool maximize, {_SCALING}", _fused_adagrad)
+_with_tensor_rate(
+    "_fused_adagrad_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] state_sums, "
+    "Tensor(d!)[] state_steps, *, float lr, float lr_decay, float weight_decay, float eps, "
+    f"bool maximize, {_SCALING}",
+    _fused_adagrad,
+)
 
 
 # ---------------------------------------------------------------- mixed precision
 
 
-@composite("_amp_foreach_non_finite_check_and_unscale_(Tensor(a!)[] self, Tensor(b!) found_inf, Tensor inv_scale) "
-           "-> ()", samples=lambda make: [])
+@composite(
+    "_amp_foreach_non_finite_check_and_unscale_(Tensor(a!)[] self, Tensor(b!) found_inf, Tensor inv_scale) -> ()",
+    samples=lambda make: [],
+)
 def amp_check_and_unscale_(self, found_inf, inv_scale):
     """Multiply gradients by the inverse scale, and note in `found_inf` whether one of them is not finite."""
     factor = inv_scale._array
@@ -167,9 +203,11 @@ def amp_check_and_unscale_(self, found_inf, inv_scale):
     _written(found_inf)
 
 
-@composite("_amp_update_scale_(Tensor(a!) self, Tensor(b!) growth_tracker, Tensor found_inf, "
-           "float scale_growth_factor, float scale_backoff_factor, int growth_interval) -> Tensor(a!)",
-           samples=lambda make: [])
+@composite(
+    "_amp_update_scale_(Tensor(a!) self, Tensor(b!) growth_tracker, Tensor found_inf, "
+    "float scale_growth_factor, float scale_backoff_factor, int growth_interval) -> Tensor(a!)",
+    samples=lambda make: [],
+)
 def amp_update_scale_(self, growth_tracker, found_inf, scale_growth_factor, scale_backoff_factor, growth_interval):
     """Back off after infinite gradients; grow after `growth_interval` steps without any."""
     scale, tracker = self._array, growth_tracker._array

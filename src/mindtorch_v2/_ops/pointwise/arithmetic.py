@@ -114,8 +114,10 @@ add.vjp(self=lambda g: g, other=lambda g, alpha: scaled(g, alpha))
 
 def _no_bool_difference(self, error):
     if self.dtype is _BOOL:
-        return RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-                            "`logical_xor()` operator instead.")
+        return RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+            "`logical_xor()` operator instead."
+        )
     return error
 
 
@@ -132,8 +134,7 @@ def sub(self, other, alpha, out=None):
 sub.vjp(self=lambda g: g, other=lambda g, alpha: scaled(-g, alpha))
 
 
-@op("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote="number", node="RsubBackward1",
-    flops=count)
+@op("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote="number", node="RsubBackward1", flops=count)
 def rsub(self, other, alpha):
     if alpha is not _ONE:
         self = _times(self, alpha, self.dtype)
@@ -151,8 +152,10 @@ def neg(self, out=None):
     try:
         return np.negative(self, out)
     except TypeError:
-        raise RuntimeError("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert "
-                           "a mask, use the `~` or `logical_not()` operator instead.") from None
+        raise RuntimeError(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert "
+            "a mask, use the `~` or `logical_not()` operator instead."
+        ) from None
 
 
 neg.vjp(self=lambda g: -g)
@@ -191,8 +194,14 @@ def _truncated(self, other, out=None):
     return out
 
 
-@op("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", promote="same", inplace=True,
-    node="DivBackward2", flops=count, samples=lambda make: [(make(3, 4), make(3, 4), {"rounding_mode": None})])
+@op(
+    "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+    promote="same",
+    inplace=True,
+    node="DivBackward2",
+    flops=count,
+    samples=lambda make: [(make(3, 4), make(3, 4), {"rounding_mode": None})],
+)
 def div_mode(self, other, rounding_mode, out=None):
     whole = self.dtype.kind in "iub"
     if rounding_mode is None:
@@ -206,20 +215,26 @@ def div_mode(self, other, rounding_mode, out=None):
     if rounding_mode == "floor":
         return np.floor_divide(self, other, out)
     if rounding_mode != "trunc":
-        raise RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
-                           f"'{rounding_mode}'")
+        raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
     return _truncated(self, other, out) if whole else np.trunc(np.divide(self, other), out)
 
 
-div_mode.vjp(self=lambda g, other, rounding_mode: g / conj(other) if rounding_mode is None else zero_grad(g),
-             other=lambda g, self, other, rounding_mode:
-             _quotient_grad(g, self, other) if rounding_mode is None else zero_grad(g))
+div_mode.vjp(
+    self=lambda g, other, rounding_mode: g / conj(other) if rounding_mode is None else zero_grad(g),
+    other=lambda g, self, other, rounding_mode: _quotient_grad(g, self, other) if rounding_mode is None else zero_grad(g),
+)
 
 for _kind, _samples in (("Tensor", None), ("Scalar", lambda make: [(make(3, 4), 2)])):
-    composite(f"true_divide.{_kind}(Tensor self, {_kind} other) -> Tensor", lambda self, other: aten.div(self, other),
-              samples=_samples)
-    composite(f"true_divide_.{_kind}(Tensor(a!) self, {_kind} other) -> Tensor(a!)",
-              lambda self, other: aten.div_(self, other), samples=_samples)
+    composite(
+        f"true_divide.{_kind}(Tensor self, {_kind} other) -> Tensor",
+        lambda self, other: aten.div(self, other),
+        samples=_samples,
+    )
+    composite(
+        f"true_divide_.{_kind}(Tensor(a!) self, {_kind} other) -> Tensor(a!)",
+        lambda self, other: aten.div_(self, other),
+        samples=_samples,
+    )
 
 
 @op("floor_divide(Tensor self, Tensor other) -> Tensor", promote="same", inplace=True)
@@ -230,16 +245,22 @@ def floor_divide(self, other, out=None):
 
 
 def _modulo(name, ufunc):
-    @op(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", promote="same", inplace=True,
-        node=f"{name.title()}Backward1", samples=lambda make: [(make(3, 4), make(3, 4) * 0.1 + 0.35)])
+    @op(
+        f"{name}.Tensor(Tensor self, Tensor other) -> Tensor",
+        promote="same",
+        inplace=True,
+        node=f"{name.title()}Backward1",
+        samples=lambda make: [(make(3, 4), make(3, 4) * 0.1 + 0.35)],
+    )
     def kernel(self, other, out=None):
         if self.dtype.kind in "iub":
             _check_whole(name, self, other)
         return ufunc(self, other, out)
 
-    kernel.vjp(self=lambda g: g,
-               other=lambda g, self, other: -g * aten.div(
-                   self, other, rounding_mode="floor" if name == "remainder" else "trunc"))
+    kernel.vjp(
+        self=lambda g: g,
+        other=lambda g, self, other: -g * aten.div(self, other, rounding_mode="floor" if name == "remainder" else "trunc"),
+    )
 
 
 def _remainder(self, other, out=None):
@@ -259,8 +280,13 @@ _modulo("remainder", _remainder)
 _modulo("fmod", np.fmod)
 
 
-@op("remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", promote="same", promoted=("self", "other"),
-    tags=("tensors",), samples=lambda make: [(0.8, make(3, 4))])
+@op(
+    "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+    promote="same",
+    promoted=("self", "other"),
+    tags=("tensors",),
+    samples=lambda make: [(0.8, make(3, 4))],
+)
 def remainder_of_number(self, other):
     if other.dtype.kind in "iub":
         _check_whole("remainder", other, other)
@@ -272,8 +298,14 @@ reciprocal.vjp(self=lambda g, result: g * -conj(result * result))
 
 # ---------------------------------------------------------------- magnitude and sign
 
-abs_ = op("abs(Tensor self) -> Tensor", np.abs, promote="same", inplace=True, flops=count,
-          shape=lambda self: (self._array.shape, np.abs(np.empty(0, self._array.dtype)).dtype))
+abs_ = op(
+    "abs(Tensor self) -> Tensor",
+    np.abs,
+    promote="same",
+    inplace=True,
+    flops=count,
+    shape=lambda self: (self._array.shape, np.abs(np.empty(0, self._array.dtype)).dtype),
+)
 abs_.vjp(self=lambda g, self: g * self.sgn())
 
 
@@ -334,8 +366,11 @@ composite("resolve_conj(Tensor(a) self) -> Tensor(a)", lambda self: self)
 composite("resolve_neg(Tensor(a) self) -> Tensor(a)", lambda self: self)
 
 
-@op("angle(Tensor self) -> Tensor", promote="float",
-    shape=lambda self: (self._array.shape, np.angle(np.empty(0, self._array.dtype)).dtype))
+@op(
+    "angle(Tensor self) -> Tensor",
+    promote="float",
+    shape=lambda self: (self._array.shape, np.angle(np.empty(0, self._array.dtype)).dtype),
+)
 def angle(self):
     if self.dtype.kind == "c":
         return np.arctan2(self.imag, self.real)
@@ -357,8 +392,12 @@ angle.vjp(self=_angle_grad)
 # ---------------------------------------------------------------- several operands at once
 
 
-@op("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote="same", inplace=True,
-    tags=("tensors",))
+@op(
+    "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    promote="same",
+    inplace=True,
+    tags=("tensors",),
+)
 def addcmul(self, tensor1, tensor2, value, out=None):
     if self.dtype is _BOOL:
         raise no_kernel("addcmul_cpu_out", self)
@@ -368,16 +407,25 @@ def addcmul(self, tensor1, tensor2, value, out=None):
     return np.add(self, product, out)
 
 
-addcmul.vjp(self=lambda g: g, tensor1=lambda g, tensor2, value: g * conj(tensor2 * value),
-            tensor2=lambda g, tensor1, value: g * conj(tensor1 * value))
+addcmul.vjp(
+    self=lambda g: g,
+    tensor1=lambda g, tensor2, value: g * conj(tensor2 * value),
+    tensor2=lambda g, tensor1, value: g * conj(tensor1 * value),
+)
 
 
-@op("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", promote="same", inplace=True,
-    tags=("tensors",))
+@op(
+    "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    promote="same",
+    inplace=True,
+    tags=("tensors",),
+)
 def addcdiv(self, tensor1, tensor2, value, out=None):
     if self.dtype.kind in "iub":
-        raise RuntimeError("Integer division with addcdiv is no longer supported, and in a future release addcdiv will "
-                           "perform a true division of tensor1 and tensor2.")
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported, and in a future release addcdiv will "
+            "perform a true division of tensor1 and tensor2."
+        )
     ratio = np.divide(tensor1, tensor2)
     if value != 1:
         ratio = np.multiply(ratio, fitting_number(value, self.dtype), ratio if ratio.__class__ is np.ndarray else None)
@@ -395,8 +443,9 @@ def _addcdiv_divisor_grad(g, tensor1, tensor2, value):
     return -g * slope
 
 
-addcdiv.vjp(self=lambda g: g, tensor1=lambda g, tensor2, value: g * conj(_number_over(value, tensor2)),
-            tensor2=_addcdiv_divisor_grad)
+addcdiv.vjp(
+    self=lambda g: g, tensor1=lambda g, tensor2, value: g * conj(_number_over(value, tensor2)), tensor2=_addcdiv_divisor_grad
+)
 
 
 def _interpolated(self, end, weight, out):
@@ -404,8 +453,11 @@ def _interpolated(self, end, weight, out):
     difference = np.subtract(end, self)
     near = np.abs(weight) < 0.5
     if near.ndim == 0:
-        return np.add(self, np.multiply(difference, weight), out) if near else \
-            np.subtract(end, np.multiply(difference, np.subtract(1, weight)), out)
+        return (
+            np.add(self, np.multiply(difference, weight), out)
+            if near
+            else np.subtract(end, np.multiply(difference, np.subtract(1, weight)), out)
+        )
     made = np.where(near, self + difference * weight, end - difference * (1 - weight))
     if out is None:
         return made
@@ -413,8 +465,14 @@ def _interpolated(self, end, weight, out):
     return out
 
 
-@op("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", promote="one", promoted=("self", "end"),
-    tags=("tensors",), inplace=True, samples=lambda make: [(make(3, 4), make(3, 4), 0.3), (make(3, 4), make(3, 4), 0.8)])
+@op(
+    "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
+    promote="one",
+    promoted=("self", "end"),
+    tags=("tensors",),
+    inplace=True,
+    samples=lambda make: [(make(3, 4), make(3, 4), 0.3), (make(3, 4), make(3, 4), 0.8)],
+)
 def lerp(self, end, weight, out=None):
     if self.dtype is not _FLOAT32:
         need_float("lerp_kernel_scalar", self, "iub")
@@ -424,8 +482,13 @@ def lerp(self, end, weight, out=None):
 lerp.vjp(self=lambda g, weight: g * (1 - conj(weight)), end=lambda g, weight: g * conj(weight))
 
 
-@op("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", promote="one", inplace=True, node="LerpBackward1",
-    tags=("tensors",))
+@op(
+    "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
+    promote="one",
+    inplace=True,
+    node="LerpBackward1",
+    tags=("tensors",),
+)
 def lerp_tensor(self, end, weight, out=None):
     if self.dtype is not _FLOAT32:
         need_float("lerp_kernel_tensor", self, "iub")
@@ -437,8 +500,7 @@ def _lerp_self_grad(g, weight):
     return g * conj(rest)
 
 
-lerp_tensor.vjp(self=_lerp_self_grad, end=lambda g, weight: g * conj(weight),
-                weight=lambda g, self, end: g * conj(end - self))
+lerp_tensor.vjp(self=_lerp_self_grad, end=lambda g, weight: g * conj(weight), weight=lambda g, self, end: g * conj(end - self))
 
 # ---------------------------------------------------------------- the dtype of a result
 
@@ -454,12 +516,24 @@ def _result_type(first, second):
 
 
 op("result_type.Tensor(Tensor tensor, Tensor other) -> ScalarType", _result_type, nondiff=True)
-op("result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType", _result_type, nondiff=True,
-   samples=lambda make: [(make(3, 4), 2)])
-op("result_type.Scalar_Tensor(Scalar scalar, Tensor tensor) -> ScalarType", _result_type, nondiff=True,
-   samples=lambda make: [(2, make(3, 4))])
-op("result_type.Scalar_Scalar(Scalar scalar1, Scalar scalar2) -> ScalarType", _result_type, nondiff=True,
-   samples=lambda make: [(2, 2.5)])
+op(
+    "result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType",
+    _result_type,
+    nondiff=True,
+    samples=lambda make: [(make(3, 4), 2)],
+)
+op(
+    "result_type.Scalar_Tensor(Scalar scalar, Tensor tensor) -> ScalarType",
+    _result_type,
+    nondiff=True,
+    samples=lambda make: [(2, make(3, 4))],
+)
+op(
+    "result_type.Scalar_Scalar(Scalar scalar1, Scalar scalar2) -> ScalarType",
+    _result_type,
+    nondiff=True,
+    samples=lambda make: [(2, 2.5)],
+)
 
 
 def _wrapped(number):
@@ -468,9 +542,12 @@ def _wrapped(number):
 
 # Operators that are not an op of the same name.
 OPERATORS = {
-    "__mod__": operator_form("remainder"), "__imod__": operator_form("remainder_"),
+    "__mod__": operator_form("remainder"),
+    "__imod__": operator_form("remainder_"),
     "__rmod__": as_operator(lambda self, other: aten.remainder(other, self)),
-    "__floordiv__": operator_form("floor_divide"), "__ifloordiv__": operator_form("floor_divide_"),
+    "__floordiv__": operator_form("floor_divide"),
+    "__ifloordiv__": operator_form("floor_divide_"),
     "__rfloordiv__": as_operator(lambda self, other: aten.floor_divide(_wrapped(as_number(other)), self)),
-    "__pos__": aten.positive, "__rdiv__": as_operator(lambda self, other: aten.reciprocal(self) * other),
+    "__pos__": aten.positive,
+    "__rdiv__": as_operator(lambda self, other: aten.reciprocal(self) * other),
 }

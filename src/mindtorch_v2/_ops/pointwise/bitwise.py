@@ -35,23 +35,43 @@ def _bits(name, ufunc):
             _check(name, self)
             raise
 
-    op(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", kernel, promote="same", nondiff=True, inplace=True,
-       samples=_integers)
-    op(f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", lambda self, other: kernel(other, self),
-       promote="same", promoted=("self", "other"), nondiff=True, tags=("tensors",), samples=_of_number)
+    op(
+        f"{name}.Tensor(Tensor self, Tensor other) -> Tensor",
+        kernel,
+        promote="same",
+        nondiff=True,
+        inplace=True,
+        samples=_integers,
+    )
+    op(
+        f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+        lambda self, other: kernel(other, self),
+        promote="same",
+        promoted=("self", "other"),
+        nondiff=True,
+        tags=("tensors",),
+        samples=_of_number,
+    )
 
 
 for _name, _ufunc in (("and", np.bitwise_and), ("or", np.bitwise_or), ("xor", np.bitwise_xor)):
     _bits(f"bitwise_{_name}", _ufunc)
 
-op("bitwise_not(Tensor self) -> Tensor", np.invert, promote="same", nondiff=True, inplace=True,
-   samples=lambda make: [(make.ints(20, 3, 4),)])
+op(
+    "bitwise_not(Tensor self) -> Tensor",
+    np.invert,
+    promote="same",
+    nondiff=True,
+    inplace=True,
+    samples=lambda make: [(make.ints(20, 3, 4),)],
+)
 
 # ---------------------------------------------------------------- shifts
 
 
 def _shifted(side, ufunc):
     """A shift by more bits than there are gives 0 (or the sign) in torch and anything in C."""
+
     def kernel(self, other, out=None):
         _check(f"{side[0]}shift", self, "iu")
         made = ufunc(self, other, out)
@@ -69,22 +89,42 @@ def _shifted(side, ufunc):
 
 for _name, _shift in (("left", np.left_shift), ("right", np.right_shift)):
     _kernel = _shifted(_name, _shift)
-    op(f"bitwise_{_name}_shift.Tensor(Tensor self, Tensor other) -> Tensor", _kernel, promote="same", nondiff=True,
-       inplace=True, samples=_integers)
-    op(f"bitwise_{_name}_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-       lambda self, other, kernel=_kernel: kernel(np.array(self, other.dtype), other), promote="same",
-       promoted=("self", "other"), nondiff=True, tags=("tensors",), samples=_of_number)
-    op(f"__{_name[0]}shift__.Tensor(Tensor self, Tensor other) -> Tensor", _kernel, promote="same", nondiff=True,
-       samples=_integers)
+    op(
+        f"bitwise_{_name}_shift.Tensor(Tensor self, Tensor other) -> Tensor",
+        _kernel,
+        promote="same",
+        nondiff=True,
+        inplace=True,
+        samples=_integers,
+    )
+    op(
+        f"bitwise_{_name}_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+        lambda self, other, kernel=_kernel: kernel(np.array(self, other.dtype), other),
+        promote="same",
+        promoted=("self", "other"),
+        nondiff=True,
+        tags=("tensors",),
+        samples=_of_number,
+    )
+    op(
+        f"__{_name[0]}shift__.Tensor(Tensor self, Tensor other) -> Tensor",
+        _kernel,
+        promote="same",
+        nondiff=True,
+        samples=_integers,
+    )
 
 # ---------------------------------------------------------------- hashes
 
 _HASHED = (dt.float64, dt.float32, dt.float16, dt.bfloat16, dt.int64, dt.int32, dt.int16, dt.int8, dt.uint8, dt.bool_)
 
 
-@op("hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor", nondiff=True,
+@op(
+    "hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor",
+    nondiff=True,
     shape=lambda self, dim, keepdim, mode: (reduced_shape(self._array.shape, dim, keepdim), np.dtype(np.uint64)),
-    samples=lambda make: [(make(3, 4),), (make.ints(9, 3, 4), 1)])
+    samples=lambda make: [(make(3, 4),), (make.ints(9, 3, 4), 1)],
+)
 def hash_tensor(self, dim, keepdim, mode):
     """The exclusive or of all elements, each as the 64 bits that it has as float64 or int64."""
     if mode != 0:
@@ -92,8 +132,10 @@ def hash_tensor(self, dim, keepdim, mode):
     dims = normal_dims(dim, self.ndim)
     if not self.size:
         if not dim:
-            raise RuntimeError("hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the "
-                               "reduction dim with the 'dim' argument.")
+            raise RuntimeError(
+                "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the "
+                "reduction dim with the 'dim' argument."
+            )
         for d in dims:
             if not self.shape[d]:
                 raise IndexError(f"hash_tensor: Expected reduction dim {d} to have non-zero size.")
@@ -110,10 +152,16 @@ def hash_tensor(self, dim, keepdim, mode):
 def _operator(symbol, name):
     """`a & b` and `a &= b`: torch records the operator around the op."""
     for overload, kind, samples in (("Tensor", "Tensor", _integers), ("Scalar", "Scalar", _with_number)):
-        composite(f"__{symbol}__.{overload}(Tensor self, {kind} other) -> Tensor",
-                  lambda self, other: getattr(aten, name)(self, other), samples=samples)
-        composite(f"__i{symbol}__.{overload}(Tensor(a!) self, {kind} other) -> Tensor(a!)",
-                  lambda self, other: getattr(aten, name + "_")(self, other), samples=samples)
+        composite(
+            f"__{symbol}__.{overload}(Tensor self, {kind} other) -> Tensor",
+            lambda self, other: getattr(aten, name)(self, other),
+            samples=samples,
+        )
+        composite(
+            f"__i{symbol}__.{overload}(Tensor(a!) self, {kind} other) -> Tensor(a!)",
+            lambda self, other: getattr(aten, name + "_")(self, other),
+            samples=samples,
+        )
 
 
 for _name in ("and", "or", "xor"):
@@ -121,9 +169,11 @@ for _name in ("and", "or", "xor"):
 
 for _name, _long in (("lshift", "bitwise_left_shift"), ("rshift", "bitwise_right_shift")):
     for _overload in ("Tensor", "Scalar"):
-        composite(f"__i{_name}__.{_overload}(Tensor(a!) self, {_overload} other) -> Tensor(a!)",
-                  lambda self, other, name=_long: getattr(aten, name + "_")(self, other),
-                  samples=_integers if _overload == "Tensor" else _with_number)
+        composite(
+            f"__i{_name}__.{_overload}(Tensor(a!) self, {_overload} other) -> Tensor(a!)",
+            lambda self, other, name=_long: getattr(aten, name + "_")(self, other),
+            samples=_integers if _overload == "Tensor" else _with_number,
+        )
 
 
 def _reversed(name):

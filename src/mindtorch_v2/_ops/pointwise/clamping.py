@@ -34,8 +34,13 @@ def _bound(value, dtype):
     return number_of(value, dtype)
 
 
-@op("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", inplace=True, node="ClampBackward1",
-    shape=like_with_numbers, samples=lambda make: [(make(3, 4), 0.3, 0.7), (make(3, 4), 0.3), (make(3, 4), None, 0.7)])
+@op(
+    "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+    inplace=True,
+    node="ClampBackward1",
+    shape=like_with_numbers,
+    samples=lambda make: [(make(3, 4), 0.3, 0.7), (make(3, 4), 0.3), (make(3, 4), None, 0.7)],
+)
 def clamp(self, min, max, out=None):
     dtype = self.dtype
     if dtype is not _FLOAT32:
@@ -87,8 +92,12 @@ def _met(name, self, bound, out):
     return self, bound if self.dtype is _FLOAT32 else _bound(bound, self.dtype)
 
 
-@op("clamp_min(Tensor self, Scalar min) -> Tensor", inplace=True, shape=like_with_numbers,
-    samples=lambda make: [(make(3, 4), 0.5)])
+@op(
+    "clamp_min(Tensor self, Scalar min) -> Tensor",
+    inplace=True,
+    shape=like_with_numbers,
+    samples=lambda make: [(make(3, 4), 0.5)],
+)
 def clamp_min(self, min, out=None):
     if self.dtype is not _FLOAT32:
         self, min = _met("clamp_min", self, min, out)
@@ -98,8 +107,12 @@ def clamp_min(self, min, out=None):
 clamp_min.vjp(self=lambda g, self, min: _clamp_grad(g, self, min, None))
 
 
-@op("clamp_max(Tensor self, Scalar max) -> Tensor", inplace=True, shape=like_with_numbers,
-    samples=lambda make: [(make(3, 4), 0.5)])
+@op(
+    "clamp_max(Tensor self, Scalar max) -> Tensor",
+    inplace=True,
+    shape=like_with_numbers,
+    samples=lambda make: [(make(3, 4), 0.5)],
+)
 def clamp_max(self, max, out=None):
     if self.dtype is not _FLOAT32:
         self, max = _met("clamp_max", self, max, out)
@@ -115,8 +128,13 @@ def _bounds(make):
     return [(make(3, 4), make(3, 4) * 0.4, make(3, 4) * 0.4 + 0.5), (make(3, 4), make(4)), (make(3, 4), None, make(4))]
 
 
-@op("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", promote="real", inplace=True,
-    node="ClampBackward0", samples=_bounds)
+@op(
+    "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+    promote="real",
+    inplace=True,
+    node="ClampBackward0",
+    samples=_bounds,
+)
 def clamp_tensor(self, min, max, out=None):
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
@@ -149,24 +167,42 @@ def _clamp_tensor_max_grad(g, self, min, max):
 
 clamp_tensor.vjp(self=_clamp_grad, min=_clamp_tensor_min_grad, max=_clamp_tensor_max_grad)
 
-clamp_min_tensor = op("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", np.maximum, promote="real", inplace=True,
-                      node="ClampMinBackward1")
-clamp_min_tensor.vjp(self=lambda g, self, min: _clamp_grad(g, self, min, None),
-                     min=lambda g, self, min: _clamp_tensor_min_grad(g, self, min, None))
+clamp_min_tensor = op(
+    "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", np.maximum, promote="real", inplace=True, node="ClampMinBackward1"
+)
+clamp_min_tensor.vjp(
+    self=lambda g, self, min: _clamp_grad(g, self, min, None),
+    min=lambda g, self, min: _clamp_tensor_min_grad(g, self, min, None),
+)
 
-clamp_max_tensor = op("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", np.minimum, promote="real", inplace=True,
-                      node="ClampMaxBackward1")
-clamp_max_tensor.vjp(self=lambda g, self, max: _clamp_grad(g, self, None, max),
-                     max=lambda g, self, max: _clamp_tensor_max_grad(g, self, None, max))
+clamp_max_tensor = op(
+    "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", np.minimum, promote="real", inplace=True, node="ClampMaxBackward1"
+)
+clamp_max_tensor.vjp(
+    self=lambda g, self, max: _clamp_grad(g, self, None, max),
+    max=lambda g, self, max: _clamp_tensor_max_grad(g, self, None, max),
+)
 
-composite("clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
-          lambda self, min, max: aten.clamp(self, min, max), samples=lambda make: [(make(3, 4), 0.3, 0.7)])
-composite("clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-          lambda self, min, max: aten.clamp(self, min, max), samples=_bounds)
-composite("clip_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)",
-          lambda self, min, max: aten.clamp_(self, min, max), samples=lambda make: [(make(3, 4), 0.3, 0.7)])
-composite("clip_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)",
-          lambda self, min, max: aten.clamp_(self, min, max), samples=_bounds)
+composite(
+    "clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+    lambda self, min, max: aten.clamp(self, min, max),
+    samples=lambda make: [(make(3, 4), 0.3, 0.7)],
+)
+composite(
+    "clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+    lambda self, min, max: aten.clamp(self, min, max),
+    samples=_bounds,
+)
+composite(
+    "clip_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)",
+    lambda self, min, max: aten.clamp_(self, min, max),
+    samples=lambda make: [(make(3, 4), 0.3, 0.7)],
+)
+composite(
+    "clip_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)",
+    lambda self, min, max: aten.clamp_(self, min, max),
+    samples=_bounds,
+)
 
 # ---------------------------------------------------------------- the larger, the smaller
 
@@ -178,12 +214,16 @@ def _shared(g, self, other):
 
 
 maximum = op("maximum(Tensor self, Tensor other) -> Tensor", np.maximum, promote="real", tags=("tensors",))
-maximum.vjp(self=lambda g, self, other: _shared(g, self, other).masked_fill_(self < other, 0.0),
-            other=lambda g, self, other: _shared(g, self, other).masked_fill_(self > other, 0.0))
+maximum.vjp(
+    self=lambda g, self, other: _shared(g, self, other).masked_fill_(self < other, 0.0),
+    other=lambda g, self, other: _shared(g, self, other).masked_fill_(self > other, 0.0),
+)
 
 minimum = op("minimum(Tensor self, Tensor other) -> Tensor", np.minimum, promote="real", tags=("tensors",))
-minimum.vjp(self=lambda g, self, other: _shared(g, self, other).masked_fill_(self > other, 0.0),
-            other=lambda g, self, other: _shared(g, self, other).masked_fill_(self < other, 0.0))
+minimum.vjp(
+    self=lambda g, self, other: _shared(g, self, other).masked_fill_(self > other, 0.0),
+    other=lambda g, self, other: _shared(g, self, other).masked_fill_(self < other, 0.0),
+)
 
 
 def _ignoring_nan(name, ufunc, first_wins):
@@ -192,8 +232,10 @@ def _ignoring_nan(name, ufunc, first_wins):
     def chosen(self, other):
         return first_wins(self, other).logical_or_(other.isnan())
 
-    made.vjp(self=lambda g, self, other: g.masked_fill(chosen(self, other).logical_not_(), 0),
-             other=lambda g, self, other: g.masked_fill(chosen(self, other), 0))
+    made.vjp(
+        self=lambda g, self, other: g.masked_fill(chosen(self, other).logical_not_(), 0),
+        other=lambda g, self, other: g.masked_fill(chosen(self, other), 0),
+    )
 
 
 _ignoring_nan("fmax", np.fmax, lambda self, other: self >= other)

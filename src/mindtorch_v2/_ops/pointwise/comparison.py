@@ -24,6 +24,7 @@ op("ne.Tensor(Tensor self, Tensor other) -> Tensor", np.not_equal, promote="comp
 
 def _ordered(name, ufunc):
     """Which of two comes first; NumPy has an order of complex numbers, torch has none."""
+
     def kernel(self, other, out=None):
         if self.dtype.kind == "c":
             raise no_kernel(f"{name}_cpu", self)
@@ -36,8 +37,14 @@ for _name, _ufunc in (("lt", np.less), ("le", np.less_equal), ("gt", np.greater)
     _ordered(_name, _ufunc)
 
 for _name, _logic in (("logical_and", np.logical_and), ("logical_or", np.logical_or), ("logical_xor", np.logical_xor)):
-    op(f"{_name}(Tensor self, Tensor other) -> Tensor", _logic, promote="compare", nondiff=True, inplace=True,
-       tags=("tensors",))
+    op(
+        f"{_name}(Tensor self, Tensor other) -> Tensor",
+        _logic,
+        promote="compare",
+        nondiff=True,
+        inplace=True,
+        tags=("tensors",),
+    )
 
 op("logical_not(Tensor self) -> Tensor", np.logical_not, promote="compare", nondiff=True, inplace=True)
 
@@ -57,9 +64,12 @@ def _real(name, array):
 
 def _of_floats(name, test):
     """A test that no integer passes."""
-    op(f"{name}(Tensor self) -> Tensor",
-       lambda self: test(self) if self.dtype.kind in "fcV" else np.zeros(self.shape, np.bool_), nondiff=True,
-       shape=truth_like)
+    op(
+        f"{name}(Tensor self) -> Tensor",
+        lambda self: test(self) if self.dtype.kind in "fcV" else np.zeros(self.shape, np.bool_),
+        nondiff=True,
+        shape=truth_like,
+    )
 
 
 _of_floats("isnan", np.isnan)
@@ -75,8 +85,10 @@ def isfinite(self):
     return (self == self) * (self.abs() != np.inf)
 
 
-composite("isreal(Tensor self) -> Tensor",
-          lambda self: aten.imag(self) == 0 if self._array.dtype.kind == "c" else aten.ones_like(self, dtype=dt.bool_))
+composite(
+    "isreal(Tensor self) -> Tensor",
+    lambda self: aten.imag(self) == 0 if self._array.dtype.kind == "c" else aten.ones_like(self, dtype=dt.bool_),
+)
 
 # ---------------------------------------------------------------- nearly equal
 
@@ -86,8 +98,9 @@ def isclose(self, other, rtol, atol, equal_nan):
     if self._array.dtype != other._array.dtype:
         raise RuntimeError(f"{self.dtype.scalar_name} did not match {other.dtype.scalar_name}")
     if rtol < 0 or atol < 0:
-        raise RuntimeError(f"{'rtol' if rtol < 0 else 'atol'} must be greater than or equal to zero, but got "
-                           f"{rtol if rtol < 0 else atol}")
+        raise RuntimeError(
+            f"{'rtol' if rtol < 0 else 'atol'} must be greater than or equal to zero, but got {rtol if rtol < 0 else atol}"
+        )
     close = self == other
     if equal_nan and self._array.dtype.kind in "fcV":
         close.__ior__((self != self).__iand__(other != other))
@@ -99,9 +112,10 @@ def isclose(self, other, rtol, atol, equal_nan):
     return close
 
 
-composite("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
-          lambda self, other, rtol, atol, equal_nan:
-          bool(aten.item(aten.all(aten.isclose(self, other, rtol, atol, equal_nan)))))
+composite(
+    "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
+    lambda self, other, rtol, atol, equal_nan: bool(aten.item(aten.all(aten.isclose(self, other, rtol, atol, equal_nan)))),
+)
 
 
 @op("equal(Tensor self, Tensor other) -> bool", nondiff=True)
@@ -118,8 +132,13 @@ def _of_truths(name, reduce):
             raise RuntimeError(f"{name} expected a boolean tensor, but got {scalar_name(self)}")
         return reduce(self, None)
 
-    op(f"{name}(Tensor self) -> Tensor", kernel, nondiff=True, shape=lambda self: ((), _BOOL),
-       samples=lambda make: [(make.bools(3, 4),)])
+    op(
+        f"{name}(Tensor self) -> Tensor",
+        kernel,
+        nondiff=True,
+        shape=lambda self: ((), _BOOL),
+        samples=lambda make: [(make.bools(3, 4),)],
+    )
 
 
 _of_truths("_is_all_true", np.logical_and.reduce)
@@ -133,14 +152,19 @@ def choice(value, dtype):
     return number(value, dtype) if dtype.itemsize == 2 and dtype.kind in "fV" else fitting_number(value, dtype)
 
 
-@op("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", promote="fitting", promoted=("self", "other"),
+@op(
+    "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+    promote="fitting",
+    promoted=("self", "other"),
     tags=("spelled",),
-    samples=lambda make: [(make.bools(3, 4), make(3, 4), make(3, 4)), (make.bools(4), make(3, 1), make(1))])
+    samples=lambda make: [(make.bools(3, 4), make(3, 4), make(3, 4)), (make.bools(4), make(3, 1), make(1))],
+)
 def where(condition, self, other):
     if condition.dtype is not _BOOL:
         if condition.dtype != np.uint8:
-            raise RuntimeError("where expected condition to be a boolean tensor, but got a tensor with dtype "
-                               f"{scalar_name(condition)}")
+            raise RuntimeError(
+                f"where expected condition to be a boolean tensor, but got a tensor with dtype {scalar_name(condition)}"
+            )
         condition = condition.astype(np.bool_)
     if other.__class__ is not _ndarray:
         other = choice(other, self.dtype)
@@ -149,5 +173,4 @@ def where(condition, self, other):
     return np.where(condition, self, other)
 
 
-where.vjp(self=lambda g, condition: aten.where(condition, g, 0.0),
-          other=lambda g, condition: aten.where(condition, 0.0, g))
+where.vjp(self=lambda g, condition: aten.where(condition, g, 0.0), other=lambda g, condition: aten.where(condition, 0.0, g))

@@ -62,8 +62,14 @@ def _integer_power(self, exponent, out):
     return np.power(self, number_of(exponent, self.dtype), out)
 
 
-@op("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", promote="fitting", promoted=("self", "exponent"),
-    inplace=True, flops=count, samples=lambda make: [(make(3, 4), 2), (make(3, 4), 2.5), (make(3, 4), 0)])
+@op(
+    "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    promote="fitting",
+    promoted=("self", "exponent"),
+    inplace=True,
+    flops=count,
+    samples=lambda make: [(make(3, 4), 2), (make(3, 4), 2.5), (make(3, 4), 0)],
+)
 def pow_scalar(self, exponent, out=None):
     if exponent == 2:
         return np.square(self, out)
@@ -91,8 +97,7 @@ def _pow_scalar_grad(g, self, exponent):
 pow_scalar.vjp(self=_pow_scalar_grad)
 
 
-@op("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", promote="same", inplace=True, node="PowBackward1",
-    flops=count)
+@op("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", promote="same", inplace=True, node="PowBackward1", flops=count)
 def pow_tensor(self, exponent, out=None):
     kind = self.dtype.kind
     if kind == "i" and (exponent < 0).any():
@@ -138,8 +143,15 @@ def _pow_exponent_grad(g, self, exponent, result):
 pow_tensor.vjp(self=_pow_self_grad, exponent=_pow_exponent_grad)
 
 
-@op("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", promote="same", promoted=("self", "exponent"),
-    node="PowBackward2", flops=count, tags=("tensors",), samples=lambda make: [(2.0, make(3, 4))])
+@op(
+    "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
+    promote="same",
+    promoted=("self", "exponent"),
+    node="PowBackward2",
+    flops=count,
+    tags=("tensors",),
+    samples=lambda make: [(2.0, make(3, 4))],
+)
 def pow_of_number(self, exponent):
     if exponent.dtype.kind == "b":
         raise no_kernel("pow", exponent)
@@ -170,23 +182,31 @@ def _wide(t):
     return aten.to(t, dtype=dt.complex128 if t._array.dtype.kind == "c" else dt.float64)
 
 
-composite("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
-          lambda self, exponent: aten.pow(_wide(self), exponent), samples=lambda make: [(make(3, 4), 2.5)])
-composite("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
-          lambda self, exponent: aten.pow(_wide(self), _wide(exponent)))
-composite("float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
-          lambda self, exponent: aten.pow(self, _wide(exponent)), samples=lambda make: [(2.0, make(3, 4))])
+composite(
+    "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    lambda self, exponent: aten.pow(_wide(self), exponent),
+    samples=lambda make: [(make(3, 4), 2.5)],
+)
+composite(
+    "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    lambda self, exponent: aten.pow(_wide(self), _wide(exponent)),
+)
+composite(
+    "float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
+    lambda self, exponent: aten.pow(self, _wide(exponent)),
+    samples=lambda make: [(2.0, make(3, 4))],
+)
 
 
 def _float_power_in_place(self, exponent):
     wanted = dt.complex128 if self._array.dtype.kind == "c" else dt.float64
     if self.dtype is not wanted:
-        raise RuntimeError("the base given to float_power_ has dtype "
-                           f"{self.dtype.scalar_name} but the operation's result requires dtype {wanted.scalar_name}")
+        raise RuntimeError(
+            "the base given to float_power_ has dtype "
+            f"{self.dtype.scalar_name} but the operation's result requires dtype {wanted.scalar_name}"
+        )
     return aten.pow_(self, exponent)
 
 
-composite("float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)", _float_power_in_place,
-          samples=lambda make: [])
-composite("float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)", _float_power_in_place,
-          samples=lambda make: [])
+composite("float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)", _float_power_in_place, samples=lambda make: [])
+composite("float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)", _float_power_in_place, samples=lambda make: [])

@@ -20,6 +20,7 @@ _array = np.array
 
 def _no_bool(name, ufunc):
     """A kernel that torch does not define for bool, where NumPy does."""
+
     def kernel(self, out=None):
         if self.dtype.kind == "b":
             raise no_kernel(f"{name}_vml_cpu", self)
@@ -29,8 +30,9 @@ def _no_bool(name, ufunc):
 
 
 for _name, _ufunc in (("ceil", np.ceil), ("floor", np.floor), ("trunc", np.trunc)):
-    op(f"{_name}(Tensor self) -> Tensor", _no_bool(_name, _ufunc), promote="same", inplace=True, flops=count
-       ).vjp(self=zero_grad)
+    op(f"{_name}(Tensor self) -> Tensor", _no_bool(_name, _ufunc), promote="same", inplace=True, flops=count).vjp(
+        self=zero_grad
+    )
 
 composite("fix(Tensor self) -> Tensor", lambda self: aten.trunc(self))
 composite("fix_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.trunc_(self))
@@ -50,8 +52,13 @@ def round_(self, out=None):
 round_.vjp(self=zero_grad)
 
 
-@op("round.decimals(Tensor self, *, int decimals) -> Tensor", promote="same", inplace=True, node="RoundBackward1",
-    samples=lambda make: [(make(3, 4), {"decimals": 1})])
+@op(
+    "round.decimals(Tensor self, *, int decimals) -> Tensor",
+    promote="same",
+    inplace=True,
+    node="RoundBackward1",
+    samples=lambda make: [(make(3, 4), {"decimals": 1})],
+)
 def round_decimals(self, decimals, out=None):
     if self.dtype.kind in "iub":
         raise no_kernel("round_cpu", self)
@@ -76,8 +83,7 @@ def frac(self, out=None):
 frac.vjp(self=lambda g: g)
 
 
-@op("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", promote="same",
-    inplace=True)
+@op("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", promote="same", inplace=True)
 def nan_to_num(self, nan, posinf, neginf):
     if self.dtype.kind in "iub":
         return self.copy()
@@ -126,8 +132,11 @@ def nextafter(self, other, out=None):
 nextafter.vjp(self=lambda g, self, other: aten.where(self != other, g, 0.0), other=lambda g, other: _flat(other))
 
 
-@op("heaviside(Tensor self, Tensor values) -> Tensor", inplace=True,
-    shape=lambda self, values: (np.broadcast_shapes(self._array.shape, values._array.shape), self._array.dtype))
+@op(
+    "heaviside(Tensor self, Tensor values) -> Tensor",
+    inplace=True,
+    shape=lambda self, values: (np.broadcast_shapes(self._array.shape, values._array.shape), self._array.dtype),
+)
 def heaviside(self, values):
     if self.dtype.kind == "c":
         raise RuntimeError("heaviside is not yet implemented for complex tensors.")
@@ -144,8 +153,10 @@ def ldexp(self, other, out=None):
 ldexp.vjp(self=lambda g, other: g * conj(aten.pow(2.0, other)), other=lambda g, result: g * conj(result * math.log(2)))
 
 
-@op("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
-    shape=lambda self: [(self._array.shape, self._array.dtype), (self._array.shape, np.dtype(np.int32))])
+@op(
+    "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
+    shape=lambda self: [(self._array.shape, self._array.dtype), (self._array.shape, np.dtype(np.int32))],
+)
 def frexp(self):
     if self.dtype.kind not in "fV":
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
@@ -163,8 +174,15 @@ def _of_integers(name, ufunc):
             raise no_kernel(f"{name}_cpu", self)
         return ufunc(self, other, out)
 
-    op(f"{name}(Tensor self, Tensor other) -> Tensor", kernel, promote="same", tags=("tensors",), inplace=True, nondiff=True,
-       samples=lambda make: [(make.ints(20, 3, 4), make.ints(20, 3, 4))])
+    op(
+        f"{name}(Tensor self, Tensor other) -> Tensor",
+        kernel,
+        promote="same",
+        tags=("tensors",),
+        inplace=True,
+        nondiff=True,
+        samples=lambda make: [(make.ints(20, 3, 4), make.ints(20, 3, 4))],
+    )
 
 
 _of_integers("gcd", np.gcd)

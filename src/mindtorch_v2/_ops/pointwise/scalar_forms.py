@@ -19,8 +19,16 @@ from .arithmetic import count
 def _declare(name: str, arguments: str, kernel: Callable[..., Any], promote: str = "same") -> tuple[OpSpec, Any, Any]:
     """The Scalar overload of `name`, and what to call for it and for its in-place form."""
     held = {form: packets[form].function for form in (name, f"{name}_")}
-    spec = op(f"{name}.Scalar(Tensor self, {arguments}) -> Tensor", kernel, promote=promote, promoted=("self", "other"),
-              inplace=True, node=f"{name.title()}Backward1", flops=count, samples=lambda make: [(make(3, 4), 2.0)])
+    spec = op(
+        f"{name}.Scalar(Tensor self, {arguments}) -> Tensor",
+        kernel,
+        promote=promote,
+        promoted=("self", "other"),
+        inplace=True,
+        node=f"{name.title()}Backward1",
+        flops=count,
+        samples=lambda make: [(make(3, 4), 2.0)],
+    )
     for form, function in held.items():
         packets[form].function = function
         setattr(aten, form, function)

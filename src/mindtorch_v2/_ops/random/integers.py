@@ -53,30 +53,45 @@ def _randint(low, high, size, kind, generator):
     return _integers(math.prod(size), source_of(generator), low, high - low).astype(kind, copy=False).reshape(size)
 
 
-@op(f"randint.low(int low, int high, int[] size, {_LONG}) -> Tensor", nondiff=True, samples=lambda make: [],
-    shape=lambda low, high, size, dtype, *_: (checked_size(size), _whole_dtype(dtype)))
+@op(
+    f"randint.low(int low, int high, int[] size, {_LONG}) -> Tensor",
+    nondiff=True,
+    samples=lambda make: [],
+    shape=lambda low, high, size, dtype, *_: (checked_size(size), _whole_dtype(dtype)),
+)
 def randint_low(low, high, size, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
     return _randint(low, high, size, _whole_dtype(dtype), None)
 
 
-@op(f"randint(int high, int[] size, {_LONG}) -> Tensor", nondiff=True, samples=lambda make: [],
-    shape=lambda high, size, dtype, *_: (checked_size(size), _whole_dtype(dtype)))
+@op(
+    f"randint(int high, int[] size, {_LONG}) -> Tensor",
+    nondiff=True,
+    samples=lambda make: [],
+    shape=lambda high, size, dtype, *_: (checked_size(size), _whole_dtype(dtype)),
+)
 def randint(high, size, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
     return _randint(0, high, size, _whole_dtype(dtype), None)
 
 
-@op(f"randint.low_generator(int low, int high, int[] size, {_LONG_WITH_GENERATOR}) -> Tensor", nondiff=True,
+@op(
+    f"randint.low_generator(int low, int high, int[] size, {_LONG_WITH_GENERATOR}) -> Tensor",
+    nondiff=True,
     samples=lambda make: [],
-    shape=lambda low, high, size, generator, dtype, *_: (checked_size(size), _whole_dtype(dtype)))
+    shape=lambda low, high, size, generator, dtype, *_: (checked_size(size), _whole_dtype(dtype)),
+)
 def randint_low_generator(low, high, size, generator, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
     return _randint(low, high, size, _whole_dtype(dtype), generator)
 
 
-@op(f"randint.generator(int high, int[] size, {_LONG_WITH_GENERATOR}) -> Tensor", nondiff=True, samples=lambda make: [],
-    shape=lambda high, size, generator, dtype, *_: (checked_size(size), _whole_dtype(dtype)))
+@op(
+    f"randint.generator(int high, int[] size, {_LONG_WITH_GENERATOR}) -> Tensor",
+    nondiff=True,
+    samples=lambda make: [],
+    shape=lambda high, size, generator, dtype, *_: (checked_size(size), _whole_dtype(dtype)),
+)
 def randint_generator(high, size, generator, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
     return _randint(0, high, size, _whole_dtype(dtype), generator)
@@ -107,19 +122,31 @@ def _randint_like_ops(name, bounds):
         return lambda self, *rest: (self._array.shape, np_dtype(rest[at], self._array.dtype))
 
     arguments = ", ".join(bounds)
-    op(f"randint_like{name[0]}(Tensor self, {arguments}, {LIKE}) -> Tensor", plain, nondiff=True, shape=shape(count),
-       samples=lambda make: [])
-    op(f"randint_like{name[1]}(Tensor self, {arguments}, {LIKE_WITH_GENERATOR}) -> Tensor", with_generator,
-       nondiff=True, shape=shape(count + 1), samples=lambda make: [])
+    op(
+        f"randint_like{name[0]}(Tensor self, {arguments}, {LIKE}) -> Tensor",
+        plain,
+        nondiff=True,
+        shape=shape(count),
+        samples=lambda make: [],
+    )
+    op(
+        f"randint_like{name[1]}(Tensor self, {arguments}, {LIKE_WITH_GENERATOR}) -> Tensor",
+        with_generator,
+        nondiff=True,
+        shape=shape(count + 1),
+        samples=lambda make: [],
+    )
 
 
 _randint_like_ops((".low_dtype", ".low_generator_dtype"), ("int low", "int high"))
 _randint_like_ops(("", ".generator"), ("int high",))
 
 
-@op("random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)",
+@op(
+    "random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)",
     node="RandomBackward0",
-    samples=lambda make: [])
+    samples=lambda make: [],
+)
 def random_from(self, from_, to, generator):
     kind = self.dtype
     if to is not None:
@@ -137,8 +164,11 @@ def random_from(self, from_, to, generator):
 random_from.vjp(self=lambda g: aten.zeros_like(g))
 
 
-@op("random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)", node="RandomBackward1",
-    samples=lambda make: [])
+@op(
+    "random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)",
+    node="RandomBackward1",
+    samples=lambda make: [],
+)
 def random_to(self, to, generator):
     random_from.kernel(self, 0, to, generator)
 
@@ -156,8 +186,9 @@ def random_(self, generator):
         span = np.uint64(2**63 if kind.kind == "i" else 2**53 + 1)
         store(self, source.words64(self.size) % span)
     else:
-        highest = 1 if kind.kind == "b" else np.iinfo(kind).max if kind.kind in "iu" else \
-            2 ** _EXACT_BITS[kind.kind, kind.itemsize]
+        highest = (
+            1 if kind.kind == "b" else np.iinfo(kind).max if kind.kind in "iu" else 2 ** _EXACT_BITS[kind.kind, kind.itemsize]
+        )
         store(self, source.words(self.size) % np.uint32(int(highest) + 1))
 
 
@@ -181,19 +212,26 @@ def _permutation(n, kind, source):
     return np.array(order, kind)
 
 
-@op(f"randperm(int n, {_LONG}, Generator? generator=None) -> Tensor", nondiff=True, samples=lambda make: [],
-    shape=lambda n, dtype, *_: ((n,), _whole_dtype(dtype)))
+@op(
+    f"randperm(int n, {_LONG}, Generator? generator=None) -> Tensor",
+    nondiff=True,
+    samples=lambda make: [],
+    shape=lambda n, dtype, *_: ((n,), _whole_dtype(dtype)),
+)
 def randperm(n, dtype, layout, device, pin_memory, generator):
     check_options(layout, pin_memory)
     return _permutation(n, _whole_dtype(dtype), source_of(generator))
 
 
-@op(f"randperm.generator(int n, {_LONG_WITH_GENERATOR}) -> Tensor", nondiff=True, samples=lambda make: [],
-    shape=lambda n, generator, dtype, *_: ((n,), _whole_dtype(dtype)))
+@op(
+    f"randperm.generator(int n, {_LONG_WITH_GENERATOR}) -> Tensor",
+    nondiff=True,
+    samples=lambda make: [],
+    shape=lambda n, generator, dtype, *_: ((n,), _whole_dtype(dtype)),
+)
 def randperm_generator(n, generator, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
     return _permutation(n, _whole_dtype(dtype), source_of(generator))
-
 
 
 FUNCTIONS = {"randperm": randperm.call}

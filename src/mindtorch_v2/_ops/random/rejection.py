@@ -58,8 +58,9 @@ def _poisson_large(source: Generator, rate: float) -> float:
             return float(k)
         if k < 0 or (edge < 0.013 and v > edge):
             continue
-        if math.log(v) + math.log(inverse_alpha) - math.log(a / (edge * edge) + b) <= \
-                -rate + k * math.log(rate) - math.lgamma(k + 1):
+        if math.log(v) + math.log(inverse_alpha) - math.log(a / (edge * edge) + b) <= -rate + k * math.log(rate) - math.lgamma(
+            k + 1
+        ):
             return float(k)
 
 
@@ -76,8 +77,18 @@ poisson.vjp(self=lambda g: aten.zeros_like(g))
 
 # ---------------------------------------------------------------- binomial
 
-_TAIL = (0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509, 0.0166446911898211,
-         0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287)
+_TAIL = (
+    0.0810614667953272,
+    0.0413406959554092,
+    0.0276779256849983,
+    0.02079067210376509,
+    0.0166446911898211,
+    0.0138761288230707,
+    0.0118967099458917,
+    0.0104112652619720,
+    0.00925546218271273,
+    0.00833056343336287,
+)
 
 
 def _stirling_tail(k: float) -> float:
@@ -132,17 +143,25 @@ def _binomial_rejection(source: Generator, count: float, chance: float) -> float
         if k < 0 or k > count:
             continue
         height = math.log(v * alpha / (a / (edge * edge) + b))
-        limit = ((mode + 0.5) * math.log((mode + 1) / (odds * (count - mode + 1)))
-                 + (count + 1) * math.log((count - mode + 1) / (count - k + 1))
-                 + (k + 0.5) * math.log(odds * (count - k + 1) / (k + 1))
-                 + _stirling_tail(mode) + _stirling_tail(count - mode) - _stirling_tail(k) - _stirling_tail(count - k))
+        limit = (
+            (mode + 0.5) * math.log((mode + 1) / (odds * (count - mode + 1)))
+            + (count + 1) * math.log((count - mode + 1) / (count - k + 1))
+            + (k + 0.5) * math.log(odds * (count - k + 1) / (k + 1))
+            + _stirling_tail(mode)
+            + _stirling_tail(count - mode)
+            - _stirling_tail(k)
+            - _stirling_tail(count - k)
+        )
         if height <= limit:
             return float(k)
 
 
-@op("binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor", nondiff=True, samples=lambda make: [],
-    shape=lambda count, prob, generator: (np.broadcast_shapes(count._array.shape, prob._array.shape),
-                                          count._array.dtype))
+@op(
+    "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor",
+    nondiff=True,
+    samples=lambda make: [],
+    shape=lambda count, prob, generator: (np.broadcast_shapes(count._array.shape, prob._array.shape), count._array.dtype),
+)
 def binomial(count, prob, generator):
     float_only(count.dtype, "binomial_cpu")
     return _each(_binomial, source_of(generator), count, prob)

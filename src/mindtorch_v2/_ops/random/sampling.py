@@ -31,8 +31,10 @@ def _draw_with(self, chances, source):
     if chances.dtype.kind not in "fV":
         raise no_kernel("bernoulli_tensor_cpu_p_", chances)
     if chances.size and not (chances.min() >= 0 and chances.max() <= 1):
-        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be "
-                           "improved?  If so, please report an enhancement request to PyTorch.)")
+        raise RuntimeError(
+            "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be "
+            "improved?  If so, please report an enhancement request to PyTorch.)"
+        )
     chances = np.broadcast_to(chances, self.shape)
     if not self.flags.c_contiguous:
         chances = chances.transpose(memory_order(self))
@@ -40,8 +42,11 @@ def _draw_with(self, chances, source):
     store(self, drawn < chances.reshape(-1))
 
 
-@op("bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)",
-    node="BernoulliBackward1", samples=lambda make: [])
+@op(
+    "bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)",
+    node="BernoulliBackward1",
+    samples=lambda make: [],
+)
 def bernoulli_tensor_(self, p, generator):
     _draw_with(self, p, source_of(generator))
 
@@ -49,8 +54,11 @@ def bernoulli_tensor_(self, p, generator):
 bernoulli_tensor_.vjp(self=_zero_grad, p=lambda g, p_shape: g.new_zeros(p_shape))
 
 
-@op("bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)",
-    node="BernoulliBackward2", samples=lambda make: [])
+@op(
+    "bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)",
+    node="BernoulliBackward2",
+    samples=lambda make: [],
+)
 def bernoulli_(self, p, generator):
     _check_chance(p)
     store(self, source_of(generator).uniforms64(self.size) < p)
@@ -59,16 +67,24 @@ def bernoulli_(self, p, generator):
 bernoulli_.vjp(self=_zero_grad)
 
 
-@op("bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", nondiff=True, shape=like_first,
-    samples=lambda make: [])
+@op(
+    "bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
+    nondiff=True,
+    shape=like_first,
+    samples=lambda make: [],
+)
 def bernoulli_p(self, p, generator):
     made = like(self, self.dtype)
     bernoulli_.kernel(made, p, generator)
     return made
 
 
-@op("bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor", nondiff=True, shape=like_first,
-    samples=lambda make: [])
+@op(
+    "bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor",
+    nondiff=True,
+    shape=like_first,
+    samples=lambda make: [],
+)
 def bernoulli_tensor(self, p, generator):
     made = like(self, self.dtype)
     _draw_with(made, p, source_of(generator))
@@ -96,8 +112,7 @@ def _check_multinomial(weights, count, replacement):
     if weights.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if weights.dtype.kind not in "fV":
-        raise RuntimeError("multinomial only supports floating-point dtypes for input, got: "
-                           + scalar_name(weights))
+        raise RuntimeError("multinomial only supports floating-point dtypes for input, got: " + scalar_name(weights))
     if count <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and count > weights.shape[-1]:
@@ -106,8 +121,12 @@ def _check_multinomial(weights, count, replacement):
         raise RuntimeError("number of categories cannot exceed 2^24")
 
 
-@op("multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
-    nondiff=True, shape=_multinomial_shape, samples=lambda make: [])
+@op(
+    "multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
+    nondiff=True,
+    shape=_multinomial_shape,
+    samples=lambda make: [],
+)
 def multinomial(self, num_samples, replacement, generator):
     _check_multinomial(self, num_samples, replacement)
     source = source_of(generator)
@@ -156,12 +175,13 @@ def _exponential(count, rate, source):
     return np.log1p(-source.uniforms64(count)) * (-1.0 / rate)
 
 
-@op("exponential_(Tensor(a!) self, float lambd=1., *, Generator? generator=None) -> Tensor(a!)",
-    samples=lambda make: [])
+@op("exponential_(Tensor(a!) self, float lambd=1., *, Generator? generator=None) -> Tensor(a!)", samples=lambda make: [])
 def exponential_(self, lambd, generator):
     if self.dtype.kind not in "fV":
-        raise RuntimeError("Exponential distribution is a continuous probability distribution. dtype must be a "
-                           f"floating point but you specified {scalar_name(self)}")
+        raise RuntimeError(
+            "Exponential distribution is a continuous probability distribution. dtype must be a "
+            f"floating point but you specified {scalar_name(self)}"
+        )
     if lambd <= 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
     store(self, _exponential(self.size, lambd, source_of(generator)))
@@ -170,12 +190,16 @@ def exponential_(self, lambd, generator):
 exponential_.vjp(self=_zero_grad)
 
 
-@op("cauchy_(Tensor(a!) self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor(a!)",
-    samples=lambda make: [])
+@op(
+    "cauchy_(Tensor(a!) self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor(a!)",
+    samples=lambda make: [],
+)
 def cauchy_(self, median, sigma, generator):
     if self.dtype.kind not in "fV":
-        raise RuntimeError("Cauchy distribution is a continuous probability distribution. dtype must be a floating "
-                           f"point but you specified {scalar_name(self)}")
+        raise RuntimeError(
+            "Cauchy distribution is a continuous probability distribution. dtype must be a floating "
+            f"point but you specified {scalar_name(self)}"
+        )
     if sigma <= 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     angle = np.pi * (source_of(generator).uniforms64(self.size) - 0.5)
@@ -185,8 +209,10 @@ def cauchy_(self, median, sigma, generator):
 cauchy_.vjp(self=_zero_grad)
 
 
-@op("log_normal_(Tensor(a!) self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor(a!)",
-    samples=lambda make: [])
+@op(
+    "log_normal_(Tensor(a!) self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor(a!)",
+    samples=lambda make: [],
+)
 def log_normal_(self, mean, std, generator):
     if std <= 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")

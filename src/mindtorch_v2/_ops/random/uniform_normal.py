@@ -110,14 +110,19 @@ def rand(size, dtype, layout, device, pin_memory, generator):
         raise
 
 
-@op(f"rand.generator(int[] size, {WITH_GENERATOR}) -> Tensor", nondiff=True,
-    shape=lambda size, generator, dtype, *_: sized(size, dtype), samples=lambda make: [])
+@op(
+    f"rand.generator(int[] size, {WITH_GENERATOR}) -> Tensor",
+    nondiff=True,
+    shape=lambda size, generator, dtype, *_: sized(size, dtype),
+    samples=lambda make: [],
+)
 def rand_generator(size, generator, dtype, layout, device, pin_memory):
     return rand.kernel(size, dtype, layout, device, pin_memory, generator)
 
 
 def _like_op(name, fill):
     """`rand_like` and its kin: memory like the tensor's, then filled."""
+
     def plain(self, dtype, layout, device, pin_memory, memory_format):
         check_options(layout, pin_memory, device)
         made = like(self, np_dtype(dtype, self.dtype), memory_format)
@@ -130,18 +135,28 @@ def _like_op(name, fill):
         fill(made, generator)
         return made
 
-    op(f"{name}(Tensor self, {LIKE}) -> Tensor", plain, nondiff=True,
-       shape=lambda self, dtype, *_: (self._array.shape, np_dtype(dtype, self._array.dtype)), samples=lambda make: [])
-    op(f"{name}.generator(Tensor self, {LIKE_WITH_GENERATOR}) -> Tensor", with_generator, nondiff=True,
-       shape=lambda self, generator, dtype, *_: (self._array.shape, np_dtype(dtype, self._array.dtype)),
-       samples=lambda make: [])
+    op(
+        f"{name}(Tensor self, {LIKE}) -> Tensor",
+        plain,
+        nondiff=True,
+        shape=lambda self, dtype, *_: (self._array.shape, np_dtype(dtype, self._array.dtype)),
+        samples=lambda make: [],
+    )
+    op(
+        f"{name}.generator(Tensor self, {LIKE_WITH_GENERATOR}) -> Tensor",
+        with_generator,
+        nondiff=True,
+        shape=lambda self, generator, dtype, *_: (self._array.shape, np_dtype(dtype, self._array.dtype)),
+        samples=lambda make: [],
+    )
 
 
 @op("uniform_(Tensor(a!) self, float from=0., float to=1., *, Generator? generator=None) -> Tensor(a!)")
 def uniform_(self, from_, to, generator):
     if self.dtype.kind == "c":
-        store(self, _uniform(2 * self.size, np.dtype(f"f{self.itemsize // 2}"), source_of(generator), from_, to)
-               .view(self.dtype))
+        store(
+            self, _uniform(2 * self.size, np.dtype(f"f{self.itemsize // 2}"), source_of(generator), from_, to).view(self.dtype)
+        )
         return
     float_only(self.dtype, "check_uniform_bounds")
     if from_ > to:
@@ -187,7 +202,7 @@ def _normals64(count, source):
     made = source.uniforms64(count)
     made[:whole] = _paired(made[:whole])
     if whole != count:
-        made[count - 16:] = _paired(source.uniforms64(16))
+        made[count - 16 :] = _paired(source.uniforms64(16))
     return made
 
 
@@ -197,7 +212,7 @@ def _half_normals(count, source):
     made = np.empty(count, np.float32)
     made[:whole] = _paired(source.uniforms(whole))
     if whole != count:
-        made[count - 16:] = _paired(source.uniforms(16))
+        made[count - 16 :] = _paired(source.uniforms(16))
     return made
 
 
@@ -229,8 +244,12 @@ def randn(size, dtype, layout, device, pin_memory, generator):
         raise
 
 
-@op(f"randn.generator(int[] size, {WITH_GENERATOR}) -> Tensor", nondiff=True,
-    shape=lambda size, generator, dtype, *_: sized(size, dtype), samples=lambda make: [])
+@op(
+    f"randn.generator(int[] size, {WITH_GENERATOR}) -> Tensor",
+    nondiff=True,
+    shape=lambda size, generator, dtype, *_: sized(size, dtype),
+    samples=lambda make: [],
+)
 def randn_generator(size, generator, dtype, layout, device, pin_memory):
     return randn.kernel(size, dtype, layout, device, pin_memory, generator)
 
@@ -245,8 +264,7 @@ def normal_(self, mean, std, generator):
     _check_std(std)
     if self.dtype.kind == "c":
         parts = np.dtype(f"f{self.itemsize // 2}")
-        made = _normal(2 * self.size, parts, source_of(generator), mean, std * math.sqrt(0.5),
-                       self.flags.c_contiguous)
+        made = _normal(2 * self.size, parts, source_of(generator), mean, std * math.sqrt(0.5), self.flags.c_contiguous)
         store(self, made.view(self.dtype))
         return
     float_only(self.dtype, "normal_kernel_cpu")
@@ -270,8 +288,12 @@ def _standard(shape, kind, generator):
     return _normal(math.prod(shape), kind, source_of(generator), 0.0, 1.0).reshape(shape)
 
 
-@op("normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor", node="NormalBackward1",
-    shape=like_first, samples=lambda make: [])
+@op(
+    "normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor",
+    node="NormalBackward1",
+    shape=like_first,
+    samples=lambda make: [],
+)
 def normal_tensor_float(mean, std, generator):
     _check_std(std)
     float_only(mean.dtype, "normal_kernel_cpu")
@@ -281,8 +303,12 @@ def normal_tensor_float(mean, std, generator):
 normal_tensor_float.vjp(mean=lambda g: aten.zeros_like(g))
 
 
-@op("normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor", node="NormalBackward2",
-    samples=lambda make: [], shape=lambda mean, std, generator: (std._array.shape, std._array.dtype))
+@op(
+    "normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
+    node="NormalBackward2",
+    samples=lambda make: [],
+    shape=lambda mean, std, generator: (std._array.shape, std._array.dtype),
+)
 def normal_float_tensor(mean, std, generator):
     _checked_deviations(std)
     return _standard(std.shape, std.dtype, generator) * std + std.dtype.type(mean)
@@ -291,21 +317,28 @@ def normal_float_tensor(mean, std, generator):
 normal_float_tensor.vjp(std=lambda g: aten.zeros_like(g))
 
 
-@op("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", node="NormalBackward3",
-    promote="same", samples=lambda make: [])
+@op(
+    "normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
+    node="NormalBackward3",
+    promote="same",
+    samples=lambda make: [],
+)
 def normal_tensor_tensor(mean, std, generator):
     _checked_deviations(std)
     shape = np.broadcast_shapes(mean.shape, std.shape)
     return _standard(shape, mean.dtype, generator) * std + mean
 
 
-normal_tensor_tensor.vjp(mean=lambda g, mean_shape: g.new_zeros(mean_shape),
-                         std=lambda g, std_shape: g.new_zeros(std_shape))
+normal_tensor_tensor.vjp(mean=lambda g, mean_shape: g.new_zeros(mean_shape), std=lambda g, std_shape: g.new_zeros(std_shape))
 
 
-@op("normal.float_float(float mean, float std, int[] size, *, Generator? generator=None, ScalarType? dtype=None, "
-    "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", nondiff=True,
-    shape=lambda mean, std, size, generator, dtype, *_: sized(size, dtype), samples=lambda make: [])
+@op(
+    "normal.float_float(float mean, float std, int[] size, *, Generator? generator=None, ScalarType? dtype=None, "
+    "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    nondiff=True,
+    shape=lambda mean, std, size, generator, dtype, *_: sized(size, dtype),
+    samples=lambda make: [],
+)
 def normal_float_float(mean, std, size, generator, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
     _check_std(std)

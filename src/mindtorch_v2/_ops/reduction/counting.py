@@ -16,19 +16,27 @@ def _count(self, dims):
     return np.asarray(np.count_nonzero(self, axis=dims)).astype(np.int64, copy=False)
 
 
-op("count_nonzero(Tensor self, int? dim=None) -> Tensor",
-   lambda self, dim: _count(self, None if dim is None or not self.ndim else normal_dims((dim,), self.ndim)),
-   nondiff=True,
-   shape=lambda self, dim: (reduced_shape(self._array.shape, None if dim is None else (dim,), False), _INT64),
-   samples=lambda make: [(make.ints(3, 3, 4),), (make.ints(3, 3, 4), 1)])
-op("count_nonzero.dim_IntList(Tensor self, int[1] dim) -> Tensor",
-   lambda self, dim: _count(self, normal_dims(dim, self.ndim) or None), nondiff=True,
-   shape=lambda self, dim: (reduced_shape(self._array.shape, dim, False), _INT64),
-   samples=lambda make: [(make.ints(3, 3, 4), (0, 1))])
+op(
+    "count_nonzero(Tensor self, int? dim=None) -> Tensor",
+    lambda self, dim: _count(self, None if dim is None or not self.ndim else normal_dims((dim,), self.ndim)),
+    nondiff=True,
+    shape=lambda self, dim: (reduced_shape(self._array.shape, None if dim is None else (dim,), False), _INT64),
+    samples=lambda make: [(make.ints(3, 3, 4),), (make.ints(3, 3, 4), 1)],
+)
+op(
+    "count_nonzero.dim_IntList(Tensor self, int[1] dim) -> Tensor",
+    lambda self, dim: _count(self, normal_dims(dim, self.ndim) or None),
+    nondiff=True,
+    shape=lambda self, dim: (reduced_shape(self._array.shape, dim, False), _INT64),
+    samples=lambda make: [(make.ints(3, 3, 4), (0, 1))],
+)
 
 
-@op("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", nondiff=True,
-    samples=lambda make: [(make.ints(5, 12),), (make.ints(5, 12), None, 8)])
+@op(
+    "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor",
+    nondiff=True,
+    samples=lambda make: [(make.ints(5, 12),), (make.ints(5, 12), None, 8)],
+)
 def bincount(self, weights, minlength):
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
@@ -58,8 +66,11 @@ def _histc_bounds(self, low, high):
     return (low - 1, high + 1) if low == high else (low, high)
 
 
-@op("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", nondiff=True,
-    shape=lambda self, bins, min, max: ((bins,), self._array.dtype))
+@op(
+    "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
+    nondiff=True,
+    shape=lambda self, bins, min, max: ((bins,), self._array.dtype),
+)
 def histc(self, bins, min, max):
     need_float("histogram_cpu", self)
     check_bins(bins)
@@ -88,8 +99,12 @@ def _as_points(self, weight):
     return self.reshape(-1, 1), None if weight is None else weight.reshape(-1)
 
 
-@op("histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) "
-    "-> (Tensor hist, Tensor bin_edges)", shape=_histogram_shapes, samples=lambda make: [(make(12), 4)])
+@op(
+    "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) "
+    "-> (Tensor hist, Tensor bin_edges)",
+    shape=_histogram_shapes,
+    samples=lambda make: [(make(12), 4)],
+)
 def histogram(self, bins, range, weight, density):
     points, weight = _as_points(self, weight)
     check_bins(bins)
@@ -100,9 +115,12 @@ def histogram(self, bins, range, weight, density):
     return _density(counts, edges, density).astype(self.dtype), edges.astype(self.dtype)
 
 
-@op("histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) "
-    "-> (Tensor hist, Tensor bin_edges)", shape=_histogram_shapes,
-    samples=lambda make: [(make(12).detach(), (make(4) / 4).cumsum(0).detach())])
+@op(
+    "histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) "
+    "-> (Tensor hist, Tensor bin_edges)",
+    shape=_histogram_shapes,
+    samples=lambda make: [(make(12).detach(), (make(4) / 4).cumsum(0).detach())],
+)
 def histogram_edges(self, bins, weight, density):
     points, weight = _as_points(self, weight)
     check_weight(points, weight)

@@ -28,8 +28,10 @@ def _edges(self: np.ndarray, bins: Sequence[int], range: Sequence[float] | None)
     if len(bins) != self.shape[-1]:
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
     kind = dt.from_numpy(self.dtype)
-    return [_LINSPACE.kernel(low, high, count + 1, kind, None, None, None)
-            for count, (low, high) in zip(bins, bounds(self, range), strict=True)]
+    return [
+        _LINSPACE.kernel(low, high, count + 1, kind, None, None, None)
+        for count, (low, high) in zip(bins, bounds(self, range), strict=True)
+    ]
 
 
 # ---------------------------------------------------------------- counts
@@ -39,8 +41,10 @@ def _count(self: np.ndarray, edges: Sequence[np.ndarray], weight: np.ndarray | N
     """Points by cell; a bin has its left edge, the last one both, and what lies outside counts nowhere."""
     _check_dims(self)
     if len(edges) != self.shape[-1]:
-        raise RuntimeError(f"torch.histogramdd: expected {self.shape[-1]} sequences of bin edges for a "
-                           f"{self.shape[-1]}-dimensional histogram but got {len(edges)}")
+        raise RuntimeError(
+            f"torch.histogramdd: expected {self.shape[-1]} sequences of bin edges for a "
+            f"{self.shape[-1]}-dimensional histogram but got {len(edges)}"
+        )
     check_weight(self, weight)
     check_edges(self, edges)
     points = self.reshape(math.prod(self.shape[:-1]), len(edges))
@@ -66,8 +70,10 @@ def _cells(self: Tensor, bins: Sequence[int], *_rest: Any) -> Any:
 
 _bin_edges = op(
     "_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) "
-    "-> Tensor[]", lambda self, bins, range, weight, density: _edges(self, bins, range),
-    samples=lambda make: [(make(12, 2).detach(), (3, 4))])
+    "-> Tensor[]",
+    lambda self, bins, range, weight, density: _edges(self, bins, range),
+    samples=lambda make: [(make(12, 2).detach(), (3, 4))],
+)
 
 
 @_bin_edges.kernel_for("meta")
@@ -75,13 +81,19 @@ def _edges_without_memory(self: Tensor, bins: Sequence[int], *_rest: Any) -> lis
     return [make_meta((count + 1,), self._array.dtype) for count in bins]
 
 
-op("_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) "
-   "-> Tensor", lambda self, bins, range, weight, density: _count(self, _edges(self, bins, range), weight, density),
-   shape=_cells, samples=lambda make: [(make(12, 2).detach(), (3, 4))])
-op("_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None, bool density=False) -> Tensor",
-   lambda self, bins, weight, density: _count(self, bins, weight, density),
-   shape=lambda self, bins, *_: (tuple(edge._array.size - 1 for edge in bins), self._array.dtype),
-   samples=lambda make: [(make(12, 2).detach(), [(make(4) / 4).cumsum(0).detach(), (make(3) / 3).cumsum(0).detach()])])
+op(
+    "_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) "
+    "-> Tensor",
+    lambda self, bins, range, weight, density: _count(self, _edges(self, bins, range), weight, density),
+    shape=_cells,
+    samples=lambda make: [(make(12, 2).detach(), (3, 4))],
+)
+op(
+    "_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None, bool density=False) -> Tensor",
+    lambda self, bins, weight, density: _count(self, bins, weight, density),
+    shape=lambda self, bins, *_: (tuple(edge._array.size - 1 for edge in bins), self._array.dtype),
+    samples=lambda make: [(make(12, 2).detach(), [(make(4) / 4).cumsum(0).detach(), (make(3) / 3).cumsum(0).detach()])],
+)
 
 
 def _by_counts(self: Tensor, bins: Sequence[int], range: Any, weight: Tensor | None, density: bool) -> Any:
@@ -103,11 +115,14 @@ def _by_edges(self: Tensor, bins: Sequence[Tensor], range: Any, weight: Tensor |
 
 _REST = "float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)"
 
-_of_one_count = composite(f"histogramdd.int_bins(Tensor self, int bins, {_REST}", _by_one_count,
-                          samples=lambda make: [(make(12, 2).detach(), 3)])
-composite(f"histogramdd(Tensor self, int[] bins, {_REST}", _by_counts,
-          samples=lambda make: [(make(12, 2).detach(), [3, 4])])
-composite(f"histogramdd.TensorList_bins(Tensor self, Tensor[] bins, {_REST}", _by_edges,
-          samples=lambda make: [(make(12, 2).detach(), [(make(4) / 4).cumsum(0).detach(), (make(3) / 3).cumsum(0).detach()])])
+_of_one_count = composite(
+    f"histogramdd.int_bins(Tensor self, int bins, {_REST}", _by_one_count, samples=lambda make: [(make(12, 2).detach(), 3)]
+)
+composite(f"histogramdd(Tensor self, int[] bins, {_REST}", _by_counts, samples=lambda make: [(make(12, 2).detach(), [3, 4])])
+composite(
+    f"histogramdd.TensorList_bins(Tensor self, Tensor[] bins, {_REST}",
+    _by_edges,
+    samples=lambda make: [(make(12, 2).detach(), [(make(4) / 4).cumsum(0).detach(), (make(3) / 3).cumsum(0).detach()])],
+)
 
 histogramdd = packets["histogramdd"].function

@@ -116,8 +116,7 @@ def expand_reduced(g, shape, dim, keepdim):
     return aten.expand(unsqueezed(g, shape, dim, keepdim), shape)
 
 
-@op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-    shape=lambda self, dtype: _sum_shape(self, None, False, dtype))
+@op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", shape=lambda self, dtype: _sum_shape(self, None, False, dtype))
 def sum_all(self, dtype):
     if dtype is None and self.dtype is _FLOAT32:
         return _add_float32(self, None, False)
@@ -127,8 +126,12 @@ def sum_all(self, dtype):
 sum_all.vjp(self=lambda g, self_shape: aten.expand(g, self_shape))
 
 
-@op("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    shape=_sum_shape, node="SumBackward1", samples=by_dims)
+@op(
+    "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    shape=_sum_shape,
+    node="SumBackward1",
+    samples=by_dims,
+)
 def sum_dims(self, dim, keepdim, dtype):
     axes = axes_of(dim, self.ndim)
     try:
@@ -150,8 +153,10 @@ def mean_dtype(array, dtype, name="mean"):
     wanted = array.dtype if dtype is None else np_dtype(dtype)
     if wanted.kind in "iub":
         what = "Input" if dtype is None else "Optional"
-        raise RuntimeError(f"{name}(): could not infer output dtype. {what} dtype must be either a floating point or "
-                           f"complex dtype. Got: {dt.from_numpy(wanted).scalar_name}")
+        raise RuntimeError(
+            f"{name}(): could not infer output dtype. {what} dtype must be either a floating point or "
+            f"complex dtype. Got: {dt.from_numpy(wanted).scalar_name}"
+        )
     return wanted
 
 
@@ -171,8 +176,7 @@ def _mean(self, axes, keepdim, dtype, count):
     return _average(_add_reduce(self, axes, wanted, None, keepdim), count)
 
 
-@op("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-    shape=lambda self, dtype: ((), mean_dtype(self._array, dtype)))
+@op("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", shape=lambda self, dtype: ((), mean_dtype(self._array, dtype)))
 def mean_all(self, dtype):
     return _mean(self, None, False, dtype, self.size)
 
@@ -180,9 +184,12 @@ def mean_all(self, dtype):
 mean_all.vjp(self=lambda g, self_shape: aten.expand(g, self_shape) / math.prod(self_shape))
 
 
-@op("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", node="MeanBackward1",
-    shape=lambda self, dim, keepdim, dtype: (reduced_shape(self._array.shape, dim, keepdim),
-                                             mean_dtype(self._array, dtype)), samples=by_dims)
+@op(
+    "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    node="MeanBackward1",
+    shape=lambda self, dim, keepdim, dtype: (reduced_shape(self._array.shape, dim, keepdim), mean_dtype(self._array, dtype)),
+    samples=by_dims,
+)
 def mean_dims(self, dim, keepdim, dtype):
     axes = axes_of(dim, self.ndim)
     try:
@@ -193,8 +200,9 @@ def mean_dims(self, dim, keepdim, dtype):
         raise
 
 
-mean_dims.vjp(self=lambda g, self_shape, dim, keepdim:
-              expand_reduced(g, self_shape, dim, keepdim) / reduced_numel(self_shape, dim))
+mean_dims.vjp(
+    self=lambda g, self_shape, dim, keepdim: expand_reduced(g, self_shape, dim, keepdim) / reduced_numel(self_shape, dim)
+)
 
 # ---------------------------------------------------------------- products
 
@@ -206,8 +214,7 @@ def _multiply_up(array, axes, keepdim, dtype):
     return np.multiply.reduce(array, axes, wanted, None, keepdim)
 
 
-@op("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-    shape=lambda self, dtype: _sum_shape(self, None, False, dtype))
+@op("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", shape=lambda self, dtype: _sum_shape(self, None, False, dtype))
 def prod(self, dtype):
     return _multiply_up(self, None, False, dtype)
 
@@ -243,8 +250,12 @@ def _prod_grad(g, self, result):
 prod.vjp(self=_prod_grad)
 
 
-@op("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", node="ProdBackward1",
-    shape=lambda self, dim, keepdim, dtype: _sum_shape(self, (dim,), keepdim, dtype), samples=by_dim)
+@op(
+    "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    node="ProdBackward1",
+    shape=lambda self, dim, keepdim, dtype: _sum_shape(self, (dim,), keepdim, dtype),
+    samples=by_dim,
+)
 def prod_dim(self, dim, keepdim, dtype):
     return _multiply_up(self, normal_dims((dim,), self.ndim), keepdim, dtype)
 
@@ -267,8 +278,10 @@ prod_dim.vjp(self=_prod_dim_grad)
 # ---------------------------------------------------------------- where gradients of picked elements go
 
 
-@composite("value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, int[] sizes, bool keepdim) "
-           "-> Tensor", samples=lambda make: [(make(3), 1, make.ints(4, 3), (3, 4), False)])
+@composite(
+    "value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, int[] sizes, bool keepdim) -> Tensor",
+    samples=lambda make: [(make(3), 1, make.ints(4, 3), (3, 4), False)],
+)
 def value_selecting_reduction_backward(grad, dim, indices, sizes, keepdim):
     """The gradient of picking elements along a dim: each goes where its element came from."""
     if not keepdim and len(sizes):
@@ -314,16 +327,22 @@ def _extreme(name, reduce, find):
     @op(f"{name}(Tensor self) -> Tensor", shape=lambda self: ((), self._array.dtype), node=f"{name.title()}Backward1")
     def whole(self):
         if not self.size:
-            raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
-                               "reduction dim with the 'dim' argument.")
+            raise RuntimeError(
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
+                "reduction dim with the 'dim' argument."
+            )
         if self.dtype is not _FLOAT32:
             need_real(f"{name}_all", self)
         return reduce(self, None)
 
     whole.vjp(self=evenly_distributed)
 
-    @op(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-        node=f"{name.title()}Backward0", shape=_pair_shape, samples=by_dim)
+    @op(
+        f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        node=f"{name.title()}Backward0",
+        shape=_pair_shape,
+        samples=by_dim,
+    )
     def along(self, dim, keepdim):
         if not self.ndim:
             normal_dim(dim, 0)
@@ -336,12 +355,17 @@ def _extreme(name, reduce, find):
             return reduce(self, dim, None, None, True), find(self, dim, None, keepdims=True)
         return reduce(self, dim), find(self, dim)
 
-    along.vjp(self=lambda g, self_shape, dim, keepdim, result1:
-              aten.value_selecting_reduction_backward(g, dim, result1, self_shape, keepdim))
+    along.vjp(
+        self=lambda g, self_shape, dim, keepdim, result1: aten.value_selecting_reduction_backward(
+            g, dim, result1, self_shape, keepdim
+        )
+    )
 
-    @op(f"arg{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", nondiff=True,
-        shape=lambda self, dim, keepdim:
-        (reduced_shape(self._array.shape, None if dim is None else (dim,), keepdim), _INT64))
+    @op(
+        f"arg{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+        nondiff=True,
+        shape=lambda self, dim, keepdim: (reduced_shape(self._array.shape, None if dim is None else (dim,), keepdim), _INT64),
+    )
     def position(self, dim, keepdim):
         if self.dtype is not _FLOAT32 and self.dtype.kind in "bc":
             raise RuntimeError(f"arg{name}(): does not support {'bool' if self.dtype is _BOOL else 'complex'} input")
@@ -357,14 +381,19 @@ def _extreme(name, reduce, find):
             _check_not_empty(f"arg{name}()", self, dim)
         return find(self, dim, None, keepdims=True) if keepdim else find(self, dim)
 
-    @op(f"a{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", samples=by_dims,
-        shape=lambda self, dim, keepdim: (reduced_shape(self._array.shape, dim, keepdim), self._array.dtype))
+    @op(
+        f"a{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+        samples=by_dims,
+        shape=lambda self, dim, keepdim: (reduced_shape(self._array.shape, dim, keepdim), self._array.dtype),
+    )
     def over(self, dim, keepdim):
         axes = axes_of(dim, self.ndim)
         if not self.size:
             if axes is None:
-                raise RuntimeError(f"a{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify "
-                                   "the reduction dim with the 'dim' argument.")
+                raise RuntimeError(
+                    f"a{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify "
+                    "the reduction dim with the 'dim' argument."
+                )
             for d in axes:
                 _check_not_empty(f"a{name}()", self, d)
         if self.dtype is not _FLOAT32:
@@ -394,15 +423,17 @@ def _both_shapes(self, dim, keepdim):
     return [(reduced_shape(self._array.shape, None if dim is None else (dim,), keepdim), self._array.dtype)] * 2
 
 
-@op("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", tags=("all_grads",),
-    shape=_both_shapes, samples=lambda make: [(make(3, 4),), (make(3, 4), {"dim": 1}),
-                                              (make(3, 4), {"dim": 0, "keepdim": True})])
+@op(
+    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+    tags=("all_grads",),
+    shape=_both_shapes,
+    samples=lambda make: [(make(3, 4),), (make(3, 4), {"dim": 1}), (make(3, 4), {"dim": 0, "keepdim": True})],
+)
 def aminmax(self, dim, keepdim):
     axes = None if dim is None else normal_dims((dim,), self.ndim)
     if not self.size:
         if dim is None:
-            raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
-                               "identity.")
+            raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
         _check_not_empty("aminmax", self, dim)
     need_real("aminmax_cpu", self)
     return np.minimum.reduce(self, axes, None, None, keepdim), np.maximum.reduce(self, axes, None, None, keepdim)
@@ -433,12 +464,19 @@ def _truth(name, reduce):
         made = reduce(self, axes, None, None, keepdim)
         return np.asarray(made).astype(np.uint8) if self.dtype == np.uint8 else made
 
-    op(f"{name}(Tensor self) -> Tensor", lambda self: test(self, None, False), nondiff=True,
-       shape=lambda self: ((), _truth_dtype(self._array)))
-    op(f"{name}.dim(Tensor self, int[1]? dim, bool keepdim=False) -> Tensor",
-       lambda self, dim, keepdim: test(self, normal_dims(dim, self.ndim) if dim is not None else None, keepdim),
-       nondiff=True, samples=by_dims,
-       shape=lambda self, dim, keepdim: (reduced_shape(self._array.shape, dim, keepdim), _truth_dtype(self._array)))
+    op(
+        f"{name}(Tensor self) -> Tensor",
+        lambda self: test(self, None, False),
+        nondiff=True,
+        shape=lambda self: ((), _truth_dtype(self._array)),
+    )
+    op(
+        f"{name}.dim(Tensor self, int[1]? dim, bool keepdim=False) -> Tensor",
+        lambda self, dim, keepdim: test(self, normal_dims(dim, self.ndim) if dim is not None else None, keepdim),
+        nondiff=True,
+        samples=by_dims,
+        shape=lambda self, dim, keepdim: (reduced_shape(self._array.shape, dim, keepdim), _truth_dtype(self._array)),
+    )
 
 
 _truth("any", np.logical_or.reduce)

@@ -48,8 +48,7 @@ def _scan_shape(self, dim, dtype):
 # ---------------------------------------------------------------- sums and products
 
 
-@op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", inplace=True, shape=_scan_shape,
-    samples=_one_dim)
+@op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", inplace=True, shape=_scan_shape, samples=_one_dim)
 def cumsum(self, dim, dtype):
     return _totals("cumsum", np.add, self, dim, dtype)
 
@@ -67,18 +66,20 @@ def _cumsum_grad(g, self_dtype, dim):
 cumsum.vjp(self=_cumsum_grad)
 
 
-@op("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", inplace=True, shape=_scan_shape,
-    samples=_one_dim)
+@op("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", inplace=True, shape=_scan_shape, samples=_one_dim)
 def cumprod(self, dim, dtype):
     return _totals("cumprod", np.multiply, self, dim, dtype)
 
 
-cumprod.vjp(self=lambda g, self, dim, result, self_dtype:
-            aten.cumprod_backward(aten.to(g, dtype=self_dtype), self, dim, result))
+cumprod.vjp(
+    self=lambda g, self, dim, result, self_dtype: aten.cumprod_backward(aten.to(g, dtype=self_dtype), self, dim, result)
+)
 
 
-@composite("cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor",
-           samples=lambda make: [(make(3, 4), make(3, 4), 1, make(3, 4))])
+@composite(
+    "cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor",
+    samples=lambda make: [(make(3, 4), make(3, 4), 1, make(3, 4))],
+)
 def cumprod_backward(grad, input, dim, output):
     if input._array.size <= 1:
         return grad
@@ -97,8 +98,9 @@ def cumprod_backward(grad, input, dim, output):
     before = aten.cumprod(aten.cat([one, aten.narrow(divisor, dim, 0, size - 1)], dim), dim)
     pieces = []
     for k in range(size):
-        after = one if k == size - 1 else \
-            aten.cumprod(aten.cat([one, aten.narrow(divisor, dim, k + 1, size - k - 1)], dim), dim)
+        after = (
+            one if k == size - 1 else aten.cumprod(aten.cat([one, aten.narrow(divisor, dim, k + 1, size - k - 1)], dim), dim)
+        )
         total = aten.sum(aten.narrow(grad, dim, k, size - k) * after, (dim,), True)
         pieces.append(aten.narrow(before, dim, k, 1) * total)
     return aten.cat(pieces, dim)
@@ -108,8 +110,11 @@ def cumprod_backward(grad, input, dim, output):
 
 
 def _extreme(name, ufunc):
-    @op(f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)", samples=_one_dim,
-        shape=lambda self, dim: [(self._array.shape, self._array.dtype), (self._array.shape, _INT64)])
+    @op(
+        f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+        samples=_one_dim,
+        shape=lambda self, dim: [(self._array.shape, self._array.dtype), (self._array.shape, _INT64)],
+    )
     def kernel(self, dim):
         dim = normal_dim(dim, self.ndim)
         need_real(f"{name}_cpu", self)
@@ -130,8 +135,10 @@ _extreme("cummax", np.maximum)
 _extreme("cummin", np.minimum)
 
 
-@composite("cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) -> Tensor",
-           samples=lambda make: [(make(3, 4), make(3, 4), make.ints(4, 3, 4), 1)])
+@composite(
+    "cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) -> Tensor",
+    samples=lambda make: [(make(3, 4), make(3, 4), make.ints(4, 3, 4), 1)],
+)
 def cummaxmin_backward(grad, input, indices, dim):
     if not input._array.size or not input._array.ndim:
         return grad
@@ -161,8 +168,7 @@ def _logcumsumexp_grad(g, self, dim, result):
     if g._array.dtype.kind == "c":  # whose logarithms know no sign
         turned = aten.flip(conj(g).log() - result, (dim,))
         return conj((aten.flip(aten.logcumsumexp(turned, dim), (dim,)) + self).exp())
-    lowest = aten.scalar_tensor(float(np.finfo(np.float64 if g._array.dtype == np.float64 else np.float32).min),
-                                dtype=g.dtype)
+    lowest = aten.scalar_tensor(float(np.finfo(np.float64 if g._array.dtype == np.float64 else np.float32).min), dtype=g.dtype)
     logs = g.abs().log()
     positive = aten.where(g > 0, logs, lowest)
     negative = aten.where(g < 0, logs, lowest)
@@ -201,12 +207,16 @@ def _check_ends(self, dim, ends):
             raise RuntimeError("diff expects prepend or append to be the same dimension as input")
         for i, (n, m) in enumerate(zip(shape, other, strict=True)):
             if n != m and i != dim:
-                raise RuntimeError("diff expects the shape of tensor to prepend or append to match that of input except along "
-                                   f"the differencing dimension; input.size({i}) = {n}, but got tensor.size({i}) = {m}")
+                raise RuntimeError(
+                    "diff expects the shape of tensor to prepend or append to match that of input except along "
+                    f"the differencing dimension; input.size({i}) = {n}, but got tensor.size({i}) = {m}"
+                )
 
 
-@composite("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
-           samples=lambda make: [(make(3, 4),), (make(3, 4), 2, 0), (make(3, 4), 1, 1, make(3, 1), make(3, 2))])
+@composite(
+    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+    samples=lambda make: [(make(3, 4),), (make(3, 4), 2, 0), (make(3, 4), 1, 1, make(3, 1), make(3, 2))],
+)
 def diff(self, n, dim, prepend, append):
     if not self._array.ndim:
         raise RuntimeError("diff expects input to be at least one-dimensional")
@@ -291,10 +301,10 @@ def trapezoid_dx(y, dx, dim):
     return (total - ends * 0.5) * dx
 
 
-composite("trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", lambda y, x, dim: aten.trapezoid(y, x, dim=dim),
-          samples=_xy)
-composite("trapz.dx(Tensor y, *, float dx=1, int dim=-1) -> Tensor",
-          lambda y, dx, dim: aten.trapezoid(y, dx=dx, dim=dim), samples=_dx)
+composite("trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", lambda y, x, dim: aten.trapezoid(y, x, dim=dim), samples=_xy)
+composite(
+    "trapz.dx(Tensor y, *, float dx=1, int dim=-1) -> Tensor", lambda y, dx, dim: aten.trapezoid(y, dx=dx, dim=dim), samples=_dx
+)
 
 
 @composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", samples=_xy)
@@ -310,11 +320,13 @@ def cumulative_trapezoid_dx(y, dx, dim):
     left, right = _neighbours(y, _sampled("cumulative_trapezoid", y, dim))
     return aten.cumsum((left + right) * (dx / 2), dim)
 
+
 # ---------------------------------------------------------------- numerical derivatives
 
 
 def _spaced(self, spacing, dim, edge_order):
     """The derivative along one dim: centred inside, one-sided at both ends; spacing is a number or the coordinates."""
+
     def part(start, stop):
         return aten.slice(self, dim, start, stop)
 
@@ -330,18 +342,25 @@ def _spaced(self, spacing, dim, edge_order):
     shape[dim] = -1
     steps = aten.reshape(aten.slice(spacing, 0, 1) - aten.slice(spacing, 0, None, -1), shape)
     before, after = aten.slice(steps, dim, None, -1), aten.slice(steps, dim, 1)
-    inside = part(None, -2) * (-after / (before * (before + after))) \
-        + part(1, -1) * ((after - before) / (before * after)) + part(2, None) * (before / (after * (before + after)))
+    inside = (
+        part(None, -2) * (-after / (before * (before + after)))
+        + part(1, -1) * ((after - before) / (before * after))
+        + part(2, None) * (before / (after * (before + after)))
+    )
     if edge_order == 1:
         first = (part(1, 2) - part(0, 1)) / aten.slice(steps, dim, 0, 1)
         last = (part(-1, None) - part(-2, -1)) / aten.slice(steps, dim, -1)
     else:
         h, k = aten.slice(steps, dim, 0, 1), aten.slice(steps, dim, 1, 2)
-        first = part(0, 1) * (-(h * 2 + k) / (h * (h + k))) + part(1, 2) * ((h + k) / (h * k)) \
-            - part(2, 3) * (h / (k * (h + k)))
+        first = (
+            part(0, 1) * (-(h * 2 + k) / (h * (h + k))) + part(1, 2) * ((h + k) / (h * k)) - part(2, 3) * (h / (k * (h + k)))
+        )
         h, k = aten.slice(steps, dim, -2, -1), aten.slice(steps, dim, -1)
-        last = part(-3, -2) * (k / (h * (h + k))) - part(-2, -1) * ((h + k) / (h * k)) \
+        last = (
+            part(-3, -2) * (k / (h * (h + k)))
+            - part(-2, -1) * ((h + k) / (h * k))
             + part(-1, None) * ((h + k * 2) / (k * (h + k)))
+        )
     return aten.cat([first, inside, last], dim)
 
 
@@ -352,20 +371,28 @@ def _check_gradient(self, spacings, dim, edge_order):
     ndim = self._array.ndim
     if spacings is not None:
         if dim is None and len(spacings) != ndim:
-            raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
-                               f"'self.dim() = {ndim}', since dim argument was not given, but got a list of length "
-                               f"{len(spacings)}")
+            raise RuntimeError(
+                "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
+                f"'self.dim() = {ndim}', since dim argument was not given, but got a list of length "
+                f"{len(spacings)}"
+            )
         if dim is not None and len(spacings) != len(dim):
-            raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments "
-                               f"to have the same length, but got a spacing argument of length {len(spacings)} and a dim "
-                               f"argument of length {len(dim)}.")
+            raise RuntimeError(
+                "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments "
+                f"to have the same length, but got a spacing argument of length {len(spacings)} and a dim "
+                f"argument of length {len(dim)}."
+            )
         for steps in spacings:
             if isinstance(steps, Tensor) and steps._array.ndim != 1:
-                raise RuntimeError("torch.gradient expected each element of spacing to have one dimension, but got an element "
-                                   f"with {steps._array.ndim} dimensions!")
+                raise RuntimeError(
+                    "torch.gradient expected each element of spacing to have one dimension, but got an element "
+                    f"with {steps._array.ndim} dimensions!"
+                )
             if isinstance(steps, Tensor) and steps.device != self.device:
-                raise RuntimeError("torch.gradient expected each tensor to be on the same device, but got devices "
-                                   f"{self.device} and {steps.device}!")
+                raise RuntimeError(
+                    "torch.gradient expected each tensor to be on the same device, but got devices "
+                    f"{self.device} and {steps.device}!"
+                )
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     if any(self._array.shape[d] < edge_order + 1 for d in normal_dims(dim, ndim)):
@@ -388,16 +415,24 @@ def _unit_gradient(self, dim, edge_order):
 
 
 for _overload, _arguments, _sample in (
-        ("scalarint", "Scalar? spacing=None, int? dim=None", {}),
-        ("scalararray", "Scalar spacing, int[] dim", {"spacing": 0.5, "dim": (0,)}),
-        ("array", "int[] dim", {"dim": (0, 1)}),
-        ("scalarrayint", "Scalar[] spacing, int? dim=None", {"spacing": [0.5, 2.0], "edge_order": 2}),
-        ("scalarrayarray", "Scalar[] spacing, int[] dim", {"spacing": [0.5], "dim": (1,)})):
-    composite(f"gradient.{_overload}(Tensor self, *, {_arguments}, int edge_order=1) -> Tensor[]",
-              _gradient if _overload != "array" else _unit_gradient,
-              samples=lambda make, sample=_sample: [(make(3, 4), sample)])
-composite("gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, int edge_order=1) -> Tensor[]",
-          _gradient,
-          samples=lambda make: [(make(3, 4), {"spacing": [make(3).cumsum(0), make(4).cumsum(0)], "edge_order": 2})])
-composite("gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, int edge_order=1) -> Tensor[]", _gradient,
-          samples=lambda make: [(make(3, 4), {"spacing": [make(4).cumsum(0)], "dim": (1,)})])
+    ("scalarint", "Scalar? spacing=None, int? dim=None", {}),
+    ("scalararray", "Scalar spacing, int[] dim", {"spacing": 0.5, "dim": (0,)}),
+    ("array", "int[] dim", {"dim": (0, 1)}),
+    ("scalarrayint", "Scalar[] spacing, int? dim=None", {"spacing": [0.5, 2.0], "edge_order": 2}),
+    ("scalarrayarray", "Scalar[] spacing, int[] dim", {"spacing": [0.5], "dim": (1,)}),
+):
+    composite(
+        f"gradient.{_overload}(Tensor self, *, {_arguments}, int edge_order=1) -> Tensor[]",
+        _gradient if _overload != "array" else _unit_gradient,
+        samples=lambda make, sample=_sample: [(make(3, 4), sample)],
+    )
+composite(
+    "gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, int edge_order=1) -> Tensor[]",
+    _gradient,
+    samples=lambda make: [(make(3, 4), {"spacing": [make(3).cumsum(0), make(4).cumsum(0)], "edge_order": 2})],
+)
+composite(
+    "gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, int edge_order=1) -> Tensor[]",
+    _gradient,
+    samples=lambda make: [(make(3, 4), {"spacing": [make(4).cumsum(0)], "dim": (1,)})],
+)

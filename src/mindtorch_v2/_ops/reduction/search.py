@@ -27,18 +27,25 @@ def _none():
 def _unique_flat(self, return_inverse, return_counts):
     need_real("unique", self)
     values, inverse, counts = np.unique(_comparable(self), return_inverse=True, return_counts=True, equal_nan=False)
-    return (values.astype(self.dtype, copy=False), inverse.reshape(self.shape) if return_inverse else _none(),
-            counts if return_counts else _none())
+    return (
+        values.astype(self.dtype, copy=False),
+        inverse.reshape(self.shape) if return_inverse else _none(),
+        counts if return_counts else _none(),
+    )
 
 
-@op("_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) "
-    "-> (Tensor, Tensor, Tensor)", samples=lambda make: [(make.ints(3, 3, 4),)])
+@op(
+    "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+    samples=lambda make: [(make.ints(3, 3, 4),)],
+)
 def unique2(self, sorted, return_inverse, return_counts):
     return _unique_flat(self, return_inverse, return_counts)
 
 
-@op("_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)",
-    samples=lambda make: [(make.ints(3, 3, 4),)])
+@op(
+    "_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)",
+    samples=lambda make: [(make.ints(3, 3, 4),)],
+)
 def unique_plain(self, sorted, return_inverse):
     return _unique_flat(self, return_inverse, False)[:2]
 
@@ -57,13 +64,15 @@ unique_plain.vjp(self=_no_derivative("_unique"))
 def _check_slices(self, dim, name):
     dim = normal_dim(dim, self.ndim)
     if self.size == 0 and self.ndim and self.shape[dim]:
-        raise RuntimeError(f"{name}: There are 0 sized dimensions, and they aren't selected, so unique cannot be "
-                           "applied")
+        raise RuntimeError(f"{name}: There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
     return dim
 
 
-@op("unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) "
-    "-> (Tensor, Tensor, Tensor)", samples=lambda make: [(make.ints(2, 4, 2), 0)])
+@op(
+    "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) "
+    "-> (Tensor, Tensor, Tensor)",
+    samples=lambda make: [(make.ints(2, 4, 2), 0)],
+)
 def unique_dim(self, dim, sorted, return_inverse, return_counts):
     dim = _check_slices(self, dim, "unique_dim")
     rows = _comparable(np.ascontiguousarray(np.moveaxis(self, dim, 0)).reshape(self.shape[dim], -1))
@@ -76,15 +85,17 @@ def unique_dim(self, dim, sorted, return_inverse, return_counts):
     inverse[order] = new.cumsum() - 1
     starts = new.nonzero()[0]
     values = np.ascontiguousarray(self.take(order[starts], dim))
-    return values, inverse if return_inverse else _none(), \
-        np.diff(np.append(starts, len(rows))) if return_counts else _none()
+    return values, inverse if return_inverse else _none(), np.diff(np.append(starts, len(rows))) if return_counts else _none()
 
 
 unique_dim.vjp(self=_no_derivative("unique_dim"))
 
 
-@op("unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) "
-    "-> (Tensor, Tensor, Tensor)", samples=lambda make: [(make.ints(2, 8),), (make.ints(2, 4, 2), True, True, 0)])
+@op(
+    "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) "
+    "-> (Tensor, Tensor, Tensor)",
+    samples=lambda make: [(make.ints(2, 8),), (make.ints(2, 4, 2), True, True, 0)],
+)
 def unique_consecutive(self, return_inverse, return_counts, dim):
     if dim is None:
         lines, shape = self.reshape(-1, 1), self.shape
@@ -95,8 +106,11 @@ def unique_consecutive(self, return_inverse, return_counts, dim):
     new[1:] = (lines[1:] != lines[:-1]).any(1)
     starts = new.nonzero()[0]
     values = self.reshape(-1)[starts] if dim is None else np.ascontiguousarray(self.take(starts, dim))
-    return values, (new.cumsum() - 1).reshape(shape) if return_inverse else _none(), \
-        np.diff(np.append(starts, len(lines))) if return_counts else _none()
+    return (
+        values,
+        (new.cumsum() - 1).reshape(shape) if return_inverse else _none(),
+        np.diff(np.append(starts, len(lines))) if return_counts else _none(),
+    )
 
 
 unique_consecutive.vjp(self=_no_derivative("unique_consecutive"))
@@ -107,16 +121,19 @@ def _asked_for(results, return_inverse, return_counts):
     return wanted[0] if len(wanted) == 1 else tuple(wanted)
 
 
-def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
-           dim: int | None = None):
+def unique(
+    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+):
     """The distinct elements (or slices along `dim`) in order; on request, where each went and how often it occurs."""
-    results = aten._unique2(input, sorted, return_inverse, return_counts) if dim is None else \
-        aten.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    results = (
+        aten._unique2(input, sorted, return_inverse, return_counts)
+        if dim is None
+        else aten.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    )
     return _asked_for(results, return_inverse, return_counts)
 
 
-def unique_without_repeats(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
-                           dim: int | None = None):
+def unique_without_repeats(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None):
     """The elements (or slices along `dim`) without those that equal the one before."""
     return _asked_for(aten.unique_consecutive(input, return_inverse, return_counts, dim), return_inverse, return_counts)
 
@@ -145,17 +162,21 @@ def _look_up(edges, values, side, out_int32, sorter, name):
     need_real("searchsorted_out_cpu", edges)
     if sorter is not None:
         if sorter.shape != edges.shape:
-            raise RuntimeError(f"{name}(): boundary and sorter must have the same size, but got boundary tensor "
-                               f"{list(edges.shape)} and got sorter tensor {list(sorter.shape)}")
+            raise RuntimeError(
+                f"{name}(): boundary and sorter must have the same size, but got boundary tensor "
+                f"{list(edges.shape)} and got sorter tensor {list(sorter.shape)}"
+            )
         edges = np.take_along_axis(edges, sorter, -1)
     edges, values = _meet(edges, values)
     if edges.ndim == 1:
         made = edges.searchsorted(values, side)
     else:
         if edges.shape[:-1] != values.shape[:-1]:
-            raise RuntimeError(f"{name}(): boundaries tensor should be 1 dimension or the first N-1 dimensions of "
-                               "boundaries tensor and input value tensor must match, but we got boundaries tensor "
-                               f"{list(edges.shape)} and input value tensor {list(values.shape)}")
+            raise RuntimeError(
+                f"{name}(): boundaries tensor should be 1 dimension or the first N-1 dimensions of "
+                "boundaries tensor and input value tensor must match, but we got boundaries tensor "
+                f"{list(edges.shape)} and input value tensor {list(values.shape)}"
+            )
         rows, wanted = edges.reshape(-1, edges.shape[-1]), values.reshape(-1, values.shape[-1])
         made = np.empty(wanted.shape, _INT64)
         for row, line, places in zip(rows, wanted, made, strict=True):
@@ -168,23 +189,37 @@ def _index_dtype(out_int32):
     return np.dtype(np.int32) if out_int32 else _INT64
 
 
-@op("searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, "
-    "str? side=None, Tensor? sorter=None) -> Tensor", nondiff=True,
-    shape=lambda sorted_sequence, self, out_int32, *_: (self._array.shape, _index_dtype(out_int32)))
+@op(
+    "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, "
+    "str? side=None, Tensor? sorter=None) -> Tensor",
+    nondiff=True,
+    shape=lambda sorted_sequence, self, out_int32, *_: (self._array.shape, _index_dtype(out_int32)),
+)
 def searchsorted(sorted_sequence, self, out_int32, right, side, sorter):
-    return _look_up(sorted_sequence, self, _side(right, side, "torch.searchsorted"), out_int32, sorter,
-                    "torch.searchsorted")
+    return _look_up(sorted_sequence, self, _side(right, side, "torch.searchsorted"), out_int32, sorter, "torch.searchsorted")
 
 
-@op("searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, "
-    "str? side=None, Tensor? sorter=None) -> Tensor", nondiff=True, samples=lambda make: [(make(4), 0.5)],
-    shape=lambda sorted_sequence, self, out_int32, *_: ((), _index_dtype(out_int32)))
+@op(
+    "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, "
+    "str? side=None, Tensor? sorter=None) -> Tensor",
+    nondiff=True,
+    samples=lambda make: [(make(4), 0.5)],
+    shape=lambda sorted_sequence, self, out_int32, *_: ((), _index_dtype(out_int32)),
+)
 def searchsorted_number(sorted_sequence, self, out_int32, right, side, sorter):
     if sorted_sequence.ndim != 1:
-        raise RuntimeError("torch.searchsorted(): input value can be a scalar only when boundary tensor dimension is "
-                           f"1, but we got boundary tensor dim({sorted_sequence.ndim})")
-    return _look_up(sorted_sequence, np.asarray(self, sorted_sequence.dtype if isinstance(self, float) else None),
-                    _side(right, side, "torch.searchsorted"), out_int32, sorter, "torch.searchsorted")
+        raise RuntimeError(
+            "torch.searchsorted(): input value can be a scalar only when boundary tensor dimension is "
+            f"1, but we got boundary tensor dim({sorted_sequence.ndim})"
+        )
+    return _look_up(
+        sorted_sequence,
+        np.asarray(self, sorted_sequence.dtype if isinstance(self, float) else None),
+        _side(right, side, "torch.searchsorted"),
+        out_int32,
+        sorter,
+        "torch.searchsorted",
+    )
 
 
 def _check_boundaries(boundaries):
@@ -192,17 +227,23 @@ def _check_boundaries(boundaries):
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
 
 
-@op("bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
-    nondiff=True, shape=lambda self, boundaries, out_int32, right: (self._array.shape, _index_dtype(out_int32)),
-    samples=lambda make: [(make(3, 4), make(5))])
+@op(
+    "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+    nondiff=True,
+    shape=lambda self, boundaries, out_int32, right: (self._array.shape, _index_dtype(out_int32)),
+    samples=lambda make: [(make(3, 4), make(5))],
+)
 def bucketize(self, boundaries, out_int32, right):
     _check_boundaries(boundaries)
     return _look_up(boundaries, self, "right" if right else "left", out_int32, None, "torch.bucketize")
 
 
-@op("bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
-    nondiff=True, samples=lambda make: [(0.5, make(5))],
-    shape=lambda self, boundaries, out_int32, right: ((), _index_dtype(out_int32)))
+@op(
+    "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+    nondiff=True,
+    samples=lambda make: [(0.5, make(5))],
+    shape=lambda self, boundaries, out_int32, right: ((), _index_dtype(out_int32)),
+)
 def bucketize_number(self, boundaries, out_int32, right):
     _check_boundaries(boundaries)
     return _look_up(boundaries, np.asarray(self), "right" if right else "left", out_int32, None, "torch.bucketize")
@@ -216,21 +257,31 @@ def _is_in(elements, tests, invert):
     return np.isin(elements, tests, invert=invert)
 
 
-@op("isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) "
-    "-> Tensor", nondiff=True, shape=lambda elements, *_: (elements._array.shape, np.dtype(np.bool_)))
+@op(
+    "isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
+    nondiff=True,
+    shape=lambda elements, *_: (elements._array.shape, np.dtype(np.bool_)),
+)
 def isin(elements, test_elements, assume_unique, invert):
     return _is_in(elements, test_elements, invert)
 
 
-@op("isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) "
-    "-> Tensor", nondiff=True, shape=lambda elements, *_: (elements._array.shape, np.dtype(np.bool_)),
-    samples=lambda make: [(make.ints(3, 4), 1)])
+@op(
+    "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor",
+    nondiff=True,
+    shape=lambda elements, *_: (elements._array.shape, np.dtype(np.bool_)),
+    samples=lambda make: [(make.ints(3, 4), 1)],
+)
 def isin_number(elements, test_element, assume_unique, invert):
     return np.not_equal(elements, test_element) if invert else np.equal(elements, test_element)
 
 
-@op("isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) "
-    "-> Tensor", nondiff=True, shape=lambda *_: ((), np.dtype(np.bool_)), samples=lambda make: [(1, make.ints(3, 4))])
+@op(
+    "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
+    nondiff=True,
+    shape=lambda *_: ((), np.dtype(np.bool_)),
+    samples=lambda make: [(1, make.ints(3, 4))],
+)
 def isin_of_number(element, test_elements, assume_unique, invert):
     return np.asarray(bool((test_elements == element).any()) != invert)
 

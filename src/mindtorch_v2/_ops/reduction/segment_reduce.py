@@ -11,8 +11,15 @@ from .._support.common import no_kernel
 
 _INTS = (np.dtype(np.int64), np.dtype(np.int32))
 # reduction -> (ufunc, what nothing reduces to)
-_REDUCTIONS = {"sum": (np.add, 0.0), "mean": (np.add, 0.0), "prod": (np.multiply, 1.0), "max": (np.maximum, -np.inf),
-               "min": (np.minimum, np.inf), "amax": (np.maximum, -np.inf), "amin": (np.minimum, np.inf)}
+_REDUCTIONS = {
+    "sum": (np.add, 0.0),
+    "mean": (np.add, 0.0),
+    "prod": (np.multiply, 1.0),
+    "max": (np.maximum, -np.inf),
+    "min": (np.minimum, np.inf),
+    "amax": (np.maximum, -np.inf),
+    "amin": (np.minimum, np.inf),
+}
 
 
 def _reduction(reduce):
@@ -35,8 +42,8 @@ def _bounds(data, lengths, offsets, axis):
 def _flat(data, axis):
     """A copy of the data as rows, all dims before the segments' in one, with one row behind them for a last end."""
     wide = data.dtype if data.dtype.kind == "f" and data.itemsize >= 4 else np.dtype(np.float32)
-    width = math.prod(data.shape[axis + 1:])
-    made = np.zeros((math.prod(data.shape[:axis + 1]) + 1, width), wide)
+    width = math.prod(data.shape[axis + 1 :])
+    made = np.zeros((math.prod(data.shape[: axis + 1]) + 1, width), wide)
     made[:-1] = data.reshape(-1, width) if width else data.reshape(made.shape[0] - 1, 0)
     return made
 
@@ -54,32 +61,39 @@ def _check(data, lengths, indices, offsets, axis, unsafe):
     if axis != given.ndim - 1:
         raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {label} but got {axis}.")
     if axis >= data.ndim or given.shape[:-1] != data.shape[:axis]:
-        raise RuntimeError(f"segment_reduce(): Expected {label} of size {list(given.shape)} to agree with data of size "
-                           f"{list(data.shape)} in the dims before dim {axis}")
+        raise RuntimeError(
+            f"segment_reduce(): Expected {label} of size {list(given.shape)} to agree with data of size "
+            f"{list(data.shape)} in the dims before dim {axis}"
+        )
     if offsets is None and not unsafe:
         if lengths.size and lengths.min() < 0:
             raise RuntimeError("lengths contains negative value!")
         if (lengths.sum(-1) != data.shape[axis]).any():
-            raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to "
-                               "data.size(lengths.dim()-1) when !unsafe.")
+            raise RuntimeError(
+                "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe."
+            )
 
 
 def _reduced_shape(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
     array = data._array
     segments = lengths._array.shape[-1] if offsets is None else offsets._array.shape[-1] - 1
-    return (*array.shape[:axis], segments, *array.shape[axis + 1:]), array.dtype
+    return (*array.shape[:axis], segments, *array.shape[axis + 1 :]), array.dtype
 
 
-@op("segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, "
-    "bool unsafe=False, Scalar? initial=None) -> Tensor", shape=_reduced_shape,
-    samples=lambda make: [(make(5, 2), name, {"lengths": make.ints(1, 1).new_tensor([2, 3])})
-                          for name in ("sum", "mean", "prod", "max")])
+@op(
+    "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, "
+    "bool unsafe=False, Scalar? initial=None) -> Tensor",
+    shape=_reduced_shape,
+    samples=lambda make: [
+        (make(5, 2), name, {"lengths": make.ints(1, 1).new_tensor([2, 3])}) for name in ("sum", "mean", "prod", "max")
+    ],
+)
 def segment_reduce(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
     function, empty = _reduction(reduce)
     axis = axis + data.ndim if axis < 0 else axis
     _check(data, lengths, indices, offsets, axis, unsafe)
     starts, ends = _bounds(data, lengths, offsets, axis)
-    shape = (*data.shape[:axis], starts.shape[1], *data.shape[axis + 1:])
+    shape = (*data.shape[:axis], starts.shape[1], *data.shape[axis + 1 :])
     rows = _flat(data, axis)
     begin = np.arange(len(starts))[:, None] * data.shape[axis]
     # reduceat runs from each place to the next one given, so that every second result is a segment's.
@@ -95,13 +109,20 @@ def segment_reduce(data, reduce, lengths, indices, offsets, axis, unsafe, initia
     return made.reshape(shape).astype(data.dtype)
 
 
-segment_reduce.vjp(data=lambda g, result, data, reduce, lengths, offsets, axis, initial: aten._segment_reduce_backward(
-    g, result, data, reduce, lengths=lengths, offsets=offsets, axis=axis, initial=initial))
+segment_reduce.vjp(
+    data=lambda g, result, data, reduce, lengths, offsets, axis, initial: aten._segment_reduce_backward(
+        g, result, data, reduce, lengths=lengths, offsets=offsets, axis=axis, initial=initial
+    )
+)
 
 
-@op("_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, Tensor? lengths=None, "
-    "Tensor? offsets=None, int axis=0, Scalar? initial=None) -> Tensor", nondiff=True, samples=lambda make: [],
-    shape=lambda grad, output, data, *_: (data._array.shape, data._array.dtype))
+@op(
+    "_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, Tensor? lengths=None, "
+    "Tensor? offsets=None, int axis=0, Scalar? initial=None) -> Tensor",
+    nondiff=True,
+    samples=lambda make: [],
+    shape=lambda grad, output, data, *_: (data._array.shape, data._array.dtype),
+)
 def segment_reduce_backward(grad, output, data, reduce, lengths, offsets, axis, initial):
     _reduction(reduce)
     axis = axis + data.ndim if axis < 0 else axis
@@ -138,7 +159,11 @@ def _prod_share(g, result, part, initial):
 _SHARES = {
     "sum": lambda g, result, part, initial: np.broadcast_to(g, part.shape),
     "mean": lambda g, result, part, initial: np.broadcast_to(g / len(part), part.shape),
-    "prod": _prod_share, "max": _extreme_share, "min": _extreme_share, "amax": _extreme_share, "amin": _extreme_share,
+    "prod": _prod_share,
+    "max": _extreme_share,
+    "min": _extreme_share,
+    "amax": _extreme_share,
+    "amin": _extreme_share,
 }
 
 

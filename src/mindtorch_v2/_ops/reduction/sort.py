@@ -77,8 +77,11 @@ def _two_like_first(self, *_rest):
     return [like_first(self), (self._array.shape, _INT64)]
 
 
-@op("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", shape=_two_like_first,
-    samples=lambda make: [(make(3, 4),), (make(3, 4), 0, True)])
+@op(
+    "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    shape=_two_like_first,
+    samples=lambda make: [(make(3, 4),), (make(3, 4), 0, True)],
+)
 def sort(self, dim, descending):
     return _sort(self, dim, descending)
 
@@ -86,20 +89,28 @@ def sort(self, dim, descending):
 sort.vjp(self=_kept_grad)
 
 
-@op("sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-    shape=lambda self, *_: _two_like_first(self), node="SortBackward1",
-    samples=lambda make: [(make(3, 4), {"stable": True})])
+@op(
+    "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    shape=lambda self, *_: _two_like_first(self),
+    node="SortBackward1",
+    samples=lambda make: [(make(3, 4), {"stable": True})],
+)
 def sort_stable(self, stable, dim, descending):
     return _sort(self, dim, descending)
 
 
 sort_stable.vjp(self=_kept_grad)
 
-composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
-          lambda self, dim, descending: aten.sort(self, dim, descending)[1], samples=lambda make: [(make(3, 4),)])
-composite("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
-          lambda self, stable, dim, descending: aten.sort(self, stable=stable, dim=dim, descending=descending)[1],
-          samples=lambda make: [(make(3, 4), {"stable": True})])
+composite(
+    "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
+    lambda self, dim, descending: aten.sort(self, dim, descending)[1],
+    samples=lambda make: [(make(3, 4),)],
+)
+composite(
+    "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
+    lambda self, stable, dim, descending: aten.sort(self, stable=stable, dim=dim, descending=descending)[1],
+    samples=lambda make: [(make(3, 4), {"stable": True})],
+)
 composite("msort(Tensor self) -> Tensor", lambda self: aten.sort(self, 0, False)[0])
 
 # ---------------------------------------------------------------- the first few
@@ -112,8 +123,11 @@ def _topk_shape(self, k, dim, largest, sorted):
     return [(shape, self._array.dtype), (shape, _INT64)]
 
 
-@op("topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
-    shape=_topk_shape, samples=lambda make: [(make(3, 4), 2), (make(3, 4), 1, 0, False)])
+@op(
+    "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
+    shape=_topk_shape,
+    samples=lambda make: [(make(3, 4), 2), (make(3, 4), 1, 0, False)],
+)
 def topk(self, k, dim, largest, sorted):
     _no_complex("topk", self)
     dim = normal_dim(dim, self.ndim)
@@ -127,8 +141,11 @@ def topk(self, k, dim, largest, sorted):
         places = _order(self, dim, largest)[(*lead, slice(0, k))]
     else:
         keys = _comparable(self)
-        places = keys.argpartition(n - k, dim)[(*lead, slice(n - k, None))] if largest else \
-            keys.argpartition(k - 1, dim)[(*lead, slice(0, k))]
+        places = (
+            keys.argpartition(n - k, dim)[(*lead, slice(n - k, None))]
+            if largest
+            else keys.argpartition(k - 1, dim)[(*lead, slice(0, k))]
+        )
         places.sort(dim)  # equal elements in their order
         inner = _order(keys[positions(places, dim)], dim, largest)
         places = places[positions(inner, dim)]
@@ -150,8 +167,11 @@ def _pick(array, places, dim, keepdim):
     return (values, places) if keepdim else (values.squeeze(dim), places.squeeze(dim))
 
 
-@op("kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
-    shape=lambda self, k, dim, keepdim: _reduced_pair(self, dim, keepdim), samples=lambda make: [(make(3, 4), 2)])
+@op(
+    "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    shape=lambda self, k, dim, keepdim: _reduced_pair(self, dim, keepdim),
+    samples=lambda make: [(make(3, 4), 2)],
+)
 def kthvalue(self, k, dim, keepdim):
     need_real("kthvalue_cpu", self)
     dim = normal_dim(dim, self.ndim)
@@ -210,8 +230,12 @@ def _declare_median(name, ignore_nan):
 
     whole.vjp(self=_even_grad)
 
-    @op(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", shape=_reduced_pair,
-        node=f"{name.capitalize()}Backward1", samples=lambda make: [(make(3, 4), 1), (make(3, 5), 0, True)])
+    @op(
+        f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        shape=_reduced_pair,
+        node=f"{name.capitalize()}Backward1",
+        samples=lambda make: [(make(3, 4), 1), (make(3, 5), 0, True)],
+    )
     def along(self, dim, keepdim):
         dim = normal_dim(dim, self.ndim)
         _no_elements(name, self, dim)
@@ -229,8 +253,11 @@ _declare_median("nanmedian", True)
 # ---------------------------------------------------------------- mode
 
 
-@op("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", shape=_reduced_pair,
-    samples=lambda make: [(make(3, 4),)])
+@op(
+    "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    shape=_reduced_pair,
+    samples=lambda make: [(make(3, 4),)],
+)
 def mode(self, dim, keepdim):
     dim = normal_dim(dim, self.ndim)
     _no_elements("mode", self, dim)

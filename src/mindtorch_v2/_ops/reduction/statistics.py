@@ -32,11 +32,13 @@ def _moments(self, dim, correction, keepdim, name):
     axes = normal_dims(dim, self.ndim)
     count = reduced_numel(self.shape, axes) if axes else self.size
     if correction >= max(count, 0):
-        warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
-             "numel divided by output numel).")
+        warn(
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
+            "numel divided by output numel)."
+        )
     mean = np.divide(np.add.reduce(work, axes, None, None, True), count)
     centred = np.subtract(work, mean)
-    square = np.multiply(centred, centred) if centred.dtype.kind != "c" else centred.real ** 2 + centred.imag ** 2
+    square = np.multiply(centred, centred) if centred.dtype.kind != "c" else centred.real**2 + centred.imag**2
     total = np.add.reduce(square, axes, None, None, keepdim)
     variance = np.divide(total, max(0, count - correction))
     return mean if keepdim else np.squeeze(mean, axes), variance
@@ -87,13 +89,16 @@ def _mean_tangent(t, dim, keepdim):
 
 def _with_unbiased(name, returns):
     """The forms that say `unbiased` where the first one says `correction`."""
-    composite(f"{name}(Tensor self, bool unbiased=True) -> {returns}",
-              lambda self, unbiased: getattr(aten, name)(self, None, correction=int(unbiased)),
-              samples=lambda make: [(make(3, 4), False)])
-    composite(f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {returns}",
-              lambda self, dim, unbiased, keepdim:
-              getattr(aten, name)(self, dim, correction=int(unbiased), keepdim=keepdim),
-              samples=lambda make: [(make(3, 4), 1, False), (make(3, 4), 0, True, True)])
+    composite(
+        f"{name}(Tensor self, bool unbiased=True) -> {returns}",
+        lambda self, unbiased: getattr(aten, name)(self, None, correction=int(unbiased)),
+        samples=lambda make: [(make(3, 4), False)],
+    )
+    composite(
+        f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {returns}",
+        lambda self, dim, unbiased, keepdim: getattr(aten, name)(self, dim, correction=int(unbiased), keepdim=keepdim),
+        samples=lambda make: [(make(3, 4), 1, False), (make(3, 4), 0, True, True)],
+    )
 
 
 def _spread_samples(make):
@@ -143,8 +148,7 @@ def _sum_of(parts):
     return given[0] if len(given) == 1 else given[0] + given[1]
 
 
-@op(f"var_mean.correction{_ARGUMENTS} -> (Tensor, Tensor)", shape=_pair_shape, samples=_spread_samples,
-    tags=("all_grads",))
+@op(f"var_mean.correction{_ARGUMENTS} -> (Tensor, Tensor)", shape=_pair_shape, samples=_spread_samples, tags=("all_grads",))
 def var_mean(self, dim, correction, keepdim):
     mean, variance = _moments(self, dim, correction, keepdim, "var_mean")
     return np.asarray(variance).astype(_real_dtype(self), copy=False), np.asarray(mean).astype(self.dtype, copy=False)
@@ -153,31 +157,52 @@ def var_mean(self, dim, correction, keepdim):
 @var_mean.vjp
 def _(grads, self, dim, correction, keepdim):
     spread, mean = grads
-    return (_sum_of((None if spread is None else var_grad(spread, self, dim, correction, keepdim),
-                     None if mean is None else _mean_grad(mean, self, dim, keepdim))),)
+    return (
+        _sum_of(
+            (
+                None if spread is None else var_grad(spread, self, dim, correction, keepdim),
+                None if mean is None else _mean_grad(mean, self, dim, keepdim),
+            )
+        ),
+    )
 
 
-var_mean.jvp(self=lambda t, self, dim, correction, keepdim, result0:
-             (_var_tangent(t, self, result0, dim, correction, keepdim), _mean_tangent(t, dim, keepdim)))
+var_mean.jvp(
+    self=lambda t, self, dim, correction, keepdim, result0: (
+        _var_tangent(t, self, result0, dim, correction, keepdim),
+        _mean_tangent(t, dim, keepdim),
+    )
+)
 
 
-@op(f"std_mean.correction{_ARGUMENTS} -> (Tensor, Tensor)", shape=_pair_shape, samples=_spread_samples,
-    tags=("all_grads",))
+@op(f"std_mean.correction{_ARGUMENTS} -> (Tensor, Tensor)", shape=_pair_shape, samples=_spread_samples, tags=("all_grads",))
 def std_mean(self, dim, correction, keepdim):
     mean, variance = _moments(self, dim, correction, keepdim, "std_mean")
-    return (np.asarray(np.sqrt(variance)).astype(_real_dtype(self), copy=False),
-            np.asarray(mean).astype(self.dtype, copy=False))
+    return (
+        np.asarray(np.sqrt(variance)).astype(_real_dtype(self), copy=False),
+        np.asarray(mean).astype(self.dtype, copy=False),
+    )
 
 
 @std_mean.vjp
 def _(grads, self, dim, correction, keepdim, result0):
     spread, mean = grads
-    return (_sum_of((None if spread is None else std_grad(spread, self, result0, dim, correction, keepdim),
-                     None if mean is None else _mean_grad(mean, self, dim, keepdim))),)
+    return (
+        _sum_of(
+            (
+                None if spread is None else std_grad(spread, self, result0, dim, correction, keepdim),
+                None if mean is None else _mean_grad(mean, self, dim, keepdim),
+            )
+        ),
+    )
 
 
-std_mean.jvp(self=lambda t, self, dim, correction, keepdim, result0:
-             (_std_tangent(t, self, result0, dim, correction, keepdim), _mean_tangent(t, dim, keepdim)))
+std_mean.jvp(
+    self=lambda t, self, dim, correction, keepdim, result0: (
+        _std_tangent(t, self, result0, dim, correction, keepdim),
+        _mean_tangent(t, dim, keepdim),
+    )
+)
 
 _with_unbiased("var", "Tensor")
 _with_unbiased("std", "Tensor")
@@ -191,8 +216,11 @@ def _float_dtype(array):
     return dt.get_default_dtype().np if array.dtype.kind in "iub" else array.dtype
 
 
-@op("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", samples=by_dims,
-    shape=lambda self, dim, keepdim: (reduced_shape(self._array.shape, dim, keepdim), _float_dtype(self._array)))
+@op(
+    "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    samples=by_dims,
+    shape=lambda self, dim, keepdim: (reduced_shape(self._array.shape, dim, keepdim), _float_dtype(self._array)),
+)
 def logsumexp(self, dim, keepdim):
     wanted = _float_dtype(self)
     work = self.astype(_FLOAT32 if is_narrow(wanted) else wanted, copy=False)
@@ -218,9 +246,14 @@ logsumexp.vjp(self=_logsumexp_grad)
 # ---------------------------------------------------------------- passing over nan
 
 
-@op("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    shape=lambda self, dim, keepdim, dtype: (reduced_shape(self._array.shape, dim, keepdim), np_dtype(
-        dtype, np.dtype(np.int64) if self._array.dtype.kind in "iub" else self._array.dtype)), samples=by_dims)
+@op(
+    "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    shape=lambda self, dim, keepdim, dtype: (
+        reduced_shape(self._array.shape, dim, keepdim),
+        np_dtype(dtype, np.dtype(np.int64) if self._array.dtype.kind in "iub" else self._array.dtype),
+    ),
+    samples=by_dims,
+)
 def nansum(self, dim, keepdim, dtype):
     if self.dtype.kind == "c":
         raise RuntimeError("nansum on CPU does not support complex inputs")
@@ -240,12 +273,12 @@ def _nansum_grad(g, self, dim, keepdim):
 nansum.vjp(self=_nansum_grad)
 
 
-@composite("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-           samples=by_dims)
+@composite("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", samples=by_dims)
 def nanmean(self, dim, keepdim, dtype):
     if self._array.dtype.kind not in "fcV":
-        raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but got "
-                           f"{self.dtype.scalar_name}")
+        raise RuntimeError(
+            f"nanmean(): expected input to have floating point or complex dtype but got {self.dtype.scalar_name}"
+        )
     counted = aten.logical_not_(aten.ne(self, self))
     count = aten.sum(counted, () if dim is None else dim, keepdim)
     return aten.div(aten.nansum(self, dim, keepdim, dtype=dtype), count)
@@ -266,8 +299,9 @@ def _check_quantile(self, q, interpolation, name):
     if self._array.dtype != q._array.dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
     if interpolation not in _INTERPOLATIONS:
-        raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
-                           f"{interpolation}")
+        raise RuntimeError(
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
+        )
     if not ((q._array >= 0) & (q._array <= 1)).all():
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
 
@@ -303,8 +337,11 @@ def _quantile(self, q, dim, keepdim, interpolation, ignore_nan):
     _check_quantile(self, q, interpolation, "nanquantile" if ignore_nan else "quantile")
     values = _ordered(self, dim)
     rows = values._array.shape[:-1]
-    values = aten.view(values, (math.prod(rows), values._array.shape[-1])) if values._array.flags.c_contiguous else \
-        aten.reshape(values, (math.prod(rows), values._array.shape[-1]))
+    values = (
+        aten.view(values, (math.prod(rows), values._array.shape[-1]))
+        if values._array.flags.c_contiguous
+        else aten.reshape(values, (math.prod(rows), values._array.shape[-1]))
+    )
     ranks = _ranks(values, q if q._array.ndim else aten.view(q, (1,)), ignore_nan)
     if ranks._array.shape[0] != values._array.shape[0]:
         ranks = aten.expand(ranks, (values._array.shape[0], ranks._array.shape[-1]))
@@ -339,14 +376,20 @@ def _number_samples(make):
 
 
 for _name in ("quantile", "nanquantile"):
-    composite(f"{_name}(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') "
-              "-> Tensor",
-              lambda self, q, dim, keepdim, interpolation, nan=_name == "nanquantile":
-              _quantile(self, q, dim, keepdim, interpolation, nan), samples=_quantile_samples)
-    composite(f"{_name}.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') "
-              "-> Tensor",
-              lambda self, q, dim, keepdim, interpolation, nan=_name == "nanquantile":
-              _quantile(self, _checked_q(self, q), dim, keepdim, interpolation, nan), samples=_number_samples)
+    composite(
+        f"{_name}(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
+        lambda self, q, dim, keepdim, interpolation, nan=_name == "nanquantile": _quantile(
+            self, q, dim, keepdim, interpolation, nan
+        ),
+        samples=_quantile_samples,
+    )
+    composite(
+        f"{_name}.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
+        lambda self, q, dim, keepdim, interpolation, nan=_name == "nanquantile": _quantile(
+            self, _checked_q(self, q), dim, keepdim, interpolation, nan
+        ),
+        samples=_number_samples,
+    )
 
 
 def _checked_q(self, q):
@@ -360,24 +403,30 @@ def _checked_q(self, q):
 
 def _weights(name, t, count, kinds, words):
     if t._array.ndim > 1:
-        raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with "
-                           f"{t._array.ndim} dimensions")
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with {t._array.ndim} dimensions"
+        )
     if t._array.dtype.kind not in kinds:
         raise RuntimeError(f"cov(): expected {name} to have {words} dtype but got {name} with {t.dtype.scalar_name} dtype")
     if t._array.size != count:
-        raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but "
-                           f"got {t._array.size} != {count}")
+        raise RuntimeError(
+            f"cov(): expected {name} to have the same numel as there are observations in the input but "
+            f"got {t._array.size} != {count}"
+        )
     if count and aten.item(aten.min(t)) < 0:
         raise RuntimeError(f"cov(): {name} cannot be negative")
     return t
 
 
-@composite("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
-           samples=lambda make: [(make(3, 4),), (make(4), {"correction": 0})])
+@composite(
+    "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
+    samples=lambda make: [(make(3, 4),), (make(4), {"correction": 0})],
+)
 def cov(self, correction, fweights, aweights):
     if self._array.ndim > 2:
-        raise RuntimeError("cov(): expected input to have two or fewer dimensions but got an input with "
-                           f"{self._array.ndim} dimensions")
+        raise RuntimeError(
+            f"cov(): expected input to have two or fewer dimensions but got an input with {self._array.ndim} dimensions"
+        )
     if self._array.dtype.kind == "b":
         raise RuntimeError("cov(): bool dtype is not supported for input")
     rows = aten.view(self, (1, -1)) if self._array.ndim < 2 else self
@@ -397,8 +446,11 @@ def cov(self, correction, fweights, aweights):
         if count and aten.item(total) == 0:
             raise RuntimeError("cov(): weights sum to zero, can't be normalized")
         mean = aten.sum(rows * weight, (1,)) / total
-        freedom = total - correction if aweights is None or correction == 0 else \
-            total - correction * aten.sum(weight * aweights) / total
+        freedom = (
+            total - correction
+            if aweights is None or correction == 0
+            else total - correction * aten.sum(weight * aweights) / total
+        )
     centred = rows - aten.unsqueeze(mean, 1)
     other = centred if weight is None else centred * weight
     adjoint = aten.t(other) if other._array.dtype.kind != "c" else aten._conj(aten.t(other))
@@ -409,8 +461,9 @@ def cov(self, correction, fweights, aweights):
 @composite("corrcoef(Tensor self) -> Tensor", samples=lambda make: [(make(3, 4),)])
 def corrcoef(self):
     if self._array.ndim > 2:
-        raise RuntimeError("corrcoef(): expected input to have two or fewer dimensions but got an input with "
-                           f"{self._array.ndim} dimensions")
+        raise RuntimeError(
+            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {self._array.ndim} dimensions"
+        )
     covariance = aten.cov(self)
     if not covariance._array.ndim:
         return covariance / covariance

@@ -46,9 +46,11 @@ def _cat_error(arrays, dim):
             return RuntimeError(f"Tensors must have same number of dimensions: got {first.ndim} and {array.ndim}")
         for d in range(first.ndim):
             if d != dim and array.shape[d] != first.shape[d]:
-                return RuntimeError(f"Sizes of tensors must match except in dimension {dim}. Expected size "
-                                    f"{first.shape[d]} but got size {array.shape[d]} for tensor number {position} in "
-                                    "the list.")
+                return RuntimeError(
+                    f"Sizes of tensors must match except in dimension {dim}. Expected size "
+                    f"{first.shape[d]} but got size {array.shape[d]} for tensor number {position} in "
+                    "the list."
+                )
     return None
 
 
@@ -63,8 +65,11 @@ def _cat_shape(tensors, dim):
     return whole, dt.result_type(*map(rank, tensors)).np
 
 
-@op("cat(Tensor[] tensors, int dim=0) -> Tensor", shape=_cat_shape,
-    samples=lambda make: [([make(3, 4), make(2, 4)],), ([make(3, 4), make(3, 1)], 1)])
+@op(
+    "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    shape=_cat_shape,
+    samples=lambda make: [([make(3, 4), make(2, 4)],), ([make(3, 4), make(3, 1)], 1)],
+)
 def cat(tensors, dim):
     if not tensors:
         raise deliberate(ValueError("torch.cat(): expected a non-empty list of Tensors"))
@@ -89,8 +94,11 @@ def cat(tensors, dim):
 
 def _stays_channels_last(made, arrays):
     """Whether the parts all have their channels innermost, and so has the whole; NumPy keeps the order that parts have."""
-    return made.ndim in (4, 5) and all(map(has_channels_last, arrays)) and \
-        made.transpose(0, *range(2, made.ndim), 1).flags.c_contiguous
+    return (
+        made.ndim in (4, 5)
+        and all(map(has_channels_last, arrays))
+        and made.transpose(0, *range(2, made.ndim), 1).flags.c_contiguous
+    )
 
 
 def _cat_grads(g, shapes, dim):
@@ -107,10 +115,16 @@ def _cat_grads(g, shapes, dim):
 
 cat.vjp(tensors=lambda g, tensors_shape, dim: _cat_grads(g, tensors_shape, dim))
 
-composite("concat(Tensor[] tensors, int dim=0) -> Tensor", lambda tensors, dim: aten.cat(tensors, dim),
-          samples=lambda make: [([make(3, 4), make(2, 4)],)])
-composite("concatenate(Tensor[] tensors, int dim=0) -> Tensor", lambda tensors, dim: aten.cat(tensors, dim),
-          samples=lambda make: [([make(3, 4), make(2, 4)],)])
+composite(
+    "concat(Tensor[] tensors, int dim=0) -> Tensor",
+    lambda tensors, dim: aten.cat(tensors, dim),
+    samples=lambda make: [([make(3, 4), make(2, 4)],)],
+)
+composite(
+    "concatenate(Tensor[] tensors, int dim=0) -> Tensor",
+    lambda tensors, dim: aten.cat(tensors, dim),
+    samples=lambda make: [([make(3, 4), make(2, 4)],)],
+)
 
 
 def _alike(arrays):
@@ -129,8 +143,10 @@ def _common_shape(arrays):
     shape = arrays[0].shape
     for position, array in enumerate(arrays):
         if array.shape != shape:
-            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and "
-                               f"{list(array.shape)} at entry {position}")
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and "
+                f"{list(array.shape)} at entry {position}"
+            )
     return shape
 
 
@@ -140,8 +156,11 @@ def _stack_shape(tensors, dim):
     return (*shape[:dim], len(tensors), *shape[dim:]), dt.result_type(*map(rank, tensors)).np
 
 
-@op("stack(Tensor[] tensors, int dim=0) -> Tensor", shape=_stack_shape,
-    samples=lambda make: [([make(3, 4), make(3, 4)],), ([make(3, 4), make(3, 4)], -1)])
+@op(
+    "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    shape=_stack_shape,
+    samples=lambda make: [([make(3, 4), make(3, 4)],), ([make(3, 4), make(3, 4)], -1)],
+)
 def stack(tensors, dim):
     if not tensors or not _alike(tensors):
         _common_shape(tensors)
@@ -155,12 +174,14 @@ def stack(tensors, dim):
     return made if made.flags.c_contiguous else made.copy("C")
 
 
-stack.vjp(tensors=lambda g, tensors_shape, dim:
-          [aten.select(g, dim, i) for i in range(len(tensors_shape))])
+stack.vjp(tensors=lambda g, tensors_shape, dim: [aten.select(g, dim, i) for i in range(len(tensors_shape))])
 
 
-@composite("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", tags=("out",),
-           samples=lambda make: [([make(3, 4), make(5)], 0, 2), ([make(3, 4), make(3, 2)], 1, 2)])
+@composite(
+    "_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor",
+    tags=("out",),
+    samples=lambda make: [([make(3, 4), make(5)], 0, 2), ([make(3, 4), make(3, 2)], 1, 2)],
+)
 def chunk_cat(tensors, dim, num_chunks):
     """Each tensor's dim in equal chunks, filled up with zeros, all that follows it flat behind; then joined chunk by chunk."""
     if not tensors:
@@ -186,7 +207,7 @@ def chunk_cat(tensors, dim, num_chunks):
         n = array.shape[dim]
         length = -(-n // num_chunks) * num_chunks
         if length != n:
-            whole = aten.new_zeros(tensor, (*before, length, *array.shape[dim + 1:]))
+            whole = aten.new_zeros(tensor, (*before, length, *array.shape[dim + 1 :]))
             aten.copy_(aten.narrow(whole, dim, 0, n), tensor)
             tensor = whole
         parts.append(aten.reshape(tensor, (*before, num_chunks, -1)))
@@ -219,6 +240,7 @@ FUNCTIONS = {}
 
 def _variadic(name, schema_of_list):
     """torch.<name>(a, b, ...) for an op that takes one list; a list may be given as well."""
+
     def call(*tensors, **kwargs):
         if len(tensors) == 1 and isinstance(tensors[0], list | tuple):
             tensors = tensors[0]
@@ -231,9 +253,11 @@ def _variadic(name, schema_of_list):
 
 def _declare_atleast(name, one):
     composite(f"{name}(Tensor self) -> Tensor", one, samples=lambda make: [(make(3),), (make(),)])
-    several = composite(f"{name}.Sequence(Tensor[] tensors) -> Tensor[]",
-                        lambda tensors: tuple([one(t) for t in tensors]),
-                        samples=lambda make: [([make(3), make()],)])
+    several = composite(
+        f"{name}.Sequence(Tensor[] tensors) -> Tensor[]",
+        lambda tensors: tuple([one(t) for t in tensors]),
+        samples=lambda make: [([make(3), make()],)],
+    )
 
     def call(*tensors):
         if len(tensors) == 1 and not isinstance(tensors[0], list | tuple):
@@ -322,8 +346,9 @@ def _meshgrid(tensors, indexing):
         raise RuntimeError('torch.meshgrid: indexing must be one of "xy" or "ij", but received: ' + str(indexing))
     for t in tensors:
         if t._array.ndim > 1:
-            raise RuntimeError("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got a tensor with "
-                               f"{t._array.ndim} dimensions")
+            raise RuntimeError(
+                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got a tensor with {t._array.ndim} dimensions"
+            )
         if t._array.dtype != tensors[0]._array.dtype:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     # The dim along which each tensor varies; "xy" has the first two the other way round.
@@ -333,14 +358,24 @@ def _meshgrid(tensors, indexing):
     shape = [0] * len(order)
     for dim, t in zip(order, tensors, strict=True):
         shape[dim] = t._array.size
-    return tuple([aten.expand(aten.view(t, (1,) * dim + (t._array.size,) + (1,) * (len(order) - dim - 1)), shape)
-                  for dim, t in zip(order, tensors, strict=True)])
+    return tuple(
+        [
+            aten.expand(aten.view(t, (1,) * dim + (t._array.size,) + (1,) * (len(order) - dim - 1)), shape)
+            for dim, t in zip(order, tensors, strict=True)
+        ]
+    )
 
 
-composite("meshgrid(Tensor[] tensors) -> Tensor[]", lambda tensors: _meshgrid(tensors, "ij"),
-          samples=lambda make: [([make(3), make(4)],)])
-composite("meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", _meshgrid,
-          samples=lambda make: [([make(3), make(4)], {"indexing": "xy"})])
+composite(
+    "meshgrid(Tensor[] tensors) -> Tensor[]",
+    lambda tensors: _meshgrid(tensors, "ij"),
+    samples=lambda make: [([make(3), make(4)],)],
+)
+composite(
+    "meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
+    _meshgrid,
+    samples=lambda make: [([make(3), make(4)], {"indexing": "xy"})],
+)
 
 
 def meshgrid(*tensors, indexing=None):
@@ -348,8 +383,11 @@ def meshgrid(*tensors, indexing=None):
     if len(tensors) == 1 and isinstance(tensors[0], list | tuple):
         tensors = tensors[0]
     if indexing is None:
-        warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
-                      UserWarning, stacklevel=2)
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
+            UserWarning,
+            stacklevel=2,
+        )
         return aten.meshgrid(list(tensors))
     return aten.meshgrid(list(tensors), indexing=indexing)
 
@@ -372,8 +410,10 @@ def cartesian_prod(tensors):
 _variadic("cartesian_prod", lambda tensors: aten.cartesian_prod(tensors))
 
 
-@composite("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
-           samples=lambda make: [(make(4),), (make(3), 2, True)])
+@composite(
+    "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
+    samples=lambda make: [(make(4),), (make(3), 2, True)],
+)
 def combinations(self, r, with_replacement):
     if self._array.ndim != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(self._array.shape)}")
@@ -399,19 +439,19 @@ def _block_shape(tensors):
     return (sum(s[0] for s in shapes), sum(s[1] for s in shapes)), dt.result_type(*map(rank, tensors)).np
 
 
-@op("block_diag(Tensor[] tensors) -> Tensor", shape=_block_shape,
-    samples=lambda make: [([make(2, 2), make(1, 3), make(2)],)])
+@op("block_diag(Tensor[] tensors) -> Tensor", shape=_block_shape, samples=lambda make: [([make(2, 2), make(1, 3), make(2)],)])
 def block_diag(tensors):
     for position, array in enumerate(tensors):
         if array.ndim > 2:
-            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {position} has "
-                               f"{array.ndim} dimensions")
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {position} has {array.ndim} dimensions"
+            )
     blocks = [_as_matrix(array) for array in _common(tensors)]
     made = np.zeros((sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)), blocks[0].dtype)
     row = column = 0
     for block in blocks:
         height, width = block.shape
-        made[row:row + height, column:column + width] = block
+        made[row : row + height, column : column + width] = block
         row, column = row + height, column + width
     return made
 
@@ -434,11 +474,12 @@ block_diag.vjp(tensors=lambda g, tensors_shape: _block_grads(g, tensors_shape))
 _variadic("block_diag", lambda tensors: aten.block_diag(tensors))
 
 
-@composite("kron(Tensor self, Tensor other) -> Tensor",
-           samples=lambda make: [(make(2, 3), make(2, 2)), (make(3), make(2, 2))])
+@composite("kron(Tensor self, Tensor other) -> Tensor", samples=lambda make: [(make(2, 3), make(2, 2)), (make(3), make(2, 2))])
 def kron(self, other):
     ndim = max(self._array.ndim, other._array.ndim)
     own, its = ((1,) * (ndim - t._array.ndim) + t._array.shape for t in (self, other))
-    spread = aten.mul(aten._unsafe_view(self, [n for size in own for n in (size, 1)]),
-                      aten._unsafe_view(other, [n for size in its for n in (1, size)]))
+    spread = aten.mul(
+        aten._unsafe_view(self, [n for size in own for n in (size, 1)]),
+        aten._unsafe_view(other, [n for size in its for n in (1, size)]),
+    )
     return aten._unsafe_view(spread, [a * b for a, b in zip(own, its, strict=True)])

@@ -28,9 +28,11 @@ def _repeated_shape(shape, repeats):
     return whole
 
 
-@op("repeat(Tensor self, int[] repeats) -> Tensor",
+@op(
+    "repeat(Tensor self, int[] repeats) -> Tensor",
     shape=lambda self, repeats: (_repeated_shape(self._array.shape, repeats), self._array.dtype),
-    samples=lambda make: [(make(3, 4), (2, 3)), (make(3), (2, 1, 2))])
+    samples=lambda make: [(make(3, 4), (2, 3)), (make(3), (2, 1, 2))],
+)
 def repeat(self, repeats):
     whole = _repeated_shape(self.shape, repeats)
     if self.size == 0 or 0 in repeats:
@@ -67,8 +69,11 @@ def tile(self, dims):
     return aten.repeat(self, (1,) * (self._array.ndim - len(dims)) + tuple(dims))
 
 
-@op("repeat_interleave.Tensor(Tensor repeats, *, int? output_size=None) -> Tensor", nondiff=True,
-    samples=lambda make: [(make.ints(4, 3),)])
+@op(
+    "repeat_interleave.Tensor(Tensor repeats, *, int? output_size=None) -> Tensor",
+    nondiff=True,
+    samples=lambda make: [(make.ints(4, 3),)],
+)
 def repeat_interleave_indices(repeats, output_size):
     if repeats.ndim != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
@@ -78,13 +83,16 @@ def repeat_interleave_indices(repeats, output_size):
         raise RuntimeError("repeats can not be negative")
     made = np.repeat(np.arange(repeats.size, dtype=repeats.dtype), repeats)
     if output_size is not None and output_size != made.size:
-        raise RuntimeError(f"allocated size does not match required size: output_size={output_size} but the repeats "
-                           f"add up to {made.size}")
+        raise RuntimeError(
+            f"allocated size does not match required size: output_size={output_size} but the repeats add up to {made.size}"
+        )
     return made
 
 
-@composite("repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None) "
-           "-> Tensor", samples=lambda make: [(make(3, 4), make.ints(3, 3), 0)])
+@composite(
+    "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None) -> Tensor",
+    samples=lambda make: [(make(3, 4), make.ints(3, 3), 0)],
+)
 def repeat_interleave_tensor(self, repeats, dim, output_size):
     if dim is None:
         self, dim = aten.flatten(self), 0
@@ -95,13 +103,17 @@ def repeat_interleave_tensor(self, repeats, dim, output_size):
     elif given.ndim != 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
     elif given.size != n:
-        raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
-                           f"{given.size} and input.size({dim}) = {n}")
+        raise RuntimeError(
+            "repeats must have the same size as input along dim, but got repeats.size(0) = "
+            f"{given.size} and input.size({dim}) = {n}"
+        )
     return aten.index_select(self, dim, aten.repeat_interleave(repeats, output_size=output_size))
 
 
-@composite("repeat_interleave.self_int(Tensor self, int repeats, int? dim=None, *, int? output_size=None) -> Tensor",
-           samples=lambda make: [(make(3, 4), 2), (make(3, 4), 2, 1)])
+@composite(
+    "repeat_interleave.self_int(Tensor self, int repeats, int? dim=None, *, int? output_size=None) -> Tensor",
+    samples=lambda make: [(make(3, 4), 2), (make(3, 4), 2, 1)],
+)
 def repeat_interleave(self, repeats, dim, output_size):
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
@@ -110,9 +122,8 @@ def repeat_interleave(self, repeats, dim, output_size):
     shape = self._array.shape
     dim = normal_dim(dim, len(shape))
     if output_size is not None and output_size != shape[dim] * repeats:
-        raise RuntimeError(f"repeat_interleave: Invalid output_size, expected {shape[dim] * repeats}, got "
-                           f"{output_size}")
-    spread = aten.expand(aten.unsqueeze(self, dim + 1), (*shape[:dim + 1], repeats, *shape[dim + 1:]))
+        raise RuntimeError(f"repeat_interleave: Invalid output_size, expected {shape[dim] * repeats}, got {output_size}")
+    spread = aten.expand(aten.unsqueeze(self, dim + 1), (*shape[: dim + 1], repeats, *shape[dim + 1 :]))
     return aten.flatten(aten.clone(spread, memory_format=contiguous_format), dim, dim + 1)
 
 
@@ -128,8 +139,11 @@ def _roll_one(array, shift, dim):
     return np.concatenate((array[(*lead, slice(n - shift, None))], array[(*lead, slice(None, n - shift))]), dim)
 
 
-@op("roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor", shape=like_first,
-    samples=lambda make: [(make(3, 4), 1, 0), (make(3, 4), 2), (make(3, 4), (1, -1), (0, 1))])
+@op(
+    "roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), 1, 0), (make(3, 4), 2), (make(3, 4), (1, -1), (0, 1))],
+)
 def roll(self, shifts, dims):
     if not dims and len(shifts) == 1:
         return np.array(_roll_one(self.reshape(-1), shifts[0], 0)).reshape(self.shape)
@@ -154,8 +168,9 @@ def _flipped(array, dims):
     return array[tuple(key)]
 
 
-@op("flip(Tensor self, int[] dims) -> Tensor", shape=like_first,
-    samples=lambda make: [(make(3, 4), (0,)), (make(3, 4), (0, 1))])
+@op(
+    "flip(Tensor self, int[] dims) -> Tensor", shape=like_first, samples=lambda make: [(make(3, 4), (0,)), (make(3, 4), (0, 1))]
+)
 def flip(self, dims):
     return dense_copy(_flipped(self, normal_dims(dims, self.ndim)) if len(dims) else self)
 
@@ -196,8 +211,11 @@ def _rotation_dims(ndim, dims):
     return first, second
 
 
-@op("rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", shape=_rot90_shape,
-    samples=lambda make: [(make(3, 4), k) for k in range(4)])
+@op(
+    "rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
+    shape=_rot90_shape,
+    samples=lambda make: [(make(3, 4), k) for k in range(4)],
+)
 def rot90(self, k, dims):
     first, second = _rotation_dims(self.ndim, dims)
     turns = k % 4
@@ -214,8 +232,12 @@ rot90.vjp(self=lambda g, k, dims: aten.rot90(g, -k, dims))
 
 
 def _triangle(name, lower):
-    @op(f"{name}(Tensor self, int diagonal=0) -> Tensor", inplace=True, shape=like_first,
-        samples=lambda make: [(make(3, 4),), (make(2, 3, 3), 1)])
+    @op(
+        f"{name}(Tensor self, int diagonal=0) -> Tensor",
+        inplace=True,
+        shape=like_first,
+        samples=lambda make: [(make(3, 4),), (make(2, 3, 3), 1)],
+    )
     def triangle(self, diagonal, out=None):
         if self.ndim < 2:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
@@ -237,9 +259,13 @@ def _triangle(name, lower):
     def indices_dtype(dtype):
         return _INT64 if dtype in (None, "int64") else np_dtype(dtype)
 
-    @op(f"{name}_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? layout=None, "
-        "Device? device=None, bool? pin_memory=None) -> Tensor", nondiff=True, samples=lambda make: [(3, 4), (3, 4, 1)],
-        shape=lambda row, col, offset, dtype, *_: ((2, int(inside(row, col, offset).sum())), indices_dtype(dtype)))
+    @op(
+        f"{name}_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? layout=None, "
+        "Device? device=None, bool? pin_memory=None) -> Tensor",
+        nondiff=True,
+        samples=lambda make: [(3, 4), (3, 4, 1)],
+        shape=lambda row, col, offset, dtype, *_: ((2, int(inside(row, col, offset).sum())), indices_dtype(dtype)),
+    )
     def indices(row, col, offset, dtype, layout, device, pin_memory):
         if row < 0 or col < 0:
             raise RuntimeError(f"{'row' if row < 0 else 'col'} must be non-negative, got{row if row < 0 else col}")
@@ -262,8 +288,9 @@ def diag(self, diagonal):
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {ndim}D")
 
 
-composite("diagflat(Tensor self, int offset=0) -> Tensor",
-          lambda self, offset: aten.diag(aten.view(contiguous(self), (-1,)), offset))
+composite(
+    "diagflat(Tensor self, int offset=0) -> Tensor", lambda self, offset: aten.diag(aten.view(contiguous(self), (-1,)), offset)
+)
 
 
 def _embedded(shape, offset, dim1, dim2):
@@ -279,9 +306,11 @@ def _embedded(shape, offset, dim1, dim2):
     return whole, first, second
 
 
-@op("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
+@op(
+    "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
     shape=lambda self, offset, dim1, dim2: (_embedded(self._array.shape, offset, dim1, dim2)[0], self._array.dtype),
-    samples=lambda make: [(make(3),), (make(2, 3), 1, 0, 2)])
+    samples=lambda make: [(make(3),), (make(2, 3), 1, 0, 2)],
+)
 def diag_embed(self, offset, dim1, dim2):
     whole, first, second = _embedded(self.shape, offset, dim1, dim2)
     made = np.zeros(whole, self.dtype)
@@ -308,8 +337,11 @@ def _trace_dtype(array):
 trace.vjp(self=lambda g, self_shape: aten.trace_backward(g, self_shape))
 
 
-@op("trace_backward(Tensor grad, int[] sizes) -> Tensor", samples=lambda make: [(make(), (3, 4))],
-    shape=lambda grad, sizes: (tuple(sizes), grad._array.dtype))
+@op(
+    "trace_backward(Tensor grad, int[] sizes) -> Tensor",
+    samples=lambda make: [(make(), (3, 4))],
+    shape=lambda grad, sizes: (tuple(sizes), grad._array.dtype),
+)
 def trace_backward(grad, sizes):
     made = np.zeros(sizes, grad.dtype)
     diagonal_view(made, 0, 0, 1)[...] = grad
@@ -319,8 +351,9 @@ def trace_backward(grad, sizes):
 trace_backward.vjp(grad=lambda g: aten.trace(g))
 
 
-@composite("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
-           samples=lambda make: [(make(3),), (make(3), 2, True)])
+@composite(
+    "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", samples=lambda make: [(make(3),), (make(3), 2, True)]
+)
 def vander(x, N, increasing):
     """The powers of each element, from the highest down (or from 0 up)."""
     if x._array.ndim != 1:

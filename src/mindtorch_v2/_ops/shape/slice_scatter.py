@@ -20,8 +20,10 @@ from .view_parts import slice_ as _slice
 def _placed(made, part, src):
     """`made` with `src` written into its view `part`, whose shape must be the same."""
     if part.shape != src.shape:
-        raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, "
-                           f"slice size = {list(part.shape)}")
+        raise RuntimeError(
+            f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, "
+            f"slice size = {list(part.shape)}"
+        )
     copy_.kernel(part, src, False)
     return made
 
@@ -30,39 +32,52 @@ def _zeros(g, shape):
     return aten.zeros(shape, dtype=g.dtype, device=home_of(g))
 
 
-@op("select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor", shape=like_first,
-    samples=lambda make: [(make(3, 4), make(4), 0, 1)])
+@op(
+    "select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), make(4), 0, 1)],
+)
 def select_scatter(self, src, dim, index):
     made = dense_copy(self)
     return _placed(made, _select.kernel(made, dim, index), src)
 
 
-select_scatter.vjp(self=lambda g, src_shape, dim, index: aten.select_scatter(g, _zeros(g, src_shape), dim, index),
-                   src=lambda g, dim, index: aten.select(g, dim, index))
+select_scatter.vjp(
+    self=lambda g, src_shape, dim, index: aten.select_scatter(g, _zeros(g, src_shape), dim, index),
+    src=lambda g, dim, index: aten.select(g, dim, index),
+)
 
 
-@op("slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
-    shape=like_first, samples=lambda make: [(make(3, 4), make(2, 4), 0, 1, 3)])
+@op(
+    "slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), make(2, 4), 0, 1, 3)],
+)
 def slice_scatter(self, src, dim, start, end, step):
     made = dense_copy(self)
     return _placed(made, _slice.kernel(made, dim, start, end, step), src)
 
 
-slice_scatter.vjp(self=lambda g, src_shape, dim, start, end, step:
-                  aten.slice_scatter(g, _zeros(g, src_shape), dim, start, end, step),
-                  src=lambda g, dim, start, end, step: aten.slice(g, dim, start, end, step))
+slice_scatter.vjp(
+    self=lambda g, src_shape, dim, start, end, step: aten.slice_scatter(g, _zeros(g, src_shape), dim, start, end, step),
+    src=lambda g, dim, start, end, step: aten.slice(g, dim, start, end, step),
+)
 
 
-@op("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor", shape=like_first,
-    samples=lambda make: [(make(3, 4), make(3)), (make(3, 4), make(3), 1)])
+@op(
+    "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), make(3)), (make(3, 4), make(3), 1)],
+)
 def diagonal_scatter(self, src, offset, dim1, dim2):
     made = dense_copy(self)
     return _placed(made, diagonal_view(made, offset, dim1, dim2), src)
 
 
-diagonal_scatter.vjp(self=lambda g, src_shape, offset, dim1, dim2:
-                     aten.diagonal_scatter(g, _zeros(g, src_shape), offset, dim1, dim2),
-                     src=lambda g, offset, dim1, dim2: aten.diagonal(g, offset, dim1, dim2))
+diagonal_scatter.vjp(
+    self=lambda g, src_shape, offset, dim1, dim2: aten.diagonal_scatter(g, _zeros(g, src_shape), offset, dim1, dim2),
+    src=lambda g, offset, dim1, dim2: aten.diagonal(g, offset, dim1, dim2),
+)
 
 
 # ---------------------------------------------------------------- any part of the memory
@@ -73,8 +88,11 @@ def _reach(shape, strides):
     return 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if 0 not in shape else 0
 
 
-@op("as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
-    shape=like_first, samples=lambda make: [(make(3, 4), make(2, 2), (2, 2), (4, 1)), (make(3, 4), make(2), (2,), (5,), 2)])
+@op(
+    "as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), make(2, 2), (2, 2), (4, 1)), (make(3, 4), make(2), (2,), (5,), 2)],
+)
 def as_strided_scatter(self, src, size, stride, storage_offset):
     # A copy of the memory up to the last element, so that strides and offset mean in it what they mean in the original.
     memory, start = memory_of(self)
@@ -91,12 +109,15 @@ def _(g, self_shape, self_strides, self_dtype, src_shape, size, stride, storage_
     # The gradient in memory laid out as the input's, from whose first element the part is counted.
     laid = aten.as_strided(aten.new_zeros(g, (_reach(self_shape, own),)), self_shape, own)
     aten.copy_(laid, g)
-    return (aten.as_strided_scatter(laid, _zeros(g, src_shape), size, stride, storage_offset) if needs[0] else None,
-            aten.clone(aten.as_strided(laid, size, stride, storage_offset)) if needs[1] else None)
+    return (
+        aten.as_strided_scatter(laid, _zeros(g, src_shape), size, stride, storage_offset) if needs[0] else None,
+        aten.clone(aten.as_strided(laid, size, stride, storage_offset)) if needs[1] else None,
+    )
 
 
-def as_strided_scatter_function(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None, *,
-                                out: Tensor | None = None) -> Tensor:
+def as_strided_scatter_function(
+    input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """A copy of `input` with `src` in the place of what `input.as_strided(size, stride, storage_offset)` shows."""
     check_history_of_part(input, storage_offset, "as_strided_scatter", src)
     made: Tensor = aten.as_strided_scatter(input, src, size, stride, storage_offset, out=out)
@@ -106,8 +127,10 @@ def as_strided_scatter_function(input: Tensor, src: Tensor, size: Any, stride: A
 # ---------------------------------------------------------------- diagonals in place
 
 
-@composite("fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)",
-           samples=lambda make: [(make(3, 4), 2.0), (make(7, 3), 2.0, True)])
+@composite(
+    "fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)",
+    samples=lambda make: [(make(3, 4), 2.0), (make(7, 3), 2.0, True)],
+)
 def fill_diagonal_(self, fill_value, wrap):
     """Fill the diagonal over all dims; with `wrap` it starts anew below the square part of a tall matrix."""
     array = self._array

@@ -56,16 +56,21 @@ def view(self, size):
     try:
         return self.reshape(shape, copy=False)
     except ValueError:
-        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension "
-                           "spans across two contiguous subspaces). Use .reshape(...) instead.") from None
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one dimension "
+            "spans across two contiguous subspaces). Use .reshape(...) instead."
+        ) from None
 
 
 view.vjp(self=lambda g, self_shape: aten.reshape(g, self_shape))
 _view = view.call
 
 
-@op("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", nondiff=True,
-    samples=lambda make: [(make.ints(5, 3, 4), dt.float64), (make.ints(5, 3, 4), dt.int32)])
+@op(
+    "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
+    nondiff=True,
+    samples=lambda make: [(make.ints(5, 3, 4), dt.float64), (make.ints(5, 3, 4), dt.int32)],
+)
 def view_dtype(self, dtype):
     wanted = dtype.np
     if wanted.itemsize != self.itemsize:
@@ -73,18 +78,23 @@ def view_dtype(self, dtype):
         if not self.ndim:
             raise RuntimeError(f"self.dim() cannot be 0 to view {names}")
         if self.strides[-1] != self.itemsize and self.size:
-            raise RuntimeError(f"self.stride(-1) must be 1 to view {names}, but got "
-                               f"{self.strides[-1] // self.itemsize}")
+            raise RuntimeError(f"self.stride(-1) must be 1 to view {names}, but got {self.strides[-1] // self.itemsize}")
         if self.shape[-1] * self.itemsize % wanted.itemsize:
-            raise RuntimeError(f"self.size(-1) must be divisible by {wanted.itemsize // self.itemsize} to view {names},"
-                               f" but got {self.shape[-1]}")
+            raise RuntimeError(
+                f"self.size(-1) must be divisible by {wanted.itemsize // self.itemsize} to view {names},"
+                f" but got {self.shape[-1]}"
+            )
         if not self.size:  # NumPy asks for a stride of one element even here
             return self.reshape(-1).view(wanted).reshape(*self.shape[:-1], self.shape[-1] * self.itemsize // wanted.itemsize)
     return self.view(wanted)
 
 
-@op("_unsafe_view(Tensor self, int[] size) -> Tensor", samples=lambda make: [(make(3, 4), (2, 6))], tags=("shares",),
-    shape=lambda self, size: (infer_size(size, self._array.size), self._array.dtype))
+@op(
+    "_unsafe_view(Tensor self, int[] size) -> Tensor",
+    samples=lambda make: [(make(3, 4), (2, 6))],
+    tags=("shares",),
+    shape=lambda self, size: (infer_size(size, self._array.size), self._array.dtype),
+)
 def unsafe_view(self, size):
     return self.reshape(infer_size(size, self.size))
 
@@ -92,8 +102,9 @@ def unsafe_view(self, size):
 unsafe_view.vjp(self=lambda g, self_shape: aten.reshape(g, self_shape))
 
 
-@op("_reshape_alias(Tensor(a) self, int[] size, int[] stride) -> Tensor(a)",
-    samples=lambda make: [(make(3, 4), (2, 6), (6, 1))])
+@op(
+    "_reshape_alias(Tensor(a) self, int[] size, int[] stride) -> Tensor(a)", samples=lambda make: [(make(3, 4), (2, 6), (6, 1))]
+)
 def reshape_alias(self, size, stride):
     wanted = _in_bytes(stride if stride.__class__ is tuple else tuple(stride), self.itemsize)
     try:
@@ -135,12 +146,21 @@ def _reshaped(self, shape):
     return _reshape_alias(self, given, _in_elements(made.strides, array.itemsize))
 
 
-composite("reshape(Tensor(a) self, int[] shape) -> Tensor(a)", _reshaped,
-          samples=lambda make: [(make(3, 4), (2, 6)), (make(3, 4), (-1,))])
-composite("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
-          lambda self, other: aten.reshape(self, other._array.shape), samples=lambda make: [(make(3, 4), make(2, 6))])
-composite("view_as(Tensor(a) self, Tensor other) -> Tensor(a)", lambda self, other: aten.view(self, other._array.shape),
-          samples=lambda make: [(make(3, 4), make(2, 6))])
+composite(
+    "reshape(Tensor(a) self, int[] shape) -> Tensor(a)",
+    _reshaped,
+    samples=lambda make: [(make(3, 4), (2, 6)), (make(3, 4), (-1,))],
+)
+composite(
+    "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    lambda self, other: aten.reshape(self, other._array.shape),
+    samples=lambda make: [(make(3, 4), make(2, 6))],
+)
+composite(
+    "view_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    lambda self, other: aten.view(self, other._array.shape),
+    samples=lambda make: [(make(3, 4), make(2, 6))],
+)
 composite("ravel(Tensor(a) self) -> Tensor(a)", lambda self: _view(contiguous(self), (-1,)))
 
 
@@ -162,11 +182,10 @@ def flatten(self, start_dim, end_dim):
         return _reshaped(self, (1,))  # what is left is a tensor without dims
     if start == end:
         return self
-    return _reshaped(self, shape[:start] + (math.prod(shape[start:end + 1]),) + shape[end + 1:])
+    return _reshaped(self, shape[:start] + (math.prod(shape[start : end + 1]),) + shape[end + 1 :])
 
 
-@composite("unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)",
-           samples=lambda make: [(make(3, 4), 1, (2, -1))])
+@composite("unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)", samples=lambda make: [(make(3, 4), 1, (2, -1))])
 def unflatten(self, dim, sizes):
     shape = self._array.shape
     dim = normal_dim(dim, len(shape))
@@ -177,9 +196,11 @@ def unflatten(self, dim, sizes):
     if sizes.count(-1) == 1 and known and shape[dim] % known == 0:
         sizes = tuple(shape[dim] // known if n == -1 else n for n in sizes)
     if -1 in sizes or math.prod(sizes) != shape[dim]:
-        raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} "
-                           f"({shape[dim]}) in the input tensor")
-    return _view(self, (*shape[:dim], *sizes, *shape[dim + 1:]))
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} "
+            f"({shape[dim]}) in the input tensor"
+        )
+    return _view(self, (*shape[:dim], *sizes, *shape[dim + 1 :]))
 
 
 alias = op("alias(Tensor(a) self) -> Tensor(a)", lambda self: self.view())
@@ -188,8 +209,10 @@ alias.vjp(self=lambda g: g)
 # ---------------------------------------------------------------- moving dims
 
 
-@op("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-    samples=lambda make: [(make(3, 4), 0, 1), (make(2, 3, 4), -1, 0)])
+@op(
+    "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+    samples=lambda make: [(make(3, 4), 0, 1), (make(2, 3, 4), -1, 0)],
+)
 def transpose(self, dim0, dim1):
     if not self.ndim:
         normal_dim(dim0, 0), normal_dim(dim1, 0)
@@ -215,28 +238,34 @@ t.vjp(self=lambda g: aten.t(g))
 @composite("mT(Tensor(a) self) -> Tensor(a)")
 def mT(self):
     if self._array.ndim < 2:
-        raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got "
-                           f"{self._array.ndim}-D tensor.")
+        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self._array.ndim}-D tensor.")
     return _transpose(self, -2, -1)
-
-
 
 
 @composite("numpy_T(Tensor(a) self) -> Tensor(a)")
 def numpy_T(self):
     ndim = self._array.ndim
     if ndim != 2:
-        warn_once("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
-                  "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
-                  "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor." if ndim else
-                  "Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
+        warn_once(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
+            "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
+            if ndim
+            else "Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases."
+        )
     return aten.permute(self, tuple(range(ndim))[::-1])
 
 
-composite("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
-          lambda self, axis0, axis1: _transpose(self, axis0, axis1), samples=lambda make: [(make(3, 4), 0, 1)])
-composite("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-          lambda self, dim0, dim1: _transpose(self, dim0, dim1), samples=lambda make: [(make(3, 4), 0, 1)])
+composite(
+    "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
+    lambda self, axis0, axis1: _transpose(self, axis0, axis1),
+    samples=lambda make: [(make(3, 4), 0, 1)],
+)
+composite(
+    "swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+    lambda self, dim0, dim1: _transpose(self, dim0, dim1),
+    samples=lambda make: [(make(3, 4), 0, 1)],
+)
 
 
 @op("permute(Tensor(a) self, int[] dims) -> Tensor(a)", samples=lambda make: [(make(2, 3, 4), (2, 0, 1))])
@@ -248,9 +277,11 @@ def permute(self, dims):
             for d in dims:
                 normal_dim(d, self.ndim)
             raise RuntimeError("permute(): duplicate dims are not allowed.") from None
-        raise RuntimeError("permute(sparse_coo): number of dimensions in the tensor input does not match the length of "
-                           f"the desired ordering of dimensions i.e. input.dim() = {self.ndim} is not equal to "
-                           f"len(dims) = {len(dims)}") from None
+        raise RuntimeError(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of "
+            f"the desired ordering of dimensions i.e. input.dim() = {self.ndim} is not equal to "
+            f"len(dims) = {len(dims)}"
+        ) from None
 
 
 def _inverse_permutation(dims):
@@ -267,9 +298,11 @@ def _moved(self, source, destination):
     """permute(), such that dims `source` come to stand at `destination` and the others keep their order."""
     ndim = self._array.ndim
     if len(source) != len(destination):
-        raise RuntimeError("movedim: Invalid source or destination dims: source "
-                           f"({list(source)} dims) should contain the same number of dims as destination "
-                           f"({list(destination)} dims)")
+        raise RuntimeError(
+            "movedim: Invalid source or destination dims: source "
+            f"({list(source)} dims) should contain the same number of dims as destination "
+            f"({list(destination)} dims)"
+        )
     from_, to = [normal_dim(d, ndim) for d in source], [normal_dim(d, ndim) for d in destination]
     for name, dims, given in (("source", from_, source), ("destination", to, destination)):
         if len(set(dims)) != len(dims):
@@ -281,17 +314,26 @@ def _moved(self, source, destination):
     return aten.permute(self, tuple([placed[d] if d in placed else next(rest) for d in range(ndim)]))
 
 
-composite("movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
-          lambda self, source, destination: _moved(self, (source,), (destination,)),
-          samples=lambda make: [(make(2, 3, 4), 0, 2)])
-composite("movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", _moved,
-          samples=lambda make: [(make(2, 3, 4), (0, 1), (1, 2))])
-composite("moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
-          lambda self, source, destination: aten.movedim(self, source, destination),
-          samples=lambda make: [(make(2, 3, 4), 0, 2)])
-composite("moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
-          lambda self, source, destination: aten.movedim(self, source, destination),
-          samples=lambda make: [(make(2, 3, 4), (0, 1), (1, 2))])
+composite(
+    "movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
+    lambda self, source, destination: _moved(self, (source,), (destination,)),
+    samples=lambda make: [(make(2, 3, 4), 0, 2)],
+)
+composite(
+    "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+    _moved,
+    samples=lambda make: [(make(2, 3, 4), (0, 1), (1, 2))],
+)
+composite(
+    "moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
+    lambda self, source, destination: aten.movedim(self, source, destination),
+    samples=lambda make: [(make(2, 3, 4), 0, 2)],
+)
+composite(
+    "moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+    lambda self, source, destination: aten.movedim(self, source, destination),
+    samples=lambda make: [(make(2, 3, 4), (0, 1), (1, 2))],
+)
 
 # ---------------------------------------------------------------- dims of size one
 
@@ -323,8 +365,11 @@ def squeeze(self):
 squeeze.vjp(self=lambda g, self_shape: unsqueeze_to(g, self_shape, range(len(self_shape))))
 
 
-@op("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", node="SqueezeBackward1",
-    samples=lambda make: [(make(3, 1, 4), 1), (make(3, 4), 0)])
+@op(
+    "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
+    node="SqueezeBackward1",
+    samples=lambda make: [(make(3, 1, 4), 1), (make(3, 4), 0)],
+)
 def squeeze_dim(self, dim):
     shape = self.shape
     if not shape:
@@ -338,8 +383,11 @@ def squeeze_dim(self, dim):
 squeeze_dim.vjp(self=lambda g, self_shape, dim: unsqueeze_to(g, self_shape, normal_dims((dim,), len(self_shape))))
 
 
-@op("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", node="SqueezeBackward2",
-    samples=lambda make: [(make(3, 1, 4, 1), (1, 0))])
+@op(
+    "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
+    node="SqueezeBackward2",
+    samples=lambda make: [(make(3, 1, 4, 1), (1, 0))],
+)
 def squeeze_dims(self, dim):
     return self.squeeze(tuple([d for d in _listed_dims(dim, self.ndim) if self.shape[d] == 1]))
 
@@ -375,13 +423,14 @@ def _expansion(shape, strides, size):
         if want == have or want == -1:
             wanted[lead + i], steps[lead + i] = have, step
         elif have != 1:
-            raise RuntimeError(f"The expanded size of the tensor ({want}) must match the existing size ({have}) at "
-                               f"non-singleton dimension {lead + i}.  Target sizes: {list(size)}.  Tensor sizes: "
-                               f"{list(shape)}")
+            raise RuntimeError(
+                f"The expanded size of the tensor ({want}) must match the existing size ({have}) at "
+                f"non-singleton dimension {lead + i}.  Target sizes: {list(size)}.  Tensor sizes: "
+                f"{list(shape)}"
+            )
     for i, n in enumerate(wanted):
         if n < 0:
-            raise RuntimeError(f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing "
-                               f"dimension {i}")
+            raise RuntimeError(f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing dimension {i}")
     if shape:
         # The stride of a new dim of size one is never taken; torch has that of the dim it stands before.
         for i in reversed(range(lead)):
@@ -390,13 +439,17 @@ def _expansion(shape, strides, size):
     return tuple(wanted), tuple(steps), any(step == 0 and n > 1 for n, step in zip(wanted, steps, strict=True))
 
 
-@op("expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)",
-    samples=lambda make: [(make(3, 1), (3, 4)), (make(4), (2, 3, -1))])
+@op(
+    "expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)",
+    samples=lambda make: [(make(3, 1), (3, 4)), (make(4), (2, 3, -1))],
+)
 def expand(self, size, implicit):
     if len(size) < self.ndim:
-        raise RuntimeError(f"expand(torch.{scalar_name(self)}Tensor{{{list(self.shape)}}}, "
-                           f"size={list(size)}): the number of sizes provided ({len(size)}) must be greater or equal "
-                           f"to the number of dimensions in the tensor ({self.ndim})")
+        raise RuntimeError(
+            f"expand(torch.{scalar_name(self)}Tensor{{{list(self.shape)}}}, "
+            f"size={list(size)}): the number of sizes provided ({len(size)}) must be greater or equal "
+            f"to the number of dimensions in the tensor ({self.ndim})"
+        )
     plan = _expansion(self.shape, self.strides, size if size.__class__ is tuple else tuple(size))
     if plan is None:
         return self.view()
@@ -418,7 +471,13 @@ def _expand_grad(g, self_shape):
 
 expand.vjp(self=_expand_grad)
 
-composite("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
-          lambda self, other: aten.expand(self, other._array.shape), samples=lambda make: [(make(3, 1), make(3, 4))])
-composite("broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)", lambda self, size: aten.expand(self, size),
-          samples=lambda make: [(make(4), (3, 4))])
+composite(
+    "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+    lambda self, other: aten.expand(self, other._array.shape),
+    samples=lambda make: [(make(3, 1), make(3, 4))],
+)
+composite(
+    "broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)",
+    lambda self, size: aten.expand(self, size),
+    samples=lambda make: [(make(4), (3, 4))],
+)

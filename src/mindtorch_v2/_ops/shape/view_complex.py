@@ -31,8 +31,10 @@ view_as_real.vjp(self=lambda g: aten.view_as_complex(g if g._array.flags.c_conti
 def view_as_complex(self):
     whole = _WHOLE.get(self.dtype)
     if whole is None:
-        raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of "
-                           f"scalar type: {scalar_name(self)}")
+        raise RuntimeError(
+            "view_as_complex is only supported for half, float and double tensors, but got a tensor of "
+            f"scalar type: {scalar_name(self)}"
+        )
     if not self.ndim:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if self.shape[-1] != 2:

@@ -30,8 +30,28 @@ from .view_split import split, split_with_sizes, unbind
 
 _clone = clone.call
 
-_ONE = (alias, as_strided, detach, diagonal, expand, permute, reshape_alias, select, slice_, squeeze, squeeze_dim, squeeze_dims,
-        t, transpose, unfold, unsqueeze, view, view_as_complex, view_as_real, view_dtype)
+_ONE = (
+    alias,
+    as_strided,
+    detach,
+    diagonal,
+    expand,
+    permute,
+    reshape_alias,
+    select,
+    slice_,
+    squeeze,
+    squeeze_dim,
+    squeeze_dims,
+    t,
+    transpose,
+    unfold,
+    unsqueeze,
+    view,
+    view_as_complex,
+    view_as_real,
+    view_dtype,
+)
 _SEVERAL = (split, split_with_sizes, unbind)
 
 
@@ -55,9 +75,14 @@ def _declare(spec: OpSpec, body: Callable[..., Any]) -> OpSpec:
     head, _, rest = spec.schema.text.partition("(")
     name, dot, overload = head.partition(".")
     formulas = getattr(spec, "_derivative_source", None)
-    made: OpSpec = composite(f"{name}_copy{dot}{overload}({rest.replace('Tensor(a)', 'Tensor')}", body,
-                             node=node_name(spec) + "_copy", samples=spec.samples, nondiff=formulas is None,
-                             tags=(*spec.tags, "out"))
+    made: OpSpec = composite(
+        f"{name}_copy{dot}{overload}({rest.replace('Tensor(a)', 'Tensor')}",
+        body,
+        node=node_name(spec) + "_copy",
+        samples=spec.samples,
+        nondiff=formulas is None,
+        tags=(*spec.tags, "out"),
+    )
     if callable(formulas):
         made.vjp(formulas)
     elif formulas is not None:
@@ -76,6 +101,7 @@ for _spec in _SEVERAL:
 
 def _storing(name: str) -> Callable[..., Any]:
     """The function of a copy in parts, which writes them into the tensors of a list given as `out=`."""
+
     def call(self: Tensor, *args: Any, out: Sequence[Tensor] | None = None, **kwargs: Any) -> Any:
         parts = getattr(aten, name)(self, *args, **kwargs)
         if out is None:
@@ -92,13 +118,16 @@ def _storing(name: str) -> Callable[..., Any]:
     return call
 
 
-def as_strided_copy(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None, *,
-                    out: Tensor | None = None) -> Tensor:
+def as_strided_copy(
+    self: Tensor, size: Any, stride: Any, storage_offset: int | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """A copy of what a view with any size and strides of the memory would show."""
     check_history_of_part(self, storage_offset, "as_strided_copy")
     made: Tensor = aten.as_strided_copy(self, size, stride, storage_offset, out=out)
     return made
 
 
-FUNCTIONS = {"as_strided_copy": as_strided_copy,
-             **{name: _storing(name) for name in ("split_copy", "split_with_sizes_copy", "unbind_copy")}}
+FUNCTIONS = {
+    "as_strided_copy": as_strided_copy,
+    **{name: _storing(name) for name in ("split_copy", "split_with_sizes_copy", "unbind_copy")},
+}

@@ -30,30 +30,47 @@ def _seen_as(self, array):
 
 # ---------------------------------------------------------------- dims
 
-squeeze_ = composite("squeeze_(Tensor(a!) self) -> Tensor(a!)",
-                     lambda self: _seen_as(self, _squeeze.kernel(self._array)), node="SqueezeBackward3")
+squeeze_ = composite(
+    "squeeze_(Tensor(a!) self) -> Tensor(a!)",
+    lambda self: _seen_as(self, _squeeze.kernel(self._array)),
+    node="SqueezeBackward3",
+)
 squeeze_.vjp(self=lambda g, self_shape: unsqueeze_to(g, self_shape, range(len(self_shape))))
 
-squeeze_dim_ = composite("squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)",
-                         lambda self, dim: _seen_as(self, _squeeze_dim.kernel(self._array, dim)),
-                         node="SqueezeBackward4", samples=lambda make: [(make(3, 1, 4), 1)])
+squeeze_dim_ = composite(
+    "squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)",
+    lambda self, dim: _seen_as(self, _squeeze_dim.kernel(self._array, dim)),
+    node="SqueezeBackward4",
+    samples=lambda make: [(make(3, 1, 4), 1)],
+)
 squeeze_dim_.vjp(self=lambda g, self_shape, dim: unsqueeze_to(g, self_shape, normal_dims((dim,), len(self_shape))))
 
-squeeze_dims_ = composite("squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)",
-                          lambda self, dim: _seen_as(self, _squeeze_dims.kernel(self._array, dim)),
-                          node="SqueezeBackward5", samples=lambda make: [(make(3, 1, 4), (0, 1))])
-squeeze_dims_.vjp(self=lambda g, self_shape, dim:
-                  unsqueeze_to(g, self_shape, normal_dims(dim, len(self_shape)) if len(dim) else ()))
+squeeze_dims_ = composite(
+    "squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)",
+    lambda self, dim: _seen_as(self, _squeeze_dims.kernel(self._array, dim)),
+    node="SqueezeBackward5",
+    samples=lambda make: [(make(3, 1, 4), (0, 1))],
+)
+squeeze_dims_.vjp(
+    self=lambda g, self_shape, dim: unsqueeze_to(g, self_shape, normal_dims(dim, len(self_shape)) if len(dim) else ())
+)
 
-unsqueeze_ = composite("unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)",
-                       lambda self, dim: _seen_as(self, _unsqueeze.kernel(self._array, dim)),
-                       node="UnsqueezeBackward1", samples=lambda make: [(make(3, 4), 1)])
+unsqueeze_ = composite(
+    "unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)",
+    lambda self, dim: _seen_as(self, _unsqueeze.kernel(self._array, dim)),
+    node="UnsqueezeBackward1",
+    samples=lambda make: [(make(3, 4), 1)],
+)
 unsqueeze_.vjp(self=lambda g, dim: aten.squeeze(g, dim))
 
-transpose_ = composite("transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)",
-                       lambda self, dim0, dim1: _seen_as(self, _transpose.kernel(self._array, *[
-                           normal_dim(dim, self._array.ndim) for dim in (dim0, dim1)])),
-                       node="TransposeBackward1", samples=lambda make: [(make(3, 4), 0, 1)])
+transpose_ = composite(
+    "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)",
+    lambda self, dim0, dim1: _seen_as(
+        self, _transpose.kernel(self._array, *[normal_dim(dim, self._array.ndim) for dim in (dim0, dim1)])
+    ),
+    node="TransposeBackward1",
+    samples=lambda make: [(make(3, 4), 0, 1)],
+)
 transpose_.vjp(self=lambda g, dim0, dim1: aten.transpose(g, dim0, dim1))
 
 
@@ -67,14 +84,23 @@ def t_(self):
 
 t_.vjp(self=lambda g: aten.t(g))
 
-composite("swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)",
-          lambda self, axis0, axis1: aten.transpose_(self, axis0, axis1), samples=lambda make: [(make(3, 4), 0, 1)])
-composite("swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)",
-          lambda self, dim0, dim1: aten.transpose_(self, dim0, dim1), samples=lambda make: [(make(3, 4), 0, 1)])
+composite(
+    "swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)",
+    lambda self, axis0, axis1: aten.transpose_(self, axis0, axis1),
+    samples=lambda make: [(make(3, 4), 0, 1)],
+)
+composite(
+    "swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)",
+    lambda self, dim0, dim1: aten.transpose_(self, dim0, dim1),
+    samples=lambda make: [(make(3, 4), 0, 1)],
+)
 
 
-@composite("as_strided_(Tensor(a!) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a!)",
-           nondiff=True, samples=lambda make: [(make(3, 4), (2, 2), (4, 1))])
+@composite(
+    "as_strided_(Tensor(a!) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a!)",
+    nondiff=True,
+    samples=lambda make: [(make(3, 4), (2, 2), (4, 1))],
+)
 def as_strided_(self, size, stride, storage_offset):
     if self._keys & AUTOGRAD:
         raise NotImplementedError("as_strided_ on a tensor that requires grad has no derivative; use as_strided()")
@@ -102,7 +128,7 @@ def _grown(self, shape):
         return made._array, made._storage
     made = np.empty(math.prod(shape), self._array.dtype)
     held = memory.reshape(-1).view(np.uint8)[start:]
-    made.view(np.uint8)[:held.size] = held
+    made.view(np.uint8)[: held.size] = held
     return made.reshape(shape), Storage(made)
 
 
@@ -111,8 +137,11 @@ def _check_resizable(self, name):
         raise RuntimeError(f"cannot {name} variables that require grad")
 
 
-@composite("resize_(Tensor(a!) self, int[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)", nondiff=True,
-           samples=lambda make: [])
+@composite(
+    "resize_(Tensor(a!) self, int[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
+    nondiff=True,
+    samples=lambda make: [],
+)
 def resize_(self, size, memory_format):
     """Take another shape; new elements beyond those the memory holds are undefined."""
     _check_resizable(self, "resize")
@@ -135,14 +164,16 @@ def resize_(self, size, memory_format):
     return self
 
 
-composite("resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
-          lambda self, the_template, memory_format:
-          aten.resize_(self, the_template._array.shape, memory_format=memory_format), nondiff=True,
-          samples=lambda make: [])
+composite(
+    "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
+    lambda self, the_template, memory_format: aten.resize_(self, the_template._array.shape, memory_format=memory_format),
+    nondiff=True,
+    samples=lambda make: [],
+)
 
 
 def _row_major(size):
-    return tuple([math.prod(size[i + 1:]) for i in range(len(size))])
+    return tuple([math.prod(size[i + 1 :]) for i in range(len(size))])
 
 
 def _take_memory(self, array, storage):
@@ -158,13 +189,16 @@ def _take_memory(self, array, storage):
 @composite("set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", nondiff=True, samples=lambda make: [])
 def set_source(self, source):
     if source._array.dtype != self._array.dtype:
-        raise RuntimeError("Could not set tensor of type "
-                           f"{source.dtype.cpp_name} to a tensor of type {self.dtype.cpp_name}")
+        raise RuntimeError(f"Could not set tensor of type {source.dtype.cpp_name} to a tensor of type {self.dtype.cpp_name}")
     return _take_memory(self, source._array, storage_of(source))
 
 
-@composite("set_.source_Tensor_storage_offset(Tensor(a!) self, Tensor source, int storage_offset, int[] size, "
-           "int[] stride=[]) -> Tensor(a!)", nondiff=True, samples=lambda make: [])
+@composite(
+    "set_.source_Tensor_storage_offset(Tensor(a!) self, Tensor source, int storage_offset, int[] size, "
+    "int[] stride=[]) -> Tensor(a!)",
+    nondiff=True,
+    samples=lambda make: [],
+)
 def set_part(self, source, storage_offset, size, stride):
     array = _as_strided.kernel(source._array, size, stride or _row_major(size), storage_offset)
     return _take_memory(self, array, storage_of(source))
@@ -177,14 +211,20 @@ def _in_storage(self, source, storage_offset, size, stride):
     steps = [s * item for s in stride]
     reach = item * storage_offset + sum((n - 1) * s for n, s in zip(size, steps, strict=True)) + item
     if math.prod(size) and reach > memory.nbytes:
-        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {storage_offset}, "
-                           f"and itemsize {item} requiring a storage size of {reach} are out of bounds for storage of "
-                           f"size {memory.nbytes}")
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {storage_offset}, "
+            f"and itemsize {item} requiring a storage size of {reach} are out of bounds for storage of "
+            f"size {memory.nbytes}"
+        )
     return np.ndarray(tuple(size), self._array.dtype, memory, storage_offset * item, steps)
 
 
-@composite("set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, int storage_offset, int[] size, "
-           "int[] stride=[]) -> Tensor(a!)", nondiff=True, samples=lambda make: [])
+@composite(
+    "set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, int storage_offset, int[] size, "
+    "int[] stride=[]) -> Tensor(a!)",
+    nondiff=True,
+    samples=lambda make: [],
+)
 def set_storage_part(self, source, storage_offset, size, stride):
     array = _in_storage(self, source, storage_offset, size, stride or _row_major(size))
     return _take_memory(self, array, source._storage)

@@ -29,12 +29,13 @@ def _part(array):
     return array
 
 
-
 # ---------------------------------------------------------------- select
 
 
-@op("select.int(Tensor(a) self, int dim, int index) -> Tensor(a)",
-    samples=lambda make: [(make(3, 4), 0, 1), (make(3, 4), -1, -2)])
+@op(
+    "select.int(Tensor(a) self, int dim, int index) -> Tensor(a)",
+    samples=lambda make: [(make(3, 4), 0, 1), (make(3, 4), -1, -2)],
+)
 def select(self, dim, index):
     ndim = self.ndim
     if dim < 0:
@@ -48,16 +49,19 @@ def select(self, dim, index):
             raise IndexError("select() cannot be applied to a 0-dim tensor.") from None
         if not 0 <= dim < ndim:
             normal_dim(dim if dim >= ndim else dim - ndim, ndim)
-        raise IndexError(f"select(): index {index} out of range for tensor of size {list(self.shape)} at dimension "
-                         f"{dim}") from None
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {list(self.shape)} at dimension {dim}"
+        ) from None
 
 
 select.vjp(self=lambda g, self_shape, dim, index: aten.select_backward(g, self_shape, dim, index))
 
 
-@op("select_backward(Tensor grad_output, int[] input_sizes, int dim, int index) -> Tensor",
+@op(
+    "select_backward(Tensor grad_output, int[] input_sizes, int dim, int index) -> Tensor",
     shape=lambda grad_output, input_sizes, dim, index: (input_sizes, grad_output._array.dtype),
-    samples=lambda make: [(make(4), (3, 4), 0, 1)])
+    samples=lambda make: [(make(4), (3, 4), 0, 1)],
+)
 def select_backward(grad_output, input_sizes, dim, index):
     made = np.zeros(input_sizes, grad_output.dtype)
     made[(*ALL[normal_dim(dim, made.ndim)], index)] = grad_output
@@ -69,8 +73,10 @@ select_backward.vjp(grad_output=lambda g, dim, index: aten.select(g, dim, index)
 # ---------------------------------------------------------------- slice
 
 
-@op("slice.Tensor(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)",
-    samples=lambda make: [(make(3, 4), 0, 1, 3), (make(3, 4), 1, None, -1, 2)])
+@op(
+    "slice.Tensor(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)",
+    samples=lambda make: [(make(3, 4), 0, 1, 3), (make(3, 4), 1, None, -1, 2)],
+)
 def slice_(self, dim, start, end, step):
     if step <= 0:
         raise RuntimeError("slice step must be positive")
@@ -83,14 +89,19 @@ def slice_(self, dim, start, end, step):
     return made if made.flags.writeable else _part(made)
 
 
-slice_.vjp(self=lambda g, self_shape, dim, start, end, step:
-           aten.slice_backward(g, self_shape, dim, 0 if start is None else start, END if end is None else end, step))
+slice_.vjp(
+    self=lambda g, self_shape, dim, start, end, step: aten.slice_backward(
+        g, self_shape, dim, 0 if start is None else start, END if end is None else end, step
+    )
+)
 _slice = slice_.call
 
 
-@op("slice_backward(Tensor grad_output, int[] input_sizes, int dim, int start, int end, int step) -> Tensor",
+@op(
+    "slice_backward(Tensor grad_output, int[] input_sizes, int dim, int start, int end, int step) -> Tensor",
     shape=lambda grad_output, input_sizes, *_: (input_sizes, grad_output._array.dtype),
-    samples=lambda make: [(make(2, 4), (3, 4), 0, 1, 3, 1)])
+    samples=lambda make: [(make(2, 4), (3, 4), 0, 1, 3, 1)],
+)
 def slice_backward(grad_output, input_sizes, dim, start, end, step):
     made = np.zeros(input_sizes, grad_output.dtype)
     made[(*ALL[normal_dim(dim, made.ndim)], slice(start, end, step))] = grad_output
@@ -100,8 +111,7 @@ def slice_backward(grad_output, input_sizes, dim, start, end, step):
 slice_backward.vjp(grad_output=lambda g, dim, start, end, step: aten.slice(g, dim, start, end, step))
 
 
-@composite("narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)",
-           samples=lambda make: [(make(3, 4), 1, 1, 2)])
+@composite("narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", samples=lambda make: [(make(3, 4), 1, 1, 2)])
 def narrow(self, dim, start, length):
     shape = self._array.shape
     if start < 0 or length < 0 or not -len(shape) <= dim < len(shape) or start + length > shape[dim]:
@@ -135,8 +145,11 @@ def _narrow_shape(self, dim, start, length):
     return shape, self._array.dtype
 
 
-@op("narrow_copy(Tensor self, int dim, int start, int length) -> Tensor", shape=_narrow_shape,
-    samples=lambda make: [(make(3, 4), 1, 1, 2)])
+@op(
+    "narrow_copy(Tensor self, int dim, int start, int length) -> Tensor",
+    shape=_narrow_shape,
+    samples=lambda make: [(make(3, 4), 1, 1, 2)],
+)
 def narrow_copy(self, dim, start, length):
     start = _narrow_start(self.shape, dim, start, length)
     return self[(*ALL[normal_dim(dim, self.ndim)], slice(start, start + length))].copy("C")
@@ -148,8 +161,10 @@ def _(g, self_shape, dim, start, length):
     return aten.slice_backward(g, self_shape, dim, start, start + length, 1)
 
 
-@composite("narrow.Tensor(Tensor(a) self, int dim, Tensor start, int length) -> Tensor(a)",
-           samples=lambda make: [(make(3, 4), 1, make.ints(2, *()), 2)])
+@composite(
+    "narrow.Tensor(Tensor(a) self, int dim, Tensor start, int length) -> Tensor(a)",
+    samples=lambda make: [(make(3, 4), 1, make.ints(2, *()), 2)],
+)
 def narrow_tensor(self, dim, start, length):
     if start._array.ndim or start._array.dtype.kind not in "iu":
         raise RuntimeError("start must be an 0-dim integral Tensor.")
@@ -170,19 +185,22 @@ def diagonal_view(array, offset, dim1, dim2):
     return made
 
 
-@op("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
-    samples=lambda make: [(make(3, 4),), (make(3, 4), 1), (make(2, 3, 4), -1, 1, 2)])
+@op(
+    "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
+    samples=lambda make: [(make(3, 4),), (make(3, 4), 1), (make(2, 3, 4), -1, 1, 2)],
+)
 def diagonal(self, offset, dim1, dim2):
     return diagonal_view(self, offset, dim1, dim2)
 
 
-diagonal.vjp(self=lambda g, self_shape, offset, dim1, dim2:
-             aten.diagonal_backward(g, self_shape, offset, dim1, dim2))
+diagonal.vjp(self=lambda g, self_shape, offset, dim1, dim2: aten.diagonal_backward(g, self_shape, offset, dim1, dim2))
 
 
-@op("diagonal_backward(Tensor grad_output, int[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
+@op(
+    "diagonal_backward(Tensor grad_output, int[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
     shape=lambda grad_output, input_sizes, *_: (tuple(input_sizes), grad_output._array.dtype),
-    samples=lambda make: [(make(3), (3, 4), 0, 0, 1)])
+    samples=lambda make: [(make(3), (3, 4), 0, 0, 1)],
+)
 def diagonal_backward(grad_output, input_sizes, offset, dim1, dim2):
     made = np.zeros(input_sizes, grad_output.dtype)
     diagonal_view(made, offset, dim1, dim2)[...] = grad_output
@@ -195,8 +213,10 @@ diagonal_backward.vjp(grad_output=lambda g, offset, dim1, dim2: aten.diagonal(g,
 # ---------------------------------------------------------------- windows
 
 
-@op("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
-    samples=lambda make: [(make(8), 0, 3, 2), (make(3, 4), 1, 2, 1)])
+@op(
+    "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
+    samples=lambda make: [(make(8), 0, 3, 2), (make(3, 4), 1, 2, 1)],
+)
 def unfold(self, dimension, size, step):
     dim = normal_dim(dimension, self.ndim)
     n = self.shape[dim] if self.ndim else 1
@@ -209,17 +229,18 @@ def unfold(self, dimension, size, step):
     if not self.ndim:
         return restride(self, (size,), (self.itemsize,))
     strides = self.strides
-    shape = (*self.shape[:dim], (n - size) // step + 1, *self.shape[dim + 1:], size)
-    return restride(self, shape, (*strides[:dim], strides[dim] * step, *strides[dim + 1:], strides[dim]))
+    shape = (*self.shape[:dim], (n - size) // step + 1, *self.shape[dim + 1 :], size)
+    return restride(self, shape, (*strides[:dim], strides[dim] * step, *strides[dim + 1 :], strides[dim]))
 
 
-unfold.vjp(self=lambda g, self_shape, dimension, size, step:
-           aten.unfold_backward(g, self_shape, dimension, size, step))
+unfold.vjp(self=lambda g, self_shape, dimension, size, step: aten.unfold_backward(g, self_shape, dimension, size, step))
 
 
-@op("unfold_backward(Tensor grad_in, int[] input_sizes, int dim, int size, int step) -> Tensor",
+@op(
+    "unfold_backward(Tensor grad_in, int[] input_sizes, int dim, int size, int step) -> Tensor",
     shape=lambda grad_in, input_sizes, *_: (tuple(input_sizes), grad_in._array.dtype),
-    samples=lambda make: [(make(3, 3), (8,), 0, 3, 2)])
+    samples=lambda make: [(make(3, 3), (8,), 0, 3, 2)],
+)
 def unfold_backward(grad_in, input_sizes, dim, size, step):
     made = np.zeros(input_sizes, grad_in.dtype)
     target = made if made.ndim else made.reshape(1)
@@ -237,23 +258,26 @@ unfold_backward.vjp(grad_in=lambda g, dim, size, step: aten.unfold(g, dim, size,
 # ---------------------------------------------------------------- as_strided
 
 
-@op("as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)",
-    samples=lambda make: [(make(3, 4), (2, 2), (4, 1)), (make(3, 4), (2, 3), (1, 1), 2)])
+@op(
+    "as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)",
+    samples=lambda make: [(make(3, 4), (2, 2), (4, 1)), (make(3, 4), (2, 3), (1, 1), 2)],
+)
 def as_strided(self, size, stride, storage_offset):
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
     if any(s < 0 for s in stride):
-        raise RuntimeError("as_strided: Negative strides are not supported at the moment, got strides: "
-                           f"{list(stride)}")
+        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
     item = self.itemsize
     steps = [s * item for s in stride]
     memory, own = memory_of(self)
     offset = own if storage_offset is None else storage_offset * item
     reach = offset + sum((n - 1) * s for n, s in zip(size, steps, strict=True)) + item
     if math.prod(size) and reach > memory.nbytes:
-        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset // item}, "
-                           f"and itemsize {item} requiring a storage size of {reach} are out of bounds for storage of "
-                           f"size {memory.nbytes}")
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset // item}, "
+            f"and itemsize {item} requiring a storage size of {reach} are out of bounds for storage of "
+            f"size {memory.nbytes}"
+        )
     return np.ndarray(size, self.dtype, memory, offset, steps)
 
 
@@ -283,8 +307,10 @@ def _place_grad(g, size, stride, offset, count):
 def _(g, self_shape, self_strides, self_dtype, size, stride, storage_offset):
     own = [s // self_dtype.itemsize for s in self_strides]
     offset = storage_offset or 0
-    count = 1 + max(sum((n - 1) * s for n, s in zip(self_shape, own, strict=True) if n),
-                    offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True) if n))
+    count = 1 + max(
+        sum((n - 1) * s for n, s in zip(self_shape, own, strict=True) if n),
+        offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True) if n),
+    )
     flat = _place_grad(g, size, stride, offset, count)
     if _overlaps(self_shape, own):
         # Elements that share a place share its gradient.
@@ -295,10 +321,15 @@ def _(g, self_shape, self_strides, self_dtype, size, stride, storage_offset):
 
 def check_history_of_part(self: Tensor, storage_offset: int | None, name: str, *others: Tensor) -> None:
     """The derivative counts from where a tensor begins, so it must begin where its memory does if an offset is given."""
-    if storage_offset is not None and threads.state.grad_enabled and any(t._keys & AUTOGRAD for t in (self, *others)) \
-            and self.storage_offset():
-        raise NotImplementedError(f"{name} with a storage_offset has no derivative for a tensor that does not begin where its "
-                                  "memory does")
+    if (
+        storage_offset is not None
+        and threads.state.grad_enabled
+        and any(t._keys & AUTOGRAD for t in (self, *others))
+        and self.storage_offset()
+    ):
+        raise NotImplementedError(
+            f"{name} with a storage_offset has no derivative for a tensor that does not begin where its memory does"
+        )
 
 
 def as_strided_method(self: Tensor, size, stride, storage_offset=None):

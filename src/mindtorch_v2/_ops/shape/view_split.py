@@ -17,6 +17,7 @@ from .view_parts import slice_ as _slice_op
 _narrow = _narrow_op.call
 _slice = _slice_op.call
 
+
 def _size_at(self, dim, name):
     """The size of a tensor's dim, counted from either end."""
     shape = self._array.shape
@@ -30,13 +31,15 @@ def _size_at(self, dim, name):
 def _filled(grads, shapes):
     """The gradients of all parts, zeros for those that nobody asked for."""
     known = next(g for g in grads if g is not None)
-    return [aten.zeros(shape, dtype=known.dtype, device=home_of(known)) if g is None else g
-            for g, shape in zip(grads, shapes, strict=True)]
+    return [
+        aten.zeros(shape, dtype=known.dtype, device=home_of(known)) if g is None else g
+        for g, shape in zip(grads, shapes, strict=True)
+    ]
 
 
 def _joined(grads, shape, sizes, dim):
     dim = normal_dim(dim, len(shape))
-    return aten.cat(_filled(grads, [(*shape[:dim], n, *shape[dim + 1:]) for n in sizes]), dim)
+    return aten.cat(_filled(grads, [(*shape[:dim], n, *shape[dim + 1 :]) for n in sizes]), dim)
 
 
 def _part_sizes(n, split_size):
@@ -57,8 +60,11 @@ def _checked_sizes(self, split_size, dim):
     return _part_sizes(n, split_size)
 
 
-@composite("split.Tensor(Tensor(a) self, int split_size, int dim=0) -> Tensor(a)[]", tags=("all_grads",),
-           samples=lambda make: [(make(5, 4), 2), (make(3, 4), 2, 1)])
+@composite(
+    "split.Tensor(Tensor(a) self, int split_size, int dim=0) -> Tensor(a)[]",
+    tags=("all_grads",),
+    samples=lambda make: [(make(5, 4), 2), (make(3, 4), 2, 1)],
+)
 def split(self, split_size, dim):
     sizes = _checked_sizes(self, split_size, dim)
     if self._keys > AUTOGRAD or entry_globals.watch:
@@ -75,26 +81,33 @@ def split(self, split_size, dim):
     return tuple(parts)
 
 
-split.vjp(self=lambda grads, self_shape, split_size, dim:
-          _joined(grads, self_shape, _part_sizes(self_shape[dim], split_size), dim))
+split.vjp(
+    self=lambda grads, self_shape, split_size, dim: _joined(grads, self_shape, _part_sizes(self_shape[dim], split_size), dim)
+)
 _split = split.call
 
 
-@op("split_with_sizes(Tensor(a) self, int[] split_sizes, int dim=0) -> Tensor(a)[]", tags=("all_grads",),
-    samples=lambda make: [(make(5, 4), (1, 4)), (make(3, 4), (2, 1, 1), 1)])
+@op(
+    "split_with_sizes(Tensor(a) self, int[] split_sizes, int dim=0) -> Tensor(a)[]",
+    tags=("all_grads",),
+    samples=lambda make: [(make(5, 4), (1, 4)), (make(3, 4), (2, 1, 1), 1)],
+)
 def split_with_sizes(self, split_sizes, dim):
     if not self.ndim:
         raise RuntimeError("split_with_sizes expects at least a 1-dimensional tensor")
     lead = ALL[normal_dim(dim, self.ndim)]
     n = self.shape[dim]
     if sum(split_sizes) != n:
-        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at "
-                           f"dimension {dim}), but got split_sizes={list(split_sizes)}")
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at "
+            f"dimension {dim}), but got split_sizes={list(split_sizes)}"
+        )
     parts, start = [], 0
     for size in split_sizes:
         if size < 0:
-            raise RuntimeError("split_with_sizes expects split_sizes have only non-negative entries, but got "
-                               f"split_sizes={list(split_sizes)}")
+            raise RuntimeError(
+                f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(split_sizes)}"
+            )
         parts.append(self[(*lead, slice(start, start + size))])
         start += size
     return parts
@@ -102,9 +115,11 @@ def split_with_sizes(self, split_sizes, dim):
 
 split_with_sizes.vjp(self=lambda grads, self_shape, split_sizes, dim: _joined(grads, self_shape, split_sizes, dim))
 
-composite("split.sizes(Tensor(a) self, int[] split_size, int dim=0) -> Tensor(a)[]",
-          lambda self, split_size, dim: aten.split_with_sizes(self, split_size, dim),
-          samples=lambda make: [(make(5, 4), (1, 4))])
+composite(
+    "split.sizes(Tensor(a) self, int[] split_size, int dim=0) -> Tensor(a)[]",
+    lambda self, split_size, dim: aten.split_with_sizes(self, split_size, dim),
+    samples=lambda make: [(make(5, 4), (1, 4))],
+)
 
 
 def split_method(input: Tensor, split_size_or_sections, dim=0, *, split_size=None):
@@ -138,33 +153,43 @@ def _detached_parts(self, sizes, dim):
     return tuple(parts)
 
 
-@composite("unsafe_split.Tensor(Tensor self, int split_size, int dim=0) -> Tensor[]", tags=("all_grads",),
-           samples=lambda make: [(make(5, 4), 2)])
+@composite(
+    "unsafe_split.Tensor(Tensor self, int split_size, int dim=0) -> Tensor[]",
+    tags=("all_grads",),
+    samples=lambda make: [(make(5, 4), 2)],
+)
 def unsafe_split(self, split_size, dim):
     return _detached_parts(self, _checked_sizes(self, split_size, dim), dim)
 
 
-unsafe_split.vjp(self=lambda grads, self_shape, split_size, dim:
-                 _joined(grads, self_shape, _part_sizes(self_shape[dim], split_size), dim))
+unsafe_split.vjp(
+    self=lambda grads, self_shape, split_size, dim: _joined(grads, self_shape, _part_sizes(self_shape[dim], split_size), dim)
+)
 
 
-@composite("unsafe_split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]", tags=("all_grads",),
-           samples=lambda make: [(make(5, 4), (1, 4))])
+@composite(
+    "unsafe_split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]",
+    tags=("all_grads",),
+    samples=lambda make: [(make(5, 4), (1, 4))],
+)
 def unsafe_split_with_sizes(self, split_sizes, dim):
     return _detached_parts(self, split_sizes, dim)
 
 
-unsafe_split_with_sizes.vjp(self=lambda grads, self_shape, split_sizes, dim:
-                            _joined(grads, self_shape, split_sizes, dim))
+unsafe_split_with_sizes.vjp(self=lambda grads, self_shape, split_sizes, dim: _joined(grads, self_shape, split_sizes, dim))
 
-composite("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
-          lambda self, chunks, dim:
-          aten.unsafe_split(self, max(1, -(-_size_at(self, dim, "unsafe_chunk") // chunks)), dim),
-          samples=lambda make: [(make(5, 4), 2)])
+composite(
+    "unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
+    lambda self, chunks, dim: aten.unsafe_split(self, max(1, -(-_size_at(self, dim, "unsafe_chunk") // chunks)), dim),
+    samples=lambda make: [(make(5, 4), 2)],
+)
 
 
-@op("unbind.int(Tensor(a) self, int dim=0) -> Tensor(a)[]", tags=("all_grads",),
-    samples=lambda make: [(make(3, 4),), (make(3, 4), 1)])
+@op(
+    "unbind.int(Tensor(a) self, int dim=0) -> Tensor(a)[]",
+    tags=("all_grads",),
+    samples=lambda make: [(make(3, 4),), (make(3, 4), 1)],
+)
 def unbind(self, dim):
     lead = ALL[existing_dim(dim, self.ndim)]
     return [self[(*lead, i, ...)] for i in range(self.shape[dim])]
@@ -173,7 +198,7 @@ def unbind(self, dim):
 @unbind.vjp
 def _(grads, self_shape, dim):
     dim = normal_dim(dim, len(self_shape))
-    shape = (*self_shape[:dim], *self_shape[dim + 1:])
+    shape = (*self_shape[:dim], *self_shape[dim + 1 :])
     known = next(g for g in grads if g is not None)
     whole = [aten.expand(aten.zeros((), dtype=known.dtype, device=home_of(known)), shape) if g is None else g for g in grads]
     return aten.stack(whole, dim)
@@ -182,12 +207,17 @@ def _(grads, self_shape, dim):
 def _cut(self, bounds, dim):
     """Slices between the bounds, from the start to the end of a dim."""
     starts = [0, *bounds]
-    return tuple([_slice(self, dim, start, end, 1)
-                  for start, end in zip(starts, [*bounds, _size_at(self, dim, "tensor_split")], strict=True)])
+    return tuple(
+        [
+            _slice(self, dim, start, end, 1)
+            for start, end in zip(starts, [*bounds, _size_at(self, dim, "tensor_split")], strict=True)
+        ]
+    )
 
 
-@composite("tensor_split.sections(Tensor(a) self, int sections, int dim=0) -> Tensor(a)[]",
-           samples=lambda make: [(make(5, 4), 3)])
+@composite(
+    "tensor_split.sections(Tensor(a) self, int sections, int dim=0) -> Tensor(a)[]", samples=lambda make: [(make(5, 4), 3)]
+)
 def tensor_split(self, sections, dim):
     n = _size_at(self, dim, "tensor_split")
     if sections <= 0:
@@ -196,44 +226,55 @@ def tensor_split(self, sections, dim):
     return _cut(self, [i * low + min(i, extra) for i in range(1, sections)], dim)
 
 
-@composite("tensor_split.indices(Tensor(a) self, int[] indices, int dim=0) -> Tensor(a)[]",
-           samples=lambda make: [(make(5, 4), (1, 3))])
+@composite(
+    "tensor_split.indices(Tensor(a) self, int[] indices, int dim=0) -> Tensor(a)[]", samples=lambda make: [(make(5, 4), (1, 3))]
+)
 def tensor_split_indices(self, indices, dim):
     return _cut(self, list(indices), dim)
 
 
-@composite("tensor_split.tensor_indices_or_sections(Tensor(a) self, Tensor tensor_indices_or_sections, int dim=0) "
-           "-> Tensor(a)[]", samples=lambda make: [(make(5, 4), make.ints(4, 2))])
+@composite(
+    "tensor_split.tensor_indices_or_sections(Tensor(a) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
+    samples=lambda make: [(make(5, 4), make.ints(4, 2))],
+)
 def tensor_split_tensor(self, tensor_indices_or_sections, dim):
     given = tensor_indices_or_sections._array
     if given.dtype != np.int64 or given.ndim > 1:
-        raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
-                           f"one-dimensional tensor of dtype long, but got {given.ndim}-D {given.dtype}")
-    return tensor_split.kernel(self, int(given), dim) if not given.ndim else \
-        tensor_split_indices.kernel(self, given.tolist(), dim)
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
+            f"one-dimensional tensor of dtype long, but got {given.ndim}-D {given.dtype}"
+        )
+    return (
+        tensor_split.kernel(self, int(given), dim) if not given.ndim else tensor_split_indices.kernel(self, given.tolist(), dim)
+    )
 
 
 def _declare_splits(name, least, dim_of):
     """hsplit, vsplit and dsplit: tensor_split along one dim, in equal parts where a number is given."""
+
     def check(self):
         ndim = self._array.ndim
         if ndim < least:
-            raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with "
-                               f"{ndim} dimensions!")
+            raise RuntimeError(
+                f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {ndim} dimensions!"
+            )
         return dim_of(ndim)
 
     def sections(self, sections):
         dim = check(self)
         if sections == 0 or self._array.shape[dim] % sections:
-            raise RuntimeError(f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension "
-                               f"{self._array.shape[dim]} is not divisible by the split_size {sections}!")
+            raise RuntimeError(
+                f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension "
+                f"{self._array.shape[dim]} is not divisible by the split_size {sections}!"
+            )
         return aten.tensor_split(self, sections, dim)
 
-    composite(f"{name}.int(Tensor(a) self, int sections) -> Tensor(a)[]", sections,
-              samples=lambda make: [(make(4, 4, 4), 2)])
-    composite(f"{name}.array(Tensor(a) self, int[] indices) -> Tensor(a)[]",
-              lambda self, indices: aten.tensor_split(self, indices, check(self)),
-              samples=lambda make: [(make(4, 4, 4), (1, 3))])
+    composite(f"{name}.int(Tensor(a) self, int sections) -> Tensor(a)[]", sections, samples=lambda make: [(make(4, 4, 4), 2)])
+    composite(
+        f"{name}.array(Tensor(a) self, int[] indices) -> Tensor(a)[]",
+        lambda self, indices: aten.tensor_split(self, indices, check(self)),
+        samples=lambda make: [(make(4, 4, 4), (1, 3))],
+    )
 
 
 _declare_splits("hsplit", 1, lambda ndim: 0 if ndim == 1 else 1)

@@ -19,8 +19,7 @@ _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
 def _unary(name, kernel, grad, **options):
     """Declare a function of one tensor that turns integers into floats, and its in-place form."""
-    made = op(f"{name}(Tensor self) -> Tensor", kernel, promote="float", inplace=not name.startswith("special_"),
-              **options)
+    made = op(f"{name}(Tensor self) -> Tensor", kernel, promote="float", inplace=not name.startswith("special_"), **options)
     made.vjp(self=grad)
     return made
 
@@ -43,8 +42,10 @@ def _log_sum(name, ufunc, exponential):
         return ufunc(self, other)
 
     made = op(f"{name}(Tensor self, Tensor other) -> Tensor", kernel, promote="same", tags=("tensors",))
-    made.vjp(self=lambda g, self, other: g / conj(exponential(other - self) + 1),
-             other=lambda g, self, other: g / conj(exponential(self - other) + 1))
+    made.vjp(
+        self=lambda g, self, other: g / conj(exponential(other - self) + 1),
+        other=lambda g, self, other: g / conj(exponential(self - other) + 1),
+    )
 
 
 _log_sum("logaddexp", log_add_exp, lambda t: t.exp())
@@ -69,8 +70,7 @@ def _acosh_grad(g, self):
     return g * conj((self - 1).rsqrt() * (self + 1).rsqrt())  # one root of the product would be on the wrong branch
 
 
-_unary("acosh", np.arccosh, _acosh_grad,
-       samples=lambda make: [(make(3, 4) + 1.5,)])
+_unary("acosh", np.arccosh, _acosh_grad, samples=lambda make: [(make(3, 4) + 1.5,)])
 
 
 def _atanh_grad(g, self):
@@ -112,8 +112,11 @@ _unary("rad2deg", _degrees, lambda g: g * (180 / math.pi))
 @op("sinc(Tensor self) -> Tensor", promote="float", inplace=True)
 def sinc(self):
     angle = np.multiply(self, np.array(math.pi, self.dtype))
-    return np.where(self == 0, np.array(1, self.dtype), np.divide(np.sin(angle), np.where(self == 0, 1, angle)
-                                                                  .astype(self.dtype, copy=False)))
+    return np.where(
+        self == 0,
+        np.array(1, self.dtype),
+        np.divide(np.sin(angle), np.where(self == 0, 1, angle).astype(self.dtype, copy=False)),
+    )
 
 
 def _sinc_grad(g, self):
@@ -131,6 +134,7 @@ sinc.vjp(self=_sinc_grad)
 
 def _times_log(log, pole):
     """self * log(other), 0 where self is 0 whatever the logarithm, nan where other is."""
+
     def kernel(self, other):
         if other.__class__ is not np.ndarray:
             other = np.array(other, self.dtype)
@@ -154,22 +158,31 @@ _xlogy, _xlogy_self_grad = _times_log(np.log, 0)
 xlogy = op("xlogy.Tensor(Tensor self, Tensor other) -> Tensor", _xlogy, promote="float", inplace=True)
 xlogy.vjp(self=_xlogy_self_grad("xlogy"), other=lambda g, self, other: (g * self) / other)
 
-xlogy_of_number = op("xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor",
-                     lambda self, other: _xlogy(np.array(self, other.dtype), other), promote="float",
-                     promoted=("self", "other"), node="XlogyBackward1", tags=("tensors",),
-                     samples=lambda make: [(0.5, make(3, 4))])
+xlogy_of_number = op(
+    "xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor",
+    lambda self, other: _xlogy(np.array(self, other.dtype), other),
+    promote="float",
+    promoted=("self", "other"),
+    node="XlogyBackward1",
+    tags=("tensors",),
+    samples=lambda make: [(0.5, make(3, 4))],
+)
 xlogy_of_number.vjp(other=lambda g, self, other: (g * self) / other)
 
 _xlog1py, _xlog1py_self_grad = _times_log(np.log1p, -1)
 
-xlog1py = op("special_xlog1py(Tensor self, Tensor other) -> Tensor", _xlog1py, promote="float",
-             node="SpecialXlog1PyBackward0")
+xlog1py = op("special_xlog1py(Tensor self, Tensor other) -> Tensor", _xlog1py, promote="float", node="SpecialXlog1PyBackward0")
 xlog1py.vjp(self=_xlog1py_self_grad("special_xlog1py"), other=lambda g, self, other: (g * self) / (other + 1))
 
-xlog1py_of_number = op("special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor",
-                       lambda self, other: _xlog1py(np.array(self, other.dtype), other), promote="float",
-                       promoted=("self", "other"), node="SpecialXlog1PyBackward1", tags=("tensors",),
-                       samples=lambda make: [(0.5, make(3, 4))])
+xlog1py_of_number = op(
+    "special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor",
+    lambda self, other: _xlog1py(np.array(self, other.dtype), other),
+    promote="float",
+    promoted=("self", "other"),
+    node="SpecialXlog1PyBackward1",
+    tags=("tensors",),
+    samples=lambda make: [(0.5, make(3, 4))],
+)
 xlog1py_of_number.vjp(other=lambda g, self, other: (g * self) / (other + 1))
 
 
@@ -189,8 +202,12 @@ entr.vjp(self=_entr_grad)
 # ---------------------------------------------------------------- logit
 
 
-@op("logit(Tensor self, float? eps=None) -> Tensor", promote="float", inplace=True,
-    samples=lambda make: [(make(3, 4),), (make(3, 4), 0.2)])
+@op(
+    "logit(Tensor self, float? eps=None) -> Tensor",
+    promote="float",
+    inplace=True,
+    samples=lambda make: [(make(3, 4),), (make(3, 4), 0.2)],
+)
 def logit(self, eps):
     if eps is not None:
         self = np.minimum(np.maximum(self, np.array(eps, self.dtype)), np.array(1 - eps, self.dtype))
@@ -200,8 +217,11 @@ def logit(self, eps):
 logit.vjp(self=lambda g, self, eps: aten.logit_backward(g, self, eps))
 
 
-@op("logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor", shape=like_first,
-    samples=lambda make: [(make(3, 4), make(3, 4)), (make(3, 4), make(3, 4), 0.2)])
+@op(
+    "logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), make(3, 4)), (make(3, 4), make(3, 4), 0.2)],
+)
 def logit_backward(grad_output, self, eps):
     low = 0.0 if eps is None else eps
     slope = np.divide(grad_output, np.multiply(self, np.subtract(np.array(1, self.dtype), self)))
@@ -224,10 +244,10 @@ logit_backward.vjp(grad_output=lambda g, self, eps: aten.logit_backward(g, self,
 
 def _in_double(function):
     """A kernel that computes in float64, where the special functions are at home, and returns the input's dtype."""
+
     def kernel(self):
         if self.dtype.kind == "c":
-            raise NotImplementedError(f"{function.__name__} not implemented for "
-                                      f"'{scalar_name(self)}'")
+            raise NotImplementedError(f"{function.__name__} not implemented for '{scalar_name(self)}'")
         return np.asarray(function(self.astype(np.float64, copy=False))).astype(self.dtype, copy=False)
 
     return kernel
@@ -247,14 +267,18 @@ def _gaussian(g, self, factor):
 
 _unary("erf", _erf, lambda g, self: _gaussian(g, self, _TWO_OVER_ROOT_PI))
 _unary("erfc", _in_double(special_math.erfc), lambda g, self: _gaussian(g, self, -_TWO_OVER_ROOT_PI))
-_unary("erfinv", _in_double(special_math.erfinv),
-       lambda g, self: (0.5 * math.sqrt(math.pi)) * self.erfinv().pow(2).exp() * g)
-_unary("special_erfcx", _in_double(special_math.erfcx),
-       lambda g, self, result: ((self * 2) * result - _TWO_OVER_ROOT_PI) * g)
-_unary("special_ndtri", _in_double(special_math.ndtri),
-       lambda g, result: g * (math.sqrt(2 * math.pi) * (result.square() / 2).exp()))
-_unary("special_log_ndtr", _in_double(special_math.log_ndtr),
-       lambda g, self, result: g * ((-(result + self.pow(2) / 2)).exp() / math.sqrt(2 * math.pi)))
+_unary("erfinv", _in_double(special_math.erfinv), lambda g, self: (0.5 * math.sqrt(math.pi)) * self.erfinv().pow(2).exp() * g)
+_unary("special_erfcx", _in_double(special_math.erfcx), lambda g, self, result: ((self * 2) * result - _TWO_OVER_ROOT_PI) * g)
+_unary(
+    "special_ndtri",
+    _in_double(special_math.ndtri),
+    lambda g, result: g * (math.sqrt(2 * math.pi) * (result.square() / 2).exp()),
+)
+_unary(
+    "special_log_ndtr",
+    _in_double(special_math.log_ndtr),
+    lambda g, self, result: g * ((-(result + self.pow(2) / 2)).exp() / math.sqrt(2 * math.pi)),
+)
 composite("special_ndtr(Tensor self) -> Tensor", lambda self: (aten.erf(self * math.sqrt(0.5)) + 1) * 0.5)
 
 # ---------------------------------------------------------------- the gamma function
@@ -272,8 +296,12 @@ def polygamma(n, self):
 
 polygamma.vjp(self=lambda g, n, self: g * aten.polygamma(n + 1, self))
 
-polygamma_ = composite("polygamma_(Tensor(a!) self, int n) -> Tensor(a!)", lambda self, n: aten.polygamma(n, self, out=self),
-                       node="PolygammaBackward1", samples=lambda make: [(make(3, 4) + 1, 1)])
+polygamma_ = composite(
+    "polygamma_(Tensor(a!) self, int n) -> Tensor(a!)",
+    lambda self, n: aten.polygamma(n, self, out=self),
+    node="PolygammaBackward1",
+    samples=lambda make: [(make(3, 4) + 1, 1)],
+)
 polygamma_.vjp(self=lambda g, n, self: g * aten.polygamma(n + 1, self))
 
 
@@ -303,13 +331,23 @@ def _pair_in_double(function):
     return kernel
 
 
-zeta = op("special_zeta(Tensor self, Tensor other) -> Tensor", _pair_in_double(special_math.zeta), promote="float",
-          samples=lambda make: [(make(3, 4).detach() + 2, make(3, 4))])
+zeta = op(
+    "special_zeta(Tensor self, Tensor other) -> Tensor",
+    _pair_in_double(special_math.zeta),
+    promote="float",
+    samples=lambda make: [(make(3, 4).detach() + 2, make(3, 4))],
+)
 zeta.vjp(self=no_derivative("zeta"), other=lambda g, self, other: g * -(self * aten.special_zeta(self + 1, other)))
 
-zeta_of_number = op("special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor",
-                    _pair_in_double(special_math.zeta), promote="float", promoted=("self", "other"),
-                    node="SpecialZetaBackward1", tags=("tensors",), samples=lambda make: [(3.0, make(3, 4))])
+zeta_of_number = op(
+    "special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor",
+    _pair_in_double(special_math.zeta),
+    promote="float",
+    promoted=("self", "other"),
+    node="SpecialZetaBackward1",
+    tags=("tensors",),
+    samples=lambda make: [(3.0, make(3, 4))],
+)
 zeta_of_number.vjp(other=lambda g, self, other: g * (aten.special_zeta(self + 1.0, other) * -self))
 
 
@@ -321,11 +359,23 @@ def _second_only(make):
     return [(make(3, 4).detach() + 0.5, make(3, 4) + 0.5)]
 
 
-igamma = op("igamma(Tensor self, Tensor other) -> Tensor", _pair_in_double(special_math.gammainc), promote="float",
-            tags=("tensors",), inplace=True, samples=_second_only)
+igamma = op(
+    "igamma(Tensor self, Tensor other) -> Tensor",
+    _pair_in_double(special_math.gammainc),
+    promote="float",
+    tags=("tensors",),
+    inplace=True,
+    samples=_second_only,
+)
 igamma.vjp(self=no_derivative("igamma: input"), other=_incomplete_grad(1))
-igammac = op("igammac(Tensor self, Tensor other) -> Tensor", _pair_in_double(special_math.gammaincc), promote="float",
-             tags=("tensors",), inplace=True, samples=_second_only)
+igammac = op(
+    "igammac(Tensor self, Tensor other) -> Tensor",
+    _pair_in_double(special_math.gammaincc),
+    promote="float",
+    tags=("tensors",),
+    inplace=True,
+    samples=_second_only,
+)
 igammac.vjp(self=no_derivative("igammac: input"), other=_incomplete_grad(-1))
 
 # ---------------------------------------------------------------- modified Bessel functions
@@ -352,8 +402,12 @@ def _i1e_grad(g, self, result):
 
 
 _unary("i0", _in_double(special_math.i0), lambda g, self: g * aten.special_i1(self))
-_unary("special_i0e", _in_double(special_math.i0e),
-       lambda g, self, result: g * (aten.special_i1e(self) - self.sgn() * result), node="SpecialI0EBackward0")
+_unary(
+    "special_i0e",
+    _in_double(special_math.i0e),
+    lambda g, self, result: g * (aten.special_i1e(self) - self.sgn() * result),
+    node="SpecialI0EBackward0",
+)
 _unary("special_i1", _in_double(special_math.i1), _i1_grad)
 _unary("special_i1e", _in_double(special_math.i1e), _i1e_grad, node="SpecialI1EBackward0")
 

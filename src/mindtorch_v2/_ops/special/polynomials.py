@@ -52,18 +52,20 @@ def _legendre(x: np.ndarray, n: np.ndarray) -> np.ndarray:
 
 # The order 1; the value inside (-1, 1) from order and angle; those at 1, and at -1 but for the sign of odd orders.
 _KINDS: dict[str, tuple[Callable[..., Any], ...]] = {
-    "t": (lambda x: x,
-          lambda n, angle: np.cos(n * angle),
-          np.ones_like, np.ones_like),
-    "u": (lambda x: x + x,
-          lambda n, angle: np.sin((n + 1) * angle) / np.sin(angle),
-          lambda n: n + 1, lambda n: n + 1),
-    "v": (lambda x: x + x - 1,
-          lambda n, angle: np.cos((n + 0.5) * angle) / np.cos(angle * 0.5),
-          np.ones_like, lambda n: n + n + 1),
-    "w": (lambda x: x + x + 1,
-          lambda n, angle: np.sin((n + 0.5) * angle) / np.sin(angle * 0.5),
-          lambda n: n + n + 1, np.ones_like),
+    "t": (lambda x: x, lambda n, angle: np.cos(n * angle), np.ones_like, np.ones_like),
+    "u": (lambda x: x + x, lambda n, angle: np.sin((n + 1) * angle) / np.sin(angle), lambda n: n + 1, lambda n: n + 1),
+    "v": (
+        lambda x: x + x - 1,
+        lambda n, angle: np.cos((n + 0.5) * angle) / np.cos(angle * 0.5),
+        np.ones_like,
+        lambda n: n + n + 1,
+    ),
+    "w": (
+        lambda x: x + x + 1,
+        lambda n, angle: np.sin((n + 0.5) * angle) / np.sin(angle * 0.5),
+        lambda n: n + n + 1,
+        np.ones_like,
+    ),
 }
 
 
@@ -91,7 +93,7 @@ def _chebyshev(kind: str, shifted: bool) -> Polynomial:
 
 def _orders(n: np.ndarray) -> np.ndarray:
     """Integers; nan, infinities and what no integer holds count as negative."""
-    return np.where(np.abs(n) < 2.0 ** 63, n, -1).astype(np.int64)
+    return np.where(np.abs(n) < 2.0**63, n, -1).astype(np.int64)
 
 
 def _declare(name: str, polynomial: Polynomial) -> None:
@@ -103,12 +105,32 @@ def _declare(name: str, polynomial: Polynomial) -> None:
         need_single_or_double(kernel_name, x)
         return polynomial(x, _orders(n))
 
-    op(f"special_{name}(Tensor x, Tensor n) -> Tensor", kernel, promote="float", nondiff=True, tags=("tensors",),
-       samples=lambda make: [(make(3, 4), make.ints(5, 3, 4)), (make(3, 1), make.ints(12, 4))])
-    op(f"special_{name}.x_scalar(Scalar x, Tensor n) -> Tensor", kernel, promote="float", promoted=("x", "n"), nondiff=True,
-       tags=("tensors",), samples=lambda make: [(0.5, make.ints(5, 3, 4))])
-    op(f"special_{name}.n_scalar(Tensor x, Scalar n) -> Tensor", kernel, promote="float", promoted=("x", "n"), nondiff=True,
-       tags=("tensors",), samples=lambda make: [(make(3, 4), 3)])
+    op(
+        f"special_{name}(Tensor x, Tensor n) -> Tensor",
+        kernel,
+        promote="float",
+        nondiff=True,
+        tags=("tensors",),
+        samples=lambda make: [(make(3, 4), make.ints(5, 3, 4)), (make(3, 1), make.ints(12, 4))],
+    )
+    op(
+        f"special_{name}.x_scalar(Scalar x, Tensor n) -> Tensor",
+        kernel,
+        promote="float",
+        promoted=("x", "n"),
+        nondiff=True,
+        tags=("tensors",),
+        samples=lambda make: [(0.5, make.ints(5, 3, 4))],
+    )
+    op(
+        f"special_{name}.n_scalar(Tensor x, Scalar n) -> Tensor",
+        kernel,
+        promote="float",
+        promoted=("x", "n"),
+        nondiff=True,
+        tags=("tensors",),
+        samples=lambda make: [(make(3, 4), 3)],
+    )
 
 
 for _kind in _KINDS:

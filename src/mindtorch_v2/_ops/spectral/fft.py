@@ -41,8 +41,11 @@ def _innermost(array, dims, keep_last):
     def step(d):
         return -strides[d]
 
-    order = [*sorted((d for d in range(ndim) if d not in dims), key=step), *sorted(dims[:-1] if keep_last else dims, key=step),
-             *last]
+    order = [
+        *sorted((d for d in range(ndim) if d not in dims), key=step),
+        *sorted(dims[:-1] if keep_last else dims, key=step),
+        *last,
+    ]
     if contiguous and order == list(range(ndim)):
         return array, None
     return array.transpose(order), np.argsort(order)
@@ -68,12 +71,18 @@ def _complex(dtype):
 
 
 def _one_and_two(make):
-    return [(aten.complex(make(3, 4), make(3, 4)), (1,), NONE, True),
-            (aten.complex(make(3, 4), make(3, 4)), (0, 1), ROOT, False)]
+    return [
+        (aten.complex(make(3, 4), make(3, 4)), (1,), NONE, True),
+        (aten.complex(make(3, 4), make(3, 4)), (0, 1), ROOT, False),
+    ]
 
 
-@op("_fft_c2c(Tensor self, int[] dim, int normalization, bool forward) -> Tensor", node="FftC2CBackward0",
-    shape=lambda self, dim, normalization, forward: (self._array.shape, self._array.dtype), samples=_one_and_two)
+@op(
+    "_fft_c2c(Tensor self, int[] dim, int normalization, bool forward) -> Tensor",
+    node="FftC2CBackward0",
+    shape=lambda self, dim, normalization, forward: (self._array.shape, self._array.dtype),
+    samples=_one_and_two,
+)
 def fft_c2c(self, dim, normalization, forward):
     if not dim:
         return self.copy()
@@ -89,11 +98,15 @@ def _half(shape, dim):
     return tuple(n // 2 + 1 if d == dim[-1] % len(shape) else n for d, n in enumerate(shape))
 
 
-@op("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", node="FftR2CBackward0",
-    shape=lambda self, dim, normalization, onesided: (_half(self._array.shape, dim) if onesided else self._array.shape,
-                                                      _complex(self._array.dtype)),
-    samples=lambda make: [(make(3, 4), (1,), NONE, True), (make(3, 5), (0, 1), WHOLE, True),
-                          (make(3, 4), (1,), ROOT, False)])
+@op(
+    "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
+    node="FftR2CBackward0",
+    shape=lambda self, dim, normalization, onesided: (
+        _half(self._array.shape, dim) if onesided else self._array.shape,
+        _complex(self._array.dtype),
+    ),
+    samples=lambda make: [(make(3, 4), (1,), NONE, True), (make(3, 5), (0, 1), WHOLE, True), (make(3, 4), (1,), ROOT, False)],
+)
 def fft_r2c(self, dim, normalization, onesided):
     kind = _complex(self.dtype)
     size = self.shape[dim[-1]]
@@ -120,13 +133,21 @@ fft_r2c.vjp(self=_r2c_grad)
 def _real_shape(self, dim, normalization, last_dim_size):
     shape = self._array.shape
     last = normal_dim(dim[-1], len(shape))
-    return (tuple(last_dim_size if d == last else n for d, n in enumerate(shape)),
-            dt.from_numpy(self._array.dtype).to_real().np)
+    return (
+        tuple(last_dim_size if d == last else n for d, n in enumerate(shape)),
+        dt.from_numpy(self._array.dtype).to_real().np,
+    )
 
 
-@op("_fft_c2r(Tensor self, int[] dim, int normalization, int last_dim_size) -> Tensor", node="FftC2RBackward0",
-    shape=_real_shape, samples=lambda make: [(aten._fft_r2c(make(3, 4), (1,), NONE, True), (1,), NONE, 4),
-                                             (aten._fft_r2c(make(3, 5), (0, 1), NONE, True), (0, 1), ROOT, 5)])
+@op(
+    "_fft_c2r(Tensor self, int[] dim, int normalization, int last_dim_size) -> Tensor",
+    node="FftC2RBackward0",
+    shape=_real_shape,
+    samples=lambda make: [
+        (aten._fft_r2c(make(3, 4), (1,), NONE, True), (1,), NONE, 4),
+        (aten._fft_r2c(make(3, 5), (0, 1), NONE, True), (0, 1), ROOT, 5),
+    ],
+)
 def fft_c2r(self, dim, normalization, last_dim_size):
     if len(dim) > 1:
         self = _through(_BACKWARD, self, dim[:-1], self.dtype, norm="forward")
@@ -192,6 +213,7 @@ def _check_size(n):
 
 def _one_dim(name, forward, onesided=False, real=False, conjugate=False):
     """A transform along one dim: complex, of real input (onesided), to real output (real, Hermitian if conjugated)."""
+
     def body(self, n, dim, norm):
         if onesided and self._array.dtype.kind == "c":
             raise RuntimeError(f"{name} expects a real input tensor, but got {self.dtype.scalar_name}")
@@ -214,8 +236,11 @@ def _one_dim(name, forward, onesided=False, real=False, conjugate=False):
         # The transform the other way round of real numbers is the conjugate.
         return made if forward else aten._conj(made)
 
-    samples = (lambda make: [(aten.complex(make(3, 4), make(3, 4)),)]) if real else \
-        (lambda make: [(make(3, 4),), (make(3, 4), 6, 0, "ortho"), (make(3, 4), 3)])
+    samples = (
+        (lambda make: [(aten.complex(make(3, 4), make(3, 4)),)])
+        if real
+        else (lambda make: [(make(3, 4),), (make(3, 4), 6, 0, "ortho"), (make(3, 4), 3)])
+    )
     composite(f"fft_{name}(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor", body, samples=samples)
 
 
@@ -239,8 +264,11 @@ def _dims_and_sizes(self, s, dim):
         raise RuntimeError("FFT dims must be unique")
     if s is not None and len(s) != len(dims):
         raise RuntimeError("When given, dim and shape arguments must have the same length")
-    sizes = [self._array.shape[d] for d in dims] if s is None else \
-        [self._array.shape[d] if n == -1 else n for d, n in zip(dims, s, strict=True)]
+    sizes = (
+        [self._array.shape[d] for d in dims]
+        if s is None
+        else [self._array.shape[d] if n == -1 else n for d, n in zip(dims, s, strict=True)]
+    )
     for n in sizes:
         _check_size(n)
     return dims, sizes
@@ -262,6 +290,7 @@ def _complex_dims(forward):
 
 def _real_dims(forward):
     """Of real input; backwards the conjugate, as of Hermitian output."""
+
     def body(self, s, dim, norm):
         if forward and self._array.dtype.kind == "c":
             raise RuntimeError(f"rfftn expects a real-valued input tensor, but got {self.dtype.scalar_name}")
@@ -307,13 +336,17 @@ def _real_sample(make):
 
 
 for _name, _body, _samples in (
-        ("fft", _complex_dims(True), _real_sample), ("ifft", _complex_dims(False), _real_sample),
-        ("rfft", _real_dims(True), _real_sample), ("irfft", _to_real_dims(False), _complex_sample),
-        ("hfft", _to_real_dims(True), _complex_sample), ("ihfft", _real_dims(False), _real_sample)):
-    composite(f"fft_{_name}2(Tensor self, int[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", _body,
-              samples=_samples)
-    composite(f"fft_{_name}n(Tensor self, int[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", _body,
-              samples=_samples)
+    ("fft", _complex_dims(True), _real_sample),
+    ("ifft", _complex_dims(False), _real_sample),
+    ("rfft", _real_dims(True), _real_sample),
+    ("irfft", _to_real_dims(False), _complex_sample),
+    ("hfft", _to_real_dims(True), _complex_sample),
+    ("ihfft", _real_dims(False), _real_sample),
+):
+    composite(
+        f"fft_{_name}2(Tensor self, int[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", _body, samples=_samples
+    )
+    composite(f"fft_{_name}n(Tensor self, int[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", _body, samples=_samples)
 
 # ---------------------------------------------------------------- frequencies and their order
 
@@ -322,6 +355,7 @@ _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None,
 
 def _frequencies(name, counted):
     """Whole numbers of cycles over the length of the signal."""
+
     def kernel(n, d, dtype, *_):
         kind = np_dtype(dtype)
         if kind.kind in "iub":
@@ -332,12 +366,20 @@ def _frequencies(name, counted):
     return kernel
 
 
-op(f"fft_fftfreq(int n, float d=1.0, {_OPTIONS}) -> Tensor",
-   _frequencies("fftfreq", lambda n: np.concatenate([np.arange((n + 1) // 2), np.arange(-(n // 2), 0)])), nondiff=True,
-   shape=lambda n, d, dtype, *_: ((n,), np_dtype(dtype)), samples=lambda make: [(8,), (5, 0.5)])
-op(f"fft_rfftfreq(int n, float d=1.0, {_OPTIONS}) -> Tensor",
-   _frequencies("rfftfreq", lambda n: np.arange(n // 2 + 1)), nondiff=True,
-   shape=lambda n, d, dtype, *_: ((n // 2 + 1,), np_dtype(dtype)), samples=lambda make: [(8,), (5, 0.5)])
+op(
+    f"fft_fftfreq(int n, float d=1.0, {_OPTIONS}) -> Tensor",
+    _frequencies("fftfreq", lambda n: np.concatenate([np.arange((n + 1) // 2), np.arange(-(n // 2), 0)])),
+    nondiff=True,
+    shape=lambda n, d, dtype, *_: ((n,), np_dtype(dtype)),
+    samples=lambda make: [(8,), (5, 0.5)],
+)
+op(
+    f"fft_rfftfreq(int n, float d=1.0, {_OPTIONS}) -> Tensor",
+    _frequencies("rfftfreq", lambda n: np.arange(n // 2 + 1)),
+    nondiff=True,
+    shape=lambda n, d, dtype, *_: ((n // 2 + 1,), np_dtype(dtype)),
+    samples=lambda make: [(8,), (5, 0.5)],
+)
 
 
 def _shifted(self, dim, back):

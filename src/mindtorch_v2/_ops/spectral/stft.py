@@ -42,12 +42,18 @@ def _kaiser(beta: float) -> Any:
 
 def _window(name: str, shapes: dict[str, tuple[str, Any]], default: Any) -> None:
     """A window in the form without arguments, with `periodic`, and with each set of further arguments."""
+
     def rule(window_length: int, *rest: Any) -> Any:
         return (window_length,), np_dtype(rest[-4])
 
     def declare(overload: str, arguments: str, kernel: Any, sample: tuple[Any, ...]) -> None:
-        op(f"{name}{overload}(int window_length, {arguments}{OPTIONS}) -> Tensor", kernel, nondiff=True, shape=rule,
-           samples=lambda make: [sample])
+        op(
+            f"{name}{overload}(int window_length, {arguments}{OPTIONS}) -> Tensor",
+            kernel,
+            nondiff=True,
+            shape=rule,
+            samples=lambda make: [sample],
+        )
 
     def kernel(window_length: int, *rest: Any) -> np.ndarray:
         *chosen, dtype, layout, _, pin_memory = rest
@@ -61,9 +67,11 @@ def _window(name: str, shapes: dict[str, tuple[str, Any]], default: Any) -> None
 
 
 _window("hann_window", {}, lambda: _cosines(0.5, -0.5))
-_window("hamming_window", {"periodic_alpha": ("float alpha", (0.54,)),
-                           "periodic_alpha_beta": ("float alpha, float beta", (0.54, 0.46))},
-        lambda alpha=0.54, beta=0.46: _cosines(alpha, -beta))
+_window(
+    "hamming_window",
+    {"periodic_alpha": ("float alpha", (0.54,)), "periodic_alpha_beta": ("float alpha, float beta", (0.54, 0.46))},
+    lambda alpha=0.54, beta=0.46: _cosines(alpha, -beta),
+)
 _window("blackman_window", {}, lambda: _cosines(0.42, -0.5, 0.08))
 _window("bartlett_window", {}, lambda: lambda n, last: 1 - np.abs(2 * n / last - 1))
 _window("kaiser_window", {"beta": ("float beta", (6.0,))}, lambda beta=12.0: _kaiser(beta))
@@ -79,18 +87,22 @@ def _framing(n_fft: int, hop_length: int | None, win_length: int | None, window:
     if not 0 < width <= n_fft:
         raise RuntimeError(f"{name}: expected 0 < win_length <= n_fft, but got win_length={width}")
     if window is not None and window._array.shape != (width,):
-        raise RuntimeError(f"{name}: expected a 1D window tensor of size equal to win_length={width}, but got window "
-                           f"with size {list(window._array.shape)}")
+        raise RuntimeError(
+            f"{name}: expected a 1D window tensor of size equal to win_length={width}, but got window "
+            f"with size {list(window._array.shape)}"
+        )
     if window is not None and width < n_fft:
         left = (n_fft - width) // 2
         window = aten.constant_pad_nd(window, (left, n_fft - width - left))
     return hop, window
 
 
-@composite("stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, "
-           "bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) "
-           "-> Tensor",
-           samples=lambda make: [(make(16), 4, 2), (make(2, 16), 4, 2, 4, make(4), True)])
+@composite(
+    "stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, "
+    "bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) "
+    "-> Tensor",
+    samples=lambda make: [(make(16), 4, 2), (make(2, 16), 4, 2, 4, make(4), True)],
+)
 def stft(self, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window):
     if align_to_window:
         raise NotImplementedError("stft(align_to_window=True)")
@@ -116,13 +128,17 @@ def stft(self, n_fft, hop_length, win_length, window, normalized, onesided, retu
     return aten.view_as_real(made) if return_complex is False else made
 
 
-@composite("istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, "
-           "bool center=True, bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) "
-           "-> Tensor", samples=lambda make: [(aten.stft(make(16), 4, 2), 4, 2, None, None, False)])
+@composite(
+    "istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, "
+    "bool center=True, bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) "
+    "-> Tensor",
+    samples=lambda make: [(aten.stft(make(16), 4, 2), 4, 2, None, None, False)],
+)
 def istft(self, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex):
     if self._array.dtype.kind != "c":
-        raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with "
-                           "return_complex=True.")
+        raise RuntimeError(
+            "istft requires a complex-valued input tensor matching the output from stft with return_complex=True."
+        )
     hop, window = _framing(n_fft, hop_length, win_length, window, "istft")
     spectrum = aten.unsqueeze(self, 0) if self._array.ndim == 2 else self
     half = spectrum._array.shape[1] == n_fft // 2 + 1 if onesided is None else onesided
@@ -156,22 +172,32 @@ def istft(self, n_fft, hop_length, win_length, window, center, normalized, onesi
     return aten.squeeze(made, 0) if self._array.ndim == 2 else made
 
 
-def stft_function(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
-                  window: Tensor | None = None, center: bool = True, pad_mode: str = "reflect",
-                  normalized: bool = False, onesided: bool | None = None, return_complex: bool | None = None,
-                  align_to_window: bool | None = None) -> Tensor:
+def stft_function(
+    input: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    align_to_window: bool | None = None,
+) -> Tensor:
     """torch.stft: with center=True, the signal is padded first, so that each piece is centred on its time."""
     given = [t for t in (input, window) if t is not None]
     if return_complex is None and all(t._array.dtype.kind != "c" for t in given):
-        raise RuntimeError("stft requires the return_complex parameter be given for real inputs, and will further "
-                           "require that return_complex=True in a future PyTorch release.")
+        raise RuntimeError(
+            "stft requires the return_complex parameter be given for real inputs, and will further "
+            "require that return_complex=True in a future PyTorch release."
+        )
     if center:
         ndim = input._array.ndim
         wide = aten.view(input, (1,) * (3 - ndim) + input._array.shape)
         wide = aten.pad(wide, (n_fft // 2, n_fft // 2), pad_mode)
-        input = aten.view(wide, wide._array.shape[3 - ndim:])
-    return aten.stft(input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex,
-                     align_to_window)
+        input = aten.view(wide, wide._array.shape[3 - ndim :])
+    return aten.stft(input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window)
 
 
 METHODS = {"stft": stft_function}

@@ -29,8 +29,7 @@ class GradScaler(_GradScaler):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(
-            "`torch.cpu.amp.GradScaler(args...)` is deprecated. Please use `torch.amp.GradScaler('cpu', args...)` "
-            "instead.",
+            "`torch.cpu.amp.GradScaler(args...)` is deprecated. Please use `torch.amp.GradScaler('cpu', args...)` instead.",
             FutureWarning,
             stacklevel=2,
         )

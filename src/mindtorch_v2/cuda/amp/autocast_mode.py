@@ -15,8 +15,9 @@ __all__ = ["autocast", "custom_bwd", "custom_fwd"]
 
 
 def _deprecated(old: str, new: str) -> None:
-    warnings.warn(f"`torch.cuda.amp.{old}(args...)` is deprecated. Please use `torch.amp.{new}` instead.", FutureWarning,
-                  stacklevel=3)
+    warnings.warn(
+        f"`torch.cuda.amp.{old}(args...)` is deprecated. Please use `torch.amp.{new}` instead.", FutureWarning, stacklevel=3
+    )
 
 
 class autocast(_autocast):

@@ -14,17 +14,18 @@ from .pad import pad
 __all__ = ["multi_head_attention_forward"]
 
 
-def _canonical_mask(mask: Any, mask_name: str, other_type: Any, other_name: str, target_type: Any,
-                    check_other: bool = True) -> Any:
+def _canonical_mask(
+    mask: Any, mask_name: str, other_type: Any, other_name: str, target_type: Any, check_other: bool = True
+) -> Any:
     """A mask as numbers to add to scores: -inf where a bool mask says True."""
     if mask is None:
         return None
     if mask.dtype != dt.bool_ and not mask.is_floating_point():
         raise AssertionError(f"only bool and floating types of {mask_name} are supported")
     if check_other and other_type is not None and mask.dtype != other_type:
-        warnings.warn(f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both "
-                      "instead.",
-                      stacklevel=3)
+        warnings.warn(
+            f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead.", stacklevel=3
+        )
     if not mask.is_floating_point():
         mask = aten.masked_fill_(aten.zeros_like(mask, dtype=target_type), mask, float("-inf"))
     return mask
@@ -56,8 +57,9 @@ def _split_projection(projected: Any, parts: int, size: int) -> list[Any]:
     return [split[i] for i in range(parts)]
 
 
-def _in_projection(q: Any, k: Any, v: Any, w_q: Any, w_k: Any, w_v: Any, b_q: Any = None, b_k: Any = None,
-                   b_v: Any = None) -> tuple[Any, Any, Any]:
+def _in_projection(
+    q: Any, k: Any, v: Any, w_q: Any, w_k: Any, w_v: Any, b_q: Any = None, b_k: Any = None, b_v: Any = None
+) -> tuple[Any, Any, Any]:
     """Queries, keys and values from matrices of their own, for inputs of different widths."""
     e_q, e_k, e_v = q.size(-1), k.size(-1), v.size(-1)
     for weight, width, name in ((w_q, e_q, "query"), (w_k, e_k, "key"), (w_v, e_v, "value")):
@@ -72,21 +74,26 @@ def _in_projection(q: Any, k: Any, v: Any, w_q: Any, w_k: Any, w_v: Any, b_q: An
 def _mha_shape_check(query: Any, key: Any, value: Any, key_padding_mask: Any, attn_mask: Any, num_heads: int) -> bool:
     """Whether the inputs are batched; AssertionError if they do not fit each other."""
     if query.dim() not in (2, 3):
-        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query "
-                             "tensor")
+        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor")
     batched = query.dim() == 3
     word = "batched (3-D)" if batched else "unbatched (2-D)"
     dims = 3 if batched else 2
     if key.dim() != dims or value.dim() != dims:
-        raise AssertionError(f"For {word} `query`, expected `key` and `value` to be {dims}-D but found {key.dim()}-D "
-                             f"and {value.dim()}-D tensors respectively")
+        raise AssertionError(
+            f"For {word} `query`, expected `key` and `value` to be {dims}-D but found {key.dim()}-D "
+            f"and {value.dim()}-D tensors respectively"
+        )
     if key_padding_mask is not None and key_padding_mask.dim() != dims - 1:
-        raise AssertionError(f"For {word} `query`, expected `key_padding_mask` to be `None` or {dims - 1}-D but found "
-                             f"{key_padding_mask.dim()}-D tensor instead")
+        raise AssertionError(
+            f"For {word} `query`, expected `key_padding_mask` to be `None` or {dims - 1}-D but found "
+            f"{key_padding_mask.dim()}-D tensor instead"
+        )
     if attn_mask is not None:
         if attn_mask.dim() not in (2, 3):
-            raise AssertionError(f"For {word} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found "
-                                 f"{attn_mask.dim()}-D tensor instead")
+            raise AssertionError(
+                f"For {word} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found "
+                f"{attn_mask.dim()}-D tensor instead"
+            )
         expected = (num_heads, query.shape[0], key.shape[0])
         if not batched and attn_mask.dim() == 3 and tuple(attn_mask.shape) != expected:
             raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got {attn_mask.shape}")
@@ -99,8 +106,7 @@ def _checked_attn_mask(attn_mask: Any, tgt_len: int, src_len: int, bsz: int, num
         return None
     if attn_mask.dim() == 2:
         if tuple(attn_mask.shape) != (tgt_len, src_len):
-            raise RuntimeError(f"The shape of the 2D attn_mask is {attn_mask.shape}, but should be "
-                               f"{(tgt_len, src_len)}.")
+            raise RuntimeError(f"The shape of the 2D attn_mask is {attn_mask.shape}, but should be {(tgt_len, src_len)}.")
         return aten.unsqueeze(attn_mask, 0)
     if attn_mask.dim() == 3:
         wanted = (bsz * num_heads, tgt_len, src_len)
@@ -122,12 +128,32 @@ def _heads_of(projected: Any, static: Any, name: str, bsz: int, num_heads: int, 
 
 
 def multi_head_attention_forward(
-        query: Any, key: Any, value: Any, embed_dim_to_check: int, num_heads: int, in_proj_weight: Any,
-        in_proj_bias: Any, bias_k: Any, bias_v: Any, add_zero_attn: bool, dropout_p: float, out_proj_weight: Any,
-        out_proj_bias: Any, training: bool = True, key_padding_mask: Any = None, need_weights: bool = True,
-        attn_mask: Any = None, use_separate_proj_weight: bool = False, q_proj_weight: Any = None,
-        k_proj_weight: Any = None, v_proj_weight: Any = None, static_k: Any = None, static_v: Any = None,
-        average_attn_weights: bool = True, is_causal: bool = False) -> tuple[Any, Any]:
+    query: Any,
+    key: Any,
+    value: Any,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Any,
+    in_proj_bias: Any,
+    bias_k: Any,
+    bias_v: Any,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Any,
+    out_proj_bias: Any,
+    training: bool = True,
+    key_padding_mask: Any = None,
+    need_weights: bool = True,
+    attn_mask: Any = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Any = None,
+    k_proj_weight: Any = None,
+    v_proj_weight: Any = None,
+    static_k: Any = None,
+    static_v: Any = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Any, Any]:
     """Attention of `query` to `key` and `value`, (length, batch, width) or (length, width); see MultiheadAttention."""
     batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
@@ -139,11 +165,14 @@ def multi_head_attention_forward(
             key_padding_mask = aten.unsqueeze(key_padding_mask, 0)
     tgt_len, bsz, embed_dim = query.shape
     src_len = key.shape[0]
-    key_padding_mask = _canonical_mask(key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask",
-                                       query.dtype)
+    key_padding_mask = _canonical_mask(
+        key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype
+    )
     if is_causal and attn_mask is None:
-        raise RuntimeError("Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
-                           "`generate_square_subsequent_mask` to create this mask.")
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+            "`generate_square_subsequent_mask` to create this mask."
+        )
     if is_causal and key_padding_mask is None and not need_weights:
         attn_mask = None  # the kernel masks by itself
     else:
@@ -157,8 +186,7 @@ def multi_head_attention_forward(
         raise AssertionError(f"embed_dim {embed_dim} not divisible by num_heads {num_heads}")
     if use_separate_proj_weight:
         if tuple(key.shape[:2]) != tuple(value.shape[:2]):
-            raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's "
-                                 f"{value.shape[:2]}")
+            raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}")
         for weight, name in ((q_proj_weight, "q"), (k_proj_weight, "k"), (v_proj_weight, "v")):
             if weight is None:
                 raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
@@ -190,8 +218,7 @@ def multi_head_attention_forward(
     src_len = k.size(1)
     if key_padding_mask is not None:
         if tuple(key_padding_mask.shape) != (bsz, src_len):
-            raise AssertionError(f"expecting key_padding_mask shape of {(bsz, src_len)}, but got "
-                                 f"{key_padding_mask.shape}")
+            raise AssertionError(f"expecting key_padding_mask shape of {(bsz, src_len)}, but got {key_padding_mask.shape}")
         spread = aten.expand(aten.view(key_padding_mask, (bsz, 1, 1, src_len)), (-1, num_heads, -1, -1))
         spread = aten.reshape(spread, (bsz * num_heads, 1, src_len))
         attn_mask = spread if attn_mask is None else aten.add(attn_mask, spread)
@@ -199,16 +226,28 @@ def multi_head_attention_forward(
         dropout_p = 0.0
     sizes = (bsz, num_heads, tgt_len, src_len, head_dim, embed_dim)
     attend = _attend_with_weights if need_weights else _attend
-    return attend(q, k, v, attn_mask, is_causal, dropout_p, out_proj_weight, out_proj_bias, sizes, batched,
-                  average_attn_weights)
+    return attend(
+        q, k, v, attn_mask, is_causal, dropout_p, out_proj_weight, out_proj_bias, sizes, batched, average_attn_weights
+    )
 
 
 def _one_longer(mask: Any) -> Any:
     return None if mask is None else pad(mask, (0, 1))
 
 
-def _attend_with_weights(q: Any, k: Any, v: Any, attn_mask: Any, is_causal: bool, dropout_p: float, out_weight: Any,
-                         out_bias: Any, sizes: tuple[int, ...], batched: bool, average: bool) -> tuple[Any, Any]:
+def _attend_with_weights(
+    q: Any,
+    k: Any,
+    v: Any,
+    attn_mask: Any,
+    is_causal: bool,
+    dropout_p: float,
+    out_weight: Any,
+    out_bias: Any,
+    sizes: tuple[int, ...],
+    batched: bool,
+    average: bool,
+) -> tuple[Any, Any]:
     """Scores, softmax and product spelled out, since the caller wants to see the weights."""
     bsz, num_heads, tgt_len, src_len, _, embed_dim = sizes
     scaled = aten.mul(q, math.sqrt(1.0 / float(q.shape[-1])))
@@ -228,8 +267,19 @@ def _attend_with_weights(q: Any, k: Any, v: Any, attn_mask: Any, is_causal: bool
     return output, weights
 
 
-def _attend(q: Any, k: Any, v: Any, attn_mask: Any, is_causal: bool, dropout_p: float, out_weight: Any, out_bias: Any,
-            sizes: tuple[int, ...], batched: bool, average: bool) -> tuple[Any, Any]:
+def _attend(
+    q: Any,
+    k: Any,
+    v: Any,
+    attn_mask: Any,
+    is_causal: bool,
+    dropout_p: float,
+    out_weight: Any,
+    out_bias: Any,
+    sizes: tuple[int, ...],
+    batched: bool,
+    average: bool,
+) -> tuple[Any, Any]:
     """The same in one op."""
     bsz, num_heads, tgt_len, src_len, head_dim, embed_dim = sizes
     if attn_mask is not None:

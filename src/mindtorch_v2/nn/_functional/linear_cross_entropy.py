@@ -19,18 +19,31 @@ def _check(input: Any, linear_weight: Any, linear_bias: Any) -> None:
     if len(places) < 2:
         raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {len(places)}")
     if size[-1] != places[-1]:
-        raise RuntimeError(f"expected equal input and linear_weight last dimensions (in_features), got {size[-1]} and "
-                           f"{places[-1]}, respectively")
+        raise RuntimeError(
+            f"expected equal input and linear_weight last dimensions (in_features), got {size[-1]} and "
+            f"{places[-1]}, respectively"
+        )
     if linear_bias is not None and tuple(linear_bias.shape) != places[:-1]:
         raise RuntimeError(f"expected linear_bias shape {places[:-1]}, got {tuple(linear_bias.shape)}")
     if len(places) > 2 and len(size) == 1:
-        raise RuntimeError(f"K-dimensional loss defined by linear_weight shape {places} requires batched input, "
-                           f"(N, {size[-1]}), got unbatched input with shape {size}")
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {places} requires batched input, "
+            f"(N, {size[-1]}), got unbatched input with shape {size}"
+        )
 
 
-def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None,
-                         reduction: str = "mean", ignore_index: int | None = None, label_smoothing: float = 0.0,
-                         options: Any = None) -> Tensor:
+def linear_cross_entropy(
+    input: Any,
+    linear_weight: Any,
+    target: Any,
+    *,
+    linear_bias: Any = None,
+    weight: Any = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: Any = None,
+) -> Tensor:
     """cross_entropy(linear(input, linear_weight, linear_bias), target).
 
     A weight of shape (C, d1, ..., in_features) gives logits (N, C, d1, ...).
@@ -46,5 +59,11 @@ def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_
     logits = aten.linear(input, flat, bias)
     if len(places) > 1:
         logits = aten.view(logits, (*input.shape[:-1], *places))
-    return cross_entropy(logits, target, weight=weight, reduction=reduction,
-                         ignore_index=-100 if ignore_index is None else ignore_index, label_smoothing=label_smoothing)
+    return cross_entropy(
+        logits,
+        target,
+        weight=weight,
+        reduction=reduction,
+        ignore_index=-100 if ignore_index is None else ignore_index,
+        label_smoothing=label_smoothing,
+    )

@@ -8,56 +8,121 @@ from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
 from .._sizes import _list_with_default, _pair, _single, _triple
 
-__all__ = ["adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
-           "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices",
-           "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "avg_pool1d", "avg_pool2d", "avg_pool3d",
-           "fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
-           "fractional_max_pool3d_with_indices", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d",
-           "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices", "max_pool3d",
-           "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d"]
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool2d_with_indices",
+    "adaptive_max_pool3d",
+    "adaptive_max_pool3d_with_indices",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
+    "max_pool1d",
+    "max_pool1d_with_indices",
+    "max_pool2d",
+    "max_pool2d_with_indices",
+    "max_pool3d",
+    "max_pool3d_with_indices",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
+]
 
 # ---------------------------------------------------------------- maximum
 
 
-def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-               ceil_mode: bool = False, return_indices: bool = False) -> Any:
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     """The largest value of each window of (N, C, L) or (C, L); with `return_indices` also where it was."""
     op = aten.max_pool1d_with_indices if return_indices else aten.max_pool1d
     return op(input, kernel_size, () if stride is None else stride, padding, dilation, ceil_mode)
 
 
-def max_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-               ceil_mode: bool = False, return_indices: bool = False) -> Any:
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     """The largest value of each window of (N, C, H, W) or (C, H, W); with `return_indices` also where it was."""
     op = aten.max_pool2d_with_indices if return_indices else aten.max_pool2d
     return op(input, kernel_size, () if stride is None else stride, padding, dilation, ceil_mode)
 
 
-def max_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-               ceil_mode: bool = False, return_indices: bool = False) -> Any:
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     """The largest value of each window of (N, C, D, H, W) or (C, D, H, W); with `return_indices` also where it was."""
     op = aten.max_pool3d_with_indices if return_indices else aten.max_pool3d
     return op(input, kernel_size, () if stride is None else stride, padding, dilation, ceil_mode)
 
 
-def max_pool1d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-                            ceil_mode: bool = False, return_indices: bool = False) -> Any:
+def max_pool1d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     return max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
-def max_pool2d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-                            ceil_mode: bool = False, return_indices: bool = False) -> Any:
+def max_pool2d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     return max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
-def max_pool3d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-                            ceil_mode: bool = False, return_indices: bool = False) -> Any:
+def max_pool3d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     return max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 def _unpool_output_size(input: Tensor, kernel_size: Any, stride: Any, padding: Any, output_size: Any) -> list[int]:
     """The size before pooling: the one asked for if it is possible, else the smallest."""
-    spatial = input.size()[-len(kernel_size):]
+    spatial = input.size()[-len(kernel_size) :]
     default = [(spatial[d] - 1) * stride[d] + kernel_size[d] - 2 * padding[d] for d in range(len(kernel_size))]
     if output_size is None:
         return default
@@ -65,8 +130,10 @@ def _unpool_output_size(input: Tensor, kernel_size: Any, stride: Any, padding: A
     if len(sizes) == len(kernel_size) + 2:
         sizes = sizes[2:]
     if len(sizes) != len(kernel_size):
-        raise ValueError(f"output_size should be a sequence containing {len(kernel_size)} or {len(kernel_size) + 2} "
-                         f"elements, but it has a length of '{len(sizes)}'")
+        raise ValueError(
+            f"output_size should be a sequence containing {len(kernel_size)} or {len(kernel_size) + 2} "
+            f"elements, but it has a length of '{len(sizes)}'"
+        )
     for d, size in enumerate(sizes):
         low, high = default[d] - stride[d], default[d] + stride[d]
         if not low < size < high:
@@ -74,8 +141,9 @@ def _unpool_output_size(input: Tensor, kernel_size: Any, stride: Any, padding: A
     return sizes
 
 
-def max_unpool1d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
-                 output_size: Any = None) -> Any:
+def max_unpool1d(
+    input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+) -> Any:
     """Values back at the places that max_pool1d took them from, zeros elsewhere."""
     kernel = _single(kernel_size)
     step = kernel if stride is None else _single(stride)
@@ -84,16 +152,18 @@ def max_unpool1d(input: Any, indices: Any, kernel_size: Any, stride: Any = None,
     return aten.squeeze(aten.max_unpool2d(aten.unsqueeze(input, -1), aten.unsqueeze(indices, -1), sizes), -1)
 
 
-def max_unpool2d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
-                 output_size: Any = None) -> Any:
+def max_unpool2d(
+    input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+) -> Any:
     """Values back at the places that max_pool2d took them from, zeros elsewhere."""
     kernel = _pair(kernel_size)
     step = kernel if stride is None else _pair(stride)
     return aten.max_unpool2d(input, indices, _unpool_output_size(input, kernel, step, _pair(padding), output_size))
 
 
-def max_unpool3d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
-                 output_size: Any = None) -> Any:
+def max_unpool3d(
+    input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+) -> Any:
     """Values back at the places that max_pool3d took them from, zeros elsewhere."""
     kernel = _triple(kernel_size)
     step = kernel if stride is None else _triple(stride)
@@ -101,8 +171,9 @@ def max_unpool3d(input: Any, indices: Any, kernel_size: Any, stride: Any = None,
     return aten.max_unpool3d(input, indices, sizes, step, _triple(padding))
 
 
-def _fractional(input: Any, kernel_size: Any, output_size: Any, output_ratio: Any, samples: Any, name: str,
-                expand: Any, op: Any) -> Any:
+def _fractional(
+    input: Any, kernel_size: Any, output_size: Any, output_ratio: Any, samples: Any, name: str, expand: Any, op: Any
+) -> Any:
     """Values and indices of max pooling over windows whose places are drawn at random."""
     if output_size is None and output_ratio is None:
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
@@ -116,53 +187,119 @@ def _fractional(input: Any, kernel_size: Any, output_size: Any, output_ratio: An
     return op(input, expand(kernel_size), expand(output_size), samples)
 
 
-def fractional_max_pool2d(input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
-                          return_indices: bool = False, _random_samples: Any = None) -> Any:
+def fractional_max_pool2d(
+    input: Any,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Any = None,
+) -> Any:
     """Max pooling over windows drawn at random, to the size asked for."""
-    made = _fractional(input, kernel_size, output_size, output_ratio, _random_samples, "fractional_max_pool2d", _pair,
-                       aten.fractional_max_pool2d)
+    made = _fractional(
+        input,
+        kernel_size,
+        output_size,
+        output_ratio,
+        _random_samples,
+        "fractional_max_pool2d",
+        _pair,
+        aten.fractional_max_pool2d,
+    )
     return made if return_indices else made[0]
 
 
-def fractional_max_pool3d(input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
-                          return_indices: bool = False, _random_samples: Any = None) -> Any:
+def fractional_max_pool3d(
+    input: Any,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Any = None,
+) -> Any:
     """Max pooling over windows drawn at random, to the size asked for."""
-    made = _fractional(input, kernel_size, output_size, output_ratio, _random_samples, "fractional_max_pool3d", _triple,
-                       aten.fractional_max_pool3d)
+    made = _fractional(
+        input,
+        kernel_size,
+        output_size,
+        output_ratio,
+        _random_samples,
+        "fractional_max_pool3d",
+        _triple,
+        aten.fractional_max_pool3d,
+    )
     return made if return_indices else made[0]
 
 
-def fractional_max_pool2d_with_indices(input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
-                                       return_indices: bool = False, _random_samples: Any = None) -> Any:
+def fractional_max_pool2d_with_indices(
+    input: Any,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Any = None,
+) -> Any:
     return fractional_max_pool2d(input, kernel_size, output_size, output_ratio, True, _random_samples)
 
 
-def fractional_max_pool3d_with_indices(input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
-                                       return_indices: bool = False, _random_samples: Any = None) -> Any:
+def fractional_max_pool3d_with_indices(
+    input: Any,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Any = None,
+) -> Any:
     return fractional_max_pool3d(input, kernel_size, output_size, output_ratio, True, _random_samples)
 
 
 # ---------------------------------------------------------------- average
 
 
-def avg_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-               count_include_pad: bool = True) -> Tensor:
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
     """The mean of each window of (N, C, L) or (C, L)."""
     return aten.avg_pool1d(input, kernel_size, () if stride is None else stride, padding, ceil_mode, count_include_pad)
 
 
-def avg_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-               count_include_pad: bool = True, divisor_override: int | None = None, *, out: Tensor | None = None) -> Tensor:
+def avg_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """The mean of each window of (N, C, H, W) or (C, H, W)."""
-    return aten.avg_pool2d(input, kernel_size, () if stride is None else stride, padding, ceil_mode, count_include_pad,
-                           divisor_override, out=out)
+    return aten.avg_pool2d(
+        input, kernel_size, () if stride is None else stride, padding, ceil_mode, count_include_pad, divisor_override, out=out
+    )
 
 
-def avg_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-               count_include_pad: bool = True, divisor_override: int | None = None, *, out: Tensor | None = None) -> Tensor:
+def avg_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """The mean of each window of (N, C, D, H, W) or (C, D, H, W)."""
-    return aten.avg_pool3d(input, kernel_size, () if stride is None else stride, padding, ceil_mode, count_include_pad,
-                           divisor_override, out=out)
+    return aten.avg_pool3d(
+        input, kernel_size, () if stride is None else stride, padding, ceil_mode, count_include_pad, divisor_override, out=out
+    )
 
 
 def _power_pool(input: Any, norm_type: float, stride: Any, average: Any, count: int) -> Any:
@@ -174,22 +311,21 @@ def _power_pool(input: Any, norm_type: float, stride: Any, average: Any, count: 
 
 def lp_pool1d(input: Any, norm_type: float, kernel_size: int, stride: Any = None, ceil_mode: bool = False) -> Any:
     """The p-norm of each window of (N, C, L) or (C, L)."""
-    return _power_pool(input, norm_type, stride,
-                       lambda x: avg_pool1d(x, kernel_size, stride, 0, ceil_mode), kernel_size)
+    return _power_pool(input, norm_type, stride, lambda x: avg_pool1d(x, kernel_size, stride, 0, ceil_mode), kernel_size)
 
 
 def lp_pool2d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
     """The p-norm of each window of (N, C, H, W) or (C, H, W)."""
     height, width = _pair(kernel_size)
-    return _power_pool(input, norm_type, stride,
-                       lambda x: avg_pool2d(x, kernel_size, stride, 0, ceil_mode), height * width)
+    return _power_pool(input, norm_type, stride, lambda x: avg_pool2d(x, kernel_size, stride, 0, ceil_mode), height * width)
 
 
 def lp_pool3d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
     """The p-norm of each window of (N, C, D, H, W) or (C, D, H, W)."""
     depth, height, width = _triple(kernel_size)
-    return _power_pool(input, norm_type, stride,
-                       lambda x: avg_pool3d(x, kernel_size, stride, 0, ceil_mode), depth * height * width)
+    return _power_pool(
+        input, norm_type, stride, lambda x: avg_pool3d(x, kernel_size, stride, 0, ceil_mode), depth * height * width
+    )
 
 
 # ---------------------------------------------------------------- to a given size

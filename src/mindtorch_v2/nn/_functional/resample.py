@@ -16,8 +16,12 @@ _NEAREST = {3: "upsample_nearest1d", 4: "upsample_nearest2d", 5: "upsample_neare
 _EXACT = {3: "_upsample_nearest_exact1d", 4: "_upsample_nearest_exact2d", 5: "_upsample_nearest_exact3d"}
 _AREA = {3: adaptive_avg_pool1d, 4: adaptive_avg_pool2d, 5: adaptive_avg_pool3d}
 # mode: (number of dims it is for, op)
-_LINEAR = {"linear": (3, "upsample_linear1d"), "bilinear": (4, "upsample_bilinear2d"),
-           "trilinear": (5, "upsample_trilinear3d"), "bicubic": (4, "upsample_bicubic2d")}
+_LINEAR = {
+    "linear": (3, "upsample_linear1d"),
+    "bilinear": (4, "upsample_bilinear2d"),
+    "trilinear": (5, "upsample_trilinear3d"),
+    "bicubic": (4, "upsample_bicubic2d"),
+}
 _ANTIALIASED = {"bilinear": "_upsample_bilinear2d_aa", "bicubic": "_upsample_bicubic2d_aa"}
 _MODES = "nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact"
 
@@ -30,20 +34,24 @@ def _wanted_size(input: Any, size: Any, scale_factor: Any, recompute: bool | Non
     if size is not None:
         if isinstance(size, list | tuple):
             if len(size) != dim:
-                raise ValueError("Input and output must have the same number of spatial dimensions, but got input with "
-                                 f"spatial dimensions of {list(input.shape[2:])} and output size of {size}. Please "
-                                 "provide input tensor in (N, C, d1, d2, ...,dK) format and output size in (o1, o2, "
-                                 "...,oK) format.")
+                raise ValueError(
+                    "Input and output must have the same number of spatial dimensions, but got input with "
+                    f"spatial dimensions of {list(input.shape[2:])} and output size of {size}. Please "
+                    "provide input tensor in (N, C, d1, d2, ...,dK) format and output size in (o1, o2, "
+                    "...,oK) format."
+                )
             return list(size), None
         return [size] * dim, None
     if scale_factor is None:
         raise ValueError("either size or scale_factor should be defined")
     if isinstance(scale_factor, list | tuple):
         if len(scale_factor) != dim:
-            raise ValueError("Input and scale_factor must have the same number of spatial dimensions, but got input "
-                             f"with spatial dimensions of {list(input.shape[2:])} and scale_factor of shape "
-                             f"{scale_factor}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and "
-                             "scale_factor in (s1, s2, ...,sK) format.")
+            raise ValueError(
+                "Input and scale_factor must have the same number of spatial dimensions, but got input "
+                f"with spatial dimensions of {list(input.shape[2:])} and scale_factor of shape "
+                f"{scale_factor}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and "
+                "scale_factor in (s1, s2, ...,sK) format."
+            )
         factors = list(scale_factor)
     else:
         factors = [scale_factor] * dim
@@ -52,14 +60,21 @@ def _wanted_size(input: Any, size: Any, scale_factor: Any, recompute: bool | Non
     return None, factors
 
 
-def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
-                align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
-                antialias: bool = False) -> Any:
+def interpolate(
+    input: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Any:
     """Resize to a size or by a factor."""
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:
-            raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | "
-                             "bicubic | trilinear")
+            raise ValueError(
+                "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
+            )
     elif align_corners is None:
         align_corners = False
     dims = input.dim()
@@ -70,8 +85,7 @@ def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: st
         output_size = [math.floor(float(input.size(i + 2)) * factors[i]) for i in range(dims - 2)]
         factors = None
     if antialias and not (mode in _ANTIALIASED and dims == 4):
-        raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as "
-                         "input")
+        raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input")
     if mode in ("nearest", "nearest-exact") and dims in _NEAREST:
         return getattr(aten, (_NEAREST if mode == "nearest" else _EXACT)[dims])(input, output_size, factors)
     if mode == "area" and dims in _AREA:
@@ -81,12 +95,14 @@ def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: st
         return getattr(aten, op)(input, output_size, align_corners, factors)
     if mode in _LINEAR and dims in (3, 4, 5):
         raise NotImplementedError(f"Got {dims}D input, but {mode} mode needs {_LINEAR[mode][0]}D input")
-    raise NotImplementedError("Input Error: Only 3D, 4D and 5D input Tensors supported "
-                              f"(got {dims}D) for the modes: {_MODES} (got {mode})")
+    raise NotImplementedError(
+        f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {dims}D) for the modes: {_MODES} (got {mode})"
+    )
 
 
-def upsample(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
-             align_corners: bool | None = None) -> Any:
+def upsample(
+    input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
+) -> Any:
     """interpolate under an old name."""
     warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
@@ -94,15 +110,13 @@ def upsample(input: Any, size: Any = None, scale_factor: Any = None, mode: str =
 
 def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
     """interpolate(mode="nearest") under an old name."""
-    warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` "
-                  "instead.", stacklevel=2)
+    warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
     """interpolate(mode="bilinear", align_corners=True) under an old name."""
-    warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.",
-                  stacklevel=2)
+    warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
@@ -110,19 +124,26 @@ _GRID_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 _GRID_PADDING = {"zeros": 0, "border": 1, "reflection": 2}
 
 
-def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
-                align_corners: bool | None = None) -> Tensor:
+def grid_sample(
+    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
+) -> Tensor:
     """Values of `input` at the places that `grid` gives, in [-1, 1]."""
     if mode not in _GRID_MODES:
-        raise ValueError("nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but "
-                         f"got: '{mode}'")
+        raise ValueError(
+            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
+        )
     if padding_mode not in _GRID_PADDING:
-        raise ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', "
-                         f"but got: '{padding_mode}'")
+        raise ValueError(
+            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', "
+            f"but got: '{padding_mode}'"
+        )
     if align_corners is None:
-        warnings.warn("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. "
-                      "Please specify align_corners=True if the old behavior is desired. See the documentation of "
-                      "grid_sample for details.", stacklevel=2)
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. "
+            "Please specify align_corners=True if the old behavior is desired. See the documentation of "
+            "grid_sample for details.",
+            stacklevel=2,
+        )
         align_corners = False
     return aten.grid_sampler(input, grid, _GRID_MODES[mode], _GRID_PADDING[padding_mode], align_corners)
 
@@ -130,23 +151,31 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
     """The grid of an affine map, for grid_sample."""
     if align_corners is None:
-        warnings.warn("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. "
-                      "Please specify align_corners=True if the old behavior is desired. See the documentation of "
-                      "grid_sample for details.", stacklevel=2)
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. "
+            "Please specify align_corners=True if the old behavior is desired. See the documentation of "
+            "grid_sample for details.",
+            stacklevel=2,
+        )
         align_corners = False
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     wanted = {4: (2, 3), 5: (3, 4)}.get(len(size))
     if wanted is None:
-        raise NotImplementedError("affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, "
-                                  f"respectively. Got size {size}.")
+        raise NotImplementedError(
+            f"affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size {size}."
+        )
     if theta.dim() != 3 or tuple(theta.shape[-2:]) != wanted:
         kind = "2D" if len(size) == 4 else "3D"
-        raise ValueError(f"Expected a batch of {kind} affine matrices of shape Nx{wanted[0]}x{wanted[1]} for size "
-                         f"{size}. Got {theta.shape}.")
+        raise ValueError(
+            f"Expected a batch of {kind} affine matrices of shape Nx{wanted[0]}x{wanted[1]} for size {size}. Got {theta.shape}."
+        )
     if align_corners and min(size[2:]) == 1:
-        warnings.warn("Since version 1.3.0, affine_grid behavior has changed for unit-size grids when "
-                      "align_corners=True. See the documentation of affine_grid for details.", stacklevel=2)
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when "
+            "align_corners=True. See the documentation of affine_grid for details.",
+            stacklevel=2,
+        )
     elif min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     return aten.affine_grid_generator(theta, size, align_corners)

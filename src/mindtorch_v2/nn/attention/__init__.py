@@ -48,8 +48,9 @@ def _allow(backends: list[Any]) -> None:
 def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
     """Inside, attention uses one of the given kinds of kernels, or fails if none of them can do it."""
     if not isinstance(backends, list | SDPBackend):
-        raise AssertionError("Backend must be an instance of SDPBackend or a list of SDPBackend instances, got "
-                             f"{type(backends).__name__}")
+        raise AssertionError(
+            f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {type(backends).__name__}"
+        )
     if set_priority and len(backends if isinstance(backends, list) else [backends]) > 1:
         raise NotImplementedError("sdpa_kernel(set_priority=True): kernels are tried in one fixed order")
     before = _cur_sdpa_kernel_backends()

@@ -27,7 +27,7 @@ def typename(value: Any) -> str:
         return kind.__qualname__
     module = kind.__module__
     if module.partition(".")[0] == _ROOT:
-        module = "torch" + module[len(_ROOT):]
+        module = "torch" + module[len(_ROOT) :]
     return f"{module}.{kind.__qualname__}"
 
 
@@ -68,8 +68,9 @@ class AttributeMixin:
             self.register_parameter(name, value)
         elif parameters is not None and name in parameters:
             if value is not None:
-                raise TypeError(f"cannot assign '{typename(value)}' as parameter '{name}' (torch.nn.Parameter or None "
-                                "expected)")
+                raise TypeError(
+                    f"cannot assign '{typename(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)"
+                )
             self.register_parameter(name, value)
         elif isinstance(value, AttributeMixin):
             if "_modules" not in attributes:
@@ -78,8 +79,9 @@ class AttributeMixin:
             self._put_module(name, value)
         elif "_modules" in attributes and name in attributes["_modules"]:
             if value is not None:
-                raise TypeError(f"cannot assign '{typename(value)}' as child module '{name}' (torch.nn.Module or None "
-                                "expected)")
+                raise TypeError(
+                    f"cannot assign '{typename(value)}' as child module '{name}' (torch.nn.Module or None expected)"
+                )
             self._put_module(name, value)
         else:
             self._set_buffer_or_plain(name, value, attributes)
@@ -89,8 +91,9 @@ class AttributeMixin:
         known = buffers is not None and name in buffers
         marked = isinstance(value, Tensor) and isinstance(value, Buffer)
         if known and value is not None and not isinstance(value, Tensor):
-            raise TypeError(f"cannot assign '{typename(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or "
-                            "None expected)")
+            raise TypeError(
+                f"cannot assign '{typename(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)"
+            )
         if marked and buffers is not None:
             if not known:
                 self._drop(name)
@@ -140,12 +143,15 @@ class AttributeMixin:
         _check_name("parameter", name, self, self._parameters)
         if param is not None:
             if not isinstance(param, Parameter):
-                raise TypeError(f"cannot assign '{typename(param)}' object to parameter '{name}' (torch.nn.Parameter "
-                                "or None required)")
+                raise TypeError(
+                    f"cannot assign '{typename(param)}' object to parameter '{name}' (torch.nn.Parameter or None required)"
+                )
             if param.grad_fn is not None:
-                raise ValueError(f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be "
-                                 f"created explicitly. To express '{name}' as a function of another Tensor, compute "
-                                 "the value in the forward() method.")
+                raise ValueError(
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be "
+                    f"created explicitly. To express '{name}' as a function of another Tensor, compute "
+                    "the value in the forward() method."
+                )
             for hook in global_parameter_registration_hooks.values():
                 replaced = hook(self, name, param)
                 param = param if replaced is None else replaced
@@ -157,8 +163,7 @@ class AttributeMixin:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         _check_name("buffer", name, self, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None "
-                            "required)")
+            raise TypeError(f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)")
         self._put_buffer(name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -195,9 +200,17 @@ class AttributeMixin:
         attributes.update(state)
         for kind in _KINDS:
             attributes[kind] = Members(self, state.get(kind, ()))
-        for name in ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs",
-                     "_forward_hooks_always_called", "_state_dict_hooks", "_state_dict_pre_hooks",
-                     "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_backward_pre_hooks"):
+        for name in (
+            "_forward_pre_hooks",
+            "_forward_pre_hooks_with_kwargs",
+            "_forward_hooks_with_kwargs",
+            "_forward_hooks_always_called",
+            "_state_dict_hooks",
+            "_state_dict_pre_hooks",
+            "_load_state_dict_pre_hooks",
+            "_load_state_dict_post_hooks",
+            "_backward_pre_hooks",
+        ):
             attributes.setdefault(name, OrderedDict())
         attributes.setdefault("_non_persistent_buffers_set", set())
         attributes.setdefault("_is_full_backward_hook", None)

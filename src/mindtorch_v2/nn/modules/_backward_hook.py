@@ -28,8 +28,7 @@ class BackwardHookFunction(Function):
 class BackwardHook:
     """Calls a module's full backward hooks once the gradients of its outputs and of its inputs are known."""
 
-    def __init__(self, module: Any, user_hooks: list[Callable[..., Any]],
-                 user_pre_hooks: list[Callable[..., Any]]) -> None:
+    def __init__(self, module: Any, user_hooks: list[Callable[..., Any]], user_pre_hooks: list[Callable[..., Any]]) -> None:
         self.user_hooks = user_hooks
         self.user_pre_hooks = user_pre_hooks
         self.module = module
@@ -86,12 +85,16 @@ class BackwardHook:
     def setup_output_hook(self, args: Any) -> Any:
         """The module's outputs, arranged so that their gradients are noted (or reported, if no input needs one)."""
         if not isinstance(args, tuple | Tensor):
-            warnings.warn("For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but "
-                          f"received {type(args)}", stacklevel=5)
+            warnings.warn(
+                "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but "
+                f"received {type(args)}",
+                stacklevel=5,
+            )
             return args
         single = isinstance(args, Tensor)
-        outputs, indices = self._seen((args,) if isinstance(args, Tensor) else args,
-                                      lambda node: node.register_prehook(self._on_output_gradients))
+        outputs, indices = self._seen(
+            (args,) if isinstance(args, Tensor) else args, lambda node: node.register_prehook(self._on_output_gradients)
+        )
         self.n_outputs = len(outputs)
         self.output_tensors_index = indices or []
         return outputs[0] if single else outputs
@@ -113,20 +116,25 @@ class BackwardHook:
 
     def _report_outputs_only(self) -> None:
         if self.user_hooks:
-            warnings.warn("Full backward hook is firing when gradients are computed with respect to module outputs "
-                          "since no inputs require gradients. See torch.nn.Module.register_full_backward_hook for more "
-                          "details.",
-                          stacklevel=5)
+            warnings.warn(
+                "Full backward hook is firing when gradients are computed with respect to module outputs "
+                "since no inputs require gradients. See torch.nn.Module.register_full_backward_hook for more "
+                "details.",
+                stacklevel=5,
+            )
         inputs = (None,) * self.n_inputs
         for hook in self.user_hooks:
             changed = hook(self.module, inputs, self.grad_outputs)
             if changed is not None and not (isinstance(changed, tuple) and all(grad is None for grad in changed)):
-                raise RuntimeError("Backward hook for Modules where no input requires gradient should always return "
-                                   "None or None for all gradients.")
+                raise RuntimeError(
+                    "Backward hook for Modules where no input requires gradient should always return "
+                    "None or None for all gradients."
+                )
         self.grad_outputs = None
 
 
 def _check_count(kind: str, what: str, got: tuple[Any, ...], expected: tuple[Any, ...]) -> None:
     if len(got) != len(expected):
-        raise RuntimeError(f"Backward {kind} returned an invalid number of {what}, got {len(got)}, but expected "
-                           f"{len(expected)}")
+        raise RuntimeError(
+            f"Backward {kind} returned an invalid number of {what}, got {len(got)}, but expected {len(expected)}"
+        )

@@ -16,8 +16,9 @@ from ..parameter import Parameter
 from ._attributes import AttributeMixin
 
 
-def _parse_to(args: tuple[Any, ...], device: Any, dtype: Any, non_blocking: bool,
-              memory_format: Any, tensor: Any) -> tuple[Any, Any, bool, Any]:
+def _parse_to(
+    args: tuple[Any, ...], device: Any, dtype: Any, non_blocking: bool, memory_format: Any, tensor: Any
+) -> tuple[Any, Any, bool, Any]:
     """What `module.to(...)` asks for; the forms are to(device, dtype), to(dtype), to(tensor), to(memory_format=...)."""
     loose = list(args) if tensor is None else [tensor, *args]
     for value in loose:
@@ -32,14 +33,16 @@ def _parse_to(args: tuple[Any, ...], device: Any, dtype: Any, non_blocking: bool
         elif isinstance(value, MemoryFormat):
             memory_format = value
         elif value is not None:
-            raise TypeError("to() received an invalid combination of arguments - got "
-                            f"({', '.join(type(a).__name__ for a in loose)}), but expected one of:\n"
-                            " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, "
-                            "bool copy = False, *, torch.memory_format memory_format = None)\n"
-                            " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, "
-                            "torch.memory_format memory_format = None)\n"
-                            " * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format "
-                            "memory_format = None)\n")
+            raise TypeError(
+                "to() received an invalid combination of arguments - got "
+                f"({', '.join(type(a).__name__ for a in loose)}), but expected one of:\n"
+                " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, "
+                "bool copy = False, *, torch.memory_format memory_format = None)\n"
+                " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, "
+                "torch.memory_format memory_format = None)\n"
+                " * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format "
+                "memory_format = None)\n"
+            )
     return None if device is None else Device(device), dtype, non_blocking, memory_format
 
 
@@ -56,8 +59,11 @@ class ConversionMixin(AttributeMixin):
                 continue
             with no_grad():
                 changed = fn(param)
-            if type(param) is not type(changed) and type(changed) is not Tensor or \
-                    param._keys & BACKENDS != changed._keys & BACKENDS:
+            if (
+                type(param) is not type(changed)
+                and type(changed) is not Tensor
+                or param._keys & BACKENDS != changed._keys & BACKENDS
+            ):
                 # Another kind of memory: the tensor object cannot take it over.
                 kept = Parameter(changed, param.requires_grad)
                 self._parameters[name] = self.__dict__[name] = kept
@@ -75,21 +81,29 @@ class ConversionMixin(AttributeMixin):
                 self._buffers[name] = self.__dict__[name] = fn(buffer)
         return self
 
-    def to(self, *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False,
-           memory_format: Any = None, tensor: Any = None) -> Any:
+    def to(
+        self,
+        *args: Any,
+        device: Any = None,
+        dtype: Any = None,
+        non_blocking: bool = False,
+        memory_format: Any = None,
+        tensor: Any = None,
+    ) -> Any:
         """Move parameters and buffers to a device, and those of floating point to a dtype; in place."""
         device, dtype, non_blocking, memory_format = _parse_to(args, device, dtype, non_blocking, memory_format, tensor)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-            raise TypeError("nn.Module.to only accepts floating point or complex dtypes, but got desired "
-                            f"dtype={dtype}")
+            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
 
         def convert(t: Any) -> Any:
             options: dict[str, Any] = {"non_blocking": non_blocking}
             if device is not None:
                 if t.is_meta and device.type != "meta":
-                    raise NotImplementedError("Cannot copy out of meta tensor; no data! Please use "
-                                              "torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving "
-                                              "module from meta to a different device.")
+                    raise NotImplementedError(
+                        "Cannot copy out of meta tensor; no data! Please use "
+                        "torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving "
+                        "module from meta to a different device."
+                    )
                 options["device"] = device
             if dtype is not None and (t.is_floating_point() or t.is_complex()):
                 options["dtype"] = dtype

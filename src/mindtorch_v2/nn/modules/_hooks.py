@@ -31,8 +31,9 @@ def has_global_hooks() -> bool:
     return bool(global_forward_pre_hooks or global_forward_hooks or global_backward_pre_hooks or global_backward_hooks)
 
 
-def _register(hooks: Any, hook: Any, *, prepend: bool = False, marks: tuple[Any, ...] = (),
-              of: tuple[Any, ...] = ()) -> RemovableHandle:
+def _register(
+    hooks: Any, hook: Any, *, prepend: bool = False, marks: tuple[Any, ...] = (), of: tuple[Any, ...] = ()
+) -> RemovableHandle:
     """Enter a hook, mark its number in `marks`, and put it first if asked; `of` are all dicts to clean at removal."""
     handle = RemovableHandle(hooks, extra_dict=list(of))
     hooks[handle.id] = hook
@@ -50,11 +51,17 @@ class HookMixin(AttributeMixin):
     _is_full_backward_hook: bool | None
 
     def _has_hooks(self) -> bool:
-        return bool(self._forward_pre_hooks or self._forward_hooks or self._backward_hooks or self._backward_pre_hooks
-                    or has_global_hooks())
+        return bool(
+            self._forward_pre_hooks
+            or self._forward_hooks
+            or self._backward_hooks
+            or self._backward_pre_hooks
+            or has_global_hooks()
+        )
 
-    def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False,
-                                  with_kwargs: bool = False) -> RemovableHandle:
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
         """Call `hook(module, args)` before forward; it may return new arguments.
 
         With `with_kwargs` it is `hook(module, args, kwargs)`, and it may return a pair of both.
@@ -63,8 +70,9 @@ class HookMixin(AttributeMixin):
         marks = (self._forward_pre_hooks_with_kwargs,)
         return _register(self._forward_pre_hooks, hook, prepend=prepend, marks=marks if with_kwargs else (), of=marks)
 
-    def register_forward_hook(self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False,
-                              always_call: bool = False) -> RemovableHandle:
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> RemovableHandle:
         """Call `hook(module, args, output)` after forward; it may return another output.
 
         With `with_kwargs` it is `hook(module, args, kwargs, output)`; with `always_call` it runs though forward raised.
@@ -82,8 +90,10 @@ class HookMixin(AttributeMixin):
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` once the inputs' gradients are known; it may return others."""
         if self._is_full_backward_hook is False:
-            raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single Module. "
-                               "Please use only one of them.")
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. "
+                "Please use only one of them."
+            )
         self._is_full_backward_hook = True
         self.__dict__["_hooked"] = True
         return _register(self._backward_hooks, hook, prepend=prepend)
@@ -91,8 +101,10 @@ class HookMixin(AttributeMixin):
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """The old kind of backward hook, which sees only the last op's gradients."""
         if self._is_full_backward_hook is True:
-            raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single Module. "
-                               "Please use only one of them.")
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. "
+                "Please use only one of them."
+            )
         self._is_full_backward_hook = False
         self.__dict__["_hooked"] = True
         return _register(self._backward_hooks, hook)
@@ -120,15 +132,21 @@ class HookMixin(AttributeMixin):
             following = {node for node, _ in grad_fn.next_functions if node is not None}
             if following <= sources | {a._node for a in inputs if a.requires_grad}:
                 return
-            warnings.warn("Using a non-full backward hook when the forward contains multiple autograd Nodes is "
-                          "deprecated and will be removed in future versions. This hook will be missing some "
-                          "grad_input. Please use register_full_backward_hook to get the documented behavior.",
-                          FutureWarning, stacklevel=5)
+            warnings.warn(
+                "Using a non-full backward hook when the forward contains multiple autograd Nodes is "
+                "deprecated and will be removed in future versions. This hook will be missing some "
+                "grad_input. Please use register_full_backward_hook to get the documented behavior.",
+                FutureWarning,
+                stacklevel=5,
+            )
             return
-        warnings.warn(f"Using a non-full backward hook on a Module {problem} is deprecated and will be removed in "
-                      "future versions. This hook will be missing some of the grad_output. Please use "
-                      "register_full_backward_hook to get the documented behavior.",
-                          FutureWarning, stacklevel=5)
+        warnings.warn(
+            f"Using a non-full backward hook on a Module {problem} is deprecated and will be removed in "
+            "future versions. This hook will be missing some of the grad_output. Please use "
+            "register_full_backward_hook to get the documented behavior.",
+            FutureWarning,
+            stacklevel=5,
+        )
 
 
 # ---------------------------------------------------------------- hooks of all modules
@@ -154,8 +172,9 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
     return _register(global_forward_pre_hooks, hook)
 
 
-def register_module_forward_hook(hook: Callable[..., Any], *, with_kwargs: bool = False,
-                                 always_call: bool = False) -> RemovableHandle:
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
     """Call `hook(module, args, output)` after forward of every module."""
     kwargs, always = global_forward_hooks_with_kwargs, global_forward_hooks_always_called
     marks = (kwargs,) * with_kwargs + (always,) * always_call
@@ -169,8 +188,10 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
 
 def _set_global_kind(full: bool) -> None:
     if _global_kind.get("full", full) is not full:
-        raise RuntimeError("Cannot use both regular backward hooks and full backward hooks as a global Module hook. "
-                           "Please use only one of them.")
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks as a global Module hook. "
+            "Please use only one of them."
+        )
     _global_kind["full"] = full
 
 

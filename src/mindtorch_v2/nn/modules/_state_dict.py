@@ -51,13 +51,15 @@ class StateDictMixin(AttributeMixin):
         """State to keep in the state dict besides parameters and buffers. Define it together with `set_extra_state`."""
         raise RuntimeError(
             "Reached a code path in Module.get_extra_state() that should never be called. Please file an issue at "
-            "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug.")
+            "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug."
+        )
 
     def set_extra_state(self, state: Any) -> None:
         """Take back what `get_extra_state` returned."""
         raise RuntimeError(
             "Reached a code path in Module.set_extra_state() that should never be called. Please file an issue at "
-            "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug.")
+            "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug."
+        )
 
     def _keeps_extra_state(self, method: str) -> bool:
         return getattr(type(self), method) is not getattr(StateDictMixin, method)
@@ -76,10 +78,14 @@ class StateDictMixin(AttributeMixin):
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         """Parameters and persistent buffers of the whole tree by their dotted names, detached unless `keep_vars`."""
         if args:
-            warnings.warn("Positional args are being deprecated, use kwargs instead. Refer to "
-                          "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for "
-                          "details.", FutureWarning, stacklevel=2)
-            destination, prefix, keep_vars = (*args, *(destination, prefix, keep_vars)[len(args):])[:3]
+            warnings.warn(
+                "Positional args are being deprecated, use kwargs instead. Refer to "
+                "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for "
+                "details.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            destination, prefix, keep_vars = (*args, *(destination, prefix, keep_vars)[len(args) :])[:3]
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()
@@ -128,8 +134,16 @@ class StateDictMixin(AttributeMixin):
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{text}")
         return _IncompatibleKeys(missing, unexpected)
 
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool,
-                              missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str]) -> None:
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
         """Load this module's own state, not its children's. Override to read older formats."""
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
@@ -155,27 +169,33 @@ class StateDictMixin(AttributeMixin):
         if strict:
             for key in state_dict:
                 if key.startswith(prefix) and key != extra:
-                    first, dot, _ = key[len(prefix):].partition(".")
+                    first, dot, _ = key[len(prefix) :].partition(".")
                     if first not in (self._modules if dot else local):
                         unexpected_keys.append(key)
 
     def _load_one(self, name: str, key: str, param: Any, given: Any, assign: bool) -> str | None:
         """Load one parameter or buffer; what is wrong with it, if anything is."""
         if not isinstance(given, Tensor):
-            return (f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
-                    f"checkpoint but received {type(given)}")
+            return (
+                f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
+                f"checkpoint but received {type(given)}"
+            )
         lazy = is_lazy(param)
         if not lazy and len(param.shape) == 0 and len(given.shape) == 1:
             given = given[0]  # type: ignore[index]  # scalars were once saved with one dim
         if not lazy and given.shape != param.shape:
-            return (f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in "
-                    f"current model is {param.shape}.")
+            return (
+                f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in "
+                f"current model is {param.shape}."
+            )
         if param.is_meta and not given.is_meta and not assign:
-            warnings.warn(f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the "
-                          "current model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the "
-                          "state dictionary to their corresponding key in the module instead of copying them in "
-                          "place?)",
-                          stacklevel=2)
+            warnings.warn(
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the "
+                "current model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the "
+                "state dictionary to their corresponding key in the module instead of copying them in "
+                "place?)",
+                stacklevel=2,
+            )
         try:
             with no_grad():
                 if not assign:
@@ -190,8 +210,10 @@ class StateDictMixin(AttributeMixin):
                 setattr(self, name, given)
         except Exception as error:
             action = "swapping" if assign else "copying"
-            return (f'While {action} the parameter named "{key}", whose dimensions in the model are {param.size()} and '
-                    f"whose dimensions in the checkpoint are {given.size()}, an exception occurred : {error.args}.")
+            return (
+                f'While {action} the parameter named "{key}", whose dimensions in the model are {param.size()} and '
+                f"whose dimensions in the checkpoint are {given.size()}, an exception occurred : {error.args}."
+            )
         return None
 
     # ------------------------------------------------------------------ hooks
@@ -204,8 +226,10 @@ class StateDictMixin(AttributeMixin):
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """As `register_state_dict_post_hook`, for a hook that may return another state dict."""
         if getattr(hook, "_from_public_api", False):
-            raise RuntimeError("Cannot register the same function as the state dict post hook that was previously "
-                               "registered via register_state_dict_post_hook")
+            raise RuntimeError(
+                "Cannot register the same function as the state dict post hook that was previously "
+                "registered via register_state_dict_post_hook"
+            )
         return _registered(self._state_dict_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -216,8 +240,7 @@ class StateDictMixin(AttributeMixin):
         """Call `hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)` first."""
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
-    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any],
-                                           with_module: bool = False) -> RemovableHandle:
+    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> RemovableHandle:
         return _registered(self._load_state_dict_pre_hooks, WrappedHook(hook, self if with_module else None))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -248,7 +271,8 @@ def _load(module: Any, state: Any, prefix: str, metadata: Any, assign: bool, rep
             _load(child, {k: v for k, v in state.items() if k.startswith(below)}, below, metadata, assign, report)
     for hook in module._load_state_dict_post_hooks.values():
         if hook(module, _IncompatibleKeys(missing, unexpected)) is not None:
-            raise AssertionError("Hooks registered with ``register_load_state_dict_post_hook`` are not expected to "
-                                 "return new values, if incompatible_keys need to be modified, it should be done "
-                                 "inplace.")
-
+            raise AssertionError(
+                "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to "
+                "return new values, if incompatible_keys need to be modified, it should be done "
+                "inplace."
+            )

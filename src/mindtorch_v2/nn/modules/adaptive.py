@@ -21,16 +21,31 @@ _ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
 class AdaptiveLogSoftmaxWithLoss(Module):
     """Log-probabilities of targets, and their mean loss, with `cutoffs` between the clusters."""
 
-    def __init__(self, in_features: int, n_classes: int, cutoffs: Sequence[int], div_value: float = 4.0,
-                 head_bias: bool = False, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        in_features: int,
+        n_classes: int,
+        cutoffs: Sequence[int],
+        div_value: float = 4.0,
+        head_bias: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         cutoffs = list(cutoffs)
         if len(cutoffs) == 0:
             raise ValueError("cutoffs should be a sequence of length larger than 0")
-        if (cutoffs != sorted(cutoffs) or min(cutoffs) <= 0 or max(cutoffs) > n_classes - 1
-                or len(set(cutoffs)) != len(cutoffs) or any(int(c) != c for c in cutoffs)):
-            raise ValueError("cutoffs should be a sequence of unique, positive integers sorted in an increasing order, "
-                             "where each value is between 1 and n_classes-1")
+        if (
+            cutoffs != sorted(cutoffs)
+            or min(cutoffs) <= 0
+            or max(cutoffs) > n_classes - 1
+            or len(set(cutoffs)) != len(cutoffs)
+            or any(int(c) != c for c in cutoffs)
+        ):
+            raise ValueError(
+                "cutoffs should be a sequence of unique, positive integers sorted in an increasing order, "
+                "where each value is between 1 and n_classes-1"
+            )
         self.in_features = in_features
         self.n_classes = n_classes
         self.cutoffs = [*cutoffs, n_classes]
@@ -44,8 +59,12 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         for i in range(self.n_clusters):
             hidden = int(in_features // div_value ** (i + 1))
             size = self.cutoffs[i + 1] - self.cutoffs[i]
-            self.tail.append(Sequential(Linear(in_features, hidden, bias=False, device=device, dtype=dtype),
-                                        Linear(hidden, size, bias=False, device=device, dtype=dtype)))
+            self.tail.append(
+                Sequential(
+                    Linear(in_features, hidden, bias=False, device=device, dtype=dtype),
+                    Linear(hidden, size, bias=False, device=device, dtype=dtype),
+                )
+            )
 
     def reset_parameters(self) -> None:
         self.head.reset_parameters()
@@ -59,20 +78,20 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             if input_.size(0) != target_.size(0):
                 raise RuntimeError("Input and target should have the same size in the batch dimension.")
             if input_.dim() != 2:
-                raise RuntimeError("1D target tensor expects 2D input tensors, but found inputs with size",
-                                   input_.size())
+                raise RuntimeError("1D target tensor expects 2D input tensors, but found inputs with size", input_.size())
         elif dims == 0:
             if input_.dim() != 1:
-                raise RuntimeError("0D target tensor expects 1D input tensors, but found inputs with size",
-                                   input_.size())
+                raise RuntimeError("0D target tensor expects 1D input tensors, but found inputs with size", input_.size())
         else:
             raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
         input = input_ if dims > 0 else aten.unsqueeze(input_, 0)
         target = target_ if dims > 0 else aten.unsqueeze(target_, 0)
         output, seen = self._target_log_probs(input, target)
         if seen != target.size(0):
-            raise RuntimeError(f"Target values should be in [0, {self.n_classes - 1}], but values in range "
-                               f"[{target.min().item()}, {target.max().item()}] were found. ")
+            raise RuntimeError(
+                f"Target values should be in [0, {self.n_classes - 1}], but values in range "
+                f"[{target.min().item()}, {target.max().item()}] were found. "
+            )
         loss = aten.mean(aten.neg(output))
         return _ASMoutput(output if dims > 0 else aten.squeeze(output, 0), loss)
 
@@ -106,7 +125,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         """Log-probabilities of all classes, given the head's output."""
         out = aten.new_empty(input, (head_output.size(0), self.n_classes))
         head = log_softmax(head_output, dim=1)
-        out[:, :self.shortlist_size] = head[:, :self.shortlist_size]
+        out[:, : self.shortlist_size] = head[:, : self.shortlist_size]
         for i, (start, stop) in enumerate(zip(self.cutoffs, self.cutoffs[1:], strict=False)):
             cluster = log_softmax(self.tail[i](input), dim=1)
             out[:, start:stop] = cluster + aten.unsqueeze(head[:, self.shortlist_size + i], 1)

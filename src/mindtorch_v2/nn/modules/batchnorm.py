@@ -10,8 +10,15 @@ from .._functional.normalization import batch_norm
 from ._norm_base import _LazyNormBase, _NormBase
 from .module import Module
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d",
-           "SyncBatchNorm"]
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "SyncBatchNorm",
+]
 
 
 class _BatchNorm(_NormBase):
@@ -27,8 +34,16 @@ class _BatchNorm(_NormBase):
                 factor = 1.0 / float(self.num_batches_tracked)
         by_batch = training or self.running_mean is None and self.running_var is None
         kept = not training or tracked
-        return batch_norm(input, self.running_mean if kept else None, self.running_var if kept else None, self.weight,
-                          self.bias, by_batch, factor, self.eps)
+        return batch_norm(
+            input,
+            self.running_mean if kept else None,
+            self.running_var if kept else None,
+            self.weight,
+            self.bias,
+            by_batch,
+            factor,
+            self.eps,
+        )
 
 
 class BatchNorm1d(_BatchNorm):
@@ -82,9 +97,19 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 class SyncBatchNorm(_BatchNorm):
     """Batch normalisation over all processes of a group. With one process it is what BatchNorm is."""
 
-    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-                 track_running_stats: bool = True, process_group: Any = None, device: Any = None, dtype: Any = None, *,
-                 bias: bool = True) -> None:
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         if process_group is not None:
             raise NotImplementedError("SyncBatchNorm(process_group=...): there are no process groups")
@@ -108,8 +133,15 @@ class SyncBatchNorm(_BatchNorm):
         """The module with every BatchNorm layer replaced by a SyncBatchNorm that has its parameters."""
         result = module
         if isinstance(module, _BatchNorm):
-            made = SyncBatchNorm(module.num_features, module.eps, module.momentum, module.affine,
-                                 module.track_running_stats, process_group, bias=module.bias is not None)
+            made = SyncBatchNorm(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+                bias=module.bias is not None,
+            )
             if module.affine:
                 made.weight = module.weight
                 if module.bias is not None:

@@ -19,8 +19,11 @@ class Container(Module):
     """Holds modules given by name. Any Module does; this one is kept for old code."""
 
     def __init__(self, **kwargs: Any) -> None:
-        warnings.warn("nn.Container is deprecated. All of it's functionality is now implemented in nn.Module. Subclass "
-                      "that instead.", FutureWarning, stacklevel=2)
+        warnings.warn(
+            "nn.Container is deprecated. All of it's functionality is now implemented in nn.Module. Subclass that instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
         super().__init__()
         for name, module in kwargs.items():
             self.add_module(name, module)
@@ -94,8 +97,7 @@ class Sequential(_Numbered):
 
     def __add__(self, other: Any) -> Sequential:
         if not isinstance(other, Sequential):
-            raise ValueError("add operator supports only objects of Sequential class, but "
-                             f"{type(other)} is given.")
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
         return Sequential(*self, *other)
 
     def __iadd__(self, other: Any) -> Any:
@@ -110,7 +112,7 @@ class Sequential(_Numbered):
         return self.__mul__(other)
 
     def __imul__(self, other: int) -> Any:
-        return self.extend(_repeated(self, other)[len(self):])
+        return self.extend(_repeated(self, other)[len(self) :])
 
     def append(self, module: Module) -> Any:
         """Add a module at the end."""
@@ -202,8 +204,10 @@ class ModuleList(_Numbered):
                 groups[-1] = (groups[-1][0], index, text)
             else:
                 groups.append((index, index, text))
-        lines = [f"({first}): {text}" if first == last else f"({first}-{last}): {last - first + 1} x {text}"
-                 for first, last, text in groups]
+        lines = [
+            f"({first}): {text}" if first == last else f"({first}-{last}): {last - first + 1} x {text}"
+            for first, last, text in groups
+        ]
         body = "\n  ".join(_indented(line) for line in lines)
         return f"{self._get_name()}(\n  {body}\n)"
 
@@ -254,18 +258,17 @@ class ModuleDict(Module):
     def update(self, modules: Any) -> None:
         """Add modules from a mapping or from pairs; existing names are replaced."""
         if not isinstance(modules, Iterable):
-            raise TypeError("ModuleDict.update should be called with an iterable of key/value pairs, but got "
-                            f"{type(modules).__name__}")
+            raise TypeError(
+                f"ModuleDict.update should be called with an iterable of key/value pairs, but got {type(modules).__name__}"
+            )
         if isinstance(modules, OrderedDict | ModuleDict | Mapping):
             for key, module in modules.items():
                 self[key] = module
             return
         for position, pair in enumerate(modules):
             if not isinstance(pair, Iterable):
-                raise TypeError(f"ModuleDict update sequence element #{position} should be Iterable; is"
-                                f"{type(pair).__name__}")
+                raise TypeError(f"ModuleDict update sequence element #{position} should be Iterable; is{type(pair).__name__}")
             pair = tuple(pair)
             if len(pair) != 2:
-                raise ValueError(f"ModuleDict update sequence element #{position} has length {len(pair)}; 2 is "
-                                 "required")
+                raise ValueError(f"ModuleDict update sequence element #{position} has length {len(pair)}; 2 is required")
             self[pair[0]] = pair[1]

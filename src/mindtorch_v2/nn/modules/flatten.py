@@ -36,15 +36,16 @@ class Unflatten(Module):
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()
         if not isinstance(dim, int):
-            raise TypeError("invalid argument type for dim parameter" if not isinstance(dim, str) else
-                            "named dims are not supported")
+            raise TypeError(
+                "invalid argument type for dim parameter" if not isinstance(dim, str) else "named dims are not supported"
+            )
         if not isinstance(unflattened_size, tuple | list):
-            raise TypeError("unflattened_size must be a tuple of ints, but found type "
-                            f"{type(unflattened_size).__name__}")
+            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}")
         for position, size in enumerate(unflattened_size):
             if not isinstance(size, int):
-                raise TypeError("unflattened_size must be tuple of ints, but found element of type "
-                                f"{type(size).__name__} at pos {position}")
+                raise TypeError(
+                    f"unflattened_size must be tuple of ints, but found element of type {type(size).__name__} at pos {position}"
+                )
         self.dim = dim
         self.unflattened_size = unflattened_size
 

@@ -33,8 +33,16 @@ class LazyModuleMixin:
             if buffer is not None and name not in me._non_persistent_buffers_set:
                 destination[prefix + name] = buffer if is_lazy(buffer) or keep_vars else buffer.detach()
 
-    def _lazy_load_hook(self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: Any,
-                        unexpected_keys: Any, error_msgs: Any) -> None:
+    def _lazy_load_hook(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: Any,
+        unexpected_keys: Any,
+        error_msgs: Any,
+    ) -> None:
         """Values from a module that was initialized already give this one their shapes."""
         me: Any = self
         for name, param in (*me._parameters.items(), *me._buffers.items()):
@@ -66,5 +74,7 @@ class LazyModuleMixin:
             module.__class__ = module.cls_to_become
 
     def _replicate_for_data_parallel(self) -> Any:
-        raise RuntimeError("Modules with uninitialized parameters can't be used with `DataParallel`. Run a dummy "
-                           "forward pass to correctly initialize the modules")
+        raise RuntimeError(
+            "Modules with uninitialized parameters can't be used with `DataParallel`. Run a dummy "
+            "forward pass to correctly initialize the modules"
+        )

@@ -9,8 +9,7 @@ from ..parameter import UninitializedParameter
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .lazy import LazyModuleMixin
 
-__all__ = ["LazyConv1d", "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d",
-           "LazyConvTranspose3d"]
+__all__ = ["LazyConv1d", "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d"]
 
 
 class _LazyConvXdMixin(LazyModuleMixin):
@@ -38,8 +37,11 @@ class _LazyConvXdMixin(LazyModuleMixin):
             me.in_channels = self._get_in_channels(input)
             if me.in_channels % me.groups != 0:
                 raise ValueError("in_channels must be divisible by groups")
-            channels = (me.in_channels, me.out_channels // me.groups) if me.transposed else (
-                me.out_channels, me.in_channels // me.groups)
+            channels = (
+                (me.in_channels, me.out_channels // me.groups)
+                if me.transposed
+                else (me.out_channels, me.in_channels // me.groups)
+            )
             me.weight.materialize((*channels, *me.kernel_size))
             if me.bias is not None:
                 me.bias.materialize((me.out_channels,))
@@ -48,8 +50,10 @@ class _LazyConvXdMixin(LazyModuleMixin):
     def _get_in_channels(self, input: Tensor) -> int:
         batched = self._get_num_spatial_dims() + 2
         if input.dim() not in (batched - 1, batched):
-            raise RuntimeError(f"Expected {batched - 1}D (unbatched) or {batched}D (batched) input to "
-                               f"{type(self).__name__}, but got input of size: {input.shape}")
+            raise RuntimeError(
+                f"Expected {batched - 1}D (unbatched) or {batched}D (batched) input to "
+                f"{type(self).__name__}, but got input of size: {input.shape}"
+            )
         return input.shape[1] if input.dim() == batched else input.shape[0]
 
     def _get_num_spatial_dims(self) -> int:
@@ -61,9 +65,19 @@ def _lazy_convolution(kind: type, spatial_dims: int) -> type:
         cls_to_become = kind
         _spatial_dims = spatial_dims
 
-        def __init__(self, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-                     groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None,
-                     dtype: Any = None) -> None:
+        def __init__(
+            self,
+            out_channels: int,
+            kernel_size: Any,
+            stride: Any = 1,
+            padding: Any = 0,
+            dilation: Any = 1,
+            groups: int = 1,
+            bias: bool = True,
+            padding_mode: str = "zeros",
+            device: Any = None,
+            dtype: Any = None,
+        ) -> None:
             super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
             self._become_lazy(out_channels, bias, device, dtype)
 
@@ -75,11 +89,23 @@ def _lazy_transposed_convolution(kind: type, spatial_dims: int) -> type:
         cls_to_become = kind
         _spatial_dims = spatial_dims
 
-        def __init__(self, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
-                     output_padding: Any = 0, groups: int = 1, bias: bool = True, dilation: Any = 1,
-                     padding_mode: str = "zeros", device: Any = None, dtype: Any = None) -> None:
-            super().__init__(0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode,
-                             device, dtype)
+        def __init__(
+            self,
+            out_channels: int,
+            kernel_size: Any,
+            stride: Any = 1,
+            padding: Any = 0,
+            output_padding: Any = 0,
+            groups: int = 1,
+            bias: bool = True,
+            dilation: Any = 1,
+            padding_mode: str = "zeros",
+            device: Any = None,
+            dtype: Any = None,
+        ) -> None:
+            super().__init__(
+                0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype
+            )
             self._become_lazy(out_channels, bias, device, dtype)
 
     return _named(Lazy, kind)

@@ -20,10 +20,21 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
     __constants__ = ["ignore_index", "reduction", "label_smoothing"]
 
-    def __init__(self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (), bias: bool = False,
-                 device: Any = None, dtype: Any = None, reduction: str = "mean", weight: Tensor | None = None,
-                 ignore_index: int | None = None, label_smoothing: float = 0.0,
-                 options: LinearCrossEntropyOptions | None = None) -> None:
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: LinearCrossEntropyOptions | None = None,
+    ) -> None:
         super().__init__(weight=weight, reduction=reduction)
         self.in_features = in_features
         self.num_classes = num_classes
@@ -31,8 +42,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
         self.options = options
-        self.linear = Linear(in_features, num_classes * math.prod(self.out_features), bias=bias, device=device,
-                             dtype=dtype)
+        self.linear = Linear(in_features, num_classes * math.prod(self.out_features), bias=bias, device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
         self.linear.reset_parameters()
@@ -43,11 +53,21 @@ class LinearCrossEntropyLoss(_WeightedLoss):
             shape = (self.num_classes, *self.out_features)
             weight = aten.view(weight, (*shape, self.in_features))
             bias = None if bias is None else aten.view(bias, shape)
-        return linear_cross_entropy(input, weight, target, linear_bias=bias, weight=self.weight,
-                                    reduction=self.reduction, ignore_index=self.ignore_index,
-                                    label_smoothing=self.label_smoothing, options=self.options)
+        return linear_cross_entropy(
+            input,
+            weight,
+            target,
+            linear_bias=bias,
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            options=self.options,
+        )
 
     def extra_repr(self) -> str:
-        return (f"in_features={self.in_features}, num_classes={self.num_classes}, out_features={self.out_features}, "
-                f"bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index={self.ignore_index}, "
-                f"label_smoothing={self.label_smoothing}, options={self.options}")
+        return (
+            f"in_features={self.in_features}, num_classes={self.num_classes}, out_features={self.out_features}, "
+            f"bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index={self.ignore_index}, "
+            f"label_smoothing={self.label_smoothing}, options={self.options}"
+        )

@@ -20,10 +20,18 @@ from ._members import Members
 from ._state_dict import StateDictMixin, _IncompatibleKeys
 from ._traversal import TraversalMixin
 
-__all__ = ["Module", "_IncompatibleKeys", "register_module_backward_hook", "register_module_buffer_registration_hook",
-           "register_module_forward_hook", "register_module_forward_pre_hook", "register_module_full_backward_hook",
-           "register_module_full_backward_pre_hook", "register_module_module_registration_hook",
-           "register_module_parameter_registration_hook"]
+__all__ = [
+    "Module",
+    "_IncompatibleKeys",
+    "register_module_backward_hook",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+]
 
 
 def _forward_unimplemented(self: Any, *input: Any) -> None:
@@ -51,19 +59,28 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init:
             if kwargs:
-                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument "
-                                f"'{next(iter(kwargs))}'")
+                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'")
             if args:
-                raise TypeError(f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} "
-                                "were given")
+                raise TypeError(f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given")
         self.__dict__.update(
-            training=True, _parameters=Members(self), _buffers=Members(self), _non_persistent_buffers_set=set(),
-            _backward_pre_hooks=OrderedDict(), _backward_hooks=OrderedDict(), _is_full_backward_hook=None,
-            _forward_hooks=OrderedDict(), _forward_hooks_with_kwargs=OrderedDict(),
-            _forward_hooks_always_called=OrderedDict(), _forward_pre_hooks=OrderedDict(),
-            _forward_pre_hooks_with_kwargs=OrderedDict(), _state_dict_hooks=OrderedDict(),
-            _state_dict_pre_hooks=OrderedDict(), _load_state_dict_pre_hooks=OrderedDict(),
-            _load_state_dict_post_hooks=OrderedDict(), _modules=Members(self))
+            training=True,
+            _parameters=Members(self),
+            _buffers=Members(self),
+            _non_persistent_buffers_set=set(),
+            _backward_pre_hooks=OrderedDict(),
+            _backward_hooks=OrderedDict(),
+            _is_full_backward_hook=None,
+            _forward_hooks=OrderedDict(),
+            _forward_hooks_with_kwargs=OrderedDict(),
+            _forward_hooks_always_called=OrderedDict(),
+            _forward_pre_hooks=OrderedDict(),
+            _forward_pre_hooks_with_kwargs=OrderedDict(),
+            _state_dict_hooks=OrderedDict(),
+            _state_dict_pre_hooks=OrderedDict(),
+            _load_state_dict_pre_hooks=OrderedDict(),
+            _load_state_dict_post_hooks=OrderedDict(),
+            _modules=Members(self),
+        )
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
@@ -114,8 +131,9 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
                 changed = hook(self, args, kwargs)
                 if changed is not None:
                     if not (isinstance(changed, tuple) and len(changed) == 2):
-                        raise RuntimeError("forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
-                                           f"but got {changed}.")
+                        raise RuntimeError(
+                            f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {changed}."
+                        )
                     args, kwargs = changed
             else:
                 changed = hook(self, args)
@@ -141,8 +159,7 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
         """The old kind of backward hook: it sees the gradients of the last op and no more."""
         found = result
         while not isinstance(found, Tensor):
-            found = next((v for v in found.values() if isinstance(v, Tensor)), None) if isinstance(found, dict) \
-                else found[0]
+            found = next((v for v in found.values() if isinstance(v, Tensor)), None) if isinstance(found, dict) else found[0]
             if found is None:
                 return
         node = found.grad_fn
@@ -154,10 +171,16 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
     def _run_always_called(self, args: Any, kwargs: Any, done: set[int]) -> None:
         """After a failure: the hooks that asked to be called anyway; what they raise becomes a warning."""
         result = None
-        every = [(n, h, _hooks.global_forward_hooks_with_kwargs) for n, h in _hooks.global_forward_hooks.items()
-                 if n in _hooks.global_forward_hooks_always_called]
-        every += [(n, h, self._forward_hooks_with_kwargs) for n, h in self._forward_hooks.items()
-                  if n in self._forward_hooks_always_called]
+        every = [
+            (n, h, _hooks.global_forward_hooks_with_kwargs)
+            for n, h in _hooks.global_forward_hooks.items()
+            if n in _hooks.global_forward_hooks_always_called
+        ]
+        every += [
+            (n, h, self._forward_hooks_with_kwargs)
+            for n, h in self._forward_hooks.items()
+            if n in self._forward_hooks_always_called
+        ]
         for number, hook, with_kwargs in every:
             if number in done:
                 continue
@@ -166,8 +189,11 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
                 result = result if changed is None else changed
             except Exception as error:
                 kind = "global module" if number in _hooks.global_forward_hooks else "module"
-                warnings.warn(f"{kind} forward hook with ``always_call=True`` raised an exception that was silenced as "
-                              f"another error was raised in forward: {error}", stacklevel=2)
+                warnings.warn(
+                    f"{kind} forward hook with ``always_call=True`` raised an exception that was silenced as "
+                    f"another error was raised in forward: {error}",
+                    stacklevel=2,
+                )
 
     def compile(self, *, backend: Any = "inductor", **options: Any) -> None:
         """Compile calls of this module. Compiled code computes the same; there is no compiler, so it runs as it is."""
@@ -259,6 +285,7 @@ register_module_module_registration_hook = _hooks.register_module_module_registr
 
 def _global(register: Callable[..., Any]) -> Callable[..., Any]:
     """A function that registers a hook for all modules: from then on every call looks at hooks."""
+
     @functools.wraps(register)
     def call(*args: Any, **kwargs: Any) -> Any:
         Module._hooked = True

@@ -27,12 +27,24 @@ class MultiheadAttention(Module):
     bias_k: Any
     bias_v: Any
 
-    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True,
-                 add_bias_kv: bool = False, add_zero_attn: bool = False, kdim: int | None = None,
-                 vdim: int | None = None, batch_first: bool = False, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         if embed_dim <= 0 or num_heads <= 0:
-            raise ValueError(f"embed_dim and num_heads must be greater than 0, got embed_dim={embed_dim} and "
-                             f"num_heads={num_heads} instead")
+            raise ValueError(
+                f"embed_dim and num_heads must be greater than 0, got embed_dim={embed_dim} and num_heads={num_heads} instead"
+            )
         super().__init__()
         self.embed_dim = embed_dim
         self.kdim = embed_dim if kdim is None else kdim
@@ -90,8 +102,17 @@ class MultiheadAttention(Module):
         state.setdefault("_qkv_same_embed_dim", True)
         super().__setstate__(state)
 
-    def forward(self, query: Any, key: Any, value: Any, key_padding_mask: Any = None, need_weights: bool = True,
-                attn_mask: Any = None, average_attn_weights: bool = True, is_causal: bool = False) -> tuple[Any, Any]:
+    def forward(
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        key_padding_mask: Any = None,
+        need_weights: bool = True,
+        attn_mask: Any = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Any, Any]:
         """(output, attention weights); the weights are None unless `need_weights`, one per head unless averaged."""
         if self.batch_first and query.dim() == 3:
             # Inputs that are one object stay one, which lets the projections be computed together.
@@ -102,14 +123,38 @@ class MultiheadAttention(Module):
             swapped = True
         else:
             swapped = False
-        separate: dict[str, Any] = {} if self._qkv_same_embed_dim else {
-            "use_separate_proj_weight": True, "q_proj_weight": self.q_proj_weight,
-            "k_proj_weight": self.k_proj_weight, "v_proj_weight": self.v_proj_weight}
+        separate: dict[str, Any] = (
+            {}
+            if self._qkv_same_embed_dim
+            else {
+                "use_separate_proj_weight": True,
+                "q_proj_weight": self.q_proj_weight,
+                "k_proj_weight": self.k_proj_weight,
+                "v_proj_weight": self.v_proj_weight,
+            }
+        )
         output, weights = F.multi_head_attention_forward(
-            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
-            self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias,
-            training=self.training, key_padding_mask=key_padding_mask, need_weights=need_weights, attn_mask=attn_mask,
-            average_attn_weights=average_attn_weights, is_causal=is_causal, **separate)
+            query,
+            key,
+            value,
+            self.embed_dim,
+            self.num_heads,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            self.bias_k,
+            self.bias_v,
+            self.add_zero_attn,
+            self.dropout,
+            self.out_proj.weight,
+            self.out_proj.bias,
+            training=self.training,
+            key_padding_mask=key_padding_mask,
+            need_weights=need_weights,
+            attn_mask=attn_mask,
+            average_attn_weights=average_attn_weights,
+            is_causal=is_causal,
+            **separate,
+        )
         return (aten.transpose(output, 1, 0) if swapped else output), weights
 
     def merge_masks(self, attn_mask: Any, key_padding_mask: Any, query: Any) -> tuple[Any, int | None]:
@@ -121,8 +166,11 @@ class MultiheadAttention(Module):
         if attn_mask is not None:
             batch, length, _ = query.shape
             kind = 2
-            spread = aten.expand(aten.unsqueeze(attn_mask, 0), (batch, -1, -1, -1)) if attn_mask.dim() == 3 else \
-                aten.expand(aten.view(attn_mask, (1, 1, length, length)), (batch, self.num_heads, -1, -1))
+            spread = (
+                aten.expand(aten.unsqueeze(attn_mask, 0), (batch, -1, -1, -1))
+                if attn_mask.dim() == 3
+                else aten.expand(aten.view(attn_mask, (1, 1, length, length)), (batch, self.num_heads, -1, -1))
+            )
             merged = spread
             if key_padding_mask is not None:
                 padding = aten.expand(aten.view(key_padding_mask, (batch, 1, 1, length)), (-1, self.num_heads, -1, -1))

@@ -104,8 +104,10 @@ class ParameterDict(Module):
 
     def _key_to_attr(self, key: str) -> str:
         if not isinstance(key, str):
-            raise TypeError(f"Index given to ParameterDict cannot be used as a key as it is not a string (type is "
-                            f"'{type(key).__name__}'). Open an issue on github if you need non-string keys.")
+            raise TypeError(
+                f"Index given to ParameterDict cannot be used as a key as it is not a string (type is "
+                f"'{type(key).__name__}'). Open an issue on github if you need non-string keys."
+            )
         return key
 
     def __getitem__(self, key: str) -> Any:
@@ -179,8 +181,10 @@ class ParameterDict(Module):
     def update(self, parameters: Any) -> None:
         """Add values from a mapping or from pairs; existing keys are replaced."""
         if not isinstance(parameters, Iterable):
-            raise TypeError("ParametersDict.update should be called with an iterable of key/value pairs, but got "
-                            f"{type(parameters).__name__}")
+            raise TypeError(
+                "ParametersDict.update should be called with an iterable of key/value pairs, but got "
+                f"{type(parameters).__name__}"
+            )
         if isinstance(parameters, OrderedDict | ParameterDict):
             for key, value in parameters.items():
                 self[key] = value
@@ -190,12 +194,12 @@ class ParameterDict(Module):
         else:
             for position, pair in enumerate(parameters):
                 if not isinstance(pair, Iterable):
-                    raise TypeError(f"ParameterDict update sequence element #{position} should be Iterable; is"
-                                    f"{type(pair).__name__}")
+                    raise TypeError(
+                        f"ParameterDict update sequence element #{position} should be Iterable; is{type(pair).__name__}"
+                    )
                 pair = tuple(pair)
                 if len(pair) != 2:
-                    raise ValueError(f"ParameterDict update sequence element #{position} has length {len(pair)}; 2 is "
-                                     "required")
+                    raise ValueError(f"ParameterDict update sequence element #{position} has length {len(pair)}; 2 is required")
                 self[pair[0]] = pair[1]
 
     def extra_repr(self) -> str:

@@ -23,8 +23,17 @@ _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 class RNNBase(Module):
     """What RNN, LSTM and GRU share: parameters per layer and direction, and checks."""
 
-    __constants__ = ["mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout",
-                     "bidirectional", "proj_size"]
+    __constants__ = [
+        "mode",
+        "input_size",
+        "hidden_size",
+        "num_layers",
+        "bias",
+        "batch_first",
+        "dropout",
+        "bidirectional",
+        "proj_size",
+    ]
 
     mode: str
     input_size: int
@@ -36,9 +45,20 @@ class RNNBase(Module):
     bidirectional: bool
     proj_size: int
 
-    def __init__(self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
-                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0,
-                 device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         self.mode = mode
         self.input_size = input_size
@@ -90,8 +110,13 @@ class RNNBase(Module):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # The lists of weights are made when they are asked for.
-        super().__setstate__({name: value for name, value in state.items()
-                              if name not in ("_flat_weights", "_flat_weights_names", "all_weights")})
+        super().__setstate__(
+            {
+                name: value
+                for name, value in state.items()
+                if name not in ("_flat_weights", "_flat_weights_names", "all_weights")
+            }
+        )
         if "all_weights" in state:  # the name of old for the names of the weights
             self._all_weights = state["all_weights"]
         self.__dict__.setdefault("proj_size", 0)
@@ -108,15 +133,16 @@ class RNNBase(Module):
 
     def check_input(self, input: Any, batch_sizes: Any) -> None:
         if input.dtype != self._flat_weights[0].dtype:
-            raise ValueError(f"RNN input dtype ({input.dtype}) does not match weight dtype "
-                             f"({self._flat_weights[0].dtype}). Convert input: "
-                             f"input.to({self._flat_weights[0].dtype}), or convert model: model.to({input.dtype})")
+            raise ValueError(
+                f"RNN input dtype ({input.dtype}) does not match weight dtype "
+                f"({self._flat_weights[0].dtype}). Convert input: "
+                f"input.to({self._flat_weights[0].dtype}), or convert model: model.to({input.dtype})"
+            )
         dims = 3 if batch_sizes is None else 2
         if input.dim() != dims:
             raise RuntimeError(f"input must have {dims} dimensions, got {input.dim()}")
         if self.input_size != input.size(-1):
-            raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got "
-                               f"{input.size(-1)}")
+            raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}")
 
     def _batch_of(self, input: Any, batch_sizes: Any) -> int:
         if batch_sizes is not None:
@@ -130,8 +156,9 @@ class RNNBase(Module):
         size = self.proj_size if self.proj_size > 0 else self.hidden_size
         return self._states(), self._batch_of(input, batch_sizes), size
 
-    def check_hidden_size(self, hx: Any, expected_hidden_size: tuple[int, int, int],
-                          msg: str = "Expected hidden size {}, got {}") -> None:
+    def check_hidden_size(
+        self, hx: Any, expected_hidden_size: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}"
+    ) -> None:
         if tuple(hx.size()) != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
@@ -214,11 +241,13 @@ class RNNBase(Module):
 
 def _check_options(dropout: Any, hidden_size: Any, num_layers: int, proj_size: int) -> None:
     if not isinstance(dropout, numbers.Number) or isinstance(dropout, bool) or not 0 <= dropout <= 1:  # type: ignore[operator]
-        raise ValueError("dropout should be a number in range [0, 1] representing the probability of an element being "
-                         "zeroed")
+        raise ValueError("dropout should be a number in range [0, 1] representing the probability of an element being zeroed")
     if dropout > 0 and num_layers == 1:  # type: ignore[operator]
-        warnings.warn("dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
-                      f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}", stacklevel=4)
+        warnings.warn(
+            "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
+            f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}",
+            stacklevel=4,
+        )
     if not isinstance(hidden_size, int):
         raise TypeError(f"hidden_size should be of type int, got: {type(hidden_size).__name__}")
     if hidden_size <= 0:
@@ -234,15 +263,37 @@ def _check_options(dropout: Any, hidden_size: Any, num_layers: int, proj_size: i
 class RNN(RNNBase):
     """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu of it."""
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh",
-                 bias: bool = True, batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
-                 device: Any = None, dtype: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
         if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
-        super().__init__(f"RNN_{nonlinearity.upper()}", input_size, hidden_size, num_layers, bias, batch_first, dropout,
-                         bidirectional, device=device, dtype=dtype, **kwargs)
+        super().__init__(
+            f"RNN_{nonlinearity.upper()}",
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            device=device,
+            dtype=dtype,
+            **kwargs,
+        )
         self.nonlinearity = nonlinearity
 
 
@@ -266,10 +317,10 @@ class LSTM(RNNBase):
 
     def check_forward_args(self, input: Any, hidden: Any, batch_sizes: Any) -> None:
         self.check_input(input, batch_sizes)
-        self.check_hidden_size(hidden[0], self.get_expected_hidden_size(input, batch_sizes),
-                               "Expected hidden[0] size {}, got {}")
-        self.check_hidden_size(hidden[1], self.get_expected_cell_size(input, batch_sizes),
-                               "Expected hidden[1] size {}, got {}")
+        self.check_hidden_size(
+            hidden[0], self.get_expected_hidden_size(input, batch_sizes), "Expected hidden[0] size {}, got {}"
+        )
+        self.check_hidden_size(hidden[1], self.get_expected_cell_size(input, batch_sizes), "Expected hidden[1] size {}, got {}")
 
     def permute_hidden(self, hx: Any, permutation: Any) -> Any:
         if permutation is None:
@@ -278,19 +329,20 @@ class LSTM(RNNBase):
 
     def _initial_state(self, input: Any, batch_sizes: Any) -> Any:
         cell = self.get_expected_cell_size(input, batch_sizes)
-        return (super()._initial_state(input, batch_sizes),
-                aten.zeros(cell, dtype=input.dtype, device=input.device))
+        return (super()._initial_state(input, batch_sizes), aten.zeros(cell, dtype=input.dtype, device=input.device))
 
     def _add_batch(self, hx: Any) -> Any:
         if hx[0].dim() != 2 or hx[1].dim() != 2:
-            raise RuntimeError("For unbatched 2-D input, hx and cx should also be 2-D but got "
-                               f"({hx[0].dim()}-D, {hx[1].dim()}-D) tensors")
+            raise RuntimeError(
+                f"For unbatched 2-D input, hx and cx should also be 2-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors"
+            )
         return aten.unsqueeze(hx[0], 1), aten.unsqueeze(hx[1], 1)
 
     def _check_batched_state(self, hx: Any) -> None:
         if hx[0].dim() != 3 or hx[1].dim() != 3:
-            raise RuntimeError("For batched 3-D input, hx and cx should also be 3-D but got "
-                               f"({hx[0].dim()}-D, {hx[1].dim()}-D) tensors")
+            raise RuntimeError(
+                f"For batched 3-D input, hx and cx should also be 3-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors"
+            )
 
     def _without_batch(self, hidden: Any) -> Any:
         return aten.squeeze(hidden[0], 1), aten.squeeze(hidden[1], 1)

@@ -24,8 +24,14 @@ class DataParallel(Module):
         return self.module(*inputs, **kwargs)
 
 
-def data_parallel(module: Module, inputs: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0,
-                  module_kwargs: dict[str, Any] | None = None) -> Any:
+def data_parallel(
+    module: Module,
+    inputs: Any,
+    device_ids: Any = None,
+    output_device: Any = None,
+    dim: int = 0,
+    module_kwargs: dict[str, Any] | None = None,
+) -> Any:
     """Call a module over several devices; here, where it is."""
     inputs = inputs if isinstance(inputs, tuple) else () if inputs is None else (inputs,)
     return module(*inputs, **(module_kwargs or {}))

@@ -61,8 +61,7 @@ class _SpectralNorm(Module):
         if dim >= ndim or dim < -ndim:
             raise IndexError(f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}] but got {dim})")
         if n_power_iterations <= 0:
-            raise ValueError("Expected n_power_iterations to be positive, but got n_power_iterations="
-                             f"{n_power_iterations}")
+            raise ValueError(f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}")
         self.dim = dim if dim >= 0 else dim + ndim
         self.eps = eps
         if ndim > 1:
@@ -100,8 +99,9 @@ class _SpectralNorm(Module):
         return value
 
 
-def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12,
-                  dim: int | None = None) -> Any:
+def spectral_norm(
+    module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> Any:
     """Divide a weight by its largest singular value."""
     weight = getattr(module, name, None)
     if weight is None:
@@ -125,8 +125,11 @@ def _is_orthogonal(matrix: Any, eps: float | None = None) -> bool:
     if rows < cols:
         matrix, rows, cols = matrix.mT, cols, rows
     product = matrix.mT.conj() @ matrix
-    return bool(aten.allclose(product, aten.eye(cols, dtype=matrix.dtype, device=matrix.device),
-                              atol=10 * (1.2e-7 if eps is None else eps) * rows))
+    return bool(
+        aten.allclose(
+            product, aten.eye(cols, dtype=matrix.dtype, device=matrix.device), atol=10 * (1.2e-7 if eps is None else eps) * rows
+        )
+    )
 
 
 def _make_orthogonal(matrix: Any) -> Any:
@@ -184,8 +187,7 @@ class _Orthogonal(Module):
     @no_grad()
     def right_inverse(self, Q: Any) -> Any:
         if Q.shape != self.shape:
-            raise ValueError(f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape "
-                             f"{Q.shape}.")
+            raise ValueError(f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}.")
         given = Q
         wide = Q.size(-2) < Q.size(-1)
         if wide:
@@ -193,8 +195,10 @@ class _Orthogonal(Module):
         rows, cols = Q.size(-2), Q.size(-1)
         if not self.use_trivialization:
             if self.orthogonal_map is not _OrthMaps.householder:
-                raise NotImplementedError("It is not possible to assign to the matrix exponential or the Cayley "
-                                          "parametrizations when use_trivialization=False.")
+                raise NotImplementedError(
+                    "It is not possible to assign to the matrix exponential or the Cayley "
+                    "parametrizations when use_trivialization=False."
+                )
             A, tau = aten.geqrf(Q)
             signs = aten.diagonal(A, 0, -2, -1)
             signs.sign_()
@@ -211,8 +215,9 @@ class _Orthogonal(Module):
         return start
 
 
-def orthogonal(module: Module, name: str = "weight", orthogonal_map: str | None = None, *,
-               use_trivialization: bool = True) -> Any:
+def orthogonal(
+    module: Module, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
+) -> Any:
     """Make a weight orthogonal (unitary, if complex) and keep it so."""
     weight = getattr(module, name, None)
     if weight is None:
@@ -223,7 +228,6 @@ def orthogonal(module: Module, name: str = "weight", orthogonal_map: str | None 
         orthogonal_map = "matrix_exp" if weight.size(-2) == weight.size(-1) or weight.is_complex() else "householder"
     kind = getattr(_OrthMaps, orthogonal_map, None)
     if kind is None:
-        raise ValueError('orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: '
-                         f"{orthogonal_map}")
+        raise ValueError(f'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: {orthogonal_map}')
     made = _Orthogonal(weight, kind, use_trivialization=use_trivialization)
     return parametrize.register_parametrization(module, name, made, unsafe=True)

@@ -13,8 +13,15 @@ from ..modules.container import ModuleDict, ModuleList
 from ..modules.module import Module
 from ..parameter import Parameter
 
-__all__ = ["ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
-           "transfer_parametrizations_and_params", "type_before_parametrizations"]
+__all__ = [
+    "ParametrizationList",
+    "cached",
+    "is_parametrized",
+    "register_parametrization",
+    "remove_parametrizations",
+    "transfer_parametrizations_and_params",
+    "type_before_parametrizations",
+]
 
 # How many `cached()` blocks are open, and what they have computed.
 _cache_enabled = 0
@@ -66,22 +73,27 @@ class ParametrizationList(ModuleList):
                     except NotImplementedError:
                         pass  # the original is then taken as it is
         if not isinstance(new, Tensor) and not isinstance(new, Sequence):
-            raise ValueError("'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got "
-                             f"{type(new).__name__}")
+            raise ValueError(
+                f"'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got {type(new).__name__}"
+            )
         self.is_tensor = isinstance(new, Tensor)
         self.ntensors = 1 if isinstance(new, Tensor) else len(new)
         if isinstance(new, Tensor):
             if dtype != new.dtype:
-                raise ValueError("When `right_inverse` outputs one tensor, it may not change the dtype.\n"
-                                 f"original.dtype: {dtype}\nright_inverse(original).dtype: {new.dtype}")
+                raise ValueError(
+                    "When `right_inverse` outputs one tensor, it may not change the dtype.\n"
+                    f"original.dtype: {dtype}\nright_inverse(original).dtype: {new.dtype}"
+                )
             if new is not original:
                 _take_over(original, new)
             _register_parameter_or_buffer(self, "original", original)
         else:
             for i, part in enumerate(new):
                 if not isinstance(part, Tensor):
-                    raise ValueError("'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
-                                     f"Got element {i} of the sequence with type {type(part).__name__}.")
+                    raise ValueError(
+                        "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
+                        f"Got element {i} of the sequence with type {type(part).__name__}."
+                    )
                 if isinstance(original, Parameter):
                     part = Parameter(part, original.requires_grad)
                 part.requires_grad_(original.requires_grad)  # type: ignore[attr-defined]
@@ -91,13 +103,17 @@ class ParametrizationList(ModuleList):
             if not isinstance(made, Tensor):
                 raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
             if made.dtype != dtype:
-                raise ValueError("Registering a parametrization may not change the dtype of the tensor, unless "
-                                 f"`unsafe` flag is enabled.\nunparametrized dtype: {dtype}\nparametrized dtype: "
-                                 f"{made.dtype}")
+                raise ValueError(
+                    "Registering a parametrization may not change the dtype of the tensor, unless "
+                    f"`unsafe` flag is enabled.\nunparametrized dtype: {dtype}\nparametrized dtype: "
+                    f"{made.dtype}"
+                )
             if made.shape != shape:
-                raise ValueError("Registering a parametrization may not change the shape of the tensor, unless "
-                                 f"`unsafe` flag is enabled.\nunparametrized shape: {shape}\nparametrized shape: "
-                                 f"{made.shape}")
+                raise ValueError(
+                    "Registering a parametrization may not change the shape of the tensor, unless "
+                    f"`unsafe` flag is enabled.\nunparametrized shape: {shape}\nparametrized shape: "
+                    f"{made.shape}"
+                )
 
     def _originals(self) -> list[Any]:
         return [self.original] if self.is_tensor else [getattr(self, f"original{i}") for i in range(self.ntensors)]
@@ -113,23 +129,29 @@ class ParametrizationList(ModuleList):
                 if not isinstance(value, Tensor):
                     raise ValueError(f"`right_inverse` should return a tensor. Got {type(value).__name__}")
                 if value.dtype != self.original.dtype:
-                    raise ValueError("The tensor returned by `right_inverse` has dtype "
-                                     f"{value.dtype} while `original` has dtype {self.original.dtype}")
+                    raise ValueError(
+                        "The tensor returned by `right_inverse` has dtype "
+                        f"{value.dtype} while `original` has dtype {self.original.dtype}"
+                    )
                 _take_over(self.original, value)
                 return
             if not isinstance(value, Sequence):
-                raise ValueError("'right_inverse' must return a sequence of tensors. Got "
-                                 f"{type(value).__name__}.")
+                raise ValueError(f"'right_inverse' must return a sequence of tensors. Got {type(value).__name__}.")
             if len(value) != self.ntensors:
-                raise ValueError("'right_inverse' must return a sequence of tensors of length "
-                                 f"{self.ntensors}. Got a sequence of length {len(value)}.")
+                raise ValueError(
+                    "'right_inverse' must return a sequence of tensors of length "
+                    f"{self.ntensors}. Got a sequence of length {len(value)}."
+                )
             for i, (part, original) in enumerate(zip(value, self._originals(), strict=True)):
                 if not isinstance(part, Tensor):
-                    raise ValueError(f"`right_inverse` must return a sequence of tensors. Got element {i} of type "
-                                     f"{type(part).__name__}")
+                    raise ValueError(
+                        f"`right_inverse` must return a sequence of tensors. Got element {i} of type {type(part).__name__}"
+                    )
                 if original.dtype != part.dtype:
-                    raise ValueError(f"Tensor {i} returned by `right_inverse` has dtype {part.dtype} while "
-                                     f"`original{i}` has dtype {original.dtype}")
+                    raise ValueError(
+                        f"Tensor {i} returned by `right_inverse` has dtype {part.dtype} while "
+                        f"`original{i}` has dtype {original.dtype}"
+                    )
                 _take_over(original, part)
 
     def forward(self) -> Any:
@@ -145,9 +167,11 @@ def _inject_new_class(module: Module) -> None:
     cls = type(module)
 
     def refuse(self: Any) -> Any:
-        raise RuntimeError("Serialization of parametrized modules is only supported through state_dict(). See:\n"
-                           "https://pytorch.org/tutorials/beginner/saving_loading_models.html"
-                           "#saving-loading-a-general-checkpoint-for-inference-and-or-resuming-training")
+        raise RuntimeError(
+            "Serialization of parametrized modules is only supported through state_dict(). See:\n"
+            "https://pytorch.org/tutorials/beginner/saving_loading_models.html"
+            "#saving-loading-a-general-checkpoint-for-inference-and-or-resuming-training"
+        )
 
     def deepcopy(self: Any, memo: dict[int, Any]) -> Any:
         replica = memo.get(id(self))
@@ -198,8 +222,9 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
         _inject_property(module, tensor_name)
         module.parametrizations[tensor_name] = made
     else:
-        raise ValueError(f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name "
-                         f"'{tensor_name}'")
+        raise ValueError(
+            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'"
+        )
     return module
 
 
@@ -210,13 +235,17 @@ def _check_added(module: Module, tensor_name: str, parametrization: Any) -> None
     if not isinstance(after, Tensor):
         raise ValueError(f"A parametrization must return a tensor. Got {type(after).__name__}.")
     if after.dtype != before.dtype:
-        raise ValueError("Registering a parametrization may not change the dtype of the tensor, unless the `unsafe` "
-                         f"flag is enabled.\nmodule.{tensor_name}.dtype: "
-                         f"{before.dtype}\nparametrization(module.{tensor_name}).dtype: {after.dtype}")
+        raise ValueError(
+            "Registering a parametrization may not change the dtype of the tensor, unless the `unsafe` "
+            f"flag is enabled.\nmodule.{tensor_name}.dtype: "
+            f"{before.dtype}\nparametrization(module.{tensor_name}).dtype: {after.dtype}"
+        )
     if after.shape != before.shape:
-        raise ValueError("Registering a parametrization may not change the shape of the tensor, unless the `unsafe` "
-                         f"flag is enabled.\nmodule.{tensor_name}.shape: "
-                         f"{before.shape}\nparametrization(module.{tensor_name}).shape: {after.shape}")
+        raise ValueError(
+            "Registering a parametrization may not change the shape of the tensor, unless the `unsafe` "
+            f"flag is enabled.\nmodule.{tensor_name}.shape: "
+            f"{before.shape}\nparametrization(module.{tensor_name}).shape: {after.shape}"
+        )
     if hasattr(parametrization, "right_inverse"):
         try:
             back = parametrization.right_inverse(after)
@@ -225,13 +254,17 @@ def _check_added(module: Module, tensor_name: str, parametrization: Any) -> None
         if not isinstance(back, Tensor):
             raise ValueError(f"parametrization.right_inverse must return a tensor. Got: {type(back).__name__}")
         if back.dtype != before.dtype:
-            raise ValueError("The tensor returned by parametrization.right_inverse must have the same dtype as "
-                             f"module.{tensor_name}, unless the `unsafe` flag is enabled.\nmodule.{tensor_name}.dtype: "
-                             f"{before.dtype}\nreturned dtype: {back.dtype}")
+            raise ValueError(
+                "The tensor returned by parametrization.right_inverse must have the same dtype as "
+                f"module.{tensor_name}, unless the `unsafe` flag is enabled.\nmodule.{tensor_name}.dtype: "
+                f"{before.dtype}\nreturned dtype: {back.dtype}"
+            )
         if back.shape != before.shape:
-            raise ValueError("The tensor returned by parametrization.right_inverse must have the same shape as "
-                             f"module.{tensor_name}, unless the `unsafe` flag is enabled.\nmodule.{tensor_name}.shape: "
-                             f"{before.shape}\nreturned shape: {back.shape}")
+            raise ValueError(
+                "The tensor returned by parametrization.right_inverse must have the same shape as "
+                f"module.{tensor_name}, unless the `unsafe` flag is enabled.\nmodule.{tensor_name}.shape: "
+                f"{before.shape}\nreturned shape: {back.shape}"
+            )
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
@@ -257,8 +290,10 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
         value = getattr(module, tensor_name)
         original = Parameter(value) if value.requires_grad else value
     else:
-        raise ValueError("Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in "
-                         "terms of a sequence of tensors.")
+        raise ValueError(
+            "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in "
+            "terms of a sequence of tensors."
+        )
     delattr(type(module), tensor_name)
     del module.parametrizations[tensor_name]
     _register_parameter_or_buffer(module, tensor_name, original)

@@ -9,9 +9,25 @@ from typing import Any
 
 from ..._dispatch.registry import aten
 
-__all__ = ["BasePruningMethod", "CustomFromMask", "Identity", "L1Unstructured", "LnStructured", "PruningContainer",
-           "RandomStructured", "RandomUnstructured", "custom_from_mask", "global_unstructured", "identity", "is_pruned",
-           "l1_unstructured", "ln_structured", "random_structured", "random_unstructured", "remove"]
+__all__ = [
+    "BasePruningMethod",
+    "CustomFromMask",
+    "Identity",
+    "L1Unstructured",
+    "LnStructured",
+    "PruningContainer",
+    "RandomStructured",
+    "RandomUnstructured",
+    "custom_from_mask",
+    "global_unstructured",
+    "identity",
+    "is_pruned",
+    "l1_unstructured",
+    "ln_structured",
+    "random_structured",
+    "random_unstructured",
+    "remove",
+]
 
 
 class BasePruningMethod(ABC):
@@ -52,8 +68,9 @@ class BasePruningMethod(ABC):
         if importance_scores is None:
             importance_scores = original
         elif importance_scores.shape != original.shape:
-            raise AssertionError(f"importance_scores should have the same shape as parameter                 {name} of "
-                                 f"{module}")
+            raise AssertionError(
+                f"importance_scores should have the same shape as parameter                 {name} of {module}"
+            )
         if not isinstance(method, PruningContainer):
             module.register_parameter(name + "_orig", module._parameters[name])
             del module._parameters[name]
@@ -117,8 +134,10 @@ class PruningContainer(BasePruningMethod):
         if not isinstance(method, BasePruningMethod) and method is not None:
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
         if method is not None and self._tensor_name != method._tensor_name:
-            raise ValueError("Can only add pruning methods acting on the parameter named "
-                             f"'{self._tensor_name}' to PruningContainer {self}. Found '{method._tensor_name}'")
+            raise ValueError(
+                "Can only add pruning methods acting on the parameter named "
+                f"'{self._tensor_name}' to PruningContainer {self}. Found '{method._tensor_name}'"
+            )
         self._pruning_methods += (method,)
 
     def __len__(self) -> int:
@@ -138,8 +157,7 @@ class PruningContainer(BasePruningMethod):
             rest: Any = mask == 1
         elif method.PRUNING_TYPE == "structured":
             if not hasattr(method, "dim"):
-                raise AttributeError('Pruning methods of PRUNING_TYPE "structured" need to have the attribute `dim` '
-                                     "defined.")
+                raise AttributeError('Pruning methods of PRUNING_TYPE "structured" need to have the attribute `dim` defined.')
             dims = t.dim()
             dim = method.dim + dims if method.dim < 0 else method.dim
             if dim >= dims:
@@ -272,8 +290,15 @@ class LnStructured(_Structured):
         return self._keep(t, chosen[1], default_mask)
 
     @classmethod
-    def apply(cls, module: Any, name: str, amount: Any, n: Any, dim: int,  # type: ignore[override]
-              importance_scores: Any = None) -> Any:
+    def apply(  # type: ignore[override]
+        cls,
+        module: Any,
+        name: str,
+        amount: Any,
+        n: Any,
+        dim: int,
+        importance_scores: Any = None,
+    ) -> Any:
         return super().apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
 
 
@@ -350,14 +375,16 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
     method._tensor_name = "temp"
     container.add_pruning_method(method)
     if method.PRUNING_TYPE != "unstructured":
-        raise TypeError('Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. Found method '
-                        f"{pruning_method} of type {method.PRUNING_TYPE}")
+        raise TypeError(
+            'Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. Found method '
+            f"{pruning_method} of type {method.PRUNING_TYPE}"
+        )
     final = container.compute_mask(relevant, masks)
     start = 0
     for module, name in pairs:
         param = getattr(module, name)
         count = param.numel()
-        custom_from_mask(module, name, mask=aten.view_as(final[start:start + count], param))
+        custom_from_mask(module, name, mask=aten.view_as(final[start : start + count], param))
         start += count
 
 
@@ -373,8 +400,7 @@ def remove(module: Any, name: str) -> Any:
 
 def is_pruned(module: Any) -> bool:
     """Whether any tensor of a module or its descendants is pruned."""
-    return any(isinstance(hook, BasePruningMethod) for each in module.modules()
-               for hook in each._forward_pre_hooks.values())
+    return any(isinstance(hook, BasePruningMethod) for each in module.modules() for hook in each._forward_pre_hooks.values())
 
 
 # ---------------------------------------------------------------- checks
@@ -394,8 +420,10 @@ def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
 
 def _validate_structured_pruning(t: Any) -> None:
     if len(t.shape) <= 1:
-        raise ValueError("Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
-                         f"{t.shape} with {len(t.shape)} dims")
+        raise ValueError(
+            "Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
+            f"{t.shape} with {len(t.shape)} dims"
+        )
 
 
 def _validate_pruning_dim(t: Any, dim: int) -> None:

@@ -11,8 +11,13 @@ from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..modules.module import Module
 from ..parameter import Parameter
 
-__all__ = ["SpectralNorm", "SpectralNormLoadStateDictPreHook", "SpectralNormStateDictHook", "remove_spectral_norm",
-           "spectral_norm"]
+__all__ = [
+    "SpectralNorm",
+    "SpectralNormLoadStateDictPreHook",
+    "SpectralNormStateDictHook",
+    "remove_spectral_norm",
+    "spectral_norm",
+]
 
 
 class SpectralNorm:
@@ -25,8 +30,7 @@ class SpectralNorm:
         self.name = name
         self.dim = dim
         if n_power_iterations <= 0:
-            raise ValueError("Expected n_power_iterations to be positive, but got n_power_iterations="
-                             f"{n_power_iterations}")
+            raise ValueError(f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}")
         self.n_power_iterations = n_power_iterations
         self.eps = eps
 
@@ -99,15 +103,22 @@ class SpectralNormLoadStateDictPreHook:
     def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
 
-    def __call__(self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: Any,
-                 unexpected_keys: Any, error_msgs: Any) -> None:
+    def __call__(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: Any,
+        unexpected_keys: Any,
+        error_msgs: Any,
+    ) -> None:
         name = self.fn.name
         version = local_metadata.get("spectral_norm", {}).get(name + ".version", None)
         if version is not None and version >= 1:
             return
         key = prefix + name
-        if version is None and all(key + suffix in state_dict for suffix in ("_orig", "_u", "_v")) and \
-                key not in state_dict:
+        if version is None and all(key + suffix in state_dict for suffix in ("_orig", "_u", "_v")) and key not in state_dict:
             return  # written with v, without the metadata
         if any(key + suffix not in state_dict for suffix in ("_orig", "", "_u")):
             if strict:
@@ -135,8 +146,9 @@ class SpectralNormStateDictHook:
         noted[key] = self.fn._version
 
 
-def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12,
-                  dim: int | None = None) -> Any:
+def spectral_norm(
+    module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> Any:
     """Divide a weight by its largest singular value."""
     if dim is None:
         dim = 1 if isinstance(module, ConvTranspose1d | ConvTranspose2d | ConvTranspose3d) else 0

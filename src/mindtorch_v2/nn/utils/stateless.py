@@ -40,23 +40,34 @@ def _with_tied_weights(module: Any, given: dict[str, Any]) -> dict[str, Any]:
         values = {id(given[name]): given[name] for name in tied if name in given}
         if len(values) > 1:
             listed = sorted(name for name in tied if name in given)
-            raise ValueError(f"functional_call got multiple values for keys {listed}, which are tied. Consider using "
-                             "tie_weights=False")
+            raise ValueError(
+                f"functional_call got multiple values for keys {listed}, which are tied. Consider using tie_weights=False"
+            )
         for value in values.values():
             spread.update(dict.fromkeys(tied, value))
     return spread
 
 
 @contextmanager
-def _reparametrize_module(module: Any, parameters_and_buffers: dict[str, Any], tie_weights: bool = False,
-                          strict: bool = False, stack_weights: bool = False) -> Iterator[None]:
+def _reparametrize_module(
+    module: Any,
+    parameters_and_buffers: dict[str, Any],
+    tie_weights: bool = False,
+    strict: bool = False,
+    stack_weights: bool = False,
+) -> Iterator[None]:
     """Inside, the module has the given parameters and buffers."""
     given = _with_tied_weights(module, parameters_and_buffers) if tie_weights else parameters_and_buffers
     if strict:
-        known = {name for name, _ in (*module.named_parameters(remove_duplicate=False),
-                                      *module.named_buffers(remove_duplicate=False))}
-        problems = [f"{kind} key(s): {', '.join(map(repr, sorted(names)))}." for kind, names in
-                    (("Unexpected", given.keys() - known), ("Missing", known - given.keys())) if names]
+        known = {
+            name
+            for name, _ in (*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False))
+        }
+        problems = [
+            f"{kind} key(s): {', '.join(map(repr, sorted(names)))}."
+            for kind, names in (("Unexpected", given.keys() - known), ("Missing", known - given.keys()))
+            if names
+        ]
         if problems:
             raise RuntimeError(f"Error(s) in reparametrizing for {module._get_name()}:\n\t" + "\n\t".join(problems))
     for value in given.values():
@@ -80,8 +91,15 @@ def _reparametrize_module(module: Any, parameters_and_buffers: dict[str, Any], t
                 members[name] = value
 
 
-def _functional_call(module: Any, parameters_and_buffers: dict[str, Any], args: Any = None, kwargs: Any = None, *,
-                     tie_weights: bool = True, strict: bool = False) -> Any:
+def _functional_call(
+    module: Any,
+    parameters_and_buffers: dict[str, Any],
+    args: Any = None,
+    kwargs: Any = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
     if args is None:
         args = ()
     elif not isinstance(args, tuple):
@@ -90,10 +108,21 @@ def _functional_call(module: Any, parameters_and_buffers: dict[str, Any], args: 
         return module(*args, **(kwargs or {}))
 
 
-def functional_call(module: Any, parameters_and_buffers: dict[str, Tensor], args: Any = None, kwargs: Any = None, *,
-                    tie_weights: bool = True, strict: bool = False) -> Any:
+def functional_call(
+    module: Any,
+    parameters_and_buffers: dict[str, Tensor],
+    args: Any = None,
+    kwargs: Any = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
     """Call a module as if its parameters and buffers were the given ones; now torch.func.functional_call."""
-    warnings.warn("`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a "
-                  "future version of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in "
-                  "replacement.", FutureWarning, stacklevel=2)
+    warnings.warn(
+        "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a "
+        "future version of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in "
+        "replacement.",
+        FutureWarning,
+        stacklevel=2,
+    )
     return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)

@@ -16,20 +16,24 @@ EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
     "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed "
     "form is used instead of the new chainable form, where available. Please open an issue if you are unable to "
-    "replicate your use case: https://github.com/pytorch/pytorch/issues/new/choose.")
+    "replicate your use case: https://github.com/pytorch/pytorch/issues/new/choose."
+)
 _RESUMED = (
     "param 'initial_lr' is not specified in param_groups[{}] when resuming scheduler with last_epoch >= 0.\n"
     "This typically happens when:\n1. You're trying to resume training from a checkpoint but haven't properly loaded "
-    "the optimizer state\n2. You're using last_epoch >= 0 for a fresh training run (use last_epoch=-1 instead)")
+    "the optimizer state\n2. You're using last_epoch >= 0 for a fresh training run (use last_epoch=-1 instead)"
+)
 _OVERRIDDEN = (
     "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. Please, make sure "
     "to call `optimizer.step()` before `lr_scheduler.step()`. See more details at "
-    "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate")
+    "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
+)
 _TOO_EARLY = (
     "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call "
     "them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in "
     "PyTorch skipping the first value of the learning rate schedule. See more details at "
-    "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate")
+    "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
+)
 
 
 def own(value: Any) -> Any:
@@ -56,8 +60,10 @@ def per_group(optimizer: Optimizer, name: str, value: Any) -> list[Any]:
     """One value for each parameter group, from one for all or a list."""
     if isinstance(value, list | tuple):
         if len(value) != len(optimizer.param_groups):
-            raise ValueError(f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} "
-                             f"values, param_groups has {len(optimizer.param_groups)}.")
+            raise ValueError(
+                f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} "
+                f"values, param_groups has {len(optimizer.param_groups)}."
+            )
         return list(value)
     return [value] * len(optimizer.param_groups)
 
@@ -151,8 +157,11 @@ class LRScheduler:
 
     def _warn_outside_step(self) -> None:
         if not self._get_lr_called_within_step:
-            warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
-                          UserWarning, stacklevel=3)
+            warnings.warn(
+                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
+                UserWarning,
+                stacklevel=3,
+            )
 
 
 _LRScheduler = LRScheduler

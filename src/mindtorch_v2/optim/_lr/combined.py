@@ -15,9 +15,18 @@ class ReduceLROnPlateau(LRScheduler):
 
     __module__ = "mindtorch_v2.optim.lr_scheduler"
 
-    def __init__(self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10,
-                 threshold: float = 1e-4, threshold_mode: str = "rel", cooldown: int = 0, min_lr: Any = 0,
-                 eps: float = 1e-8) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: Any = 0,
+        eps: float = 1e-8,
+    ) -> None:
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
         self.factor = factor
@@ -74,11 +83,13 @@ class ReduceLROnPlateau(LRScheduler):
     def _reduce_lr(self, epoch: int) -> None:
         if len(self.optimizer.param_groups) != len(self.min_lrs):
             if self.default_min_lr is None:
-                raise RuntimeError("The number of param groups in the `optimizer` "
-                                   f"({len(self.optimizer.param_groups)}) differs from when `ReduceLROnPlateau` was "
-                                   f"initialized ({len(self.min_lrs)}), usually due to a new param group being added "
-                                   "to the optimizer. Please modify the `min_lrs` field to match the length of the "
-                                   "`optimizer` param groups.")
+                raise RuntimeError(
+                    "The number of param groups in the `optimizer` "
+                    f"({len(self.optimizer.param_groups)}) differs from when `ReduceLROnPlateau` was "
+                    f"initialized ({len(self.min_lrs)}), usually due to a new param group being added "
+                    "to the optimizer. Please modify the `min_lrs` field to match the length of the "
+                    "`optimizer` param groups."
+                )
             self.min_lrs = [self.default_min_lr] * len(self.optimizer.param_groups)
         for group, lowest in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
             old = float(group["lr"])
@@ -105,13 +116,17 @@ def _check_members(kind: str, schedulers: Sequence[Any], optimizer: Optimizer, e
         if not hasattr(scheduler, "optimizer"):
             raise TypeError(f"{kind} at index {index} should have `optimizer` as its attribute.")
         if isinstance(scheduler, ReduceLROnPlateau):
-            raise ValueError(f"{kind} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs "
-                             f"to be specified when calling `step`, but got one at index {index} in the given "
-                             "schedulers sequence.")
+            raise ValueError(
+                f"{kind} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs "
+                f"to be specified when calling `step`, but got one at index {index} in the given "
+                "schedulers sequence."
+            )
         if scheduler.optimizer is not optimizer:
-            raise ValueError(f"{kind} expects all schedulers to belong to the same optimizer, but got scheduler "
-                             f"{type(scheduler).__name__} at index {index} has {scheduler.optimizer}, which is "
-                             f"different from {type(optimizer).__name__}.")
+            raise ValueError(
+                f"{kind} expects all schedulers to belong to the same optimizer, but got scheduler "
+                f"{type(scheduler).__name__} at index {index} has {scheduler.optimizer}, which is "
+                f"different from {type(optimizer).__name__}."
+            )
 
 
 class _Combined(LRScheduler):
@@ -137,13 +152,14 @@ class SequentialLR(_Combined):
 
     __module__ = "mindtorch_v2.optim.lr_scheduler"
 
-    def __init__(self, optimizer: Optimizer, schedulers: list[Any], milestones: list[int],
-                 last_epoch: int = -1) -> None:
+    def __init__(self, optimizer: Optimizer, schedulers: list[Any], milestones: list[int], last_epoch: int = -1) -> None:
         _check_members("SequentialLR", schedulers, optimizer, "")
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more than the "
-                             f"number of milestone points, but got number of schedulers {len(schedulers)} and the "
-                             f"number of milestones to be equal to {len(milestones)}")
+            raise ValueError(
+                "Sequential Schedulers expects number of schedulers provided to be one more than the "
+                f"number of milestone points, but got number of schedulers {len(schedulers)} and the "
+                f"number of milestones to be equal to {len(milestones)}"
+            )
         self._schedulers = schedulers
         self._milestones = milestones
         self.last_epoch = last_epoch + 1

@@ -33,11 +33,22 @@ class CyclicLR(LRScheduler):
 
     __module__ = "mindtorch_v2.optim.lr_scheduler"
 
-    def __init__(self, optimizer: Optimizer, base_lr: Any, max_lr: Any, step_size_up: int = 2000,
-                 step_size_down: int | None = None, mode: str = "triangular", gamma: float = 1.0,
-                 scale_fn: Callable[[float], float] | None = None, scale_mode: str = "cycle",
-                 cycle_momentum: bool = True, base_momentum: Any = 0.8, max_momentum: Any = 0.9,
-                 last_epoch: int = -1) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        base_lr: Any,
+        max_lr: Any,
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: Any = 0.8,
+        max_momentum: Any = 0.9,
+        last_epoch: int = -1,
+    ) -> None:
         check_optimizer(optimizer)
         self.optimizer = optimizer
         base_lrs = per_group(optimizer, "base_lr", base_lr)
@@ -109,11 +120,23 @@ class OneCycleLR(LRScheduler):
 
     __module__ = "mindtorch_v2.optim.lr_scheduler"
 
-    def __init__(self, optimizer: Optimizer, max_lr: Any, total_steps: int | None = None, epochs: int | None = None,
-                 steps_per_epoch: int | None = None, pct_start: float = 0.3, anneal_strategy: str = "cos",
-                 cycle_momentum: bool = True, base_momentum: Any = 0.85, max_momentum: Any = 0.95,
-                 div_factor: float = 25.0, final_div_factor: float = 1e4, three_phase: bool = False,
-                 last_epoch: int = -1) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        max_lr: Any,
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: Any = 0.85,
+        max_momentum: Any = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
         check_optimizer(optimizer)
         self.optimizer = optimizer
         self.total_steps = _total_steps(total_steps, epochs, steps_per_epoch)
@@ -181,15 +204,22 @@ def _total_steps(total_steps: int | None, epochs: int | None, steps_per_epoch: i
 
 def _phases(total: int, share: float, three: bool) -> list[dict[str, Any]]:
     """Each phase: its last step, and the group options between which rate and momentum move."""
+
     def phase(end: float, rates: tuple[str, str], momenta: tuple[str, str]) -> dict[str, Any]:
-        return {"end_step": end, "start_lr": rates[0], "end_lr": rates[1],
-                "start_momentum": momenta[0], "end_momentum": momenta[1]}
+        return {
+            "end_step": end,
+            "start_lr": rates[0],
+            "end_lr": rates[1],
+            "start_momentum": momenta[0],
+            "end_momentum": momenta[1],
+        }
 
     falling, rising = ("max_momentum", "base_momentum"), ("base_momentum", "max_momentum")
     up = phase(float(share * total) - 1, ("initial_lr", "max_lr"), falling)
     if three:
-        return [up, phase(float(2 * share * total) - 2, ("max_lr", "initial_lr"), rising),
-                phase(total - 1, ("initial_lr", "min_lr"), ("max_momentum", "max_momentum"))]
+        return [
+            up,
+            phase(float(2 * share * total) - 2, ("max_lr", "initial_lr"), rising),
+            phase(total - 1, ("initial_lr", "min_lr"), ("max_momentum", "max_momentum")),
+        ]
     return [up, phase(total - 1, ("max_lr", "min_lr"), rising)]
-
-

@@ -48,8 +48,7 @@ class LambdaLR(_ByFunction):
 
     def get_lr(self) -> list[Any]:
         self._warn_outside_step()
-        return [base * function(self.last_epoch)
-                for function, base in zip(self.lr_lambdas, self.base_lrs, strict=True)]
+        return [base * function(self.last_epoch) for function, base in zip(self.lr_lambdas, self.base_lrs, strict=True)]
 
 
 class MultiplicativeLR(_ByFunction):
@@ -89,8 +88,7 @@ class MultiStepLR(LRScheduler):
 
     __module__ = "mindtorch_v2.optim.lr_scheduler"
 
-    def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1,
-                 last_epoch: int = -1) -> None:
+    def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.milestones = Counter(milestones)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
@@ -111,8 +109,7 @@ class ConstantLR(LRScheduler):
 
     __module__ = "mindtorch_v2.optim.lr_scheduler"
 
-    def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5,
-                 last_epoch: int = -1) -> None:
+    def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:
         if factor > 1.0 or factor < 0:
             raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
         self.factor = factor
@@ -137,8 +134,14 @@ class LinearLR(LRScheduler):
 
     __module__ = "mindtorch_v2.optim.lr_scheduler"
 
-    def __init__(self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0,
-                 total_iters: int = 5, last_epoch: int = -1) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
         if start_factor > 1.0 or start_factor <= 0:
             raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
         if end_factor > 1.0 or end_factor < 0:
@@ -223,8 +226,10 @@ class CosineAnnealingLR(LRScheduler):
             return [low + (base - low) * (1 + math.cos(epoch * math.pi / length)) / 2 for base in self.base_lrs]
         if (epoch - 1 - length) % (2 * length) == 0:
             # At the lowest point the rate in force tells nothing about where it came from.
-            return [lr + (base - low) * (1 - math.cos(math.pi / length)) / 2
-                    for base, lr in zip(self.base_lrs, self._current(), strict=True)]
+            return [
+                lr + (base - low) * (1 - math.cos(math.pi / length)) / 2
+                for base, lr in zip(self.base_lrs, self._current(), strict=True)
+            ]
         now, before = (1 + math.cos(math.pi * at / length) for at in (epoch, epoch - 1))
         return [now / before * (lr - low) + low for lr in self._current()]
 
@@ -238,8 +243,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     __module__ = "mindtorch_v2.optim.lr_scheduler"
 
-    def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0,
-                 last_epoch: int = -1) -> None:
+    def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         if T_0 <= 0 or not isinstance(T_0, int):
             raise ValueError(f"Expected positive integer T_0, but got {T_0}")
         if T_mult < 1 or not isinstance(T_mult, int):

@@ -21,7 +21,9 @@ Recordings = EventStore | Sequence[EventStore]
 
 FEWEST_STEPS = 5  # in each recording
 _KNOWN_BY: dict[str, Callable[[EventStore], NDArray[np.int32]]] = {
-    "shapes": lambda store: store.shapes, "modules": lambda store: store.module}
+    "shapes": lambda store: store.shapes,
+    "modules": lambda store: store.module,
+}
 _SEED = 20240229  # the same files give the same answer
 
 
@@ -82,8 +84,14 @@ class Diff:
     @property
     def notes(self) -> list[str]:
         """What one must know to read the figures, in sentences."""
-        few = [] if self.enough else [f"too few steps: at least {FEWEST_STEPS} are needed in each recording for any verdict on "
-                                      "times (mtprof run --schedule)"]
+        few = (
+            []
+            if self.enough
+            else [
+                f"too few steps: at least {FEWEST_STEPS} are needed in each recording for any verdict on "
+                "times (mtprof run --schedule)"
+            ]
+        )
         return few + [f"not every recording has {what}: ops are compared without" for what in self.ignored]
 
     def slower_by(self, change: Change, limit: float) -> bool:
@@ -188,17 +196,27 @@ def diff(a: Recordings, b: Recordings, *, confidence: float = 0.99, least: float
                     verdict = "no evidence"
         else:
             verdict = "new" if in_b[number] else "gone"
-        changes.append(Change(key, float(a_mid[number]), float(b_mid[number]), float(a_calls[number]), float(b_calls[number]),
-                              relative, *bounds, verdict))
+        changes.append(
+            Change(
+                key,
+                float(a_mid[number]),
+                float(b_mid[number]),
+                float(a_calls[number]),
+                float(b_calls[number]),
+                relative,
+                *bounds,
+                verdict,
+            )
+        )
     changes.sort(key=lambda change: -abs(change.b_ns / evidence.drift - change.a_ns))
     whole = _whole(all_steps, counts[0], rng, confidence, least, enough)
     a_steps, b_steps = (sum(map(len, side)) for side in (all_steps[: counts[0]], all_steps[counts[0] :]))
-    return Diff(whole, changes, evidence.drift, a_steps, b_steps, confidence, least, counts, enough,
-                tuple(ignored))
+    return Diff(whole, changes, evidence.drift, a_steps, b_steps, confidence, least, counts, enough, tuple(ignored))
 
 
-def _aligned(stores: Sequence[EventStore], known: dict[str, bool]
-             ) -> tuple[list[WorkKey], list[NDArray[np.int64]], list[NDArray[np.int64]]]:
+def _aligned(
+    stores: Sequence[EventStore], known: dict[str, bool]
+) -> tuple[list[WorkKey], list[NDArray[np.int64]], list[NDArray[np.int64]]]:
     """The keys of all recordings; of each its times and its calls: one line per key, one column per step."""
     found = [work_keys(store, **known) for store in stores]
     numbers = {key: number for number, key in enumerate(dict.fromkeys(key for keys, _ in found for key in keys))}
@@ -224,8 +242,14 @@ def _worth_it(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.bool
     return found
 
 
-def _whole(all_steps: Sequence[NDArray[np.int64]], a_count: int, rng: np.random.Generator, confidence: float, least: float,
-           enough: bool) -> Change:
+def _whole(
+    all_steps: Sequence[NDArray[np.int64]],
+    a_count: int,
+    rng: np.random.Generator,
+    confidence: float,
+    least: float,
+    enough: bool,
+) -> Change:
     """The step itself: as measured, since what the machine did to it cannot be told from what the code did."""
     mids = np.array([typical(durations[None]) for durations in all_steps])
     sure, one = enough and bool((mids > 0).all()), np.ones(1, np.bool_)

@@ -54,8 +54,14 @@ def evened(values: NDArray[np.int64], counted: NDArray[np.bool_]) -> Floats:
     return found
 
 
-def from_steps(a: NDArray[np.int64], b: NDArray[np.int64], wanted: NDArray[np.bool_], both: NDArray[np.bool_],
-               rng: np.random.Generator, confidence: float) -> Evidence:
+def from_steps(
+    a: NDArray[np.int64],
+    b: NDArray[np.int64],
+    wanted: NDArray[np.bool_],
+    both: NDArray[np.bool_],
+    rng: np.random.Generator,
+    confidence: float,
+) -> Evidence:
     """Of one recording on each side, a line of times per op; intervals only for those `wanted`."""
     a_mid, b_mid = typical(a), typical(b)
     ratio = np.divide(b_mid, a_mid, out=np.ones(len(a)), where=both)
@@ -93,7 +99,7 @@ def from_recordings(a: Floats, b: Floats, wanted: NDArray[np.bool_], confidence:
     error = np.sqrt(moderated * (1 / len(a) + 1 / len(b)))
     width = error * student_quantile((1 + _for_each(confidence, wanted)) / 2, freedom + _PRIOR_RECORDINGS)
     ratio[wanted], low[wanted], high[wanted] = np.exp(effect), np.exp(effect - width), np.exp(effect + width)
-    return Evidence(float(np.exp(moved[len(a):].mean() - moved[: len(a)].mean())), ratio, low, high)
+    return Evidence(float(np.exp(moved[len(a) :].mean() - moved[: len(a)].mean())), ratio, low, high)
 
 
 def _for_each(confidence: float, wanted: NDArray[np.bool_]) -> float:
@@ -101,8 +107,9 @@ def _for_each(confidence: float, wanted: NDArray[np.bool_]) -> float:
     return 1 - (1 - confidence) / max(int(wanted.sum()), 1)
 
 
-def intervals(a: NDArray[np.int64], b: NDArray[np.int64], wanted: NDArray[np.bool_], rng: np.random.Generator,
-              confidence: float) -> tuple[Floats, Floats]:
+def intervals(
+    a: NDArray[np.int64], b: NDArray[np.int64], wanted: NDArray[np.bool_], rng: np.random.Generator, confidence: float
+) -> tuple[Floats, Floats]:
     """Bootstrap interval of the ratio of typical times; the same steps are drawn for every op."""
     low, high = np.zeros(len(a)), np.full(len(a), np.inf)
     if not wanted.any() or not a.shape[1] or not b.shape[1]:

@@ -55,8 +55,9 @@ def step_of(store: EventStore, which: Steps) -> NDArray[np.intp]:
     return np.where(inside, at, -1)
 
 
-def per_step(store: EventStore, which: Steps, group: NDArray[np.integer], groups: int,
-             values: NDArray[np.int64]) -> NDArray[np.int64]:
+def per_step(
+    store: EventStore, which: Steps, group: NDArray[np.integer], groups: int, values: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """Sums of `values`, one line per group and one column per step; rows of group -1 or outside the steps do not count."""
     at = step_of(store, which)
     rows = np.flatnonzero((at >= 0) & (group >= 0))

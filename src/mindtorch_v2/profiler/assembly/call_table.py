@@ -13,8 +13,15 @@ def described(what: Any, shorten: Shortener) -> list[Any]:
     if target.code is None:
         return [target.text]
     lines = [[start, line] for start, _, line in target.code.co_lines() if line is not None]
-    return [target.text, target.file, target.code.co_name, target.code.co_firstlineno, int(target.inside),
-            int(target.library), lines]
+    return [
+        target.text,
+        target.file,
+        target.code.co_name,
+        target.code.co_firstlineno,
+        int(target.inside),
+        int(target.library),
+        lines,
+    ]
 
 
 def restored(entry: Any) -> Target:

@@ -88,8 +88,10 @@ def added(table: list[Any], more: list[Any]) -> list[int]:
 def _joined(columns: Columns, more: Columns) -> Columns:
     """The rows of both; a column that the second does not have is -1 there."""
     count = len(more["start"])
-    return {name: np.concatenate([values, more[name] if name in more else np.full(count, -1, np.int64)])
-            for name, values in columns.items()}
+    return {
+        name: np.concatenate([values, more[name] if name in more else np.full(count, -1, np.int64)])
+        for name, values in columns.items()
+    }
 
 
 def module_columns(
@@ -119,22 +121,31 @@ def module_columns(
                 texts.append(text)
         paths.append(path)
     names = [tables.name(f"nn.Module: {info.label}") for info in infos]
-    return {"name": renumbered(module, names), "kind": np.full(len(table), observer.MODULE, np.int64),
-            "start": start, "end": finish, "parent": parent, "path": np.array(paths, np.int64)}
+    return {
+        "name": renumbered(module, names),
+        "kind": np.full(len(table), observer.MODULE, np.int64),
+        "start": start,
+        "end": finish,
+        "parent": parent,
+        "path": np.array(paths, np.int64),
+    }
 
 
 def modules_at(moments: NDArray[np.int64], modules: Columns) -> NDArray[np.int64]:
     """For each moment the path of the innermost module that was running, -1 if none was."""
     one = np.zeros(len(modules["start"]), np.int32)
-    found = tree.enclosing(one, modules["start"], modules["end"], modules["parent"],
-                            np.zeros(len(moments), np.int32), moments)
+    found = tree.enclosing(one, modules["start"], modules["end"], modules["parent"], np.zeros(len(moments), np.int32), moments)
     return np.append(modules["path"], -1)[found]
 
 
 def _python_columns(python: PythonRows, tables: Tables) -> Columns:
     names = [tables.name(text) for text in python.names]
-    return {"name": renumbered(python.name, names), "kind": np.full(len(python.start), observer.PYTHON, np.int64),
-            "start": python.start, "end": python.end}
+    return {
+        "name": renumbered(python.name, names),
+        "kind": np.full(len(python.start), observer.PYTHON, np.int64),
+        "start": python.start,
+        "end": python.end,
+    }
 
 
 def task_lanes(
@@ -217,8 +228,9 @@ def forward_threads(columns: Columns) -> Any:
         ops = np.flatnonzero((kind == observer.OP) & (seq >= 0))
         numbers, which = np.unique(np.concatenate([seq[ops], seq[backward]]), return_inverse=True)
         of_op, of_backward = which[: len(ops)], which[len(ops) :]
-        own = np.isin(tid[backward].astype(np.int64) * len(numbers) + of_backward,
-                      tid[ops].astype(np.int64) * len(numbers) + of_op)
+        own = np.isin(
+            tid[backward].astype(np.int64) * len(numbers) + of_backward, tid[ops].astype(np.int64) * len(numbers) + of_op
+        )
         elsewhere = np.full(len(numbers), -1, np.int32)
         elsewhere[of_op] = tid[ops]  # the last one of a number counts
         known = elsewhere[of_backward]

@@ -133,8 +133,14 @@ def op_columns(tap: Tap, table: NDArray[np.int64], tables: Tables) -> Columns:
     op_names = np.zeros(int(present[-1]) + 1 if len(present) else 1, np.int32)
     op_names[present] = [tables.name(observer.op_names[op]) for op in present.tolist()]
     name[~is_span] = op_names[ops]
-    columns = {"name": name, "kind": kind, "start": table[:, 1], "end": table[:, 2], "seq": table[:, 3],
-               "op": np.where(is_span, -1, ident).astype(np.int32)}
+    columns = {
+        "name": name,
+        "kind": kind,
+        "start": table[:, 1],
+        "end": table[:, 2],
+        "seq": table[:, 3],
+        "op": np.where(is_span, -1, ident).astype(np.int32),
+    }
     if tap.width > 4:
         columns["shapes"] = table[:, 4]
     return columns
@@ -210,5 +216,3 @@ def _memory_columns(rows: dict[int, list[int]], threads: list[ThreadInfo]) -> Co
     kept, size = of_this_recording(table)
     time, _, address = table[kept].T
     return {"mem_time": time, "mem_bytes": size[kept], "mem_addr": address, "mem_tid": thread[kept]}
-
-

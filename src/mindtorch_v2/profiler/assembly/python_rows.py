@@ -213,9 +213,7 @@ class _Tree:
         found[shown] = self._push(self.outer[shown], self._target[shown], np.full(len(shown), -1))
         return found
 
-    def _push(
-        self, above: NDArray[np.int64], target: NDArray[np.int64], place: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def _push(self, above: NDArray[np.int64], target: NDArray[np.int64], place: NDArray[np.int64]) -> NDArray[np.int64]:
         """Numbers of the stacks that have (target, place) on top of `above`."""
         limit = (1 << 20) - 1
         key = (above + 1) << 40 | target << 20 | np.minimum(place + 1, limit)

@@ -15,12 +15,26 @@ EXAMPLE = "mtprof diff before.mtp after.mtp --fail-over 5%"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
-    parser.add_argument("paths", nargs="+", metavar="path",
-                        help="the two recordings, before and after: saved profiles or Chrome traces, .json or .json.gz")
-    parser.add_argument("--to", nargs="+", default=None, metavar="path",
-                        help="several recordings after the change, where the first paths are several before it")
-    parser.add_argument("--fail-over", type=percent, default=None, metavar="P%",
-                        help="exit with 1 if a step became slower by more than this, beyond doubt")
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        metavar="path",
+        help="the two recordings, before and after: saved profiles or Chrome traces, .json or .json.gz",
+    )
+    parser.add_argument(
+        "--to",
+        nargs="+",
+        default=None,
+        metavar="path",
+        help="several recordings after the change, where the first paths are several before it",
+    )
+    parser.add_argument(
+        "--fail-over",
+        type=percent,
+        default=None,
+        metavar="P%",
+        help="exit with 1 if a step became slower by more than this, beyond doubt",
+    )
     parser.add_argument("--fail-op-over", type=percent, default=None, metavar="P%", help="the same for any single op")
     parser.add_argument("--confidence", type=percent, default=0.99, metavar="P%", help="of all intervals (default 99%%)")
     parser.add_argument("--least", type=percent, default=0.05, metavar="P%", help="smaller changes are not named (default 5%%)")
@@ -42,8 +56,9 @@ def sides(paths: list[str], to: list[str] | None) -> tuple[list[str], list[str]]
     if to is not None:
         return paths, to
     if len(paths) != 2:
-        raise Failure(f"two recordings are compared, or several with several: before*.mtp --to after*.mtp; got {len(paths)}",
-                      USAGE)
+        raise Failure(
+            f"two recordings are compared, or several with several: before*.mtp --to after*.mtp; got {len(paths)}", USAGE
+        )
     return paths[:1], paths[1:]
 
 

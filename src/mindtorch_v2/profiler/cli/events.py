@@ -52,8 +52,12 @@ def run(args: argparse.Namespace) -> int:
         start = int(store.start[row]) - store.clock_start_ns
         if args.json:
             line = {
-                "name": name, "start_ns": start, "duration_ns": int(store.duration[row]), "thread": thread.ident,
-                "step": int(store.step[row]), "depth": int(store.depth[row]),
+                "name": name,
+                "start_ns": start,
+                "duration_ns": int(store.duration[row]),
+                "thread": thread.ident,
+                "step": int(store.step[row]),
+                "depth": int(store.depth[row]),
             }
             print(json.dumps(line))
         else:

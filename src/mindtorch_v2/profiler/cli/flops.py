@@ -52,8 +52,10 @@ def known_flops(store: EventStore) -> NDArray[np.int64]:
     if store.flops.any():
         return store.flops
     if not (store.shapes >= 0).any():
-        raise Failure("the file has neither FLOPs nor input shapes to work them out from: record with "
-                      "profile(record_shapes=True), or `mtprof run --flops`")
+        raise Failure(
+            "the file has neither FLOPs nor input shapes to work them out from: record with "
+            "profile(record_shapes=True), or `mtprof run --flops`"
+        )
     found = flops_from_shapes(store)
     if not found.any():
         raise Failure("no FLOPs: there is no formula for any op of which the file has input shapes")

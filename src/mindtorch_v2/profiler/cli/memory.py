@@ -26,10 +26,15 @@ def run(args: argparse.Namespace) -> int:
         raise Failure("no memory was recorded: profile(profile_memory=True), or `mtprof run --memory`")
     for use in memory_use(store, loaded._memory_uses()):
         at_least = "" if use.before_known else "at least "
-        print(f"{use.device}: {use.allocations:,} allocations of {size(use.allocated)}; in use {at_least}{size(use.before)} "
-              f"at the start, {size(use.left)} at the end")
-        print(f"peak: {size(use.peak)} after {duration(use.peak_ns - store.clock_start_ns)}"
-              + (f", in step {use.peak_step}" if use.peak_step is not None else "") + f"; {_parts(use)}")
+        print(
+            f"{use.device}: {use.allocations:,} allocations of {size(use.allocated)}; in use {at_least}{size(use.before)} "
+            f"at the start, {size(use.left)} at the end"
+        )
+        print(
+            f"peak: {size(use.peak)} after {duration(use.peak_ns - store.clock_start_ns)}"
+            + (f", in step {use.peak_step}" if use.peak_step is not None else "")
+            + f"; {_parts(use)}"
+        )
         if not use.before_known:
             print("What was there before and was not freed meanwhile is not known and not counted.")
         if use.categories:

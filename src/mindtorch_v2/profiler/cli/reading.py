@@ -28,8 +28,9 @@ def add_path(parser: argparse.ArgumentParser, name: str = "path") -> None:
 
 def add_sorting(parser: argparse.ArgumentParser) -> None:
     """How a table is grouped, sorted and cut."""
-    parser.add_argument("--sort", "--sort-by", default=None, metavar="KEY",
-                        help="column, e.g. self_cpu_time_total, cpu_time_total, count")
+    parser.add_argument(
+        "--sort", "--sort-by", default=None, metavar="KEY", help="column, e.g. self_cpu_time_total, cpu_time_total, count"
+    )
     add_limit(parser, 20)
 
 

@@ -15,8 +15,13 @@ from .exit_codes import USAGE, Failure
 
 EXAMPLE = "mtprof run --shapes --memory -o train.mtp train.py --epochs 1"
 
-_OPTIONS = {"stack": "with_stack", "memory": "profile_memory", "shapes": "record_shapes", "modules": "with_modules",
-            "flops": "with_flops"}
+_OPTIONS = {
+    "stack": "with_stack",
+    "memory": "profile_memory",
+    "shapes": "record_shapes",
+    "modules": "with_modules",
+    "flops": "with_flops",
+}
 _ENDINGS = (".mtp", ".json", ".json.gz", ".html")
 _HELP = {
     "stack": "Python calls and source lines",
@@ -30,13 +35,23 @@ _HELP = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     parser.add_argument("-m", dest="module", action="store_true", help="the script is the name of a module")
-    parser.add_argument("-o", "--output", default=None, metavar="FILE",
-                        help=".mtp saved profile, .json or .json.gz trace, .html report (default: the script's name with .mtp)")
+    parser.add_argument(
+        "-o",
+        "--output",
+        default=None,
+        metavar="FILE",
+        help=".mtp saved profile, .json or .json.gz trace, .html report (default: the script's name with .mtp)",
+    )
     for option, text in _HELP.items():
         parser.add_argument(f"--{option}", action="store_true", help=f"record {text}")
     parser.add_argument("--all", action="store_true", help="record all of these")
-    parser.add_argument("--schedule", type=_schedule, default=None, metavar="W,W,A,R",
-                        help="wait, warm up, record, repeat: in steps, which are counted by the optimizers' step()")
+    parser.add_argument(
+        "--schedule",
+        type=_schedule,
+        default=None,
+        metavar="W,W,A,R",
+        help="wait, warm up, record, repeat: in steps, which are counted by the optimizers' step()",
+    )
     parser.add_argument("--as-torch", action="store_true", help="`import torch` in the script means this package")
     parser.add_argument("-q", "--quiet", action="store_true", help="print no table at the end")
     parser.add_argument("script", help="script, or with -m module, to run")
@@ -106,8 +121,10 @@ def _hint_at_as_torch(outcome: run_script.Outcome) -> str:
 def _nothing_to_write(outcome: run_script.Outcome, schedule: _Schedule | None) -> str:
     """Why there is nothing worth a file, which might replace a good one; "" if there is something."""
     if schedule is not None and (outcome.steps < schedule.before or not outcome.events):
-        return (f"nothing was recorded: the schedule needs {schedule.needs(outcome.steps)} steps of an optimizer or more, "
-                f"and there were {outcome.steps}")
+        return (
+            f"nothing was recorded: the schedule needs {schedule.needs(outcome.steps)} steps of an optimizer or more, "
+            f"and there were {outcome.steps}"
+        )
     if outcome.code and not outcome.events or outcome.torch_missing and outcome.only_python:
         return "nothing was recorded before the script ended"
     return ""

@@ -84,8 +84,12 @@ class Outcome:
             raise self.error
 
 
-def recorded(target: Target, options: dict[str, Any], schedule: Callable[[int], Any] | None,
-             every_step: Callable[[Callable[[], None]], Any] | None = None) -> Outcome:
+def recorded(
+    target: Target,
+    options: dict[str, Any],
+    schedule: Callable[[int], Any] | None,
+    every_step: Callable[[Callable[[], None]], Any] | None = None,
+) -> Outcome:
     """Run the target from start to end under a profile of all threads; whatever it raises is part of the outcome.
 
     `every_step(function)` arranges for a function to be called after each training step, which steps the schedule.

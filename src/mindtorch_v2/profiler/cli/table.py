@@ -15,8 +15,19 @@ from .exit_codes import USAGE, Failure
 
 # Where there is "device", the name of one may stand as well: cuda_time_total.
 SORT_KEYS = (
-    "self_cpu_time_total", "cpu_time_total", "cpu_time", "self_device_time_total", "device_time_total", "device_time",
-    "self_cpu_memory_usage", "cpu_memory_usage", "self_device_memory_usage", "device_memory_usage", "count", "flops", "key",
+    "self_cpu_time_total",
+    "cpu_time_total",
+    "cpu_time",
+    "self_device_time_total",
+    "device_time_total",
+    "device_time",
+    "self_cpu_memory_usage",
+    "cpu_memory_usage",
+    "self_device_memory_usage",
+    "device_memory_usage",
+    "count",
+    "flops",
+    "key",
 )
 EXAMPLE = "mtprof table trace.json.gz --sort self_cpu_time_total --by shape -n 30"
 
@@ -61,8 +72,9 @@ def print_corrected(store: EventStore, cost: Overhead, limit: int) -> None:
     """Self and total times by name as recorded, and with the cost of every recorded event taken away."""
     host = np.flatnonzero(store.device_type == 0)
     label, count = store.label[host], len(store.labels)
-    columns = [tree.sums(label, values[host], count) for values in (
-        store.self_ns, cost.self_ns, store.duration, cost.duration_ns)]
+    columns = [
+        tree.sums(label, values[host], count) for values in (store.self_ns, cost.self_ns, store.duration, cost.duration_ns)
+    ]
     print(f"\n{'self':>9} {'corrected':>9} {'total':>9} {'corrected':>9}  operator")
     order = np.argsort(-columns[1], kind="stable")
     for at in reading.first(order.tolist(), limit):

@@ -40,7 +40,11 @@ _WORDS = _FOUR.view(np.uint32).reshape(-1)
 _PAIRS = _FOUR.view(np.uint16)[:, 1].copy()
 # The same for the one to four digits that a number begins with: parts and where they begin.
 _FIRST: dict[int, list[tuple[int, NDArray[Any]]]] = {
-    1: [(0, _FOUR[:, 3].copy())], 2: [(0, _PAIRS)], 3: [(0, _FOUR[:, 1].copy()), (1, _PAIRS)], 4: [(0, _WORDS)]}
+    1: [(0, _FOUR[:, 3].copy())],
+    2: [(0, _PAIRS)],
+    3: [(0, _FOUR[:, 1].copy()), (1, _PAIRS)],
+    4: [(0, _WORDS)],
+}
 # .000 to .999
 _POINT = _FOUR[:1000].copy()
 _POINT[:, 0] = ord(".")

@@ -177,7 +177,11 @@ class _Trace:
         rest, kind = divmod(source, len(_CATEGORIES))
         name, tid = divmod(rest, self._threads)
         return b'{"ph": "X", "cat": "%s", "name": %s, "pid": %d, "tid": %d, "ts": ' % (
-            _CATEGORIES[kind].encode(), self._names[name], self.store.pid, self.store.threads[tid].ident)
+            _CATEGORIES[kind].encode(),
+            self._names[name],
+            self.store.pid,
+            self.store.threads[tid].ident,
+        )
 
     def _times(self, rows: NDArray[np.intp]) -> list[Piece]:
         start = self.store.start[rows]
@@ -190,8 +194,11 @@ class _Trace:
         details = self._details(rows)
         alike = int(details[0]) if (details == details[0]).all() else None
         end = self._suffixes[alike] if alike is not None else b""
-        middles = merged(linked, self._span_lines(rows[linked], index[linked], True, end),
-                         self._span_lines(rows[~linked], index[~linked], False, end))
+        middles = merged(
+            linked,
+            self._span_lines(rows[linked], index[linked], True, end),
+            self._span_lines(rows[~linked], index[~linked], False, end),
+        )
         columns = [self._prefixes.of(self._sources(rows)), middles]
         return woven(*columns) if alike is not None else woven(*columns, self._suffixes.of(details))
 
@@ -336,7 +343,11 @@ def _module_number(name: str) -> str:
 def _inputs(info: InputInfo) -> bytes:
     concrete = ["" if value is None else _concrete(value) for value in info.concrete]
     return b', "Concrete Inputs": %s, "Input type": %s, "Input Strides": %s, "Input Dims": %s' % (
-        _json(concrete), _json(info.types), _json(info.strides), _json(info.dims))
+        _json(concrete),
+        _json(info.types),
+        _json(info.strides),
+        _json(info.dims),
+    )
 
 
 def _concrete(value: Any) -> str:

@@ -126,9 +126,7 @@ class DeviceLanes:
         )
         return begins + finishes
 
-    def _ends(
-        self, phase: bytes, ids: NDArray[Any], pids: NDArray[Any], tids: NDArray[Any], times: NDArray[np.int64]
-    ) -> bytes:
+    def _ends(self, phase: bytes, ids: NDArray[Any], pids: NDArray[Any], tids: NDArray[Any], times: NDArray[np.int64]) -> bytes:
         count = len(ids)
         pieces: list[Piece] = [
             b'{"ph": "%s", "id": ' % phase,

@@ -74,6 +74,6 @@ def _table(columns: Sequence[_Column], rows: Sequence[Any], count: int, note: st
     ]
     more = f"; {count - len(rows):,} more are not shown" if count > len(rows) else ""
     return (
-        f"<table><caption style=\"caption-side:bottom\">{escape(note + more)}</caption>"
+        f'<table><caption style="caption-side:bottom">{escape(note + more)}</caption>'
         f"<thead><tr><th {_NAME}>Name</th>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
     )

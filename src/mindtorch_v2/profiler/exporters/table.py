@@ -123,9 +123,7 @@ class _Widths(NamedTuple):
     source: int | None
 
 
-def _columns(
-    total: Summary, most: _Widths, with_flops: bool, profile_memory: bool, time_unit: str | None
-) -> list[Column]:
+def _columns(total: Summary, most: _Widths, with_flops: bool, profile_memory: bool, time_unit: str | None) -> list[Column]:
     def time(attribute: str) -> Callable[[Any], str]:
         return lambda event: format_time(getattr(event, attribute), time_unit)
 
@@ -260,9 +258,9 @@ def build_table(
         if total.source_width >= 0:
             # The other frames stand below the first, and an empty line ends the stack.
             for frame in [*(event.stack or ())[1:], ""]:
-                lines.append("".join(
-                    column.write(_tail(frame, column.width) if column.title == _SOURCE else "") for column in columns
-                ))
+                lines.append(
+                    "".join(column.write(_tail(frame, column.width) if column.title == _SOURCE else "") for column in columns)
+                )
     lines += [
         rule,
         f"Total Event Count: {total.count}",

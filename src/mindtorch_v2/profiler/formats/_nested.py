@@ -31,8 +31,9 @@ def lanes(store: EventStore) -> list[Lane]:
         rows = np.flatnonzero(shown & (store.tid == number))
         rows = rows[np.argsort(store.start[rows], kind="stable")]  # recordings that were joined need not be in order
         first = int(rows[0])
-        found.append(Lane(number, lane_name(store, number, first), int(store.device_type[first]),
-                          int(store.device_index[first]), rows))
+        found.append(
+            Lane(number, lane_name(store, number, first), int(store.device_type[first]), int(store.device_index[first]), rows)
+        )
     return found
 
 

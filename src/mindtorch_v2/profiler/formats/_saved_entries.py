@@ -47,14 +47,33 @@ def _call(entry: Any, tables: Any) -> Target:
 
 def _module_info(entry: Any, tables: Any) -> ModuleInfo:
     ident, class_name, order, children = entry
-    return ModuleInfo(int(ident), _text(class_name, tables), int(order),
-                      {int(key): _text(name, tables) for key, name in children})
+    return ModuleInfo(
+        int(ident), _text(class_name, tables), int(order), {int(key): _text(name, tables) for key, name in children}
+    )
 
 
 # TypeError, ValueError or LookupError if what is given is no entry of the table.
-ENTRIES: dict[str, Any] = {"names": _text, "threads": _thread, "input_infos": _input_info, "frames": _text,
-                           "stacks": _stack, "modules": _text, "overloads": _text, "calls": _call,
-                           "module_infos": _module_info, "tasks": _thread}
-LOST_ENTRIES: dict[str, Any] = {"names": _LOST, "threads": ThreadInfo(0, _LOST), "input_infos": InputInfo((), (), (), ()),
-                                "frames": _LOST, "stacks": (_LOST,), "modules": _LOST, "overloads": "", "calls": LOST,
-                                "module_infos": ModuleInfo(0, _LOST, 0, {}), "tasks": ThreadInfo(0, _LOST)}
+ENTRIES: dict[str, Any] = {
+    "names": _text,
+    "threads": _thread,
+    "input_infos": _input_info,
+    "frames": _text,
+    "stacks": _stack,
+    "modules": _text,
+    "overloads": _text,
+    "calls": _call,
+    "module_infos": _module_info,
+    "tasks": _thread,
+}
+LOST_ENTRIES: dict[str, Any] = {
+    "names": _LOST,
+    "threads": ThreadInfo(0, _LOST),
+    "input_infos": InputInfo((), (), (), ()),
+    "frames": _LOST,
+    "stacks": (_LOST,),
+    "modules": _LOST,
+    "overloads": "",
+    "calls": LOST,
+    "module_infos": ModuleInfo(0, _LOST, 0, {}),
+    "tasks": ThreadInfo(0, _LOST),
+}

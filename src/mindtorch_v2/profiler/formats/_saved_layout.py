@@ -5,12 +5,39 @@ from __future__ import annotations
 import struct
 
 # Numbers of tables and columns in a file. They never change; new ones are added at the end.
-TABLES = ("names", "threads", "input_infos", "frames", "stacks", "modules", "overloads", "calls", "module_infos",
-          "tasks")
-ROW_COLUMNS = ("name", "kind", "tid", "start", "end", "seq", "step", "shapes", "stack", "flops", "module", "fwd_tid", "op",
-               "device_type", "device_index", "correlation", "launch_tid", "launch_ns", "parent", "launcher")
-MEMORY_ROW_COLUMNS = ("mem_time", "mem_bytes", "mem_addr", "mem_tid", "mem_total", "mem_device_type", "mem_device_index",
-                      "mem_event")
+TABLES = ("names", "threads", "input_infos", "frames", "stacks", "modules", "overloads", "calls", "module_infos", "tasks")
+ROW_COLUMNS = (
+    "name",
+    "kind",
+    "tid",
+    "start",
+    "end",
+    "seq",
+    "step",
+    "shapes",
+    "stack",
+    "flops",
+    "module",
+    "fwd_tid",
+    "op",
+    "device_type",
+    "device_index",
+    "correlation",
+    "launch_tid",
+    "launch_ns",
+    "parent",
+    "launcher",
+)
+MEMORY_ROW_COLUMNS = (
+    "mem_time",
+    "mem_bytes",
+    "mem_addr",
+    "mem_tid",
+    "mem_total",
+    "mem_device_type",
+    "mem_device_index",
+    "mem_event",
+)
 # What a recording notes beside its rows, by number: how many columns of whole numbers each log has.
 PYTHON_LOG, MODULE_LOG, TOUCHED_LOG, PARAMETER_LOG, GC_LOG, OUT_LOG, STEP_LOG, TASK_LOG = range(8)
 LOG_WIDTHS = {PYTHON_LOG: 3, MODULE_LOG: 2, TOUCHED_LOG: 4, PARAMETER_LOG: 1, GC_LOG: 3, OUT_LOG: 2, STEP_LOG: 2, TASK_LOG: 2}

@@ -38,8 +38,17 @@ from ._trace_kinds import MODULE_NAME
 from .rebuild import rebuilt, storage_notes
 
 # What columns point into, and so must not point beyond.
-_POINTS_INTO = {"name": "names", "tid": "threads", "fwd_tid": "threads", "launch_tid": "threads", "shapes": "input_infos",
-                "stack": "stacks", "module": "modules", "op": "overloads", "mem_tid": "threads"}
+_POINTS_INTO = {
+    "name": "names",
+    "tid": "threads",
+    "fwd_tid": "threads",
+    "launch_tid": "threads",
+    "shapes": "input_infos",
+    "stack": "stacks",
+    "module": "modules",
+    "op": "overloads",
+    "mem_tid": "threads",
+}
 _STORE_TABLES = ("names", "threads", "input_infos", "stacks", "modules", "overloads")
 _MOST_DEVICE_TYPE = 20  # torch's number of the last one, PrivateUse1
 # Bytes that a file may grow to: its own size times this, and some to begin with.
@@ -336,8 +345,11 @@ def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 _DTYPES: dict[str, Any] = {
-    **REQUIRED, **{name: dtype for name, (dtype, _) in (*OPTIONAL.items(), *MEMORY_COLUMNS.items())},
-    "mem_event": np.int32, "parent": np.int32, "launcher": np.int32,
+    **REQUIRED,
+    **{name: dtype for name, (dtype, _) in (*OPTIONAL.items(), *MEMORY_COLUMNS.items())},
+    "mem_event": np.int32,
+    "parent": np.int32,
+    "launcher": np.int32,
 }
 
 
@@ -366,7 +378,9 @@ def _anything(value: Any) -> bool:
 _OPTIONS: dict[str, Callable[[Any], bool]] = {
     "use_device": lambda value: value is None or isinstance(value, str),
     "left_out_of_trace": lambda value: isinstance(value, list) and all(isinstance(entry, str) for entry in value),
-    "gc_pauses": lambda value: isinstance(value, list) and all(
-        isinstance(pause, list) and len(pause) == 3 and all(type(part) is int for part in pause) for pause in value),
+    "gc_pauses": lambda value: (
+        isinstance(value, list)
+        and all(isinstance(pause, list) and len(pause) == 3 and all(type(part) is int for part in pause) for pause in value)
+    ),
     "calibration": lambda value: isinstance(value, dict) and all(type(part) in (int, float) for part in value.values()),
 }

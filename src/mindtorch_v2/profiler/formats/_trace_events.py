@@ -69,12 +69,20 @@ class Collector:
         self.stacks: dict[str, int] = {}
         self.lanes = Lanes()
         self.inputs = Inputs()
-        self.host = Parts(**_SPAN, seq=np.int64, fwd=np.int64, shapes=np.int32, module=np.int32, stack=np.int32,
-                          correlation=np.int64)
+        self.host = Parts(
+            **_SPAN, seq=np.int64, fwd=np.int64, shapes=np.int32, module=np.int32, stack=np.int32, correlation=np.int64
+        )
         self.python = Parts(**_SPAN)
         self.device = Parts(**_SPAN, device_index=np.int32, correlation=np.int64)
-        self.memory = Parts(mem_time=np.int64, mem_bytes=np.int64, mem_addr=np.int64, mem_tid=np.int32,
-                            mem_total=np.int64, mem_device_type=np.int8, mem_device_index=np.int32)
+        self.memory = Parts(
+            mem_time=np.int64,
+            mem_bytes=np.int64,
+            mem_addr=np.int64,
+            mem_tid=np.int32,
+            mem_total=np.int64,
+            mem_device_type=np.int8,
+            mem_device_index=np.int32,
+        )
         self.flows = Parts(flow=np.int64, begins=np.bool_, tid=np.int32, time=np.int64)
         self.window: tuple[int, int] | None = None
         self._open: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
@@ -172,9 +180,17 @@ class Collector:
         if instants:
             made.append((self.memory, self._memory_columns(instants)))
         if flows:
-            made.append((self.flows, self.flows.made(
-                flow=[event["id"] for event in flows], begins=[event["ph"] == "s" for event in flows],
-                tid=self._lanes_of(flows), time=nanoseconds([event["ts"] for event in flows]))))
+            made.append(
+                (
+                    self.flows,
+                    self.flows.made(
+                        flow=[event["id"] for event in flows],
+                        begins=[event["ph"] == "s" for event in flows],
+                        tid=self._lanes_of(flows),
+                        time=nanoseconds([event["ts"] for event in flows]),
+                    ),
+                )
+            )
         return made
 
     # ------------------------------------------------------------------ spans
@@ -233,9 +249,13 @@ class Collector:
         return self.device.made(
             name=[names.setdefault(event["name"], len(names)) for event in rows],
             kind=[kinds[event["cat"]] for event in rows],
-            tid=[lanes.number(Device(at), args.get("stream", event["tid"]))
-                 for at, args, event in zip(index, places, rows, strict=True)],
-            start=start, end=end, device_index=index,
+            tid=[
+                lanes.number(Device(at), args.get("stream", event["tid"]))
+                for at, args, event in zip(index, places, rows, strict=True)
+            ],
+            start=start,
+            end=end,
+            device_index=index,
             correlation=[args.get("correlation", -1) for args in places],
         )
 
@@ -314,8 +334,11 @@ class Collector:
                 self._new_lanes.add(place)
         if reason is None and event["ph"] in ("X", "B", "E", "i", "I", "s", "f", "M"):
             args = event.get("args")
-            return {**event, "cat": event.get("cat") if isinstance(event.get("cat"), str) else "",
-                    "args": checked_args(args) if isinstance(args, dict) else {}}
+            return {
+                **event,
+                "cat": event.get("cat") if isinstance(event.get("cat"), str) else "",
+                "args": checked_args(args) if isinstance(args, dict) else {},
+            }
         self._recovery.skip(reason or f"phase {event['ph']}")
         return None
 

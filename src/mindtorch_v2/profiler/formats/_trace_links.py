@@ -93,7 +93,8 @@ def forward_threads(host: Columns, flows: Columns) -> NDArray[np.int32]:
     threads = _counted_threads(host, flows)
     last = {int(s): int(t) for s, t in zip(seq[forward].tolist(), tid[forward].tolist(), strict=True)}
     for row, number, own, sequence in zip(
-            rows.tolist(), fwd[rows].tolist(), tid[rows].tolist(), seq[rows].tolist(), strict=True):
+        rows.tolist(), fwd[rows].tolist(), tid[rows].tolist(), seq[rows].tolist(), strict=True
+    ):
         found[row] = threads.get(number, last.get(sequence, own))
     return found
 
@@ -103,12 +104,17 @@ def _counted_threads(host: Columns, flows: Columns) -> dict[int, int]:
     begins = flows["begins"]
     lane_of_flow = dict(zip(flows["flow"][begins].tolist(), flows["tid"][begins].tolist(), strict=True))
     backward = np.flatnonzero(host["fwd"] > 0)
-    number_at = dict(zip(
-        zip(host["tid"][backward].tolist(), host["start"][backward].tolist(), strict=True),
-        host["fwd"][backward].tolist(), strict=True))
+    number_at = dict(
+        zip(
+            zip(host["tid"][backward].tolist(), host["start"][backward].tolist(), strict=True),
+            host["fwd"][backward].tolist(),
+            strict=True,
+        )
+    )
     meant: dict[int, int] = {}
     for flow, tid, time in zip(
-            flows["flow"][~begins].tolist(), flows["tid"][~begins].tolist(), flows["time"][~begins].tolist(), strict=True):
+        flows["flow"][~begins].tolist(), flows["tid"][~begins].tolist(), flows["time"][~begins].tolist(), strict=True
+    ):
         number, lane = number_at.get((tid, time)), lane_of_flow.get(flow)
         if number is not None and lane is not None:
             meant.setdefault(number, lane)

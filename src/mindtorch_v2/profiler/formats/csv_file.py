@@ -16,7 +16,11 @@ _BLOCK = 1 << 13
 
 
 def export(
-    store: EventStore, path: str | os.PathLike[str], *, what: str = "events", group_by_input_shape: bool = False,
+    store: EventStore,
+    path: str | os.PathLike[str],
+    *,
+    what: str = "events",
+    group_by_input_shape: bool = False,
     group_by_stack_n: int = 0,
 ) -> None:
     """Write a recording's rows, or its averages when `what` is "averages", gzipped if the name ends in .gz."""

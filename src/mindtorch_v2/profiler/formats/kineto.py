@@ -88,13 +88,18 @@ def _store(collector: Collector, fields: Mapping[str, Any], recovery: Recovery) 
     launch_tid, launch_ns = launches(device, host)
     device_type = collector.runtime_device()
 
-    columns = _columns(host, python, device, {
-        "fwd_tid": (fwd_tid, None, None),
-        "stack": (stack, None, python_stack),
-        "device_type": (None, np.full(len(launch_tid), device_type, np.int8), None),
-        "launch_tid": (None, launch_tid, None),
-        "launch_ns": (None, launch_ns, None),
-    })
+    columns = _columns(
+        host,
+        python,
+        device,
+        {
+            "fwd_tid": (fwd_tid, None, None),
+            "stack": (stack, None, python_stack),
+            "device_type": (None, np.full(len(launch_tid), device_type, np.int8), None),
+            "launch_tid": (None, launch_tid, None),
+            "launch_ns": (None, launch_ns, None),
+        },
+    )
     columns["step"] = _steps(host, names, columns["start"])
     if len(memory["mem_time"]):
         columns.update(memory)

@@ -11,7 +11,11 @@ from ..views.tabular import chosen, needed
 
 
 def export(
-    store: EventStore, path: str | os.PathLike[str], *, what: str = "events", group_by_input_shape: bool = False,
+    store: EventStore,
+    path: str | os.PathLike[str],
+    *,
+    what: str = "events",
+    group_by_input_shape: bool = False,
     group_by_stack_n: int = 0,
 ) -> None:
     """Write a recording's rows, or its averages when `what` is "averages". ImportError if pyarrow is missing."""

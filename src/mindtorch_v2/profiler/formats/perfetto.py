@@ -24,8 +24,20 @@ _IID, _NAME = 1, 2
 _CATEGORY_IIDS, _TYPE, _NAME_IID, _TRACK_UUID, _COUNTER_VALUE, _FLOW_IDS, _LAST_FLOW_IDS = 3, 9, 10, 11, 30, 47, 48
 _BEGIN, _END, _COUNTS = 1, 2, 4
 _STATE_CLEARED, _NEEDS_STATE = 1, 2
-_CATEGORIES = ("cpu_op", "cpu_op", "cpu_op", "user_annotation", "user_annotation", "python_function", "python_function",
-               "memory", "kernel", "gpu_memcpy", "gpu_memset", "runtime")
+_CATEGORIES = (
+    "cpu_op",
+    "cpu_op",
+    "cpu_op",
+    "user_annotation",
+    "user_annotation",
+    "python_function",
+    "python_function",
+    "memory",
+    "kernel",
+    "gpu_memcpy",
+    "gpu_memset",
+    "runtime",
+)
 _SEQUENCE_ID = 1
 _PROCESS_UUID = 1
 _FIRST_LANE_UUID = 1 << 8
@@ -114,8 +126,12 @@ class _Trace:
             uuid = _FIRST_COUNTER_UUID + place
             kind = "device" if store.mem_device_type[first] else "CPU"
             name = f"{kind} {int(store.mem_device_index[first])} memory" if kind == "device" else "CPU memory"
-            track = (number(_UUID, uuid) + number(_PARENT_UUID, _PROCESS_UUID) + text(_TRACK_NAME, name)
-                     + message(_COUNTER, number(_COUNTER_UNIT, _BYTES_UNIT)))
+            track = (
+                number(_UUID, uuid)
+                + number(_PARENT_UUID, _PROCESS_UUID)
+                + text(_TRACK_NAME, name)
+                + message(_COUNTER, number(_COUNTER_UNIT, _BYTES_UNIT))
+            )
             yield _packet(message(_TRACK_DESCRIPTOR, track))
             head = number(_TYPE, _COUNTS) + number(_TRACK_UUID, uuid)
             yield b"".join(
@@ -134,8 +150,10 @@ def _flows(store: EventStore) -> tuple[dict[int, list[int]], dict[int, list[int]
     arriving: dict[int, list[int]] = {}
     forward, backward = store.links
     pairs = list(zip(forward.tolist(), backward.tolist(), strict=True))
-    calls = {int(store.correlation[row]): int(row) for row in np.flatnonzero(
-        (store.kind == observer.RUNTIME) & (store.correlation >= 0))}
+    calls = {
+        int(store.correlation[row]): int(row)
+        for row in np.flatnonzero((store.kind == observer.RUNTIME) & (store.correlation >= 0))
+    }
     for row in np.flatnonzero((store.device_type != 0) & (store.correlation >= 0)).tolist():
         call = calls.get(int(store.correlation[row]))
         if call is not None:

@@ -50,8 +50,12 @@ def _profile(store: EventStore) -> bytes:
     which = which.reshape(-1)
     values = [
         np.bincount(which, weights=column, minlength=len(groups)).astype(np.int64)
-        for column in (np.ones(len(store)), np.where(store.device_type == 0, store.self_ns, 0),
-                       np.where(store.device_type != 0, store.duration, 0), store.self_bytes + store.self_device_bytes)
+        for column in (
+            np.ones(len(store)),
+            np.where(store.device_type == 0, store.self_ns, 0),
+            np.where(store.device_type != 0, store.duration, 0),
+            store.self_bytes + store.self_device_bytes,
+        )
     ]
     for place, (one, root) in enumerate(groups.tolist()):
         locations = []

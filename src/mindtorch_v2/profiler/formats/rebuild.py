@@ -65,8 +65,9 @@ def rebuilt(
     if "lane" in heard:
         _bound_walk(len(np.unique(heard["lane"])), len(heard["lane"]), "too many tasks")
     tasks = {task.ident: task.name for task in tables["tasks"]}
-    lanes = _columns.task_lanes([tasks if (TASK_LOG, thread) in logs else None for thread in range(len(threads))],
-                                heard, threads)
+    lanes = _columns.task_lanes(
+        [tasks if (TASK_LOG, thread) in logs else None for thread in range(len(threads))], heard, threads
+    )
     marks = logs.get((STEP_LOG, 0))
     if marks is not None:
         heard["step"] = _columns.steps_at(marks[:, 0], marks[:, 1], heard["start"])
@@ -79,10 +80,20 @@ def rebuilt(
     pauses = logs.get((GC_LOG, 0))
     options["gc_pauses"] = [tuple(row) for row in pauses.tolist()] if pauses is not None else []
     store = EventStore.freeze(
-        everything, names=list(made.names), threads=threads, input_infos=tables["input_infos"], stacks=made.stacks,
-        modules=list(made.modules), overloads=tables["overloads"], options=options, metadata=meta["metadata"],
-        trace_id=meta["trace_id"], clock_start_ns=meta["clock_start_ns"], clock_end_ns=end,
-        wall_start_ns=meta["wall_start_ns"], pid=meta["pid"],
+        everything,
+        names=list(made.names),
+        threads=threads,
+        input_infos=tables["input_infos"],
+        stacks=made.stacks,
+        modules=list(made.modules),
+        overloads=tables["overloads"],
+        options=options,
+        metadata=meta["metadata"],
+        trace_id=meta["trace_id"],
+        clock_start_ns=meta["clock_start_ns"],
+        clock_end_ns=end,
+        wall_start_ns=meta["wall_start_ns"],
+        pid=meta["pid"],
     )
     if options.get("with_modules"):
         _columns.inherit(store, "module")
@@ -113,8 +124,11 @@ def _of_threads(
         part = {name: rows[name][own] for name in _HEARD}
         turns, modules, python = (logs.get((log, thread)) for log in (TASK_LOG, MODULE_LOG, PYTHON_LOG))
         if with_lanes:
-            part["lane"] = np.zeros(len(own), np.int64) if turns is None else lanes_of_rows(
-                turns, part["kind"], part["start"], part["end"])
+            part["lane"] = (
+                np.zeros(len(own), np.int64)
+                if turns is None
+                else lanes_of_rows(turns, part["kind"], part["start"], part["end"])
+            )
         calls = heard = None
         if modules is not None:
             calls = _module_calls(modules, tables["module_infos"], end, made)
@@ -128,8 +142,9 @@ def _of_threads(
         part["tid"] = np.full(len(part["start"]), thread, np.int32)
         part["flops"] = np.maximum(part["flops"], 0)
         parts.append(part)
-    joined = {name: _joined([part.pop(name) for part in parts], name)
-              for name in (*_HEARD, "tid", *(("lane",) if with_lanes else ()))}
+    joined = {
+        name: _joined([part.pop(name) for part in parts], name) for name in (*_HEARD, "tid", *(("lane",) if with_lanes else ()))
+    }
     if deepest * len(joined["start"]) > _MOST_WALK and too_deep(joined["tid"], joined["start"], joined["end"]).any():
         raise ValueError("calls are nested too deeply")
     return joined
@@ -165,9 +180,7 @@ def _bound_nesting(start: NDArray[np.int64], end: NDArray[np.int64], walks: int)
     return deepest
 
 
-def _module_calls(
-    log: NDArray[np.int64], infos: Sequence[ModuleInfo], end: int, made: _columns.Tables
-) -> _columns.Columns:
+def _module_calls(log: NDArray[np.int64], infos: Sequence[ModuleInfo], end: int, made: _columns.Tables) -> _columns.Columns:
     """The calls of modules in a thread's log."""
     if int(log[:, 0].max(initial=-1)) >= len(infos) or int(log[:, 0].min(initial=0)) < STOPS:
         raise ValueError("a module that is not known")

@@ -106,9 +106,7 @@ class Writer:
         return frame(END, _json({"rows": self._rows, "memory": self._memory}))
 
 
-def save(
-    store: EventStore, path: str | os.PathLike[str], *, metadata: Mapping[str, str] | None = None
-) -> None:
+def save(store: EventStore, path: str | os.PathLike[str], *, metadata: Mapping[str, str] | None = None) -> None:
     """Write a recording to `path`. A failure leaves what was there before.
 
     metadata: JSON text by key, put among what was said about the recording.
@@ -128,11 +126,18 @@ def load(path: str | os.PathLike[str], progress: Progress | None = None) -> Even
 def _blocks(store: EventStore, metadata: Mapping[str, Any]) -> Iterator[bytes]:
     writer = Writer()
     yield writer.header()
-    yield writer.meta({
-        "options": store.options, "metadata": metadata, "trace_id": store.trace_id, "pid": store.pid,
-        "clock_start_ns": store.clock_start_ns, "clock_end_ns": store.clock_end_ns, "wall_start_ns": store.wall_start_ns,
-        "segments": store.segments,
-    })
+    yield writer.meta(
+        {
+            "options": store.options,
+            "metadata": metadata,
+            "trace_id": store.trace_id,
+            "pid": store.pid,
+            "clock_start_ns": store.clock_start_ns,
+            "clock_end_ns": store.clock_end_ns,
+            "wall_start_ns": store.wall_start_ns,
+            "segments": store.segments,
+        }
+    )
     for table in TABLES:
         if table != "frames" and table not in LOG_TABLES:
             yield from writer.table(table, getattr(store, table))
@@ -143,9 +148,7 @@ def _blocks(store: EventStore, metadata: Mapping[str, Any]) -> Iterator[bytes]:
     yield writer.end()
 
 
-def _side_by_side(
-    writer: Writer, rows: Mapping[str, NDArray[Any]], memory: Mapping[str, NDArray[Any]]
-) -> Iterator[bytes]:
+def _side_by_side(writer: Writer, rows: Mapping[str, NDArray[Any]], memory: Mapping[str, NDArray[Any]]) -> Iterator[bytes]:
     """Rows frame by frame, each followed by the memory that belongs to it: half a file has half of both."""
     count = len(rows["start"])
     size = min(max(-(-count // FRAMES), LEAST_ROWS_PER_FRAME), ROWS_PER_FRAME)

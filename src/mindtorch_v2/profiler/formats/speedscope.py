@@ -22,13 +22,17 @@ def export(store: EventStore, path: str | os.PathLike[str], *, name: str | None 
 
 def _blocks(store: EventStore, title: str) -> Iterator[bytes]:
     frames = ",".join(dumps({"name": name}) for name in store.names)
-    yield (f'{{"$schema": "{_SCHEMA}", "exporter": "mindtorch_v2", "name": {dumps(title)}, '
-           f'"shared": {{"frames": [{frames}]}}, "profiles": [').encode()
+    yield (
+        f'{{"$schema": "{_SCHEMA}", "exporter": "mindtorch_v2", "name": {dumps(title)}, '
+        f'"shared": {{"frames": [{frames}]}}, "profiles": ['
+    ).encode()
     for number, lane in enumerate(lanes(store)):
         start = int(store.start[lane.rows].min()) - store.clock_start_ns
         end = int(store.end[lane.rows].max()) - store.clock_start_ns
-        yield (f'{"," if number else ""}{{"type": "evented", "name": {dumps(lane.name)}, "unit": "nanoseconds", '
-               f'"startValue": {start}, "endValue": {end}, "events": [').encode()
+        yield (
+            f'{"," if number else ""}{{"type": "evented", "name": {dumps(lane.name)}, "unit": "nanoseconds", '
+            f'"startValue": {start}, "endValue": {end}, "events": ['
+        ).encode()
         name, origin = store.name.tolist(), store.clock_start_ns
         events = (
             f'{{"type": "{"O" if begins else "C"}", "frame": {name[row]}, "at": {time - origin}}}'

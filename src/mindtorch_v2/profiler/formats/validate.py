@@ -20,8 +20,17 @@ from .detect import read_any
 ERROR, NOTE = "error", "note"
 # Spans that PyTorch itself lets overlap: a user's range opens inside the Python function that opens it.
 _LOOSE = (observer.SCOPE, observer.STEP, observer.PYTHON, observer.MODULE)
-_POINTS_INTO = {"name": "names", "tid": "threads", "fwd_tid": "threads", "launch_tid": "threads", "mem_tid": "threads",
-                "shapes": "input_infos", "stack": "stacks", "module": "modules", "op": "overloads"}
+_POINTS_INTO = {
+    "name": "names",
+    "tid": "threads",
+    "fwd_tid": "threads",
+    "launch_tid": "threads",
+    "mem_tid": "threads",
+    "shapes": "input_infos",
+    "stack": "stacks",
+    "module": "modules",
+    "op": "overloads",
+}
 _NEEDED = ("name", "tid", "mem_tid")
 
 
@@ -111,11 +120,19 @@ def _nesting(store: EventStore) -> Iterator[Problem]:
     loose = np.isin(store.kind, _LOOSE)
     strict = crossed[~loose[crossed[:, 0]] & ~loose[crossed[:, 1]]]
     if len(strict):
-        yield Problem(ERROR, "nesting", f"{len(strict)} events overlap others of their thread without being inside; "
-                                        f"the first is {store.names[store.name[strict[0, 0]]]!r}")
+        yield Problem(
+            ERROR,
+            "nesting",
+            f"{len(strict)} events overlap others of their thread without being inside; "
+            f"the first is {store.names[store.name[strict[0, 0]]]!r}",
+        )
     if len(crossed) > len(strict):
-        yield Problem(NOTE, "nesting", f"{len(crossed) - len(strict)} ranges and Python functions overlap partially, as "
-                                       "PyTorch records them; self times around them count the overlap once for each")
+        yield Problem(
+            NOTE,
+            "nesting",
+            f"{len(crossed) - len(strict)} ranges and Python functions overlap partially, as "
+            "PyTorch records them; self times around them count the overlap once for each",
+        )
 
 
 def _overlapping(store: EventStore) -> NDArray[np.intp]:
@@ -146,8 +163,11 @@ def _self_times(store: EventStore) -> Iterator[Problem]:
         alone = int(store.self_ns[rows].sum())
         covered = int(store.duration[rows & (store.parent < 0)].sum())
         if alone != covered and thread not in crossed:
-            yield Problem(ERROR, "self time", f"self times of {store.threads[thread].name!r} add up to {alone} ns, "
-                                              f"but its events cover {covered} ns")
+            yield Problem(
+                ERROR,
+                "self time",
+                f"self times of {store.threads[thread].name!r} add up to {alone} ns, but its events cover {covered} ns",
+            )
 
 
 def _queries(store: EventStore) -> Iterator[Problem]:
@@ -206,4 +226,11 @@ def _losses(store: EventStore) -> Iterator[Problem]:
 
 
 _CHECKS: tuple[Callable[[EventStore], Iterator[Problem]], ...] = (
-    _times, _nesting, _self_times, _queries, _memory, _links, _losses)
+    _times,
+    _nesting,
+    _self_times,
+    _queries,
+    _memory,
+    _links,
+    _losses,
+)

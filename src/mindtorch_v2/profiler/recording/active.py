@@ -63,7 +63,9 @@ def _at_exit() -> None:
         what = "a profile was" if count == 1 else f"{count} profiles were"
         warnings.warn_explicit(
             f"{what} still running when the interpreter ended: call stop(), or use `with`, to have on_trace_ready called",
-            RuntimeWarning, "<interpreter exit>", 0,
+            RuntimeWarning,
+            "<interpreter exit>",
+            0,
         )
 
 

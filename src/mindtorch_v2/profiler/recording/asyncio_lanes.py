@@ -130,9 +130,7 @@ def lane_at(noted: Any, moments: NDArray[np.int64]) -> NDArray[np.int64]:
     return found
 
 
-def lanes_of_rows(
-    turns: Any, kind: NDArray[Any], start: NDArray[np.int64], end: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def lanes_of_rows(turns: Any, kind: NDArray[Any], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
     """The lane of each row of a thread: that of its task if the task's scopes met those of another, else 0.
 
     Python calls stay with the thread: a task that waits has none running.

@@ -111,8 +111,21 @@ class DeviceRecorder:
         """Add the host's calls and what ran on the device to the columns of a recording, a lane for each stream."""
         numbers = {thread.ident: number for number, thread in enumerate(threads)}
         lanes: dict[Any, int] = {}
-        made: dict[str, list[int]] = {c: [] for c in (
-            "name", "kind", "tid", "start", "end", "device_type", "device_index", "correlation", "launch_tid", "launch_ns")}
+        made: dict[str, list[int]] = {
+            c: []
+            for c in (
+                "name",
+                "kind",
+                "tid",
+                "start",
+                "end",
+                "device_type",
+                "device_index",
+                "correlation",
+                "launch_tid",
+                "launch_ns",
+            )
+        }
         for launch, returned, number, start, end in self.rows:
             host = numbers.get(launch.thread)
             if host is None:  # a thread that is not recorded
@@ -122,8 +135,19 @@ class DeviceRecorder:
                 threads.append(ThreadInfo(launch.stream.number, f"stream {launch.stream.number}"))
             call, text = _CALLS[launch.kind].format(launch.name), _NAMES[launch.kind].format(launch.name)
             _append(made, name(call), observer.RUNTIME, host, launch.began, returned, 0, -1, number, -1, -1)
-            _append(made, name(text), _KINDS[launch.kind], lanes[launch.stream], start, end, NPU, launch.stream.device_index,
-                    number, host, launch.began)
+            _append(
+                made,
+                name(text),
+                _KINDS[launch.kind],
+                lanes[launch.stream],
+                start,
+                end,
+                NPU,
+                launch.stream.device_index,
+                number,
+                host,
+                launch.began,
+            )
         self._add_rows(columns, {c: np.array(values, np.int64) for c, values in made.items()}, step_of)
         if self._memory:
             _add_memory(columns, self._memory, numbers)

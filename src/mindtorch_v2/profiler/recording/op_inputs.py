@@ -124,8 +124,16 @@ def _source(type_texts: tuple[str, ...], follows: bool) -> tuple[str, list[str]]
     tensors = [i for i, type_text in enumerate(type_texts) if type_text == "Tensor"]
     others = [i for i, type_text in enumerate(type_texts) if type_text != "Tensor"]
     parts = ("shape", "strides", "dtype")
-    key = ["op", *(f"shape{i}, strides{i}, dtype{i}" if i in tensors else  # as just remembered
-                   f"a{i} if a{i}.__class__ is int or a{i} is None else note(a{i})" for i in range(len(names)))]
+    key = [
+        "op",
+        *(
+            f"shape{i}, strides{i}, dtype{i}"
+            if i in tensors
+            # as just remembered
+            else f"a{i} if a{i}.__class__ is int or a{i} is None else note(a{i})"
+            for i in range(len(names))
+        ),
+    ]
     same = [f"a{i} is last{i}" for i in others]
     kept = [f"last{i}" for i in others]
     remember = [f"last{i} = a{i} if a{i}.__class__ in kept else nothing" for i in others]
@@ -149,8 +157,7 @@ def _source(type_texts: tuple[str, ...], follows: bool) -> tuple[str, list[str]]
         lines += [f"if b{i}.base is None: c{i} = b{i}\nelse: c{i} = owner_of(b{i})" for i in tensors]
         rows = [f"start, id(c{i}), c{i}.nbytes, place + {i}" for i in tensors]
         lines += [f"touch(({', '.join(rows)}))"] if rows else []
-        lines += [f"if a{i} is not None: touch_one(place + {i}, a{i}, start)"
-                  for i in others if "Tensor" in type_texts[i]]
+        lines += [f"if a{i} is not None: touch_one(place + {i}, a{i}, start)" for i in others if "Tensor" in type_texts[i]]
     if names:
         lines += [f"if not ({' and '.join(same)}):", *(f"    {line}" for line in remember)]
         lines += [f"    number = numbers[({', '.join(key)},)]"]
@@ -159,9 +166,9 @@ def _source(type_texts: tuple[str, ...], follows: bool) -> tuple[str, list[str]]
     lines += ["extend((op, start, end, sequence, number))"]
     text = "\n".join(lines).replace("\n", "\n    ")
     remembered = ["number", *kept]
-    return (f"def capture({', '.join(['start', 'end', 'sequence', *names])}):\n"
-            f"    global {', '.join(remembered)}\n"
-            f"    {text}\n"), remembered
+    return (
+        f"def capture({', '.join(['start', 'end', 'sequence', *names])}):\n    global {', '.join(remembered)}\n    {text}\n"
+    ), remembered
 
 
 _codes: dict[tuple[tuple[str, ...], bool], tuple[CodeType, list[str]]] = {}
@@ -200,10 +207,24 @@ class Captures(dict[int, Capture]):
             code, remembered = _code(tuple([argument.type_text for argument in schema.arguments]), follows)
             nothing = object()
             # A code object of its own, since Python tunes it to the globals that it meets.
-            capture = FunctionType(code.replace(), dict.fromkeys(remembered, nothing) | {
-                "op": op, "place": op * MOST_ARGUMENTS, "extend": self._extend, "numbers": self._numbers, "note": note,
-                "notes": _notes, "kept": _KEPT, "nothing": nothing, "touch": touch, "owner_of": owner_of,
-                "touch_one": touch and partial(_touch_one, touch), "touch_all": touch and partial(_touch_all, touch)})
+            capture = FunctionType(
+                code.replace(),
+                dict.fromkeys(remembered, nothing)
+                | {
+                    "op": op,
+                    "place": op * MOST_ARGUMENTS,
+                    "extend": self._extend,
+                    "numbers": self._numbers,
+                    "note": note,
+                    "notes": _notes,
+                    "kept": _KEPT,
+                    "nothing": nothing,
+                    "touch": touch,
+                    "owner_of": owner_of,
+                    "touch_one": touch and partial(_touch_one, touch),
+                    "touch_all": touch and partial(_touch_all, touch),
+                },
+            )
         self[op] = capture
         return capture
 

@@ -57,8 +57,7 @@ class record_function(Scope):
         self.began = 0
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         if self.site is not None:
             self._close()
         elif self.began == _NEVER_ENTERED:

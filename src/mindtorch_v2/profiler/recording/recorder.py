@@ -104,9 +104,9 @@ class Tap:
         else:
             self.extend = self.rows.extend
         wants_modules = options.with_modules or options.with_stack
-        self.modules = ModuleLog(
-            clock, note_parameters=options.follows_storages, unheard=options.with_stack
-        ) if wants_modules else None
+        self.modules = (
+            ModuleLog(clock, note_parameters=options.follows_storages, unheard=options.with_stack) if wants_modules else None
+        )
         # Python calls: the window that is open now, and those that pauses have closed.
         self.with_stack = options.with_stack
         self.window: PythonWindow | None = None
@@ -119,8 +119,11 @@ class Tap:
     def listen(self, since: int) -> None:
         """Take down what begins from now on; scopes under way already belong to somebody else."""
         self.since = since
-        self.span = (_plain_span(self.rows.extend, self.spans, since) if self.extend is not None else
-                     _wide_span(self.rows.extend, self.spans, since, self.keys))
+        self.span = (
+            _plain_span(self.rows.extend, self.spans, since)
+            if self.extend is not None
+            else _wide_span(self.rows.extend, self.spans, since, self.keys)
+        )
         if self.modules is not None:
             self.modules.start()
 

@@ -128,9 +128,7 @@ def _launch_rows(store: EventStore) -> NDArray[np.int64]:
     return found
 
 
-def _memory_rows(
-    store: EventStore, event: NDArray[Any], memory: Uses | None
-) -> list[tuple[str, str, NDArray[Any], bool]]:
+def _memory_rows(store: EventStore, event: NDArray[Any], memory: Uses | None) -> list[tuple[str, str, NDArray[Any], bool]]:
     freed = _memory.freed_by(store)
     rows: list[tuple[str, str, NDArray[Any], bool]] = [
         ("mem_time", "f64", store.mem_time - store.clock_start_ns, True),
@@ -191,9 +189,11 @@ class _Numbers(dict[str, int]):
 
 def _values(concrete: tuple[Any, ...]) -> str:
     """Arguments that are no tensors, as text."""
-    return ", ".join("·" if value is None else str(value) for value in concrete) if any(
-        value is not None for value in concrete
-    ) else ""
+    return (
+        ", ".join("·" if value is None else str(value) for value in concrete)
+        if any(value is not None for value in concrete)
+        else ""
+    )
 
 
 def about(
@@ -210,7 +210,8 @@ def about(
         "title": title,
         "kinds": KINDS,
         "span_ns": max(store.clock_end_ns - store.clock_start_ns, int(store.end.max()) - store.clock_start_ns)
-        if len(store) else 0,
+        if len(store)
+        else 0,
         "recorded": _moment(store.wall_start_ns),
         "options": {key: value for key, value in store.options.items() if isinstance(value, (bool, int, str)) and value},
         "gc": {"pauses": len(pauses), "total_ns": sum(end - start for start, end, *_ in pauses)},

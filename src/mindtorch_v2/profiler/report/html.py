@@ -21,9 +21,32 @@ from . import data
 
 # The page's script is these files one after another: each uses only what stands before it.
 SCRIPTS = (
-    "dom.js", "tables.js", "format.js", "palette.js", "decode.js", "model.js", "groups.js", "gestures.js", "details.js",
-    "memory_use.js", "step_chart.js", "overview.js", "operators.js", "calltree.js", "branches.js", "icicle.js", "flame.js",
-    "lanes.js", "minimap.js", "paint.js", "timeline.js", "memory_chart.js", "memory.js", "modules.js", "advice.js", "main.js",
+    "dom.js",
+    "tables.js",
+    "format.js",
+    "palette.js",
+    "decode.js",
+    "model.js",
+    "groups.js",
+    "gestures.js",
+    "details.js",
+    "memory_use.js",
+    "step_chart.js",
+    "overview.js",
+    "operators.js",
+    "calltree.js",
+    "branches.js",
+    "icicle.js",
+    "flame.js",
+    "lanes.js",
+    "minimap.js",
+    "paint.js",
+    "timeline.js",
+    "memory_chart.js",
+    "memory.js",
+    "modules.js",
+    "advice.js",
+    "main.js",
 )
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let) )", re.MULTILINE)

@@ -15,9 +15,7 @@ from . import writers
 from .mixin import Answers
 
 
-def load(
-    path: str | os.PathLike[str], progress: Progress | None = None, *, max_bytes: int | None = None
-) -> LoadedProfile:
+def load(path: str | os.PathLike[str], progress: Progress | None = None, *, max_bytes: int | None = None) -> LoadedProfile:
     """Read a saved profile or a Chrome trace, ours or PyTorch's, gzipped or not, from a file or from a pipe.
 
     progress(bytes done, bytes in all) is called along the way; a pipe has no more in all than is done.

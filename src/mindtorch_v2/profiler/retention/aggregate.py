@@ -145,9 +145,17 @@ class _Thread:
                 tap.modules.trim(int(columns["end"].min()))
         steps = table[(table[:, 0] >= SPAN_BASE) & (columns["kind"] == observer.STEP), 0]
         tap.spans.forget(set(steps.tolist()))
-        rows = {"start": columns["start"], "end": columns["end"], "kind": columns["kind"], "label": columns["name"],
-                "shape": shape, "module": module, "given": np.zeros(count, np.int64),
-                "step": np.broadcast_to(freeze.steps(recorder, columns["start"]), count), "flops": flops}
+        rows = {
+            "start": columns["start"],
+            "end": columns["end"],
+            "kind": columns["kind"],
+            "label": columns["name"],
+            "shape": shape,
+            "module": module,
+            "given": np.zeros(count, np.int64),
+            "step": np.broadcast_to(freeze.steps(recorder, columns["start"]), count),
+            "flops": flops,
+        }
         shown = ~np.array([*tables.hidden, False])[columns["name"]]
         return {name: np.asarray(values, np.int64)[shown] for name, values in rows.items()}, columns["seq"][shown]
 
@@ -258,6 +266,9 @@ class _Sums:
         for packed, group in self._groups.items():
             shape, module = (packed >> 20 & 0xFFFFF) - 1, (packed & 0xFFFFF) - 1
             key: Key = (names[packed >> 40], shapes[shape] if shape >= 0 else "", modules[module] if module >= 0 else "")
-            made.append(AggregateRow(*key, int(self._self_ns[group]), int(self._flops[group]),
-                                     self._calls.summary(group), by_step.summary(group)))
+            made.append(
+                AggregateRow(
+                    *key, int(self._self_ns[group]), int(self._flops[group]), self._calls.summary(group), by_step.summary(group)
+                )
+            )
         return AggregateStats(made, self._step_count)

@@ -31,7 +31,11 @@ class Window:
     """One recording, from start to stop, and all that listens on its behalf."""
 
     def __init__(
-        self, recorder: Recorder, gc_watch: GcWatch, device: DeviceRecorder | None, out_calls: OutCalls | None,
+        self,
+        recorder: Recorder,
+        gc_watch: GcWatch,
+        device: DeviceRecorder | None,
+        out_calls: OutCalls | None,
         meta: Mapping[str, Any],
     ) -> None:
         self.recorder = recorder
@@ -158,8 +162,9 @@ class Keeper:
                     return
                 self._keep_now()
             except Exception as error:  # nobody above us could hear of it, and the program must go on
-                warnings.warn(f"the profiler cannot keep what it records: {type(error).__name__}: {error}",
-                              RuntimeWarning, stacklevel=1)
+                warnings.warn(
+                    f"the profiler cannot keep what it records: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=1
+                )
             finally:
                 for one in waiting:
                     one.set()

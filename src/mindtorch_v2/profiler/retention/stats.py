@@ -59,19 +59,34 @@ class Summary:
         bins = dict(self.bins)
         for number, count in other.bins.items():
             bins[number] = bins.get(number, 0) + count
-        return Summary(self.count + other.count, self.sum_ns + other.sum_ns, min(self.min_ns, other.min_ns),
-                       max(self.max_ns, other.max_ns), bins)
+        return Summary(
+            self.count + other.count,
+            self.sum_ns + other.sum_ns,
+            min(self.min_ns, other.min_ns),
+            max(self.max_ns, other.max_ns),
+            bins,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
-        return {"count": self.count, "sum_ns": self.sum_ns, "min_ns": self.min_ns, "max_ns": self.max_ns,
-                "bins": sorted(self.bins.items())}
+        return {
+            "count": self.count,
+            "sum_ns": self.sum_ns,
+            "min_ns": self.min_ns,
+            "max_ns": self.max_ns,
+            "bins": sorted(self.bins.items()),
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Summary:
         """From what to_dict() made."""
-        return cls(values["count"], values["sum_ns"], values["min_ns"], values["max_ns"],
-                   {int(number): int(count) for number, count in values["bins"]})
+        return cls(
+            values["count"],
+            values["sum_ns"],
+            values["min_ns"],
+            values["max_ns"],
+            {int(number): int(count) for number, count in values["bins"]},
+        )
 
 
 @dataclass
@@ -125,8 +140,15 @@ class AggregateRow:
 
     def merged(self, other: AggregateRow) -> AggregateRow:
         """Of both together."""
-        return AggregateRow(self.name, self.shapes, self.module, self.self_ns + other.self_ns, self.flops + other.flops,
-                            self.calls.merged(other.calls), self.steps.merged(other.steps))
+        return AggregateRow(
+            self.name,
+            self.shapes,
+            self.module,
+            self.self_ns + other.self_ns,
+            self.flops + other.flops,
+            self.calls.merged(other.calls),
+            self.steps.merged(other.steps),
+        )
 
 
 # What a table may be sorted by.
@@ -194,34 +216,77 @@ class AggregateStats:
             raise ValueError(f"sort_by is one of {', '.join(_SORTS)}, not {sort_by!r}")
         chosen = sorted(self.rows, key=_SORTS[sort_by], reverse=True)[: None if row_limit < 0 else row_limit]
         titles = ["Name", "Self %", "Self", "Total", "Calls", "Mean", "Min", "p50", "p99", "Max", "Per step"]
-        extras = [(title, values) for title, values in (("Shapes", [row.shapes for row in chosen]),
-                                                        ("Module", [row.module for row in chosen])) if any(values)]
+        extras = [
+            (title, values)
+            for title, values in (("Shapes", [row.shapes for row in chosen]), ("Module", [row.module for row in chosen]))
+            if any(values)
+        ]
         whole = self.self_ns or 1
-        lines = [[row.name, f"{100 * row.self_ns / whole:.2f}%", _time(row.self_ns), _time(row.sum_ns), str(row.count),
-                  *map(_time, (row.mean_ns, row.min_ns, row.quantile(0.5), row.quantile(0.99), row.max_ns)),
-                  _time(row.steps.mean_ns), *(values[at] for _, values in extras)] for at, row in enumerate(chosen)]
+        lines = [
+            [
+                row.name,
+                f"{100 * row.self_ns / whole:.2f}%",
+                _time(row.self_ns),
+                _time(row.sum_ns),
+                str(row.count),
+                *map(_time, (row.mean_ns, row.min_ns, row.quantile(0.5), row.quantile(0.99), row.max_ns)),
+                _time(row.steps.mean_ns),
+                *(values[at] for _, values in extras),
+            ]
+            for at, row in enumerate(chosen)
+        ]
         lines.insert(0, titles + [title for title, _ in extras])
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         rule = "  ".join("-" * width for width in widths)
-        texts = ["  ".join(cell.ljust(width) if at in (0, *range(11, 13)) else cell.rjust(width)
-                           for at, (cell, width) in enumerate(zip(line, widths, strict=True))).rstrip() for line in lines]
+        texts = [
+            "  ".join(
+                cell.ljust(width) if at in (0, *range(11, 13)) else cell.rjust(width)
+                for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in lines
+        ]
         footer = f"{self.count} events in {self.steps} steps; self time total: {_time(self.self_ns)}"
         return "\n".join([rule, texts[0], rule, *texts[1:], rule, footer, ""])
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, which JSON takes."""
-        return {"steps": self.steps, "relative_error": RELATIVE_ERROR, "rows": [
-            {"name": row.name, "shapes": row.shapes, "module": row.module, "self_ns": row.self_ns, "flops": row.flops,
-             "calls": row.calls.to_dict(), "steps": row.steps.to_dict()} for row in self.rows]}
+        return {
+            "steps": self.steps,
+            "relative_error": RELATIVE_ERROR,
+            "rows": [
+                {
+                    "name": row.name,
+                    "shapes": row.shapes,
+                    "module": row.module,
+                    "self_ns": row.self_ns,
+                    "flops": row.flops,
+                    "calls": row.calls.to_dict(),
+                    "steps": row.steps.to_dict(),
+                }
+                for row in self.rows
+            ],
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> AggregateStats:
         """From what to_dict() made, there or in another process."""
         if values["relative_error"] != RELATIVE_ERROR:
             raise ValueError("the statistics count durations in other ranges than this version does")
-        return cls([AggregateRow(row["name"], row["shapes"], row["module"], row["self_ns"], row["flops"],
-                                 Summary.from_dict(row["calls"]), Summary.from_dict(row["steps"]))
-                    for row in values["rows"]], values["steps"])
+        return cls(
+            [
+                AggregateRow(
+                    row["name"],
+                    row["shapes"],
+                    row["module"],
+                    row["self_ns"],
+                    row["flops"],
+                    Summary.from_dict(row["calls"]),
+                    Summary.from_dict(row["steps"]),
+                )
+                for row in values["rows"]
+            ],
+            values["steps"],
+        )
 
     def __repr__(self) -> str:
         return f"<AggregateStats: {len(self.rows)} rows, {self.count} events, {self.steps} steps>"

@@ -118,8 +118,12 @@ class Stream(Keeper):
             raise OSError(f"the recording cannot be read back: {self._file.failure}")
         recorder = window.recorder
         end = recorder.clock_end_ns if recorder.clock_end_ns is not None else recorder.clock()
-        meta = {"clock_start_ns": recorder.clock_start_ns, "wall_start_ns": recorder.wall_start_ns, "clock_end_ns": end,
-                "trace_id": window.meta["trace_id"]}
+        meta = {
+            "clock_start_ns": recorder.clock_start_ns,
+            "wall_start_ns": recorder.wall_start_ns,
+            "clock_end_ns": end,
+            "trace_id": window.meta["trace_id"],
+        }
         return read_part(self.path, (self._begun_at, self._file.size), meta)
 
     @property
@@ -139,9 +143,17 @@ class Stream(Keeper):
         said = dict(self.metadata())
         if self._file.dropped:
             said["dropped_events"] = self._file.dropped
-        return self._writer.meta({
-            **window.meta, **self._first, "clock_end_ns": end, "metadata": said, "pid": self._pid,
-            "segments": [[0, self._first["clock_start_ns"]]], "logs": True})
+        return self._writer.meta(
+            {
+                **window.meta,
+                **self._first,
+                "clock_end_ns": end,
+                "metadata": said,
+                "pid": self._pid,
+                "segments": [[0, self._first["clock_start_ns"]]],
+                "logs": True,
+            }
+        )
 
     def _frames(self, window: Window, taken: list[Taken], memory: Table, marks: int) -> Iterator[bytes]:
         """Everything in the order in which a reader wants it: tables before what points into them."""
@@ -181,7 +193,8 @@ class Stream(Keeper):
         if len(memory):
             tid = np.array([numbers[ident] for ident in memory[:, 0].tolist()], np.int32)
             yield from writer.memory(
-                {"mem_time": memory[:, 1], "mem_bytes": memory[:, 2], "mem_addr": memory[:, 3], "mem_tid": tid})
+                {"mem_time": memory[:, 1], "mem_bytes": memory[:, 2], "mem_addr": memory[:, 3], "mem_tid": tid}
+            )
 
     def _number_of(self, info: ThreadInfo) -> int:
         number = self._threads.get(info)
@@ -217,8 +230,9 @@ class Stream(Keeper):
         taken = pauses[: len(pauses)]
         del pauses[: len(taken)]
         found.append((GC_LOG, 0, _table(taken, 3)))
-        parameters = {address for tap in list(recorder.taps) if tap.modules is not None
-                      for address in list(tap.modules.parameters)}
+        parameters = {
+            address for tap in list(recorder.taps) if tap.modules is not None for address in list(tap.modules.parameters)
+        }
         if len(parameters) > self._parameters:
             self._parameters = len(parameters)
             found.append((PARAMETER_LOG, 0, _table([(address,) for address in parameters], 1)))
@@ -260,8 +274,10 @@ class Stream(Keeper):
 def _concatenated(parts: list[dict[str, Any]]) -> dict[str, Any]:
     """The rows of all parts; where one has no such column, what a row has when nothing was recorded."""
     names = dict.fromkeys(name for part in parts for name in part)
-    return {name: np.concatenate([part[name] if name in part else np.full(len(part["start"]), OPTIONAL[name][1])
-                                  for part in parts]) for name in names}
+    return {
+        name: np.concatenate([part[name] if name in part else np.full(len(part["start"]), OPTIONAL[name][1]) for part in parts])
+        for name in names
+    }
 
 
 def _table(rows: Any, width: int) -> Table:

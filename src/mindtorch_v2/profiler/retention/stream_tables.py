@@ -83,8 +83,12 @@ class StreamTables(_columns.Tables):
 
     def fresh(self) -> list[tuple[str, list[Any]]]:
         """The tables that have new entries, and those; they count as written."""
-        grown: dict[str, list[Any]] = {"input_infos": self.infos, "overloads": observer.op_overloads, "stacks": self.stacks,
-                 "modules": list(self.modules)}
+        grown: dict[str, list[Any]] = {
+            "input_infos": self.infos,
+            "overloads": observer.op_overloads,
+            "stacks": self.stacks,
+            "modules": list(self.modules),
+        }
         for table, entries in grown.items():
             new = entries[self._told[table] :]
             self._told[table] += len(new)

@@ -131,8 +131,7 @@ class profile:
         self._start_trace()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         if self.enabled:
             self._stop_trace()
 
@@ -327,8 +326,7 @@ class profile:
         """The events, newest recording first. While recording: those so far."""
         if self.experimental_config.trace_only:
             raise RuntimeError(
-                "events() is not available when trace_only=True in ExperimentalConfig. "
-                "Use export_chrome_trace() instead."
+                "events() is not available when trace_only=True in ExperimentalConfig. Use export_chrome_trace() instead."
             )
         if self._recorder is None or self.post_processing_timeout_s == 0:
             return EventList(use_device=self.use_device)

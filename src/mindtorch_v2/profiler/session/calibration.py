@@ -69,9 +69,7 @@ def scopes():
 
 
 def _measure(options: Options) -> Calibration:
-    work: dict[str, Any] = {
-        "x": make_tensor(np.ones((1,), np.float32)), "record_function": record_function, "times": _CALLS
-    }
+    work: dict[str, Any] = {"x": make_tensor(np.ones((1,), np.float32)), "record_function": record_function, "times": _CALLS}
     exec(_WORK, work)
     python = _added(work["calls"], options, observer.PYTHON, 0.0) if options.with_stack else 0.0
     return Calibration(

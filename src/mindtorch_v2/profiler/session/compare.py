@@ -15,8 +15,9 @@ from ..store.store import EventStore
 Comparable = Answers | str | os.PathLike[str]
 
 
-def diff(a: Comparable | Sequence[Comparable], b: Comparable | Sequence[Comparable], *, confidence: float = 0.99,
-         least: float = 0.05) -> Diff:
+def diff(
+    a: Comparable | Sequence[Comparable], b: Comparable | Sequence[Comparable], *, confidence: float = 0.99, least: float = 0.05
+) -> Diff:
     """What became faster or slower from `a` to `b`: profiles that have ended, loaded ones, or paths of files.
 
     Ops are aligned by name, input shapes and module path, and compared step by step. `confidence` holds for all of them

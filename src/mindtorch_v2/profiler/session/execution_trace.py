@@ -182,8 +182,9 @@ class Window:
         moment = np.array([call.moment for call in self._calls], np.int64)
         # At that moment the innermost row is the op's own.
         rows = tree.enclosing(store.tid, store.start, store.end, store.parent, tid, moment)
-        return {row: call for row, call in zip(rows.tolist(), self._calls, strict=True)
-                if row >= 0 and store.op[row] == call.op}
+        return {
+            row: call for row, call in zip(rows.tolist(), self._calls, strict=True) if row >= 0 and store.op[row] == call.op
+        }
 
     def is_written(self) -> None:
         """Let go of what only writing needed. `store` and `first`, which were made for it, stay."""
@@ -220,12 +221,10 @@ class _Numbers(dict[int, int]):
 
 
 def _text(windows: list[Window], started_ns: int) -> Iterator[bytes]:
-    head = {"schema": _SCHEMA, "pid": os.getpid(), "time": time.strftime("%Y-%m-%d %H:%M:%S"),
-            "start_ts": started_ns // 1000}
+    head = {"schema": _SCHEMA, "pid": os.getpid(), "time": time.strftime("%Y-%m-%d %H:%M:%S"), "start_ts": started_ns // 1000}
     nodes = [dumps(node) for node in _nodes(windows)]
     body = ",\n    ".join(nodes)
-    yield (f'{dumps(head)[:-1]},\n  "nodes": [\n    {body}\n  ],\n'
-           f'  "finish_ts": {time.monotonic_ns() // 1000}\n}}\n').encode()
+    yield (f'{dumps(head)[:-1]},\n  "nodes": [\n    {body}\n  ],\n  "finish_ts": {time.monotonic_ns() // 1000}\n}}\n').encode()
 
 
 def _nodes(windows: list[Window]) -> Iterator[dict[str, Any]]:
@@ -237,8 +236,13 @@ def _nodes(windows: list[Window]) -> Iterator[dict[str, Any]]:
         for thread in store.threads:
             if thread.ident not in threads:
                 threads[thread.ident] = numbers.next()
-                yield _node(threads[thread.ident], "[pytorch|profiler|execution_trace|thread]", _PROCESS,
-                            scope=_ANNOTATION, tid=len(threads))
+                yield _node(
+                    threads[thread.ident],
+                    "[pytorch|profiler|execution_trace|thread]",
+                    _PROCESS,
+                    scope=_ANNOTATION,
+                    tid=len(threads),
+                )
         node_of: list[int] = []
         for row, parent in enumerate(store.parent.tolist()):
             number = numbers.next()
@@ -252,7 +256,9 @@ def _nodes(windows: list[Window]) -> Iterator[dict[str, Any]]:
             # The engine's call around a backward node is no part of the graph that the numbers are about.
             engine = kind == observer.ENGINE
             yield _node(
-                number, store.names[store.name[row]], above,
+                number,
+                store.names[store.name[row]],
+                above,
                 inputs=_listed(call.inputs, numbers) if call else None,
                 outputs=_listed(call.outputs, numbers) if call else None,
                 rf_id=window.first + row + 1,
@@ -280,15 +286,39 @@ def _listed(values: list[Value], numbers: _Numbers) -> dict[str, list[Any]]:
     }
 
 
-def _node(number: int, name: str, above: int, *, inputs: dict[str, list[Any]] | None = None,
-          outputs: dict[str, list[Any]] | None = None, rf_id: int = 0, fw_parent: int = 0, seq_id: int = -1,
-          scope: int = 0, tid: int = 0, fw_tid: int = 0, op_schema: str = "") -> dict[str, Any]:
+def _node(
+    number: int,
+    name: str,
+    above: int,
+    *,
+    inputs: dict[str, list[Any]] | None = None,
+    outputs: dict[str, list[Any]] | None = None,
+    rf_id: int = 0,
+    fw_parent: int = 0,
+    seq_id: int = -1,
+    scope: int = 0,
+    tid: int = 0,
+    fw_tid: int = 0,
+    op_schema: str = "",
+) -> dict[str, Any]:
     attributes = (
-        ("rf_id", "uint64", rf_id), ("fw_parent", "uint64", fw_parent), ("seq_id", "int64", seq_id),
-        ("scope", "uint64", scope), ("tid", "uint64", tid), ("fw_tid", "uint64", fw_tid),
-        ("op_schema", "string", op_schema), ("kernel_backend", "string", ""), ("kernel_file", "string", ""),
+        ("rf_id", "uint64", rf_id),
+        ("fw_parent", "uint64", fw_parent),
+        ("seq_id", "int64", seq_id),
+        ("scope", "uint64", scope),
+        ("tid", "uint64", tid),
+        ("fw_tid", "uint64", fw_tid),
+        ("op_schema", "string", op_schema),
+        ("kernel_backend", "string", ""),
+        ("kernel_file", "string", ""),
         ("tensor_range", "string", ""),
     )
     nothing = _listed([], _Numbers())
-    return {"id": number, "name": name, "ctrl_deps": above, "inputs": inputs or nothing, "outputs": outputs or nothing,
-            "attrs": [{"name": key, "type": kind, "value": value} for key, kind, value in attributes]}
+    return {
+        "id": number,
+        "name": name,
+        "ctrl_deps": above,
+        "inputs": inputs or nothing,
+        "outputs": outputs or nothing,
+        "attrs": [{"name": key, "type": kind, "value": value} for key, kind, value in attributes],
+    }

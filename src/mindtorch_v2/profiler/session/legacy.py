@@ -34,8 +34,7 @@ class _Emitter:
             self._fail()
         return None
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         return None
 
     def _fail(self) -> NoReturn:

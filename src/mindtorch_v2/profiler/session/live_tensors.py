@@ -80,16 +80,24 @@ def write_after_failure() -> None:
         warnings.warn(f"memory ran out; what was alive is listed in {path}", RuntimeWarning, stacklevel=3)
 
 
-def _described(key: int, tensors: list[Tensor], roles: dict[int, tuple[str, str]],
-               origins: dict[int, tuple[float, tuple[str, ...]]]) -> LiveTensor:
+def _described(
+    key: int, tensors: list[Tensor], roles: dict[int, tuple[str, str]], origins: dict[int, tuple[float, tuple[str, ...]]]
+) -> LiveTensor:
     whole = max(tensors, key=lambda tensor: tensor._array.nbytes)
     category, owner = next((roles[id(t)] for t in tensors if id(t) in roles), ("", ""))
     if not category:
         category = "activation" if any(t.grad_fn is not None for t in tensors) else "other"
     age, stack = origins.get(key, (None, ()))
     return LiveTensor(
-        int(owner_of(whole._array).nbytes), tuple(whole._array.shape), str(whole.dtype).removeprefix("torch."),
-        str(whole.device), category, owner, len(tensors), stack, age,
+        int(owner_of(whole._array).nbytes),
+        tuple(whole._array.shape),
+        str(whole.dtype).removeprefix("torch."),
+        str(whole.device),
+        category,
+        owner,
+        len(tensors),
+        stack,
+        age,
     )
 
 

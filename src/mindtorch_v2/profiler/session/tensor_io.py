@@ -19,8 +19,24 @@ from ..._dispatch.interception import Mode, proceed
 _DTYPES = {
     name: number
     for number, name in enumerate(
-        ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex32", "complex64",
-         "complex128", "bool", "qint8", "quint8", "qint32", "bfloat16")
+        (
+            "uint8",
+            "int8",
+            "int16",
+            "int32",
+            "int64",
+            "float16",
+            "float32",
+            "float64",
+            "complex32",
+            "complex64",
+            "complex128",
+            "bool",
+            "qint8",
+            "quint8",
+            "qint32",
+            "bfloat16",
+        )
     )
 }
 _FORMATS = {"contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3}
@@ -98,8 +114,12 @@ def described(value: Any, wanted: str = "") -> Value:
         return Value(place, list(value.shape), f"Tensor({value.dtype.cpp_name})", list(value.stride()))
     if isinstance(value, list | tuple):
         items = [described(item) for item in value]
-        return Value([i.value for i in items], [i.shape for i in items],
-                     f"GenericList[{','.join(i.type for i in items)}]", [i.stride for i in items])
+        return Value(
+            [i.value for i in items],
+            [i.shape for i in items],
+            f"GenericList[{','.join(i.type for i in items)}]",
+            [i.stride for i in items],
+        )
     if isinstance(value, Device) or isinstance(value, str) and wanted.startswith("Device"):
         return Value(str(value), [], "Device", [])
     if isinstance(value, Dtype):

@@ -7,10 +7,33 @@ import numpy as np
 from .store import EventStore
 
 _CUDA = 1
-_ON_HOST = ("cpu_op", "cpu_op", "cpu_op", "user_annotation", "user_annotation", "python_function", "python_function",
-            None, "kernel", "gpu_memcpy", "gpu_memset")
-_ON_DEVICE = ("kernel", "kernel", "kernel", "gpu_user_annotation", "gpu_user_annotation", "kernel", "kernel",
-              None, "kernel", "gpu_memcpy", "gpu_memset", "kernel")
+_ON_HOST = (
+    "cpu_op",
+    "cpu_op",
+    "cpu_op",
+    "user_annotation",
+    "user_annotation",
+    "python_function",
+    "python_function",
+    None,
+    "kernel",
+    "gpu_memcpy",
+    "gpu_memset",
+)
+_ON_DEVICE = (
+    "kernel",
+    "kernel",
+    "kernel",
+    "gpu_user_annotation",
+    "gpu_user_annotation",
+    "kernel",
+    "kernel",
+    None,
+    "kernel",
+    "gpu_memcpy",
+    "gpu_memset",
+    "kernel",
+)
 
 Names = tuple[str | None, ...]
 

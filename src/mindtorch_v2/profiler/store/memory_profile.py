@@ -103,8 +103,11 @@ class MemoryProfile:
     def on_device(self, device: str) -> list[tuple[int, Action, int, Category | None]]:
         """(time, action, bytes, category) of one device's memory; RuntimeError for a device that cannot be."""
         name = str(Device(device))
-        return [(time, action, size, self._categories.get(key, version))
-                for time, action, (key, version), size in self.timeline if key.device == name]
+        return [
+            (time, action, size, self._categories.get(key, version))
+            for time, action, (key, version), size in self.timeline
+            if key.device == name
+        ]
 
     def _categorised(self, parameters: frozenset[int]) -> Iterator[tuple[_Life, Category]]:
         store = self._store

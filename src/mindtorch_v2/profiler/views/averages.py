@@ -122,9 +122,7 @@ def total_of(events: Iterable[Any]) -> FunctionEventAvg:
     return total
 
 
-def average_events(
-    events: Iterable[FunctionEvent], by_shapes: bool, stack_n: int, by_overload: bool
-) -> list[FunctionEventAvg]:
+def average_events(events: Iterable[FunctionEvent], by_shapes: bool, stack_n: int, by_overload: bool) -> list[FunctionEventAvg]:
     """Averages of event objects, in order of first appearance."""
     found: dict[tuple[Any, ...], FunctionEventAvg] = {}
     for event in events:
@@ -235,9 +233,7 @@ def _sums(store: EventStore, group: NDArray[Any], n: int, use_device: str | None
     }
 
 
-def _grouped(
-    store: EventStore, by_shapes: bool, stack_n: int, by_overload: bool
-) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+def _grouped(store: EventStore, by_shapes: bool, stack_n: int, by_overload: bool) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
     """The group number of each row and the first row of each group; groups in order of first appearance."""
     codes: list[tuple[NDArray[Any], int]] = [(store.label, len(store.labels)), (_IS_LABEL[store.kind], 2)]
     if store.has_device_rows:

@@ -166,7 +166,10 @@ class EventList(list):  # type: ignore[type-arg]
         else:
             made = averages.average_events(self, group_by_input_shapes, group_by_stack_n, group_by_overload_name)
         return EventList(
-            made, use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops,
+            made,
+            use_device=self._use_device,
+            profile_memory=self._profile_memory,
+            with_flops=self._with_flops,
             dropped=self._dropped,
         )
 
@@ -272,11 +275,37 @@ def _after_filling(method: Callable[..., Any], changes: bool) -> Callable[..., A
     return call
 
 
-for _name in ("__contains__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__add__", "__mul__",
-              "__rmul__", "__repr__", "copy", "count", "index"):
+for _name in (
+    "__contains__",
+    "__eq__",
+    "__ne__",
+    "__lt__",
+    "__le__",
+    "__gt__",
+    "__ge__",
+    "__add__",
+    "__mul__",
+    "__rmul__",
+    "__repr__",
+    "copy",
+    "count",
+    "index",
+):
     setattr(EventList, _name, _after_filling(getattr(list, _name), changes=False))
-for _name in ("__setitem__", "__delitem__", "__iadd__", "__imul__", "append", "clear", "extend", "insert", "pop",
-              "remove", "reverse", "sort"):
+for _name in (
+    "__setitem__",
+    "__delitem__",
+    "__iadd__",
+    "__imul__",
+    "append",
+    "clear",
+    "extend",
+    "insert",
+    "pop",
+    "remove",
+    "reverse",
+    "sort",
+):
     setattr(EventList, _name, _after_filling(getattr(list, _name), changes=True))
 EventList.__hash__ = None
 

@@ -16,8 +16,16 @@ _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 class Measurement:
     """Times of one statement, in seconds per run."""
 
-    def __init__(self, number_per_run: int, raw_times: list[float], stmt: str, label: str | None, sub_label: str | None,
-                 description: str | None, num_threads: int) -> None:
+    def __init__(
+        self,
+        number_per_run: int,
+        raw_times: list[float],
+        stmt: str,
+        label: str | None,
+        sub_label: str | None,
+        description: str | None,
+        num_threads: int,
+    ) -> None:
         self.number_per_run = number_per_run
         self.raw_times = raw_times
         self.stmt, self.label, self.sub_label, self.description = stmt, label, sub_label, description
@@ -62,9 +70,7 @@ class Measurement:
             lines.append(f"  {shown(self.median)}")
         runs = f"{self.number_per_run} run{'s' if self.number_per_run != 1 else ''}"
         threads = f"{self.num_threads} thread{'s' if self.num_threads != 1 else ''}"
-        lines.append(
-            f"  {len(self.times)} measurement{'s' if len(self.times) != 1 else ''}, {runs} per measurement, {threads}"
-        )
+        lines.append(f"  {len(self.times)} measurement{'s' if len(self.times) != 1 else ''}, {runs} per measurement, {threads}")
         return "\n".join(lines)
 
 
@@ -100,9 +106,7 @@ class Timer:
             set_num_threads(before)
 
     def _measurement(self, number: int, times: list[float]) -> Measurement:
-        return Measurement(
-            number, times, self._stmt, self._label, self._sub_label, self._description, self._num_threads
-        )
+        return Measurement(number, times, self._stmt, self._label, self._sub_label, self._description, self._num_threads)
 
     def timeit(self, number: int = 1_000_000) -> Measurement:
         """One measurement of `number` runs."""
@@ -122,9 +126,7 @@ class Timer:
                 return number
             number *= 10 if taken < shortest / 10 else 2
 
-    def blocked_autorange(
-        self, callback: Callable[[int, float], Any] | None = None, min_run_time: float = 0.2
-    ) -> Measurement:
+    def blocked_autorange(self, callback: Callable[[int, float], Any] | None = None, min_run_time: float = 0.2) -> Measurement:
         """As many measurements of equal length as fit into `min_run_time` seconds."""
         number = self._block(min_run_time / 1000)
         times: list[float] = []
@@ -134,8 +136,14 @@ class Timer:
                 callback(number, times[-1])
         return self._measurement(number, times)
 
-    def adaptive_autorange(self, threshold: float = 0.1, *, min_run_time: float = 0.01, max_run_time: float = 10.0,
-                           callback: Callable[[int, float], Any] | None = None) -> Measurement:
+    def adaptive_autorange(
+        self,
+        threshold: float = 0.1,
+        *,
+        min_run_time: float = 0.01,
+        max_run_time: float = 10.0,
+        callback: Callable[[int, float], Any] | None = None,
+    ) -> Measurement:
         """Measure until the quartiles lie within `threshold` of the median, or the time is over."""
         number = self._block(0.001)
         times: list[float] = []

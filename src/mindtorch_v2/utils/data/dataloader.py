@@ -40,12 +40,27 @@ class DataLoader:
 
     _ready = False
 
-    def __init__(self, dataset: Dataset[Any], batch_size: int | None = 1, shuffle: bool | None = None,
-                 sampler: Iterable[Any] | None = None, batch_sampler: Iterable[Any] | None = None, num_workers: int = 0,
-                 collate_fn: Callable[[Any], Any] | None = None, pin_memory: bool = False, drop_last: bool = False,
-                 timeout: float = 0, worker_init_fn: Callable[[int], None] | None = None, multiprocessing_context: Any = None,
-                 generator: Any = None, *, prefetch_factor: int | None = None, persistent_workers: bool = False,
-                 pin_memory_device: str = "", in_order: bool = True) -> None:
+    def __init__(
+        self,
+        dataset: Dataset[Any],
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Iterable[Any] | None = None,
+        batch_sampler: Iterable[Any] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Any = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+    ) -> None:
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         self.dataset, self.num_workers = dataset, num_workers
         self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
@@ -57,8 +72,9 @@ class DataLoader:
         streams = isinstance(dataset, IterableDataset)
         if streams:
             if shuffle not in (False, None):
-                raise ValueError(f"DataLoader with IterableDataset: expected unspecified shuffle option, but got "
-                                 f"shuffle={shuffle}")
+                raise ValueError(
+                    f"DataLoader with IterableDataset: expected unspecified shuffle option, but got shuffle={shuffle}"
+                )
             if sampler is not None or batch_sampler is not None:
                 raise ValueError("DataLoader with IterableDataset: expected unspecified sampler and batch_sampler options")
         if sampler is not None and shuffle:
@@ -122,8 +138,10 @@ def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None
     if timeout < 0:
         raise ValueError("timeout option should be non-negative")
     if num_workers == 0 and prefetch_factor is not None:
-        raise ValueError("prefetch_factor option could only be specified in multiprocessing. let num_workers > 0 to enable "
-                         "multiprocessing, otherwise set prefetch_factor to None.")
+        raise ValueError(
+            "prefetch_factor option could only be specified in multiprocessing. let num_workers > 0 to enable "
+            "multiprocessing, otherwise set prefetch_factor to None."
+        )
     if prefetch_factor is not None and prefetch_factor < 0:
         raise ValueError("prefetch_factor option should be non-negative")
     if persistent_workers and num_workers == 0:
@@ -140,8 +158,11 @@ class _BaseDataLoaderIter:
         self._yielded = 0
         self._pins = loader.pin_memory and backends.available("npu")
         if loader.pin_memory and not self._pins:
-            warnings.warn("'pin_memory' argument is set as true but no accelerator is found, then device pinned memory "
-                          "won't be used.", UserWarning, stacklevel=4)
+            warnings.warn(
+                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def __iter__(self) -> _BaseDataLoaderIter:
         return self
@@ -185,9 +206,21 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         for i in range(loader.num_workers):
             tasks = context.Queue()
             process = context.Process(
-                target=worker.run, daemon=True,
-                args=(i, loader.num_workers, self._base_seed + i, loader.dataset, loader.collate_fn, loader._auto_collation,
-                      loader.drop_last, loader.worker_init_fn, tasks, self._results))
+                target=worker.run,
+                daemon=True,
+                args=(
+                    i,
+                    loader.num_workers,
+                    self._base_seed + i,
+                    loader.dataset,
+                    loader.collate_fn,
+                    loader._auto_collation,
+                    loader.drop_last,
+                    loader.worker_init_fn,
+                    tasks,
+                    self._results,
+                ),
+            )
             process.start()
             self._tasks.append(tasks)
             self._workers.append(process)

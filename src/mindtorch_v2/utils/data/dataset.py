@@ -54,8 +54,10 @@ class StackDataset(Dataset[Any]):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
-            raise ValueError("Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) like input/output, "
-                             "but both types are given.")
+            raise ValueError(
+                "Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) like input/output, "
+                "but both types are given."
+            )
         if not args and not kwargs:
             raise ValueError("At least one dataset should be passed")
         self.datasets: Any = args or kwargs
@@ -162,4 +164,4 @@ def random_split(dataset: Dataset[Any], lengths: Sequence[int | float], generato
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
     order = torch.randperm(total, generator=generator).tolist()
     ends = list(itertools.accumulate(sizes))
-    return [Subset(dataset, order[end - size:end]) for end, size in zip(ends, sizes, strict=True)]
+    return [Subset(dataset, order[end - size : end]) for end, size in zip(ends, sizes, strict=True)]

@@ -13,8 +13,15 @@ from .sampler import Sampler
 class DistributedSampler(Sampler[int]):
     """Every `num_replicas`-th item, starting at `rank`, padded or cut to equal shares."""
 
-    def __init__(self, dataset: Any, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True,
-                 seed: int = 0, drop_last: bool = False) -> None:
+    def __init__(
+        self,
+        dataset: Any,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
         if num_replicas is None or rank is None:
             raise RuntimeError("Requires distributed package to be available: pass num_replicas and rank")
         if not 0 <= rank < num_replicas:
@@ -22,8 +29,7 @@ class DistributedSampler(Sampler[int]):
         self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank
         self.shuffle, self.seed, self.drop_last, self.epoch = shuffle, seed, drop_last, 0
         count = len(dataset)
-        self.num_samples = (count // num_replicas if drop_last and count % num_replicas else
-                            math.ceil(count / num_replicas))
+        self.num_samples = count // num_replicas if drop_last and count % num_replicas else math.ceil(count / num_replicas)
         self.total_size = self.num_samples * num_replicas
 
     def __iter__(self) -> Iterator[int]:
@@ -35,11 +41,11 @@ class DistributedSampler(Sampler[int]):
         else:
             indices = list(range(count))
         if self.drop_last:
-            indices = indices[:self.total_size]
+            indices = indices[: self.total_size]
         else:
             missing = self.total_size - len(indices)
             indices += (indices * math.ceil(missing / max(len(indices), 1)))[:missing]
-        return iter(indices[self.rank:self.total_size:self.num_replicas])
+        return iter(indices[self.rank : self.total_size : self.num_replicas])
 
     def __len__(self) -> int:
         return self.num_samples

@@ -51,8 +51,18 @@ def get_worker_info() -> WorkerInfo | None:
     return _info
 
 
-def run(worker: int, count: int, seed: int, dataset: Any, collate: Callable[..., Any], batched: bool, drop_last: bool,
-        init: Callable[[int], None] | None, tasks: Any, results: Any) -> None:
+def run(
+    worker: int,
+    count: int,
+    seed: int,
+    dataset: Any,
+    collate: Callable[..., Any],
+    batched: bool,
+    drop_last: bool,
+    init: Callable[[int], None] | None,
+    tasks: Any,
+    results: Any,
+) -> None:
     """The worker's loop: take (number, indices, recording), put (number, batch, what was recorded); None ends it.
 
     recording: what observer.for_workers() gave the parent.

@@ -28,8 +28,9 @@ def scalar(tag: str, value: Any) -> bytes:
     """A number."""
     array = as_array(value)
     if array.size != 1:
-        raise AssertionError(f"Tensor should contain one element (0 dimensions). Was given size: {array.size} and "
-                             f"{array.ndim} dimensions.")
+        raise AssertionError(
+            f"Tensor should contain one element (0 dimensions). Was given size: {array.size} and {array.ndim} dimensions."
+        )
     return message(1, tag) + single(2, float(array.reshape(()).item()))
 
 
@@ -56,10 +57,17 @@ def histogram(tag: str, values: Any, bins: Any = "tensorflow", max_bins: int | N
         raise ValueError("The histogram is empty, please file a bug report.")
     # One empty bucket goes before the first, whose upper limit is the first one's lower.
     first, last = filled[0], filled[-1]
-    shown = np.concatenate([[0], counts[first:last + 1]])
-    return message(1, tag) + message(5, double(1, flat.min()) + double(2, flat.max()) + double(3, float(flat.size))
-                                     + double(4, flat.sum()) + double(5, float(flat.dot(flat)))
-                                     + doubles(6, limits[first:last + 2]) + doubles(7, shown))
+    shown = np.concatenate([[0], counts[first : last + 1]])
+    return message(1, tag) + message(
+        5,
+        double(1, flat.min())
+        + double(2, flat.max())
+        + double(3, float(flat.size))
+        + double(4, flat.sum())
+        + double(5, float(flat.dot(flat)))
+        + doubles(6, limits[first : last + 2])
+        + doubles(7, shown),
+    )
 
 
 def text(tag: str, words: str) -> bytes:
@@ -83,20 +91,16 @@ def png(pixels: np.ndarray) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", header)
-        + chunk(b"IDAT", zlib.compress(rows.tobytes()))
-        + chunk(b"IEND", b"")
-    )
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows.tobytes())) + chunk(b"IEND", b"")
 
 
 def to_hwc(array: np.ndarray, formats: str) -> np.ndarray:
     """An image, or a batch of images as a grid, in the order height, width, channels."""
     letters = formats.upper()
     if len(letters) != array.ndim or len(set(letters)) != len(letters):
-        raise AssertionError(f"size of input tensor and input format are different. tensor shape: {array.shape}, "
-                             f"input_format: {formats}")
+        raise AssertionError(
+            f"size of input tensor and input format are different. tensor shape: {array.shape}, input_format: {formats}"
+        )
     if "C" not in letters:
         array, letters = array[..., None], letters + "C"
     order = [letters.index(c) for c in ("NHWC" if "N" in letters else "HWC")]
@@ -113,7 +117,7 @@ def _grid(images: np.ndarray, columns: int = 8) -> np.ndarray:
     canvas = np.zeros((down * height, across * width, channels), images.dtype)
     for i, image in enumerate(images):
         y, x = i // across * height, i % across * width
-        canvas[y:y + height, x:x + width] = image
+        canvas[y : y + height, x : x + width] = image
     return canvas
 
 

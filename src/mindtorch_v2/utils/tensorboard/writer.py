@@ -67,8 +67,15 @@ class FileWriter:
 class SummaryWriter:
     """`writer.add_scalar("loss", loss, step)`: values by name and step, in a folder that TensorBoard is pointed at."""
 
-    def __init__(self, log_dir: str | os.PathLike[str] | None = None, comment: str = "", purge_step: int | None = None,
-                 max_queue: int = 10, flush_secs: float = 120, filename_suffix: str = "") -> None:
+    def __init__(
+        self,
+        log_dir: str | os.PathLike[str] | None = None,
+        comment: str = "",
+        purge_step: int | None = None,
+        max_queue: int = 10,
+        flush_secs: float = 120,
+        filename_suffix: str = "",
+    ) -> None:
         if purge_step is not None:
             raise NotImplementedError("SummaryWriter(purge_step=...)")
         if not log_dir:
@@ -91,15 +98,23 @@ class SummaryWriter:
         """The folder of the event files."""
         return self.log_dir
 
-    def add_scalar(self, tag: str, scalar_value: Any, global_step: int | None = None, walltime: float | None = None,
-                   new_style: bool = False, double_precision: bool = False) -> None:
+    def add_scalar(
+        self,
+        tag: str,
+        scalar_value: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        new_style: bool = False,
+        double_precision: bool = False,
+    ) -> None:
         """A number."""
         if new_style or double_precision:
             raise NotImplementedError("add_scalar(new_style=True) and (double_precision=True)")
         self._writer().add_summary(summary.scalar(tag, scalar_value), global_step, walltime)
 
-    def add_scalars(self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: int | None = None,
-                    walltime: float | None = None) -> None:
+    def add_scalars(
+        self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: int | None = None, walltime: float | None = None
+    ) -> None:
         """Several numbers in one chart, each in a run of its own."""
         for name, value in tag_scalar_dict.items():
             folder = os.path.join(self.log_dir, f"{main_tag.replace('/', '_')}_{name}")
@@ -108,29 +123,42 @@ class SummaryWriter:
                 writer = self.all_writers[folder] = self._open(folder)
             writer.add_summary(summary.scalar(main_tag, value), global_step, walltime)
 
-    def add_histogram(self, tag: str, values: Any, global_step: int | None = None, bins: Any = "tensorflow",
-                      walltime: float | None = None, max_bins: int | None = None) -> None:
+    def add_histogram(
+        self,
+        tag: str,
+        values: Any,
+        global_step: int | None = None,
+        bins: Any = "tensorflow",
+        walltime: float | None = None,
+        max_bins: int | None = None,
+    ) -> None:
         """The distribution of values."""
         self._writer().add_summary(summary.histogram(tag, values, bins, max_bins), global_step, walltime)
 
-    def add_text(
-        self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None
-    ) -> None:
+    def add_text(self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None) -> None:
         """Text, shown as Markdown."""
         self._writer().add_summary(summary.text(tag, text_string), global_step, walltime)
 
-    def add_image(self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None,
-                  dataformats: str = "CHW") -> None:
+    def add_image(
+        self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None, dataformats: str = "CHW"
+    ) -> None:
         """An image: bytes from 0 to 255, or floats from 0 to 1."""
         self._writer().add_summary(summary.image(tag, img_tensor, dataformats), global_step, walltime)
 
-    def add_images(self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None,
-                   dataformats: str = "NCHW") -> None:
+    def add_images(
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        dataformats: str = "NCHW",
+    ) -> None:
         """A batch of images, as a grid."""
         self._writer().add_summary(summary.image(tag, img_tensor, dataformats), global_step, walltime)
 
-    def add_figure(self, tag: str, figure: Any, global_step: int | None = None, close: bool = True,
-                   walltime: float | None = None) -> None:
+    def add_figure(
+        self, tag: str, figure: Any, global_step: int | None = None, close: bool = True, walltime: float | None = None
+    ) -> None:
         """A Matplotlib figure, or a list of them."""
         for each in figure if isinstance(figure, list) else [figure]:
             each.canvas.draw()
@@ -139,8 +167,14 @@ class SummaryWriter:
             if close:
                 each.clear()
 
-    def add_hparams(self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any], hparam_domain_discrete: Any = None,
-                    run_name: str | None = None, global_step: int | None = None) -> NoReturn:
+    def add_hparams(
+        self,
+        hparam_dict: dict[str, Any],
+        metric_dict: dict[str, Any],
+        hparam_domain_discrete: Any = None,
+        run_name: str | None = None,
+        global_step: int | None = None,
+    ) -> NoReturn:
         """Hyperparameters: not supported."""
         raise NotImplementedError("SummaryWriter.add_hparams")
 

@@ -32,8 +32,10 @@ def test_both_limits_are_raised(library):
     assert library.told == [(-3, 32 << 20), (-1, 64 << 20)]
 
 
-@pytest.mark.parametrize("name, value", [("MALLOC_MMAP_THRESHOLD_", "1"), ("MALLOC_TRIM_THRESHOLD_", "1"),
-                                         ("GLIBC_TUNABLES", "glibc.malloc.trim_threshold=1")])
+@pytest.mark.parametrize(
+    "name, value",
+    [("MALLOC_MMAP_THRESHOLD_", "1"), ("MALLOC_TRIM_THRESHOLD_", "1"), ("GLIBC_TUNABLES", "glibc.malloc.trim_threshold=1")],
+)
 def test_the_environment_is_respected(library, monkeypatch, name, value):
     monkeypatch.setenv(name, value)
     assert not malloc.keep_freed_memory()

@@ -24,24 +24,27 @@ def assign(x, index, value):
     x[index] = value
 
 
-@pytest.mark.parametrize("call, names", [
-    (lambda x, k: x[1], ["select"]),
-    (lambda x, k: x[1, 2], ["select", "select"]),
-    (lambda x, k: x[:], ["slice"]),
-    (lambda x, k: x[:, 1:], ["slice"]),
-    (lambda x, k: x[0:3, 1], ["select"]),
-    (lambda x, k: x[:, :], ["alias"]),
-    (lambda x, k: x[..., None], ["unsqueeze"]),
-    (lambda x, k: x[k], ["index"]),
-    (lambda x, k: x[1:, k], ["slice", "index"]),
-    (lambda x, k: x[k[0]], ["select", "item", "select"]),
-    (lambda x, k: assign(x, 0, 1), ["select", "fill_"]),
-    (lambda x, k: assign(x, 0, torch.ones(4)), ["ones", "select", "copy_"]),
-    (lambda x, k: assign(x, k, 1), ["index_put_"]),
-    (lambda x, k: assign(x, ..., torch.ones(4)), ["ones", "view", "expand", "copy_"]),
-])
+@pytest.mark.parametrize(
+    "call, names",
+    [
+        (lambda x, k: x[1], ["select"]),
+        (lambda x, k: x[1, 2], ["select", "select"]),
+        (lambda x, k: x[:], ["slice"]),
+        (lambda x, k: x[:, 1:], ["slice"]),
+        (lambda x, k: x[0:3, 1], ["select"]),
+        (lambda x, k: x[:, :], ["alias"]),
+        (lambda x, k: x[..., None], ["unsqueeze"]),
+        (lambda x, k: x[k], ["index"]),
+        (lambda x, k: x[1:, k], ["slice", "index"]),
+        (lambda x, k: x[k[0]], ["select", "item", "select"]),
+        (lambda x, k: assign(x, 0, 1), ["select", "fill_"]),
+        (lambda x, k: assign(x, 0, torch.ones(4)), ["ones", "select", "copy_"]),
+        (lambda x, k: assign(x, k, 1), ["index_put_"]),
+        (lambda x, k: assign(x, ..., torch.ones(4)), ["ones", "view", "expand", "copy_"]),
+    ],
+)
 def test_an_index_is_taken_apart_as_torch_does(call, names):
-    assert recorded(lambda: call(torch.zeros(3, 4), torch.tensor([0, 2])))[-len(names):] == names
+    assert recorded(lambda: call(torch.zeros(3, 4), torch.tensor([0, 2])))[-len(names) :] == names
 
 
 def test_indexing_with_tensors_copies_and_with_slices_does_not():
@@ -80,12 +83,18 @@ def test_large_gather_and_mask():
     assert np.array_equal(x.t()[x.t() > 0.5].numpy(), array.T[array.T > 0.5])
 
 
-@pytest.mark.parametrize("write", [
-    lambda x, k: x.scatter_(0, k, 1.0), lambda x, k: x.index_fill_(0, k[0], 1.0),
-    lambda x, k: x.masked_fill_(x > 0, 2.0), lambda x, k: x.index_put_((k[0],), torch.tensor(3.0)),
-    lambda x, k: x.put_(k, torch.ones(2, 2)),
-    lambda x, k: x.index_add_(1, k[0], torch.ones(4, 2)), lambda x, k: x.index_copy_(1, k[0], torch.ones(4, 2)),
-])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, k: x.scatter_(0, k, 1.0),
+        lambda x, k: x.index_fill_(0, k[0], 1.0),
+        lambda x, k: x.masked_fill_(x > 0, 2.0),
+        lambda x, k: x.index_put_((k[0],), torch.tensor(3.0)),
+        lambda x, k: x.put_(k, torch.ones(2, 2)),
+        lambda x, k: x.index_add_(1, k[0], torch.ones(4, 2)),
+        lambda x, k: x.index_copy_(1, k[0], torch.ones(4, 2)),
+    ],
+)
 def test_in_place_forms_write_through_a_transposed_view(write):
     k = torch.tensor([[0, 2], [1, 0]])
     base = torch.arange(12.0).view(3, 4)
@@ -148,53 +157,85 @@ _SIZES = "Size does not match at dimension 0 expected index [3, 1] to be no larg
 _WIDE = "Expected index [1, 2] to be no larger than self [2, 3] apart from dimension 0 and to be no larger size than src [1, 1]"
 
 
-@pytest.mark.parametrize("call, answer", [
-    (lambda x: x.gather(0, torch.empty(0)), []),
-    (lambda x: x.gather(0, torch.empty(2, 0, dtype=torch.uint8)), [[], []]),
-    (lambda x: x.gather(5, torch.empty(0)), (IndexError, "Dimension out of range")),
-    (lambda x: x.gather(0, torch.zeros(1, 1)), (RuntimeError, "gather(): Expected dtype int32/int64 for index")),
-    (lambda x: x.gather(1, torch.full((3, 1), 9)), (RuntimeError, _SIZES)),
-    (lambda x: x.scatter(0, torch.empty(0), 1.0), [[0, 1, 2], [3, 4, 5]]),
-    (lambda x: x.scatter_add(0, torch.empty(0), torch.ones(3)), [[0, 1, 2], [3, 4, 5]]),
-    (lambda x: x.scatter(0, _long([9, 9]), torch.ones(1, 1)), (RuntimeError, _WIDE)),
-    (lambda x: x.scatter_add(0, _long([9, 9]), torch.ones(1, 1)), (RuntimeError, _WIDE)),
-    (lambda x: x.scatter(0, _long([9]), torch.ones(1, 1)),
-     (RuntimeError, "index 9 is out of bounds for dimension 0 with size 2")),
-    (lambda x: x.scatter(0, _long([9]), torch.ones(1, 1, 2)),
-     (RuntimeError, "Index tensor must have the same number of dimensions as src tensor")),
-    (lambda x: x.scatter_add(0, _long([0]), torch.ones(1, 1, dtype=torch.float64)),
-     (RuntimeError, "scatter(): Expected self.dtype to be equal to src.dtype")),
-    (lambda x: x.scatter_reduce(0, torch.zeros(1, 1), torch.ones(1, 1), "sum"),
-     (RuntimeError, "scatter(): Expected dtype int32/int64 for index")),
-])
+@pytest.mark.parametrize(
+    "call, answer",
+    [
+        (lambda x: x.gather(0, torch.empty(0)), []),
+        (lambda x: x.gather(0, torch.empty(2, 0, dtype=torch.uint8)), [[], []]),
+        (lambda x: x.gather(5, torch.empty(0)), (IndexError, "Dimension out of range")),
+        (lambda x: x.gather(0, torch.zeros(1, 1)), (RuntimeError, "gather(): Expected dtype int32/int64 for index")),
+        (lambda x: x.gather(1, torch.full((3, 1), 9)), (RuntimeError, _SIZES)),
+        (lambda x: x.scatter(0, torch.empty(0), 1.0), [[0, 1, 2], [3, 4, 5]]),
+        (lambda x: x.scatter_add(0, torch.empty(0), torch.ones(3)), [[0, 1, 2], [3, 4, 5]]),
+        (lambda x: x.scatter(0, _long([9, 9]), torch.ones(1, 1)), (RuntimeError, _WIDE)),
+        (lambda x: x.scatter_add(0, _long([9, 9]), torch.ones(1, 1)), (RuntimeError, _WIDE)),
+        (
+            lambda x: x.scatter(0, _long([9]), torch.ones(1, 1)),
+            (RuntimeError, "index 9 is out of bounds for dimension 0 with size 2"),
+        ),
+        (
+            lambda x: x.scatter(0, _long([9]), torch.ones(1, 1, 2)),
+            (RuntimeError, "Index tensor must have the same number of dimensions as src tensor"),
+        ),
+        (
+            lambda x: x.scatter_add(0, _long([0]), torch.ones(1, 1, dtype=torch.float64)),
+            (RuntimeError, "scatter(): Expected self.dtype to be equal to src.dtype"),
+        ),
+        (
+            lambda x: x.scatter_reduce(0, torch.zeros(1, 1), torch.ones(1, 1), "sum"),
+            (RuntimeError, "scatter(): Expected dtype int32/int64 for index"),
+        ),
+    ],
+)
 def test_gather_and_scatter_check_their_arguments_in_torch_s_order(call, answer):
     check(lambda: call(_matrix()), answer)
 
 
-@pytest.mark.parametrize("call, answer", [
-    (lambda x: torch.tensor(2.0).index_reduce(0, _long(0), torch.tensor(3.0), "prod"), 6.0),
-    (lambda x: torch.tensor(2.0).index_reduce(0, torch.tensor(0), torch.tensor(3.0), "mean"), 2.5),
-    (lambda x: torch.tensor(2.0).index_reduce(0, _long(0), torch.tensor(3.0), "amax", include_self=False), 3.0),
-    (lambda x: torch.tensor(2.0).index_reduce(0, _long(0, 0), torch.ones(2), "prod"),
-     (RuntimeError, "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.")),
-    (lambda x: x.index_reduce(0, _long(0, 0), torch.ones(1, 3), "mean"),
-     (RuntimeError, "index_reduce_(): Number of indices (2) should be equal to source.size(dim): (1), for dim: 0")),
-    (lambda x: x.index_reduce(0, _long(0, -1), torch.ones(2, 3), "mean"), (IndexError, "index out of range in self")),
-    (lambda x: x.index_reduce(0, _long([0, 1]), torch.ones(2, 3), "mean"),
-     (IndexError, "index_reduce_(): Index is supposed to be a vector, but got dim: 2 with type: Long and size: [1, 2]")),
-    (lambda x: x.index_reduce(0, torch.ones(2), torch.ones(2, 3), "mean"),
-     (RuntimeError, "index_reduce_(): Expected dtype int32/int64 for index but got: Float")),
-    (lambda x: x.index_reduce(0, _long(0, 1), torch.ones(2, 3, dtype=torch.float64), "mean"),
-     (RuntimeError, "index_reduce_(): self (Float) and source (Double) must have the same scalar type")),
-    (lambda x: x.index_reduce(0, _long(0, 1), torch.ones(2, 3), "sum"),
-     (RuntimeError, "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got sum.")),
-    (lambda x: torch.ones(2, dtype=torch.uint8).index_add(0, _long(0, 1), torch.tensor([3, 3], dtype=torch.uint8), alpha=-1),
-     [254, 254]),
-    (lambda x: torch.ones(2, dtype=torch.int64).index_add(0, _long(0, 1), _long(1, 1), alpha=2.5), [3, 3]),
-    (lambda x: torch.ones(1, dtype=torch.uint8).index_add(0, _long(0), torch.ones(1, dtype=torch.uint8), alpha=300),
-     (RuntimeError, "value cannot be converted to type uint8_t without overflow")),
-    (lambda x: torch.unravel_index(torch.tensor([5, 3], dtype=torch.uint8), (4, 1073741824)), [[0, 0], [5, 3]]),
-])
+@pytest.mark.parametrize(
+    "call, answer",
+    [
+        (lambda x: torch.tensor(2.0).index_reduce(0, _long(0), torch.tensor(3.0), "prod"), 6.0),
+        (lambda x: torch.tensor(2.0).index_reduce(0, torch.tensor(0), torch.tensor(3.0), "mean"), 2.5),
+        (lambda x: torch.tensor(2.0).index_reduce(0, _long(0), torch.tensor(3.0), "amax", include_self=False), 3.0),
+        (
+            lambda x: torch.tensor(2.0).index_reduce(0, _long(0, 0), torch.ones(2), "prod"),
+            (RuntimeError, "source tensor shape must match self tensor shape, excluding the specified dimension. Got self."),
+        ),
+        (
+            lambda x: x.index_reduce(0, _long(0, 0), torch.ones(1, 3), "mean"),
+            (RuntimeError, "index_reduce_(): Number of indices (2) should be equal to source.size(dim): (1), for dim: 0"),
+        ),
+        (lambda x: x.index_reduce(0, _long(0, -1), torch.ones(2, 3), "mean"), (IndexError, "index out of range in self")),
+        (
+            lambda x: x.index_reduce(0, _long([0, 1]), torch.ones(2, 3), "mean"),
+            (IndexError, "index_reduce_(): Index is supposed to be a vector, but got dim: 2 with type: Long and size: [1, 2]"),
+        ),
+        (
+            lambda x: x.index_reduce(0, torch.ones(2), torch.ones(2, 3), "mean"),
+            (RuntimeError, "index_reduce_(): Expected dtype int32/int64 for index but got: Float"),
+        ),
+        (
+            lambda x: x.index_reduce(0, _long(0, 1), torch.ones(2, 3, dtype=torch.float64), "mean"),
+            (RuntimeError, "index_reduce_(): self (Float) and source (Double) must have the same scalar type"),
+        ),
+        (
+            lambda x: x.index_reduce(0, _long(0, 1), torch.ones(2, 3), "sum"),
+            (RuntimeError, "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got sum."),
+        ),
+        (
+            lambda x: torch.ones(2, dtype=torch.uint8).index_add(
+                0, _long(0, 1), torch.tensor([3, 3], dtype=torch.uint8), alpha=-1
+            ),
+            [254, 254],
+        ),
+        (lambda x: torch.ones(2, dtype=torch.int64).index_add(0, _long(0, 1), _long(1, 1), alpha=2.5), [3, 3]),
+        (
+            lambda x: torch.ones(1, dtype=torch.uint8).index_add(0, _long(0), torch.ones(1, dtype=torch.uint8), alpha=300),
+            (RuntimeError, "value cannot be converted to type uint8_t without overflow"),
+        ),
+        (lambda x: torch.unravel_index(torch.tensor([5, 3], dtype=torch.uint8), (4, 1073741824)), [[0, 0], [5, 3]]),
+    ],
+)
 def test_reducing_and_adding_at_an_index(call, answer):
     check(lambda: call(_matrix()), answer)
 
@@ -227,21 +268,30 @@ def test_positions_that_a_mask_leaves_out_may_be_anywhere():
 _LIKE_SELF = "Expected out tensor to have dtype float, but got double instead"
 
 
-@pytest.mark.parametrize("call, message", [
-    (lambda x, out: torch.gather(x, 0, _long([0]), out=out), _LIKE_SELF),
-    (lambda x, out: torch.scatter(x, 0, _long([0]), 1.0, out=out), _LIKE_SELF),
-    (lambda x, out: torch.scatter_add(x, 0, _long([0]), torch.ones(1, 1), out=out), _LIKE_SELF),
-    (lambda x, out: torch.index_add(x, 0, _long(0), torch.ones(1, 3), out=out), _LIKE_SELF),
-    (lambda x, out: torch.index_copy(x, 0, _long(0), torch.ones(1, 3), out=out), _LIKE_SELF),
-    (lambda x, out: torch.index_reduce(x, 0, _long(0), torch.ones(1, 3), "mean", out=out), _LIKE_SELF),
-    (lambda x, out: torch.index_select(x, 0, _long(0), out=out),
-     "index_select(): self and result must have the same scalar type"),
-    (lambda x, out: torch.take(x, _long(0), out=out),
-     "take(): self and out expected to have the same dtype, but got self.dtype = Float and out.dtype = Double"),
-    (lambda x, out: torch.multinomial(x, 1, out=out), "multinomial expects Long tensor out, got: Double"),
-    (lambda x, out: torch.complex(x, x, out=out),
-     "Expected object of scalar type ComplexFloat but got scalar type Double for argument 'out'"),
-])
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda x, out: torch.gather(x, 0, _long([0]), out=out), _LIKE_SELF),
+        (lambda x, out: torch.scatter(x, 0, _long([0]), 1.0, out=out), _LIKE_SELF),
+        (lambda x, out: torch.scatter_add(x, 0, _long([0]), torch.ones(1, 1), out=out), _LIKE_SELF),
+        (lambda x, out: torch.index_add(x, 0, _long(0), torch.ones(1, 3), out=out), _LIKE_SELF),
+        (lambda x, out: torch.index_copy(x, 0, _long(0), torch.ones(1, 3), out=out), _LIKE_SELF),
+        (lambda x, out: torch.index_reduce(x, 0, _long(0), torch.ones(1, 3), "mean", out=out), _LIKE_SELF),
+        (
+            lambda x, out: torch.index_select(x, 0, _long(0), out=out),
+            "index_select(): self and result must have the same scalar type",
+        ),
+        (
+            lambda x, out: torch.take(x, _long(0), out=out),
+            "take(): self and out expected to have the same dtype, but got self.dtype = Float and out.dtype = Double",
+        ),
+        (lambda x, out: torch.multinomial(x, 1, out=out), "multinomial expects Long tensor out, got: Double"),
+        (
+            lambda x, out: torch.complex(x, x, out=out),
+            "Expected object of scalar type ComplexFloat but got scalar type Double for argument 'out'",
+        ),
+    ],
+)
 def test_out_of_another_dtype_is_refused(call, message):
     with pytest.raises(RuntimeError) as error:
         call(_matrix(), torch.zeros(0, dtype=torch.float64))

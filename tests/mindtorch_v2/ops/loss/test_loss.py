@@ -37,38 +37,64 @@ def test_a_number_is_a_sample_of_one_class(loss, reduction):
 
 
 _EMPTY = "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
-_TARGET = "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). " \
-          "Expected "
+_TARGET = (
+    "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). Expected "
+)
 
 
-@pytest.mark.parametrize(("call", "words"), [
-    (lambda: F.multi_margin_loss(zeros(0), zeros(5)), _EMPTY + "[0]"),
-    (lambda: F.multi_margin_loss(zeros(5, 0), zeros(5)), _EMPTY + "[5, 0]"),
-    (lambda: F.multi_margin_loss(zeros(5, 4), zeros(5, 4)),
-     _TARGET + "target size [5], but got [5, 4]. Input has shape [5, 4]."),
-    (lambda: F.multi_margin_loss(torch.tensor(0.5), zeros(2, dtype=_LONG)),
-     _TARGET + "target size [1], but got [2]. Input has shape []."),
-    (lambda: F.multi_margin_loss(zeros(5, 4), zeros(5), weight=zeros(5)), "inconsistent weight size, expected 4 but got [5]"),
-    (lambda: F.multi_margin_loss(zeros(5, 4), zeros(5)), "expected scalar type Long but found Float"),
-    (lambda: F.multi_margin_loss(zeros(2, 4), zeros(2, dtype=_LONG) + 4), "target out of range"),
-    (lambda: F.multilabel_margin_loss(zeros(0), zeros(0)), _EMPTY + "[0]"),
-    (lambda: F.multilabel_margin_loss(zeros(2, 3), zeros(2, 3, dtype=_LONG) + 3), "argument #2 'target' is out of range"),
-    (lambda: F.multilabel_margin_loss(zeros(2, 3), zeros(2, 2, dtype=_LONG)),
-     "inconsistent target size: [2, 2] for input of size: [2, 3]"),
-    (lambda: F.linear_cross_entropy(zeros(2, 3, 3), zeros(2, 3), zeros(3, 2)),
-     "expected input with dimensionality 1 or 2, got 3"),
-    (lambda: F.linear_cross_entropy(zeros(2, 3), zeros(2), zeros(2, 2)),
-     "expected linear_weight with dimensionality at least 2, got 1"),
-    (lambda: F.linear_cross_entropy(zeros(2, 3), zeros(2, 4), zeros(2, 2)),
-     "expected equal input and linear_weight last dimensions (in_features), got 3 and 4, respectively"),
-    (lambda: F.linear_cross_entropy(zeros(2, 3), zeros(2, 3), zeros(2, 2), ignore_index=0),
-     "ignore_index cannot be specified when target contains probabilities"),
-    (lambda: F.linear_cross_entropy(zeros(3), zeros(2, 4, 3), zeros(2, 4)),
-     "K-dimensional loss defined by linear_weight shape (2, 4, 3) requires batched input, (N, 3), got unbatched input with "
-     "shape (3,)"),
-    (lambda: F.linear_cross_entropy(zeros(2, 3), zeros(2, 3), zeros(2), linear_bias=zeros(3)),
-     "expected linear_bias shape (2,), got (3,)"),
-])
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: F.multi_margin_loss(zeros(0), zeros(5)), _EMPTY + "[0]"),
+        (lambda: F.multi_margin_loss(zeros(5, 0), zeros(5)), _EMPTY + "[5, 0]"),
+        (
+            lambda: F.multi_margin_loss(zeros(5, 4), zeros(5, 4)),
+            _TARGET + "target size [5], but got [5, 4]. Input has shape [5, 4].",
+        ),
+        (
+            lambda: F.multi_margin_loss(torch.tensor(0.5), zeros(2, dtype=_LONG)),
+            _TARGET + "target size [1], but got [2]. Input has shape [].",
+        ),
+        (
+            lambda: F.multi_margin_loss(zeros(5, 4), zeros(5), weight=zeros(5)),
+            "inconsistent weight size, expected 4 but got [5]",
+        ),
+        (lambda: F.multi_margin_loss(zeros(5, 4), zeros(5)), "expected scalar type Long but found Float"),
+        (lambda: F.multi_margin_loss(zeros(2, 4), zeros(2, dtype=_LONG) + 4), "target out of range"),
+        (lambda: F.multilabel_margin_loss(zeros(0), zeros(0)), _EMPTY + "[0]"),
+        (lambda: F.multilabel_margin_loss(zeros(2, 3), zeros(2, 3, dtype=_LONG) + 3), "argument #2 'target' is out of range"),
+        (
+            lambda: F.multilabel_margin_loss(zeros(2, 3), zeros(2, 2, dtype=_LONG)),
+            "inconsistent target size: [2, 2] for input of size: [2, 3]",
+        ),
+        (
+            lambda: F.linear_cross_entropy(zeros(2, 3, 3), zeros(2, 3), zeros(3, 2)),
+            "expected input with dimensionality 1 or 2, got 3",
+        ),
+        (
+            lambda: F.linear_cross_entropy(zeros(2, 3), zeros(2), zeros(2, 2)),
+            "expected linear_weight with dimensionality at least 2, got 1",
+        ),
+        (
+            lambda: F.linear_cross_entropy(zeros(2, 3), zeros(2, 4), zeros(2, 2)),
+            "expected equal input and linear_weight last dimensions (in_features), got 3 and 4, respectively",
+        ),
+        (
+            lambda: F.linear_cross_entropy(zeros(2, 3), zeros(2, 3), zeros(2, 2), ignore_index=0),
+            "ignore_index cannot be specified when target contains probabilities",
+        ),
+        (
+            lambda: F.linear_cross_entropy(zeros(3), zeros(2, 4, 3), zeros(2, 4)),
+            "K-dimensional loss defined by linear_weight shape (2, 4, 3) requires batched input, (N, 3), got "
+            "unbatched input with "
+            "shape (3,)",
+        ),
+        (
+            lambda: F.linear_cross_entropy(zeros(2, 3), zeros(2, 3), zeros(2), linear_bias=zeros(3)),
+            "expected linear_bias shape (2,), got (3,)",
+        ),
+    ],
+)
 def test_losses_that_are_refused(call, words):
     with pytest.raises(RuntimeError) as raised:
         call()

@@ -75,9 +75,14 @@ _BOUNDS = "Lower bound should be less than or equal to the upper bound"
 
 
 @pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize(("bounds", "words"), [
-    ((0.3, 0.1), _BOUNDS), ((inf, inf), "rrelu: lower bound must be finite, got inf"),
-    ((0.1, nan), "rrelu: upper bound must be finite, got nan")])
+@pytest.mark.parametrize(
+    ("bounds", "words"),
+    [
+        ((0.3, 0.1), _BOUNDS),
+        ((inf, inf), "rrelu: lower bound must be finite, got inf"),
+        ((0.1, nan), "rrelu: upper bound must be finite, got nan"),
+    ],
+)
 def test_bounds_of_random_slopes(bounds, words, training):
     with pytest.raises(RuntimeError) as raised:
         torch.nn.functional.rrelu(torch.zeros(2), *bounds, training)
@@ -92,13 +97,16 @@ def test_noise_of_another_shape():
         torch.ops.aten.rrelu_with_noise(torch.zeros(2), torch.zeros(3), 0.1, 0.3, True)
 
 
-@pytest.mark.parametrize(("kind", "lambd", "words"), [
-    (torch.float32, -0.5, "lambda must be in range [0, 3.40282e+38] for input dtype Float, but found -0.5"),
-    (torch.float32, 1e39, "lambda must be in range [0, 3.40282e+38] for input dtype Float, but found 1e+39"),
-    (torch.float64, nan, "lambda must be in range [0, 1.79769e+308] for input dtype Double, but found nan"),
-    (torch.float16, 70000.0, "lambda must be in range [0, 65504] for input dtype Half, but found 70000"),
-    (torch.bfloat16, inf, "lambda must be in range [0, 3.38953e+38] for input dtype BFloat16, but found inf"),
-])
+@pytest.mark.parametrize(
+    ("kind", "lambd", "words"),
+    [
+        (torch.float32, -0.5, "lambda must be in range [0, 3.40282e+38] for input dtype Float, but found -0.5"),
+        (torch.float32, 1e39, "lambda must be in range [0, 3.40282e+38] for input dtype Float, but found 1e+39"),
+        (torch.float64, nan, "lambda must be in range [0, 1.79769e+308] for input dtype Double, but found nan"),
+        (torch.float16, 70000.0, "lambda must be in range [0, 65504] for input dtype Half, but found 70000"),
+        (torch.bfloat16, inf, "lambda must be in range [0, 3.38953e+38] for input dtype BFloat16, but found inf"),
+    ],
+)
 def test_range_of_lambda(kind, lambd, words):
     with pytest.raises(RuntimeError) as raised:
         torch.nn.functional.softshrink(torch.ones(1, dtype=kind), lambd)
@@ -106,12 +114,15 @@ def test_range_of_lambda(kind, lambd, words):
     assert torch.nn.functional.softshrink(torch.ones(1, dtype=kind), 60000.0).item() == 0.0
 
 
-@pytest.mark.parametrize(("shape", "mask", "mask_type", "words"), [
-    ((2, 3), (3,), None, "For mask_type == 2 mask shape should match input shape"),
-    ((2, 2, 3, 3), (2, 3), 0, "For mask_type == 0 mask shape should be (L, L)"),
-    ((2, 2, 3, 3), (3, 3), 1, "For mask_type == 1 mask shape should be (B, L)"),
-    ((2, 2, 3, 3), (3, 3), 5, "Mask Type should be 0 (src_mask) or 1 (src_key_padding_mask), or 2 (default_mask)"),
-])
+@pytest.mark.parametrize(
+    ("shape", "mask", "mask_type", "words"),
+    [
+        ((2, 3), (3,), None, "For mask_type == 2 mask shape should match input shape"),
+        ((2, 2, 3, 3), (2, 3), 0, "For mask_type == 0 mask shape should be (L, L)"),
+        ((2, 2, 3, 3), (3, 3), 1, "For mask_type == 1 mask shape should be (B, L)"),
+        ((2, 2, 3, 3), (3, 3), 5, "Mask Type should be 0 (src_mask) or 1 (src_key_padding_mask), or 2 (default_mask)"),
+    ],
+)
 def test_masks_of_another_shape(shape, mask, mask_type, words):
     with pytest.raises(RuntimeError) as raised:
         torch._masked_softmax(torch.zeros(shape), torch.zeros(mask, dtype=torch.bool), -1, mask_type)

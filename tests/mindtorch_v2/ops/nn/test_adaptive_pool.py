@@ -17,17 +17,20 @@ def plane():
     return x
 
 
-@pytest.mark.parametrize(("call", "expected"), [
-    (lambda: F.adaptive_avg_pool1d(torch.tensor([[[1.0, nan, 3.0, 4.0, 5.0, 6.0]]]), 3), [nan, 3.5, 5.5]),
-    (lambda: F.adaptive_avg_pool1d(torch.tensor([[[1.0, inf, 3.0, -inf, 5.0, 6.0]]]), 4), [inf, inf, -inf, 5.5]),
-    (lambda: F.adaptive_avg_pool2d(plane(), (2, 3)), [nan, 5.5, 7.5, 15.5, 17.5, inf]),
-    (lambda: F.adaptive_avg_pool2d(plane(), (3, 4)), [nan, nan, 6.5, 7.5, 9.5, 10.5, 12.5, 13.5, 15.5, 16.5, 18.5, inf]),
-    (lambda: F.adaptive_avg_pool2d(plane().half(), (2, 3)), [nan, 5.5, 7.5, 15.5, 17.5, inf]),
-    (lambda: F.adaptive_avg_pool2d(torch.full((1, 1, 4, 4), 3e38), (2, 2)), [inf] * 4),
-    (lambda: F.adaptive_avg_pool3d(plane().reshape(1, 2, 2, 6), (2, 1, 4)), [nan, nan, 6.5, 7.5, 15.5, 16.5, 18.5, inf]),
-    (lambda: F.interpolate(plane(), size=(2, 2), mode="area"), [nan, 7.0, 16.0, inf]),
-    (lambda: F.adaptive_avg_pool2d(plane()[..., 2:4], (1, 2)), [11.0, 12.0]),
-])
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda: F.adaptive_avg_pool1d(torch.tensor([[[1.0, nan, 3.0, 4.0, 5.0, 6.0]]]), 3), [nan, 3.5, 5.5]),
+        (lambda: F.adaptive_avg_pool1d(torch.tensor([[[1.0, inf, 3.0, -inf, 5.0, 6.0]]]), 4), [inf, inf, -inf, 5.5]),
+        (lambda: F.adaptive_avg_pool2d(plane(), (2, 3)), [nan, 5.5, 7.5, 15.5, 17.5, inf]),
+        (lambda: F.adaptive_avg_pool2d(plane(), (3, 4)), [nan, nan, 6.5, 7.5, 9.5, 10.5, 12.5, 13.5, 15.5, 16.5, 18.5, inf]),
+        (lambda: F.adaptive_avg_pool2d(plane().half(), (2, 3)), [nan, 5.5, 7.5, 15.5, 17.5, inf]),
+        (lambda: F.adaptive_avg_pool2d(torch.full((1, 1, 4, 4), 3e38), (2, 2)), [inf] * 4),
+        (lambda: F.adaptive_avg_pool3d(plane().reshape(1, 2, 2, 6), (2, 1, 4)), [nan, nan, 6.5, 7.5, 15.5, 16.5, 18.5, inf]),
+        (lambda: F.interpolate(plane(), size=(2, 2), mode="area"), [nan, 7.0, 16.0, inf]),
+        (lambda: F.adaptive_avg_pool2d(plane()[..., 2:4], (1, 2)), [11.0, 12.0]),
+    ],
+)
 def test_only_the_windows_that_hold_it_are_not_finite(call, expected):
     assert call().flatten().tolist() == pytest.approx(expected, nan_ok=True)
 
@@ -52,17 +55,26 @@ def zeros(kind):
     return torch.zeros(1, 2, 4, 4, dtype=kind)
 
 
-@pytest.mark.parametrize(("call", "words"), [
-    (lambda: F.adaptive_avg_pool1d(torch.tensor([[[1, 2, 3, 4]]]), 2), "\"adaptive_avg_pool2d\" not implemented for 'Long'"),
-    (lambda: F.adaptive_avg_pool2d(zeros(torch.bool), 2), "\"adaptive_avg_pool2d\" not implemented for 'Bool'"),
-    (lambda: F.adaptive_avg_pool2d(zeros(torch.complex64), 2), "\"adaptive_avg_pool2d\" not implemented for 'ComplexFloat'"),
-    (lambda: F.adaptive_avg_pool3d(zeros(torch.int32), 2), "\"adaptive_avg_pool3d_cpu\" not implemented for 'Int'"),
-    (lambda: F.adaptive_max_pool2d(zeros(torch.int64), 2), "\"adaptive_max_pool2d\" not implemented for 'Long'"),
-    (lambda: F.adaptive_max_pool3d(zeros(torch.int64), 2), "\"adaptive_max_pool3d_cpu\" not implemented for 'Long'"),
-    (lambda: F.avg_pool1d(zeros(torch.int32)[0], 2), "\"avg_pool2d\" not implemented for 'Int'"),
-    (lambda: F.avg_pool2d(zeros(torch.bool), 2), "\"avg_pool2d\" not implemented for 'Bool'"),
-    (lambda: F.avg_pool3d(zeros(torch.complex64), 2), "\"avg_pool3d_out_frame\" not implemented for 'ComplexFloat'"),
-])
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            lambda: F.adaptive_avg_pool1d(torch.tensor([[[1, 2, 3, 4]]]), 2),
+            "\"adaptive_avg_pool2d\" not implemented for 'Long'",
+        ),
+        (lambda: F.adaptive_avg_pool2d(zeros(torch.bool), 2), "\"adaptive_avg_pool2d\" not implemented for 'Bool'"),
+        (
+            lambda: F.adaptive_avg_pool2d(zeros(torch.complex64), 2),
+            "\"adaptive_avg_pool2d\" not implemented for 'ComplexFloat'",
+        ),
+        (lambda: F.adaptive_avg_pool3d(zeros(torch.int32), 2), "\"adaptive_avg_pool3d_cpu\" not implemented for 'Int'"),
+        (lambda: F.adaptive_max_pool2d(zeros(torch.int64), 2), "\"adaptive_max_pool2d\" not implemented for 'Long'"),
+        (lambda: F.adaptive_max_pool3d(zeros(torch.int64), 2), "\"adaptive_max_pool3d_cpu\" not implemented for 'Long'"),
+        (lambda: F.avg_pool1d(zeros(torch.int32)[0], 2), "\"avg_pool2d\" not implemented for 'Int'"),
+        (lambda: F.avg_pool2d(zeros(torch.bool), 2), "\"avg_pool2d\" not implemented for 'Bool'"),
+        (lambda: F.avg_pool3d(zeros(torch.complex64), 2), "\"avg_pool3d_out_frame\" not implemented for 'ComplexFloat'"),
+    ],
+)
 def test_types_that_are_not_pooled(call, words):
     with pytest.raises(NotImplementedError) as raised:
         call()

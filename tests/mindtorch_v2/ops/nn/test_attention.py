@@ -39,11 +39,45 @@ def test_fused_and_composed_attention_agree():
     assert torch.allclose(fused, composed, atol=1e-6)
 
 
-@pytest.mark.parametrize(("dtype", "expected"), [
-    (torch.bfloat16, [0.42578125, -0.8359375, 1.234375, -1.609375, 1.921875, -2.21875, 2.484375, -2.703125, 0.482421875,
-                      -0.88671875, 1.2734375, -1.640625]),
-    (torch.float16, [0.42333984375, -0.837890625, 1.236328125, -1.609375, 1.92578125, -2.23046875, 2.48828125, -2.697265625,
-                     0.480712890625, -0.8876953125, 1.2783203125, -1.6416015625])])
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [
+        (
+            torch.bfloat16,
+            [
+                0.42578125,
+                -0.8359375,
+                1.234375,
+                -1.609375,
+                1.921875,
+                -2.21875,
+                2.484375,
+                -2.703125,
+                0.482421875,
+                -0.88671875,
+                1.2734375,
+                -1.640625,
+            ],
+        ),
+        (
+            torch.float16,
+            [
+                0.42333984375,
+                -0.837890625,
+                1.236328125,
+                -1.609375,
+                1.92578125,
+                -2.23046875,
+                2.48828125,
+                -2.697265625,
+                0.480712890625,
+                -0.8876953125,
+                1.2783203125,
+                -1.6416015625,
+            ],
+        ),
+    ],
+)
 def test_composed_attention_widens_half_precision(dtype, expected):
     q, k, v = (torch.sin(torch.arange(12.0) * s + s).view(1, 3, 4).to(dtype) * 3 for s in (1, 2, 3))
     made = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)

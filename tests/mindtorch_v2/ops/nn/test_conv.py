@@ -40,13 +40,13 @@ SETTINGS = [
 def written_out(input, weight, stride, padding, dilation, groups):
     """The convolution as its definition says: a sum over kernel positions."""
     padded = np.pad(input, [(0, 0), (0, 0), *[(p, p) for p in padding]])
-    out = [(n - d * (k - 1) - 1) // s + 1
-           for n, k, s, d in zip(padded.shape[2:], weight.shape[2:], stride, dilation, strict=True)]
+    out = [
+        (n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(padded.shape[2:], weight.shape[2:], stride, dilation, strict=True)
+    ]
     total = np.zeros((len(input), len(weight), *out))
     each = weight.shape[1]
     for position in np.ndindex(weight.shape[2:]):
-        index = [slice(i * d, i * d + s * (o - 1) + 1, s)
-                 for i, d, s, o in zip(position, dilation, stride, out, strict=True)]
+        index = [slice(i * d, i * d + s * (o - 1) + 1, s) for i, d, s, o in zip(position, dilation, stride, out, strict=True)]
         met = padded[(slice(None), slice(None), *index)]
         for group in range(groups):
             rows = slice(group * len(weight) // groups, (group + 1) * len(weight) // groups)
@@ -98,44 +98,85 @@ REFUSED = [
     (lambda: F.conv2d(ones(1, 1, 4, 4), ones(1, 2, 2, 3), stride=-1, padding=-1), "negative padding is not supported"),
     (lambda: F.conv2d(ones(1, 1, 4, 4), ones(1, 2, 2, 3), stride=-1, dilation=-1), "non-positive stride is not supported"),
     (lambda: F.conv2d(ones(1, 1, 4, 4), ones(1, 2, 2, 3), dilation=-1), "dilation should be greater than zero"),
-    (lambda: F.conv1d(ones(1, 1, 4), ones(1, 2, 2, 2)), "Expected 4-dimensional input for 4-dimensional weight [1, 2, 2, 2], "
-     "but got 3-dimensional input of size [1, 1, 4] instead"),
-    (lambda: F.conv2d(ones(1, 1, 4, 3), ones(1, 2, 2), padding="same"), "Expected 3-dimensional input for 3-dimensional "
-     "weight[1, 2, 2], but got 4-dimensional input of size [1, 1, 4, 3] instead"),
-    (lambda: F.conv2d(ones(1, 1, 4, 3), ones(1, 1, 2, 2), padding="same", stride=(2, 2, 2)),
-     "stride cannot broadcast to 2 dimensions"),
-    (lambda: F.conv2d(ones(4, 3), ones(1, 1, 2, 2), padding="same"),
-     "Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of size: [4, 3]"),
-    (lambda: F.conv2d(ones(1, 1, 4, 3), ones(1, 2, 2, 2, dtype=torch.float64)), "Given groups=1, weight of size [1, 2, 2, 2], "
-     "expected input[1, 1, 4, 3] to have 2 channels, but got 1 channels instead"),
-    (lambda: F.conv2d(ones(1, 1, 4, 4), ones(1, 1, 2, 3), dilation=(0, 1)),
-     "dilation should be greater than zero, but got [0, 1]"),
-    (lambda: F.conv2d(ones(1, 2, 0, 4), ones(4, 2, 2, 2), padding=1),
-     "Only zero batch or zero channel inputs are supported, but got input shape: [1, 2, 0, 4]"),
-    (lambda: F.conv2d(ones(1, 2, 4, 4), ones(1, 2, 0, 2)),
-     "kernel size should be greater than zero, but got kernel_height: 0 kernel_width: 2"),
-    (lambda: F.conv3d(ones(1, 1, 4, 4, 4), ones(1, 1, 0, 2, 2)),
-     "kernel size should be greater than zero, but got: 0 x 2 x 2 (TxHxW)"),
-    (lambda: F.conv_transpose1d(ones(4), ones(1, 1, 2)),
-     "Expected 2D (unbatched) or 3D (batched) input to conv_transpose1d, but got input of size: [4]"),
-    (lambda: F.conv_transpose1d(ones(1, 1, 4), ones(1, 1, 2), output_padding=-1, stride=-1),
-     "negative output_padding is not supported"),
-    (lambda: F.conv_transpose1d(ones(1, 1, 4), ones(1, 1, 2), padding=3),
-     "Given input size per channel: (1 x 4). Calculated output size per channel: (1 x -1). Output size is too small"),
-    (lambda: F.conv_transpose1d(ones(1, 1, 4), ones(1, 1, 2), output_padding=3), "output padding must be smaller than either "
-     "stride or dilation, but got output_padding_height: 0 output_padding_width: 3 stride_height: 1 stride_width: 1 "
-     "dilation_height: 1 dilation_width: 1"),
-    (lambda: F.conv_transpose2d(ones(1, 1, 4, 4), ones(1, 1, 2, 2), dilation=0),
-     "dilation should be greater than zero, but got dilation_height: 0, dilation_width: 0"),
-    (lambda: F.conv_transpose2d(ones(1, 4, 4, 4), ones(4, 1, 2, 2), ones(2, dtype=torch.float64), groups=2),
-     "Input type (torch.FloatTensor) and bias type (torch.DoubleTensor) should be the same or input should be a MKLDNN tensor "
-     "and bias is a dense tensor"),
-    (lambda: F.conv_transpose2d(ones(1, 1, 4, 4, dtype=torch.int64), ones(1, 1, 2, 2, dtype=torch.int64), ones(1)),
-     "result type Float can't be cast to the desired output type Long"),
-    (lambda: F.conv2d(ones(1, 1, 4, 4, dtype=torch.bool), ones(1, 1, 2, 2, dtype=torch.bool)),
-     "\"slow_conv2d_cpu\" not implemented for 'Bool'"),
-    (lambda: F.conv_transpose3d(ones(1, 1, 4, 4, 4, dtype=torch.uint8), ones(1, 1, 2, 2, 2, dtype=torch.uint8)),
-     "\"slow_conv_transpose3d_out_cpu\" not implemented for 'Byte'"),
+    (
+        lambda: F.conv1d(ones(1, 1, 4), ones(1, 2, 2, 2)),
+        "Expected 4-dimensional input for 4-dimensional weight [1, 2, 2, 2], "
+        "but got 3-dimensional input of size [1, 1, 4] instead",
+    ),
+    (
+        lambda: F.conv2d(ones(1, 1, 4, 3), ones(1, 2, 2), padding="same"),
+        "Expected 3-dimensional input for 3-dimensional "
+        "weight[1, 2, 2], but got 4-dimensional input of size [1, 1, 4, 3] instead",
+    ),
+    (
+        lambda: F.conv2d(ones(1, 1, 4, 3), ones(1, 1, 2, 2), padding="same", stride=(2, 2, 2)),
+        "stride cannot broadcast to 2 dimensions",
+    ),
+    (
+        lambda: F.conv2d(ones(4, 3), ones(1, 1, 2, 2), padding="same"),
+        "Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of size: [4, 3]",
+    ),
+    (
+        lambda: F.conv2d(ones(1, 1, 4, 3), ones(1, 2, 2, 2, dtype=torch.float64)),
+        "Given groups=1, weight of size [1, 2, 2, 2], "
+        "expected input[1, 1, 4, 3] to have 2 channels, but got 1 channels instead",
+    ),
+    (
+        lambda: F.conv2d(ones(1, 1, 4, 4), ones(1, 1, 2, 3), dilation=(0, 1)),
+        "dilation should be greater than zero, but got [0, 1]",
+    ),
+    (
+        lambda: F.conv2d(ones(1, 2, 0, 4), ones(4, 2, 2, 2), padding=1),
+        "Only zero batch or zero channel inputs are supported, but got input shape: [1, 2, 0, 4]",
+    ),
+    (
+        lambda: F.conv2d(ones(1, 2, 4, 4), ones(1, 2, 0, 2)),
+        "kernel size should be greater than zero, but got kernel_height: 0 kernel_width: 2",
+    ),
+    (
+        lambda: F.conv3d(ones(1, 1, 4, 4, 4), ones(1, 1, 0, 2, 2)),
+        "kernel size should be greater than zero, but got: 0 x 2 x 2 (TxHxW)",
+    ),
+    (
+        lambda: F.conv_transpose1d(ones(4), ones(1, 1, 2)),
+        "Expected 2D (unbatched) or 3D (batched) input to conv_transpose1d, but got input of size: [4]",
+    ),
+    (
+        lambda: F.conv_transpose1d(ones(1, 1, 4), ones(1, 1, 2), output_padding=-1, stride=-1),
+        "negative output_padding is not supported",
+    ),
+    (
+        lambda: F.conv_transpose1d(ones(1, 1, 4), ones(1, 1, 2), padding=3),
+        "Given input size per channel: (1 x 4). Calculated output size per channel: (1 x -1). Output size is too small",
+    ),
+    (
+        lambda: F.conv_transpose1d(ones(1, 1, 4), ones(1, 1, 2), output_padding=3),
+        "output padding must be smaller than either "
+        "stride or dilation, but got output_padding_height: 0 output_padding_width: 3 stride_height: 1 stride_width: 1 "
+        "dilation_height: 1 dilation_width: 1",
+    ),
+    (
+        lambda: F.conv_transpose2d(ones(1, 1, 4, 4), ones(1, 1, 2, 2), dilation=0),
+        "dilation should be greater than zero, but got dilation_height: 0, dilation_width: 0",
+    ),
+    (
+        lambda: F.conv_transpose2d(ones(1, 4, 4, 4), ones(4, 1, 2, 2), ones(2, dtype=torch.float64), groups=2),
+        "Input type (torch.FloatTensor) and bias type (torch.DoubleTensor) should be the same or input should "
+        "be a MKLDNN tensor "
+        "and bias is a dense tensor",
+    ),
+    (
+        lambda: F.conv_transpose2d(ones(1, 1, 4, 4, dtype=torch.int64), ones(1, 1, 2, 2, dtype=torch.int64), ones(1)),
+        "result type Float can't be cast to the desired output type Long",
+    ),
+    (
+        lambda: F.conv2d(ones(1, 1, 4, 4, dtype=torch.bool), ones(1, 1, 2, 2, dtype=torch.bool)),
+        "\"slow_conv2d_cpu\" not implemented for 'Bool'",
+    ),
+    (
+        lambda: F.conv_transpose3d(ones(1, 1, 4, 4, 4, dtype=torch.uint8), ones(1, 1, 2, 2, 2, dtype=torch.uint8)),
+        "\"slow_conv_transpose3d_out_cpu\" not implemented for 'Byte'",
+    ),
 ]
 
 

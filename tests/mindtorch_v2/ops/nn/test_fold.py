@@ -9,12 +9,15 @@ from mindtorch_v2.nn import functional as F
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.int64, torch.bool, torch.complex64, torch.bfloat16])
-@pytest.mark.parametrize(("shape", "shuffled", "unshuffled"), [
-    ((1, 0, 2, 2), (1, 0, 4, 4), (1, 0, 1, 1)),
-    ((1, 4, 0, 2), (1, 1, 0, 4), (1, 16, 0, 1)),
-    ((1, 4, 2, 0), (1, 1, 4, 0), (1, 16, 1, 0)),
-    ((0, 4, 2, 2), (0, 1, 4, 4), (0, 16, 1, 1)),
-])
+@pytest.mark.parametrize(
+    ("shape", "shuffled", "unshuffled"),
+    [
+        ((1, 0, 2, 2), (1, 0, 4, 4), (1, 0, 1, 1)),
+        ((1, 4, 0, 2), (1, 1, 0, 4), (1, 16, 0, 1)),
+        ((1, 4, 2, 0), (1, 1, 4, 0), (1, 16, 1, 0)),
+        ((0, 4, 2, 2), (0, 1, 4, 4), (0, 16, 1, 1)),
+    ],
+)
 def test_images_of_nothing(kind, shape, shuffled, unshuffled):
     x = torch.zeros(shape, dtype=kind)
     assert F.pixel_shuffle(x, 2).shape == shuffled
@@ -24,6 +27,8 @@ def test_images_of_nothing(kind, shape, shuffled, unshuffled):
 def test_channels_stay_next_to_each_other():
     x = torch.arange(256.0).view(2, 8, 4, 4)
     last = x.contiguous(memory_format=torch.channels_last)
-    for made, again, strides in ((F.pixel_shuffle(x, 2), F.pixel_shuffle(last, 2), (128, 1, 16, 2)),
-                                 (F.pixel_unshuffle(x, 2), F.pixel_unshuffle(last, 2), (128, 1, 64, 32))):
+    for made, again, strides in (
+        (F.pixel_shuffle(x, 2), F.pixel_shuffle(last, 2), (128, 1, 16, 2)),
+        (F.pixel_unshuffle(x, 2), F.pixel_unshuffle(last, 2), (128, 1, 64, 32)),
+    ):
         assert torch.equal(made, again) and again.stride() == strides

@@ -44,11 +44,14 @@ def test_small_and_large_inputs_take_different_ways_to_the_same_result(rows):
     assert torch.allclose(plain, torch.nn.functional.layer_norm(x.double(), (48,)).float(), atol=1e-5)
 
 
-@pytest.mark.parametrize("norm", [
-    lambda x, w, b: torch.nn.functional.layer_norm(x, (4,), w, b),
-    lambda x, w, b: torch.nn.functional.batch_norm(x, None, None, w, b, training=True),
-    lambda x, w, b: torch.nn.functional.group_norm(x, 2, w, b),
-])
+@pytest.mark.parametrize(
+    "norm",
+    [
+        lambda x, w, b: torch.nn.functional.layer_norm(x, (4,), w, b),
+        lambda x, w, b: torch.nn.functional.batch_norm(x, None, None, w, b, training=True),
+        lambda x, w, b: torch.nn.functional.group_norm(x, 2, w, b),
+    ],
+)
 def test_gradients_of_the_parameters_can_be_differentiated_again(norm):
     x = torch.sin(torch.arange(12.0, dtype=torch.float64)).view(3, 4).requires_grad_()
     w = torch.linspace(1, 2, 4, dtype=torch.float64).requires_grad_()
@@ -77,27 +80,66 @@ def rounded(tensors):
 
 
 _TRAINED = [0.382, 1.516, 2.295, -0.017, -0.639, -0.911, -1.283, 1.535, 1.715, 0.937, -2.079, -3.451]
-_TRAINED_GRADS = [[-4.095, 1.06, 34.128, -34.052, 0.154, 2.712, -30.507, 1.093, 3.04, -2.87, -13.455, 42.792],
-                  [13.918, -35.623], [22.5, 76.498]]
+_TRAINED_GRADS = [
+    [-4.095, 1.06, 34.128, -34.052, 0.154, 2.712, -30.507, 1.093, 3.04, -2.87, -13.455, 42.792],
+    [13.918, -35.623],
+    [22.5, 76.498],
+]
 _USED = [0.4, 1.242, 0.503, -0.583, -0.357, -0.559, -1.178, 0.146, 1.389, 0.812, -1.552, -2.197]
-_USED_GRADS = [[0.48, 4.624, 1.074, 1.443, 0.382, 0.937, 5.887, 0.091, 5.791, 1.979, 10.222, 20.479],
-               [7.829, -17.142], [14.192, 27.716]]
+_USED_GRADS = [
+    [0.48, 4.624, 1.074, 1.443, 0.382, 0.937, 5.887, 0.091, 5.791, 1.979, 10.222, 20.479],
+    [7.829, -17.142],
+    [14.192, 27.716],
+]
 _SAVED = [[0.088, -0.019], [1.348, 1.505]]
 _OLD, _NEW = [[0.1, 0.2], [1.0, 2.0]], [[0.099, 0.178], [0.966, 1.853]]
 
 
-@pytest.mark.parametrize(("call", "node", "result", "rest", "statistics", "grads"), [
-    (lambda x, w, b, m, v: torch._native_batch_norm_legit(x, w, b, m, v, True, 0.1, 1e-5),
-     "NativeBatchNormLegitBackward0", _TRAINED, _SAVED, _NEW, _TRAINED_GRADS),
-    (lambda x, w, b, m, v: torch._native_batch_norm_legit(x, w, b, m, v, False, 0.1, 1e-5),
-     "NativeBatchNormLegitBackward0", _USED, [[], []], _OLD, _USED_GRADS),
-    (lambda x, w, b, m, v: torch._native_batch_norm_legit(x, w, b, True, 0.1, 1e-5),
-     "NativeBatchNormLegitBackward1", _TRAINED, _SAVED, _OLD, _TRAINED_GRADS),
-    (lambda x, w, b, m, v: torch._native_batch_norm_legit_no_training(x, w, b, m, v, 0.1, 1e-5),
-     "NativeBatchNormLegitNoTrainingBackward0", _USED, [[], []], _OLD, _USED_GRADS),
-    (lambda x, w, b, m, v: torch.ops.aten._native_batch_norm_legit_functional(x, w, b, m, v, True, 0.1, 1e-5),
-     "NativeBatchNormLegitBackward0", _TRAINED, _SAVED + _NEW, _OLD, _TRAINED_GRADS),
-])
+@pytest.mark.parametrize(
+    ("call", "node", "result", "rest", "statistics", "grads"),
+    [
+        (
+            lambda x, w, b, m, v: torch._native_batch_norm_legit(x, w, b, m, v, True, 0.1, 1e-5),
+            "NativeBatchNormLegitBackward0",
+            _TRAINED,
+            _SAVED,
+            _NEW,
+            _TRAINED_GRADS,
+        ),
+        (
+            lambda x, w, b, m, v: torch._native_batch_norm_legit(x, w, b, m, v, False, 0.1, 1e-5),
+            "NativeBatchNormLegitBackward0",
+            _USED,
+            [[], []],
+            _OLD,
+            _USED_GRADS,
+        ),
+        (
+            lambda x, w, b, m, v: torch._native_batch_norm_legit(x, w, b, True, 0.1, 1e-5),
+            "NativeBatchNormLegitBackward1",
+            _TRAINED,
+            _SAVED,
+            _OLD,
+            _TRAINED_GRADS,
+        ),
+        (
+            lambda x, w, b, m, v: torch._native_batch_norm_legit_no_training(x, w, b, m, v, 0.1, 1e-5),
+            "NativeBatchNormLegitNoTrainingBackward0",
+            _USED,
+            [[], []],
+            _OLD,
+            _USED_GRADS,
+        ),
+        (
+            lambda x, w, b, m, v: torch.ops.aten._native_batch_norm_legit_functional(x, w, b, m, v, True, 0.1, 1e-5),
+            "NativeBatchNormLegitBackward0",
+            _TRAINED,
+            _SAVED + _NEW,
+            _OLD,
+            _TRAINED_GRADS,
+        ),
+    ],
+)
 def test_batch_norm_with_and_without_running_statistics(call, node, result, rest, statistics, grads):
     x = torch.sin(torch.arange(12.0)).view(3, 2, 2).requires_grad_()
     w, b = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([0.5, -0.5], requires_grad=True)
@@ -110,8 +152,10 @@ def test_batch_norm_with_and_without_running_statistics(call, node, result, rest
         assert got.flatten().tolist() == pytest.approx(expected, abs=2e-3)
 
 
-@pytest.mark.parametrize(("parameter", "kind"), [
-    (None, torch.bfloat16), (torch.ones(2, dtype=torch.bfloat16), torch.bfloat16), (torch.ones(2), torch.float32)])
+@pytest.mark.parametrize(
+    ("parameter", "kind"),
+    [(None, torch.bfloat16), (torch.ones(2, dtype=torch.bfloat16), torch.bfloat16), (torch.ones(2), torch.float32)],
+)
 def test_saved_statistics_are_as_wide_as_the_parameters(parameter, kind):
     x = torch.sin(torch.arange(24.0)).view(3, 2, 4).bfloat16()
     made = torch.native_batch_norm(x, parameter, parameter, None, None, True, 0.1, 1e-5)
@@ -139,31 +183,81 @@ def test_means_and_scales_of_groups_have_gradients():
     _, mean, rstd = torch.native_group_norm(x, None, None, 2, 4, 3, 2, 1e-5)
     (made,) = torch.autograd.grad(mean.sum() + 2 * rstd.sum(), x)
     assert made.flatten().tolist() == pytest.approx(
-        [0.1938, -0.5832, -0.6458, 0.0635, 0.8926, 1.0792, 0.4755, -0.4322, -0.7543, -0.1948, 0.7319, 1.1739,
-         0.7556, -0.2118, -0.7886, -0.4445, 0.5042, 1.1852, 0.9934, 0.0623, -0.7263, -0.6475, 0.2264, 1.0918], abs=2e-4)
+        [
+            0.1938,
+            -0.5832,
+            -0.6458,
+            0.0635,
+            0.8926,
+            1.0792,
+            0.4755,
+            -0.4322,
+            -0.7543,
+            -0.1948,
+            0.7319,
+            1.1739,
+            0.7556,
+            -0.2118,
+            -0.7886,
+            -0.4445,
+            0.5042,
+            1.1852,
+            0.9934,
+            0.0623,
+            -0.7263,
+            -0.6475,
+            0.2264,
+            1.0918,
+        ],
+        abs=2e-4,
+    )
     x = x.detach().double().requires_grad_()
     assert torch.autograd.gradcheck(lambda t: torch.native_group_norm(t, None, None, 2, 4, 3, 2, 1e-5), (x,))
     assert torch.autograd.gradgradcheck(lambda t: torch.native_group_norm(t, None, None, 2, 4, 3, 2, 1e-5), (x,))
 
 
-@pytest.mark.parametrize(("call", "kind", "words"), [
-    (lambda: torch.native_layer_norm(torch.zeros(1, 2, 3), [], None, None, 1e-5), RuntimeError,
-     "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
-     "normalized_shape = []"),
-    (lambda: torch.native_layer_norm(torch.zeros(2, 2, 3), [2, 2], None, None, 1e-5), RuntimeError,
-     "Given normalized_shape=[2, 2], expected input with shape [*, 2, 2], but got input of size[2, 2, 3]"),
-    (lambda: torch.native_layer_norm(torch.zeros(2, 3), [2], None, None, 1e-5), RuntimeError,
-     "Given normalized_shape=[2], expected input with shape [*, 2], but got input of size[2, 3]"),
-    (lambda: torch.native_layer_norm(torch.zeros(1, 2, 3), [1, 2, 3], torch.zeros(1, 2), None, 1e-5), RuntimeError,
-     "Expected weight to be of same shape as normalized_shape, but got weight of shape [1, 2] and normalized_shape = "
-     "[1, 2, 3]"),
-    (lambda: F.batch_norm(torch.zeros(3), None, None, training=True), IndexError,
-     "Dimension out of range (expected to be in range of [-1, 0], but got 1)"),
-    (lambda: F.batch_norm(torch.zeros(2, 3), torch.zeros(3), None), RuntimeError,
-     "running_var must be defined in evaluation mode"),
-    (lambda: F.batch_norm(torch.zeros(2, 3), torch.zeros(3), None, training=True), ValueError,
-     "running_mean and running_var must either both be None or neither be None"),
-])
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (
+            lambda: torch.native_layer_norm(torch.zeros(1, 2, 3), [], None, None, 1e-5),
+            RuntimeError,
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "normalized_shape = []",
+        ),
+        (
+            lambda: torch.native_layer_norm(torch.zeros(2, 2, 3), [2, 2], None, None, 1e-5),
+            RuntimeError,
+            "Given normalized_shape=[2, 2], expected input with shape [*, 2, 2], but got input of size[2, 2, 3]",
+        ),
+        (
+            lambda: torch.native_layer_norm(torch.zeros(2, 3), [2], None, None, 1e-5),
+            RuntimeError,
+            "Given normalized_shape=[2], expected input with shape [*, 2], but got input of size[2, 3]",
+        ),
+        (
+            lambda: torch.native_layer_norm(torch.zeros(1, 2, 3), [1, 2, 3], torch.zeros(1, 2), None, 1e-5),
+            RuntimeError,
+            "Expected weight to be of same shape as normalized_shape, but got weight of shape [1, 2] and normalized_shape = "
+            "[1, 2, 3]",
+        ),
+        (
+            lambda: F.batch_norm(torch.zeros(3), None, None, training=True),
+            IndexError,
+            "Dimension out of range (expected to be in range of [-1, 0], but got 1)",
+        ),
+        (
+            lambda: F.batch_norm(torch.zeros(2, 3), torch.zeros(3), None),
+            RuntimeError,
+            "running_var must be defined in evaluation mode",
+        ),
+        (
+            lambda: F.batch_norm(torch.zeros(2, 3), torch.zeros(3), None, training=True),
+            ValueError,
+            "running_mean and running_var must either both be None or neither be None",
+        ),
+    ],
+)
 def test_norms_that_are_refused(call, kind, words):
     with pytest.raises(kind) as raised:
         call()

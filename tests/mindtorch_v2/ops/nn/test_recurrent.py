@@ -39,8 +39,9 @@ def run(options, wanted):
     x = torch.cos(torch.arange(24.0)).view(4, 2, 3).requires_grad_()
     out, (h, c) = layer(x)
     results = {"out": out, "h": h, "c": c}
-    sum((results[name] * torch.linspace(1, 2, results[name].numel()).view(results[name].shape)).sum()
-        for name in wanted).backward()
+    sum(
+        (results[name] * torch.linspace(1, 2, results[name].numel()).view(results[name].shape)).sum() for name in wanted
+    ).backward()
     return [t.detach() for t in (out, h, c, x.grad, *[p.grad for p in layer.parameters()])]
 
 

@@ -61,9 +61,17 @@ def test_dtypes_that_cannot_be_resized(dtype, dims, mode, words):
     assert str(error.value) == words
 
 
-@pytest.mark.parametrize(("dims", "mode", "dtype"), [
-    (2, "nearest", torch.float32), (2, "bilinear", torch.float32), (2, "bicubic", torch.bfloat16),
-    (2, "bilinear", torch.uint8), (3, "nearest", torch.float32), (3, "trilinear", torch.float32)])
+@pytest.mark.parametrize(
+    ("dims", "mode", "dtype"),
+    [
+        (2, "nearest", torch.float32),
+        (2, "bilinear", torch.float32),
+        (2, "bicubic", torch.bfloat16),
+        (2, "bilinear", torch.uint8),
+        (3, "nearest", torch.float32),
+        (3, "trilinear", torch.float32),
+    ],
+)
 def test_channels_that_lie_next_to_each_other_stay_so(dims, mode, dtype):
     layout = torch.channels_last if dims == 2 else torch.channels_last_3d
     x = torch.arange(2 * 3 * 4**dims).remainder(200).to(dtype).view(2, 3, *(4,) * dims)
@@ -101,17 +109,22 @@ HALF = [
 @pytest.mark.parametrize(("dtype", "mode", "padding", "expected"), HALF)
 def test_sampling_in_half_precision_like_torch(dtype, mode, padding, expected):
     image = torch.arange(9).mul(7).remainder(10).to(dtype).view(1, 1, 3, 3) / 3
-    grid = torch.tensor([[-1.1, -.3], [.37, .81], [.9, -.66], [.13, 1.9]]).view(1, 2, 2, 2).to(dtype)
+    grid = torch.tensor([[-1.1, -0.3], [0.37, 0.81], [0.9, -0.66], [0.13, 1.9]]).view(1, 2, 2, 2).to(dtype)
     made = torch.nn.functional.grid_sample(image, grid, mode=mode, padding_mode=padding, align_corners=False)
     assert made.dtype == dtype and made.flatten().tolist() == expected
 
 
-@pytest.mark.parametrize(("dtype", "align_corners", "padding", "expected"), [
-    (torch.bfloat16, False, "zeros", [0.51953125, 0.8203125]), (torch.bfloat16, True, "border", [1.4375, 1.296875]),
-    (torch.float16, False, "zeros", [0.5205078125, 0.81689453125])])
+@pytest.mark.parametrize(
+    ("dtype", "align_corners", "padding", "expected"),
+    [
+        (torch.bfloat16, False, "zeros", [0.51953125, 0.8203125]),
+        (torch.bfloat16, True, "border", [1.4375, 1.296875]),
+        (torch.float16, False, "zeros", [0.5205078125, 0.81689453125]),
+    ],
+)
 def test_sampling_volumes_in_half_precision_like_torch(dtype, align_corners, padding, expected):
     image = torch.arange(27).mul(7).remainder(10).to(dtype).view(1, 1, 3, 3, 3) / 3
-    grid = torch.tensor([[-1.1, -.3, .2], [.37, .81, .71]]).view(1, 1, 1, 2, 3).to(dtype)
+    grid = torch.tensor([[-1.1, -0.3, 0.2], [0.37, 0.81, 0.71]]).view(1, 1, 1, 2, 3).to(dtype)
     made = torch.nn.functional.grid_sample(image, grid, padding_mode=padding, align_corners=align_corners)
     assert made.flatten().tolist() == expected
 
@@ -124,13 +137,15 @@ def test_places_that_are_no_number_read_as_none_in_a_plane_and_as_zero_in_space(
 
 
 def test_what_is_no_number_in_the_image_does_not_reach_places_outside():
-    made = torch.nn.functional.grid_sample(torch.full((1, 1, 3, 3), float("nan")), torch.full((1, 1, 1, 2), 5.0),
-                                           align_corners=False)
+    made = torch.nn.functional.grid_sample(
+        torch.full((1, 1, 3, 3), float("nan")), torch.full((1, 1, 1, 2), 5.0), align_corners=False
+    )
     assert made.item() == 0
 
 
-@pytest.mark.parametrize(("image", "grid"), [((0, 1, 3, 3), (0, 2, 2, 2)), ((1, 0, 3, 3), (1, 2, 2, 2)),
-                                             ((1, 1, 3, 3), (1, 0, 2, 2))])
+@pytest.mark.parametrize(
+    ("image", "grid"), [((0, 1, 3, 3), (0, 2, 2, 2)), ((1, 0, 3, 3), (1, 2, 2, 2)), ((1, 1, 3, 3), (1, 0, 2, 2))]
+)
 def test_sampling_nothing(image, grid):
     x, at = torch.ones(image, requires_grad=True), torch.zeros(grid, requires_grad=True)
     made = torch.nn.functional.grid_sample(x, at, align_corners=False)
@@ -138,9 +153,13 @@ def test_sampling_nothing(image, grid):
     assert made.shape == (*image[:2], *grid[1:3]) and x.grad.shape == image and at.grad.shape == grid
 
 
-@pytest.mark.parametrize(("image", "grid", "error", "words"), [
-    (torch.float32, torch.float64, RuntimeError, "expected scalar type Float but found Double"),
-    (torch.int64, torch.int64, NotImplementedError, "\"grid_sampler_2d_cpu_kernel_impl\" not implemented for 'Long'")])
+@pytest.mark.parametrize(
+    ("image", "grid", "error", "words"),
+    [
+        (torch.float32, torch.float64, RuntimeError, "expected scalar type Float but found Double"),
+        (torch.int64, torch.int64, NotImplementedError, "\"grid_sampler_2d_cpu_kernel_impl\" not implemented for 'Long'"),
+    ],
+)
 def test_dtypes_that_cannot_be_sampled(image, grid, error, words):
     with pytest.raises(error) as caught:
         torch.nn.functional.grid_sample(torch.ones(1, 1, 3, 3, dtype=image), torch.zeros(1, 2, 2, 2, dtype=grid))

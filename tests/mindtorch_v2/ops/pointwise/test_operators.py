@@ -10,8 +10,21 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile
 
-SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "** or pow()",
-           "matmul": "@", "and_": "&", "or_": "|", "xor": "^", "lshift": "<<", "rshift": ">>"}
+SYMBOLS = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "truediv": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "pow": "** or pow()",
+    "matmul": "@",
+    "and_": "&",
+    "or_": "|",
+    "xor": "^",
+    "lshift": "<<",
+    "rshift": ">>",
+}
 
 
 class Stranger:
@@ -62,9 +75,26 @@ def test_texts():
     assert words(operator.mul, tensor, "a") == "only integer tensors of a single element can be converted to an index"
 
 
-@pytest.mark.parametrize("name", ["__add__", "__radd__", "__rsub__", "__mul__", "__truediv__", "__rtruediv__",
-                                  "__rfloordiv__", "__rmod__", "__rpow__", "__rmatmul__", "__rlshift__", "__lt__", "__eq__",
-                                  "__iadd__", "__rdiv__"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "__add__",
+        "__radd__",
+        "__rsub__",
+        "__mul__",
+        "__truediv__",
+        "__rtruediv__",
+        "__rfloordiv__",
+        "__rmod__",
+        "__rpow__",
+        "__rmatmul__",
+        "__rlshift__",
+        "__lt__",
+        "__eq__",
+        "__iadd__",
+        "__rdiv__",
+    ],
+)
 def test_the_methods_answer_not_implemented(name):
     assert getattr(torch.ones(2), name)("a") is NotImplemented
 
@@ -80,16 +110,19 @@ def test_functions_and_methods_still_say_what_is_wrong():
     assert "invalid combination of arguments" in words(lambda: torch.pow(torch.ones(2), "a"))
 
 
-@pytest.mark.parametrize(("call", "expected"), [
-    (lambda t, a: t + a, [4.0, 6.0]),
-    (lambda t, a: t - a, [-2.0, -2.0]),
-    (lambda t, a: t * a, [3.0, 8.0]),
-    (lambda t, a: a / t, [3.0, 2.0]),
-    (lambda t, a: t % a, [1.0, 2.0]),
-    (lambda t, a: t ** a, [1.0, 16.0]),
-    (lambda t, a: t @ a, 11.0),
-    (lambda t, a: t == a - 2, [True, True]),
-])
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda t, a: t + a, [4.0, 6.0]),
+        (lambda t, a: t - a, [-2.0, -2.0]),
+        (lambda t, a: t * a, [3.0, 8.0]),
+        (lambda t, a: a / t, [3.0, 2.0]),
+        (lambda t, a: t % a, [1.0, 2.0]),
+        (lambda t, a: t**a, [1.0, 16.0]),
+        (lambda t, a: t @ a, 11.0),
+        (lambda t, a: t == a - 2, [True, True]),
+    ],
+)
 def test_arrays_on_the_right_take_over(call, expected):
     made = call(torch.tensor([1.0, 2.0]), np.array([3.0, 4.0]))
     assert isinstance(made, torch.Tensor) and made.tolist() == expected

@@ -9,9 +9,15 @@ import pytest
 import mindtorch_v2 as torch
 
 NAMES = {
-    "torch": torch, "inf": inf, "nan": nan, "o": torch.ones, "t": torch.tensor,
-    "byte": torch.tensor([1, 200, 3], dtype=torch.uint8), "short": torch.tensor([1, 100, -3], dtype=torch.int8),
-    "mask": torch.tensor([True, False, True]), "x": torch.arange(12.0).view(3, 4) ** 2,
+    "torch": torch,
+    "inf": inf,
+    "nan": nan,
+    "o": torch.ones,
+    "t": torch.tensor,
+    "byte": torch.tensor([1, 200, 3], dtype=torch.uint8),
+    "short": torch.tensor([1, 100, -3], dtype=torch.int8),
+    "mask": torch.tensor([True, False, True]),
+    "x": torch.arange(12.0).view(3, 4) ** 2,
     "big": torch.tensor([200, 100], dtype=torch.uint8),
 }
 
@@ -52,8 +58,10 @@ RESULTS = [
     ("torch.cumsum(big.long(), 0, dtype=torch.int16)", "tensor([200, 300], dtype=torch.int16)"),
     ("torch.diff(o(3), 0, 0, o(2))", "tensor([1., 1., 1.])"),
     ("torch.diff(o(3), 0, append=o(2))", "tensor([1., 1., 1.])"),
-    ("torch.logcumsumexp(t([1 + 2j, -0.5 + 1j, 2 - 1j, complex(-inf, 0)]), 0)",
-     "tensor([1.0000+2.0000j, 1.1277+1.8340j, 1.5136-0.7927j, 1.5136-0.7927j])"),
+    (
+        "torch.logcumsumexp(t([1 + 2j, -0.5 + 1j, 2 - 1j, complex(-inf, 0)]), 0)",
+        "tensor([1.0000+2.0000j, 1.1277+1.8340j, 1.5136-0.7927j, 1.5136-0.7927j])",
+    ),
     ("torch.logcumsumexp(t([complex(inf, 1), complex(nan, 0)]), 0)", "tensor([inf+1.j, nan+nanj])"),
     # a tuple, whatever the spacing
     ("torch.gradient(x[0])", "(tensor([1., 2., 4., 5.]),)"),
@@ -61,8 +69,10 @@ RESULTS = [
     ("torch.gradient(x[0], spacing=t(2.))", "(tensor([0.5000, 1.0000, 2.0000, 2.5000]),)"),
     ("torch.gradient(x[0], spacing=[torch.arange(4)])", "(tensor([1., 2., 4., 5.]),)"),
     ("torch.gradient(t(3.))", "()"),
-    ("torch.histogram(o(0), 3)",
-     "torch.return_types.histogram( hist=tensor([0., 0., 0.]), bin_edges=tensor([0.0000, 0.3333, 0.6667, 1.0000]))"),
+    (
+        "torch.histogram(o(0), 3)",
+        "torch.return_types.histogram( hist=tensor([0., 0., 0.]), bin_edges=tensor([0.0000, 0.3333, 0.6667, 1.0000]))",
+    ),
     ("torch.histogram(x, t([0., 50., 121.]), weight=x.view(-1)).hist", "tensor([140., 366.])"),
     ("t([2., 4.]).__rdiv__(1)", "tensor([0.5000, 0.2500])"),
 ]
@@ -79,20 +89,37 @@ Z = [[1 + 2j, 0j], [2 - 1j, 0.3 - 0.7j]]  # with a zero, by which no derivative 
 
 # Gradients of the sum of |result - 0.3|.
 GRADIENTS = [
-    ("torch.add(a, b, alpha=1 - 2j)", {"a": [-1 + 0j, -0.3714 + 0.9285j, 0.0665 - 0.9978j, -0.307 + 0.9517j],
-                                       "b": [1.0621 - 2.8647j, -4.4388 + 0.5234j]}),
-    ("torch.sub(a, b, alpha=1 - 2j)", {"a": [0.4819 + 0.8762j, -0.2334 - 0.9724j, 0.9545 + 0.2983j, 0.1671 - 0.9859j],
-                                       "b": [0.9126 - 4.0473j, -3.8504 + 2.0909j]}),
-    ("torch.rsub(a, b, alpha=1 - 2j)", {"a": [0.5711 + 2.1619j, -0.212 + 2.226j, 1.9476 - 1.0986j, 2.1115 - 0.7358j],
-                                        "b": [-0.929 + 0.7948j, -0.976 + 0.4618j]}),
+    (
+        "torch.add(a, b, alpha=1 - 2j)",
+        {"a": [-1 + 0j, -0.3714 + 0.9285j, 0.0665 - 0.9978j, -0.307 + 0.9517j], "b": [1.0621 - 2.8647j, -4.4388 + 0.5234j]},
+    ),
+    (
+        "torch.sub(a, b, alpha=1 - 2j)",
+        {
+            "a": [0.4819 + 0.8762j, -0.2334 - 0.9724j, 0.9545 + 0.2983j, 0.1671 - 0.9859j],
+            "b": [0.9126 - 4.0473j, -3.8504 + 2.0909j],
+        },
+    ),
+    (
+        "torch.rsub(a, b, alpha=1 - 2j)",
+        {
+            "a": [0.5711 + 2.1619j, -0.212 + 2.226j, 1.9476 - 1.0986j, 2.1115 - 0.7358j],
+            "b": [-0.929 + 0.7948j, -0.976 + 0.4618j],
+        },
+    ),
     ("torch.cumprod(a, 1)", {"a": [0.8304 + 1.9439j, -1 + 2j, 1.4746 - 0.9594j, 0.5153 - 2.1759j]}),
     ("torch.cumprod(z, 1)", {"z": [0.3304 + 0.9439j, -1 + 2j, 1.4746 - 0.9594j, 0.5153 - 2.1759j]}),
     ("torch.prod(a)", {"a": [0.7294 + 1.7587j, -1.9387 + 3.2774j, 1.7587 - 0.7294j, 2.5586 - 4.9702j]}),
     ("torch.prod(a, 1)", {"a": [0.5 + 1j, -1 + 2j, 0.6127 - 0.4524j, 0.5153 - 2.1759j]}),
     ("torch.prod(z)", {"z": [0j, -3.3 - 1.9j, 0j, 0j]}),
     ("torch.prod(z, 1)", {"z": [0j, -1 + 2j, 0.6127 - 0.4524j, 0.5153 - 2.1759j]}),
-    ("torch.ldexp(a, b)", {"a": [0.5791 + 1.2902j, -0.3515 + 0.3556j, 1.2029 - 0.7437j, -0.2192 - 0.4494j],
-                           "b": [4.3731 - 0.1056j, 0.5407 - 0.0794j]}),
+    (
+        "torch.ldexp(a, b)",
+        {
+            "a": [0.5791 + 1.2902j, -0.3515 + 0.3556j, 1.2029 - 0.7437j, -0.2192 - 0.4494j],
+            "b": [4.3731 - 0.1056j, 0.5407 - 0.0794j],
+        },
+    ),
     ("torch.logsumexp(a, 1)", {"a": [0.4896 + 0.7314j, -0.0783 + 0.1801j, 0.7739 - 0.3527j, 0.116 - 0.1033j]}),
     ("torch.logcumsumexp(a, 1)", {"a": [0.82 + 1.6752j, -0.0783 + 0.1801j, 1.6359 - 0.8597j, 0.116 - 0.1033j]}),
     ("torch.renorm(a, 2, 0, 0.5)", {"a": [-0.1315 + 0.0281j, -0.1374 + 0.0065j, -0.0443 - 0.1075j, -0.202 - 0.0596j]}),
@@ -109,8 +136,9 @@ def test_complex_gradients(expression, expected):
     for name, values in expected.items():
         got = inputs[name].grad.flatten().tolist()
         for part in ("real", "imag"):
-            assert [getattr(v, part) for v in got] == \
-                pytest.approx([getattr(v, part) for v in values], abs=2e-4, nan_ok=True), name
+            assert [getattr(v, part) for v in got] == pytest.approx(
+                [getattr(v, part) for v in values], abs=2e-4, nan_ok=True
+            ), name
 
 
 def test_bounds_of_other_shapes_have_gradients():

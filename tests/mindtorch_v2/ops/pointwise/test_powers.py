@@ -31,7 +31,8 @@ def test_an_out_tensor_and_a_tensor_without_dims():
     assert x.item() == 0
 
 
-@pytest.mark.parametrize(("base", "exponents", "expected"), [
-    (2, [-1, 3], [0, 8]), (1, [-1, 2], [1, 1]), (-1, [-1, -2], [-1, 1])])
+@pytest.mark.parametrize(
+    ("base", "exponents", "expected"), [(2, [-1, 3], [0, 8]), (1, [-1, 2], [1, 1]), (-1, [-1, -2], [-1, 1])]
+)
 def test_a_number_to_negative_powers(base, exponents, expected):
     assert torch.pow(base, torch.tensor(exponents)).tolist() == expected

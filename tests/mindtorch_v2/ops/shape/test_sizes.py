@@ -78,7 +78,8 @@ def test_cross_entropy_leaves_out_what_is_ignored(count, ignored):
     target[0] = ignored
     kept = target != ignored
     assert F.cross_entropy(x, target, ignore_index=ignored).item() == pytest.approx(
-        F.cross_entropy(x[kept], target[kept]).item(), rel=1e-6)
+        F.cross_entropy(x[kept], target[kept]).item(), rel=1e-6
+    )
 
 
 def test_cross_entropy_of_nothing_and_of_one_sample():
@@ -144,8 +145,14 @@ def test_view_gradient_of_an_expanded_gradient(size):
     assert x.grad.shape == (4, 4) and (x.grad == 1).all()
 
 
-@pytest.mark.parametrize("size, message", [((5,), "shape '\\[5\\]' is invalid"), ((-2, 8), "invalid shape dimension -2"),
-                                           ((-1, -1), "only one dimension can be inferred")])
+@pytest.mark.parametrize(
+    "size, message",
+    [
+        ((5,), "shape '\\[5\\]' is invalid"),
+        ((-2, 8), "invalid shape dimension -2"),
+        ((-1, -1), "only one dimension can be inferred"),
+    ],
+)
 def test_reshape_of_what_does_not_lie_in_order_checks_its_size(size, message):
     with pytest.raises(RuntimeError, match=message):
         torch.zeros(4, 4).t().reshape(size)

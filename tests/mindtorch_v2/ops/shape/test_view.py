@@ -13,12 +13,27 @@ def test_like_torch(compare, section, expression):
     compare(section, expression)
 
 
-@pytest.mark.parametrize("view", [
-    lambda x: x.view(2, 6), lambda x: x.t(), lambda x: x.permute(1, 0), lambda x: x.unsqueeze(0), lambda x: x[1:],
-    lambda x: x.diagonal(), lambda x: x.unfold(1, 2, 1), lambda x: x.as_strided((2, 2), (4, 1)),
-    lambda x: x.split(2)[0], lambda x: x.split([1, 2])[1], lambda x: x.unbind(1)[0], lambda x: x.chunk(2)[1],
-    lambda x: x.tensor_split(2)[0], lambda x: x.expand(2, 3, 4), lambda x: x[...], lambda x: x.flatten(),
-])
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x.view(2, 6),
+        lambda x: x.t(),
+        lambda x: x.permute(1, 0),
+        lambda x: x.unsqueeze(0),
+        lambda x: x[1:],
+        lambda x: x.diagonal(),
+        lambda x: x.unfold(1, 2, 1),
+        lambda x: x.as_strided((2, 2), (4, 1)),
+        lambda x: x.split(2)[0],
+        lambda x: x.split([1, 2])[1],
+        lambda x: x.unbind(1)[0],
+        lambda x: x.chunk(2)[1],
+        lambda x: x.tensor_split(2)[0],
+        lambda x: x.expand(2, 3, 4),
+        lambda x: x[...],
+        lambda x: x.flatten(),
+    ],
+)
 def test_a_view_shares_memory_versions_and_base(view):
     x = torch.zeros(3, 4)
     part = view(x)
@@ -76,10 +91,15 @@ def test_unsafe_split_parts_are_no_views_and_keep_versions_of_their_own():
     assert x.tolist() == [[1, 1], [1, 1], [0, 0], [0, 0]]
 
 
-@pytest.mark.parametrize("change, shape", [
-    (lambda x: x.squeeze_(), [3, 4]), (lambda x: x.unsqueeze_(0), [1, 3, 1, 4]),
-    (lambda x: x.transpose_(0, 2), [4, 1, 3]), (lambda x: x.swapaxes_(0, 1), [1, 3, 4]),
-])
+@pytest.mark.parametrize(
+    "change, shape",
+    [
+        (lambda x: x.squeeze_(), [3, 4]),
+        (lambda x: x.unsqueeze_(0), [1, 3, 1, 4]),
+        (lambda x: x.transpose_(0, 2), [4, 1, 3]),
+        (lambda x: x.swapaxes_(0, 1), [1, 3, 4]),
+    ],
+)
 def test_in_place_metadata_changes_the_tensor_itself(change, shape):
     x = torch.zeros(3, 1, 4)
     assert change(x) is x
@@ -134,28 +154,58 @@ def test_real_and_imag_can_be_assigned():
     assert z.tolist() == [1 + 2j, 1 + 3j]
 
 
-@pytest.mark.parametrize("call", [
-    lambda x: x.view(-1), lambda x: x.t().reshape(-1), lambda x: x[1:, None], lambda x: x.expand(2, 3, 4),
-    lambda x: x.diagonal(), lambda x: x.split(2)[1], lambda x: x.flip(0), lambda x: x.repeat(2, 3), lambda x: x.tril(),
-    lambda x: torch.cat([x, x]), lambda x: torch.stack([x, x], 1), lambda x: x.sort(1)[1], lambda x: x.topk(2)[0],
-    lambda x: torch.nn.functional.pad(x, (1, 2)), lambda x: x.roll(1, 0), lambda x: torch.diag_embed(x),
-    lambda x: x.gather(1, torch.zeros(3, 2, dtype=torch.int64, device=x.device)), lambda x: torch.rot90(x),
-    lambda x: x[torch.zeros(2, 5, dtype=torch.int64, device=x.device)], lambda x: x.median(0, True)[0],
-    lambda x: x.index_select(1, torch.zeros(3, dtype=torch.int64, device=x.device)),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.view(-1),
+        lambda x: x.t().reshape(-1),
+        lambda x: x[1:, None],
+        lambda x: x.expand(2, 3, 4),
+        lambda x: x.diagonal(),
+        lambda x: x.split(2)[1],
+        lambda x: x.flip(0),
+        lambda x: x.repeat(2, 3),
+        lambda x: x.tril(),
+        lambda x: torch.cat([x, x]),
+        lambda x: torch.stack([x, x], 1),
+        lambda x: x.sort(1)[1],
+        lambda x: x.topk(2)[0],
+        lambda x: torch.nn.functional.pad(x, (1, 2)),
+        lambda x: x.roll(1, 0),
+        lambda x: torch.diag_embed(x),
+        lambda x: x.gather(1, torch.zeros(3, 2, dtype=torch.int64, device=x.device)),
+        lambda x: torch.rot90(x),
+        lambda x: x[torch.zeros(2, 5, dtype=torch.int64, device=x.device)],
+        lambda x: x.median(0, True)[0],
+        lambda x: x.index_select(1, torch.zeros(3, dtype=torch.int64, device=x.device)),
+    ],
+)
 def test_meta_tensors_have_the_shape_and_dtype_of_the_result(call):
     made, expected = call(torch.zeros(3, 4, device="meta")), call(torch.zeros(3, 4))
     assert made.is_meta
     assert (made.shape, made.dtype) == (expected.shape, expected.dtype)
 
 
-@pytest.mark.parametrize("call", [
-    lambda x: x.expand(2, 3, 4).sum(0), lambda x: x.unfold(1, 2, 1), lambda x: x.t().reshape(-1), lambda x: x[[0, 2]],
-    lambda x: x.sort(1)[0], lambda x: x.topk(2)[0], lambda x: torch.cat([x, x]), lambda x: x.flip(1),
-    lambda x: x.tril(), lambda x: x.index_add(0, torch.tensor([0, 0]), x[:2]),
-    lambda x: x.scatter_add(1, torch.zeros(3, 4).long(), x),
-    lambda x: x.unique(), lambda x: x.median(), lambda x: x.repeat(2, 1), lambda x: torch.where(x > 1, x, 0.0),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.expand(2, 3, 4).sum(0),
+        lambda x: x.unfold(1, 2, 1),
+        lambda x: x.t().reshape(-1),
+        lambda x: x[[0, 2]],
+        lambda x: x.sort(1)[0],
+        lambda x: x.topk(2)[0],
+        lambda x: torch.cat([x, x]),
+        lambda x: x.flip(1),
+        lambda x: x.tril(),
+        lambda x: x.index_add(0, torch.tensor([0, 0]), x[:2]),
+        lambda x: x.scatter_add(1, torch.zeros(3, 4).long(), x),
+        lambda x: x.unique(),
+        lambda x: x.median(),
+        lambda x: x.repeat(2, 1),
+        lambda x: torch.where(x > 1, x, 0.0),
+    ],
+)
 def test_bfloat16(call):
     x = torch.from_numpy((np.arange(12.0)[::-1].reshape(3, 4) / 4).copy())
     made = call(x.to(torch.bfloat16))
@@ -179,11 +229,20 @@ def test_nothing_seen_as_another_dtype_is_still_a_view():
     assert x.view(torch.uint8).untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
 
 
-@pytest.mark.parametrize("shape, size, stride", [
-    ((5,), (1, 5), (5, 1)), ((5,), (1, 1, 5), (5, 5, 1)), ((5,), (2, 1, 5), (0, 5, 1)), ((5,), (1, 2, 5), (0, 0, 1)),
-    ((1, 5), (1, 1, 5), (5, 5, 1)), ((1, 5), (1, 3, 5), (0, 0, 1)), ((1,), (1, 5), (0, 0)), ((), (1, 3), (0, 0)),
-    ((), (1, 1), (0, 0)),
-])
+@pytest.mark.parametrize(
+    "shape, size, stride",
+    [
+        ((5,), (1, 5), (5, 1)),
+        ((5,), (1, 1, 5), (5, 5, 1)),
+        ((5,), (2, 1, 5), (0, 5, 1)),
+        ((5,), (1, 2, 5), (0, 0, 1)),
+        ((1, 5), (1, 1, 5), (5, 5, 1)),
+        ((1, 5), (1, 3, 5), (0, 0, 1)),
+        ((1,), (1, 5), (0, 0)),
+        ((), (1, 3), (0, 0)),
+        ((), (1, 1), (0, 0)),
+    ],
+)
 def test_strides_of_new_leading_dims(shape, size, stride):
     assert torch.ones(shape).expand(size).stride() == torch.ones(shape).broadcast_to(size).stride() == stride
 
@@ -198,22 +257,25 @@ _CHANNELS, _ROWS = torch.channels_last, torch.contiguous_format
 _OTHER, _NEITHER = "The tensor does not have unique dim order.", "The tensor does not have unique dim order, or cannot map"
 
 
-@pytest.mark.parametrize("make, check, order", [
-    (lambda: torch.ones(2, 3), False, (0, 1)),
-    (lambda: torch.ones(2, 3).t(), True, (1, 0)),
-    (lambda: torch.ones(2, 3, 4, 4).contiguous(memory_format=_CHANNELS), True, (0, 2, 3, 1)),
-    (lambda: torch.ones(2, 3, 4, 5).transpose(1, 2), False, (0, 2, 1, 3)),
-    (lambda: torch.tensor(1.0), True, ()),
-    (lambda: torch.ones(0, 3), True, (0, 1)),
-    (lambda: torch.ones(2, 1, 3), False, (0, 1, 2)),
-    (lambda: torch.ones(2, 1, 3), True, _NEITHER),
-    (lambda: torch.ones(2, 1, 3), [_ROWS, _CHANNELS], (0, 1, 2)),
-    (lambda: torch.ones(2, 1, 4, 4), [_ROWS, _CHANNELS], _NEITHER),
-    (lambda: torch.ones(2, 1, 4, 4), [_ROWS], _OTHER),
-    (lambda: torch.ones(1, 2, 3, 4), [_CHANNELS], _NEITHER),
-    (lambda: torch.ones(3).expand(2, 3), True, _OTHER),
-    (lambda: torch.ones(3).expand(2, 3), [], (0, 1)),
-])
+@pytest.mark.parametrize(
+    "make, check, order",
+    [
+        (lambda: torch.ones(2, 3), False, (0, 1)),
+        (lambda: torch.ones(2, 3).t(), True, (1, 0)),
+        (lambda: torch.ones(2, 3, 4, 4).contiguous(memory_format=_CHANNELS), True, (0, 2, 3, 1)),
+        (lambda: torch.ones(2, 3, 4, 5).transpose(1, 2), False, (0, 2, 1, 3)),
+        (lambda: torch.tensor(1.0), True, ()),
+        (lambda: torch.ones(0, 3), True, (0, 1)),
+        (lambda: torch.ones(2, 1, 3), False, (0, 1, 2)),
+        (lambda: torch.ones(2, 1, 3), True, _NEITHER),
+        (lambda: torch.ones(2, 1, 3), [_ROWS, _CHANNELS], (0, 1, 2)),
+        (lambda: torch.ones(2, 1, 4, 4), [_ROWS, _CHANNELS], _NEITHER),
+        (lambda: torch.ones(2, 1, 4, 4), [_ROWS], _OTHER),
+        (lambda: torch.ones(1, 2, 3, 4), [_CHANNELS], _NEITHER),
+        (lambda: torch.ones(3).expand(2, 3), True, _OTHER),
+        (lambda: torch.ones(3).expand(2, 3), [], (0, 1)),
+    ],
+)
 def test_the_order_of_dims_in_memory(make, check, order):
     if isinstance(order, str):
         with pytest.raises(RuntimeError) as error:

@@ -18,16 +18,18 @@ import mindtorch_v2.special  # noqa: F401  expressions reach these through torch
 RECORDED = json.loads(math_values.VALUES.read_text())
 CASES = [(family, expression) for family, expressions in RECORDED.items() for expression in expressions]
 # How near values must be, relative to the larger of 1 and the value.
-TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-5, "complex64": 3e-5, "float64": 1e-8,
-             "complex128": 1e-8}
+TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-5, "complex64": 3e-5, "float64": 1e-8, "complex128": 1e-8}
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def near(expected: Any, got: Any, tolerance: float) -> bool:
     if isinstance(expected, list):
-        return isinstance(got, list) and len(expected) == len(got) and all(
-            near(a, b, tolerance) for a, b in zip(expected, got, strict=True))
+        return (
+            isinstance(got, list)
+            and len(expected) == len(got)
+            and all(near(a, b, tolerance) for a, b in zip(expected, got, strict=True))
+        )
     if isinstance(expected, float) and isinstance(got, float):
         if math.isnan(expected) or math.isinf(expected):
             return expected == got or math.isnan(expected) and math.isnan(got)
@@ -59,8 +61,15 @@ def test_a_number_may_come_first(number):
     assert (made.dtype, made.tolist()) == (torch.float16, [float(number)] * 2)
 
 
-@pytest.mark.parametrize(("other", "words"), [(True, "two bool tensors"), (torch.tensor(True), "two bool tensors"),
-                                              (1, "a bool tensor"), (torch.ones(1), "a bool tensor")])
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (True, "two bool tensors"),
+        (torch.tensor(True), "two bool tensors"),
+        (1, "a bool tensor"),
+        (torch.ones(1), "a bool tensor"),
+    ],
+)
 def test_truth_values_have_no_difference(other, words):
     with pytest.raises(RuntimeError, match=f"with {words} is not supported"):
         torch.tensor([True]) - other

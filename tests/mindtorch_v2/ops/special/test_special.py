@@ -34,10 +34,13 @@ def test_two_numbers_are_refused(name: str) -> None:
         getattr(torch.special, name)(2, 3)
 
 
-@pytest.mark.parametrize(("call", "values", "gradient", "node"), [
-    (lambda x: x.polygamma_(1), [1.6449341, 0.6449341], [-2.4041138, -0.4041138], "PolygammaBackward1"),
-    (lambda x: x.add_(3).mvlgamma_(2), [3.5650978, 6.204155], [2.3592744, 2.8949885], "MvlgammaBackward0"),
-])
+@pytest.mark.parametrize(
+    ("call", "values", "gradient", "node"),
+    [
+        (lambda x: x.polygamma_(1), [1.6449341, 0.6449341], [-2.4041138, -0.4041138], "PolygammaBackward1"),
+        (lambda x: x.add_(3).mvlgamma_(2), [3.5650978, 6.204155], [2.3592744, 2.8949885], "MvlgammaBackward0"),
+    ],
+)
 def test_in_place_forms_of_the_gamma_family(call, values, gradient, node) -> None:
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     target = x.clone()

@@ -11,9 +11,18 @@ fft = mindtorch_v2.fft
 
 # (transform, dims) of a (2, 3, 4) tensor: the strides of the result. The dims transformed become the innermost.
 STRIDES = [
-    ("fftn", [2], (12, 4, 1)), ("fftn", [1], (12, 1, 3)), ("fftn", [0], (1, 8, 2)), ("fftn", [0, 2], (4, 8, 1)),
-    ("fftn", [1, 0], (3, 1, 6)), ("fftn", [0, 1, 2], (12, 4, 1)), ("rfftn", [0, 2], (3, 6, 1)), ("rfftn", [2, 0], (1, 8, 2)),
-    ("irfftn", [0, 2], (6, 12, 1)), ("irfftn", [2, 1], (16, 1, 4)), ("hfftn", [1, 0], (1, 2, 6)), ("ihfftn", [1, 2], (9, 1, 3)),
+    ("fftn", [2], (12, 4, 1)),
+    ("fftn", [1], (12, 1, 3)),
+    ("fftn", [0], (1, 8, 2)),
+    ("fftn", [0, 2], (4, 8, 1)),
+    ("fftn", [1, 0], (3, 1, 6)),
+    ("fftn", [0, 1, 2], (12, 4, 1)),
+    ("rfftn", [0, 2], (3, 6, 1)),
+    ("rfftn", [2, 0], (1, 8, 2)),
+    ("irfftn", [0, 2], (6, 12, 1)),
+    ("irfftn", [2, 1], (16, 1, 4)),
+    ("hfftn", [1, 0], (1, 2, 6)),
+    ("ihfftn", [1, 2], (9, 1, 3)),
 ]
 
 
@@ -35,18 +44,33 @@ REFUSED = [
     (lambda: fft.fft2(torch.tensor(1.0), dim=[0]), IndexError, "Dimension specified as 0 but tensor has no dimensions"),
     (lambda: fft.irfftn(torch.ones(3), dim=[]), RuntimeError, "irfftn must transform at least one axis"),
     (lambda: fft.ihfftn(torch.ones(3), dim=[]), RuntimeError, "ihfftn must transform at least one axis"),
-    (lambda: fft.fftn(torch.ones(3, 4), s=[3, 4, 5]), RuntimeError,
-     "Got shape with 3 values but input tensor only has 2 dimensions."),
-    (lambda: fft.fftn(torch.ones(3, 4), s=[3], dim=[0, 1]), RuntimeError,
-     "When given, dim and shape arguments must have the same length"),
+    (
+        lambda: fft.fftn(torch.ones(3, 4), s=[3, 4, 5]),
+        RuntimeError,
+        "Got shape with 3 values but input tensor only has 2 dimensions.",
+    ),
+    (
+        lambda: fft.fftn(torch.ones(3, 4), s=[3], dim=[0, 1]),
+        RuntimeError,
+        "When given, dim and shape arguments must have the same length",
+    ),
     (lambda: fft.fftn(torch.ones(3, 4), s=[-2, 6]), RuntimeError, "Invalid number of data points (-2) specified"),
     (lambda: fft.rfftn(torch.ones(3, 0)), RuntimeError, "Invalid number of data points (0) specified"),
-    (lambda: fft.rfftn(torch.ones(3, dtype=torch.complex64)), RuntimeError,
-     "rfftn expects a real-valued input tensor, but got ComplexFloat"),
-    (lambda: fft.ihfftn(torch.ones(3, dtype=torch.complex64)), RuntimeError,
-     "Only supports floating-point dtypes, but found: ComplexFloat"),
-    (lambda: fft.ihfft(torch.ones(3, dtype=torch.complex64), dim=4), RuntimeError,
-     "ihfft expects a real input tensor, but got ComplexFloat"),
+    (
+        lambda: fft.rfftn(torch.ones(3, dtype=torch.complex64)),
+        RuntimeError,
+        "rfftn expects a real-valued input tensor, but got ComplexFloat",
+    ),
+    (
+        lambda: fft.ihfftn(torch.ones(3, dtype=torch.complex64)),
+        RuntimeError,
+        "Only supports floating-point dtypes, but found: ComplexFloat",
+    ),
+    (
+        lambda: fft.ihfft(torch.ones(3, dtype=torch.complex64), dim=4),
+        RuntimeError,
+        "ihfft expects a real input tensor, but got ComplexFloat",
+    ),
     (lambda: fft.fft(torch.ones(4, dtype=torch.bfloat16)), RuntimeError, "Unsupported dtype BFloat16"),
     (lambda: fft.fftfreq(5, dtype=torch.int64), RuntimeError, "fftfreq requires a floating point or complex dtype"),
 ]

@@ -206,19 +206,44 @@ def test_tensorboard_gets_whole_files(prof, tmp_path, monkeypatch):
 # ------------------------------------------------------------------------------ strict JSON
 
 NAMES = {
-    "quotes": 'a "quoted" \\ name', "controls": "".join(map(chr, range(32))) + "\x7f\x85\u2028\u2029", "nul": "\0",
-    "half a pair": "\ud800", "the other half": "x\udfff", "the wrong way round": "\udc00\ud800", "an escape": "\\ud800",
-    "a pair": "\U0001f600", "a path": os.fsdecode(b"/tmp/\xff"), "markup": "</script><b>&amp;", "empty": "",
+    "quotes": 'a "quoted" \\ name',
+    "controls": "".join(map(chr, range(32))) + "\x7f\x85\u2028\u2029",
+    "nul": "\0",
+    "half a pair": "\ud800",
+    "the other half": "x\udfff",
+    "the wrong way round": "\udc00\ud800",
+    "an escape": "\\ud800",
+    "a pair": "\U0001f600",
+    "a path": os.fsdecode(b"/tmp/\xff"),
+    "markup": "</script><b>&amp;",
+    "empty": "",
     "long": "a" * 70_000,
-    "no number": "nn.Module: ]}", "not a number": "nn.Module: x_1e5", "other digits": "nn.Module: x_\u0661",
+    "no number": "nn.Module: ]}",
+    "not a number": "nn.Module: x_1e5",
+    "other digits": "nn.Module: x_\u0661",
 }
-VALUES = {"nan": math.nan, "inf": [math.inf, {"a": -math.inf}], "deep": {"a": [{"b": (1, 2.5, None, True)}]}, "huge": 10**40,
-          "text": "\ud800\"", "keys": {"\udfff": 1}}
+VALUES = {
+    "nan": math.nan,
+    "inf": [math.inf, {"a": -math.inf}],
+    "deep": {"a": [{"b": (1, 2.5, None, True)}]},
+    "huge": 10**40,
+    "text": '\ud800"',
+    "keys": {"\udfff": 1},
+}
 
 
 def nasty_store(name, value, kind=0):
-    rows = [{"name": name, "start": 1, "end": 9_007_199_254_740_993, "kind": kind, "module": name,
-             "stack": (name, "f.py(1): g"), "inputs": InputInfo(((2,), ()), (name, "Scalar"), ((1,), ()), (None, math.nan))}]
+    rows = [
+        {
+            "name": name,
+            "start": 1,
+            "end": 9_007_199_254_740_993,
+            "kind": kind,
+            "module": name,
+            "stack": (name, "f.py(1): g"),
+            "inputs": InputInfo(((2,), ()), (name, "Scalar"), ((1,), ()), (None, math.nan)),
+        }
+    ]
     store = EventStore.from_rows(rows, metadata={"said": value}, options={"verbose": True, "with_stack": True})
     store.threads = [ThreadInfo(1, name)]
     return store
@@ -261,7 +286,8 @@ def test_whatever_is_recorded_can_be_written(tmp_path, name, form):
 
 
 @pytest.mark.parametrize(
-    ("text", "fine"), [("NaN", False), ("[Infinity]", False), ("{", False), ("1e5", True), ('"\\ud800"', True)])
+    ("text", "fine"), [("NaN", False), ("[Infinity]", False), ("{", False), ("1e5", True), ('"\\ud800"', True)]
+)
 def test_metadata_is_strict(text, fine, tmp_path):
     made = profile()
     if not fine:
@@ -277,9 +303,17 @@ def test_metadata_is_strict(text, fine, tmp_path):
     assert orjson.loads((tmp_path / "t.json").read_bytes())["key"] in (1e5, "\ufffd")
 
 
-@pytest.mark.parametrize(("value", "text"), [
-    (math.nan, '"NaN"'), ([-math.inf], '["-Infinity"]'), ({math.inf: 1}, '{"Infinity": 1}'), ("\\ud800", '"\\\\ud800"'),
-    ("\ud83d", '"\\ufffd"'), ("\U0001f600", '"\\ud83d\\ude00"'), ("\ud83d\ud83d\ude00", '"\\ufffd\\ud83d\\ude00"'),
-])
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (math.nan, '"NaN"'),
+        ([-math.inf], '["-Infinity"]'),
+        ({math.inf: 1}, '{"Infinity": 1}'),
+        ("\\ud800", '"\\\\ud800"'),
+        ("\ud83d", '"\\ufffd"'),
+        ("\U0001f600", '"\\ud83d\\ude00"'),
+        ("\ud83d\ud83d\ude00", '"\\ufffd\\ud83d\\ude00"'),
+    ],
+)
 def test_strict_json(value, text):
     assert strict_json.dumps(value) == text

@@ -102,8 +102,12 @@ CASES = {
     "copies": ((copies(MS), "aten::contiguous: 4 calls, 4 ms"), [copies(MS // 10), copies(MS, "Optimizer.step#SGD.step")]),
     "promotion": (
         (typed("float", "double"), "aten::mul: 4 calls"),
-        [typed("float", "float"), typed("double", "double"), typed("float", "double", dims=((4,), ())),
-         typed("float", "double", name="aten::copy_")],
+        [
+            typed("float", "float"),
+            typed("double", "double"),
+            typed("float", "double", dims=((4,), ())),
+            typed("float", "double", name="aten::copy_"),
+        ],
     ),
     "unused_graph": ((graph(backward=False), "40 ops"), [graph(backward=True)]),
     "unused_gradients": ((training(optimizer_step=False), "4 times"), [training(optimizer_step=True)]),

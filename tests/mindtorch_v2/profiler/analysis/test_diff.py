@@ -70,6 +70,7 @@ def test_a_machine_that_moves_ops_apart_is_no_evidence(seed):
 
 # ------------------------------------------------------------------------------ several recordings on each side
 
+
 def side(seed, count=5, **planted):
     """Recordings on a machine that moves as a whole, and each op by 2 % more, from one to the next."""
     speeds = np.random.default_rng(seed).uniform(0.9, 1.3, count)
@@ -110,8 +111,9 @@ def test_one_recording_against_several_is_refused():
         diff([], side(1, count=3))
 
 
-@pytest.mark.parametrize("p, freedom, exact",
-                         [(0.975, 6, 2.4469), (0.9995, 6, 5.9588), (0.9995, 8, 5.0413), (0.9999, 12, 5.2633)])
+@pytest.mark.parametrize(
+    "p, freedom, exact", [(0.975, 6, 2.4469), (0.9995, 6, 5.9588), (0.9995, 8, 5.0413), (0.9999, 12, 5.2633)]
+)
 def test_student_quantiles(p, freedom, exact):
     assert student_quantile(p, freedom) == pytest.approx(exact, rel=0.01)
 
@@ -182,13 +184,21 @@ def test_few_steps_are_no_evidence_and_it_says_so():
     assert diff(recording(1, steps=5), recording(1, steps=5)).notes == []
 
 
-@pytest.mark.parametrize("what, column", [("shapes", {"inputs": InputInfo(((4,),), ("float",), ((1,),), (None,))}),
-                                          ("modules", {"module": "Net"})])
+@pytest.mark.parametrize(
+    "what, column", [("shapes", {"inputs": InputInfo(((4,),), ("float",), ((1,),), (None,))}), ("modules", {"module": "Net"})]
+)
 def test_what_one_side_does_not_know_tells_nothing_apart(what, column):
     def rows(more):
-        return EventStore.from_rows([row for step in range(6) for row in (
-            {"name": "aten::relu", "start": 100 * step, "end": 100 * step + 50, **more},
-            {"name": f"ProfilerStep#{step}", "kind": observer.STEP, "start": 100 * step, "end": 100 * step + 60})])
+        return EventStore.from_rows(
+            [
+                row
+                for step in range(6)
+                for row in (
+                    {"name": "aten::relu", "start": 100 * step, "end": 100 * step + 50, **more},
+                    {"name": f"ProfilerStep#{step}", "kind": observer.STEP, "start": 100 * step, "end": 100 * step + 60},
+                )
+            ]
+        )
 
     for found in (diff(rows(column), rows({})), diff(rows({}), rows(column))):
         assert [(str(change.key), change.verdict) for change in found.changes] == [("aten::relu", "no evidence")]

@@ -39,15 +39,18 @@ def test_the_report_of_a_saved_profile_shows_them(trained, tmp_path):
     assert '"categories": ["INPUT"' in (tmp_path / "page.html").read_text()
 
 
-@pytest.mark.parametrize("change", [
-    lambda known: known.update(category="?"),
-    lambda known: known.update(category=""),
-    lambda known: known.update(before=[[1], [UNKNOWN + 1], [0]]),
-    lambda known: known.update(before=[[1], [0], [10**9]]),
-    lambda known: known.update(before=[[1], [0, 0], [0]]),
-    lambda known: known.update(before=7),
-    lambda known: known.pop("category"),
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda known: known.update(category="?"),
+        lambda known: known.update(category=""),
+        lambda known: known.update(before=[[1], [UNKNOWN + 1], [0]]),
+        lambda known: known.update(before=[[1], [0], [10**9]]),
+        lambda known: known.update(before=[[1], [0, 0], [0]]),
+        lambda known: known.update(before=7),
+        lambda known: known.pop("category"),
+    ],
+)
 def test_nonsense_is_passed_over(trained, tmp_path, change):
     trained.save(tmp_path / "run.mtp")
     store = load(tmp_path / "run.mtp").store

@@ -22,7 +22,7 @@ def recording(*changes: tuple[int, int, int], **fields: object) -> EventStore:
 def test_what_was_there_before_is_in_use():
     store = recording((10, 500, 1), (20, -300, 2), (30, 700, 3), (40, -500, 1))
     known = Uses(np.full(4, UNKNOWN), [300, 1000], [UNKNOWN, PARAMETER], [1, -1])
-    use, = memory_use(store, known)
+    (use,) = memory_use(store, known)
     assert (use.before, use.before_known, use.peak, use.peak_before, use.left) == (1300, True, 2200, 1000, 1700)
     assert use.peak_ns == 30
     assert use.holders == [Holder("aten::add", None, 2, 1200), Holder(EARLIER, None, 1, 1000)]
@@ -30,19 +30,19 @@ def test_what_was_there_before_is_in_use():
 
 
 def test_of_what_nobody_noted_as_much_is_known_as_was_freed():
-    use, = memory_use(recording((10, 500, 1), (20, -600, 2), (30, 50, 3)))
+    (use,) = memory_use(recording((10, 500, 1), (20, -600, 2), (30, 50, 3)))
     assert (use.before, use.before_known, use.peak, use.peak_before, use.left) == (100, False, 600, 100, 50)
     assert use.holders == [Holder("aten::add", None, 1, 500), Holder(EARLIER, None, 0, 100)]
     assert use.categories == {}
 
 
 def test_the_most_may_have_been_in_use_at_the_start():
-    use, = memory_use(recording((10, -600, 2), (20, 50, 3)))
+    (use,) = memory_use(recording((10, -600, 2), (20, 50, 3)))
     assert (use.peak, use.peak_before, use.peak_ns, use.holders) == (600, 600, 0, [Holder(EARLIER, None, 0, 600)])
 
 
 def test_blocks_that_share_an_address_count_as_often_as_in_the_total():
-    use, = memory_use(recording((10, 500, 1), (20, 500, 1), (30, -500, 1), (40, 100, 2)))
+    (use,) = memory_use(recording((10, 500, 1), (20, 500, 1), (30, -500, 1), (40, 100, 2)))
     assert use.peak == 1000 == sum(holder.bytes for holder in use.holders)
     assert use.peak_before == 0
 
@@ -53,5 +53,5 @@ def test_a_device_has_no_part_in_what_the_cpu_had_before(device):
     notes = StorageNotes(np.array([[5, 9, 64, 0]]), frozenset())
     found = uses(store, MemoryProfile(store, notes))
     assert found.before_bytes == ([64, 300] if device == 0 else [64])
-    use, = memory_use(store, found)
+    (use,) = memory_use(store, found)
     assert use.before_known == (device == 0) and bool(use.categories) == (device == 0)

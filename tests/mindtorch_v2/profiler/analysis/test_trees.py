@@ -30,8 +30,13 @@ def test_calls_with_the_same_path_are_one_node():
 
 
 def test_left_out_rows_give_their_children_to_the_next_above():
-    store = EventStore.from_rows([{"name": "leaf", "start": 2, "end": 3}, {"name": "middle", "start": 1, "end": 4},
-                                  {"name": "top", "start": 0, "end": 9}])
+    store = EventStore.from_rows(
+        [
+            {"name": "leaf", "start": 2, "end": 3},
+            {"name": "middle", "start": 1, "end": 4},
+            {"name": "top", "start": 0, "end": 9},
+        ]
+    )
     keep = np.array([store.names[n] != "middle" for n in store.name])
     (top,) = CallTree(store, keep).root().children
     assert (top.name, top.self_ns, [c.name for c in top.children]) == ("top", 8, ["leaf"])
@@ -57,11 +62,15 @@ def test_modules_add_up_forward_and_backward_apart():
 
 
 def test_steps_come_from_step_rows_or_from_the_step_column_or_are_one():
-    marked = EventStore.from_rows([
-        {"name": "a", "start": 1, "end": 4}, {"name": "ProfilerStep#3", "kind": observer.STEP, "start": 0, "end": 5},
-        {"name": "a", "start": 6, "end": 7}, {"name": "ProfilerStep#4", "kind": observer.STEP, "start": 5, "end": 9},
-        {"name": "a", "start": 20, "end": 21},
-    ])
+    marked = EventStore.from_rows(
+        [
+            {"name": "a", "start": 1, "end": 4},
+            {"name": "ProfilerStep#3", "kind": observer.STEP, "start": 0, "end": 5},
+            {"name": "a", "start": 6, "end": 7},
+            {"name": "ProfilerStep#4", "kind": observer.STEP, "start": 5, "end": 9},
+            {"name": "a", "start": 20, "end": 21},
+        ]
+    )
     found = steps(marked)
     assert [c.tolist() for c in found] == [[3, 4], [0, 5], [5, 9]]
     assert step_of(marked, found).tolist() == [0, 0, 1, 1, -1]
@@ -73,7 +82,8 @@ def test_steps_come_from_step_rows_or_from_the_step_column_or_are_one():
 
 
 def test_sums_per_step():
-    store = EventStore.from_rows([{"name": n, "start": s, "end": s + 2, "step": s // 10} for n, s in
-                                  (("a", 1), ("b", 5), ("a", 12), ("a", 15))])
+    store = EventStore.from_rows(
+        [{"name": n, "start": s, "end": s + 2, "step": s // 10} for n, s in (("a", 1), ("b", 5), ("a", 12), ("a", 15))]
+    )
     group = np.where(store.label == store.labels.index("a"), 0, -1)
     assert per_step(store, steps(store), group, 1, store.duration).tolist() == [[2, 4]]

@@ -20,8 +20,17 @@ FIXTURES = os.path.join(os.path.dirname(__file__), "..", "fixtures")
 
 def work():
     """Ops of many kinds, among them overloads of one name that differ in what they take."""
-    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.GELU(), nn.AdaptiveAvgPool2d(2), nn.Flatten(),
-                          nn.Linear(32, 16), nn.LayerNorm(16), nn.Sigmoid(), nn.Linear(16, 4))
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3),
+        nn.BatchNorm2d(8),
+        nn.GELU(),
+        nn.AdaptiveAvgPool2d(2),
+        nn.Flatten(),
+        nn.Linear(32, 16),
+        nn.LayerNorm(16),
+        nn.Sigmoid(),
+        nn.Linear(16, 4),
+    )
     attention = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
     loss = model(torch.randn(2, 3, 8, 8)).log_softmax(1).mean() + attention(torch.randn(2, 5, 16)).sum()
     loss.backward()
@@ -30,8 +39,23 @@ def work():
     torch.mm(a, b, out=torch.empty(3, 5))
     torch.sum(a, 0, out=torch.empty(4))
     a.add_(a, alpha=2)
-    for made in (a + 1, a * 2, 2 - a, a**2, a.pow(a.abs()), a.sum(0), a.sum(), a.norm(), a.norm(dim=1), a.var(0), a.prod(1),
-                 torch.addmm(torch.zeros(5), a, b), torch.lerp(a, a, 0.5), torch.mv(a, b[:, 0]), torch.cat([a, a])):
+    for made in (
+        a + 1,
+        a * 2,
+        2 - a,
+        a**2,
+        a.pow(a.abs()),
+        a.sum(0),
+        a.sum(),
+        a.norm(),
+        a.norm(dim=1),
+        a.var(0),
+        a.prod(1),
+        torch.addmm(torch.zeros(5), a, b),
+        torch.lerp(a, a, 0.5),
+        torch.mv(a, b[:, 0]),
+        torch.cat([a, a]),
+    ):
         assert made is not None
 
 
@@ -49,11 +73,14 @@ def test_the_shapes_in_a_file_tell_what_would_have_been_recorded(tmp_path, endin
     np.testing.assert_array_equal(flops_from_shapes(store), want.flops)
 
 
-@pytest.mark.parametrize(("name", "want"), [
-    ("mlp_everything.json.gz", {"aten::addmm", "aten::mm"}),
-    ("cnn_verbose.json.gz", {"aten::addmm", "aten::mm", "aten::conv2d"}),
-    ("gpt_steps.json.gz", {"aten::addmm", "aten::mm"}),
-])
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [
+        ("mlp_everything.json.gz", {"aten::addmm", "aten::mm"}),
+        ("cnn_verbose.json.gz", {"aten::addmm", "aten::mm", "aten::conv2d"}),
+        ("gpt_steps.json.gz", {"aten::addmm", "aten::mm"}),
+    ],
+)
 def test_a_trace_of_torch(capsys, name, want):
     assert main(["flops", os.path.join(FIXTURES, name), "-n", "-1"]) == 0
     head, *rows, last = capsys.readouterr().out.splitlines()
@@ -69,8 +96,10 @@ def test_figures_of_a_trace_are_those_of_torch():
     for row in rows:
         (batch, _, height, width), (out, into, *kernel), *_ = store.input_infos[store.shapes[row]].dims
         stride, padding, dilation, groups = store.input_infos[store.shapes[row]].concrete[3:]
-        sizes = [(size + 2 * pad - dil * (k - 1) - 1) // step + 1
-                 for size, pad, dil, k, step in zip((height, width), padding, dilation, kernel, stride, strict=True)]
+        sizes = [
+            (size + 2 * pad - dil * (k - 1) - 1) // step + 1
+            for size, pad, dil, k, step in zip((height, width), padding, dilation, kernel, stride, strict=True)
+        ]
         assert flops[row] == 2 * batch * out * np.prod(sizes) * into * np.prod(kernel)
     assert rows
 
@@ -78,41 +107,66 @@ def test_figures_of_a_trace_are_those_of_torch():
 def test_what_an_op_has_others_do_is_counted_once(capsys, tmp_path):
     # As in torch, where mean() calls sum() and div_(), and a sum() another.
     spans = [("aten::mean", 1, 8), ("aten::sum", 2, 3), ("aten::div_", 5, 3), ("aten::sum", 10, 6), ("aten::sum", 11, 4)]
-    events = [{"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": start, "dur": took,
-               "args": {"Input Dims": [[4, 5], []], "Input type": ["float", ""]}} for name, start, took in spans]
+    events = [
+        {
+            "ph": "X",
+            "cat": "cpu_op",
+            "name": name,
+            "pid": 1,
+            "tid": 1,
+            "ts": start,
+            "dur": took,
+            "args": {"Input Dims": [[4, 5], []], "Input type": ["float", ""]},
+        }
+        for name, start, took in spans
+    ]
     path = tmp_path / "nested.json"
     path.write_text(json.dumps({"traceEvents": events}))
     store = load(str(path)).store
     assert {store.names[store.name[row]]: store.parent[row] for row in np.flatnonzero(flops_from_shapes(store))} == {
-        "aten::mean": -1, "aten::sum": -1}
+        "aten::mean": -1,
+        "aten::sum": -1,
+    }
     assert main(["flops", str(path)]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:-1]]
     assert [(row[-1], row[-2], row[2]) for row in rows] == [("aten::mean", "1", "8"), ("aten::sum", "1", "6")]
 
 
 def one_op(path, name, dims, types, **more):
-    event = {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 1, "dur": 1,
-             "args": {"Input Dims": dims, "Input type": types, **more}}
+    event = {
+        "ph": "X",
+        "cat": "cpu_op",
+        "name": name,
+        "pid": 1,
+        "tid": 1,
+        "ts": 1,
+        "dur": 1,
+        "args": {"Input Dims": dims, "Input type": types, **more},
+    }
     path.write_bytes(gzip.compress(json.dumps({"with_flops": 1, "traceEvents": [event]}).encode()))
     return str(path)
 
 
-@pytest.mark.parametrize(("name", "dims", "types", "flops"), [
-    ("aten::mm", [[3, 4], [4, 5]], ["float", "float"], 120),
-    ("aten::mm", [[3, 4], [4, 5], [3, 5]], ["float", "float", "float"], 120),  # out=
-    ("aten::mul", [[3], []], ["float", "Scalar"], 3),
-    ("aten::mm", [[3, 4]], ["float"], 0),
-    ("aten::mm", [[[3, 4]], [4, 5]], ["float", "float"], 0),
-    ("aten::mm", [[1 << 40, 1 << 40], [1 << 40, 1 << 40]], ["float", "float"], 0),
-    ("mylib::mm", [[3, 4], [4, 5]], ["float", "float"], 0),
-])
+@pytest.mark.parametrize(
+    ("name", "dims", "types", "flops"),
+    [
+        ("aten::mm", [[3, 4], [4, 5]], ["float", "float"], 120),
+        ("aten::mm", [[3, 4], [4, 5], [3, 5]], ["float", "float", "float"], 120),  # out=
+        ("aten::mul", [[3], []], ["float", "Scalar"], 3),
+        ("aten::mm", [[3, 4]], ["float"], 0),
+        ("aten::mm", [[[3, 4]], [4, 5]], ["float", "float"], 0),
+        ("aten::mm", [[1 << 40, 1 << 40], [1 << 40, 1 << 40]], ["float", "float"], 0),
+        ("mylib::mm", [[3, 4], [4, 5]], ["float", "float"], 0),
+    ],
+)
 def test_one_op(capsys, tmp_path, name, dims, types, flops):
     path = one_op(tmp_path / "one.json.gz", name, dims, types)
     assert flops_from_shapes(load(path).store).tolist() == [flops]
     assert main(["flops", path]) == (0 if flops else 3)
     if not flops:
         assert capsys.readouterr().err == (
-            "mtprof flops: no FLOPs: there is no formula for any op of which the file has input shapes\n")
+            "mtprof flops: no FLOPs: there is no formula for any op of which the file has input shapes\n"
+        )
 
 
 @pytest.mark.parametrize("name", ["mlp_plain.json.gz"])

@@ -337,8 +337,13 @@ if "interrupt" in sys.argv:
 
 
 def run_mtprof(*args, cwd):
-    return subprocess.run([sys.executable, "-m", "mindtorch_v2.profiler", "run", *map(str, args)], cwd=cwd, text=True,
-                          capture_output=True, timeout=120)
+    return subprocess.run(
+        [sys.executable, "-m", "mindtorch_v2.profiler", "run", *map(str, args)],
+        cwd=cwd,
+        text=True,
+        capture_output=True,
+        timeout=120,
+    )
 
 
 @pytest.mark.parametrize(("word", "code"), [("fine", 0), ("fail", 1), ("exit", 7), ("interrupt", 130)])
@@ -386,11 +391,14 @@ def test_run_a_module_and_other_outputs(tmp_path):
         assert (tmp_path / name).stat().st_size > 1000
 
 
-@pytest.mark.parametrize(("args", "code", "text"), [
-    (("missing.py",), 2, "there is no file"),
-    (("-o", "nowhere/out.mtp", "script.py"), 3, "there is no folder"),
-    (("--schedule", "1,2", "script.py"), 2, "is not four numbers"),
-])
+@pytest.mark.parametrize(
+    ("args", "code", "text"),
+    [
+        (("missing.py",), 2, "there is no file"),
+        (("-o", "nowhere/out.mtp", "script.py"), 3, "there is no folder"),
+        (("--schedule", "1,2", "script.py"), 2, "is not four numbers"),
+    ],
+)
 def test_run_says_what_is_wrong_before_it_runs(tmp_path, args, code, text):
     (tmp_path / "script.py").write_text("print('ran')")
     ended = run_mtprof(*args, cwd=tmp_path)
@@ -401,8 +409,13 @@ def test_run_says_what_is_wrong_before_it_runs(tmp_path, args, code, text):
 
 
 def test_demo(tmp_path):
-    ended = subprocess.run([sys.executable, "-m", "mindtorch_v2.profiler", "demo", "-o", "demo"], cwd=tmp_path, text=True,
-                           capture_output=True, timeout=120)
+    ended = subprocess.run(
+        [sys.executable, "-m", "mindtorch_v2.profiler", "demo", "-o", "demo"],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        timeout=120,
+    )
     assert ended.returncode == 0, ended.stderr
     assert sorted(os.listdir(tmp_path / "demo")) == ["profile.html", "profile.json.gz", "profile.mtp"]
     assert "Optimizer.step#AdamW.step" in {row.key for row in load(str(tmp_path / "demo" / "profile.mtp")).key_averages()}

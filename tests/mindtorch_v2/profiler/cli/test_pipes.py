@@ -76,10 +76,20 @@ def test_a_pipe_gives_what_the_file_gives(contents, piped, tmp_path, form):
 
 
 @pytest.mark.parametrize("form", ["saved", "trace", "gzipped"])
-@pytest.mark.parametrize("command", [
-    ["table"], ["events"], ["tree"], ["flops"], ["advice"], ["validate"],
-    ["report", "-o", "out.html"], ["convert", "-o", "out.csv"], ["repair", "-o", "out.mtp"],
-])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["table"],
+        ["events"],
+        ["tree"],
+        ["flops"],
+        ["advice"],
+        ["validate"],
+        ["report", "-o", "out.html"],
+        ["convert", "-o", "out.csv"],
+        ["repair", "-o", "out.mtp"],
+    ],
+)
 def test_every_command_reads_standard_input(capsys, monkeypatch, tmp_path, contents, stdin, form, command):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_bytes(contents[form])
@@ -150,8 +160,10 @@ class Endless(io.RawIOBase):
 
     @staticmethod
     def _event(number):
-        return (b'{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": %d, "dur": 1, '
-                b'"args": {"x": "%b"}},' % (2 * number, b"." * 2000))
+        return (
+            b'{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": %d, "dur": 1, '
+            b'"args": {"x": "%b"}},' % (2 * number, b"." * 2000)
+        )
 
     def read(self, count=-1):
         self._left = self._left or next(self._rest, b"")
@@ -174,5 +186,11 @@ def test_a_long_pipe_is_read_in_bounded_memory():
 def test_what_was_looked_at_is_still_there():
     pipe = Pipe(io.BytesIO(b"abcdef"), "pipe")
     assert (pipe.peek(3), pipe.peek(2), pipe.read(2), pipe.peek(3), pipe.read(100), pipe.read(1)) == (
-        b"abc", b"ab", b"ab", b"cde", b"cdef", b"")
+        b"abc",
+        b"ab",
+        b"ab",
+        b"cde",
+        b"cdef",
+        b"",
+    )
     assert os.fspath(pipe) == "pipe"

@@ -26,8 +26,13 @@ KEPT = b"a recording of yesterday"
 
 
 def run_mtprof(*args, cwd):
-    return subprocess.run([sys.executable, "-m", "mindtorch_v2.profiler", "run", *map(str, args)], cwd=cwd, text=True,
-                          capture_output=True, timeout=120)
+    return subprocess.run(
+        [sys.executable, "-m", "mindtorch_v2.profiler", "run", *map(str, args)],
+        cwd=cwd,
+        text=True,
+        capture_output=True,
+        timeout=120,
+    )
 
 
 def no_torch(folder):
@@ -35,9 +40,16 @@ def no_torch(folder):
     (folder / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')")
 
 
-@pytest.mark.parametrize(("schedule", "steps", "code", "needed"), [
-    ("1,1,2,1", 0, 0, 3), ("1,1,2,1", 0, 5, 3), ("2,1,2,1", 2, 0, 4), ("2,1,2,1", 2, 7, 4), ("0,1,2,2", 3, 0, 5),
-])
+@pytest.mark.parametrize(
+    ("schedule", "steps", "code", "needed"),
+    [
+        ("1,1,2,1", 0, 0, 3),
+        ("1,1,2,1", 0, 5, 3),
+        ("2,1,2,1", 2, 0, 4),
+        ("2,1,2,1", 2, 7, 4),
+        ("0,1,2,2", 3, 0, 5),
+    ],
+)
 def test_a_schedule_that_never_gets_to_recording(tmp_path, schedule, steps, code, needed):
     (tmp_path / "script.py").write_text(STEPS)
     (tmp_path / "script.mtp").write_bytes(KEPT)
@@ -45,7 +57,8 @@ def test_a_schedule_that_never_gets_to_recording(tmp_path, schedule, steps, code
     assert ended.returncode == code, ended.stderr
     assert ended.stderr.splitlines()[-1] == (
         f"mtprof: nothing was recorded: the schedule needs {needed} steps of an optimizer or more, and there were {steps}; "
-        "script.mtp was not written")
+        "script.mtp was not written"
+    )
     assert "Traceback" not in ended.stderr
     assert (tmp_path / "script.mtp").read_bytes() == KEPT
 
@@ -86,15 +99,20 @@ def test_a_script_that_used_the_installed_torch(tmp_path):
     (tmp_path / "script.py").write_text("import torch\n")
     ended = run_mtprof("-q", "script.py", cwd=tmp_path)
     assert ended.returncode == 0
-    assert ended.stderr == ("mtprof: of the torch that is installed nothing is recorded; with --as-torch, `import torch` means "
-                            "this package\nmtprof: wrote script.mtp\n")
+    assert ended.stderr == (
+        "mtprof: of the torch that is installed nothing is recorded; with --as-torch, `import torch` means "
+        "this package\nmtprof: wrote script.mtp\n"
+    )
 
 
-@pytest.mark.parametrize(("text", "code", "said"), [
-    ("import sys; sys.exit(2)", 2, ""),
-    ("sys.exit('no data')", 1, "NameError: name 'sys' is not defined"),
-    ("def (:", 1, "SyntaxError"),
-])
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        ("import sys; sys.exit(2)", 2, ""),
+        ("sys.exit('no data')", 1, "NameError: name 'sys' is not defined"),
+        ("def (:", 1, "SyntaxError"),
+    ],
+)
 def test_a_script_that_fails_at_once_replaces_no_file(tmp_path, text, code, said):
     (tmp_path / "script.py").write_text(text)
     (tmp_path / "script.mtp").write_bytes(KEPT)
@@ -154,11 +172,14 @@ finally:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="signals are those of POSIX")
-@pytest.mark.parametrize(("word", "code", "printed"), [
-    ("plain", 128 + signal.SIGTERM, "cleaned up\n"),
-    ("own", 9, "cleaned up\n"),
-    ("child", 128 + signal.SIGTERM, f"child {-signal.SIGTERM}\ncleaned up\n"),
-])
+@pytest.mark.parametrize(
+    ("word", "code", "printed"),
+    [
+        ("plain", 128 + signal.SIGTERM, "cleaned up\n"),
+        ("own", 9, "cleaned up\n"),
+        ("child", 128 + signal.SIGTERM, f"child {-signal.SIGTERM}\ncleaned up\n"),
+    ],
+)
 def test_sigterm_keeps_what_was_recorded(tmp_path, word, code, printed):
     (tmp_path / "script.py").write_text(WAITING)
     ended = run_mtprof("script.py", word, cwd=tmp_path)

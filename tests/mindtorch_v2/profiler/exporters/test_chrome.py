@@ -44,6 +44,7 @@ def spans(data, category):
 
 # ------------------------------------------------------------------------------ numbers as text
 
+
 def texts(piece, count):
     return [line.decode().strip() for line in _lines.lines([piece], count)]
 
@@ -67,35 +68,71 @@ def test_pieces_shown_in_some_lines_only():
 
 # ------------------------------------------------------------------------------ made-up events
 
+
 def test_an_op_field_by_field(tmp_path):
     info = InputInfo(((2, 3), (), ()), ("float", "Scalar", "ScalarList"), ((3, 1), (), ()), (None, 2.0, (1, 0.1)))
     data = written(store_of(row("aten::add", 1000, 3500, seq=4, inputs=info)), tmp_path)
-    assert spans(data, "cpu_op") == [{
-        "ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 42, "tid": 77, "ts": 1000001.0, "dur": 2.5,
-        "args": {"External id": 1, "Record function id": 0, "Sequence number": 4, "Fwd thread id": 0, "Ev Idx": 0,
-                 "Concrete Inputs": ["", "2.", "[1, 0.10000000000000001]"],
-                 "Input type": ["float", "Scalar", "ScalarList"], "Input Strides": [[3, 1], [], []],
-                 "Input Dims": [[2, 3], [], []]}}]
+    assert spans(data, "cpu_op") == [
+        {
+            "ph": "X",
+            "cat": "cpu_op",
+            "name": "aten::add",
+            "pid": 42,
+            "tid": 77,
+            "ts": 1000001.0,
+            "dur": 2.5,
+            "args": {
+                "External id": 1,
+                "Record function id": 0,
+                "Sequence number": 4,
+                "Fwd thread id": 0,
+                "Ev Idx": 0,
+                "Concrete Inputs": ["", "2.", "[1, 0.10000000000000001]"],
+                "Input type": ["float", "Scalar", "ScalarList"],
+                "Input Strides": [[3, 1], [], []],
+                "Input Dims": [[2, 3], [], []],
+            },
+        }
+    ]
     assert data["baseTimeNanoseconds"] == QUARTER_NS * 200
 
 
 def test_top_level_in_order(tmp_path):
     options = {"record_shapes": True, "with_stack": True, "with_flops": False}
     data = written(store_of(options=options), tmp_path, metadata={"mine": "[1]"})
-    assert list(data) == ["schemaVersion", "deviceProperties", "trace_id", "with_stack", "record_shapes", "mine",
-                          "host_name", "displayTimeUnit", "baseTimeNanoseconds", "traceEvents", "traceName"]
+    assert list(data) == [
+        "schemaVersion",
+        "deviceProperties",
+        "trace_id",
+        "with_stack",
+        "record_shapes",
+        "mine",
+        "host_name",
+        "displayTimeUnit",
+        "baseTimeNanoseconds",
+        "traceEvents",
+        "traceName",
+    ]
     brief = written(store_of(), tmp_path, brief=True)
     assert "trace_id" not in brief and "host_name" not in brief
     assert brief["traceName"] == str(tmp_path / "t.json")
 
 
 def test_kinds_have_categories(tmp_path):
-    data = written(store_of(
-        row("aten::mul", 10, 20, seq=1), row("MulBackward0", 30, 40, observer.BACKWARD, seq=1, fwd_thread=77),
-        row("label", 5, 50, observer.SCOPE), row("f.py(3): f", 4, 60, observer.PYTHON),
-        row("nn.Module: Linear_1", 3, 70, observer.MODULE)), tmp_path)
+    data = written(
+        store_of(
+            row("aten::mul", 10, 20, seq=1),
+            row("MulBackward0", 30, 40, observer.BACKWARD, seq=1, fwd_thread=77),
+            row("label", 5, 50, observer.SCOPE),
+            row("f.py(3): f", 4, 60, observer.PYTHON),
+            row("nn.Module: Linear_1", 3, 70, observer.MODULE),
+        ),
+        tmp_path,
+    )
     assert [(e["name"], e["args"].get("Sequence number")) for e in spans(data, "cpu_op")] == [
-        ("aten::mul", 1), ("MulBackward0", 1)]
+        ("aten::mul", 1),
+        ("MulBackward0", 1),
+    ]
     assert spans(data, "user_annotation")[0]["args"].keys() == {"External id", "Record function id", "Ev Idx"}
     module, function = spans(data, "python_function")
     assert module["args"] == {"Python parent id": None, "Python id": 1, "Ev Idx": 3, "Python module id": 1}
@@ -105,22 +142,37 @@ def test_kinds_have_categories(tmp_path):
 
 
 def test_flows_join_forward_and_backward(tmp_path):
-    data = written(store_of(
-        row("aten::mul", 10, 20, seq=1), row("aten::sum", 30, 40, seq=2),
-        row("SumBackward0", 50, 60, observer.BACKWARD, seq=2, fwd_thread=77),
-        row("MulBackward0", 70, 80, observer.BACKWARD, seq=1, fwd_thread=77)), tmp_path)
+    data = written(
+        store_of(
+            row("aten::mul", 10, 20, seq=1),
+            row("aten::sum", 30, 40, seq=2),
+            row("SumBackward0", 50, 60, observer.BACKWARD, seq=2, fwd_thread=77),
+            row("MulBackward0", 70, 80, observer.BACKWARD, seq=1, fwd_thread=77),
+        ),
+        tmp_path,
+    )
     flows = [(e["ph"], e["id"], e["ts"], e.get("bp")) for e in data["traceEvents"] if e["ph"] in "sf"]
     ts = [e["ts"] for e in spans(data, "cpu_op")]
     assert flows == [("s", 2, ts[0], None), ("s", 1, ts[1], None), ("f", 1, ts[2], "e"), ("f", 2, ts[3], "e")]
 
 
 def test_memory(tmp_path):
-    memory = [{"time": START + 15, "bytes": 400, "addr": 9, "thread": 77},
-              {"time": START + 25, "bytes": -400, "addr": 9, "thread": 77}]
+    memory = [
+        {"time": START + 15, "bytes": 400, "addr": 9, "thread": 77},
+        {"time": START + 25, "bytes": -400, "addr": 9, "thread": 77},
+    ]
     data = written(store_of(row("aten::empty", 10, 20), memory=memory), tmp_path)
     first, second = [e for e in data["traceEvents"] if e.get("cat") == "cpu_instant_event"]
-    assert first["args"] == {"Total Reserved": 0, "Total Allocated": 400, "Bytes": 400, "Device Id": -1,
-                             "Device Type": 0, "Addr": 9, "finished": False, "Ev Idx": 1}
+    assert first["args"] == {
+        "Total Reserved": 0,
+        "Total Allocated": 400,
+        "Bytes": 400,
+        "Device Id": -1,
+        "Device Type": 0,
+        "Addr": 9,
+        "finished": False,
+        "Ev Idx": 1,
+    }
     assert (first["ph"], first["s"], first["name"], first["tid"]) == ("i", "t", "[memory]", 77)
     assert (second["args"]["Bytes"], second["args"]["Total Allocated"]) == (-400, 0)
 
@@ -157,6 +209,7 @@ def test_gzip(tmp_path):
 
 
 # ------------------------------------------------------------------------------ files
+
 
 def test_a_missing_folder_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError):
@@ -204,6 +257,7 @@ def test_a_path_must_be_a_path():
 
 
 # ------------------------------------------------------------------------------ real events
+
 
 def overlapping(data):
     """Names of spans that lie partly in and partly outside of another one of their thread."""
@@ -267,12 +321,28 @@ def test_exporting_twice(tmp_path):
 # ------------------------------------------------------------------------------ filters of activities
 
 CPU = ProfilerActivity.CPU
-KEPT = {"CPU_OP": {"cpu_op", "fwdbwd"}, "USER_ANNOTATION": {"user_annotation"}, "PYTHON_FUNCTION": {"python_function"},
-        "CPU_INSTANT_EVENT": {"cpu_instant_event"}, "EXTERNAL_CORRELATION": set(), "CUDA_RUNTIME": set()}
+KEPT = {
+    "CPU_OP": {"cpu_op", "fwdbwd"},
+    "USER_ANNOTATION": {"user_annotation"},
+    "PYTHON_FUNCTION": {"python_function"},
+    "CPU_INSTANT_EVENT": {"cpu_instant_event"},
+    "EXTERNAL_CORRELATION": set(),
+    "CUDA_RUNTIME": set(),
+}
 
 
-@pytest.mark.parametrize("chosen", [["CPU_OP"], ["USER_ANNOTATION"], ["PYTHON_FUNCTION"], ["CPU_INSTANT_EVENT", "CPU_OP"],
-                                    ["EXTERNAL_CORRELATION", "CUDA_RUNTIME"], [], list(KEPT)])
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        ["CPU_OP"],
+        ["USER_ANNOTATION"],
+        ["PYTHON_FUNCTION"],
+        ["CPU_INSTANT_EVENT", "CPU_OP"],
+        ["EXTERNAL_CORRELATION", "CUDA_RUNTIME"],
+        [],
+        list(KEPT),
+    ],
+)
 def test_filters_choose_what_is_in_the_trace(tmp_path, chosen):
     x = torch.ones(3, requires_grad=True)
     with profile(activities=[{CPU: chosen}], profile_memory=True, with_stack=True) as prof:
@@ -303,12 +373,28 @@ def test_filters_of_the_wrong_kind():
 
 
 def test_filters_of_a_device(tmp_path):
-    rows = [row("launch", 2, 3, observer.RUNTIME, correlation=1), row("op", 0, 10),
-            row("k", 20, 30, observer.KERNEL, device_type=20, device_index=0, stream=1, launch_thread=77,
-                launch_ns=START + 2, correlation=1),
-            row("c", 30, 40, observer.COPY, device_type=20, device_index=0, stream=1, launch_thread=77, launch_ns=START + 3)]
-    for away, left in ((["gpu_memcpy"], ["op", "launch", "k"]), (["kernel", "privateuse1_runtime"], ["op", "c"]),
-                       (["cpu_op"], ["launch", "k", "c"])):
+    rows = [
+        row("launch", 2, 3, observer.RUNTIME, correlation=1),
+        row("op", 0, 10),
+        row(
+            "k",
+            20,
+            30,
+            observer.KERNEL,
+            device_type=20,
+            device_index=0,
+            stream=1,
+            launch_thread=77,
+            launch_ns=START + 2,
+            correlation=1,
+        ),
+        row("c", 30, 40, observer.COPY, device_type=20, device_index=0, stream=1, launch_thread=77, launch_ns=START + 3),
+    ]
+    for away, left in (
+        (["gpu_memcpy"], ["op", "launch", "k"]),
+        (["kernel", "privateuse1_runtime"], ["op", "c"]),
+        (["cpu_op"], ["launch", "k", "c"]),
+    ):
         data = written(store_of(*rows, options={"left_out_of_trace": away}), tmp_path)
         assert [e["name"] for e in data["traceEvents"] if e["ph"] == "X" and e["cat"] != "Trace"] == left
         assert sum(e["ph"] == "s" for e in data["traceEvents"]) == sum(name in left for name in ("k", "c"))

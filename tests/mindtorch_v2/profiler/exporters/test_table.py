@@ -92,16 +92,16 @@ def test_exact_table_of_a_device():
 
 def test_a_label_on_the_device_is_no_part_of_the_devices_total():
     device = {"device_type": DeviceType.CUDA, "use_device": "cuda"}
-    text = (
-        made(("kernel", 0, 40, device), ("label", 0, 50, {**device, "is_user_annotation": True})).key_averages().table()
-    )
+    text = made(("kernel", 0, 40, device), ("label", 0, 50, {**device, "is_user_annotation": True})).key_averages().table()
     assert text.endswith("Self CPU time total: 0.000us\nSelf CUDA time total: 40.000us\n")
 
 
 def test_the_unit_of_flops_is_that_of_what_torch_counts():
     def title(*rows):
-        text = made(*((name, 10 * n, 10 * n + 5, {"flops": flops}) for n, (name, flops) in enumerate(rows)),
-                    listing={"with_flops": True}).table()
+        text = made(
+            *((name, 10 * n, 10 * n + 5, {"flops": flops}) for n, (name, flops) in enumerate(rows)),
+            listing={"with_flops": True},
+        ).table()
         return next(word for word in ("Total FLOPs", "Total KFLOPs", "Total MFLOPs") if word in text)
 
     assert title(("aten::mm", 20_000), ("aten::sum", 3)) == "Total KFLOPs"
@@ -222,9 +222,7 @@ def test_overload_column_is_as_wide_as_the_names():
     ],
 )
 def test_flops_have_the_unit_of_the_smallest(flops, title, cells):
-    events = made(
-        *[(f"op{i}", 10 * i, 10 * i + 5, {"flops": n}) for i, n in enumerate(flops)], listing={"with_flops": True}
-    )
+    events = made(*[(f"op{i}", 10 * i, 10 * i + 5, {"flops": n}) for i, n in enumerate(flops)], listing={"with_flops": True})
     lines = events.key_averages().table().split("\n")
     assert lines[1].split()[-1] == title
     assert [line.split()[-1] for line in lines[3:5]] == cells

@@ -65,20 +65,55 @@ def made_up():
     from mindtorch_v2._dispatch import observer
     from mindtorch_v2.profiler.store.store import InputInfo
 
-    inputs = InputInfo(((2, 3), ((1,), (2, 2)), ()), ("float", "TensorList", "Scalar"), ((3, 1), ((1,), (2, 1)), ()),
-                       (None, None, complex(1, -2)))
+    inputs = InputInfo(
+        ((2, 3), ((1,), (2, 2)), ()),
+        ("float", "TensorList", "Scalar"),
+        ((3, 1), ((1,), (2, 1)), ()),
+        (None, None, complex(1, -2)),
+    )
     rows = [
-        {"name": "aten::mul", "start": 120, "end": 140, "inputs": inputs, "stack": ("f.py(3): g", "f.py(9): <module>"),
-         "module": "Net.fc", "overload": "Tensor", "seq": 4, "step": 2, "flops": 7},
+        {
+            "name": "aten::mul",
+            "start": 120,
+            "end": 140,
+            "inputs": inputs,
+            "stack": ("f.py(3): g", "f.py(9): <module>"),
+            "module": "Net.fc",
+            "overload": "Tensor",
+            "seq": 4,
+            "step": 2,
+            "flops": 7,
+        },
         {"name": "cudaLaunchKernel", "kind": observer.RUNTIME, "start": 125, "end": 128, "correlation": 9},
         {"name": "forward", "kind": observer.SCOPE, "start": 110, "end": 190},
         {"name": "MulBackward0", "kind": observer.BACKWARD, "start": 300, "end": 350, "thread": 77, "seq": 4, "fwd_thread": 1},
         {"name": "na\ud800me \u20ac \"'\n", "start": 400, "end": 400},
-        {"name": "kernel", "kind": observer.KERNEL, "start": 130, "end": 170, "stream": 7, "device_type": 1,
-         "device_index": 0, "correlation": 9, "launch_thread": 1, "launch_ns": 126},
+        {
+            "name": "kernel",
+            "kind": observer.KERNEL,
+            "start": 130,
+            "end": 170,
+            "stream": 7,
+            "device_type": 1,
+            "device_index": 0,
+            "correlation": 9,
+            "launch_thread": 1,
+            "launch_ns": 126,
+        },
     ]
-    memory = [{"time": 130, "bytes": 512, "addr": 1 << 40}, {"time": 500, "bytes": -512, "addr": 1 << 40},
-              {"time": 320, "bytes": 64, "addr": 99, "thread": 77}]
+    memory = [
+        {"time": 130, "bytes": 512, "addr": 1 << 40},
+        {"time": 500, "bytes": -512, "addr": 1 << 40},
+        {"time": 320, "bytes": 64, "addr": 99, "thread": 77},
+    ]
     return EventStore.from_rows(
-        rows, memory, options={"profile_memory": True, "use_device": "cuda"}, metadata={"distributedInfo": {"rank": 3}},
-        trace_id="AB", clock_start_ns=100, clock_end_ns=600, wall_start_ns=1_700_000_000_000_000_123, pid=4321)
+        rows,
+        memory,
+        options={"profile_memory": True, "use_device": "cuda"},
+        metadata={"distributedInfo": {"rank": 3}},
+        trace_id="AB",
+        clock_start_ns=100,
+        clock_end_ns=600,
+        wall_start_ns=1_700_000_000_000_000_123,
+        pid=4321,
+    )

@@ -80,8 +80,14 @@ def test_a_gzip_stream_with_a_wrong_checksum_or_more_behind_it(span, tmp_path):
 # ------------------------------------------------------------------------------ events that are not events
 
 BAD = [
-    ("not an event", 5), ("not an event", "text"), ("not an event", None), ("not an event", [[]]),
-    ("no phase", {}), ("no phase", {"ph": 7}), ("no phase", {"ph": ""}), ("no phase", {"ph": "BE", "name": "a"}),
+    ("not an event", 5),
+    ("not an event", "text"),
+    ("not an event", None),
+    ("not an event", [[]]),
+    ("no phase", {}),
+    ("no phase", {"ph": 7}),
+    ("no phase", {"ph": ""}),
+    ("no phase", {"ph": "BE", "name": "a"}),
     ("no name", {"ph": "X", "name": 3, "ts": 1, "dur": 1, "pid": 1, "tid": 1}),
     ("no time", {"ph": "X", "name": "a", "ts": "1", "dur": 1, "pid": 1, "tid": 1}),
     ("no time", {"ph": "X", "name": "a", "ts": None, "dur": 1, "pid": 1, "tid": 1}),
@@ -106,12 +112,27 @@ def test_a_bad_event_is_counted_and_the_others_stay(trace, span, reason, event):
     assert len(store) == 40 and recovery.complete
 
 
-@pytest.mark.parametrize("args", [
-    5, "text", [1], None, {"Sequence number": "x"}, {"Sequence number": 10**30}, {"Sequence number": [1]},
-    {"Fwd thread id": {}}, {"Input Dims": 5}, {"Input Dims": [[10**40]]}, {"Input Dims": [[[[[[[1]]]]]]], "Input type": 5},
-    {"Input Dims": [["a"]], "Concrete Inputs": [5, {}]}, {"Module Hierarchy": 5}, {"Call stack": ["a"]},
-    {"correlation": 1.5}, {"Input Dims": [[1]], "Input Strides": "x"},
-])
+@pytest.mark.parametrize(
+    "args",
+    [
+        5,
+        "text",
+        [1],
+        None,
+        {"Sequence number": "x"},
+        {"Sequence number": 10**30},
+        {"Sequence number": [1]},
+        {"Fwd thread id": {}},
+        {"Input Dims": 5},
+        {"Input Dims": [[10**40]]},
+        {"Input Dims": [[[[[[[1]]]]]]], "Input type": 5},
+        {"Input Dims": [["a"]], "Concrete Inputs": [5, {}]},
+        {"Module Hierarchy": 5},
+        {"Call stack": ["a"]},
+        {"correlation": 1.5},
+        {"Input Dims": [[1]], "Input Strides": "x"},
+    ],
+)
 def test_arguments_of_any_shape_do_not_lose_the_event(trace, span, args):
     store, recovery = read(trace([*good(span), {**span("odd", 1000, 1), "args": args}]))
     assert "odd" in store.names and not recovery.skipped
@@ -132,9 +153,11 @@ def test_a_base_time_that_is_none(trace, span, base):
 
 def test_names_that_are_not_unicode_or_hurt(trace, tmp_path, span):
     path = tmp_path / "t.json"
-    path.write_bytes(b'[{"ph": "X", "name": "\xff\xfe", "pid": 1, "tid": 1, "ts": 1, "dur": 1},'
-                     b'{"ph": "X", "name": "\\ud800", "pid": 1, "tid": 1, "ts": 3, "dur": NaN},'
-                     b'{"ph": "X", "name": "\\ud83d\\ude00\\ud800", "pid": 1, "tid": 1, "ts": 5, "dur": 1}]')
+    path.write_bytes(
+        b'[{"ph": "X", "name": "\xff\xfe", "pid": 1, "tid": 1, "ts": 1, "dur": 1},'
+        b'{"ph": "X", "name": "\\ud800", "pid": 1, "tid": 1, "ts": 3, "dur": NaN},'
+        b'{"ph": "X", "name": "\\ud83d\\ude00\\ud800", "pid": 1, "tid": 1, "ts": 5, "dur": 1}]'
+    )
     store, recovery = read_any(path)
     assert [name.encode() for name in store.names]
     assert recovery.skipped == {"no duration": 1}
@@ -219,10 +242,27 @@ def test_a_million_threads_are_too_many(trace):
 # ------------------------------------------------------------------------------ files that are no traces
 
 
-@pytest.mark.parametrize("content", [
-    b"", b"   ", b"hello", b"\x00" * 100, b"5", b'"x"', b"{}", b'{"a": 1}', b"{", b'{"a', b'{"traceEvents": 5}',
-    b'{"traceEvents"}', b"\xef\xbb\xbf", b"\x1f\x8b", b"\x1f\x8b\x08rubbish", '{"traceEvents": []}'.encode("utf-16"),
-])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"   ",
+        b"hello",
+        b"\x00" * 100,
+        b"5",
+        b'"x"',
+        b"{}",
+        b'{"a": 1}',
+        b"{",
+        b'{"a',
+        b'{"traceEvents": 5}',
+        b'{"traceEvents"}',
+        b"\xef\xbb\xbf",
+        b"\x1f\x8b",
+        b"\x1f\x8b\x08rubbish",
+        '{"traceEvents": []}'.encode("utf-16"),
+    ],
+)
 def test_what_holds_no_recording_is_a_trace_error(tmp_path, content):
     path = tmp_path / "x"
     path.write_bytes(content)
@@ -269,14 +309,27 @@ def test_memory_stays_far_below_the_size_of_the_file(tmp_path, span):
 
 def like_kineto(span, count):
     """Ops with inputs, Python functions around them, allocations, and arrows from forward to backward ops."""
-    inputs = {"Input Dims": [[4, 8], [8]], "Input type": ["float", "float"], "Input Strides": [[8, 1], [1]],
-              "Concrete Inputs": ["", ""], "Module Hierarchy": "Net.fc"}
+    inputs = {
+        "Input Dims": [[4, 8], [8]],
+        "Input type": ["float", "float"],
+        "Input Strides": [[8, 1], [1]],
+        "Concrete Inputs": ["", ""],
+        "Module Hierarchy": "Net.fc",
+    }
     for n in range(count // 4):
         at = n * 10.0
         yield span(f"f.py({n % 30}): g", at, 9.5, "python_function", **{"Python id": n, "Python parent id": None})
         yield span(f"aten::op{n % 50}", at + 1, 7.25, **inputs, **{"Sequence number": n, "Fwd thread id": 0, "External id": n})
-        yield {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "s": "t", "pid": 1, "tid": 1, "ts": at + 2,
-               "args": {"Bytes": 64, "Addr": 10**14 + n, "Total Allocated": 64 * n, "Device Type": 0, "Device Id": -1}}
+        yield {
+            "ph": "i",
+            "cat": "cpu_instant_event",
+            "name": "[memory]",
+            "s": "t",
+            "pid": 1,
+            "tid": 1,
+            "ts": at + 2,
+            "args": {"Bytes": 64, "Addr": 10**14 + n, "Total Allocated": 64 * n, "Device Type": 0, "Device Id": -1},
+        }
         yield {"ph": "sf"[n % 2], "id": n // 2, "cat": "fwdbwd", "name": "fwdbwd", "pid": 1, "tid": 1, "ts": at + 1, "bp": "e"}
 
 

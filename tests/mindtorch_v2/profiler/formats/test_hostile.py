@@ -49,37 +49,79 @@ def python_call(span, number, parent, ts, dur):
 
 EVENTS = {
     "a call that is its own parent": lambda span: [python_call(span, 1, 1, 0, 9), span("aten::add", 1, 2)],
-    "calls that are each other's parents": lambda span: [python_call(span, 1, 2, 0, 9), python_call(span, 2, 1, 1, 8),
-                                                         span("aten::add", 2, 2)],
+    "calls that are each other's parents": lambda span: [
+        python_call(span, 1, 2, 0, 9),
+        python_call(span, 2, 1, 1, 8),
+        span("aten::add", 2, 2),
+    ],
     "a ring of calls": lambda span: [python_call(span, n, (n + 1) % 50, n, 100 - 2 * n) for n in range(50)],
     "one number for many calls": lambda span: [python_call(span, 7, 7, n, 1) for n in range(50)],
     "one id for many ops": lambda span: [span("a", n, 1, **{"External id": 1, "Ev Idx": 1}) for n in range(50)],
     "one correlation for many kernels": lambda span: [
         *(span("cudaLaunchKernel", n, 1, "cuda_runtime", correlation=5) for n in range(20)),
-        *(span("k", n, 1, "kernel", 0, 7, correlation=5, stream=7) for n in range(20))],
+        *(span("k", n, 1, "kernel", 0, 7, correlation=5, stream=7) for n in range(20)),
+    ],
     "one flow for many ends": lambda span: [
         span("a", 0, 9, **{"Sequence number": 1, "Fwd thread id": 1}),
-        *({"ph": phase, "id": 1, "pid": 1, "tid": 1, "ts": n, "cat": "fwdbwd", "name": "fwdbwd"}
-          for n in range(20) for phase in "stf")],
+        *(
+            {"ph": phase, "id": 1, "pid": 1, "tid": 1, "ts": n, "cat": "fwdbwd", "name": "fwdbwd"}
+            for n in range(20)
+            for phase in "stf"
+        ),
+    ],
     "numbers beyond all bounds": lambda span: [
-        span("a", 10**30, 1), span("b", 1, 10**30), span("c", -(10**18), 10**18), span("d", 1e308, 1), span("e", 1, -5),
+        span("a", 10**30, 1),
+        span("b", 1, 10**30),
+        span("c", -(10**18), 10**18),
+        span("d", 1e308, 1),
+        span("e", 1, -5),
         span("f", 1, 1, **{"Sequence number": 10**25, "Fwd thread id": -(10**25), "External id": 2**200}),
-        span("g", 1, 1, tid=10**30), span("h", 1, 1, pid=-(2**70)), span("i", 1, 1, "kernel", correlation=2**70, stream=2**70)],
-    "wrong types everywhere": lambda span: [
-        {key: wrong for key in ("ph", "cat", "name", "pid", "tid", "ts", "dur", "args")}
-        for wrong in (None, True, 1, 1.5, "X", [], [1], {}, {"a": 1})] + [
-        {**span(), key: wrong} for key in span() for wrong in (None, True, -1, 1.5, "X", [], [[]], {}, {"a": [1]})],
+        span("g", 1, 1, tid=10**30),
+        span("h", 1, 1, pid=-(2**70)),
+        span("i", 1, 1, "kernel", correlation=2**70, stream=2**70),
+    ],
+    "wrong types everywhere": lambda span: (
+        [
+            {key: wrong for key in ("ph", "cat", "name", "pid", "tid", "ts", "dur", "args")}
+            for wrong in (None, True, 1, 1.5, "X", [], [1], {}, {"a": 1})
+        ]
+        + [{**span(), key: wrong} for key in span() for wrong in (None, True, -1, 1.5, "X", [], [[]], {}, {"a": [1]})]
+    ),
     "arguments of wrong types": lambda span: [
-        span("a", n, 1, **{key: wrong}) for n, (key, wrong) in enumerate(
-            (key, wrong) for key in ("Input Dims", "Input type", "Input Strides", "Concrete Inputs", "Call stack",
-                                     "Sequence number", "Module Hierarchy", "Python id",
-                                     "Python parent id", "correlation", "stream",
-                                     "Bytes", "Addr")
-            for wrong in (None, True, -1, 1.5, "", "x", [], [[]], [[[[[[1]]]]]], {}, {"a": 1}, 2**80))],
+        span("a", n, 1, **{key: wrong})
+        for n, (key, wrong) in enumerate(
+            (key, wrong)
+            for key in (
+                "Input Dims",
+                "Input type",
+                "Input Strides",
+                "Concrete Inputs",
+                "Call stack",
+                "Sequence number",
+                "Module Hierarchy",
+                "Python id",
+                "Python parent id",
+                "correlation",
+                "stream",
+                "Bytes",
+                "Addr",
+            )
+            for wrong in (None, True, -1, 1.5, "", "x", [], [[]], [[[[[[1]]]]]], {}, {"a": 1}, 2**80)
+        )
+    ],
     "memory of wrong types": lambda span: [
-        {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 1, "s": "t",
-         "args": {"Bytes": wrong, "Addr": wrong, "Total Allocated": wrong, "Device Type": wrong, "Device Id": wrong}}
-        for wrong in (None, True, 1.5, "x", [], {}, 2**70, -1)],
+        {
+            "ph": "i",
+            "cat": "cpu_instant_event",
+            "name": "[memory]",
+            "pid": 1,
+            "tid": 1,
+            "ts": 1,
+            "s": "t",
+            "args": {"Bytes": wrong, "Addr": wrong, "Total Allocated": wrong, "Device Type": wrong, "Device Id": wrong},
+        }
+        for wrong in (None, True, 1.5, "x", [], {}, 2**70, -1)
+    ],
 }
 
 
@@ -91,15 +133,20 @@ def test_events_that_make_no_sense(trace, span, make):
 
 
 DOCUMENTS = {
-    "deep lists": b"[" * 30_000, "deep objects": b'{"a":' * 30_000, "deep arguments": b'[{"args":' + b"[" * 30_000,
+    "deep lists": b"[" * 30_000,
+    "deep objects": b'{"a":' * 30_000,
+    "deep arguments": b'[{"args":' + b"[" * 30_000,
     "deep and closed": b'{"traceEvents":[' + b"[" * 20_000 + b"]" * 20_000 + b"]}",
     "a field of brackets": b'{"x":' + b"[" * 20_000 + b"]" * 20_000 + b',"traceEvents":[]}',
-    "a number of a million digits":
-        b'{"traceEvents":[{"ph":"X","name":"a","pid":1,"tid":1,"ts":' + b"9" * 1_000_000 + b',"dur":1}]}',
+    "a number of a million digits": b'{"traceEvents":[{"ph":"X","name":"a","pid":1,"tid":1,"ts":'
+    + b"9" * 1_000_000
+    + b',"dur":1}]}',
     "a name of a megabyte": b'{"traceEvents":[{"ph":"X","name":"' + b"a" * (1 << 20) + b'","pid":1,"tid":1,"ts":1,"dur":1}]}',
     "a string without end": b'{"traceEvents":[{"ph":"X","name":"' + b"a" * (1 << 20),
-    "backslashes": b'{"traceEvents":["' + b"\\" * 500_001, "two arrays": b'{"traceEvents":[],"traceEvents":[{}]}',
-    "events that are text": b'{"traceEvents":"no"}', "events that are an object": b'{"traceEvents":{"a":[]}}',
+    "backslashes": b'{"traceEvents":["' + b"\\" * 500_001,
+    "two arrays": b'{"traceEvents":[],"traceEvents":[{}]}',
+    "events that are text": b'{"traceEvents":"no"}',
+    "events that are an object": b'{"traceEvents":{"a":[]}}',
     "nul": bytes(10_000),
 }
 
@@ -122,8 +169,13 @@ def originals(fixtures_folder, tmp_path_factory):
     saved.save(store, folder / "p.mtp")
     saved.save(EventStore.joined([store, store]), folder / "joined.mtp")
     packed = (fixtures_folder / "threads.json.gz").read_bytes()
-    return {"trace": gzip.decompress(packed), "packed": packed, "device": (fixtures_folder / "gpu_by_hand.json").read_bytes(),
-            "saved": (folder / "p.mtp").read_bytes(), "joined": (folder / "joined.mtp").read_bytes()}
+    return {
+        "trace": gzip.decompress(packed),
+        "packed": packed,
+        "device": (fixtures_folder / "gpu_by_hand.json").read_bytes(),
+        "saved": (folder / "p.mtp").read_bytes(),
+        "joined": (folder / "joined.mtp").read_bytes(),
+    }
 
 
 @pytest.fixture(scope="module")
@@ -146,8 +198,15 @@ def test_flipped_bits_and_cuts(originals, tmp_path, kind):
 @pytest.mark.parametrize("segments", [[[0, 0], [1, 0]], [[0, 0], [5, 0], [2, 0]], [[0, 0]], [[1, 0]], [[-1, 0], [99, 0]]])
 def test_parents_that_go_in_circles(tmp_path, segments):
     """A saved file may name parents only where it holds several recordings, and then only earlier rows count."""
-    columns = {"name": [0, 0, 0], "kind": [0, 0, 0], "tid": [0, 0, 0], "start": [1, 2, 3], "end": [9, 5, 1],
-               "parent": [2, 0, 1], "launcher": [2, 2, 2]}
+    columns = {
+        "name": [0, 0, 0],
+        "kind": [0, 0, 0],
+        "tid": [0, 0, 0],
+        "start": [1, 2, 3],
+        "end": [9, 5, 1],
+        "parent": [2, 0, 1],
+        "launcher": [2, 2, 2],
+    }
     body = ROWS_HEAD.pack(0, 3)
     for name, values in columns.items():
         coded = saved._coding.encode(np.array(values))

@@ -45,8 +45,14 @@ def streamed(path, tables, logs, rows=None, options=None):
     """A streamed file. logs: number, thread and columns, each of which may be one number."""
     writer = saved.Writer(recorded=True)
     count = len(rows["start"]) if rows else OPS
-    made = {"name": np.zeros(count, int), "kind": np.zeros(count, int), "tid": np.zeros(count, int),
-            "start": np.arange(count) * 10, "end": np.arange(count) * 10 + 5, **(rows or {})}
+    made = {
+        "name": np.zeros(count, int),
+        "kind": np.zeros(count, int),
+        "tid": np.zeros(count, int),
+        "start": np.arange(count) * 10,
+        "end": np.arange(count) * 10 + 5,
+        **(rows or {}),
+    }
     blocks = [writer.header(), writer.meta({"logs": True, "options": options or {"with_modules": True}})]
     for name, entries in {"names": ["a"], "threads": [(1, "t")], **tables}.items():
         blocks += writer.table(name, entries)
@@ -72,13 +78,15 @@ def answered(path):
 def calls(what, places=0, threads=1, function=FUNCTION):
     what = np.asarray(what)
     return {"calls": [function], "threads": [(n, "t") for n in range(threads)]}, [
-        (PYTHON_LOG, n, what, places, np.arange(len(what))) for n in range(threads)]
+        (PYTHON_LOG, n, what, places, np.arange(len(what))) for n in range(threads)
+    ]
 
 
 def modules(what, infos=(1, "A", 0, ()), count=1, threads=1):
     what = np.asarray(what)
     return {"module_infos": [infos] * count, "threads": [(n, "t") for n in range(threads)]}, [
-        (MODULE_LOG, n, what, np.arange(len(what))) for n in range(threads)]
+        (MODULE_LOG, n, what, np.arange(len(what))) for n in range(threads)
+    ]
 
 
 TOWER = [BEGINS, *[0] * 2100]
@@ -93,13 +101,20 @@ TOO_MUCH = {
     "a tower of modules below the ground": (lambda: modules([*[BEGINS] * 3000, *[0] * 2900]), "nested too deeply"),
     "distinct stacks of many frames": (
         lambda: calls([BEGINS, *[0] * 2000, *[0, ENDS] * 20_000], [0, *[0] * 2000, *np.repeat(np.arange(20_000), 2)]),
-        "stacks are too large"),
+        "stacks are too large",
+    ),
     "distinct stacks of many threads": (
         lambda: calls([BEGINS, *[0] * 2000, *[0, ENDS] * 1000], [0, *[0] * 2000, *np.repeat(np.arange(1000), 2)], threads=6),
-        "stacks are too large"),
+        "stacks are too large",
+    ),
     "a long file name in every stack": (
-        lambda: calls([BEGINS, 0, *[0, ENDS] * 1000], [0, 0, *np.repeat(np.arange(1000), 2)],
-                      function=["t", "f" * (1 << 18), *FUNCTION[2:]]), "stacks are too large"),
+        lambda: calls(
+            [BEGINS, 0, *[0, ENDS] * 1000],
+            [0, 0, *np.repeat(np.arange(1000), 2)],
+            function=["t", "f" * (1 << 18), *FUNCTION[2:]],
+        ),
+        "stacks are too large",
+    ),
     "a long name on every floor of a tower": (lambda: modules(TOWER[:1500], (1, "A" * 1000, 0, ())), "paths of modules"),
     "many modules on many threads": (lambda: modules([BEGINS, 0], count=50_000, threads=2000), "too many modules"),
     "many threads": (lambda: calls([BEGINS, 0], threads=4200), "too many threads"),
@@ -108,9 +123,13 @@ TOO_MUCH = {
     "a call that is not there": (lambda: calls([BEGINS, 5]), "not known"),
     "a mark of calls that is none": (lambda: calls([BEGINS, -9]), "not known"),
     "a task without a name": (
-        lambda: ({}, [(TASK_LOG, 0, [0, 15, 30, 45], [7, 8, 7, 8])],
-                 {"kind": np.full(3, observer.SCOPE), "start": np.array([0, 16, 31]), "end": np.array([40, 90, 91])}),
-        "are lost"),
+        lambda: (
+            {},
+            [(TASK_LOG, 0, [0, 15, 30, 45], [7, 8, 7, 8])],
+            {"kind": np.full(3, observer.SCOPE), "start": np.array([0, 16, 31]), "end": np.array([40, 90, 91])},
+        ),
+        "are lost",
+    ),
 }
 
 
@@ -131,10 +150,13 @@ def test_many_tasks_with_many_rows_are_too_much(tmp_path):
     assert [note for note in recovery.notes if "too many tasks" in note]
 
 
-@pytest.mark.parametrize("kind, make, reason", [
-    (observer.OP, modules, "so many rows"),  # each op looks for the module around it
-    (observer.SCOPE, calls, "so many rows"),  # each range is fitted into the calls around its ends
-])
+@pytest.mark.parametrize(
+    "kind, make, reason",
+    [
+        (observer.OP, modules, "so many rows"),  # each op looks for the module around it
+        (observer.SCOPE, calls, "so many rows"),  # each range is fitted into the calls around its ends
+    ],
+)
 def test_no_long_way_up_for_each_of_many_rows(tmp_path, kind, make, reason):
     count = 300_000
     tables, logs = make([BEGINS, *[0] * 2000, *[ENDS] * 2000])
@@ -171,7 +193,8 @@ def constant_log(count):
 GROWING = {
     "entries of logs": lambda: [constant_log(1 << 16)] * 30,
     "rows that are all the same": lambda: saved.Writer().rows(
-        dict.fromkeys(("name", "kind", "tid", "start", "end"), np.zeros(6_000_000, int))),
+        dict.fromkeys(("name", "kind", "tid", "start", "end"), np.zeros(6_000_000, int))
+    ),
     "tables with gaps": lambda: [table(0, 200_001 * n, 1, b'["a"]') for n in range(1, 60)],
     "a stack of very many frames": lambda: [table(4, 0, 1, b"[[" + b"0," * 8_000_000 + b"0]]")],
     "very many lists": lambda: [table(4, 0, 1, b"[" + b"[]," * 8_000_000 + b"[]]")],
@@ -191,16 +214,19 @@ def test_what_a_small_file_grows_to_is_bounded(tmp_path, what):
     assert time.process_time() - began < MOST_SECONDS
 
 
-@pytest.mark.parametrize("body", [
-    LOG_HEAD.pack(GC_LOG, 0, 5),  # no columns
-    LOG_HEAD.pack(GC_LOG, 0, 5) + (b"\0\x09\0\0\0" + b"\0" * 9) * 1000,  # too many
-    LOG_HEAD.pack(GC_LOG, 0, 0) + (b"\0\x09\0\0\0" + b"\0" * 9) * 3,  # of nothing
-    LOG_HEAD.pack(GC_LOG, 0, 1 << 20) + (b"\0\x09\0\0\0" + b"\0" * 9) * 3,
-    LOG_HEAD.pack(GC_LOG, 0, 5) + b"\0\xff\xff\xff\xff",
-    LOG_HEAD.pack(99, 0, 5),
-    LOG_HEAD.pack(GC_LOG, 0, 5)[:-1],
-    b"",
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        LOG_HEAD.pack(GC_LOG, 0, 5),  # no columns
+        LOG_HEAD.pack(GC_LOG, 0, 5) + (b"\0\x09\0\0\0" + b"\0" * 9) * 1000,  # too many
+        LOG_HEAD.pack(GC_LOG, 0, 0) + (b"\0\x09\0\0\0" + b"\0" * 9) * 3,  # of nothing
+        LOG_HEAD.pack(GC_LOG, 0, 1 << 20) + (b"\0\x09\0\0\0" + b"\0" * 9) * 3,
+        LOG_HEAD.pack(GC_LOG, 0, 5) + b"\0\xff\xff\xff\xff",
+        LOG_HEAD.pack(99, 0, 5),
+        LOG_HEAD.pack(GC_LOG, 0, 5)[:-1],
+        b"",
+    ],
+)
 def test_a_frame_that_is_no_log_is_left_out(tmp_path, body):
     path = streamed(tmp_path / "f", {}, [])
     path.write_bytes(path.read_bytes() + frame(LOG, body))
@@ -213,18 +239,21 @@ def test_a_frame_that_is_no_log_is_left_out(tmp_path, body):
 ANY = np.array([0, -1, 5, -(1 << 63), (1 << 63) - 1, 1 << 40, -7, 3])
 
 
-@pytest.mark.parametrize("number, columns", [
-    (PYTHON_LOG, ([BEGINS, 0, 0, ENDS, 0, ENDS, ENDS, STOPS], ANY, ANY)),
-    (PYTHON_LOG, ([BEGINS, 0, ENDS, STOPS, BEGINS, ENDS, ENDS, 0], [3, *[-(1 << 60)] * 7], ANY[::-1])),
-    (PYTHON_LOG, ([ENDS, ENDS, 0, STOPS, STOPS, 0, BEGINS, BEGINS], ANY, ANY)),
-    (MODULE_LOG, ([BEGINS, 0, 0, ENDS, 0, ENDS, ENDS, STOPS], ANY)),
-    (MODULE_LOG, ([ENDS, 0, STOPS, ENDS, BEGINS, 0, 0, BEGINS], ANY[::-1])),
-    (TOUCHED_LOG, (ANY, ANY, ANY, ANY)),
-    (GC_LOG, (ANY, ANY, ANY)),
-    (OUT_LOG, (ANY, ANY)),
-    (STEP_LOG, (ANY, ANY)),
-    (TASK_LOG, (ANY, ANY)),
-])
+@pytest.mark.parametrize(
+    "number, columns",
+    [
+        (PYTHON_LOG, ([BEGINS, 0, 0, ENDS, 0, ENDS, ENDS, STOPS], ANY, ANY)),
+        (PYTHON_LOG, ([BEGINS, 0, ENDS, STOPS, BEGINS, ENDS, ENDS, 0], [3, *[-(1 << 60)] * 7], ANY[::-1])),
+        (PYTHON_LOG, ([ENDS, ENDS, 0, STOPS, STOPS, 0, BEGINS, BEGINS], ANY, ANY)),
+        (MODULE_LOG, ([BEGINS, 0, 0, ENDS, 0, ENDS, ENDS, STOPS], ANY)),
+        (MODULE_LOG, ([ENDS, 0, STOPS, ENDS, BEGINS, 0, 0, BEGINS], ANY[::-1])),
+        (TOUCHED_LOG, (ANY, ANY, ANY, ANY)),
+        (GC_LOG, (ANY, ANY, ANY)),
+        (OUT_LOG, (ANY, ANY)),
+        (STEP_LOG, (ANY, ANY)),
+        (TASK_LOG, (ANY, ANY)),
+    ],
+)
 @pytest.mark.parametrize("thread", [0, 1, (1 << 32) - 1])
 def test_numbers_of_any_size_do_no_harm(tmp_path, number, columns, thread):
     tables = {"calls": [FUNCTION], "module_infos": [[1, "A", 0, []]], "overloads": ["x"], "tasks": [[5, "x"]]}

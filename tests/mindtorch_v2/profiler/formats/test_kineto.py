@@ -49,8 +49,11 @@ def test_self_times_are_torchs_where_spans_nest(fixtures, name):
     expected = keyed(torchs(fixtures, name)["by name"], dict.__getitem__)
     profile = load(fixtures / f"{name}.json.gz")
     found = keyed(profile.key_averages())
-    differing = [key for key in found
-                 if found[key].self_cpu_time_total != pytest.approx(expected[key]["self_cpu_time_total"], rel=1e-3, abs=1e-3)]
+    differing = [
+        key
+        for key in found
+        if found[key].self_cpu_time_total != pytest.approx(expected[key]["self_cpu_time_total"], rel=1e-3, abs=1e-3)
+    ]
     store = profile.store
     raw = store.duration - store.children_ns
     clipped = {store.names[at] for at in store.name[raw < 0].tolist()}
@@ -99,8 +102,9 @@ def test_a_gpu_trace(fixtures):
     store, recovery = read_any(fixtures / "gpu_by_hand.json")
     assert recovery.complete and recovery.skipped == {"category cuda_sync": 1, "category overhead": 1}
     rows = {store.names[name]: row for row, name in enumerate(store.name.tolist())}
-    kernel, copy, fill = (rows[n] for n in ("ampere_sgemm_32x32_sliced1x4_tn", "Memcpy DtoH (Device -> Pageable)",
-                                            "Memset (Device)"))
+    kernel, copy, fill = (
+        rows[n] for n in ("ampere_sgemm_32x32_sliced1x4_tn", "Memcpy DtoH (Device -> Pageable)", "Memset (Device)")
+    )
     assert store.kind[[kernel, copy, fill]].tolist() == [observer.KERNEL, observer.COPY, observer.FILL]
     assert store.device_type[[kernel, copy, fill]].tolist() == [1, 1, 1]
     assert store.threads[store.tid[kernel]] == (7, "stream 7") and store.threads[store.tid[fill]] == (20, "stream 20")
@@ -128,10 +132,18 @@ def test_the_runtime_tells_the_device(trace, span, category, device):
 # ------------------------------------------------------------------------------ times
 
 
-@pytest.mark.parametrize("text, nanoseconds", [
-    ("0.001", 1), ("3935887416625.373", 3935887416625373), ("7889237999999.999", 7889237999999999),
-    ("1720000000123456.789", 1720000000123456789), ("1720000000123456", 1720000000123456000), ("12", 12000), ("1e3", 1000000),
-])
+@pytest.mark.parametrize(
+    "text, nanoseconds",
+    [
+        ("0.001", 1),
+        ("3935887416625.373", 3935887416625373),
+        ("7889237999999.999", 7889237999999999),
+        ("1720000000123456.789", 1720000000123456789),
+        ("1720000000123456", 1720000000123456000),
+        ("12", 12000),
+        ("1e3", 1000000),
+    ],
+)
 def test_times_are_exact(trace, text, nanoseconds):
     path = trace(f'[{{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": {text}, "dur": 0.007}}]')
     store = load(path).store
@@ -140,8 +152,10 @@ def test_times_are_exact(trace, text, nanoseconds):
 
 def test_every_thousandth_of_the_longest_times_is_exact(trace):
     thousandths = np.arange(7_889_237_999_999_000, 7_889_238_000_000_000)
-    events = ",".join(f'{{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": {at // 1000}.{at % 1000:03d}, "dur": 0.000}}'
-                      for at in thousandths.tolist())
+    events = ",".join(
+        f'{{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": {at // 1000}.{at % 1000:03d}, "dur": 0.000}}'
+        for at in thousandths.tolist()
+    )
     assert (load(trace(f"[{events}]")).store.start == thousandths).all()
 
 
@@ -179,8 +193,15 @@ def test_beginnings_and_ends_are_spans(trace, span):
     def mark(phase, ts, name="x", **more):
         return {"ph": phase, "name": name, "pid": 1, "tid": 1, "ts": ts, **more}
 
-    events = [mark("B", 1.001, "outer", args={"Sequence number": 4}), mark("B", 2.5, "inner"), mark("E", 3.75),
-              {"ph": "E", "pid": 1, "tid": 1, "ts": 9.002}, mark("E", 10), mark("B", 11, "left open"), mark("B", 12, "inside")]
+    events = [
+        mark("B", 1.001, "outer", args={"Sequence number": 4}),
+        mark("B", 2.5, "inner"),
+        mark("E", 3.75),
+        {"ph": "E", "pid": 1, "tid": 1, "ts": 9.002},
+        mark("E", 10),
+        mark("B", 11, "left open"),
+        mark("B", 12, "inside"),
+    ]
     store, recovery = read(trace(events))
     columns = (store.name.tolist(), store.start.tolist(), store.end.tolist())
     found = {store.names[name]: (start, end) for name, start, end in zip(*columns, strict=True)}
@@ -192,8 +213,11 @@ def test_beginnings_and_ends_are_spans(trace, span):
 
 
 def test_categories_that_nobody_knows_are_spans_and_other_phases_are_counted(trace, span):
-    events = [span("a", 0, 5, "my own"), {"ph": "X", "name": "no category", "pid": "x", "tid": "main", "ts": 1, "dur": 1},
-              {"ph": "C", "name": "counter", "pid": 1, "tid": 1, "ts": 1, "args": {"v": 1}}]
+    events = [
+        span("a", 0, 5, "my own"),
+        {"ph": "X", "name": "no category", "pid": "x", "tid": "main", "ts": 1, "dur": 1},
+        {"ph": "C", "name": "counter", "pid": 1, "tid": 1, "ts": 1, "args": {"v": 1}},
+    ]
     store, recovery = read(trace(events))
     assert sorted(store.names) == ["a", "no category"]
     assert recovery.skipped == {"phase C": 1}
@@ -201,8 +225,12 @@ def test_categories_that_nobody_knows_are_spans_and_other_phases_are_counted(tra
 
 
 def test_inputs_are_values(trace, span):
-    args = {"Input Dims": [[2, 3], [], [[1], [2, 2]], []], "Input type": ["float", "Scalar", "TensorList", "ScalarList"],
-            "Input Strides": [[3, 1], [], [[1], [2, 1]], []], "Concrete Inputs": ["", "2.", "", "[8, 16]"]}
+    args = {
+        "Input Dims": [[2, 3], [], [[1], [2, 2]], []],
+        "Input type": ["float", "Scalar", "TensorList", "ScalarList"],
+        "Input Strides": [[3, 1], [], [[1], [2, 1]], []],
+        "Concrete Inputs": ["", "2.", "", "[8, 16]"],
+    }
     [info] = load(trace([span("aten::x", 0, 1, **args), span("aten::x", 2, 1, **args)])).store.input_infos
     assert info.dims == ((2, 3), (), ((1,), (2, 2)), ())
     assert info.concrete == (None, 2.0, None, (8, 16))

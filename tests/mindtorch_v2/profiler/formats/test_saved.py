@@ -51,16 +51,22 @@ def test_any_column_comes_back(numbers):
     assert np.array_equal(_coding.decode(_coding.encode(column), len(column)), column)
 
 
-@pytest.mark.parametrize("numbers, most", [
-    (np.full(1000, 7), 9), (np.arange(1000) % 200, 1010), (np.arange(1000) * 3 + 10**15, 1020),
-    (np.arange(0, 10**6, 10**3), 1020),
-])
+@pytest.mark.parametrize(
+    "numbers, most",
+    [
+        (np.full(1000, 7), 9),
+        (np.arange(1000) % 200, 1010),
+        (np.arange(1000) * 3 + 10**15, 1020),
+        (np.arange(0, 10**6, 10**3), 1020),
+    ],
+)
 def test_a_column_takes_as_few_bytes_as_it_can(numbers, most):
     assert len(_coding.encode(numbers)) <= most
 
 
-@pytest.mark.parametrize("data", [b"", b"\0", b"\7abc", b"\1" + b"\0" * 8 + b"\3", b"\1" + b"\0" * 8 + b"\2" + b"xxx",
-                                  b"\2" + b"\0" * 17])
+@pytest.mark.parametrize(
+    "data", [b"", b"\0", b"\7abc", b"\1" + b"\0" * 8 + b"\3", b"\1" + b"\0" * 8 + b"\2" + b"xxx", b"\2" + b"\0" * 17]
+)
 def test_what_is_no_column_is_a_value_error(data):
     with pytest.raises(ValueError):
         _coding.decode(data, 4)
@@ -124,12 +130,23 @@ def training_like(count):
     start = np.cumsum(chance.integers(300, 40_000, count))
     tid = chance.integers(0, 3, count)
     return EventStore.freeze(
-        {"name": chance.integers(0, 90, count), "kind": np.zeros(count), "tid": tid, "start": start,
-         "end": start + chance.integers(200, 90_000, count), "seq": np.arange(count), "shapes": chance.integers(0, 300, count),
-         "mem_time": start + 100, "mem_bytes": chance.integers(-9999, 9999, count), "mem_tid": tid,
-         "mem_addr": chance.integers(2**40, 2**41, count)},
-        names=[f"aten::op_{i}" for i in range(90)], threads=[ThreadInfo(i, "t") for i in range(3)],
-        input_infos=[((), (), (), ())] * 300)
+        {
+            "name": chance.integers(0, 90, count),
+            "kind": np.zeros(count),
+            "tid": tid,
+            "start": start,
+            "end": start + chance.integers(200, 90_000, count),
+            "seq": np.arange(count),
+            "shapes": chance.integers(0, 300, count),
+            "mem_time": start + 100,
+            "mem_bytes": chance.integers(-9999, 9999, count),
+            "mem_tid": tid,
+            "mem_addr": chance.integers(2**40, 2**41, count),
+        },
+        names=[f"aten::op_{i}" for i in range(90)],
+        threads=[ThreadInfo(i, "t") for i in range(3)],
+        input_infos=[((), (), (), ())] * 300,
+    )
 
 
 @pytest.mark.parametrize("count", [1000, 10_000, 100_000])
@@ -281,7 +298,9 @@ def test_a_recording_without_names_is_still_written_as_strict_json(fixtures, tmp
     profile = load(path)
     profile.export_chrome_trace(tmp_path / "t.json")
     assert {event["name"] for event in json.loads((tmp_path / "t.json").read_text())["traceEvents"] if "dur" in event} == {
-        "<lost>", "PyTorch Profiler (0)"}
+        "<lost>",
+        "PyTorch Profiler (0)",
+    }
 
 
 def test_no_flipped_bit_goes_unnoticed_or_hurts(long_file):
@@ -342,8 +361,13 @@ def test_rows_out_of_order_are_put_in_order(tmp_path):
     """A file that lies about its order must not make a tree with cycles."""
     writer = saved.Writer()
     meta = {"options": {"use_device": 5}, "segments": []}
-    rows = {"name": np.zeros(3, int), "kind": np.zeros(3, int), "tid": np.zeros(3, int), "start": np.array([5, 0, 7]),
-            "end": np.array([6, 100, 7])}
+    rows = {
+        "name": np.zeros(3, int),
+        "kind": np.zeros(3, int),
+        "tid": np.zeros(3, int),
+        "start": np.array([5, 0, 7]),
+        "end": np.array([6, 100, 7]),
+    }
     path = tmp_path / "lies"
     tables = [*writer.table("names", ["a"]), *writer.table("threads", [(1, "t")])]
     path.write_bytes(b"".join([writer.header(), writer.meta(meta), *tables, *writer.rows(rows), writer.end()]))
@@ -369,8 +393,15 @@ def test_frames_written_as_they_come_make_a_recording(tmp_path):
 
     def rows(names, starts, ends):
         count = len(names)
-        return writer.rows({"name": np.array(names), "kind": np.zeros(count, int), "tid": np.zeros(count, int),
-                            "start": np.array(starts), "end": np.array(ends)})
+        return writer.rows(
+            {
+                "name": np.array(names),
+                "kind": np.zeros(count, int),
+                "tid": np.zeros(count, int),
+                "start": np.array(starts),
+                "end": np.array(ends),
+            }
+        )
 
     blocks += rows([0], [20], [30])
     blocks += [*writer.table("names", ["parent"]), *rows([0, 1], [35, 20], [40, 50])]
@@ -404,11 +435,25 @@ def test_a_streamed_file_takes_little_memory_for_each_event(tmp_path):
         writer = saved.Writer(recorded=True)
         start = np.cumsum(chance.integers(300, 40_000, count))
         kind = np.arange(count) % 2 * observer.BACKWARD
-        rows = {"name": chance.integers(0, 90, count), "kind": kind, "tid": np.arange(count) // 2 % 2, "start": start,
-                "end": start + 200, "seq": np.arange(count) // 2, "op": np.where(kind, -1, 3)}
-        blocks = [writer.header(), writer.meta({"logs": True}), *writer.table("names", [f"op {n}" for n in range(90)]),
-                  *writer.table("overloads", ["x"] * 4), *writer.table("threads", [(1, "a"), (2, "b")]),
-                  *writer.log(STEP_LOG, 0, np.array([[0, 0]])), *writer.rows(rows), writer.end()]
+        rows = {
+            "name": chance.integers(0, 90, count),
+            "kind": kind,
+            "tid": np.arange(count) // 2 % 2,
+            "start": start,
+            "end": start + 200,
+            "seq": np.arange(count) // 2,
+            "op": np.where(kind, -1, 3),
+        }
+        blocks = [
+            writer.header(),
+            writer.meta({"logs": True}),
+            *writer.table("names", [f"op {n}" for n in range(90)]),
+            *writer.table("overloads", ["x"] * 4),
+            *writer.table("threads", [(1, "a"), (2, "b")]),
+            *writer.log(STEP_LOG, 0, np.array([[0, 0]])),
+            *writer.rows(rows),
+            writer.end(),
+        ]
         path = tmp_path / "s.mtp"
         path.write_bytes(b"".join(blocks))
         tracemalloc.start()

@@ -30,7 +30,9 @@ def test_torchs_own_traces_pass(fixtures, name):
 def test_a_gpu_trace_passes(fixtures):
     problems = validate_file(fixtures / "gpu_by_hand.json")
     assert {str(problem) for problem in problems} == {
-        "note: events: 1 left out: category cuda_sync", "note: events: 1 left out: category overhead"}
+        "note: events: 1 left out: category cuda_sync",
+        "note: events: 1 left out: category overhead",
+    }
 
 
 def test_live_loaded_and_path_all_pass(live, tmp_path):
@@ -85,10 +87,14 @@ def test_overlapping_ranges_are_a_note(made_up):
 
 
 def test_backward_nodes_without_a_forward_op_and_kernels_without_a_launch_are_notes():
-    store = store_of((0, 100, {"kind": observer.BACKWARD, "seq": 4, "fwd_thread": 1}),
-                     (200, 250, {"kind": observer.KERNEL, "device_type": 1, "stream": 7, "correlation": 3}))
+    store = store_of(
+        (0, 100, {"kind": observer.BACKWARD, "seq": 4, "fwd_thread": 1}),
+        (200, 250, {"kind": observer.KERNEL, "device_type": 1, "stream": 7, "correlation": 3}),
+    )
     assert sorted(problem.detail for problem in validate(store)) == [
-        "1 backward nodes have no forward op in the recording", "1 of 1 device events have no launch in the recording"]
+        "1 backward nodes have no forward op in the recording",
+        "1 of 1 device events have no launch in the recording",
+    ]
 
 
 def test_what_is_wrong_with_a_file(tmp_path, fixtures, span):

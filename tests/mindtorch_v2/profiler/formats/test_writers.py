@@ -134,8 +134,18 @@ def numbers(data):
     return found
 
 
-@pytest.mark.parametrize("value, expected", [(0, b"\0"), (1, b"\1"), (127, b"\x7f"), (128, b"\x80\1"), (300, b"\xac\2"),
-                                             (-1, b"\xff" * 9 + b"\1"), (2**63, b"\x80" * 9 + b"\1")])
+@pytest.mark.parametrize(
+    "value, expected",
+    [
+        (0, b"\0"),
+        (1, b"\1"),
+        (127, b"\x7f"),
+        (128, b"\x80\1"),
+        (300, b"\xac\2"),
+        (-1, b"\xff" * 9 + b"\1"),
+        (2**63, b"\x80" * 9 + b"\1"),
+    ],
+)
 def test_varints(value, expected):
     assert _protobuf.varint(value) == expected
 
@@ -149,7 +159,9 @@ def perfetto_of(data):
             thread, process = (fields(descriptor[field][0]) if descriptor[field] else None for field in (4, 3))
             tracks[descriptor[1][0]] = SimpleNamespace(
                 name=(thread[5] if thread else process[6] if process else descriptor[2])[0].decode(),
-                tid=thread[2][0] if thread else None, counter=bool(descriptor[8]))
+                tid=thread[2][0] if thread else None,
+                counter=bool(descriptor[8]),
+            )
         for interned in map(fields, packet[12]):
             assert packet[13] == [3] and packet[10] == [1]
             names.update({entry[1][0]: entry[2][0].decode() for entry in map(fields, interned[2])})

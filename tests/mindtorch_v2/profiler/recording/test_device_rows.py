@@ -24,9 +24,18 @@ def row(name, start, end, **more):
 
 
 def launched(name, start, end, at, correlation=-1, kind=KERNEL, device=0, stream=7, type=NPU, thread=77):
-    return {"name": name, "start": start * 1000, "end": end * 1000, "kind": kind, "device_type": type,
-            "device_index": device, "stream": stream, "launch_thread": thread, "launch_ns": at * 1000,
-            "correlation": correlation}
+    return {
+        "name": name,
+        "start": start * 1000,
+        "end": end * 1000,
+        "kind": kind,
+        "device_type": type,
+        "device_index": device,
+        "stream": stream,
+        "launch_thread": thread,
+        "launch_ns": at * 1000,
+        "correlation": correlation,
+    }
 
 
 def training_step(type=NPU):
@@ -60,6 +69,7 @@ def named(events, name):
 
 # ------------------------------------------------------------------------------ events
 
+
 @pytest.mark.parametrize(("type", "device"), [(NPU, "npu"), (CUDA, "cuda")])
 def test_a_device_event_says_where_it_ran_and_who_launched_it(type, device):
     events = events_of(training_step(type), use_device=device)
@@ -78,7 +88,12 @@ def test_a_device_event_says_where_it_ran_and_who_launched_it(type, device):
     assert kernel["module"] == "net.0"
     assert (kernel["kind"], kernel["device_type"], kernel["thread_id"]) == ("kernel", DeviceType(type), 7)
     assert [named(events, name).activity_type for name in ("MatMul", "copy", "zero", "launchKernel", "aten::addmm")] == [
-        "kernel", "gpu_memcpy", "gpu_memset", DRIVER_CALLS[type], "cpu_op"]
+        "kernel",
+        "gpu_memcpy",
+        "gpu_memset",
+        DRIVER_CALLS[type],
+        "cpu_op",
+    ]
     assert (kernel.flow_id, kernel.flow_type, kernel.flow_start) == (101, 2, False)
     assert (call.flow_id, call.flow_type, call.flow_start) == (101, 2, True)
 
@@ -89,8 +104,14 @@ def test_ops_know_the_kernels_that_they_launched():
     assert named(events, "aten::linear").kernels == []
     assert named(events, "label").kernels == [Kernel("zero", 0, 2.0)]
     assert [(e.name, e.device_time_total, e.self_device_time_total) for e in events if e.device_type == "CPU"] == [
-        ("label", 75, 2), ("aten::linear", 43, 0), ("aten::addmm", 43, 43), ("launchKernel", 0, 0),
-        ("aten::relu", 30, 30), ("launchKernel", 0, 0), ("synchronize", 0, 0)]
+        ("label", 75, 2),
+        ("aten::linear", 43, 0),
+        ("aten::addmm", 43, 43),
+        ("launchKernel", 0, 0),
+        ("aten::relu", 30, 30),
+        ("launchKernel", 0, 0),
+        ("synchronize", 0, 0),
+    ]
 
 
 def test_events_taken_apart_from_their_recording_keep_their_device_time():
@@ -125,8 +146,7 @@ def test_without_a_device_in_the_session_there_is_no_device_time():
 
 def test_what_an_only_namesake_launched_is_lifted_up():
     events = events_of([row("op", 5, 9), row("op", 0, 10), launched("k", 20, 30, 7)])
-    assert [(e.name, e.kernels, e.device_time_total) for e in events] == [
-        ("op", [Kernel("k", 0, 10.0)], 10), ("k", [], 10)]
+    assert [(e.name, e.kernels, e.device_time_total) for e in events] == [("op", [Kernel("k", 0, 10.0)], 10), ("k", [], 10)]
 
 
 def test_work_whose_launch_nobody_saw_belongs_to_no_op():
@@ -142,10 +162,18 @@ def test_launches_are_found_on_their_own_thread():
 
 
 def test_python_calls_launch_nothing_themselves():
-    rows = [row("f.py(1): f", 4, 8, kind=PYTHON), row("nn.Module: M_0", 3, 9, kind=MODULE), row("op", 0, 10),
-            launched("k", 20, 30, 5)]
+    rows = [
+        row("f.py(1): f", 4, 8, kind=PYTHON),
+        row("nn.Module: M_0", 3, 9, kind=MODULE),
+        row("op", 0, 10),
+        launched("k", 20, 30, 5),
+    ]
     assert [(e.name, len(e.kernels)) for e in events_of(rows)] == [
-        ("op", 1), ("nn.Module: M_0", 0), ("f.py(1): f", 0), ("k", 0)]
+        ("op", 1),
+        ("nn.Module: M_0", 0),
+        ("f.py(1): f", 0),
+        ("k", 0),
+    ]
 
 
 def test_recordings_joined_keep_their_launches():
@@ -180,14 +208,21 @@ def test_memory_of_the_device_is_charged_to_ops():
 
 # ------------------------------------------------------------------------------ averages and table
 
+
 def test_averages_of_ops_and_of_kernels():
     rows = events_of(training_step()).key_averages()
-    assert [(r.key, r.device_type, r.count, r.device_time_total, r.self_device_time_total, r.cpu_time_total)
-            for r in rows] == [
-        ("label", "CPU", 1, 75, 2, 60), ("aten::linear", "CPU", 1, 43, 0, 20), ("aten::addmm", "CPU", 1, 43, 43, 10),
-        ("launchKernel", "CPU", 2, 0, 0, 3), ("copy", "NPU", 1, 3, 3, 0), ("MatMul", "NPU", 1, 40, 40, 0),
-        ("aten::relu", "CPU", 1, 30, 30, 6), ("Relu", "NPU", 1, 30, 30, 0), ("synchronize", "CPU", 1, 0, 0, 25),
-        ("zero", "NPU", 1, 2, 2, 0)]
+    assert [(r.key, r.device_type, r.count, r.device_time_total, r.self_device_time_total, r.cpu_time_total) for r in rows] == [
+        ("label", "CPU", 1, 75, 2, 60),
+        ("aten::linear", "CPU", 1, 43, 0, 20),
+        ("aten::addmm", "CPU", 1, 43, 43, 10),
+        ("launchKernel", "CPU", 2, 0, 0, 3),
+        ("copy", "NPU", 1, 3, 3, 0),
+        ("MatMul", "NPU", 1, 40, 40, 0),
+        ("aten::relu", "CPU", 1, 30, 30, 6),
+        ("Relu", "NPU", 1, 30, 30, 0),
+        ("synchronize", "CPU", 1, 0, 0, 25),
+        ("zero", "NPU", 1, 2, 2, 0),
+    ]
     assert {r.use_device for r in rows} == {"npu"}
     assert rows.self_cpu_time_total == 85  # the label's 60 and the synchronisation's 25
 
@@ -205,8 +240,16 @@ def test_an_op_and_a_kernel_of_one_name_are_two_rows():
     assert [(r.key, r.device_type) for r in events.key_averages()] == [("same", "CPU"), ("same", "NPU")]
 
 
-@pytest.mark.parametrize("key", ["self_npu_time_total", "self_cuda_time_total", "self_device_time_total",
-                                 "self_privateuse1_time_total", "self_xpu_time_total"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "self_npu_time_total",
+        "self_cuda_time_total",
+        "self_device_time_total",
+        "self_privateuse1_time_total",
+        "self_xpu_time_total",
+    ],
+)
 def test_sorted_by_device_time(key):
     text = events_of(training_step()).key_averages().table(sort_by=key, row_limit=4)
     assert [line.split()[0] for line in text.split("\n")[3:7]] == ["aten::addmm", "MatMul", "aten::relu", "Relu"]
@@ -230,8 +273,22 @@ def test_sorting_by_shapes_is_not_about_a_device():
     assert events.key_averages().table(sort_by="input_shapes") == events.key_averages().table()
 
 
-TITLES = ("Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "Self NPU", "Self NPU %", "NPU total",
-          "NPU time avg", "CPU Mem", "Self CPU Mem", "NPU Mem", "Self NPU Mem", "# of Calls")
+TITLES = (
+    "Self CPU %",
+    "Self CPU",
+    "CPU total %",
+    "CPU total",
+    "CPU time avg",
+    "Self NPU",
+    "Self NPU %",
+    "NPU total",
+    "NPU time avg",
+    "CPU Mem",
+    "Self CPU Mem",
+    "NPU Mem",
+    "Self NPU Mem",
+    "# of Calls",
+)
 
 
 def test_exact_table():
@@ -239,18 +296,57 @@ def test_exact_table():
     memory = [{"time": 31_000, "bytes": 2048, "thread": 77, "device_type": NPU, "device_index": 0}]
     rule = "--------------  " + "------------  " * 14
     cells = (
-        ("aten::relu", "100.00%", "10.000us", "100.00%", "10.000us", "10.000us", "30.000us", "100.00%", "30.000us",
-         "30.000us", "0 B", "0 B", "2.00 KB", "2.00 KB", "1"),
-        ("Relu", "0.00%", "0.000us", "0.00%", "0.000us", "0.000us", "30.000us", "100.00%", "30.000us", "30.000us",
-         "0 B", "0 B", "0 B", "0 B", "1"),
+        (
+            "aten::relu",
+            "100.00%",
+            "10.000us",
+            "100.00%",
+            "10.000us",
+            "10.000us",
+            "30.000us",
+            "100.00%",
+            "30.000us",
+            "30.000us",
+            "0 B",
+            "0 B",
+            "2.00 KB",
+            "2.00 KB",
+            "1",
+        ),
+        (
+            "Relu",
+            "0.00%",
+            "0.000us",
+            "0.00%",
+            "0.000us",
+            "0.000us",
+            "30.000us",
+            "100.00%",
+            "30.000us",
+            "30.000us",
+            "0 B",
+            "0 B",
+            "0 B",
+            "0 B",
+            "1",
+        ),
     )
 
     def line(name, *values):
         return f"{name:>14}  " + "".join(f"{value:>12}  " for value in values)
 
     events = events_of(rows, memory, profile_memory=True)
-    expected = [rule, line("Name", *TITLES), rule, *(line(*each) for each in cells), rule, "Total Event Count: 2",
-                "Self CPU time total: 10.000us", "Self NPU time total: 30.000us", ""]
+    expected = [
+        rule,
+        line("Name", *TITLES),
+        rule,
+        *(line(*each) for each in cells),
+        rule,
+        "Total Event Count: 2",
+        "Self CPU time total: 10.000us",
+        "Self NPU time total: 30.000us",
+        "",
+    ]
     assert events.key_averages().table().split("\n") == expected
     assert events.table().split("\n") == expected
 
@@ -262,14 +358,17 @@ def test_device_columns_are_there_only_if_something_ran_on_the_device():
 
 # ------------------------------------------------------------------------------ stacks
 
+
 @pytest.mark.parametrize("metric", ["self_privateuse1_time_total", "self_cuda_time_total", "self_xpu_time_total"])
 def test_device_time_per_stack_counts_everything_once(tmp_path, metric):
     expected = {"model.py(3):_forward": 43, "model.py(4):_forward": 30}
-    for number, write in enumerate((
-        lambda path: stacks.export(store_of(training_step()), path, metric=metric),
-        lambda path: events_of(training_step()).export_stacks(path, metric),
-        lambda path: events_of(training_step()).key_averages(group_by_stack_n=3).export_stacks(path, metric),
-    )):
+    for number, write in enumerate(
+        (
+            lambda path: stacks.export(store_of(training_step()), path, metric=metric),
+            lambda path: events_of(training_step()).export_stacks(path, metric),
+            lambda path: events_of(training_step()).key_averages(group_by_stack_n=3).export_stacks(path, metric),
+        )
+    ):
         path = tmp_path / str(number)
         write(path)
         found: dict[str, int] = {}
@@ -281,11 +380,11 @@ def test_device_time_per_stack_counts_everything_once(tmp_path, metric):
 
 def test_cpu_time_per_stack_leaves_the_device_out(tmp_path):
     stacks.export(store_of(training_step()), tmp_path / "s")
-    assert (tmp_path / "s").read_text() == (
-        "model.py(3):_forward 10\nmodel.py(3):_forward 8\nmodel.py(4):_forward 5\n")
+    assert (tmp_path / "s").read_text() == ("model.py(3):_forward 10\nmodel.py(3):_forward 8\nmodel.py(4):_forward 5\n")
 
 
 # ------------------------------------------------------------------------------ trace
+
 
 def trace(tmp_path, rows, **more):
     chrome.export(store_of(rows, **more), tmp_path / "t.json")
@@ -297,11 +396,18 @@ def test_a_device_is_a_process_and_a_stream_a_lane(tmp_path, type, label):
     events = trace(tmp_path, training_step(type))
     named = [(e["name"], e["pid"], e["tid"], *e["args"].values()) for e in events if e["ph"] == "M"]
     assert named == [
-        ("process_name", 42, 0, "python"), ("process_labels", 42, 0, "CPU"), ("process_sort_index", 42, 0, 42),
-        ("thread_name", 42, 77, "thread 77 (thread 77)"), ("thread_sort_index", 42, 77, 77),
-        ("process_name", 0, 0, "python"), ("process_labels", 0, 0, label), ("process_sort_index", 0, 0, 5_000_000),
-        ("thread_name", 0, 7, "stream 7"), ("thread_sort_index", 0, 7, 7),
-        ("thread_name", 0, 8, "stream 8"), ("thread_sort_index", 0, 8, 8),
+        ("process_name", 42, 0, "python"),
+        ("process_labels", 42, 0, "CPU"),
+        ("process_sort_index", 42, 0, 42),
+        ("thread_name", 42, 77, "thread 77 (thread 77)"),
+        ("thread_sort_index", 42, 77, 77),
+        ("process_name", 0, 0, "python"),
+        ("process_labels", 0, 0, label),
+        ("process_sort_index", 0, 0, 5_000_000),
+        ("thread_name", 0, 7, "stream 7"),
+        ("thread_sort_index", 0, 7, 7),
+        ("thread_name", 0, 8, "stream 8"),
+        ("thread_sort_index", 0, 8, 8),
         ("process_sort_index", 1, 0, 0x20000000),
     ]
 
@@ -317,19 +423,58 @@ def test_device_rows_field_by_field(tmp_path, type):
     call = DRIVER_CALLS[type]
     base = {"pid": 0, "tid": 7}
     assert of_device == [
-        {"cat": call, "name": "launchKernel", "pid": 42, "tid": 77, "ts": 12, "dur": 2,
-         "args": {"External id": 3, "correlation": 101}},
-        {"cat": "gpu_memcpy", "name": "copy", "pid": 0, "tid": 8, "ts": 16, "dur": 3,
-         "args": {"External id": 3, "device": 0, "stream": 8}},
-        {"cat": "kernel", "name": "MatMul", **base, "ts": 20, "dur": 40,
-         "args": {"External id": 3, "device": 0, "stream": 7, "correlation": 101}},
-        {"cat": call, "name": "launchKernel", "pid": 42, "tid": 77, "ts": 32, "dur": 1,
-         "args": {"External id": 4, "correlation": 102}},
-        {"cat": "kernel", "name": "Relu", **base, "ts": 60, "dur": 30,
-         "args": {"External id": 4, "device": 0, "stream": 7, "correlation": 102}},
+        {
+            "cat": call,
+            "name": "launchKernel",
+            "pid": 42,
+            "tid": 77,
+            "ts": 12,
+            "dur": 2,
+            "args": {"External id": 3, "correlation": 101},
+        },
+        {
+            "cat": "gpu_memcpy",
+            "name": "copy",
+            "pid": 0,
+            "tid": 8,
+            "ts": 16,
+            "dur": 3,
+            "args": {"External id": 3, "device": 0, "stream": 8},
+        },
+        {
+            "cat": "kernel",
+            "name": "MatMul",
+            **base,
+            "ts": 20,
+            "dur": 40,
+            "args": {"External id": 3, "device": 0, "stream": 7, "correlation": 101},
+        },
+        {
+            "cat": call,
+            "name": "launchKernel",
+            "pid": 42,
+            "tid": 77,
+            "ts": 32,
+            "dur": 1,
+            "args": {"External id": 4, "correlation": 102},
+        },
+        {
+            "cat": "kernel",
+            "name": "Relu",
+            **base,
+            "ts": 60,
+            "dur": 30,
+            "args": {"External id": 4, "device": 0, "stream": 7, "correlation": 102},
+        },
         {"cat": call, "name": "synchronize", "pid": 42, "tid": 77, "ts": 70, "dur": 25, "args": {"correlation": 104}},
-        {"cat": "gpu_memset", "name": "zero", **base, "ts": 90, "dur": 2,
-         "args": {"External id": 1, "device": 0, "stream": 7, "correlation": 103}},
+        {
+            "cat": "gpu_memset",
+            "name": "zero",
+            **base,
+            "ts": 90,
+            "dur": 2,
+            "args": {"External id": 1, "device": 0, "stream": 7, "correlation": 103},
+        },
     ]
     assert [e["args"]["Ev Idx"] for e in events if "Ev Idx" in e.get("args", {})] == [0, 1, 2, 3]
 
@@ -338,15 +483,25 @@ def test_arrows_lead_from_launches_to_what_they_launched(tmp_path):
     flows = [e for e in trace(tmp_path, training_step()) if e["ph"] in "sf"]
     assert {(e["cat"], e["name"]) for e in flows} == {("ac2g", "ac2g")}
     assert sorted((e["ph"], e["id"], e["pid"], e["tid"], e["ts"], e.get("bp")) for e in flows) == [
-        ("f", 101, 0, 7, 20, "e"), ("f", 102, 0, 7, 60, "e"), ("f", 103, 0, 7, 90, "e"), ("f", 105, 0, 8, 16, "e"),
+        ("f", 101, 0, 7, 20, "e"),
+        ("f", 102, 0, 7, 60, "e"),
+        ("f", 103, 0, 7, 90, "e"),
+        ("f", 105, 0, 8, 16, "e"),
         # a launch without a call of the runtime begins inside its op
-        ("s", 101, 42, 77, 12, None), ("s", 102, 42, 77, 32, None), ("s", 103, 42, 77, 50, None),
-        ("s", 105, 42, 77, 13, None)]
+        ("s", 101, 42, 77, 12, None),
+        ("s", 102, 42, 77, 32, None),
+        ("s", 103, 42, 77, 50, None),
+        ("s", 105, 42, 77, 13, None),
+    ]
 
 
 def test_a_launch_of_several_kernels_has_one_beginning(tmp_path):
-    rows = [row("launchGraph", 2, 4, kind=RUNTIME, correlation=9), row("op", 0, 10),
-            launched("a", 20, 30, 3, 9), launched("b", 30, 40, 3, 9)]
+    rows = [
+        row("launchGraph", 2, 4, kind=RUNTIME, correlation=9),
+        row("op", 0, 10),
+        launched("a", 20, 30, 3, 9),
+        launched("b", 30, 40, 3, 9),
+    ]
     assert [e["ph"] for e in trace(tmp_path, rows) if e["ph"] in "sf"] == ["s", "f", "f"]
 
 
@@ -360,7 +515,10 @@ def test_two_devices_are_two_processes(tmp_path):
 def test_calls_of_a_runtime_without_device_rows(tmp_path):
     events = trace(tmp_path, [row("synchronize", 2, 4, kind=RUNTIME), row("op", 0, 10)])
     assert [(e["cat"], e["name"]) for e in events if e["ph"] == "X"] == [
-        ("cpu_op", "op"), ("privateuse1_runtime", "synchronize"), ("Trace", "PyTorch Profiler (0)")]
+        ("cpu_op", "op"),
+        ("privateuse1_runtime", "synchronize"),
+        ("Trace", "PyTorch Profiler (0)"),
+    ]
 
 
 def test_the_short_trace_of_a_list(tmp_path):
@@ -368,14 +526,16 @@ def test_the_short_trace_of_a_list(tmp_path):
     entries = json.loads((tmp_path / "t.json").read_text())
     assert {entry["pid"] for entry in entries if entry["ph"] == "X"} == {"CPU functions", "NPU functions"}
     assert [(e["name"], e["id"], e["cat"], e["pid"]) for e in entries if e["ph"] == "s"] == [
-        ("label", 0, "cpu_to_npu", "CPU functions"), ("aten::addmm", 1, "cpu_to_npu", "CPU functions"),
-        ("aten::addmm", 2, "cpu_to_npu", "CPU functions"), ("aten::relu", 3, "cpu_to_npu", "CPU functions")]
+        ("label", 0, "cpu_to_npu", "CPU functions"),
+        ("aten::addmm", 1, "cpu_to_npu", "CPU functions"),
+        ("aten::addmm", 2, "cpu_to_npu", "CPU functions"),
+        ("aten::relu", 3, "cpu_to_npu", "CPU functions"),
+    ]
     assert "[memory]" not in {entry["name"] for entry in entries}
 
 
 def test_a_label_on_the_device_covers_kernels_and_adds_nothing():
-    rows = [row("label", 0, 10, kind=SCOPE), launched("k", 20, 30, 5),
-            launched("label", 19, 31, 0, kind=SCOPE)]
+    rows = [row("label", 0, 10, kind=SCOPE), launched("k", 20, 30, 5), launched("label", 19, 31, 0, kind=SCOPE)]
     events = events_of(rows)
     assert events[0].kernels == [Kernel("k", 0, 10.0)]
     assert (events[1].activity_type, events[1].is_user_annotation) == ("gpu_user_annotation", True)

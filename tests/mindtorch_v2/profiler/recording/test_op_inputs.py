@@ -18,48 +18,58 @@ def recorded(call, name=None):
 
 
 # What PyTorch 2.13 records: False for a pin_memory that was not given, the dtype of a default, no generator unless given.
-@pytest.mark.parametrize(("call", "concrete"), [
-    (lambda: torch.zeros(2, 3), [[2, 3], None, None, None, False]),
-    (lambda: torch.zeros(2, pin_memory=False), [[2], None, None, None, False]),
-    (lambda: torch.ones(2, dtype=torch.float64), [[2], 7, None, None, False]),
-    (lambda: torch.empty(2), [[2], None, None, None, False, None]),
-    (lambda: torch.empty(1, 2, 3, 4, memory_format=torch.channels_last), [[1, 2, 3, 4], None, None, None, False, 2]),
-    (lambda: torch.full((2,), 1.5), [[2], 1.5, None, None, None, False]),
-    (lambda: torch.arange(3), [3, None, None, None, False]),
-    (lambda: torch.arange(0, 3, 2, dtype=torch.float32), [0, 3, 2, 6, None, None, False]),
-    (lambda: torch.eye(2, 3), [2, 3, None, None, None, False]),
-    (lambda: torch.linspace(0, 1, 3), [0, 1, 3, None, None, None, False]),
-    (lambda: torch.rand(2), [[2], None, None, None, False]),
-    (lambda: torch.randn(2), [[2], None, None, None, False]),
-    (lambda: torch.randn(2, generator=torch.Generator()), [[2], None, None, None, None, False]),
-    (lambda: torch.randint(5, (2,)), [5, [2], 4, None, None, False]),
-    (lambda: torch.randint(1, 5, (2,), dtype=torch.float32), [1, 5, [2], 6, None, None, False]),
-    (lambda: torch.randint(5, (2,), generator=torch.Generator()), [5, [2], None, 4, None, None, False]),
-    (lambda: torch.randperm(3), [3, 4, None, None, False]),
-    (lambda: torch.tril_indices(2, 2), [2, 2, 0, 4, None, None, False]),
-    (lambda: torch.normal(0.0, 1.0, (2,)), [0.0, 1.0, [2], None, None, None, None, False]),
-    (lambda: torch.zeros_like(X), [None, None, None, None, False, None]),
-    (lambda: torch.full_like(X, 2), [None, 2, None, None, None, False, None]),
-    (lambda: X.new_zeros(2), [None, [2], None, None, None, False]),
-])
+@pytest.mark.parametrize(
+    ("call", "concrete"),
+    [
+        (lambda: torch.zeros(2, 3), [[2, 3], None, None, None, False]),
+        (lambda: torch.zeros(2, pin_memory=False), [[2], None, None, None, False]),
+        (lambda: torch.ones(2, dtype=torch.float64), [[2], 7, None, None, False]),
+        (lambda: torch.empty(2), [[2], None, None, None, False, None]),
+        (lambda: torch.empty(1, 2, 3, 4, memory_format=torch.channels_last), [[1, 2, 3, 4], None, None, None, False, 2]),
+        (lambda: torch.full((2,), 1.5), [[2], 1.5, None, None, None, False]),
+        (lambda: torch.arange(3), [3, None, None, None, False]),
+        (lambda: torch.arange(0, 3, 2, dtype=torch.float32), [0, 3, 2, 6, None, None, False]),
+        (lambda: torch.eye(2, 3), [2, 3, None, None, None, False]),
+        (lambda: torch.linspace(0, 1, 3), [0, 1, 3, None, None, None, False]),
+        (lambda: torch.rand(2), [[2], None, None, None, False]),
+        (lambda: torch.randn(2), [[2], None, None, None, False]),
+        (lambda: torch.randn(2, generator=torch.Generator()), [[2], None, None, None, None, False]),
+        (lambda: torch.randint(5, (2,)), [5, [2], 4, None, None, False]),
+        (lambda: torch.randint(1, 5, (2,), dtype=torch.float32), [1, 5, [2], 6, None, None, False]),
+        (lambda: torch.randint(5, (2,), generator=torch.Generator()), [5, [2], None, 4, None, None, False]),
+        (lambda: torch.randperm(3), [3, 4, None, None, False]),
+        (lambda: torch.tril_indices(2, 2), [2, 2, 0, 4, None, None, False]),
+        (lambda: torch.normal(0.0, 1.0, (2,)), [0.0, 1.0, [2], None, None, None, None, False]),
+        (lambda: torch.zeros_like(X), [None, None, None, None, False, None]),
+        (lambda: torch.full_like(X, 2), [None, 2, None, None, None, False, None]),
+        (lambda: X.new_zeros(2), [None, [2], None, None, None, False]),
+    ],
+)
 def test_factories(call, concrete):
     event = recorded(call)[0]
     assert event.concrete_inputs == concrete
     assert len(event.input_shapes) == len(concrete)
 
 
-@pytest.mark.parametrize(("call", "counted"), [
-    (lambda: torch.ones(2), False), (lambda: torch.arange(3), False), (lambda: torch.randn(2), False),
-    (lambda: torch.zeros_like(X), False), (lambda: torch.randn_like(X), False),
-    (lambda: X.new_zeros(2), True), (lambda: X + 1, True),
-])
+@pytest.mark.parametrize(
+    ("call", "counted"),
+    [
+        (lambda: torch.ones(2), False),
+        (lambda: torch.arange(3), False),
+        (lambda: torch.randn(2), False),
+        (lambda: torch.zeros_like(X), False),
+        (lambda: torch.randn_like(X), False),
+        (lambda: X.new_zeros(2), True),
+        (lambda: X + 1, True),
+    ],
+)
 def test_only_what_autograd_sees_has_a_sequence_number(call, counted):
     assert (recorded(call)[0].sequence_nr >= 0) is counted
 
 
 def test_the_gradient_to_start_from():
     total = (X * 2).sum()
-    event, = recorded(total.backward, "aten::ones_like")
+    (event,) = recorded(total.backward, "aten::ones_like")
     assert event.sequence_nr == -1
     assert event.input_shapes == [[], [], [], [], [], []]
     assert event.concrete_inputs == [None, None, None, None, False, 1]
@@ -90,34 +100,37 @@ class Apart(torch.autograd.Function):
         return grad * ctx.factor, None
 
 
-@pytest.mark.parametrize(("args", "shapes", "concrete"), [
-    ((), [[2, 3]], [None]),
-    ((torch.ones(3), X.t()), [[2, 3], [3], [3, 2]], [None, None, None]),
-    ((3, 2.5, True, 1j), [[2, 3], [], [], [], []], [None, 3, 2.5, True, 1j]),
-    (([1, 2], [True]), [[2, 3], [], []], [None, [1, 2], [True]]),
-    ((None, (1, 2), {1: 2}), [[2, 3], [], [], []], [None, None, None, None]),
-    (("text", object(), torch.float32, [], ["a"]), [[2, 3]], [None]),
-])
+@pytest.mark.parametrize(
+    ("args", "shapes", "concrete"),
+    [
+        ((), [[2, 3]], [None]),
+        ((torch.ones(3), X.t()), [[2, 3], [3], [3, 2]], [None, None, None]),
+        ((3, 2.5, True, 1j), [[2, 3], [], [], [], []], [None, 3, 2.5, True, 1j]),
+        (([1, 2], [True]), [[2, 3], [], []], [None, [1, 2], [True]]),
+        ((None, (1, 2), {1: 2}), [[2, 3], [], [], []], [None, None, None, None]),
+        (("text", object(), torch.float32, [], ["a"]), [[2, 3]], [None]),
+    ],
+)
 def test_custom_functions(args, shapes, concrete):
-    event, = recorded(lambda: Twice.apply(X, *args), "Twice")
+    (event,) = recorded(lambda: Twice.apply(X, *args), "Twice")
     assert event.input_shapes == shapes
     assert event.concrete_inputs == concrete and [*map(type, event.concrete_inputs)] == [*map(type, concrete)]
 
 
 def test_arguments_left_out_of_a_custom_function_count_as_given():
-    event, = recorded(lambda: Apart.apply(X), "Apart")
+    (event,) = recorded(lambda: Apart.apply(X), "Apart")
     assert (event.input_shapes, event.concrete_inputs) == ([[2, 3], []], [None, 2])
 
 
 def test_types_of_a_custom_functions_inputs():
     with profile(record_shapes=True) as prof:
         Twice.apply(X, 3, [1, 2], None)
-    event, = [e for e in prof.profiler.kineto_results.events() if e.name() == "Twice"]
+    (event,) = [e for e in prof.profiler.kineto_results.events() if e.name() == "Twice"]
     assert event.dtypes() == ["float", "Scalar", "ScalarList", ""]
 
 
 def test_without_shapes_nothing_is_kept_of_a_custom_function():
     with profile() as prof:
         Twice.apply(X, 3)
-    event, = [e for e in prof.events() if e.name == "Twice"]
+    (event,) = [e for e in prof.events() if e.name == "Twice"]
     assert event.input_shapes == [] and event.concrete_inputs == []

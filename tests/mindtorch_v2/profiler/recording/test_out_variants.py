@@ -43,9 +43,16 @@ def test_overloads(call, out, overload):
     assert [event.overload_name for event in prof.events() if event.cpu_parent is None] == [overload]
 
 
-@pytest.mark.parametrize(("name", "overload", "expected"), [
-    ("mul", "Tensor", "out"), ("sin", "", "out"), ("gt", "Scalar", "Scalar_out"), ("tanh_backward", "", "grad_input"),
-    ("xlogy", "Tensor", "OutTensor")])
+@pytest.mark.parametrize(
+    ("name", "overload", "expected"),
+    [
+        ("mul", "Tensor", "out"),
+        ("sin", "", "out"),
+        ("gt", "Scalar", "Scalar_out"),
+        ("tanh_backward", "", "grad_input"),
+        ("xlogy", "Tensor", "OutTensor"),
+    ],
+)
 def test_names(name, overload, expected):
     assert out_overload(name, overload) == expected
 

@@ -29,8 +29,10 @@ from mindtorch_v2.profiler.recording.recorder import Options, Recorder, sites
 def ops():
     """Two ops of our own at the end of the registry: their ids."""
     first = len(observer.op_names)
-    schemas = ("pair(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-               "many(Tensor[] tensors, int dim=0, ScalarType? dtype=None, str mode='x') -> Tensor")
+    schemas = (
+        "pair(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        "many(Tensor[] tensors, int dim=0, ScalarType? dtype=None, str mode='x') -> Tensor",
+    )
     for text in schemas:
         schema = parse(text)
         observer.op_names.append(f"test::{schema.name}")
@@ -199,6 +201,7 @@ def test_scope_open_across_a_pause_is_recorded_once():
 
 # ------------------------------------------------------------------------------ arguments
 
+
 def test_inputs_are_told_apart_and_shared(ops):
     pair, many = ops
     recorder = recorded(record_shapes=True)
@@ -248,6 +251,7 @@ def test_text_of_a_scope_is_an_input_without_shape():
 
 # ------------------------------------------------------------------------------ modules
 
+
 class Layer:
     def __init__(self, **children):
         self._modules = children
@@ -270,8 +274,7 @@ def test_ops_know_the_module_they_ran_in(ops):
     state.span("PairBackward0", observer.BACKWARD, after + 10, after + 20, 0)
     recorder.stop()
     store = freeze(recorder)
-    assert [store.modules[at] if at >= 0 else None for at in store.module] == [
-        "Layer.block.first", None, "Layer.block.first"]
+    assert [store.modules[at] if at >= 0 else None for at in store.module] == ["Layer.block.first", None, "Layer.block.first"]
 
 
 def test_memory_rows_of_this_thread(ops):
@@ -330,6 +333,7 @@ def test_nodes_of_the_backward_pass_have_the_shapes_of_their_gradients():
 
 # ------------------------------------------------------------------------------ other threads
 
+
 def run_in_thread(work):
     thread = threading.Thread(target=work)
     thread.start()
@@ -360,7 +364,9 @@ def test_ops_of_a_thread_that_begins_while_recording_are_not_ours(elsewhere, opt
     recorder.stop()
     store = freeze(recorder)
     assert [store.names[n] for n, kind in zip(store.name, store.kind, strict=True) if kind == observer.OP] == [
-        "aten::add", "aten::sub"]
+        "aten::add",
+        "aten::sub",
+    ]
     assert threading.getprofile() is None
 
 

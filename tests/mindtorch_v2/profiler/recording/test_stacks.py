@@ -40,7 +40,7 @@ def tree(prof):
 
 def inner(prof, name):
     """What is inside the call of that name."""
-    event, = [e for e in prof.events() if e.name.endswith(f": {name}")]
+    (event,) = [e for e in prof.events() if e.name.endswith(f": {name}")]
     return [short(child.name) for child in event.cpu_children]
 
 
@@ -54,6 +54,7 @@ def middle():
 
 # ------------------------------------------------------------------------------ made-up streams
 
+
 def function(name, filename="/user/code.py", line=10):
     source = "\n" * (line - 1) + f"def {name}():\n    a\n    b\n    c\n"
     space = {}
@@ -64,8 +65,9 @@ def function(name, filename="/user/code.py", line=10):
 def events(objects, times, places):
     """One list of what, place and time, as listeners make it; places are those of calls."""
     given = iter(places)
-    return [entry for what, time in zip(objects, times, strict=True)
-            for entry in (what, -1 if what is None else next(given), time)]
+    return [
+        entry for what, time in zip(objects, times, strict=True) for entry in (what, -1 if what is None else next(given), time)
+    ]
 
 
 def rows(*stretches, end=1000):
@@ -75,8 +77,7 @@ def rows(*stretches, end=1000):
 
 def test_calls_and_returns_are_paired():
     f, g = function("f"), function("g", line=20)
-    found, _ = rows(Stretch(0, None, [], [],
-                            events([f, g, None, g, None, None], [10, 20, 30, 40, 50, 60], [-1, 0, 0])))
+    found, _ = rows(Stretch(0, None, [], [], events([f, g, None, g, None, None], [10, 20, 30, 40, 50, 60], [-1, 0, 0])))
     inner = "/user/code.py(20): g"
     assert found == [(inner, 20, 30), (inner, 40, 50), ("/user/code.py(10): f", 10, 60)]
 
@@ -89,8 +90,7 @@ def test_calls_that_do_not_return_end_with_the_recording():
 
 def test_a_pause_ends_what_is_open():
     f = function("f")
-    found, _ = rows(Stretch(5, 50, [OpenFrame(f, 12)], [-1], []),
-                    Stretch(80, None, [OpenFrame(f, 13)], [-1], []))
+    found, _ = rows(Stretch(5, 50, [OpenFrame(f, 12)], [-1], []), Stretch(80, None, [OpenFrame(f, 13)], [-1], []))
     assert found == [("/user/code.py(12): f", 5, 50), ("/user/code.py(13): f", 80, 1000)]
 
 
@@ -101,8 +101,11 @@ def test_frames_of_the_runtime_and_what_they_call_are_left_out():
     hook = function("hook", line=30)
     calls = [user, own, library, "<built-in function len>", None, None, hook, None, None, library, None, None]
     found, _ = rows(Stretch(0, None, [], [], events(calls, range(10, 130, 10), [-1] + [0] * 5)))
-    assert [short(name) for name, _, _ in found] == ["code.py(30): hook", short(f"/{library.co_filename}(10): mean"),
-                                                     "code.py(10): user"]
+    assert [short(name) for name, _, _ in found] == [
+        "code.py(30): hook",
+        short(f"/{library.co_filename}(10): mean"),
+        "code.py(10): user",
+    ]
 
 
 def test_the_stack_at_a_moment_has_lines():
@@ -124,10 +127,11 @@ def test_the_stack_at_a_moment_has_lines():
 
 # ------------------------------------------------------------------------------ real calls
 
+
 def test_python_functions_become_parents():
     with profile(with_stack=True) as prof:
         middle()
-    event, = [e for e in prof.events() if e.name == "aten::add"]
+    (event,) = [e for e in prof.events() if e.name == "aten::add"]
     assert [short(event.cpu_parent.name), short(event.cpu_parent.cpu_parent.name)] == [here(leaf), here(middle)]
     assert (event.cpu_parent["kind"], event.cpu_parent.is_python_function) == ("python", True)
 
@@ -135,7 +139,7 @@ def test_python_functions_become_parents():
 def test_stacks_are_filled_without_further_switches():
     with profile(with_stack=True) as prof:
         middle()
-    event, = [e for e in prof.events() if e.name == "aten::add"]
+    (event,) = [e for e in prof.events() if e.name == "aten::add"]
     assert [short(entry) for entry in event.stack[:2]] == [here(leaf, 1), here(middle, 1)]
 
 
@@ -157,7 +161,7 @@ def test_backward_ops_have_the_forward_stack():
     with profile(with_stack=True) as prof:
         both()
     for name in ("MulBackward0", "SumBackward0"):
-        event, = [e for e in prof.events() if e.name == name]
+        (event,) = [e for e in prof.events() if e.name == name]
         assert short(event.stack[0]) == here(forward, 1)
 
 
@@ -288,6 +292,7 @@ def test_another_profile_function_is_heard_and_put_back():
 
 # ------------------------------------------------------------------------------ export_stacks
 
+
 def row(name, start, end, stack=None, **more):
     return {"name": name, "start": start, "end": end, "stack": stack, **more}
 
@@ -298,9 +303,13 @@ def exported(store, tmp_path, **options):
 
 
 def test_lines_are_root_first_with_whole_microseconds(tmp_path):
-    store = EventStore.from_rows([
-        row("a", 0, 100_900, ("m.py(3): f g;h", "t.py(9): main")), row("b", 200_000, 200_500, ("m.py(4): k",)),
-        row("c", 300_000, 350_000)])
+    store = EventStore.from_rows(
+        [
+            row("a", 0, 100_900, ("m.py(3): f g;h", "t.py(9): main")),
+            row("b", 200_000, 200_500, ("m.py(4): k",)),
+            row("c", 300_000, 350_000),
+        ]
+    )
     assert exported(store, tmp_path) == "t.py(9):_main;m.py(3):_f_g_h 100\n"
 
 

@@ -78,8 +78,15 @@ def callback(leaf):
     return (leaf * 2).sum()
 
 
-CASES = [(tensor_hook, 1), (inner_tensor_hook, 1), (node_hooks, 2), (post_accumulate, 1), (custom_function, 1),
-         (saved_hooks, 1), (callback, 1)]
+CASES = [
+    (tensor_hook, 1),
+    (inner_tensor_hook, 1),
+    (node_hooks, 2),
+    (post_accumulate, 1),
+    (custom_function, 1),
+    (saved_hooks, 1),
+    (callback, 1),
+]
 
 
 def after():
@@ -93,8 +100,11 @@ def whole(loss):
 
 def children(prof, name):
     """What is inside each call of that name, by its last part: `function` of `file.py(3): function`."""
-    return [[child.name.rpartition(": ")[2] for child in event.cpu_children]
-            for event in prof.events() if event.name.endswith(f": {name}")]
+    return [
+        [child.name.rpartition(": ")[2] for child in event.cpu_children]
+        for event in prof.events()
+        if event.name.endswith(f": {name}")
+    ]
 
 
 @pytest.mark.parametrize(("make", "times"), CASES, ids=[make.__name__ for make, _ in CASES])
@@ -105,7 +115,7 @@ def test_what_the_user_gave_the_engine_is_recorded(make, times):
         whole(loss)
     assert children(prof, "user_code") == [["helper"]] * times
     assert children(prof, "helper") == [["aten::add"]] * times
-    inside, = children(prof, "whole")
+    (inside,) = children(prof, "whole")
     assert inside[-1] == "after"
 
 
@@ -124,7 +134,7 @@ def test_calls_go_on_after_a_hook_that_raises():
 
     with profile(with_stack=True) as prof:
         attempt()
-    inside, = children(prof, "attempt")
+    (inside,) = children(prof, "attempt")
     assert inside[-1] == "after"
 
 

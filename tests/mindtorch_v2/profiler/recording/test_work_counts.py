@@ -90,6 +90,7 @@ def test_a_layer_adds_as_many_calls_as_it_has_events():
 
 def blocks_kept(function, **options):
     """Blocks of memory per call that stay allocated while a session runs."""
+
     def measured():
         with profile(**options):
             for _ in range(CALLS):
@@ -103,11 +104,14 @@ def blocks_kept(function, **options):
     return min(measured() for _ in range(ROUNDS))
 
 
-@pytest.mark.parametrize("options, most", [
-    ({}, 2),  # start and end; the list itself grows now and then
-    ({"record_shapes": True}, 2),  # the arguments are like those of the last call: nothing is added
-    ({"profile_memory": True}, 2 + 4),  # two rows, each with a time and an address
-])
+@pytest.mark.parametrize(
+    "options, most",
+    [
+        ({}, 2),  # start and end; the list itself grows now and then
+        ({"record_shapes": True}, 2),  # the arguments are like those of the last call: nothing is added
+        ({"profile_memory": True}, 2 + 4),  # two rows, each with a time and an address
+    ],
+)
 def test_blocks_that_an_event_keeps(options, most):
     assert blocks_kept(OPS["add"], **options) <= most + 0.5
 

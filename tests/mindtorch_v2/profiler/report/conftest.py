@@ -24,8 +24,15 @@ def profiled() -> profile:
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
     optimizer = torch.optim.Adam(model.parameters())
-    with profile(activities=[ProfilerActivity.CPU], schedule=schedule(wait=0, warmup=1, active=3, repeat=1), record_shapes=True,
-                 profile_memory=True, with_stack=True, with_modules=True, with_flops=True) as prof:
+    with profile(
+        activities=[ProfilerActivity.CPU],
+        schedule=schedule(wait=0, warmup=1, active=3, repeat=1),
+        record_shapes=True,
+        profile_memory=True,
+        with_stack=True,
+        with_modules=True,
+        with_flops=True,
+    ) as prof:
         for _ in range(4):
             with record_function("forward"):
                 loss = model(torch.randn(8, 16)).square().mean()
@@ -52,21 +59,66 @@ def device_store() -> EventStore:
         at, number = step * 1000_000, 10 * step
         rows += [
             {"name": "enumerate(DataLoader)#Iter.__next__", "kind": observer.SCOPE, "start": at + 1000, "end": at + 101_000},
-            {"name": "cudaLaunchKernel", "kind": observer.RUNTIME, "start": at + 220_000, "end": at + 230_000,
-             "correlation": number + 1},
-            {"name": HOSTILE, "start": at + 200_000, "end": at + 300_000, "seq": number, "module": HOSTILE, "flops": 1000,
-             "stack": (f"{HOSTILE}.py(1): f", "main.py(2): <module>")},
+            {
+                "name": "cudaLaunchKernel",
+                "kind": observer.RUNTIME,
+                "start": at + 220_000,
+                "end": at + 230_000,
+                "correlation": number + 1,
+            },
+            {
+                "name": HOSTILE,
+                "start": at + 200_000,
+                "end": at + 300_000,
+                "seq": number,
+                "module": HOSTILE,
+                "flops": 1000,
+                "stack": (f"{HOSTILE}.py(1): f", "main.py(2): <module>"),
+            },
             {"name": "aten::mm", "start": at + 300_000, "end": at + 340_000, "module": HOSTILE + ".inner"},
             {"name": "Optimizer.step#SGD.step", "kind": observer.SCOPE, "start": at + 800_000, "end": at + 900_000},
             {"name": f"ProfilerStep#{step}", "kind": observer.STEP, "start": at, "end": at + 990_000},
-            {"name": "MulBackward0", "kind": observer.BACKWARD, "thread": 2, "fwd_thread": 1, "seq": number,
-             "start": at + 400_000, "end": at + 500_000},
-            {"name": "gemm", "kind": observer.KERNEL, "thread": 7, "device_type": 1, "device_index": 0, "start": at + 240_000,
-             "end": at + 640_000, "correlation": number + 1, "launch_thread": 1, "launch_ns": at + 225_000},
-            {"name": f"ProfilerStep#{step}", "kind": observer.STEP, "thread": 7, "device_type": 1, "device_index": 0,
-             "start": at + 240_000, "end": at + 640_000},
-            {"name": "Memcpy DtoH", "kind": observer.COPY, "thread": 8, "device_type": 1, "device_index": 0,
-             "start": at + 600_000, "end": at + 700_000, "launch_thread": 1, "launch_ns": at + 310_000},
+            {
+                "name": "MulBackward0",
+                "kind": observer.BACKWARD,
+                "thread": 2,
+                "fwd_thread": 1,
+                "seq": number,
+                "start": at + 400_000,
+                "end": at + 500_000,
+            },
+            {
+                "name": "gemm",
+                "kind": observer.KERNEL,
+                "thread": 7,
+                "device_type": 1,
+                "device_index": 0,
+                "start": at + 240_000,
+                "end": at + 640_000,
+                "correlation": number + 1,
+                "launch_thread": 1,
+                "launch_ns": at + 225_000,
+            },
+            {
+                "name": f"ProfilerStep#{step}",
+                "kind": observer.STEP,
+                "thread": 7,
+                "device_type": 1,
+                "device_index": 0,
+                "start": at + 240_000,
+                "end": at + 640_000,
+            },
+            {
+                "name": "Memcpy DtoH",
+                "kind": observer.COPY,
+                "thread": 8,
+                "device_type": 1,
+                "device_index": 0,
+                "start": at + 600_000,
+                "end": at + 700_000,
+                "launch_thread": 1,
+                "launch_ns": at + 310_000,
+            },
         ]
     memory = [
         {"time": 210_000, "bytes": 4096, "addr": 1},
@@ -95,8 +147,11 @@ def million() -> EventStore:
     order = np.argsort(end.ravel(), kind="stable")
     thread = np.repeat(np.arange(blocks) % 2, start.shape[1])
     columns = {"name": name.ravel(), "kind": kind.ravel(), "tid": thread, "start": start.ravel(), "end": end.ravel()}
-    return EventStore.freeze({key: values[order] for key, values in columns.items()}, names=names,
-                             threads=[ThreadInfo(1, "MainThread"), ThreadInfo(2, "worker")])
+    return EventStore.freeze(
+        {key: values[order] for key, values in columns.items()},
+        names=names,
+        threads=[ThreadInfo(1, "MainThread"), ThreadInfo(2, "worker")],
+    )
 
 
 @pytest.fixture(scope="session")

@@ -23,8 +23,15 @@ NUMBERS = ("count", "self", "total", "self_memory", "memory", "flops")
 @pytest.fixture
 def device_report(device_store, tmp_path) -> Path:
     path = tmp_path / "device.html"
-    finding = {"rule": "rule", "title": HOSTILE, "detail": "because", "evidence": ("seen",), "where": "main.py(2)",
-               "gain_ns": 1_000_000, "share": 0.5}
+    finding = {
+        "rule": "rule",
+        "title": HOSTILE,
+        "detail": "because",
+        "evidence": ("seen",),
+        "where": "main.py(2)",
+        "gain_ns": 1_000_000,
+        "share": 0.5,
+    }
     html.export(device_store, path, title=HOSTILE, findings=[finding])
     return path
 
@@ -49,7 +56,8 @@ def operator_rows(page: Any) -> list[dict[str, Any]]:
         page.click("#section-operators .more button")
     cells = "[...row.cells].map((cell) => [cell.dataset.key, cell.dataset.value ?? cell.textContent])"
     rows: list[dict[str, Any]] = page.eval_on_selector_all(
-        "#section-operators tbody tr", f"rows => rows.map((row) => Object.fromEntries({cells}))")
+        "#section-operators tbody tr", f"rows => rows.map((row) => Object.fromEntries({cells}))"
+    )
     return rows
 
 
@@ -71,19 +79,29 @@ def test_every_section_opens_and_none_is_wider_than_the_screen(open_page, report
         assert len(page.screenshot(path=tmp_path / f"{section}.png")) > 5000
 
 
-@pytest.mark.parametrize("grouping, arguments", [
-    ("name", {}),
-    ("shape", {"group_by_input_shape": True}),
-    ("line", {"group_by_stack_n": 1}),
-    ("stack", {"group_by_stack_n": 5}),
-])
+@pytest.mark.parametrize(
+    "grouping, arguments",
+    [
+        ("name", {}),
+        ("shape", {"group_by_input_shape": True}),
+        ("line", {"group_by_stack_n": 1}),
+        ("stack", {"group_by_stack_n": 5}),
+    ],
+)
 def test_figures_are_those_of_key_averages(open_page, report, profiled, grouping, arguments):
     page = open_page(report, "operators")
     page.select_option("#section-operators .toolbar label:has-text('Group by') select", grouping)
     shown = sorted((row["name"], *(round(float(row[key])) for key in NUMBERS)) for row in operator_rows(page))
     assert shown == sorted(
-        (row.key, row.count, round(row.self_cpu_time_total * 1000), round(row.cpu_time_total * 1000), row.self_cpu_memory_usage,
-         row.cpu_memory_usage, row.flops)
+        (
+            row.key,
+            row.count,
+            round(row.self_cpu_time_total * 1000),
+            round(row.cpu_time_total * 1000),
+            row.self_cpu_memory_usage,
+            row.cpu_memory_usage,
+            row.flops,
+        )
         for row in profiled.key_averages(**arguments)
     )
 
@@ -315,8 +333,15 @@ def test_overview_says_what_the_device_and_the_loader_did(open_page, device_repo
     assert "46.2 %" in page.inner_text("#card-device")  # 920 of 1990 microseconds on either stream
     assert "200.0 µs" in page.inner_text("#card-loader")
     kinds = values_of(page, "#kinds-panel li", "one.querySelector('.bar-name').textContent")
-    assert kinds == {"Forward ops": 260_000, "Backward": 200_000, "Optimizer": 200_000, "Data loader": 200_000,
-                     "Python between ops": 1_300_000, "Host calls to a device": 20_000, "Device": 1_000_000}
+    assert kinds == {
+        "Forward ops": 260_000,
+        "Backward": 200_000,
+        "Optimizer": 200_000,
+        "Data loader": 200_000,
+        "Python between ops": 1_300_000,
+        "Host calls to a device": 20_000,
+        "Device": 1_000_000,
+    }
 
 
 def test_memory_at_its_peak_by_use(open_page, report, profiled):
@@ -337,8 +362,12 @@ def test_memory_at_its_peak_by_use(open_page, report, profiled):
     page.mouse.click(*point(page, "#memory-canvas", 0.2, 200))
     assert "At the chosen moment" in page.inner_text("#section-memory")
     page.click("text=Go to the peak")
-    held = sum(float(value) for value in page.eval_on_selector_all(
-        "#section-memory tbody [data-key=bytes]", "cells => cells.map((cell) => cell.dataset.value)"))
+    held = sum(
+        float(value)
+        for value in page.eval_on_selector_all(
+            "#section-memory tbody [data-key=bytes]", "cells => cells.map((cell) => cell.dataset.value)"
+        )
+    )
     assert held == sum(most.values())
 
 

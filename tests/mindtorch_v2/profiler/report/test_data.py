@@ -60,8 +60,16 @@ def sums(columns: dict[str, Any]) -> dict[tuple[str, bool, int], list[int]]:
         label = "ProfilerStep*" if name.startswith("ProfilerStep#") else name
         values = found[label, columns["kind"][row] in (observer.SCOPE, observer.STEP), device]
         host = 0 if device else 1
-        for at, value in enumerate((1, host * max(alone[row], 0), host * columns["duration"][row], self_bytes[row],
-                                    total_bytes[row], columns["flops"][row])):
+        for at, value in enumerate(
+            (
+                1,
+                host * max(alone[row], 0),
+                host * columns["duration"][row],
+                self_bytes[row],
+                total_bytes[row],
+                columns["flops"][row],
+            )
+        ):
             values[at] += int(value)
     return found
 
@@ -69,8 +77,13 @@ def sums(columns: dict[str, Any]) -> dict[tuple[str, bool, int], list[int]]:
 def expected(events: EventList) -> dict[tuple[str, bool, int], list[int]]:
     return {
         (row.key, row.is_user_annotation, list(DeviceType).index(row.device_type)): [
-            row.count, round(row.self_cpu_time_total * 1000), round(row.cpu_time_total * 1000), row.self_cpu_memory_usage,
-            row.cpu_memory_usage, row.flops]
+            row.count,
+            round(row.self_cpu_time_total * 1000),
+            round(row.cpu_time_total * 1000),
+            row.self_cpu_memory_usage,
+            row.cpu_memory_usage,
+            row.flops,
+        ]
         for row in events
     }
 
@@ -97,7 +110,8 @@ def test_backward_nodes_lead_back_to_their_ops(device_store):
     columns = read(device_store)
     names = [columns["tables"]["names"][at] for at in columns["name"]]
     assert [(names[a], names[b]) for a, b in zip(columns["forward"], columns["backward"], strict=True)] == [
-        ("<img src=x onerror=alert(1)>", "MulBackward0")] * 2
+        ("<img src=x onerror=alert(1)>", "MulBackward0")
+    ] * 2
 
 
 def test_joined_recordings_are_put_in_order_of_time():

@@ -22,7 +22,8 @@ ASSETS = Path(html.__file__).parent / "assets"
 def page(tmp_path):
     store = EventStore.from_rows(
         [{"name": HOSTILE, "start": 0, "end": 10, "module": HOSTILE, "stack": (HOSTILE,)}],
-        metadata={HOSTILE: HOSTILE}, options={"use_device": HOSTILE},
+        metadata={HOSTILE: HOSTILE},
+        options={"use_device": HOSTILE},
     )
     path = tmp_path / "page.html"
     finding = {"rule": HOSTILE, "title": HOSTILE, "detail": HOSTILE, "evidence": (HOSTILE,), "where": HOSTILE}
@@ -44,8 +45,7 @@ def test_the_policy_allows_this_script_and_this_style_and_nothing_else(page):
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
     script, style = allowed('script type="module"'), allowed("style")
     assert policy == (
-        f"default-src 'none'; script-src '{script}'; style-src '{style}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src '{script}'; style-src '{style}'; img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 

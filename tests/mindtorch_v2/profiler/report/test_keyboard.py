@@ -82,8 +82,10 @@ def test_cells_of_the_flame_graph_are_told_as_one_goes(open_page, report):
 
 
 def test_what_is_too_narrow_to_be_drawn_is_no_place_to_go(open_page, tmp_path):
-    rows = [{"name": name, "start": at, "end": at + size} for name, at, size in (
-        ("wide", 0, 10**9), ("less wide", 10**9, 10**8), ("too narrow", 2 * 10**9, 10))]
+    rows = [
+        {"name": name, "start": at, "end": at + size}
+        for name, at, size in (("wide", 0, 10**9), ("less wide", 10**9, 10**8), ("too narrow", 2 * 10**9, 10))
+    ]
     html.export(EventStore.from_rows(rows), tmp_path / "page.html")
     page = open_page(tmp_path / "page.html", "calls")
     tab_to(page, "#section-calls canvas")

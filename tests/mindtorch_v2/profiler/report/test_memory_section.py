@@ -28,7 +28,8 @@ def held(page: Any) -> dict[str, float]:
     pairs = page.eval_on_selector_all(
         "#section-memory tbody tr",
         "rows => rows.map((row) => [row.querySelector('[data-key=who]').textContent, "
-        "Number(row.querySelector('[data-key=bytes]').dataset.value)])")
+        "Number(row.querySelector('[data-key=bytes]').dataset.value)])",
+    )
     found: dict[str, float] = {}
     for name, amount in pairs:
         found[name] = found.get(name, 0) + amount
@@ -37,8 +38,12 @@ def held(page: Any) -> dict[str, float]:
 
 def given_back() -> EventStore:
     """Memory of a process that frees what it had before; nobody knows how much else there was."""
-    memory = [{"time": 10, "bytes": -300, "addr": 1}, {"time": 20, "bytes": 500, "addr": 2},
-              {"time": 30, "bytes": -100, "addr": 3}, {"time": 40, "bytes": -500, "addr": 2}]
+    memory = [
+        {"time": 10, "bytes": -300, "addr": 1},
+        {"time": 20, "bytes": 500, "addr": 2},
+        {"time": 30, "bytes": -100, "addr": 3},
+        {"time": 40, "bytes": -500, "addr": 2},
+    ]
     return EventStore.from_rows([{"name": "aten::add", "start": 0, "end": 100}], memory, options={"profile_memory": True})
 
 
@@ -59,7 +64,7 @@ def counted() -> EventStore:
 @pytest.mark.parametrize("make, peak, before", [(given_back, 600, 100), (only_freed, 350, 350), (counted, 1300, 1000)])
 def test_the_page_and_the_command_agree(open_page, tmp_path, make, peak, before):
     store = make()
-    use, = memory_use(store)
+    (use,) = memory_use(store)
     assert (use.peak, use.peak_before) == (peak, before)
     html.export(store, tmp_path / "page.html")
     page = open_page(tmp_path / "page.html")
@@ -72,23 +77,30 @@ def test_the_page_and_the_command_agree(open_page, tmp_path, make, peak, before)
 
 
 def test_they_agree_on_what_a_profile_knows(open_page, profiled, report):
-    use, = memory_use(profiled.profiler.store, profiled._memory_uses())
+    (use,) = memory_use(profiled.profiler.store, profiled._memory_uses())
     page = open_page(report, "memory")
     found = held(page)
     assert use.before_known and found[EARLIER] == use.peak_before > 0
     assert sum(found.values()) == use.peak == sum(use.categories.values()) == sum(holder.bytes for holder in use.holders)
     said = page.inner_text("#section-memory [role=status]")
-    total, earlier, since = (in_bytes(text) for text in re.search(
-        r": (.*?) in use, (.*?) of it from before the recording and (.*?) allocated since\.$", said).groups())
+    total, earlier, since = (
+        in_bytes(text)
+        for text in re.search(
+            r": (.*?) in use, (.*?) of it from before the recording and (.*?) allocated since\.$", said
+        ).groups()
+    )
     assert total == pytest.approx(use.peak, rel=0.01) and earlier == pytest.approx(use.peak_before, rel=0.01)
     assert since == pytest.approx(use.peak - use.peak_before, rel=0.01)
 
 
-@pytest.mark.parametrize("options, said", [
-    (EVERYTHING, "a trace does not say so"),
-    ({"profile_memory": True, "with_stack": True}, "that takes record_shapes=True."),
-    ({"profile_memory": True}, "that takes record_shapes=True and with_stack=True."),
-])
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (EVERYTHING, "a trace does not say so"),
+        ({"profile_memory": True, "with_stack": True}, "that takes record_shapes=True."),
+        ({"profile_memory": True}, "that takes record_shapes=True and with_stack=True."),
+    ],
+)
 def test_a_file_that_does_not_tell_uses_says_why(open_page, tmp_path, options, said):
     with profile(**options) as prof:
         (torch.ones(30, requires_grad=True) * 2).sum().backward()

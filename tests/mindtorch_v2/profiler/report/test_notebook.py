@@ -16,8 +16,17 @@ def cells(table: str) -> list[list[str]]:
 
 def test_averages_come_with_the_most_self_time_first(device_store):
     rows = cells(EventList.from_store(device_store).key_averages()._repr_html_())
-    assert rows[0] == ["Name", "Calls", "Self CPU", "Self CPU %", "CPU total", "CPU time avg", "Self device", "Self CPU Mem",
-                       "FLOPs"]
+    assert rows[0] == [
+        "Name",
+        "Calls",
+        "Self CPU",
+        "Self CPU %",
+        "CPU total",
+        "CPU time avg",
+        "Self device",
+        "Self CPU Mem",
+        "FLOPs",
+    ]
     kernel = next(row for row in rows if row[0] == "gemm")
     assert kernel == ["gemm", "2", "0.000us", "0.00%", "0.000us", "0.000us", "800.000us", "0 B", "–"]
     order = [row[0] for row in rows[1:]]

@@ -45,7 +45,9 @@ def test_the_head_stays_while_rows_pass(open_page, long_report, width, scheme):
     middle = [at["x"] + at["width"] / 2, at["y"] + at["height"] / 2]
     assert page.evaluate("([x, y]) => document.elementFromPoint(x, y).closest('thead') !== null", middle)
     assert page.evaluate(f"getComputedStyle(document.querySelector({head!r})).backgroundColor") not in (
-        "rgba(0, 0, 0, 0)", "transparent")
+        "rgba(0, 0, 0, 0)",
+        "transparent",
+    )
 
 
 def test_the_first_column_stays_on_a_narrow_screen(open_page, long_report):
@@ -92,8 +94,10 @@ def test_corrected_times_are_those_of_the_overhead(open_page, profiled, report):
     page = open_page(report, "operators")
     while page.locator("#section-operators .more button").count():
         page.click("#section-operators .more button")
-    read = "rows => rows.map((row) => [row.querySelector('[data-key=name]').textContent, " \
-           "row.querySelector('[data-key=corrected]').dataset.value])"
+    read = (
+        "rows => rows.map((row) => [row.querySelector('[data-key=name]').textContent, "
+        "row.querySelector('[data-key=corrected]').dataset.value])"
+    )
     shown = {name: float(value) for name, value in page.eval_on_selector_all("#section-operators tbody tr", read)}
     store, cost = profiled.profiler.store, profiled.overhead()
     by_label = tree.sums(store.label, np.asarray(cost.self_ns), len(store.labels))

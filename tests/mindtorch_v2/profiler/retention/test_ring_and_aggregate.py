@@ -33,6 +33,7 @@ def errors(what):
 
 # ------------------------------------------------------------------------------ ring
 
+
 def test_ring_keeps_the_newest():
     hand = ByHand(Ring(SMALL))
     rows = 40_000
@@ -120,7 +121,7 @@ def test_ring_bounds_logs_without_ops():
             for _ in range(200):
                 call()
             prof._keeper.flush()
-        window, = prof.profiler._recorder.taps[0].windows
+        (window,) = prof.profiler._recorder.taps[0].windows
         assert window.entries * 36 < 0.06 * (1 << 20)
     assert prof.dropped_events > 1000
 
@@ -134,7 +135,7 @@ def test_ring_of_many_steps_forgets_their_names():
             prof.step()
             if number % 50 == 0:
                 prof._keeper.flush()
-        tap, = prof.profiler._recorder.taps
+        (tap,) = prof.profiler._recorder.taps
         prof._keeper.flush()
         assert len(tap.spans) < 1000 and len(prof.profiler._recorder.steps) < 1000
     assert names(prof.profiler.store)[-2:] == ["aten::ones", "ProfilerStep#1500"] or prof.dropped_events
@@ -142,8 +143,12 @@ def test_ring_of_many_steps_forgets_their_names():
 
 def test_every_window_has_its_own_ring():
     counts = []
-    with profile(max_memory_mb=0.02, mode="ring", schedule=schedule(wait=1, warmup=0, active=1),
-                 on_trace_ready=lambda p: counts.append((p.dropped_events, len(p.events())))) as prof:
+    with profile(
+        max_memory_mb=0.02,
+        mode="ring",
+        schedule=schedule(wait=1, warmup=0, active=1),
+        on_trace_ready=lambda p: counts.append((p.dropped_events, len(p.events()))),
+    ) as prof:
         for size in (0, 3000, 0, 5, 0, 3000):
             for _ in range(size):
                 torch.ones(1)
@@ -154,6 +159,7 @@ def test_every_window_has_its_own_ring():
 
 # ------------------------------------------------------------------------------ aggregate
 
+
 def exact(store, by=("label",)):
     """Count, sum, self time, least, most and FLOPs of what views show, by name (and shapes, module)."""
     shown, found = store.shown, {}
@@ -161,8 +167,11 @@ def exact(store, by=("label",)):
         key = [shown.labels[shown.label[row]]]
         if "shapes" in by:
             at = int(shown.shapes[row])
-            key.append(str([list(d) if not d or not isinstance(d[0], tuple) else [] for d in shown.input_infos[at].dims])
-                       if at >= 0 else "")
+            key.append(
+                str([list(d) if not d or not isinstance(d[0], tuple) else [] for d in shown.input_infos[at].dims])
+                if at >= 0
+                else ""
+            )
         if "module" in by:
             key.append(shown.modules[shown.module[row]] if shown.module[row] >= 0 else "")
         took = int(shown.duration[row])
@@ -181,18 +190,30 @@ def counted(stats, by=("label",)):
         key = (row.name, *([row.shapes] if "shapes" in by else []), *([row.module] if "module" in by else []))
         before = found.get(key)
         now = [row.count, row.sum_ns, row.self_ns, row.min_ns, row.max_ns, row.flops]
-        found[key] = now if before is None else [*(a + b for a, b in zip(before[:3], now[:3], strict=True)),
-                                                 min(before[3], now[3]), max(before[4], now[4]), before[5] + now[5]]
+        found[key] = (
+            now
+            if before is None
+            else [
+                *(a + b for a, b in zip(before[:3], now[:3], strict=True)),
+                min(before[3], now[3]),
+                max(before[4], now[4]),
+                before[5] + now[5],
+            ]
+        )
     return found
 
 
-@pytest.mark.parametrize(("options", "by"), [
-    ({}, ("label",)),
-    ({"record_shapes": True}, ("label", "shapes")),
-    ({"with_modules": True}, ("label", "module")),
-    ({"record_shapes": True, "with_modules": True, "with_flops": True}, ("label", "shapes", "module")),
-    ({"with_flops": True}, ("label",)),
-], ids=str)
+@pytest.mark.parametrize(
+    ("options", "by"),
+    [
+        ({}, ("label",)),
+        ({"record_shapes": True}, ("label", "shapes")),
+        ({"with_modules": True}, ("label", "module")),
+        ({"record_shapes": True, "with_modules": True, "with_flops": True}, ("label", "shapes", "module")),
+        ({"with_flops": True}, ("label",)),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("held", [64, 1 << 14])
 def test_totals_are_exact(monkeypatch, options, by, held):
     monkeypatch.setattr(_folding, "_HELD", held)
@@ -301,7 +322,7 @@ def test_per_step_statistics():
         hand.keeper.flush()
         hand.recorder.step(step)
     hand.stop()
-    row, = hand.keeper.stats().rows
+    (row,) = hand.keeper.stats().rows
     assert (row.count, row.sum_ns, row.min_ns, row.max_ns) == (10, 10_000, 1000, 1000)
     assert (row.steps.count, row.steps.sum_ns, row.steps.min_ns, row.steps.max_ns) == (4, 10_000, 1000, 4000)
 
@@ -315,7 +336,7 @@ def test_quantiles(durations):
         start += took + 1
     hand.stop()
     stats = hand.keeper.stats()
-    row, = stats.rows
+    (row,) = stats.rows
     for q in (0, 0.1, 0.5, 0.9, 0.99, 1):
         want = float(np.quantile(durations, q, method="inverted_cdf" if q else "linear"))
         near = [float(np.quantile(durations, q, method=m)) for m in ("lower", "higher")]
@@ -356,8 +377,12 @@ def test_merge_table_and_dict():
 def test_events_are_refused_by_name(tmp_path):
     with profile(max_memory_mb=5, mode="aggregate") as prof:
         torch.ones(1)
-    for ask in (prof.events, prof.key_averages, lambda: prof.export_chrome_trace(tmp_path / "x.json"),
-                lambda: prof.save(tmp_path / "x.mtp")):
+    for ask in (
+        prof.events,
+        prof.key_averages,
+        lambda: prof.export_chrome_trace(tmp_path / "x.json"),
+        lambda: prof.save(tmp_path / "x.mtp"),
+    ):
         with pytest.raises(RuntimeError, match=r"aggregate\(\)"):
             ask()
     assert prof.dropped_events == 0

@@ -24,34 +24,77 @@ from mindtorch_v2.profiler.cli.main import main
 from mindtorch_v2.profiler.retention import stream_file
 from mindtorch_v2.profiler.retention.stream import Stream
 
-OPTIONS = [{}, {"record_shapes": True}, {"with_stack": True}, {"profile_memory": True}, {"with_modules": True},
-           {"with_flops": True}, ALL]
+OPTIONS = [
+    {},
+    {"record_shapes": True},
+    {"with_stack": True},
+    {"profile_memory": True},
+    {"with_modules": True},
+    {"with_flops": True},
+    ALL,
+]
 NEVER = 1000.0  # seconds: only the test itself flushes
 
 
 def rows(store, since=0, until=1 << 62, kinds=range(12)):
     """Everything that a row says, as text and numbers."""
-    columns = zip(*(getattr(store, c).tolist() for c in (
-        "name", "kind", "tid", "start", "end", "seq", "step", "shapes", "call_stack", "flops", "module", "fwd_tid", "op",
-        "parent")), strict=True)
+    columns = zip(
+        *(
+            getattr(store, c).tolist()
+            for c in (
+                "name",
+                "kind",
+                "tid",
+                "start",
+                "end",
+                "seq",
+                "step",
+                "shapes",
+                "call_stack",
+                "flops",
+                "module",
+                "fwd_tid",
+                "op",
+                "parent",
+            )
+        ),
+        strict=True,
+    )
     found = []
     for name, kind, tid, start, end, seq, step, shapes, stack, flops, module, fwd_tid, op, parent in columns:
         if since <= start and end <= until and kind in kinds:
-            found.append((
-                store.names[name], kind, store.threads[tid].name, start, end, seq, step,
-                store.input_infos[shapes] if shapes >= 0 else None, store.stacks[stack] if stack >= 0 else (), flops,
-                store.modules[module] if module >= 0 else "", store.threads[fwd_tid].name if fwd_tid >= 0 else "",
-                store.overloads[op] if op >= 0 else "", store.names[store.name[parent]] if parent >= 0 else ""))
+            found.append(
+                (
+                    store.names[name],
+                    kind,
+                    store.threads[tid].name,
+                    start,
+                    end,
+                    seq,
+                    step,
+                    store.input_infos[shapes] if shapes >= 0 else None,
+                    store.stacks[stack] if stack >= 0 else (),
+                    flops,
+                    store.modules[module] if module >= 0 else "",
+                    store.threads[fwd_tid].name if fwd_tid >= 0 else "",
+                    store.overloads[op] if op >= 0 else "",
+                    store.names[store.name[parent]] if parent >= 0 else "",
+                )
+            )
     return found
 
 
 def allocations(store, since, until):
     columns = (store.mem_time, store.mem_bytes, store.mem_addr)
-    return [(size, address) for moment, size, address in zip(*(column.tolist() for column in columns), strict=True)
-            if since <= moment <= until and size > 0]
+    return [
+        (size, address)
+        for moment, size, address in zip(*(column.tolist() for column in columns), strict=True)
+        if since <= moment <= until and size > 0
+    ]
 
 
 # ------------------------------------------------------------------------------ exactness
+
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_the_file_is_what_memory_would_have_held(tmp_path, options):
@@ -93,8 +136,11 @@ def test_python_calls_across_chunks(tmp_path):
         torch.zeros(1)
 
     def shape_of(store):
-        return sorted((store.names[n].split(": ")[-1], d) for n, k, d in zip(store.name, store.kind, store.depth, strict=True)
-                      if k == observer.PYTHON and store.names[n].endswith("outer"))
+        return sorted(
+            (store.names[n].split(": ")[-1], d)
+            for n, k, d in zip(store.name, store.kind, store.depth, strict=True)
+            if k == observer.PYTHON and store.names[n].endswith("outer")
+        )
 
     with profile(stream_to=path, flush_interval_s=NEVER, with_stack=True) as prof:
         outer(prof._keeper.flush, 3)
@@ -189,8 +235,9 @@ def test_overloads_with_out(tmp_path):
     with profile(stream_to=tmp_path / "run.mtp", flush_interval_s=NEVER, experimental_config=config):
         torch.add(torch.ones(3), 1, out=out)
     store = load(tmp_path / "run.mtp").store
-    assert [store.overloads[op] for name, op in zip(store.name, store.op, strict=True)
-            if store.names[name] == "aten::add"] == ["out"]
+    assert [store.overloads[op] for name, op in zip(store.name, store.op, strict=True) if store.names[name] == "aten::add"] == [
+        "out"
+    ]
 
 
 def test_memory_timeline(tmp_path):
@@ -203,6 +250,7 @@ def test_memory_timeline(tmp_path):
 
 
 # ------------------------------------------------------------------------------ windows
+
 
 def test_every_window_goes_to_the_file_and_results_are_the_last_ones(tmp_path):
     path, seen = tmp_path / "run.mtp", []
@@ -219,11 +267,15 @@ def test_every_window_goes_to_the_file_and_results_are_the_last_ones(tmp_path):
                 torch.ones(2) + 1
             prof.step()
     assert [[row[0] for row in window] for window in seen] == [
-        ["ProfilerStep#2", "ProfilerStep#3"], ["ProfilerStep#6", "ProfilerStep#7"], ["ProfilerStep#10", "ProfilerStep#11"]]
+        ["ProfilerStep#2", "ProfilerStep#3"],
+        ["ProfilerStep#6", "ProfilerStep#7"],
+        ["ProfilerStep#10", "ProfilerStep#11"],
+    ]
     store = load(path).store
     assert [row[0] for row in rows(store) if row[0].startswith("Prof")] == [row[0] for window in seen for row in window]
     assert [(row[0], row[6]) for row in rows(store) if row[0].startswith("work")] == [
-        (f"work {n}", n) for n in (2, 3, 6, 7, 10, 11)]
+        (f"work {n}", n) for n in (2, 3, 6, 7, 10, 11)
+    ]
     assert [event.name for event in prof.events() if event.name.startswith("work")] == ["work 10", "work 11"]
     assert {row.key: row.count for row in prof.key_averages()}["aten::add"] == 2
 
@@ -237,8 +289,15 @@ def test_later_windows_bring_nothing_that_is_known(tmp_path):
         tables = prof._keeper._tables
         known.append((len(tables._module_numbers), len(tables.names), len(tables.infos), len(tables._calls)))
 
-    with profile(stream_to=path, flush_interval_s=NEVER, schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=ready,
-                 with_stack=True, with_modules=True, record_shapes=True) as prof:
+    with profile(
+        stream_to=path,
+        flush_interval_s=NEVER,
+        schedule=schedule(wait=0, warmup=1, active=1),
+        on_trace_ready=ready,
+        with_stack=True,
+        with_modules=True,
+        record_shapes=True,
+    ) as prof:
         for _ in range(24):
             net(torch.ones(3, 4))
             prof.step()
@@ -256,11 +315,12 @@ def test_recorder_holds_little(tmp_path):
             prof.step()
             prof._keeper.flush()
         recorder = prof.profiler._recorder
-        tap, = recorder.taps
+        (tap,) = recorder.taps
         assert len(tap.rows) == 0 and len(tap.spans) <= 2 and len(recorder.steps) <= 2
     names = [row[0] for row in rows(load(tmp_path / "run.mtp").store)]
-    assert [name for name in names if name.startswith("Prof")] == [f"ProfilerStep#{n}" for n in range(201)][: names.count(
-        "aten::ones") + 1]
+    assert [name for name in names if name.startswith("Prof")] == [f"ProfilerStep#{n}" for n in range(201)][
+        : names.count("aten::ones") + 1
+    ]
 
 
 def profile_action():
@@ -296,6 +356,7 @@ def test_pause_and_resume(tmp_path):
 
 
 # ------------------------------------------------------------------------------ losses
+
 
 def test_a_torn_frame_is_dropped_and_counted(tmp_path):
     path = tmp_path / "run.mtp"
@@ -394,8 +455,9 @@ def test_kill(tmp_path, with_stack, seconds):
     """What was flushed is there, and nothing that did not happen."""
     path = tmp_path / "run.mtp"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    process = subprocess.Popen([sys.executable, "-c", CHILD, str(path), with_stack], stdout=subprocess.PIPE, text=True,
-                               env=environment)
+    process = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(path), with_stack], stdout=subprocess.PIPE, text=True, env=environment
+    )
     lines = [line for line in iter(process.stdout.readline, "flushed 100\n")]
     reader = threading.Thread(target=lambda: lines.extend(process.stdout))
     reader.start()
@@ -430,24 +492,29 @@ def test_a_child_process_leaves_the_file_alone(tmp_path):
 
 # ------------------------------------------------------------------------------ arguments
 
-@pytest.mark.parametrize(("arguments", "error", "text"), [
-    ({"stream_to": "no/such/folder/x.mtp"}, FileNotFoundError, "no folder"),
-    ({"stream_to": "."}, IsADirectoryError, "is a folder"),
-    ({"stream_to": 3}, AttributeError, "path"),
-    ({"stream_to": "x.mtp", "flush_interval_s": 0}, ValueError, "flush_interval_s"),
-    ({"stream_to": "x.mtp", "flush_interval_s": "1"}, TypeError, "flush_interval_s"),
-    ({"stream_to": "x.mtp", "mode": "ring"}, ValueError, "choose one"),
-    ({"stream_to": "x.mtp", "max_memory_mb": 5}, ValueError, "choose one"),
-    ({"stream_to": "x.mtp", "acc_events": True}, ValueError, "acc_events"),
-    ({"mode": "ring"}, ValueError, "max_memory_mb"),
-    ({"mode": "rong", "max_memory_mb": 5}, ValueError, "'rong'"),
-    ({"mode": "ring", "max_memory_mb": 0}, ValueError, "max_memory_mb"),
-    ({"mode": "ring", "max_memory_mb": -1}, ValueError, "max_memory_mb"),
-    ({"mode": "ring", "max_memory_mb": True}, TypeError, "max_memory_mb"),
-    ({"mode": "aggregate", "max_memory_mb": 5, "with_stack": True}, ValueError, "with_stack"),
-    ({"mode": "aggregate", "max_memory_mb": 5, "profile_memory": True}, ValueError, "profile_memory"),
-    ({"mode": "ring", "max_memory_mb": 5, "acc_events": True}, ValueError, "acc_events"),
-], ids=str)
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"stream_to": "no/such/folder/x.mtp"}, FileNotFoundError, "no folder"),
+        ({"stream_to": "."}, IsADirectoryError, "is a folder"),
+        ({"stream_to": 3}, AttributeError, "path"),
+        ({"stream_to": "x.mtp", "flush_interval_s": 0}, ValueError, "flush_interval_s"),
+        ({"stream_to": "x.mtp", "flush_interval_s": "1"}, TypeError, "flush_interval_s"),
+        ({"stream_to": "x.mtp", "mode": "ring"}, ValueError, "choose one"),
+        ({"stream_to": "x.mtp", "max_memory_mb": 5}, ValueError, "choose one"),
+        ({"stream_to": "x.mtp", "acc_events": True}, ValueError, "acc_events"),
+        ({"mode": "ring"}, ValueError, "max_memory_mb"),
+        ({"mode": "rong", "max_memory_mb": 5}, ValueError, "'rong'"),
+        ({"mode": "ring", "max_memory_mb": 0}, ValueError, "max_memory_mb"),
+        ({"mode": "ring", "max_memory_mb": -1}, ValueError, "max_memory_mb"),
+        ({"mode": "ring", "max_memory_mb": True}, TypeError, "max_memory_mb"),
+        ({"mode": "aggregate", "max_memory_mb": 5, "with_stack": True}, ValueError, "with_stack"),
+        ({"mode": "aggregate", "max_memory_mb": 5, "profile_memory": True}, ValueError, "profile_memory"),
+        ({"mode": "ring", "max_memory_mb": 5, "acc_events": True}, ValueError, "acc_events"),
+    ],
+    ids=str,
+)
 def test_arguments_that_make_no_sense(tmp_path, monkeypatch, arguments, error, text):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(error, match=text):

@@ -23,8 +23,8 @@ def aten(prof):
 
 # ------------------------------------------------------------------------------ Lightning: names and signatures
 
-@pytest.mark.parametrize("name", ["ProfilerAction", "ProfilerActivity", "profile", "schedule",
-                                  "tensorboard_trace_handler"])
+
+@pytest.mark.parametrize("name", ["ProfilerAction", "ProfilerActivity", "profile", "schedule", "tensorboard_trace_handler"])
 def test_names_that_lightning_imports_from_profiler(name):
     assert hasattr(torch.profiler, name)
 
@@ -50,9 +50,20 @@ def test_kineto_is_there():
 
 
 def test_lightning_passes_only_arguments_that_the_signature_names():
-    given = {"activities": [ProfilerActivity.CPU], "schedule": None, "on_trace_ready": None, "record_shapes": True,
-             "profile_memory": True, "with_stack": True, "with_flops": True, "with_modules": True, "use_cuda": None,
-             "experimental_config": None, "export_to_flame_graph": True, "metric": "self_cpu_time_total"}
+    given = {
+        "activities": [ProfilerActivity.CPU],
+        "schedule": None,
+        "on_trace_ready": None,
+        "record_shapes": True,
+        "profile_memory": True,
+        "with_stack": True,
+        "with_flops": True,
+        "with_modules": True,
+        "use_cuda": None,
+        "experimental_config": None,
+        "export_to_flame_graph": True,
+        "metric": "self_cpu_time_total",
+    }
     parameters = inspect.signature(torch.profiler.profile.__init__).parameters
     dropped = sorted(set(given) - set(parameters))
     assert dropped == ["export_to_flame_graph", "metric"]
@@ -66,12 +77,29 @@ def test_lightning_passes_only_arguments_that_the_signature_names():
 def test_lightning_checks_table_arguments_by_the_signature_of_table():
     names = set(inspect.signature(autograd_profiler.EventList.table).parameters)
     assert names - {"self", "sort_by", "row_limit"} == {
-        "max_src_column_width", "max_name_column_width", "max_shapes_column_width", "header", "top_level_events_only",
-        "time_unit"}
+        "max_src_column_width",
+        "max_name_column_width",
+        "max_shapes_column_width",
+        "header",
+        "top_level_events_only",
+        "time_unit",
+    }
 
 
-@pytest.mark.parametrize("key", ["cpu_time", "cuda_time", "cpu_time_total", "cuda_time_total", "cpu_memory_usage",
-                                 "cuda_memory_usage", "self_cpu_memory_usage", "self_cuda_memory_usage", "count"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "cpu_time",
+        "cuda_time",
+        "cpu_time_total",
+        "cuda_time_total",
+        "cpu_memory_usage",
+        "cuda_memory_usage",
+        "self_cpu_memory_usage",
+        "self_cuda_memory_usage",
+        "count",
+    ],
+)
 def test_every_sort_key_of_lightning(key):
     with torch.profiler.profile(profile_memory=True) as prof:
         x + x
@@ -81,11 +109,14 @@ def test_every_sort_key_of_lightning(key):
 
 # ------------------------------------------------------------------------------ Lightning: how it drives a profile
 
+
 def test_hooks_may_hand_on_what_they_were_given():
     """Lightning's hooks return input and output, which then count as the module's."""
     net = nn.Linear(4, 4)
-    handles = [net.register_forward_pre_hook(lambda module, given: given),
-               net.register_forward_hook(lambda module, given, made: made)]
+    handles = [
+        net.register_forward_pre_hook(lambda module, given: given),
+        net.register_forward_hook(lambda module, given, made: made),
+    ]
     with torch.profiler.profile() as prof:
         assert net(x).shape == (4, 4)
     assert all(isinstance(handle, torch.utils.hooks.RemovableHandle) for handle in handles)
@@ -100,7 +131,8 @@ def test_lightning_summarises_the_events_of_a_profile_that_ended(tmp_path):
     events = prof.events()
     assert events and isinstance(events, autograd_profiler.EventList)
     table = events.key_averages(group_by_input_shapes=True).table(
-        sort_by="cpu_time_total", row_limit=20, max_name_column_width=40, header="records")
+        sort_by="cpu_time_total", row_limit=20, max_name_column_width=40, header="records"
+    )
     assert "records" in table and "[[4, 4], [4, 4], []]" in table
     events.export_chrome_trace(str(tmp_path / "0_trace.json"))
     assert json.loads((tmp_path / "0_trace.json").read_text())[0]["name"] == "aten::add"
@@ -220,6 +252,7 @@ def test_lightning_writes_flame_graphs(tmp_path):
 
 # ------------------------------------------------------------------------------ accelerate
 
+
 @pytest.mark.parametrize("name", ["CPU", "CUDA", "XPU", "MTIA", "HPU"])
 def test_activities_that_accelerate_maps(name):
     assert isinstance(getattr(torch.profiler.ProfilerActivity, name), ProfilerActivity)
@@ -227,6 +260,7 @@ def test_activities_that_accelerate_maps(name):
 
 def test_accelerate_ends_the_profile_before_it_exports(tmp_path):
     """Its context manager writes the trace inside the `with` of torch's, after the user's block."""
+
     @contextlib.contextmanager
     def accelerator_profile(folder):
         with torch.profiler.profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
@@ -245,8 +279,15 @@ def test_accelerate_builds_and_exports(tmp_path):
     ready = []
     option = {"wait": 1, "warmup": 1, "active": 1, "repeat": 0, "skip_first": 1}
     prof = torch.profiler.profile(
-        activities=[ProfilerActivity.CPU], schedule=torch.profiler.schedule(**option), on_trace_ready=ready.append,
-        record_shapes=True, profile_memory=True, with_stack=False, with_flops=True, with_modules=False)
+        activities=[ProfilerActivity.CPU],
+        schedule=torch.profiler.schedule(**option),
+        on_trace_ready=ready.append,
+        record_shapes=True,
+        profile_memory=True,
+        with_stack=False,
+        with_flops=True,
+        with_modules=False,
+    )
     with prof as entered:
         assert entered is prof
         for _ in range(4):
@@ -270,8 +311,15 @@ def test_accelerate_leaves_out_what_it_was_not_given():
 
 
 def test_information_about_the_process_group_is_top_level(tmp_path):
-    info = {"backend": "gloo", "rank": 3, "world_size": 8, "pg_count": 1, "pg_config": [
-        {"pg_name": "0", "pg_desc": "default_pg", "backend_config": "cpu:gloo", "pg_size": 8, "ranks": list(range(8))}]}
+    info = {
+        "backend": "gloo",
+        "rank": 3,
+        "world_size": 8,
+        "pg_count": 1,
+        "pg_config": [
+            {"pg_name": "0", "pg_desc": "default_pg", "backend_config": "cpu:gloo", "pg_size": 8, "ranks": list(range(8))}
+        ],
+    }
     with torch.profiler.profile() as prof:
         prof.add_metadata_json("distributedInfo", json.dumps(info))
         x + x

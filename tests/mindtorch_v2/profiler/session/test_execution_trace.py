@@ -86,7 +86,8 @@ def test_ops_have_their_outputs(tmp_path):
     assert (parts["shapes"], parts["types"]) == ([[[2, 3], [2, 3]]], ["GenericList[Tensor(float),Tensor(float)]"])
     assert [part[1:] for part in parts["values"][0]] == [
         [nodes["aten::split"]["inputs"]["values"][0][1], 0, 6, 4, "cpu"],
-        [nodes["aten::split"]["inputs"]["values"][0][1], 6, 6, 4, "cpu"]]
+        [nodes["aten::split"]["inputs"]["values"][0][1], 6, 6, 4, "cpu"],
+    ]
     assert nodes["aten::cat"]["inputs"]["types"] == ["GenericList[Tensor(float),Tensor(float)]", "Int"]
     assert nodes["aten::item"]["outputs"] == {"values": [12.0], "shapes": [[]], "types": ["Double"], "strides": [[]]}
     engine = nodes["autograd::engine::evaluate_function: SumBackward0"]
@@ -186,8 +187,11 @@ def numbers_of(nodes):
 def numbers_in(path):
     """The names in a Chrome trace by record function id."""
     events = json.loads(path.read_text())["traceEvents"]
-    found = [(event["args"]["Record function id"], event["name"]) for event in events
-             if "Record function id" in event.get("args", {})]
+    found = [
+        (event["args"]["Record function id"], event["name"])
+        for event in events
+        if "Record function id" in event.get("args", {})
+    ]
     assert len(dict(found)) == len(found)
     return dict(found)
 
@@ -213,8 +217,11 @@ def test_the_numbers_go_on_from_window_to_window(tmp_path):
     observer = ExecutionTraceObserver().register_callback(str(tmp_path / "et.json"))
     traces = [tmp_path / "0.json", tmp_path / "1.json"]
     ready = iter(traces)
-    with profile(execution_trace_observer=observer, schedule=schedule(wait=1, warmup=0, active=1, repeat=2),
-                 on_trace_ready=lambda prof: prof.export_chrome_trace(next(ready))) as prof:
+    with profile(
+        execution_trace_observer=observer,
+        schedule=schedule(wait=1, warmup=0, active=1, repeat=2),
+        on_trace_ready=lambda prof: prof.export_chrome_trace(next(ready)),
+    ) as prof:
         for _ in range(4):
             train()
             prof.step()

@@ -49,8 +49,11 @@ def plan(**arguments):
 def cycles(steps, acc_events=False, **arguments):
     """What on_trace_ready saw, and the profile."""
     log = []
-    with profile(schedule=plan(**arguments), acc_events=acc_events,
-                 on_trace_ready=lambda p: log.append((p.step_num, p.current_action.name, names(p)))) as prof:
+    with profile(
+        schedule=plan(**arguments),
+        acc_events=acc_events,
+        on_trace_ready=lambda p: log.append((p.step_num, p.current_action.name, names(p))),
+    ) as prof:
         for _ in range(steps):
             x + x
             prof.step()
@@ -58,6 +61,7 @@ def cycles(steps, acc_events=False, **arguments):
 
 
 # ------------------------------------------------------------------------------ windows
+
 
 def test_says_once_that_a_cycle_takes_the_place_of_the_last(monkeypatch):
     monkeypatch.setattr(profiler_module, "_warned", set())
@@ -107,15 +111,28 @@ def test_step_before_start_counts():
 @pytest.mark.parametrize(
     ("steps", "arguments", "expected", "left"),
     [
-        (4, {"wait": 1, "warmup": 1, "active": 2},
-         [(4, "NONE", ["ProfilerStep#2", "aten::add", "ProfilerStep#3", "aten::add"])],
-         ["ProfilerStep#2", "aten::add", "ProfilerStep#3", "aten::add"]),
-        (4, {"wait": 0, "warmup": 1, "active": 1},
-         [(2, "WARMUP", ["ProfilerStep#1", "aten::add"]), (4, "WARMUP", ["ProfilerStep#3", "aten::add"])], []),
-        (2, {"wait": 0, "warmup": 0, "active": 1},
-         [(1, "RECORD_AND_SAVE", ["ProfilerStep#0", "aten::add"]),
-          (2, "RECORD_AND_SAVE", ["ProfilerStep#1", "aten::add"]), (2, "RECORD_AND_SAVE", ["ProfilerStep#2"])],
-         ["ProfilerStep#2"]),
+        (
+            4,
+            {"wait": 1, "warmup": 1, "active": 2},
+            [(4, "NONE", ["ProfilerStep#2", "aten::add", "ProfilerStep#3", "aten::add"])],
+            ["ProfilerStep#2", "aten::add", "ProfilerStep#3", "aten::add"],
+        ),
+        (
+            4,
+            {"wait": 0, "warmup": 1, "active": 1},
+            [(2, "WARMUP", ["ProfilerStep#1", "aten::add"]), (4, "WARMUP", ["ProfilerStep#3", "aten::add"])],
+            [],
+        ),
+        (
+            2,
+            {"wait": 0, "warmup": 0, "active": 1},
+            [
+                (1, "RECORD_AND_SAVE", ["ProfilerStep#0", "aten::add"]),
+                (2, "RECORD_AND_SAVE", ["ProfilerStep#1", "aten::add"]),
+                (2, "RECORD_AND_SAVE", ["ProfilerStep#2"]),
+            ],
+            ["ProfilerStep#2"],
+        ),
         (1, {"wait": 1, "warmup": 0, "active": 3}, [(1, "RECORD", ["ProfilerStep#1"])], ["ProfilerStep#1"]),
     ],
 )
@@ -193,6 +210,7 @@ def test_low_level_profile():
 
 # ------------------------------------------------------------------------------ better than torch
 
+
 def test_nested_profiles_each_get_their_events():
     with profile() as outer:
         x + x
@@ -249,8 +267,7 @@ def test_metadata_is_kept_whenever_it_was_added(tmp_path):
     prof.add_metadata("late", "3")
     prof.export_chrome_trace(tmp_path / "t.json")
     data = json.loads((tmp_path / "t.json").read_text())
-    assert [data[k] for k in ("planned", "early", "inside", "late")] == [
-        {"a": [1, 2]}, 'a "quoted" text', [1, None], "3"]
+    assert [data[k] for k in ("planned", "early", "inside", "late")] == [{"a": [1, 2]}, 'a "quoted" text', [1, None], "3"]
 
 
 def test_metadata_must_be_json():
@@ -264,6 +281,7 @@ def test_metadata_must_be_json():
 
 
 # ------------------------------------------------------------------------------ arguments
+
 
 @pytest.mark.parametrize(
     ("arguments", "error"),
@@ -320,8 +338,13 @@ def test_arguments_that_torch_takes(arguments):
 
 @pytest.mark.parametrize(
     ("arguments", "error"),
-    [({"verbose": "yes"}, TypeError), ({"profiler_metrics": 3}, TypeError), ({"nonsense": 1}, TypeError),
-     ({"profiler_metrics": ["a"]}, NotImplementedError), ({"record_python_gc_info": True}, NotImplementedError)],
+    [
+        ({"verbose": "yes"}, TypeError),
+        ({"profiler_metrics": 3}, TypeError),
+        ({"nonsense": 1}, TypeError),
+        ({"profiler_metrics": ["a"]}, NotImplementedError),
+        ({"record_python_gc_info": True}, NotImplementedError),
+    ],
 )
 def test_experimental_switches(arguments, error):
     with pytest.raises(error):
@@ -338,8 +361,10 @@ def test_trace_only_has_no_events(tmp_path):
 
 
 def test_a_device_that_is_not_there_warns():
-    with pytest.warns(UserWarning, match="CUDA is not available"), profile(
-            activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as prof:
+    with (
+        pytest.warns(UserWarning, match="CUDA is not available"),
+        profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as prof,
+    ):
         x + x
     assert names(prof) == ["aten::add"] and prof.use_device == "cuda"
 
@@ -427,6 +452,7 @@ def test_all_threads(with_stack):
 
 # ------------------------------------------------------------------------------ record_function
 
+
 def tree(prof):
     def node(event):
         return [event.name, *map(node, event.cpu_children)]
@@ -491,10 +517,11 @@ def test_leaving_without_entering():
 
 # ------------------------------------------------------------------------------ TensorBoard
 
+
 def test_trace_handler_names_files_for_tensorboard(tmp_path):
     with profile(on_trace_ready=tensorboard_trace_handler(str(tmp_path / "log"), "w", use_gzip=True)):
         x + x
-    name, = [path.name for path in (tmp_path / "log").iterdir()]
+    (name,) = [path.name for path in (tmp_path / "log").iterdir()]
     worker, number, *rest = name.split(".")
     assert worker == "w" and number.isdigit() and rest == ["pt", "trace", "json", "gz"]
 
@@ -508,6 +535,7 @@ def test_trace_handler_with_an_impossible_folder(tmp_path):
 
 
 # ------------------------------------------------------------------------------ arguments of the wrong kind
+
 
 @pytest.mark.parametrize("path", [None, 5, 2.5, ["x"], {}])
 def test_what_is_no_path(path):
@@ -557,10 +585,20 @@ def test_widths_must_be_numbers(arguments):
     assert prof.key_averages().table(time_unit=[]) == prof.key_averages().table()
 
 
-@pytest.mark.parametrize("options", [{}, {"record_shapes": True}, {"profile_memory": True}, {"with_stack": True},
-                                     {"with_modules": True}, {"schedule": schedule(wait=0, warmup=0, active=1)}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"record_shapes": True},
+        {"profile_memory": True},
+        {"with_stack": True},
+        {"with_modules": True},
+        {"schedule": schedule(wait=0, warmup=0, active=1)},
+    ],
+)
 def test_a_profile_that_is_dropped_is_gone_at_once(options):
     """A recording may be large, and the garbage collector may not come by for long."""
+
     def recorded():
         x = torch.ones(3)
         with profile(**options) as prof:

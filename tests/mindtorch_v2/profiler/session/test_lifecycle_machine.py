@@ -82,8 +82,11 @@ class Session:
         self.thread = None
         self.running = False
         self.prof = profile(
-            **flags, on_trace_ready=self.ready, schedule=None if plan is None else schedule(**plan),
-            experimental_config=_ExperimentalConfig(profile_all_threads=everybody))
+            **flags,
+            on_trace_ready=self.ready,
+            schedule=None if plan is None else schedule(**plan),
+            experimental_config=_ExperimentalConfig(profile_all_threads=everybody),
+        )
 
     def ready(self, prof):
         self.heard.append(inside(recorded, prof))
@@ -131,9 +134,16 @@ class Lifecycle(RuleBasedStateMachine):
 
     # -------------------------------------------------------------------------- profiles
 
-    @rule(target=sessions, flags=st.sets(st.sampled_from(FLAGS)), everybody=st.booleans(), failing=st.booleans(),
-          plan=st.none() | st.fixed_dictionaries({"wait": st.integers(0, 1), "warmup": st.integers(0, 1),
-                                                  "active": st.integers(1, 2), "repeat": st.integers(0, 2)}))
+    @rule(
+        target=sessions,
+        flags=st.sets(st.sampled_from(FLAGS)),
+        everybody=st.booleans(),
+        failing=st.booleans(),
+        plan=st.none()
+        | st.fixed_dictionaries(
+            {"wait": st.integers(0, 1), "warmup": st.integers(0, 1), "active": st.integers(1, 2), "repeat": st.integers(0, 2)}
+        ),
+    )
     def make(self, flags, everybody, failing, plan):
         session = Session(dict.fromkeys(flags, True), everybody, plan, failing)
         self.everything.append(session)
@@ -302,6 +312,14 @@ class Lifecycle(RuleBasedStateMachine):
 def test_any_order(batch):
     """In batches, since the search remembers every run."""
     machine = seed(batch)(type("Lifecycle", (Lifecycle,), {}))
-    run_state_machine_as_test(machine, settings=settings(
-        max_examples=min(BATCH, RUNS - batch * BATCH), stateful_step_count=30, deadline=None,
-        suppress_health_check=list(HealthCheck), database=None, phases=[Phase.generate]))
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=min(BATCH, RUNS - batch * BATCH),
+            stateful_step_count=30,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            database=None,
+            phases=[Phase.generate],
+        ),
+    )

@@ -105,12 +105,15 @@ def test_slow_is_measured_against_the_median_of_usual_steps():
     assert [watch.slow() for _ in range(25)] == [False] * 21 + [True, False, True, False]
 
 
-@pytest.mark.parametrize(("arguments", "error", "text"), [
-    (dict(), ValueError, "needs a signal, a path or slow_step"),
-    (dict(slow_step=0.5), ValueError, "must be more than 1"),
-    (dict(trigger="x", folder="/nowhere"), NotADirectoryError, "no folder '/nowhere'"),
-    (dict(trigger="x", nonsense=1), TypeError, "nonsense"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        (dict(), ValueError, "needs a signal, a path or slow_step"),
+        (dict(slow_step=0.5), ValueError, "must be more than 1"),
+        (dict(trigger="x", folder="/nowhere"), NotADirectoryError, "no folder '/nowhere'"),
+        (dict(trigger="x", nonsense=1), TypeError, "nonsense"),
+    ],
+)
 def test_bad_arguments(arguments, error, text):
     with pytest.raises(error, match=text):
         serve_on_demand(**arguments)

@@ -204,7 +204,12 @@ def test_generators_leave_their_scopes_in_another_order():
         x - x
         second.close()
     assert Counter(event.name for event in prof.events()) == {
-        "first": 1, "second": 1, "aten::add": 2, "aten::mul": 2, "aten::sub": 1}
+        "first": 1,
+        "second": 1,
+        "aten::add": 2,
+        "aten::mul": 2,
+        "aten::sub": 1,
+    }
     assert not errors(prof)
 
 
@@ -247,8 +252,12 @@ def test_each_task_keeps_its_own_parent(options):
         asyncio.run(jobs())
     parents = Counter((event.name, scope_above(event)) for event in prof.events() if event.name.startswith("aten::"))
     found = {pair: count for pair, count in parents.items() if pair[0] in ("aten::add", "aten::mul", "aten::relu")}
-    assert found == {("aten::add", "one"): 3, ("aten::mul", "two"): 3, ("aten::relu", "inside one"): 3,
-                     ("aten::relu", "inside two"): 3}
+    assert found == {
+        ("aten::add", "one"): 3,
+        ("aten::mul", "two"): 3,
+        ("aten::relu", "inside one"): 3,
+        ("aten::relu", "inside two"): 3,
+    }
     lanes = {event.thread for event in prof.events() if event.name in ("one", "two")}
     assert len(lanes) == 2 and not errors(prof)
     names = [thread.name for thread in prof.profiler.store.threads]
@@ -258,8 +267,9 @@ def test_each_task_keeps_its_own_parent(options):
 def in_turns():
     """Two event loops of one thread, each of which runs a little at a time."""
     loops = [asyncio.new_event_loop(), asyncio.new_event_loop()]
-    tasks = [loop.create_task(work) for loop, work in zip(
-        loops, (job("one", lambda: x + x), job("two", lambda: x * x)), strict=True)]
+    tasks = [
+        loop.create_task(work) for loop, work in zip(loops, (job("one", lambda: x + x), job("two", lambda: x * x)), strict=True)
+    ]
     while not all(task.done() for task in tasks):
         for loop in loops:
             loop.call_soon(loop.stop)
@@ -300,7 +310,10 @@ def test_a_task_that_meets_no_other_stays_with_its_thread():
     with profile() as prof, record_function("outer"):
         asyncio.run(alone())
     assert [(event.name, scope_above(event)) for event in prof.events()] == [
-        ("outer", None), ("alone", "outer"), ("aten::add", "alone")]
+        ("outer", None),
+        ("alone", "outer"),
+        ("aten::add", "alone"),
+    ]
     assert len(prof.profiler.store.threads) == 1
 
 
@@ -416,6 +429,7 @@ def test_forking_while_others_start_and_stop():
     thread.start()
     try:
         for _ in range(10):
+
             def child():
                 with profile() as own:
                     x - x
@@ -506,15 +520,22 @@ def test_workers_that_fail_or_run_dry_are_recorded_too():
 @needs_fork
 def test_nothing_is_sent_to_workers_while_nobody_records():
     assert [batch.tolist() for batch in DataLoader(Stream(), batch_size=2, num_workers=1)] == [
-        [[0.0, 0.0], [1.0, 1.0]], [[2.0, 2.0], [3.0, 3.0]]]
+        [[0.0, 0.0], [1.0, 1.0]],
+        [[2.0, 2.0], [3.0, 3.0]],
+    ]
 
 
 # ------------------------------------------------------------------------------ the end
 
 
 def script(text):
-    return subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, timeout=60,
-                          env={**os.environ, "PYTHONPATH": SOURCE})
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(text)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": SOURCE},
+    )
 
 
 @pytest.mark.parametrize("options", ["", "with_stack=True, profile_memory=True, record_shapes=True"])

@@ -58,7 +58,8 @@ def test_the_message_names_the_values_and_what_they_must_be():
         schedule(wait=-3, warmup=1, active=1)
     assert str(caught.value) == (
         "Invalid profiler schedule arguments. Got wait=-3 (need >= 0), warmup=1 (need >= 0), active=1 (need > 0), "
-        "repeat=0 (need >= 0), skip_first=0 (need >= 0).")
+        "repeat=0 (need >= 0), skip_first=0 (need >= 0)."
+    )
 
 
 @pytest.mark.parametrize(("step", "error"), [(-1, AssertionError), ("0", TypeError), (None, TypeError)])

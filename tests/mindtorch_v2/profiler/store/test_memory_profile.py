@@ -26,7 +26,9 @@ def made(allocations=(), touched=(), rows=(), parameters=()):
     store = EventStore.from_rows(
         [{"name": name, "start": start, "end": end, "kind": kind} for name, start, end, kind in rows],
         [{"time": time, "bytes": size, "addr": address} for time, size, address in allocations],
-        clock_start_ns=0, wall_start_ns=0)
+        clock_start_ns=0,
+        wall_start_ns=0,
+    )
     return MemoryProfile(store, StorageNotes(np.array(touched, np.int64).reshape(-1, 4), frozenset(parameters)))
 
 
@@ -37,41 +39,73 @@ def categories(found):
 def test_actions_in_order():
     found = made([(10, 100, 1), (30, -100, 1), (40, -50, 9)], [(20, 1, 100, 1)])
     assert [(t, action.name, key.address, version, size) for t, action, (key, version), size in found.timeline] == [
-        (BEFORE, "PREEXISTING", 9, 0, 50), (10, "CREATE", 1, 0, 100), (20, "INCREMENT_VERSION", 1, 0, 100),
-        (30, "DESTROY", 1, 1, 100), (40, "DESTROY", 9, 0, 50)]
+        (BEFORE, "PREEXISTING", 9, 0, 50),
+        (10, "CREATE", 1, 0, 100),
+        (20, "INCREMENT_VERSION", 1, 0, 100),
+        (30, "DESTROY", 1, 1, 100),
+        (40, "DESTROY", 9, 0, 50),
+    ]
 
 
 def test_categories():
     """A forward op, a backward node with an op inside, accumulation, an optimizer's step, and something afterwards."""
-    rows = [("aten::mm", 5, 30, OP), ("aten::mul", 105, 125, OP), ("MulBackward0", 102, 140, BACKWARD),
-            ("evaluate", 100, 200, ENGINE), (ACCUMULATE, 150, 170, ENGINE), ("aten::add", 305, 308, OP),
-            ("Optimizer.step#SGD.step", 300, 400, SCOPE), ("aten::randn", 500, 510, OP), ("aten::exp", 600, 610, OP)]
+    rows = [
+        ("aten::mm", 5, 30, OP),
+        ("aten::mul", 105, 125, OP),
+        ("MulBackward0", 102, 140, BACKWARD),
+        ("evaluate", 100, 200, ENGINE),
+        (ACCUMULATE, 150, 170, ENGINE),
+        ("aten::add", 305, 308, OP),
+        ("Optimizer.step#SGD.step", 300, 400, SCOPE),
+        ("aten::randn", 500, 510, OP),
+        ("aten::exp", 600, 610, OP),
+    ]
     allocations = [
         (10, 8, 1),  # made of the parameter 11 and the input 12
-        (110, 8, 2), (120, -8, 2),  # begins and ends inside one backward node
-        (130, 8, 3), (155, 8, 4),  # stays after its node; made while accumulating
-        (310, 8, 6), (320, 8, 7), (330, -8, 7),  # made by the optimizer: to stay, and not to stay
-        (505, 8, 8), (605, 8, 9),  # made of nothing, and of that
-        (700, 8, 10)]  # outside every op
+        (110, 8, 2),
+        (120, -8, 2),  # begins and ends inside one backward node
+        (130, 8, 3),
+        (155, 8, 4),  # stays after its node; made while accumulating
+        (310, 8, 6),
+        (320, 8, 7),
+        (330, -8, 7),  # made by the optimizer: to stay, and not to stay
+        (505, 8, 8),
+        (605, 8, 9),  # made of nothing, and of that
+        (700, 8, 10),
+    ]  # outside every op
     touched = [(20, 11, 8, 0), (20, 12, 8, 0), (306, 13, 8, 1), (20, 13, 8, 0), (306, 14, 8, 1), (600, 8, 8, 0)]
     assert categories(made(allocations, touched, rows, parameters=[11])) == {
-        1: Category.ACTIVATION, 2: Category.TEMPORARY, 3: Category.AUTOGRAD_DETAIL, 4: Category.GRADIENT,
-        6: Category.OPTIMIZER_STATE, 7: Category.TEMPORARY, 8: None, 9: None, 10: None,
-        11: Category.PARAMETER, 12: Category.INPUT, 13: Category.PARAMETER, 14: Category.OPTIMIZER_STATE}
+        1: Category.ACTIVATION,
+        2: Category.TEMPORARY,
+        3: Category.AUTOGRAD_DETAIL,
+        4: Category.GRADIENT,
+        6: Category.OPTIMIZER_STATE,
+        7: Category.TEMPORARY,
+        8: None,
+        9: None,
+        10: None,
+        11: Category.PARAMETER,
+        12: Category.INPUT,
+        13: Category.PARAMETER,
+        14: Category.OPTIMIZER_STATE,
+    }
 
 
 def test_a_batch_that_was_made_while_recording_is_an_input():
     rows = [("aten::randn", 0, 10, OP), ("aten::mm", 20, 30, OP), ("aten::relu", 40, 50, OP)]
     touched = [(20, 1, 8, 0), (20, 11, 8, 0), (40, 2, 8, 0)]
     assert categories(made([(5, 8, 1), (25, 8, 2), (45, 8, 3)], touched, rows, parameters=[11])) == {
-        1: Category.INPUT, 2: Category.ACTIVATION, 3: Category.ACTIVATION, 11: Category.PARAMETER}
+        1: Category.INPUT,
+        2: Category.ACTIVATION,
+        3: Category.ACTIVATION,
+        11: Category.PARAMETER,
+    }
 
 
 def test_without_known_parameters_a_backward_pass_tells_what_was_trained():
     rows = [("aten::mm", 20, 30, OP), ("evaluate", 100, 200, ENGINE)]
     touched = [(20, 11, 8, 0), (20, 12, 8, 0)]
-    assert categories(made([(25, 8, 1)], touched, rows)) == {
-        1: Category.ACTIVATION, 11: Category.INPUT, 12: Category.INPUT}
+    assert categories(made([(25, 8, 1)], touched, rows)) == {1: Category.ACTIVATION, 11: Category.INPUT, 12: Category.INPUT}
     assert set(categories(made([(25, 8, 1)], touched, rows[:1])).values()) == {None}
 
 
@@ -99,13 +133,22 @@ def test_a_training_loop_by_category():
 
     weights = 4 * (64 * 128 + 128 + 128 * 32 + 32)
     assert bytes_by_category(step) == {
-        "PARAMETER": weights, "OPTIMIZER_STATE": weights, "GRADIENT": weights, "INPUT": 4096 + 128,
-        "ACTIVATION": 36876, "AUTOGRAD_DETAIL": 28672}
+        "PARAMETER": weights,
+        "OPTIMIZER_STATE": weights,
+        "GRADIENT": weights,
+        "INPUT": 4096 + 128,
+        "ACTIVATION": 36876,
+        "AUTOGRAD_DETAIL": 28672,
+    }
     again = bytes_by_category(step)
     assert (again["PARAMETER"], again["OPTIMIZER_STATE"]) == (weights, weights)
     with torch.no_grad():
         assert bytes_by_category(lambda: model(x)) == {
-            "PARAMETER": weights, "INPUT": 4096, "ACTIVATION": 26624, "TEMPORARY": 8192}
+            "PARAMETER": weights,
+            "INPUT": 4096,
+            "ACTIVATION": 26624,
+            "TEMPORARY": 8192,
+        }
 
 
 def test_an_address_used_twice_is_two_pieces():
@@ -126,8 +169,13 @@ def test_totals_and_raw_events(tmp_path):
     assert [(row[1], row[4]) for row in rows] == [(24, 0), (24, 100), (24, 100), (24, 0)]
     memory.export(found, tmp_path / "m.raw.json.gz")
     with gzip.open(tmp_path / "m.raw.json.gz") as file:
-        assert json.load(file) == [[BEFORE, 1, 24, 0], [1000, 2, 100, 3], [2000, 3, -24, 0], [2000, 3, 24, 0],
-                                   [3000, 4, -100, 3]]
+        assert json.load(file) == [
+            [BEFORE, 1, 24, 0],
+            [1000, 2, 100, 3],
+            [2000, 3, -24, 0],
+            [2000, 3, 24, 0],
+            [3000, 4, -100, 3],
+        ]
 
 
 def test_a_page_with_a_chart(tmp_path):
@@ -146,9 +194,14 @@ def test_other_devices(tmp_path):
 def test_memory_of_a_device_has_a_timeline_of_its_own(tmp_path):
     store = EventStore.from_rows(
         [{"name": "aten::empty", "start": 0, "end": 9000}],
-        [{"time": 1000, "bytes": 100, "addr": 1}, {"time": 2000, "bytes": 64, "addr": 2, "device_type": 20, "device_index": 0},
-         {"time": 8000, "bytes": -64, "addr": 2, "device_type": 20, "device_index": 0}],
-        clock_start_ns=0, wall_start_ns=0)
+        [
+            {"time": 1000, "bytes": 100, "addr": 1},
+            {"time": 2000, "bytes": 64, "addr": 2, "device_type": 20, "device_index": 0},
+            {"time": 8000, "bytes": -64, "addr": 2, "device_type": 20, "device_index": 0},
+        ],
+        clock_start_ns=0,
+        wall_start_ns=0,
+    )
     found = MemoryProfile(store, StorageNotes(np.empty((0, 4), np.int64), frozenset()))
     for device, expected in (("cpu", [[1], [100]]), ("npu:0", [[2, 8], [64, 0]]), ("npu:1", [[], []])):
         memory.export(found, tmp_path / "m.json", device=device)
@@ -157,6 +210,7 @@ def test_memory_of_a_device_has_a_timeline_of_its_own(tmp_path):
 
 
 # ------------------------------------------------------------------------------ a training step
+
 
 def trained():
     layer, x = torch.nn.Linear(3, 2), torch.ones(2, 3)

@@ -43,9 +43,7 @@ def test_self_time_is_never_negative():
 
 def test_missing_columns_have_their_defaults():
     store = EventStore.freeze({"name": [0], "kind": 0, "tid": 0, "start": [1], "end": [2]}, names=["x"])
-    values = {
-        c: getattr(store, c).tolist() for c in ("seq", "step", "shapes", "stack", "flops", "module", "fwd_tid", "op")
-    }
+    values = {c: getattr(store, c).tolist() for c in ("seq", "step", "shapes", "stack", "flops", "module", "fwd_tid", "op")}
     assert values == {
         "seq": [-1],
         "step": [0],
@@ -92,9 +90,7 @@ def test_memory_is_charged_to_the_innermost_event_of_its_thread():
         [row("inner", 20, 30), row("outer", 10, 40), row("other", 10, 40, thread=2)],
         memory=[{"time": 25, "bytes": 100}, {"time": 35, "bytes": -30}, {"time": 36, "bytes": 7, "thread": 2}],
     )
-    by_name = dict(
-        zip(names(store), zip(store.self_bytes.tolist(), store.total_bytes.tolist(), strict=True), strict=True)
-    )
+    by_name = dict(zip(names(store), zip(store.self_bytes.tolist(), store.total_bytes.tolist(), strict=True), strict=True))
     assert by_name == {"outer": (-30, 70), "inner": (100, 100), "other": (7, 7)}
     assert store.mem_total.tolist() == [100, 70, 77]
 
@@ -154,9 +150,7 @@ def test_steps_count_as_namesakes():
     assert names(store.shown) == ["ProfilerStep#1"]
 
 
-@pytest.mark.parametrize(
-    "hidden", ["aten::is_leaf", "aten::output_nr", "aten::_version", "profiler::_record_function_exit"]
-)
+@pytest.mark.parametrize("hidden", ["aten::is_leaf", "aten::output_nr", "aten::_version", "profiler::_record_function_exit"])
 def test_bookkeeping_is_not_shown(hidden):
     store = EventStore.from_rows([row("op", 12, 15), row(hidden, 10, 20), row("block", 0, 30)])
     assert names(store) == ["block", hidden, "op"]
@@ -199,9 +193,7 @@ def test_backward_nodes_have_the_forward_stack_and_so_has_what_they_call():
             row("AccumulateGrad", 20, 21, kind=observer.BACKWARD, stack=backward),
         ]
     )
-    stacks = [
-        (name, None if at < 0 else store.stacks[at]) for name, at in zip(names(store), store.call_stack, strict=True)
-    ]
+    stacks = [(name, None if at < 0 else store.stacks[at]) for name, at in zip(names(store), store.call_stack, strict=True)]
     assert stacks == [
         ("aten::mul", forward),
         ("evaluate", backward),
@@ -257,9 +249,7 @@ def test_many_rows_of_many_threads_in_any_order():
     rows = []
     for _ in range(300):
         begin = int(rng.integers(0, 1000))
-        rows.append(
-            row(f"op{rng.integers(5)}", begin, begin + int(rng.integers(0, 50)), thread=int(rng.integers(1, 4)))
-        )
+        rows.append(row(f"op{rng.integers(5)}", begin, begin + int(rng.integers(0, 50)), thread=int(rng.integers(1, 4))))
     store = EventStore.from_rows(rows)
     inner = np.flatnonzero(store.parent >= 0)
     above = store.parent[inner]

@@ -17,9 +17,7 @@ def parents_of(*rows: tuple[int, int, int]) -> list[int]:
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
-        pytest.param(
-            [(0, 0, 100), (0, 10, 40), (0, 20, 30), (0, 50, 100), (1, 20, 30)], [-1, 0, 1, 0, -1], id="nested"
-        ),
+        pytest.param([(0, 0, 100), (0, 10, 40), (0, 20, 30), (0, 50, 100), (1, 20, 30)], [-1, 0, 1, 0, -1], id="nested"),
         pytest.param([(0, 0, 10), (0, 10, 20)], [-1, -1], id="one ends where the next starts"),
         pytest.param([(0, 0, 10), (0, 0, 10), (0, 0, 10)], [-1, 0, 1], id="equal intervals nest"),
         pytest.param([(0, 0, 20), (0, 0, 10)], [-1, 0], id="same start"),

@@ -103,9 +103,7 @@ def test_labels_and_ops_of_one_name_are_two_rows():
 
 
 def test_steps_are_one_row():
-    averages = recorded(
-        [row(f"ProfilerStep#{i}", 10 * i, 10 * i + 5, kind=observer.STEP) for i in range(3)]
-    ).key_averages()
+    averages = recorded([row(f"ProfilerStep#{i}", 10 * i, 10 * i + 5, kind=observer.STEP) for i in range(3)]).key_averages()
     assert [(r.key, r.count, r.cpu_time_total) for r in averages] == [("ProfilerStep*", 3, 15.0)]
 
 
@@ -133,9 +131,7 @@ def test_sums():
 
 
 def test_memory_outside_events_is_a_row():
-    averages = recorded(
-        [row("op", 0, 10)], memory=[{"time": 5_000, "bytes": 8}, {"time": 20_000, "bytes": -8}]
-    ).key_averages()
+    averages = recorded([row("op", 0, 10)], memory=[{"time": 5_000, "bytes": 8}, {"time": 20_000, "bytes": -8}]).key_averages()
     assert [(r.key, r.count, r.self_cpu_memory_usage, r.flops) for r in averages] == [
         ("op", 1, 8, 0),
         ("[memory]", 1, -8, 0),
@@ -229,9 +225,7 @@ def test_text_of_a_row():
         "4.000ms",
         "4.000ms",
     )
-    assert (average.device_time_str, average.device_time_total_str, average.self_device_time_total_str) == (
-        "0.000us",
-    ) * 3
+    assert (average.device_time_str, average.device_time_total_str, average.self_device_time_total_str) == ("0.000us",) * 3
     with pytest.warns(FutureWarning):
         assert average.cuda_time == 0.0
     assert (average.npu_time, average.npu_time_total, average.self_npu_memory_usage) == (0.0, 0, 0)
@@ -252,8 +246,10 @@ def test_adding_rows():
     assert first.add(second) is first
     first += events[0]
     assert (first.count, first.cpu_time_total, first.flops, first.key) == (3, 30.0, 9, "a")
-    for other, message in ((events.key_averages()[1], "Expected keys to match, but got b vs a"),
-                           (3, "Expected other to be a FunctionEvent or FunctionEventAvg")):
+    for other, message in (
+        (events.key_averages()[1], "Expected keys to match, but got b vs a"),
+        (3, "Expected other to be a FunctionEvent or FunctionEventAvg"),
+    ):
         with pytest.raises(AssertionError, match=f"^{message}$"):
             first.add(other)
 
@@ -313,8 +309,7 @@ def test_total_average_of_nothing_is_zero():
 def test_device_rows_have_device_time_only():
     averages = recorded([row("op", 0, 10), row("kernel", 2, 7, device_type=20)], use_device="npu").key_averages()
     assert [
-        (r.key, r.cpu_time_total, r.device_time_total, r.self_device_time_total, r.use_device, r.device_type)
-        for r in averages
+        (r.key, r.cpu_time_total, r.device_time_total, r.self_device_time_total, r.use_device, r.device_type) for r in averages
     ] == [("op", 10.0, 0.0, 0.0, "npu", "CPU"), ("kernel", 0.0, 5.0, 5.0, "npu", "NPU")]
 
 

@@ -131,14 +131,14 @@ def test_text_and_repr(events):
 def test_exporters_get_what_they_write(events, monkeypatch):
     calls = []
     for name, module in (("event_list", exporters.event_list), ("stacks", exporters.stacks)):
-        monkeypatch.setattr(
-            module, "export", lambda given, path, _name=name, **more: calls.append((_name, given, path, more))
-        )
+        monkeypatch.setattr(module, "export", lambda given, path, _name=name, **more: calls.append((_name, given, path, more)))
     events.export_chrome_trace("t.json")
     events.export_stacks("s.txt", "self_cuda_time_total")
     assert calls[0][1] is events
     assert [(name, path, more) for name, _, path, more in calls] == [
-        ("event_list", "t.json", {}), ("stacks", "s.txt", {"metric": "self_cuda_time_total"})]
+        ("event_list", "t.json", {}),
+        ("stacks", "s.txt", {"metric": "self_cuda_time_total"}),
+    ]
     assert calls[1][1] is events._rows.whole
 
 
@@ -149,7 +149,9 @@ def test_events_made_by_hand_become_a_short_trace(tmp_path):
     events.export_chrome_trace(tmp_path / "t.json")
     spans = json.loads((tmp_path / "t.json").read_text())
     assert [(s["name"], s["ph"], s["ts"], s["dur"], s["tid"], s["pid"]) for s in spans] == [
-        ("a", "X", 0, 10, 3, "CPU functions"), ("b", "X", 2, 3, 3, "CPU functions")]
+        ("a", "X", 0, 10, 3, "CPU functions"),
+        ("b", "X", 2, 3, 3, "CPU functions"),
+    ]
 
 
 def test_metrics_of_stacks(events):

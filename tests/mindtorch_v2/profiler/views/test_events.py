@@ -59,9 +59,7 @@ def recorded(**options):
     for entry in rows:
         entry["thread"] = 100
         entry["step"] = int(entry["start"] >= 50_000)
-    return EventStore.from_rows(
-        rows, memory, clock_start_ns=10_000, pid=55, options={"profile_memory": True, **options}
-    )
+    return EventStore.from_rows(rows, memory, clock_start_ns=10_000, pid=55, options={"profile_memory": True, **options})
 
 
 @pytest.fixture
@@ -238,9 +236,7 @@ def test_overloads_are_shown_only_when_captured():
 
 def test_joined_recordings_have_their_own_time_zero():
     both = EventList.from_store(
-        EventStore.joined(
-            [recorded(), EventStore.from_rows([{"name": "old", "start": 900, "end": 1900}], clock_start_ns=400)]
-        )
+        EventStore.joined([recorded(), EventStore.from_rows([{"name": "old", "start": 900, "end": 1900}], clock_start_ns=400)])
     )
     assert by_name(both, "block").time_range.start == 1.0
     assert by_name(both, "old").time_range.start == 0.5
@@ -319,20 +315,14 @@ def made(*rows, **more):
             [("a", None, 50), ("b", None, 15), ("c", "b", 5)],
             id="partial overlap",
         ),
-        pytest.param(
-            [("short", 0, 0, 10), ("long", 0, 0, 20)], [("short", "long", 10), ("long", None, 10)], id="same start"
-        ),
-        pytest.param(
-            [("first", 0, 0, 10), ("second", 0, 0, 10)], [("first", None, 0), ("second", "first", 10)], id="equal"
-        ),
+        pytest.param([("short", 0, 0, 10), ("long", 0, 0, 20)], [("short", "long", 10), ("long", None, 10)], id="same start"),
+        pytest.param([("first", 0, 0, 10), ("second", 0, 0, 10)], [("first", None, 0), ("second", "first", 10)], id="equal"),
         pytest.param(
             [("a", 0, 0, 100), ("a", 0, 10, 90), ("b", 0, 20, 30), ("b", 0, 40, 50)],
             [("a", None, 80), ("b", "a", 10), ("b", "a", 10)],
             id="only child of the same name",
         ),
-        pytest.param(
-            [("a", 0, 0, 100), ("a", 0, 10, 90), ("a", 0, 20, 30)], [("a", None, 100)], id="a chain of namesakes"
-        ),
+        pytest.param([("a", 0, 0, 100), ("a", 0, 10, 90), ("a", 0, 20, 30)], [("a", None, 100)], id="a chain of namesakes"),
     ],
 )
 def test_tree_of_made_events(rows, expected):

@@ -33,8 +33,18 @@ def made_up() -> EventStore:
         {"name": "aten::sum", "start": 110, "end": 150, "seq": 3, "inputs": inputs, "overload": "dim", "flops": 6},
         {"name": "ProfilerStep#4", "start": 105, "end": 160, "kind": observer.STEP},
         {"name": "aten::is_leaf", "start": 165, "end": 166},
-        {"name": "kernel", "start": 130, "end": 170, "kind": observer.KERNEL, "device_type": 1, "device_index": 0, "stream": 7,
-         "launch_thread": 1, "launch_ns": 125, "correlation": 9},
+        {
+            "name": "kernel",
+            "start": 130,
+            "end": 170,
+            "kind": observer.KERNEL,
+            "device_type": 1,
+            "device_index": 0,
+            "stream": 7,
+            "launch_thread": 1,
+            "launch_ns": 125,
+            "correlation": 9,
+        },
     ]
     memory = [
         {"time": 125, "bytes": 64, "addr": 1000},
@@ -136,10 +146,14 @@ def test_the_tree():
     roots = _ProfilerResult(made_up()).experimental_event_tree()
     memory = ("[memory]", "Allocation", [])
     assert shape(roots) == [
-        ("ProfilerStep#4", "TorchOp", [
-            ("aten::sum", "TorchOp", [("aten::sum", "TorchOp", [memory])]),
-            memory,
-        ]),
+        (
+            "ProfilerStep#4",
+            "TorchOp",
+            [
+                ("aten::sum", "TorchOp", [("aten::sum", "TorchOp", [memory])]),
+                memory,
+            ],
+        ),
         ("kernel", "Kineto", []),
         ("aten::is_leaf", "TorchOp", []),
         memory,
@@ -165,10 +179,16 @@ def test_what_the_tree_says_of_ops():
 
 
 def test_what_the_tree_says_of_memory():
-    found = [one.extra_fields for one in _utils.traverse_dfs(_ProfilerResult(made_up()).experimental_event_tree())
-             if one.tag is _EventType.Allocation]
+    found = [
+        one.extra_fields
+        for one in _utils.traverse_dfs(_ProfilerResult(made_up()).experimental_event_tree())
+        if one.tag is _EventType.Allocation
+    ]
     assert [(one.ptr, one.alloc_size, one.total_allocated, str(one.device)) for one in found] == [
-        (1000, 64, 64, "cpu"), (1000, -64, 0, "cpu"), (2000, -8, -8, "cpu")]
+        (1000, 64, 64, "cpu"),
+        (1000, -64, 0, "cpu"),
+        (2000, -8, -8, "cpu"),
+    ]
     assert [one.allocation_id for one in found] == [1, 1, 2] == [one.id for one in found]
 
 
@@ -262,6 +282,7 @@ def test_the_types_are_where_torch_has_them():
     assert isinstance(event.extra_fields, native._ExtraFields_TorchOp)
     assert isinstance(event.extra_fields.inputs[0], native._TensorMetadata)
     assert {name for name in native.__all__ if "Fields" in name} == {
-        f"_ExtraFields_{kind}" for kind in ("Allocation", "Kineto", "PyCCall", "PyCall", "TorchOp")}
+        f"_ExtraFields_{kind}" for kind in ("Allocation", "Kineto", "PyCCall", "PyCall", "TorchOp")
+    }
     assert native._PyFrameState("a.py", "f", 1).function_name == "f" and native._NNModuleInfo("Linear").cls_name == "Linear"
     assert torch.autograd._supported_activities() == {torch.autograd.ProfilerActivity.CPU}

@@ -3,5 +3,14 @@
 from . import copies, creation, index, matmul, normalisation, optimiser, pointwise, pooling, reduction, softmax
 
 __all__ = [
-    "copies", "creation", "index", "matmul", "normalisation", "optimiser", "pointwise", "pooling", "reduction", "softmax"
+    "copies",
+    "creation",
+    "index",
+    "matmul",
+    "normalisation",
+    "optimiser",
+    "pointwise",
+    "pooling",
+    "reduction",
+    "softmax",
 ]

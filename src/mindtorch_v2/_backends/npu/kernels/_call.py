@@ -103,8 +103,9 @@ def _as_operand(value: Any) -> Any:
     return as_number(value)
 
 
-def kernel(*names: str, needs: str | tuple[str, ...] = (), dtypes: Dtypes = COMPUTED,
-           mixed: bool = False) -> Callable[[Kernel], Kernel]:
+def kernel(
+    *names: str, needs: str | tuple[str, ...] = (), dtypes: Dtypes = COMPUTED, mixed: bool = False
+) -> Callable[[Kernel], Kernel]:
     """Register `function(call, *args)` for ops; it returns arrays, or NotImplemented to have the CPU do it.
 
     The CPU also does what the device does not compute, or says in torch's words why nobody does: without an operator that

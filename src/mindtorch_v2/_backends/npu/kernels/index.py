@@ -22,14 +22,22 @@ def embedding(call: Call, weight: Any, indices: Any, padding_idx: int, scale_gra
 
 
 @kernel("embedding_dense_backward", needs="EmbeddingDenseBackward")
-def embedding_backward(call: Call, grad_output: Any, indices: Any, num_weights: int, padding_idx: int,
-                       scale_grad_by_freq: bool) -> Any:
+def embedding_backward(
+    call: Call, grad_output: Any, indices: Any, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
+) -> Any:
     if padding_idx < 0 and padding_idx != -1:
         return NotImplemented
     out = call.output()
     # No padding row is -1, which CANN takes as the largest unsigned number.
-    call.run("EmbeddingDenseBackward", grad_output._array, indices._array, num_weights, padding_idx % (1 << 64),
-             scale_grad_by_freq, out)
+    call.run(
+        "EmbeddingDenseBackward",
+        grad_output._array,
+        indices._array,
+        num_weights,
+        padding_idx % (1 << 64),
+        scale_grad_by_freq,
+        out,
+    )
     return out
 
 

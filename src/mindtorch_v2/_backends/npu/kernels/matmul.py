@@ -40,27 +40,76 @@ def baddbmm(call: Call, self: Any, batch1: Any, batch2: Any, beta: Any, alpha: A
 
 
 @kernel("_convolution", needs="Convolution", dtypes=MATRIX_FLOATS)
-def convolution(call: Call, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
-                output_padding: Any, groups: int, *switches: bool) -> Any:
+def convolution(
+    call: Call,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+    *switches: bool,
+) -> Any:
     if input._array.ndim != 4:
         return NotImplemented
     out = call.output()
-    call.run("Convolution", input._array, weight._array, None if bias is None else bias._array, pair(stride), pair(padding),
-             pair(dilation), transposed, pair(output_padding), groups, out, KEEP_PRECISION)
+    call.run(
+        "Convolution",
+        input._array,
+        weight._array,
+        None if bias is None else bias._array,
+        pair(stride),
+        pair(padding),
+        pair(dilation),
+        transposed,
+        pair(output_padding),
+        groups,
+        out,
+        KEEP_PRECISION,
+    )
     return out
 
 
 @kernel("convolution_backward", needs="ConvolutionBackward", dtypes=MATRIX_FLOATS)
-def convolution_backward(call: Call, grad_output: Any, input: Any, weight: Any, bias_sizes: Any, stride: Any, padding: Any,
-                         dilation: Any, transposed: bool, output_padding: Any, groups: int, output_mask: Any) -> Any:
+def convolution_backward(
+    call: Call,
+    grad_output: Any,
+    input: Any,
+    weight: Any,
+    bias_sizes: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+    output_mask: Any,
+) -> Any:
     if input._array.ndim != 4:
         return NotImplemented
     dtype = input._array.dtype
     channels = weight._array.shape[1] * groups if transposed else weight._array.shape[0]
     shapes = (input._array.shape, weight._array.shape, (channels,))
     made = [call.empty(shape, dtype) if wanted else None for shape, wanted in zip(shapes, output_mask, strict=True)]
-    call.run("ConvolutionBackward", grad_output._array, input._array, weight._array, [channels], pair(stride), pair(padding),
-             pair(dilation), transposed, pair(output_padding), groups, list(output_mask), KEEP_PRECISION, *made)
+    call.run(
+        "ConvolutionBackward",
+        grad_output._array,
+        input._array,
+        weight._array,
+        [channels],
+        pair(stride),
+        pair(padding),
+        pair(dilation),
+        transposed,
+        pair(output_padding),
+        groups,
+        list(output_mask),
+        KEEP_PRECISION,
+        *made,
+    )
     return tuple(made)
 
 

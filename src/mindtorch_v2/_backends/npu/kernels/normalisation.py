@@ -21,33 +21,88 @@ def layer_norm(call: Call, input: Any, normalized_shape: Any, weight: Any, bias:
 
 
 @kernel("native_layer_norm_backward", needs="LayerNormBackward", dtypes=FLOATS, mixed=True)
-def layer_norm_backward(call: Call, grad_out: Any, input: Any, normalized_shape: Any, mean: Any, rstd: Any, weight: Any,
-                        bias: Any, output_mask: Any) -> Any:
+def layer_norm_backward(
+    call: Call, grad_out: Any, input: Any, normalized_shape: Any, mean: Any, rstd: Any, weight: Any, bias: Any, output_mask: Any
+) -> Any:
     shape, dtype = tuple(normalized_shape), input._array.dtype
     shapes = (input._array.shape, shape, shape)
     made = [call.empty(one, dtype) if wanted else None for one, wanted in zip(shapes, output_mask, strict=True)]
-    call.run("LayerNormBackward", grad_out._array, input._array, list(normalized_shape), mean._array, rstd._array,
-             _array(weight), _array(bias), list(output_mask), *made)
+    call.run(
+        "LayerNormBackward",
+        grad_out._array,
+        input._array,
+        list(normalized_shape),
+        mean._array,
+        rstd._array,
+        _array(weight),
+        _array(bias),
+        list(output_mask),
+        *made,
+    )
     return tuple(made)
 
 
 @kernel("native_batch_norm", needs="BatchNorm", dtypes=FLOATS, mixed=True)
-def batch_norm(call: Call, input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
-               momentum: float, eps: float) -> Any:
+def batch_norm(
+    call: Call,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
     channels = (input._array.shape[1],)
     out = call.empty(input._array.shape, input._array.dtype)
     mean, invstd = (call.empty(channels, np.dtype(np.float32)) for _ in range(2))
-    call.run("BatchNorm", input._array, _array(weight), _array(bias), _array(running_mean), _array(running_var), training,
-             momentum, eps, out, mean, invstd)
+    call.run(
+        "BatchNorm",
+        input._array,
+        _array(weight),
+        _array(bias),
+        _array(running_mean),
+        _array(running_var),
+        training,
+        momentum,
+        eps,
+        out,
+        mean,
+        invstd,
+    )
     return out, mean, invstd
 
 
 @kernel("native_batch_norm_backward", needs="BatchNormBackward", dtypes=FLOATS, mixed=True)
-def batch_norm_backward(call: Call, grad_out: Any, input: Any, weight: Any, running_mean: Any, running_var: Any, save_mean: Any,
-                        save_invstd: Any, train: bool, eps: float, output_mask: Any) -> Any:
+def batch_norm_backward(
+    call: Call,
+    grad_out: Any,
+    input: Any,
+    weight: Any,
+    running_mean: Any,
+    running_var: Any,
+    save_mean: Any,
+    save_invstd: Any,
+    train: bool,
+    eps: float,
+    output_mask: Any,
+) -> Any:
     channels, dtype = (input._array.shape[1],), input._array.dtype
     shapes = (input._array.shape, channels, channels)
     made = [call.empty(one, dtype) if wanted else None for one, wanted in zip(shapes, output_mask, strict=True)]
-    call.run("BatchNormBackward", grad_out._array, input._array, _array(weight), _array(running_mean), _array(running_var),
-             _array(save_mean), _array(save_invstd), train, eps, list(output_mask), *made)
+    call.run(
+        "BatchNormBackward",
+        grad_out._array,
+        input._array,
+        _array(weight),
+        _array(running_mean),
+        _array(running_var),
+        _array(save_mean),
+        _array(save_invstd),
+        train,
+        eps,
+        list(output_mask),
+        *made,
+    )
     return tuple(made)

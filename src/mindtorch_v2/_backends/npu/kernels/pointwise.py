@@ -127,8 +127,10 @@ def where(call: Call, condition: Any, self: Any, other: Any) -> Any:
     if condition._array.dtype != np.bool_ or not condition._keys & NPU:
         return NotImplemented
     out = call.output()
-    values = [call.filled(each, out.dtype) if not isinstance(each, np.ndarray) else call.cast(each, out.dtype)
-              for each in call.operands(self, other)]
+    values = [
+        call.filled(each, out.dtype) if not isinstance(each, np.ndarray) else call.cast(each, out.dtype)
+        for each in call.operands(self, other)
+    ]
     call.run("SWhere", condition._array, *values, out)
     return out
 

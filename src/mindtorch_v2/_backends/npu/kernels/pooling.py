@@ -28,36 +28,93 @@ def max_pool2d(call: Call, self: Any, kernel_size: Any, stride: Any, padding: An
 
 
 @kernel("max_pool2d_with_indices_backward", needs="MaxPool2dWithIndicesBackward", dtypes=FLOATS)
-def max_pool2d_backward(call: Call, grad_output: Any, self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
-                        ceil_mode: bool, indices: Any) -> Any:
+def max_pool2d_backward(
+    call: Call,
+    grad_output: Any,
+    self: Any,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    indices: Any,
+) -> Any:
     if self._array.ndim != 4:
         return NotImplemented
     out = call.output()
     size, step = _window(kernel_size, stride)
-    call.run("MaxPool2dWithIndicesBackward", grad_output._array, self._array, call.cast(indices._array, np.dtype(np.int32)),
-             size, step, pair(padding), pair(dilation), ceil_mode, out)
+    call.run(
+        "MaxPool2dWithIndicesBackward",
+        grad_output._array,
+        self._array,
+        call.cast(indices._array, np.dtype(np.int32)),
+        size,
+        step,
+        pair(padding),
+        pair(dilation),
+        ceil_mode,
+        out,
+    )
     return out
 
 
 @kernel("avg_pool2d", needs="AvgPool2d", dtypes=FLOATS)
-def avg_pool2d(call: Call, self: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
-               divisor_override: Any) -> Any:
+def avg_pool2d(
+    call: Call,
+    self: Any,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: Any,
+) -> Any:
     if self._array.ndim not in (3, 4):
         return NotImplemented
     out = call.output()
     size, step = _window(kernel_size, stride)
-    call.run("AvgPool2d", self._array, size, step, pair(padding), ceil_mode, count_include_pad, divisor_override or 0,
-             KEEP_PRECISION, out)
+    call.run(
+        "AvgPool2d",
+        self._array,
+        size,
+        step,
+        pair(padding),
+        ceil_mode,
+        count_include_pad,
+        divisor_override or 0,
+        KEEP_PRECISION,
+        out,
+    )
     return out
 
 
 @kernel("avg_pool2d_backward", needs="AvgPool2dBackward", dtypes=FLOATS)
-def avg_pool2d_backward(call: Call, grad_output: Any, self: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
-                        count_include_pad: bool, divisor_override: Any) -> Any:
+def avg_pool2d_backward(
+    call: Call,
+    grad_output: Any,
+    self: Any,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: Any,
+) -> Any:
     out = call.output()
     size, step = _window(kernel_size, stride)
-    call.run("AvgPool2dBackward", grad_output._array, self._array, size, step, pair(padding), ceil_mode, count_include_pad,
-             divisor_override or 0, KEEP_PRECISION, out)
+    call.run(
+        "AvgPool2dBackward",
+        grad_output._array,
+        self._array,
+        size,
+        step,
+        pair(padding),
+        ceil_mode,
+        count_include_pad,
+        divisor_override or 0,
+        KEEP_PRECISION,
+        out,
+    )
     return out
 
 

@@ -57,13 +57,23 @@ def nll_loss_forward(call: Call, self: Any, target: Any, weight: Any, reduction:
 
 
 @kernel("nll_loss_backward", needs="NLLLossBackward", dtypes=FLOATS)
-def nll_loss_backward(call: Call, grad_output: Any, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int,
-                      total_weight: Any) -> Any:
+def nll_loss_backward(
+    call: Call, grad_output: Any, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, total_weight: Any
+) -> Any:
     if self._array.ndim != 2:
         return NotImplemented
     out = call.output()
-    call.run("NLLLossBackward", grad_output._array, self._array, target._array, _weights(call, weight, self), reduction,
-             ignore_index, total_weight._array, out)
+    call.run(
+        "NLLLossBackward",
+        grad_output._array,
+        self._array,
+        target._array,
+        _weights(call, weight, self),
+        reduction,
+        ignore_index,
+        total_weight._array,
+        out,
+    )
     return out
 
 

@@ -20,8 +20,10 @@ def each(value: Iterable[int], dims: int, name: str = "stride") -> Ints:
     """A setting for each dim, given once or for each."""
     made = per_dim(value, dims)
     if len(made) != dims:
-        raise RuntimeError(f"expected {name} to be a single integer value or a list of {dims} values to match the "
-                           f"convolution dimensions, but got {name}={list(made)}")
+        raise RuntimeError(
+            f"expected {name} to be a single integer value or a list of {dims} values to match the "
+            f"convolution dimensions, but got {name}={list(made)}"
+        )
     return made
 
 
@@ -33,8 +35,17 @@ def check_weight(weight: np.ndarray, groups: int) -> None:
         raise RuntimeError("non-positive groups is not supported")
 
 
-def check_sizes(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, stride: Ints, padding: Ints, dilation: Ints,
-                transposed: bool, output_padding: Ints, groups: int) -> None:
+def check_sizes(
+    input: np.ndarray,
+    weight: np.ndarray,
+    bias: np.ndarray | None,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    transposed: bool,
+    output_padding: Ints,
+    groups: int,
+) -> None:
     """Whether settings and shapes go together."""
     if min(padding) < 0:
         raise RuntimeError("negative padding is not supported")
@@ -46,29 +57,41 @@ def check_sizes(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, 
         raise RuntimeError("dilation should be greater than zero")
     given, shape = input.shape, weight.shape
     if len(given) != len(shape):
-        raise RuntimeError(f"Expected {len(shape)}-dimensional input for {len(shape)}-dimensional weight {list(shape)}, but "
-                           f"got {len(given)}-dimensional input of size {list(given)} instead")
+        raise RuntimeError(
+            f"Expected {len(shape)}-dimensional input for {len(shape)}-dimensional weight {list(shape)}, but "
+            f"got {len(given)}-dimensional input of size {list(given)} instead"
+        )
     if shape[0] < groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of "
-                           f"size {list(shape)} instead")
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of "
+            f"size {list(shape)} instead"
+        )
     if shape[0] % groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but "
-                           f"got weight of size [{list(shape)}] instead")
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but "
+            f"got weight of size [{list(shape)}] instead"
+        )
     expected, made = (shape[0], shape[1] * groups) if transposed else (shape[1] * groups, shape[0])
     if given[1] != expected:
         kind = f"transposed={int(transposed)}" if transposed else f"groups={groups}"
-        raise RuntimeError(f"Given {kind}, weight of size {list(shape)}, expected input{list(given)} to "
-                           f"have {expected} channels, but got {given[1]} channels instead")
+        raise RuntimeError(
+            f"Given {kind}, weight of size {list(shape)}, expected input{list(given)} to "
+            f"have {expected} channels, but got {given[1]} channels instead"
+        )
     if bias is not None and bias.shape != (made,):
-        raise RuntimeError(f"Given {'transposed=1, ' if transposed else ''}weight of size {list(shape)}, "
-                           f"expected bias to be 1-dimensional with {made} elements, but got bias of size "
-                           f"{list(bias.shape)} instead")
+        raise RuntimeError(
+            f"Given {'transposed=1, ' if transposed else ''}weight of size {list(shape)}, "
+            f"expected bias to be 1-dimensional with {made} elements, but got bias of size "
+            f"{list(bias.shape)} instead"
+        )
     if not transposed:
         spatial = [n + 2 * p for n, p in zip(given[2:], padding, strict=True)]
         reach = [d * (k - 1) + 1 for k, d in zip(shape[2:], dilation, strict=True)]
         if any(n < r for n, r in zip(spatial, reach, strict=True)):
-            raise RuntimeError(f"Calculated padded input size per channel: {_by(spatial)}. Kernel size: {_by(reach)}. Kernel "
-                               "size can't be greater than actual input size")
+            raise RuntimeError(
+                f"Calculated padded input size per channel: {_by(spatial)}. Kernel size: {_by(reach)}. Kernel "
+                "size can't be greater than actual input size"
+            )
     if 0 in given[2:] or 0 in shape[2:] or 0 in dilation or transposed:
         _check_windows(given, shape, stride, dilation, transposed, output_padding)
 
@@ -77,16 +100,23 @@ def _check_windows(given: Ints, shape: Ints, stride: Ints, dilation: Ints, trans
     if 0 in given[2:] and 0 not in given[:2]:
         raise RuntimeError(f"Only zero batch or zero channel inputs are supported, but got input shape: {list(given)}")
     if 0 in shape[2:]:
-        size = f": {' x '.join(map(str, shape[2:]))} (TxHxW)" if len(shape) == 5 and not transposed else \
-            f" {_named('kernel', shape[2:], 1)}"
+        size = (
+            f": {' x '.join(map(str, shape[2:]))} (TxHxW)"
+            if len(shape) == 5 and not transposed
+            else f" {_named('kernel', shape[2:], 1)}"
+        )
         raise RuntimeError(f"kernel size should be greater than zero, but got{size}")
     if 0 in dilation:
-        raise RuntimeError("dilation should be greater than zero, but got "
-                           + (_named("dilation", dilation, 1, ", ") if transposed else f"{list(dilation)}"))
+        raise RuntimeError(
+            "dilation should be greater than zero, but got "
+            + (_named("dilation", dilation, 1, ", ") if transposed else f"{list(dilation)}")
+        )
     if any(o >= max(s, d) for o, s, d in zip(output_padding, stride, dilation, strict=True)):
-        raise RuntimeError("output padding must be smaller than either stride or dilation, but got "
-                           f"{_named('output_padding', output_padding, 0)} {_named('stride', stride, 1)} "
-                           f"{_named('dilation', dilation, 1)}")
+        raise RuntimeError(
+            "output padding must be smaller than either stride or dilation, but got "
+            f"{_named('output_padding', output_padding, 0)} {_named('stride', stride, 1)} "
+            f"{_named('dilation', dilation, 1)}"
+        )
 
 
 def check_transposed_size(given: Ints, made: Ints) -> None:
@@ -94,16 +124,20 @@ def check_transposed_size(given: Ints, made: Ints) -> None:
     if min(made) <= 0:
         if len(made) == 1:
             given, made = (1, *given), (1, *made)
-        raise RuntimeError(f"Given input size per channel: {_by(given)}. Calculated output size per channel: {_by(made)}. "
-                           "Output size is too small")
+        raise RuntimeError(
+            f"Given input size per channel: {_by(given)}. Calculated output size per channel: {_by(made)}. "
+            "Output size is too small"
+        )
 
 
 def check_same(input: np.ndarray, weight: np.ndarray, stride: Any, dilation: Any) -> None:
     """What padding="same", which is worked out of the weight's shape, asks for."""
     dims = weight.ndim
     if input.ndim != dims:
-        raise RuntimeError(f"Expected {dims}-dimensional input for {dims}-dimensional weight{list(weight.shape)}, but got "
-                           f"{input.ndim}-dimensional input of size {list(input.shape)} instead")
+        raise RuntimeError(
+            f"Expected {dims}-dimensional input for {dims}-dimensional weight{list(weight.shape)}, but got "
+            f"{input.ndim}-dimensional input of size {list(input.shape)} instead"
+        )
     for name, values in (("stride", stride), ("dilation", dilation)):
         if len(values) not in (1, dims - 2):
             raise RuntimeError(f"{name} cannot broadcast to {dims - 2} dimensions")
@@ -116,7 +150,7 @@ def _by(sizes: Iterable[int]) -> str:
 def _named(name: str, values: Ints, missing: int, between: str = " ") -> str:
     if len(values) == 1:
         values = (missing, *values)
-    return between.join(f"{name}_{side}: {v}" for side, v in zip(_SIDES[-len(values):], values, strict=True))
+    return between.join(f"{name}_{side}: {v}" for side, v in zip(_SIDES[-len(values) :], values, strict=True))
 
 
 # ---------------------------------------------------------------- dtypes
@@ -134,13 +168,14 @@ def check_dtypes(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None,
     if wanted == _FLOAT32 and transposed:
         for name, array in (("weight", weight), ("bias", bias)):
             if array is not None and array.dtype != wanted:
-                raise RuntimeError(f"Input type ({_type_name(input)}) and {name} type ({_type_name(array)}) should be the same "
-                                   f"or input should be a MKLDNN tensor and {name} is a dense tensor")
+                raise RuntimeError(
+                    f"Input type ({_type_name(input)}) and {name} type ({_type_name(array)}) should be the same "
+                    f"or input should be a MKLDNN tensor and {name} is a dense tensor"
+                )
     if weight.dtype != wanted:
         raise unexpected_dtype(input, weight)
     if wanted.kind in "iub" and bias is not None and bias.dtype.kind not in "iub":
-        raise RuntimeError(f"result type {scalar_name(bias)} can't be cast to the desired output type "
-                           f"{scalar_name(input)}")
+        raise RuntimeError(f"result type {scalar_name(bias)} can't be cast to the desired output type {scalar_name(input)}")
 
 
 def check_integers(input: np.ndarray, dilation: Ints, transposed: bool) -> None:
@@ -149,8 +184,15 @@ def check_integers(input: np.ndarray, dilation: Ints, transposed: bool) -> None:
     if kind == _INT64 or kind.kind != "b" and not transposed and max(dilation) == 1:
         return
     dims = max(input.ndim - 2, 2)
-    kernel = f"slow_conv_transpose{dims}d_out_cpu" if transposed else "slow_conv_dilated<>" if max(dilation) > 1 else \
-        "slow_conv2d_cpu" if dims == 2 else "compute_columns3d"
+    kernel = (
+        f"slow_conv_transpose{dims}d_out_cpu"
+        if transposed
+        else "slow_conv_dilated<>"
+        if max(dilation) > 1
+        else "slow_conv2d_cpu"
+        if dims == 2
+        else "compute_columns3d"
+    )
     raise no_kernel(kernel, input)
 
 

@@ -61,19 +61,17 @@ class _Columns:
         outer = flat.strides[:2]
         self._padded = as_strided(flat, (self.channels, self.step, *padded), (*outer, *steps))
         if runs:
-            self._windows = as_strided(flat, (self.channels, *kernel, self.step, self.run),
-                                       (outer[0], *reach, outer[1], item))
+            self._windows = as_strided(flat, (self.channels, *kernel, self.step, self.run), (outer[0], *reach, outer[1], item))
         else:
             moves = [s * t for s, t in zip(steps, stride, strict=True)]
-            self._windows = as_strided(flat, (self.channels, *kernel, self.step, *out),
-                                       (outer[0], *reach, outer[1], *moves))
+            self._windows = as_strided(flat, (self.channels, *kernel, self.step, *out), (outer[0], *reach, outer[1], *moves))
         self._columns = np.empty(self._windows.shape, input.dtype)
 
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """(samples, columns); the last block may hold stale columns beyond its samples."""
         inner = tuple(slice(p, p + n) for n, p in zip(self.input.shape[2:], self.padding, strict=True))
         for start in range(0, len(self.input), self.step):
-            part = self.input[start:start + self.step]
+            part = self.input[start : start + self.step]
             self._padded[(slice(None), slice(0, len(part)), *inner)] = part.swapaxes(0, 1)
             np.copyto(self._columns, self._windows)
             yield slice(start, start + len(part)), self._columns.reshape(-1, self.step * self.run)
@@ -98,15 +96,23 @@ def _picked(input: np.ndarray, stride: Ints, out: Ints) -> np.ndarray:
 def _grouped(array: np.ndarray, groups: int, axis: int) -> np.ndarray:
     """An axis split into (groups, rest)."""
     shape = array.shape
-    return array.reshape(*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1:])
+    return array.reshape(*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :])
 
 
 def _is_depthwise(weight_shape: Ints, groups: int) -> bool:
     return groups > 1 and groups == weight_shape[0] and weight_shape[1] == 1
 
 
-def forward(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, stride: Ints, padding: Ints, dilation: Ints,
-            groups: int, out: Ints | None = None) -> np.ndarray:
+def forward(
+    input: np.ndarray,
+    weight: np.ndarray,
+    bias: np.ndarray | None,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: int,
+    out: Ints | None = None,
+) -> np.ndarray:
     """The convolution of (N, C, ...) with (O, C / groups, ...); with `out`, of only so many windows per dim."""
     kernel, count = weight.shape[2:], weight.shape[0]
     out = out or output_size(input.shape[2:], kernel, stride, padding, dilation)
@@ -121,8 +127,11 @@ def forward(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, stri
         if groups == 1:
             np.matmul(weight.reshape(count, -1), points, made.reshape(len(input), count, -1))
         else:
-            np.matmul(weight.reshape(groups, count // groups, -1), _grouped(points, groups, 1),
-                      _grouped(made.reshape(len(input), count, -1), groups, 1))
+            np.matmul(
+                weight.reshape(groups, count // groups, -1),
+                _grouped(points, groups, 1),
+                _grouped(made.reshape(len(input), count, -1), groups, 1),
+            )
         return made if shift is None else np.add(made, shift, made)
     columns = _Columns(input, kernel, out, stride, padding, dilation)
     flat = weight.reshape(count, -1) if groups == 1 else weight.reshape(groups, count // groups, -1)
@@ -133,7 +142,7 @@ def forward(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, stri
         else:
             np.matmul(flat, _grouped(cols, groups, 0), _grouped(product, groups, 0))
         target = made[samples]
-        cropped = columns.crop(product)[:len(target)]
+        cropped = columns.crop(product)[: len(target)]
         if shift is None:
             target[...] = cropped
         else:
@@ -141,8 +150,9 @@ def forward(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, stri
     return made
 
 
-def weight_grad(grad: np.ndarray, input: np.ndarray, weight_shape: Ints, stride: Ints, padding: Ints, dilation: Ints,
-                groups: int) -> np.ndarray:
+def weight_grad(
+    grad: np.ndarray, input: np.ndarray, weight_shape: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> np.ndarray:
     """The gradient of `forward` for its weight."""
     kernel, count = weight_shape[2:], weight_shape[0]
     if not grad.size:
@@ -164,8 +174,8 @@ def weight_grad(grad: np.ndarray, input: np.ndarray, weight_shape: Ints, stride:
     total = np.zeros((count, math.prod(weight_shape[1:])), input.dtype)
     for samples, cols in columns.blocks():
         part = grad[samples]
-        cropped[:len(part)] = part
-        cropped[len(part):] = 0
+        cropped[: len(part)] = part
+        cropped[len(part) :] = 0
         if groups == 1:
             total += np.dot(spread, cols.T)
         else:
@@ -181,8 +191,9 @@ def _turned(weight: np.ndarray, groups: int) -> np.ndarray:
     return np.ascontiguousarray(turned).reshape(groups * weight.shape[1], weight.shape[0] // groups, *weight.shape[2:])
 
 
-def input_grad(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, padding: Ints, dilation: Ints,
-               groups: int) -> np.ndarray:
+def input_grad(
+    grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> np.ndarray:
     """The gradient of `forward` for its input, of the given shape; also the forward of a transposed convolution."""
     if not grad.size:
         return np.zeros(shape, grad.dtype)
@@ -190,8 +201,11 @@ def input_grad(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, 
     if _is_pointwise(kernel, padding):
         return _spread_points(grad, shape, weight, stride, groups)
     around = tuple(d * (k - 1) - p for k, p, d in zip(kernel, padding, dilation, strict=True))
-    back = all(s == 1 for s in stride) and min(around) >= 0 and all(
-        n == o + a - p for n, o, a, p in zip(shape[2:], grad.shape[2:], around, padding, strict=True))
+    back = (
+        all(s == 1 for s in stride)
+        and min(around) >= 0
+        and all(n == o + a - p for n, o, a, p in zip(shape[2:], grad.shape[2:], around, padding, strict=True))
+    )
     # As a convolution it gathers windows of the gradient's channels; the other way it scatters those of the input's.
     if back and (shape[1] >= grad.shape[1] or _is_depthwise(weight.shape, groups)):
         return forward(grad, _turned(weight, groups), None, stride, around, dilation, groups)
@@ -213,8 +227,9 @@ def _spread_points(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: In
     return whole
 
 
-def _scattered(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, padding: Ints, dilation: Ints,
-               groups: int) -> np.ndarray:
+def _scattered(
+    grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> np.ndarray:
     """Every window's part of the gradient, added where the window was, block by block."""
     kernel, out, size = weight.shape[2:], grad.shape[2:], shape[2:]
     padded = tuple(n + 2 * p for n, p in zip(size, padding, strict=True))
@@ -225,11 +240,15 @@ def _scattered(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, 
     # Zero between the rows of a run, so that nothing is added there.
     spread = np.zeros((grad.shape[1], step, *rows), grad.dtype)
     filled = spread[(..., *[slice(0, n) for n in out])]
-    flat = (weight.reshape(len(weight), -1).T if groups == 1 else
-            weight.reshape(groups, len(weight) // groups, -1).swapaxes(1, 2))
+    flat = (
+        weight.reshape(len(weight), -1).T if groups == 1 else weight.reshape(groups, len(weight) // groups, -1).swapaxes(1, 2)
+    )
     total = np.empty((channels, step, math.prod(padded) + (_tail(kernel, padded, dilation) if runs else 0)), grad.dtype)
-    whole = total[:, :, :math.prod(padded)].reshape(channels, step, *padded) if not runs else as_strided(
-        total, (channels, step, *padded), (*total.strides[:2], *[n * grad.itemsize for n in _steps(padded)]))
+    whole = (
+        total[:, :, : math.prod(padded)].reshape(channels, step, *padded)
+        if not runs
+        else as_strided(total, (channels, step, *padded), (*total.strides[:2], *[n * grad.itemsize for n in _steps(padded)]))
+    )
     inner = whole[(..., *[slice(p, p + n) for n, p in zip(size, padding, strict=True)])]
     reach = [s * d for s, d in zip(_steps(padded), dilation, strict=True)]
     product = np.empty((channels * math.prod(kernel), step * run), grad.dtype)
@@ -237,11 +256,11 @@ def _scattered(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, 
     pairs = []
     for position, index in offsets(kernel, out, stride, dilation):
         begin = sum(i * r for i, r in zip(position, reach, strict=True))
-        pairs.append((total[:, :, begin:begin + run] if runs else whole[index], columns[(slice(None), *position)]))
+        pairs.append((total[:, :, begin : begin + run] if runs else whole[index], columns[(slice(None), *position)]))
     made = np.empty(shape, grad.dtype)
     for start in range(0, len(grad), step):
-        part = grad[start:start + step]
-        filled[:, :len(part)] = part.swapaxes(0, 1)
+        part = grad[start : start + step]
+        filled[:, : len(part)] = part.swapaxes(0, 1)
         rows_of_all = spread.reshape(len(spread), step * run)
         if groups == 1:
             np.dot(flat, rows_of_all, product)
@@ -250,7 +269,7 @@ def _scattered(grad: np.ndarray, shape: Ints, weight: np.ndarray, stride: Ints, 
         total.fill(0)
         for target, values in pairs:
             np.add(target, values, target)
-        made[start:start + step] = inner[:, :len(part)].swapaxes(0, 1)
+        made[start : start + step] = inner[:, : len(part)].swapaxes(0, 1)
     return made
 
 

@@ -26,8 +26,10 @@ from ._kernels import forward, input_grad, weight_grad
 
 
 def _transposed_size(size, kernel, stride, padding, dilation, output_padding):
-    return tuple((n - 1) * s - 2 * p + d * (k - 1) + o + 1
-                 for n, k, s, p, d, o in zip(size, kernel, stride, padding, dilation, output_padding, strict=True))
+    return tuple(
+        (n - 1) * s - 2 * p + d * (k - 1) + o + 1
+        for n, k, s, p, d, o in zip(size, kernel, stride, padding, dilation, output_padding, strict=True)
+    )
 
 
 def conv_output_shape(input, weight, stride, padding, dilation, transposed, output_padding, groups):
@@ -53,13 +55,16 @@ def _convolve(input, weight, bias, stride, padding, dilation, transposed, output
     return made
 
 
-_ARGUMENTS = ("Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool "
-              "transposed, int[] output_padding, int groups")
+_ARGUMENTS = (
+    "Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool "
+    "transposed, int[] output_padding, int groups"
+)
 
 
 def _conv_shape(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, *_):
-    return conv_output_shape(input._array.shape, weight._array.shape, stride, padding, dilation, transposed,
-                             output_padding, groups), input._array.dtype
+    return conv_output_shape(
+        input._array.shape, weight._array.shape, stride, padding, dilation, transposed, output_padding, groups
+    ), input._array.dtype
 
 
 def conv_flops(input, weight, stride, padding, dilation, transposed, output_padding, groups):
@@ -69,23 +74,43 @@ def conv_flops(input, weight, stride, padding, dilation, transposed, output_padd
 
 
 def _conv_samples(make):
-    return [(make(2, 4, 5, 5), make(6, 2, 3, 3), make(6), (1, 1), (1, 1), (1, 1), False, (0, 0), 2),
-            (make(2, 3, 5), make(4, 3, 2), None, (2,), (0,), (1,), False, (0,), 1),
-            (make(1, 4, 3, 3), make(4, 2, 2, 2), make(2), (2, 2), (0, 0), (1, 1), True, (0, 0), 1)]
+    return [
+        (make(2, 4, 5, 5), make(6, 2, 3, 3), make(6), (1, 1), (1, 1), (1, 1), False, (0, 0), 2),
+        (make(2, 3, 5), make(4, 3, 2), None, (2,), (0,), (1,), False, (0,), 1),
+        (make(1, 4, 3, 3), make(4, 2, 2, 2), make(2), (2, 2), (0, 0), (1, 1), True, (0, 0), 1),
+    ]
 
 
-@op(f"_convolution({_ARGUMENTS}, bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor",
-    shape=_conv_shape, samples=lambda make: [], nondiff=True)
-def convolution_kernel(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, benchmark,
-                       deterministic, cudnn_enabled, allow_tf32):
+@op(
+    f"_convolution({_ARGUMENTS}, bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor",
+    shape=_conv_shape,
+    samples=lambda make: [],
+    nondiff=True,
+)
+def convolution_kernel(
+    input,
+    weight,
+    bias,
+    stride,
+    padding,
+    dilation,
+    transposed,
+    output_padding,
+    groups,
+    benchmark,
+    deterministic,
+    cudnn_enabled,
+    allow_tf32,
+):
     mixed = input.dtype is not weight.dtype or bias is not None and bias.dtype is not input.dtype
     if mixed:
         check_bias_dtype(input, bias, transposed)
     check_weight(weight, groups)
     dims = weight.ndim - 2
     stride, padding, dilation, output_padding = (
-        each(v, dims, n) for v, n in ((stride, "stride"), (padding, "padding"), (dilation, "dilation"),
-                                      (output_padding, "output_padding")))
+        each(v, dims, n)
+        for v, n in ((stride, "stride"), (padding, "padding"), (dilation, "dilation"), (output_padding, "output_padding"))
+    )
     check_sizes(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
     if mixed:
         check_dtypes(input, weight, bias, transposed)
@@ -97,26 +122,35 @@ def convolution_kernel(input, weight, bias, stride, padding, dilation, transpose
 
 @composite(f"convolution({_ARGUMENTS}) -> Tensor", shape=_conv_shape, samples=_conv_samples)
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    return aten._convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, False,
-                             False, True, True)
+    return aten._convolution(
+        input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, False, False, True, True
+    )
 
 
 @convolution.vjp
 def _(g, input, weight, stride, padding, dilation, transposed, output_padding, groups, bias_shape, needs):
-    made = aten.convolution_backward(g, input, weight, bias_shape, stride, padding, dilation, transposed,
-                                     output_padding, groups, list(needs))
+    made = aten.convolution_backward(
+        g, input, weight, bias_shape, stride, padding, dilation, transposed, output_padding, groups, list(needs)
+    )
     return asked_for(made, needs)
 
 
-@op("convolution_backward(Tensor grad_output, Tensor input, Tensor weight, int[]? bias_sizes, int[] stride, "
+@op(
+    "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, int[]? bias_sizes, int[] stride, "
     "int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups, bool[3] output_mask) "
-    "-> (Tensor, Tensor, Tensor)", samples=lambda make: [], tags=("all_grads",),
-    shape=lambda grad_output, input, weight, *_: [(input._array.shape, input._array.dtype),
-                                                  (weight._array.shape, weight._array.dtype),
-                                                  ((grad_output._array.shape[1],), weight._array.dtype)])
+    "-> (Tensor, Tensor, Tensor)",
+    samples=lambda make: [],
+    tags=("all_grads",),
+    shape=lambda grad_output, input, weight, *_: [
+        (input._array.shape, input._array.dtype),
+        (weight._array.shape, weight._array.dtype),
+        ((grad_output._array.shape[1],), weight._array.dtype),
+    ],
+)
 @in_float32
-def convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding,
-                         groups, output_mask):
+def convolution_backward(
+    grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
+):
     dims = weight.ndim - 2
     stride, padding, dilation = (each(v, dims) for v in (stride, padding, dilation))
     if weight.dtype.kind == "c":
@@ -170,8 +204,10 @@ def _declare(dims):
         if input._array.ndim == dims + 1:
             return run(input.unsqueeze(0)).squeeze(0)
         if input._array.ndim != dims + 2:
-            raise RuntimeError(f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {name}, but got "
-                               f"input of size: {list(input.shape)}")
+            raise RuntimeError(
+                f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {name}, but got "
+                f"input of size: {list(input.shape)}"
+            )
         return run(input)
 
     def samples(make):
@@ -184,37 +220,51 @@ def _declare(dims):
         batched = input if len(input) == dims + 2 else (1, *input)
         return conv_flops(batched, weight, stride, padding, dilation, False, (0,) * dims, groups)
 
-    @composite(f"{name}(Tensor input, Tensor weight, Tensor? bias=None, int[{dims}] stride=[{one}], int[{dims}] "
-               f"padding=[{zero}], int[{dims}] dilation=[{one}], int groups=1) -> Tensor", flops=forward_flops,
-               samples=samples)
+    @composite(
+        f"{name}(Tensor input, Tensor weight, Tensor? bias=None, int[{dims}] stride=[{one}], int[{dims}] "
+        f"padding=[{zero}], int[{dims}] dilation=[{one}], int groups=1) -> Tensor",
+        flops=forward_flops,
+        samples=samples,
+    )
     def forward(input, weight, bias, stride, padding, dilation, groups):
-        return unbatched(input, lambda x: aten.convolution(x, weight, bias, stride, padding, dilation, False,
-                                                           (0,) * dims, groups))
+        return unbatched(
+            input, lambda x: aten.convolution(x, weight, bias, stride, padding, dilation, False, (0,) * dims, groups)
+        )
 
-    @composite(f"{name}.padding(Tensor input, Tensor weight, Tensor? bias=None, int[{dims}] stride=[{one}], str "
-               f"padding='valid', int[{dims}] dilation=[{one}], int groups=1) -> Tensor", samples=samples)
+    @composite(
+        f"{name}.padding(Tensor input, Tensor weight, Tensor? bias=None, int[{dims}] stride=[{one}], str "
+        f"padding='valid', int[{dims}] dilation=[{one}], int groups=1) -> Tensor",
+        samples=samples,
+    )
     def named_padding(input, weight, bias, stride, padding, dilation, groups):
         return unbatched(input, lambda x: aten._convolution_mode(x, weight, bias, stride, padding, dilation, groups))
 
-    @composite(f"conv_transpose{dims}d.input(Tensor input, Tensor weight, Tensor? bias=None, int[{dims}] "
-               f"stride=[{one}], int[{dims}] padding=[{zero}], int[{dims}] output_padding=[{zero}], int groups=1, "
-               f"int[{dims}] dilation=[{one}]) -> Tensor",
-               flops=lambda input, weight, bias, stride, padding, output_padding, groups, dilation:
-               conv_flops(input if len(input) == dims + 2 else (1, *input), weight, stride, padding, dilation, True,
-                          output_padding, groups),
-               samples=transposed_samples)
+    @composite(
+        f"conv_transpose{dims}d.input(Tensor input, Tensor weight, Tensor? bias=None, int[{dims}] "
+        f"stride=[{one}], int[{dims}] padding=[{zero}], int[{dims}] output_padding=[{zero}], int groups=1, "
+        f"int[{dims}] dilation=[{one}]) -> Tensor",
+        flops=lambda input, weight, bias, stride, padding, output_padding, groups, dilation: conv_flops(
+            input if len(input) == dims + 2 else (1, *input), weight, stride, padding, dilation, True, output_padding, groups
+        ),
+        samples=transposed_samples,
+    )
     def transposed(input, weight, bias, stride, padding, output_padding, groups, dilation):
-        return unbatched(input, lambda x: aten.convolution(x, weight, bias, stride, padding, dilation, True,
-                                                           output_padding, groups), f"conv_transpose{dims}d")
+        return unbatched(
+            input,
+            lambda x: aten.convolution(x, weight, bias, stride, padding, dilation, True, output_padding, groups),
+            f"conv_transpose{dims}d",
+        )
 
 
 for _dims in (1, 2, 3):
     _declare(_dims)
 
 
-@composite("_convolution_mode(Tensor input, Tensor weight, Tensor? bias, int[] stride, str padding, int[] dilation, "
-           "int groups) -> Tensor",
-           samples=lambda make: [(make(2, 2, 4), make(3, 2, 3), make(3), (1,), "same", (1,), 1)])
+@composite(
+    "_convolution_mode(Tensor input, Tensor weight, Tensor? bias, int[] stride, str padding, int[] dilation, "
+    "int groups) -> Tensor",
+    samples=lambda make: [(make(2, 2, 4), make(3, 2, 3), make(3), (1,), "same", (1,), 1)],
+)
 def convolution_mode(input, weight, bias, stride, padding, dilation, groups):
     kernel = weight._array.shape[2:]
     dims = len(kernel)
@@ -230,5 +280,4 @@ def convolution_mode(input, weight, bias, stride, padding, dilation, groups):
     if any(t % 2 for t in total):
         pads = [n for t in reversed(total) for n in (0, t % 2)]
         input = aten.constant_pad_nd(input, pads, 0)
-    return aten.convolution(input, weight, bias, stride, tuple(t // 2 for t in total), dilation, False, (0,) * dims,
-                            groups)
+    return aten.convolution(input, weight, bias, stride, tuple(t // 2 for t in total), dilation, False, (0,) * dims, groups)

@@ -15,8 +15,9 @@ def _check(self, weight, bias):
     if bias.ndim != 1:
         raise RuntimeError("Bias must be 1-D")
     if self.shape[2] != weight.shape[1]:
-        raise RuntimeError(f"Input dim 2 (input channels) is not == dim 1 in the weight tensor: {self.shape[2]} and "
-                           f"{weight.shape[1]}")
+        raise RuntimeError(
+            f"Input dim 2 (input channels) is not == dim 1 in the weight tensor: {self.shape[2]} and {weight.shape[1]}"
+        )
     if weight.shape[2] != bias.shape[0]:
         raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
 
@@ -37,8 +38,11 @@ def _shape(self, weight, bias, pad=0):
     return (time + 2 * pad - width + 1, batch, out), self._array.dtype
 
 
-@op("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor", shape=_shape,
-    samples=lambda make: [(make(5, 2, 3), make(2, 3, 4), make(4)), (make(5, 2, 3), make(3, 3, 4), make(4), 2)])
+@op(
+    "conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor",
+    shape=_shape,
+    samples=lambda make: [(make(5, 2, 3), make(2, 3, 4), make(4)), (make(5, 2, 3), make(3, 3, 4), make(4), 2)],
+)
 def conv_tbc(self, weight, bias, pad):
     _check(self, weight, bias)
     time, batch, _ = self.shape
@@ -56,9 +60,12 @@ def _backward_shapes(grad_output, input, weight, bias, pad):
     return [(t._array.shape, t._array.dtype) for t in (input, weight, bias)]
 
 
-@op("conv_tbc_backward(Tensor grad_output, Tensor input, Tensor weight, Tensor bias, int pad) -> (Tensor, Tensor, Tensor)",
-    shape=_backward_shapes, tags=("all_grads",),
-    samples=lambda make: [(make(4, 2, 4), make(5, 2, 3), make(2, 3, 4), make(4), 0)])
+@op(
+    "conv_tbc_backward(Tensor grad_output, Tensor input, Tensor weight, Tensor bias, int pad) -> (Tensor, Tensor, Tensor)",
+    shape=_backward_shapes,
+    tags=("all_grads",),
+    samples=lambda make: [(make(4, 2, 4), make(5, 2, 3), make(2, 3, 4), make(4), 0)],
+)
 def conv_tbc_backward(grad_output, input, weight, bias, pad):
     if weight.dtype.kind == "c":
         input, weight = np.conjugate(input), np.conjugate(weight)
@@ -76,8 +83,9 @@ def _(g, self, weight, bias, pad):
 
 @conv_tbc_backward.vjp
 def _(grads, grad_output, input, weight, bias, pad):
-    to_input, to_weight, to_bias = (aten.zeros_like(like) if g is None else g
-                                    for g, like in zip(grads, (input, weight, bias), strict=True))
+    to_input, to_weight, to_bias = (
+        aten.zeros_like(like) if g is None else g for g, like in zip(grads, (input, weight, bias), strict=True)
+    )
     # The results are bilinear in the gradient, the input and the weight.
     to_grad = aten.conv_tbc(to_input, weight, to_bias, pad) + aten.conv_tbc(input, to_weight, aten.zeros_like(bias), pad)
     more_input = aten.conv_tbc_backward(grad_output, input, to_weight, bias, pad)[0]

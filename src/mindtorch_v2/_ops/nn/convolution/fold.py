@@ -15,26 +15,36 @@ from .._windows import columns, output_size, pad_spatial, scatter_columns
 
 
 def _check_sizes(name, kernel_size, dilation, padding, stride):
-    for what, values, least in (("kernel size", kernel_size, 1), ("dilation", dilation, 1), ("padding", padding, 0),
-                                ("stride", stride, 1)):
+    for what, values, least in (
+        ("kernel size", kernel_size, 1),
+        ("dilation", dilation, 1),
+        ("padding", padding, 0),
+        ("stride", stride, 1),
+    ):
         if len(values) != 2:
             raise RuntimeError(f"{name}: It is expected {what} equals to 2, but got size {len(values)}")
         if min(values) < least:
-            raise RuntimeError(f"{what} should be {'greater than zero' if least else 'non negative'}, but got "
-                               f"{what.split()[0]}_height: {values[0]} {what.split()[0]}_width: {values[1]}")
+            raise RuntimeError(
+                f"{what} should be {'greater than zero' if least else 'non negative'}, but got "
+                f"{what.split()[0]}_height: {values[0]} {what.split()[0]}_width: {values[1]}"
+            )
 
 
 def _im2col_sizes(shape, kernel_size, dilation, padding, stride):
     """(batch, channels, rows and columns of windows) of an image (C, H, W) or a batch of them."""
     _check_sizes("im2col", kernel_size, dilation, padding, stride)
     if len(shape) not in (3, 4):
-        raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
-                           f"dimensions for input, but got: {list(shape)}")
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
+            f"dimensions for input, but got: {list(shape)}"
+        )
     out = output_size(shape[-2:], tuple(kernel_size), tuple(stride), tuple(padding), tuple(dilation))
     if min(out) < 1:
-        raise RuntimeError(f"Given input with spatial size {tuple(shape[-2:])}, kernel_size={tuple(kernel_size)}, "
-                           f"dilation={tuple(dilation)}, padding={tuple(padding)}, calculated shape of the array of "
-                           f"sliding blocks as {out}, but its components must be at least one.")
+        raise RuntimeError(
+            f"Given input with spatial size {tuple(shape[-2:])}, kernel_size={tuple(kernel_size)}, "
+            f"dilation={tuple(dilation)}, padding={tuple(padding)}, calculated shape of the array of "
+            f"sliding blocks as {out}, but its components must be at least one."
+        )
     return (shape[0] if len(shape) == 4 else 1), shape[-3], out
 
 
@@ -45,8 +55,11 @@ def _im2col_shape(self, kernel_size, dilation, padding, stride):
     return ((batch, *made) if len(shape) == 4 else made), self._array.dtype
 
 
-@op("im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
-    shape=_im2col_shape, samples=lambda make: [(make(1, 2, 4, 4), (2, 2), (1, 1), (1, 1), (1, 2))])
+@op(
+    "im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
+    shape=_im2col_shape,
+    samples=lambda make: [(make(1, 2, 4, 4), (2, 2), (1, 1), (1, 1), (1, 2))],
+)
 def im2col(self, kernel_size, dilation, padding, stride):
     batch, channels, out = _im2col_sizes(self.shape, kernel_size, dilation, padding, stride)
     image = self.reshape(batch, channels, *self.shape[-2:])
@@ -56,25 +69,34 @@ def im2col(self, kernel_size, dilation, padding, stride):
     return made if self.ndim == 4 else made[0]
 
 
-im2col.vjp(self=lambda g, self_shape, kernel_size, dilation, padding, stride:
-           aten.col2im(g, tuple(self_shape[-2:]), kernel_size, dilation, padding, stride))
+im2col.vjp(
+    self=lambda g, self_shape, kernel_size, dilation, padding, stride: aten.col2im(
+        g, tuple(self_shape[-2:]), kernel_size, dilation, padding, stride
+    )
+)
 
 
 def _col2im_sizes(shape, output_size_, kernel_size, dilation, padding, stride):
     _check_sizes("col2im", kernel_size, dilation, padding, stride)
     if len(shape) not in (2, 3):
-        raise RuntimeError("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
-                           f"dimensions for input, but got: {list(shape)}")
+        raise RuntimeError(
+            "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
+            f"dimensions for input, but got: {list(shape)}"
+        )
     area = math.prod(kernel_size)
     if shape[-2] % area:
-        raise RuntimeError("Expected size of input's dimension 1 to be divisible by the product of kernel_size, but "
-                           f"got input.size(1)={shape[-2]} and kernel_size={tuple(kernel_size)}.")
+        raise RuntimeError(
+            "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but "
+            f"got input.size(1)={shape[-2]} and kernel_size={tuple(kernel_size)}."
+        )
     out = output_size(tuple(output_size_), tuple(kernel_size), tuple(stride), tuple(padding), tuple(dilation))
     if math.prod(out) != shape[-1]:
-        raise RuntimeError(f"Given output_size={tuple(output_size_)}, kernel_size={tuple(kernel_size)}, "
-                           f"dilation={tuple(dilation)}, padding={tuple(padding)}, stride={tuple(stride)}, expected "
-                           "size of input's dimension 2 to match the calculated number of sliding blocks "
-                           f"{out[0]} * {out[1]} = {math.prod(out)}, but got input.size(2)={shape[-1]}.")
+        raise RuntimeError(
+            f"Given output_size={tuple(output_size_)}, kernel_size={tuple(kernel_size)}, "
+            f"dilation={tuple(dilation)}, padding={tuple(padding)}, stride={tuple(stride)}, expected "
+            "size of input's dimension 2 to match the calculated number of sliding blocks "
+            f"{out[0]} * {out[1]} = {math.prod(out)}, but got input.size(2)={shape[-1]}."
+        )
     return (shape[0] if len(shape) == 3 else 1), shape[-2] // area, out
 
 
@@ -85,18 +107,26 @@ def _col2im_shape(self, output_size, kernel_size, dilation, padding, stride):
     return ((batch, *made) if len(shape) == 3 else made), self._array.dtype
 
 
-@op("col2im(Tensor self, int[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) "
-    "-> Tensor", shape=_col2im_shape,
-    samples=lambda make: [(make(1, 8, 9), (4, 4), (2, 2), (1, 1), (0, 0), (1, 1))])
+@op(
+    "col2im(Tensor self, int[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
+    shape=_col2im_shape,
+    samples=lambda make: [(make(1, 8, 9), (4, 4), (2, 2), (1, 1), (0, 0), (1, 1))],
+)
 def col2im(self, output_size, kernel_size, dilation, padding, stride):
     batch, channels, out = _col2im_sizes(self.shape, output_size, kernel_size, dilation, padding, stride)
-    made = scatter_columns(self.reshape(batch, *self.shape[-2:]), (batch, channels, *output_size), tuple(kernel_size),
-                           out, tuple(stride), tuple(padding), tuple(dilation))
+    made = scatter_columns(
+        self.reshape(batch, *self.shape[-2:]),
+        (batch, channels, *output_size),
+        tuple(kernel_size),
+        out,
+        tuple(stride),
+        tuple(padding),
+        tuple(dilation),
+    )
     return made if self.ndim == 3 else made[0]
 
 
-col2im.vjp(self=lambda g, kernel_size, dilation, padding, stride:
-           aten.im2col(g, kernel_size, dilation, padding, stride))
+col2im.vjp(self=lambda g, kernel_size, dilation, padding, stride: aten.im2col(g, kernel_size, dilation, padding, stride))
 
 # ---------------------------------------------------------------- channels and pixels
 
@@ -108,20 +138,25 @@ def _like_images(made, given):
 
 def _shuffled_shape(shape, factor):
     if len(shape) < 3:
-        raise RuntimeError("pixel_shuffle expects input to have at least 3 dimensions, but got input with "
-                           f"{len(shape)} dimension(s)")
+        raise RuntimeError(
+            f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {len(shape)} dimension(s)"
+        )
     if factor <= 0:
         raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {factor}")
     *lead, channels, height, width = shape
     if channels % (factor * factor):
-        raise RuntimeError("pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
-                           f"upscale_factor, but input.size(-3)={channels} is not divisible by {factor * factor}")
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
+            f"upscale_factor, but input.size(-3)={channels} is not divisible by {factor * factor}"
+        )
     return (*lead, channels // (factor * factor), height * factor, width * factor)
 
 
-@op("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
+@op(
+    "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
     shape=lambda self, upscale_factor: (_shuffled_shape(self._array.shape, upscale_factor), self._array.dtype),
-    samples=lambda make: [(make(1, 4, 2, 3), 2)])
+    samples=lambda make: [(make(1, 4, 2, 3), 2)],
+)
 def pixel_shuffle(self, upscale_factor):
     shape = _shuffled_shape(self.shape, upscale_factor)
     r, (height, width) = upscale_factor, self.shape[-2:]
@@ -134,21 +169,26 @@ pixel_shuffle.vjp(self=lambda g, upscale_factor: aten.pixel_unshuffle(g, upscale
 
 def _unshuffled_shape(shape, factor):
     if len(shape) < 3:
-        raise RuntimeError("pixel_unshuffle expects input to have at least 3 dimensions, but got input with "
-                           f"{len(shape)} dimension(s)")
+        raise RuntimeError(
+            f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {len(shape)} dimension(s)"
+        )
     if factor <= 0:
         raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {factor}")
     *lead, channels, height, width = shape
     for name, dim, n in (("height", -2, height), ("width", -1, width)):
         if n % factor:
-            raise RuntimeError(f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
-                               f"input.size({dim})={n} is not divisible by {factor}")
+            raise RuntimeError(
+                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
+                f"input.size({dim})={n} is not divisible by {factor}"
+            )
     return (*lead, channels * factor * factor, height // factor, width // factor)
 
 
-@op("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
+@op(
+    "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
     shape=lambda self, downscale_factor: (_unshuffled_shape(self._array.shape, downscale_factor), self._array.dtype),
-    samples=lambda make: [(make(1, 1, 4, 6), 2)])
+    samples=lambda make: [(make(1, 1, 4, 6), 2)],
+)
 def pixel_unshuffle(self, downscale_factor):
     shape = _unshuffled_shape(self.shape, downscale_factor)
     r = downscale_factor
@@ -166,13 +206,16 @@ def _channel_shuffled(self, groups):
     if groups <= 0:
         raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
     if channels % groups:
-        raise RuntimeError(f"Number of channels must be divisible by groups. Got {channels} channels and {groups} "
-                           "groups.")
+        raise RuntimeError(f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups.")
     split = self.reshape(self.shape[0], groups, channels // groups, *self.shape[2:])
     return split.swapaxes(1, 2).copy("C").reshape(self.shape)
 
 
 for _name in ("channel_shuffle", "native_channel_shuffle"):
-    _shuffle = op(f"{_name}(Tensor self, int groups) -> Tensor", _channel_shuffled, shape=like_first,
-                  samples=lambda make: [(make(1, 4, 2, 2), 2)])
+    _shuffle = op(
+        f"{_name}(Tensor self, int groups) -> Tensor",
+        _channel_shuffled,
+        shape=like_first,
+        samples=lambda make: [(make(1, 4, 2, 2), 2)],
+    )
     _shuffle.vjp(self=lambda g, self_shape, groups: aten.channel_shuffle(g, self_shape[1] // groups))

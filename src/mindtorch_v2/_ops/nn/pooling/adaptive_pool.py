@@ -36,7 +36,7 @@ def _membership(n, out, dtype):
 
 def _wanted(shape, output_size):
     """The output's shape."""
-    return (*shape[:-len(output_size)], *output_size)
+    return (*shape[: -len(output_size)], *output_size)
 
 
 def _check_dims(name, shape, dims, mark=""):
@@ -134,9 +134,12 @@ def _declare_mean(dims):
             check_not_empty(public, shape, len(shape) - 1)
             _check_dims(public, shape, dims)
 
-    @op(f"{name}(Tensor self, {ints} output_size) -> Tensor", node=f"AdaptiveAvgPool{dims}DBackward0",
+    @op(
+        f"{name}(Tensor self, {ints} output_size) -> Tensor",
+        node=f"AdaptiveAvgPool{dims}DBackward0",
         shape=lambda self, output_size: (_wanted(self._array.shape, output_size), self._array.dtype),
-        samples=lambda make: [(make(2, 3, *(5, 4, 3)[:dims]), (2, 3, 2)[:dims])])
+        samples=lambda make: [(make(2, 3, *(5, 4, 3)[:dims]), (2, 3, 2)[:dims])],
+    )
     @in_float32
     def forward(self, output_size):
         size = self.shape[-dims:]
@@ -153,8 +156,11 @@ def _declare_mean(dims):
 
     forward.vjp(self=lambda g, self: getattr(aten, f"{name}_backward")(g, self))
 
-    @op(f"{name}_backward(Tensor grad_output, Tensor self) -> Tensor", samples=lambda make: [],
-        shape=lambda grad_output, self: (self._array.shape, self._array.dtype))
+    @op(
+        f"{name}_backward(Tensor grad_output, Tensor self) -> Tensor",
+        samples=lambda make: [],
+        shape=lambda grad_output, self: (self._array.shape, self._array.dtype),
+    )
     @in_float32
     def backward(grad_output, self):
         size, output_size = self.shape[-dims:], grad_output.shape[-dims:]
@@ -166,15 +172,19 @@ def _declare_mean(dims):
 
     backward.vjp(grad_output=lambda g, grad_output_shape: getattr(aten, name)(g, grad_output_shape[-dims:]))
 
-    @composite(f"{public}(Tensor self, {ints} output_size) -> Tensor",
-               samples=lambda make: [(make(2, 3, *(5, 4, 3)[:dims]), (2, 3, 2)[:dims])])
+    @composite(
+        f"{public}(Tensor self, {ints} output_size) -> Tensor",
+        samples=lambda make: [(make(2, 3, *(5, 4, 3)[:dims]), (2, 3, 2)[:dims])],
+    )
     def public_form(self, output_size):
         wanted = per_dim(output_size, dims)
         if len(wanted) != dims:
             raise RuntimeError(f"{public}: output_size must be {dims}")
         if any(o < 0 for o in wanted):
-            raise RuntimeError(f"{public}: elements of output_size must be greater than or equal to 0 but received "
-                               f"{{{wanted[0]}, {','.join(map(str, wanted[1:]))}}}")
+            raise RuntimeError(
+                f"{public}: elements of output_size must be greater than or equal to 0 but received "
+                f"{{{wanted[0]}, {','.join(map(str, wanted[1:]))}}}"
+            )
         if wanted == (1,) * dims:
             return aten.mean(self, tuple(range(-1, -dims - 1, -1)), True)
         return getattr(aten, name)(self, wanted)
@@ -184,8 +194,7 @@ _declare_mean(2)
 _declare_mean(3)
 
 
-@composite("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
-           samples=lambda make: [(make(2, 3, 5), (2,))])
+@composite("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", samples=lambda make: [(make(2, 3, 5), (2,))])
 def adaptive_avg_pool1d(self, output_size):
     check_one_int("adaptive_avg_pool1d", self._array.shape, output_size=output_size)
     return aten.squeeze(aten.adaptive_avg_pool2d(aten.unsqueeze(self, -2), (1, *output_size)), -2)
@@ -227,8 +236,12 @@ def _declare_max(dims):
         made = _wanted(self._array.shape, per_dim(output_size, dims))
         return [(made, self._array.dtype), (made, _INT64)]
 
-    @op(f"{name}(Tensor self, {ints} output_size) -> (Tensor, Tensor)", node=f"AdaptiveMaxPool{dims}DBackward0",
-        shape=shape, samples=lambda make: [(make(2, 3, *(5, 4, 3)[:dims]), (2, 3, 2)[:dims])])
+    @op(
+        f"{name}(Tensor self, {ints} output_size) -> (Tensor, Tensor)",
+        node=f"AdaptiveMaxPool{dims}DBackward0",
+        shape=shape,
+        samples=lambda make: [(make(2, 3, *(5, 4, 3)[:dims]), (2, 3, 2)[:dims])],
+    )
     def forward(self, output_size):
         wanted = per_dim(output_size, dims)
         _check_dims(name, self.shape, dims, ":")
@@ -244,8 +257,11 @@ def _declare_max(dims):
 
     forward.vjp(self=lambda g, self, result1: getattr(aten, f"{name}_backward")(g, self, result1))
 
-    @op(f"{name}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", samples=lambda make: [],
-        shape=lambda grad_output, self, indices: (self._array.shape, self._array.dtype))
+    @op(
+        f"{name}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
+        samples=lambda make: [],
+        shape=lambda grad_output, self, indices: (self._array.shape, self._array.dtype),
+    )
     def backward(grad_output, self, indices):
         return spread_max(grad_output, indices, self.shape, dims)
 
@@ -256,8 +272,9 @@ _declare_max(2)
 _declare_max(3)
 
 
-@composite("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)",
-           samples=lambda make: [(make(2, 3, 5), (2,))])
+@composite(
+    "adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", samples=lambda make: [(make(2, 3, 5), (2,))]
+)
 def adaptive_max_pool1d(self, output_size):
     check_one_int("adaptive_max_pool1d", self._array.shape, output_size=output_size)
     check_not_empty("adaptive_max_pool1d", self._array.shape, self._array.ndim - 1)

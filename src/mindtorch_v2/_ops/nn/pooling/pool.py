@@ -34,8 +34,12 @@ def _check(name, shape, kernel, stride, padding, dilation, ceil_mode):
     out = None
     if len(shape) - dims in (1, 2) and min(kernel) > 0 and min(stride) > 0 and min(padding) >= 0 and min(dilation) > 0:
         out = _pooled_size(shape[-dims:], kernel, stride, padding, dilation, ceil_mode)
-        if min(out) > 0 and 0 not in shape[-dims - 1:] and all(map(_fits, padding, kernel)) \
-                and (name != "avg_pool3d" or all(map(_is_within, kernel, shape[-3:]))):
+        if (
+            min(out) > 0
+            and 0 not in shape[-dims - 1 :]
+            and all(map(_fits, padding, kernel))
+            and (name != "avg_pool3d" or all(map(_is_within, kernel, shape[-3:])))
+        ):
             return out
     refuse(name, shape, kernel, stride, padding, dilation, out)
 
@@ -50,8 +54,10 @@ def _is_within(kernel, size):
 
 def _overhang(size, kernel, stride, padding, dilation, out):
     """How far the last window reaches beyond the padding."""
-    return tuple(max(0, (o - 1) * s + d * (k - 1) + 1 - n - 2 * p)
-                 for n, k, s, p, d, o in zip(size, kernel, stride, padding, dilation, out, strict=True))
+    return tuple(
+        max(0, (o - 1) * s + d * (k - 1) + 1 - n - 2 * p)
+        for n, k, s, p, d, o in zip(size, kernel, stride, padding, dilation, out, strict=True)
+    )
 
 
 # ---------------------------------------------------------------- maximum
@@ -128,7 +134,7 @@ def _declare_max(dims):
     public = f"max_pool{dims}d"
     name = f"{public}_with_indices"
     node = f"MaxPool{dims}DWithIndicesBackward0"
-    arguments = (f"{ints} kernel_size, {ints} stride=[], {ints} padding=0, {ints} dilation=1, bool ceil_mode=False")
+    arguments = f"{ints} kernel_size, {ints} stride=[], {ints} padding=0, {ints} dilation=1, bool ceil_mode=False"
 
     def shape(self, kernel_size, stride, padding, dilation, ceil_mode):
         kernel, stride, padding, dilation = settings(public, dims, kernel_size, stride, padding, dilation)
@@ -146,12 +152,18 @@ def _declare_max(dims):
         return max_pool(public, self, kernel, stride, padding, dilation, ceil_mode)
 
     backward = getattr_later(f"{name}_backward")
-    forward.vjp(self=lambda g, self, kernel_size, stride, padding, dilation, ceil_mode, result1:
-                backward(g, self, kernel_size, stride, padding, dilation, ceil_mode, result1))
+    forward.vjp(
+        self=lambda g, self, kernel_size, stride, padding, dilation, ceil_mode, result1: backward(
+            g, self, kernel_size, stride, padding, dilation, ceil_mode, result1
+        )
+    )
 
-    @op(f"{name}_backward(Tensor grad_output, Tensor self, {ints} kernel_size, {ints} stride, {ints} padding, "
-        f"{ints} dilation, bool ceil_mode, Tensor indices) -> Tensor", samples=lambda make: [],
-        shape=lambda grad_output, self, *_: (self._array.shape, self._array.dtype))
+    @op(
+        f"{name}_backward(Tensor grad_output, Tensor self, {ints} kernel_size, {ints} stride, {ints} padding, "
+        f"{ints} dilation, bool ceil_mode, Tensor indices) -> Tensor",
+        samples=lambda make: [],
+        shape=lambda grad_output, self, *_: (self._array.shape, self._array.dtype),
+    )
     def spread(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
         kernel, stride, padding, dilation = settings(public, dims, kernel_size, stride, padding, dilation)
         overlapping = any(s < d * (k - 1) + 1 for k, s, d in zip(kernel, stride, dilation, strict=True))
@@ -161,9 +173,13 @@ def _declare_max(dims):
 
     if dims > 1:
         pool = getattr_later(name)
-        composite(f"{public}(Tensor self, {arguments}) -> Tensor",
-                  lambda self, kernel_size, stride, padding, dilation, ceil_mode:
-                  pool(self, kernel_size, stride, padding, dilation, ceil_mode)[0], samples=samples)
+        composite(
+            f"{public}(Tensor self, {arguments}) -> Tensor",
+            lambda self, kernel_size, stride, padding, dilation, ceil_mode: pool(
+                self, kernel_size, stride, padding, dilation, ceil_mode
+            )[0],
+            samples=samples,
+        )
 
 
 def getattr_later(name):
@@ -174,15 +190,17 @@ def getattr_later(name):
 _declare_max(2)
 _declare_max(3)
 
-_ARGUMENTS_1D = ("int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False")
+_ARGUMENTS_1D = "int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False"
 
 
-@composite(f"max_pool1d_with_indices(Tensor self, {_ARGUMENTS_1D}) -> (Tensor, Tensor)",
-           samples=lambda make: [(make(2, 3, 6), (2,))])
+@composite(
+    f"max_pool1d_with_indices(Tensor self, {_ARGUMENTS_1D}) -> (Tensor, Tensor)", samples=lambda make: [(make(2, 3, 6), (2,))]
+)
 def max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode):
     check_one_int("max_pool1d", self._array.shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
-    made, indices = aten.max_pool2d_with_indices(aten.unsqueeze(self, -2), (1, *kernel_size), (1, *(stride or kernel_size)),
-                                                 (0, *padding), (1, *dilation), ceil_mode)
+    made, indices = aten.max_pool2d_with_indices(
+        aten.unsqueeze(self, -2), (1, *kernel_size), (1, *(stride or kernel_size)), (0, *padding), (1, *dilation), ceil_mode
+    )
     return aten.squeeze(made, -2), aten.squeeze(indices, -2)
 
 
@@ -238,8 +256,7 @@ def _avg_pool(name, kernel_name, input, kernel, stride, padding, ceil_mode, coun
     total = None
     for _, index in offsets(kernel, out, stride, one):
         total = np.array(padded[index]) if total is None else np.add(total, padded[index], total)
-    return _shares(total, _divisors(size, kernel, stride, padding, out, ceil_mode, count_include_pad, divisor_override),
-                   total)
+    return _shares(total, _divisors(size, kernel, stride, padding, out, ceil_mode, count_include_pad, divisor_override), total)
 
 
 def _avg_pool_grad(grad, shape, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override):
@@ -267,9 +284,13 @@ def _declare_avg(dims):
         out = _pooled_size(given[-dims:], kernel, stride, padding, one, ceil_mode)
         return (*given[:-dims], *out), self._array.dtype
 
-    @op(f"{name}(Tensor self, {ints} kernel_size, {ints} stride=[], {ints} padding=0, bool ceil_mode=False, "
-        "bool count_include_pad=True, int? divisor_override=None) -> Tensor", shape=shape,
-        node=f"AvgPool{dims}DBackward0", samples=lambda make: [(make(2, 3, *(4,) * dims), (2,) * dims)])
+    @op(
+        f"{name}(Tensor self, {ints} kernel_size, {ints} stride=[], {ints} padding=0, bool ceil_mode=False, "
+        "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+        shape=shape,
+        node=f"AvgPool{dims}DBackward0",
+        samples=lambda make: [(make(2, 3, *(4,) * dims), (2,) * dims)],
+    )
     @in_float32
     def forward(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
         kernel, stride, padding, _ = settings(name, dims, kernel_size, stride, padding)
@@ -278,29 +299,49 @@ def _declare_avg(dims):
         return _avg_pool(name, kernel_name, self, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
     pool, backward = getattr_later(name), getattr_later(f"{name}_backward")
-    forward.vjp(self=lambda g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override:
-                backward(g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override))
+    forward.vjp(
+        self=lambda g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: backward(
+            g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        )
+    )
 
-    @op(f"{name}_backward(Tensor grad_output, Tensor self, {ints} kernel_size, {ints} stride, {ints} padding, "
-        "bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor", samples=lambda make: [],
-        shape=lambda grad_output, self, *_: (self._array.shape, self._array.dtype))
+    @op(
+        f"{name}_backward(Tensor grad_output, Tensor self, {ints} kernel_size, {ints} stride, {ints} padding, "
+        "bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
+        samples=lambda make: [],
+        shape=lambda grad_output, self, *_: (self._array.shape, self._array.dtype),
+    )
     @in_float32
     def spread(grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
         kernel, stride, padding, _ = settings(name, dims, kernel_size, stride, padding)
-        return _avg_pool_grad(grad_output, self.shape, kernel, stride, padding, ceil_mode, count_include_pad,
-                              divisor_override)
+        return _avg_pool_grad(grad_output, self.shape, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
-    spread.vjp(grad_output=lambda g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override:
-               pool(g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override))
+    spread.vjp(
+        grad_output=lambda g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: pool(
+            g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        )
+    )
 
 
 _declare_avg(2)
 _declare_avg(3)
 
 
-@composite("avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, "
-           "bool count_include_pad=True) -> Tensor", samples=lambda make: [(make(2, 3, 6), (2,))])
+@composite(
+    "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, "
+    "bool count_include_pad=True) -> Tensor",
+    samples=lambda make: [(make(2, 3, 6), (2,))],
+)
 def avg_pool1d(self, kernel_size, stride, padding, ceil_mode, count_include_pad):
     check_one_int("avg_pool1d", self._array.shape, kernel_size=kernel_size, stride=stride, padding=padding)
-    return aten.squeeze(aten.avg_pool2d(aten.unsqueeze(self, -2), (1, *kernel_size), (1, *(stride or kernel_size)),
-                                        (0, *padding), ceil_mode, count_include_pad), -2)
+    return aten.squeeze(
+        aten.avg_pool2d(
+            aten.unsqueeze(self, -2),
+            (1, *kernel_size),
+            (1, *(stride or kernel_size)),
+            (0, *padding),
+            ceil_mode,
+            count_include_pad,
+        ),
+        -2,
+    )

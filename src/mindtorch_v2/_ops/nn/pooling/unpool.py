@@ -23,16 +23,20 @@ def _unpooled(self, indices, output_size, dims):
         found = f" but got: {scalar_name(indices)}" if dims == 2 else ""
         raise RuntimeError(f"elements in indices should be type int64{found}")
     if self.ndim not in (dims + 1, dims + 2):
-        raise RuntimeError(f"Input to max_unpooling{dims}d should be a {dims + 1}d or {dims + 2}d Tensor, but got a tensor "
-                           f"with {self.ndim} dimensions.")
+        raise RuntimeError(
+            f"Input to max_unpooling{dims}d should be a {dims + 1}d or {dims + 2}d Tensor, but got a tensor "
+            f"with {self.ndim} dimensions."
+        )
     if self.shape != indices.shape:
-        raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(self.shape)}) "
-                           f"but got indices tensor with shape: {list(indices.shape)}")
+        raise RuntimeError(
+            f"Expected shape of indices to be same as that of the input tensor ({list(self.shape)}) "
+            f"but got indices tensor with shape: {list(indices.shape)}"
+        )
     if len(output_size) != dims:
-        raise RuntimeError(f"There should be exactly {_SIZES[dims]} in output_size, "
-                           f"but got {len(output_size)} elements.")
-    check_not_empty(f"max_unpooling{dims}d_forward_out_cpu", self.shape, self.ndim - 1,
-                    "got {shape} with dimension {axis} being empty.")
+        raise RuntimeError(f"There should be exactly {_SIZES[dims]} in output_size, but got {len(output_size)} elements.")
+    check_not_empty(
+        f"max_unpooling{dims}d_forward_out_cpu", self.shape, self.ndim - 1, "got {shape} with dimension {axis} being empty."
+    )
     shape = (*self.shape[:-dims], *output_size)
     if not self.size:
         return np.zeros(shape, self.dtype)
@@ -42,8 +46,9 @@ def _unpooled(self, indices, output_size, dims):
     flat = indices.reshape(planes, -1)
     if flat.min() < 0 or flat.max() >= area:
         wrong = flat[(flat < 0) | (flat >= area)][0]
-        raise RuntimeError(f"Found an invalid max index: {wrong} (output volumes are of size "
-                           f"{'x'.join(map(str, output_size))})")
+        raise RuntimeError(
+            f"Found an invalid max index: {wrong} (output volumes are of size {'x'.join(map(str, output_size))})"
+        )
     np.put_along_axis(made, flat, self.reshape(planes, -1), 1)
     made = made.reshape(shape)
     return with_channels_last(made) if dims == 2 and has_channels_last(self) else made
@@ -58,9 +63,11 @@ def _unpool_grad(g, indices, dims):
     return aten.view(picked, shape)
 
 
-@op("max_unpool2d(Tensor self, Tensor indices, int[2] output_size) -> Tensor",
+@op(
+    "max_unpool2d(Tensor self, Tensor indices, int[2] output_size) -> Tensor",
     shape=lambda self, indices, output_size: ((*self._array.shape[:-2], *output_size), self._array.dtype),
-    samples=lambda make: [(make(1, 1, 2, 2), (aten.arange(4) * 3).reshape(1, 1, 2, 2), (4, 4))])
+    samples=lambda make: [(make(1, 1, 2, 2), (aten.arange(4) * 3).reshape(1, 1, 2, 2), (4, 4))],
+)
 def max_unpool2d(self, indices, output_size):
     return _unpooled(self, indices, tuple(output_size), 2)
 
@@ -70,9 +77,11 @@ max_unpool2d.vjp(self=lambda g, indices: _unpool_grad(g, indices, 2))
 max_unpool2d.jvp(self=lambda t, indices, output_size: aten.max_unpool2d(t, indices, output_size))
 
 
-@op("max_unpool3d(Tensor self, Tensor indices, int[3] output_size, int[3] stride, int[3] padding) -> Tensor",
+@op(
+    "max_unpool3d(Tensor self, Tensor indices, int[3] output_size, int[3] stride, int[3] padding) -> Tensor",
     shape=lambda self, indices, output_size, *_: ((*self._array.shape[:-3], *output_size), self._array.dtype),
-    samples=lambda make: [])
+    samples=lambda make: [],
+)
 def max_unpool3d(self, indices, output_size, stride, padding):
     if any(s <= 0 for s in stride):
         raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
@@ -80,8 +89,9 @@ def max_unpool3d(self, indices, output_size, stride, padding):
 
 
 max_unpool3d.vjp(self=lambda g, indices: _unpool_grad(g, indices, 3))
-max_unpool3d.jvp(self=lambda t, indices, output_size, stride, padding:
-                 aten.max_unpool3d(t, indices, output_size, stride, padding))
+max_unpool3d.jvp(
+    self=lambda t, indices, output_size, stride, padding: aten.max_unpool3d(t, indices, output_size, stride, padding)
+)
 
 # ---------------------------------------------------------------- fractional
 
@@ -138,7 +148,7 @@ def _fractional(self, kernel, out, random_samples):
         return np.zeros(shape, self.dtype), np.zeros(shape, _INT64)
     batched = self if self.ndim == dims + 2 else self[None]
     lead = batched.shape[:2]
-    samples = random_samples[:lead[0]]
+    samples = random_samples[: lead[0]]
     # In two dims the first sample belongs to the last dim; in three the order is that of the dims.
     order = (1, 0) if dims == 2 else (0, 1, 2)
     starts = [_starts(samples[..., order[axis]], size[axis], kernel[axis], out[axis]) for axis in range(dims)]
@@ -168,20 +178,27 @@ def _declare(dims):
         made = (*self._array.shape[:-dims], *_each(name, "output_size", output_size, dims))
         return [(made, self._array.dtype), (made, _INT64)]
 
-    @op(f"{name}(Tensor self, {ints} kernel_size, {ints} output_size, Tensor random_samples) -> (Tensor, Tensor)",
-        shape=shape, node=f"FractionalMaxPool{dims}DBackward0",
-        samples=lambda make: [(make(1, 2, *(6,) * dims), (2,) * dims, (3,) * dims, make.constant(1, 2, dims))])
+    @op(
+        f"{name}(Tensor self, {ints} kernel_size, {ints} output_size, Tensor random_samples) -> (Tensor, Tensor)",
+        shape=shape,
+        node=f"FractionalMaxPool{dims}DBackward0",
+        samples=lambda make: [(make(1, 2, *(6,) * dims), (2,) * dims, (3,) * dims, make.constant(1, 2, dims))],
+    )
     def forward(self, kernel_size, output_size, random_samples):
         kernel, out = _each(name, "kernel_size", kernel_size, dims), _each(name, "output_size", output_size, dims)
         return _fractional(self, kernel, out, random_samples)
 
     forward.not_differentiable("random_samples").vjp(
-        self=lambda g, self, kernel_size, output_size, result1:
-        getattr(aten, f"{name}_backward")(g, self, kernel_size, output_size, result1))
+        self=lambda g, self, kernel_size, output_size, result1: getattr(aten, f"{name}_backward")(
+            g, self, kernel_size, output_size, result1
+        )
+    )
 
-    @op(f"{name}_backward(Tensor grad_output, Tensor self, {ints} kernel_size, {ints} output_size, Tensor indices) "
-        "-> Tensor",
-        shape=lambda grad_output, self, *_: (self._array.shape, self._array.dtype), samples=lambda make: [])
+    @op(
+        f"{name}_backward(Tensor grad_output, Tensor self, {ints} kernel_size, {ints} output_size, Tensor indices) -> Tensor",
+        shape=lambda grad_output, self, *_: (self._array.shape, self._array.dtype),
+        samples=lambda make: [],
+    )
     def backward(grad_output, self, kernel_size, output_size, indices):
         return spread_max(grad_output, indices, self.shape, dims)
 

@@ -52,8 +52,11 @@ class Listener:
         """The stream as _stacks wants it: a return is a mere time here, and that of an op's entry may not be there."""
         # By id(): looking a code object up by itself takes long.
         codes = {id(what): what for what in events if what.__class__ is CodeType} if self._leaves else {}
-        unreturned = {number for number, code in codes.items()
-                      if code is _CHOOSER or code is _STAND_IN or belongs(code.co_filename) == ENTRY}
+        unreturned = {
+            number
+            for number, code in codes.items()
+            if code is _CHOOSER or code is _STAND_IN or belongs(code.co_filename) == ENTRY
+        }
         made: list[Any] = []
         take = made.extend
         following = iter(events)
@@ -132,9 +135,18 @@ def _functions(
 
     # Names that are global to the callback cost it nothing when it is called, unlike those that it would close over.
     own = {
-        "extend": events.extend, "append": events.append, "clock": clock, "state": state, "describe": describe,
-        "names": builtins, "entries": vars(entry_globals), "chooser": _CHOOSER, "stand_in": _STAND_IN,
-        "tensor_end": FINALISERS[0], "storage_end": FINALISERS[1], "left_at": None,
+        "extend": events.extend,
+        "append": events.append,
+        "clock": clock,
+        "state": state,
+        "describe": describe,
+        "names": builtins,
+        "entries": vars(entry_globals),
+        "chooser": _CHOOSER,
+        "stand_in": _STAND_IN,
+        "tensor_end": FINALISERS[0],
+        "storage_end": FINALISERS[1],
+        "left_at": None,
         "getframe": sys._getframe,
     }
     everything = FunctionType(_every_event.__code__.replace(), own)

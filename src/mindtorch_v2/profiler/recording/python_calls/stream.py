@@ -147,9 +147,7 @@ def _is_hidden(what: Any, called_from_hidden: bool) -> bool:
 _owners: dict[str, int] = {}
 
 
-def _open_frames(
-    frame: FrameType | None, hears: Callable[[CodeType], bool]
-) -> tuple[list[OpenFrame], list[int]]:
+def _open_frames(frame: FrameType | None, hears: Callable[[CodeType], bool]) -> tuple[list[OpenFrame], list[int]]:
     """The frames of a stack whose code the listener hears, outermost first, and how far each one's caller had come."""
     frames: list[FrameType] = []
     while frame is not None:
