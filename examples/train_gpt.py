@@ -158,7 +158,7 @@ def module_summary(prof) -> str:
     totals: dict[str, list[float]] = {}
     backward: set[int] = set()  # ids of events inside the backward pass; parents come before their children
     for event in prof.events():
-        if event["kind"] == "engine" or event.cpu_parent is not None and id(event.cpu_parent) in backward:
+        if event["kind"] == "engine" or (event.cpu_parent is not None and id(event.cpu_parent) in backward):
             backward.add(id(event))
         if event["module"]:
             total = totals.setdefault(event["module"], [0, 0, 0])

@@ -26,7 +26,7 @@ from typing import Any
 
 SECONDS = 20  # for one call
 USUAL, OTHERS = 40, 12  # samples of float32, and of every other dtype
-DTYPES = "float32 float64 float16 bfloat16 complex64 int64 int32 uint8 bool".split()
+DTYPES = ["float32", "float64", "float16", "bfloat16", "complex64", "int64", "int32", "uint8", "bool"]
 TOLERANCE = {"float64": 1e-6, "complex128": 1e-6, "float32": 2e-4, "complex64": 2e-4, "float16": 4e-3, "bfloat16": 4e-2}
 MEANT = Path(__file__).with_suffix(".txt")
 

@@ -24,7 +24,7 @@ _TYPES: dict[Any, str] = {
     dt.dtype: "ScalarType",
     Device: "Device",
     typing.Union[int, float, bool]: "Scalar",
-}  # noqa: UP007
+}
 
 
 def _type_text(annotation: Any) -> str:
@@ -53,7 +53,7 @@ def infer_schema(prototype_function: Callable[..., Any], /, *, mutates_args: Any
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY and "*" not in parts:
             parts.append("*")
         text = _type_text(hints[name])
-        if mutates_args == "unknown" and text == "Tensor" or not isinstance(mutates_args, str) and name in mutates_args:
+        if (mutates_args == "unknown" and text == "Tensor") or (not isinstance(mutates_args, str) and name in mutates_args):
             text = text.replace("Tensor", f"Tensor(a{len(parts)}!)", 1)
         default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
         parts.append(f"{text} {name}{default}")

@@ -12,7 +12,7 @@ __all__ = [
     *_multiprocessing.__all__,
     "ProcessContext",
     "ProcessRaisedException",
-    "get_all_sharing_strategies",  # noqa: F405
+    "get_all_sharing_strategies",
     "get_sharing_strategy",
     "set_sharing_strategy",
     "spawn",

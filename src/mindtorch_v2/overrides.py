@@ -199,7 +199,7 @@ def _signature(op: registry.OpSpec) -> inspect.Signature:
     parameters, optional = [], False
     for position, argument in enumerate(op.schema.arguments):
         kind = inspect.Parameter.KEYWORD_ONLY if argument.keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
-        optional = optional or argument.default is not REQUIRED and not argument.keyword_only
+        optional = optional or (argument.default is not REQUIRED and not argument.keyword_only)
         default = argument.default
         if default is REQUIRED:
             default = None if optional and not argument.keyword_only else inspect.Parameter.empty

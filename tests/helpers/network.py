@@ -9,7 +9,7 @@ import network_values as _values
 
 import mindtorch_v2 as torch
 import mindtorch_v2.autograd
-import mindtorch_v2.nn.functional  # noqa: F401  expressions reach these through torch
+import mindtorch_v2.nn.functional
 
 RECORDED: dict[str, dict[str, Any]] = json.loads(_values.VALUES.read_text())
 # How near values must be, relative to the larger of 1 and the value.

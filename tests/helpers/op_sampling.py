@@ -14,7 +14,7 @@ import numpy as np
 
 import mindtorch_v2 as torch
 import mindtorch_v2._ops.reduction.histogramdd
-import mindtorch_v2.special  # noqa: F401  like the line above, declares ops that wait to be asked for
+import mindtorch_v2.special
 from mindtorch_v2._dispatch import registry
 from mindtorch_v2._dispatch.registry import OpSpec
 from mindtorch_v2._dispatch.schema import REQUIRED

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import gc
+import itertools
 import os
 import sys
 import tempfile
@@ -71,7 +72,7 @@ def gaps(store: object, threads: int) -> list[str]:
             if store.names[name].startswith(f"{thread}:")
         ]
         numbers = [number for _, number in sorted(rows)]
-        wrong = [(a, b) for a, b in zip(numbers, numbers[1:], strict=False) if b != (a + 1) % NUMBERS]
+        wrong = [(a, b) for a, b in itertools.pairwise(numbers) if b != (a + 1) % NUMBERS]
         if wrong:
             found.append(f"thread {thread}: {wrong[0][1]} follows {wrong[0][0]}")
     return found

@@ -187,8 +187,7 @@ def _form(output: Any) -> tuple[tuple[int, ...], Any]:
     """Shape and NumPy dtype of a root."""
     if isinstance(output, GradientEdge):
         form: Any = output.node.inputs
-        form = form[output.output_nr] if form.__class__ is list else form
-        return form  # type: ignore[no-any-return]
+        return form[output.output_nr] if form.__class__ is list else form
     return output._array.shape, output._array.dtype
 
 

@@ -34,7 +34,7 @@ class Plan:
         # Whether there is anything to free once a node ran.
         arguments = derivative.op.schema.arguments
         self.keeps_tensors = any(
-            kind == RESULT or kind == ARG and (arguments[i].is_tensor or arguments[i].is_tensor_list) for kind, i in saved
+            kind == RESULT or (kind == ARG and (arguments[i].is_tensor or arguments[i].is_tensor_list)) for kind, i in saved
         )
         self.formulas = formulas
         # Forward derivatives that are declared on their own.

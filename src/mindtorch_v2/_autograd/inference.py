@@ -50,7 +50,7 @@ def leave() -> None:
 def is_inference(tensor: Tensor) -> bool:
     """Whether a tensor was made inside inference_mode, or looks at the memory of one that was."""
     storage = tensor._storage
-    return bool(tensor._inference) or storage is not None and storage.version is UNTRACKED
+    return bool(tensor._inference) or (storage is not None and storage.version is UNTRACKED)
 
 
 def _new_marked(cls: type) -> Any:

@@ -55,7 +55,7 @@ def _will_run(tensor: Tensor, current: Tensor) -> bool:
         return False
     task = running.tasks[-1]
     node = tensor._node
-    return node is current._node or node in task.pending and (task.needed is None or node in task.needed)
+    return node is current._node or (node in task.pending and (task.needed is None or node in task.needed))
 
 
 def _when_all(tensors: Sequence[Tensor], fn: Callable[..., Any]) -> list[Callable[[Tensor], None]]:

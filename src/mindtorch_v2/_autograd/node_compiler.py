@@ -169,7 +169,7 @@ def maker(derivative: Derivative, mask: int) -> Callable[..., Any]:
 def compile_record(derivative: Derivative, first: bool = False) -> Callable[..., None]:
     """record(args, result, state) of an op; with `first`, for results of which only the first is a tensor."""
     count = len(derivative.arguments)
-    if count == 1 or count <= _WRITTEN_OUT and not any(derivative.lists):
+    if count == 1 or (count <= _WRITTEN_OUT and not any(derivative.lists)):
         return _compile_record(derivative, [1, *range((1 << count) - 1, 1, -1)], first=first)
     recorders: dict[int, Callable[..., None]] = {}
 

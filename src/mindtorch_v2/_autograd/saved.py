@@ -107,7 +107,7 @@ def unpack_list(node: Node, saved: list[Any] | None) -> list[Any] | None:
     if saved is None:
         return None
     return [
-        value if version is None or value._storage is None and version == 0 else unpack_one(node, value, version)
+        value if version is None or (value._storage is None and version == 0) else unpack_one(node, value, version)
         for value, version in saved
     ]
 

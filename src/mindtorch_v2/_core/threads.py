@@ -76,7 +76,7 @@ class _Threads(threading.local):
     def __init__(self) -> None:
         self.state = ThreadState()
         _alive.add(self.state)
-        for begin in list(started):
+        for begin in started:
             begin(self.state)
 
 

@@ -71,7 +71,7 @@ def _run_kernel(op: OpSpec, args: tuple[Any, ...]) -> Any:
     keys = keys_of(args)
     if keys & PYTHON:
         return entry_globals.call_subclass(op, args)
-    if keys & AUTOGRAD and not op.composite or op.below_autograd:
+    if (keys & AUTOGRAD and not op.composite) or op.below_autograd:
         if op.schema.mutates:
             return entry_globals.run_in_place(op, args)
         result = entry_globals.below_autograd(execute, op, args)
@@ -299,7 +299,7 @@ def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
 def _targets(op: OpSpec, out: Any) -> tuple[Tensor, ...]:
     """What `out=` names: as many tensors as the op has results."""
     count, several = len(op.schema.returns), isinstance(out, list | tuple)
-    if several != (count > 1) or not several and not isinstance(out, Tensor):
+    if several != (count > 1) or (not several and not isinstance(out, Tensor)):
         raise TypeError(
             f"{op.schema.name}(): argument 'out' must be {'Tensor' if count == 1 else 'tuple of Tensors'}, not "
             f"{type(out).__name__}"

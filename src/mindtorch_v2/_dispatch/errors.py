@@ -152,8 +152,10 @@ def translate(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Exception:
     if (
         op.composite
         or "deliberate" in error.__dict__
-        or isinstance(error, RuntimeError | IndexError | NotImplementedError)
-        and not isinstance(error, np.exceptions.AxisError)
+        or (
+            isinstance(error, RuntimeError | IndexError | NotImplementedError)
+            and not isinstance(error, np.exceptions.AxisError)
+        )
     ):
         return error
     if isinstance(error, np.exceptions.AxisError):

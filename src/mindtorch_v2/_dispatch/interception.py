@@ -304,7 +304,7 @@ def python_key(cls: type) -> int:
     """PYTHON for a class that takes part in interception, 0 for Tensor and classes that opted out."""
     handler = getattr(cls, "__torch_function__", None)
     disabled = handler is disabled_torch_function or getattr(handler, "__func__", None) is disabled_torch_function
-    if cls is Tensor or disabled and not hasattr(cls, "__torch_dispatch__"):
+    if cls is Tensor or (disabled and not hasattr(cls, "__torch_dispatch__")):
         return 0
     return PYTHON
 

@@ -49,7 +49,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "float": lambda v: isinstance(v, (int, float, np.number)) and not isinstance(v, bool),
     "bool": lambda v: isinstance(v, bool | np.bool_),
     "str": lambda v: isinstance(v, str),
-    "Scalar": lambda v: isinstance(v, _NUMBERS) or isinstance(v, Tensor) and v._array.ndim == 0,
+    "Scalar": lambda v: isinstance(v, _NUMBERS) or (isinstance(v, Tensor) and v._array.ndim == 0),
     "ScalarType": lambda v: isinstance(v, dt.dtype) or v in (bool, int, float, complex),
     "Device": lambda v: isinstance(v, str | int | Device),
     "MemoryFormat": lambda v: isinstance(v, memory_format),
@@ -68,7 +68,7 @@ def accepts(spec: OpSpec, argument: Argument, value: Any, lenient: bool = True) 
     if argument.is_tensor and argument.name in spec.promoted and argument.name != "self" and "tensors" not in spec.tags:
         return isinstance(value, _NUMBERS) or _is_tensor(value)
     if kind.startswith("int["):
-        return _is_list_of(value, _is_integer) or kind != "int[]" and _is_integer(value)
+        return _is_list_of(value, _is_integer) or (kind != "int[]" and _is_integer(value))
     if kind.startswith(("float[", "Scalar[", "bool[")):
         return isinstance(value, list | tuple)
     check = _CHECKS.get(kind)

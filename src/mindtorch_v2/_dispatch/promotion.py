@@ -81,7 +81,7 @@ def promote(mode: str, operands: tuple[Any, ...]) -> list[Any]:
 
 def is_number(value: Any) -> bool:
     """Whether a value may stand for a tensor in arithmetic."""
-    return isinstance(value, _NUMBERS) or isinstance(value, np.number | np.bool_)
+    return isinstance(value, (_NUMBERS, np.number | np.bool_))
 
 
 def as_number(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from types import ModuleType
 
-from .._dispatch import dispatcher  # noqa: F401  ops become callable as they are declared
+from .._dispatch import dispatcher  # ops become callable as they are declared
 from . import (
     aliases,
     creation,
@@ -15,7 +15,7 @@ from . import (
     loss,
     nn,
     optimizer,
-    out_dtypes,  # noqa: F401  what ops ask of `out=`
+    out_dtypes,  # what ops ask of `out=`
     out_forms,
     pointwise,
     predicates,
@@ -28,7 +28,7 @@ from . import (
 )
 from ._support import (
     float_errors,
-    malloc,  # noqa: F401  memory that one step frees is kept for the next
+    malloc,  # memory that one step frees is kept for the next
 )
 
 _PACKAGES = (

@@ -143,7 +143,7 @@ def _as_meant(storage: LoadedStorage, dtype: dt.dtype, metadata: Any) -> LoadedS
     if not isinstance(metadata, dict) or not isinstance(storage, LoadedStorage) or not isinstance(dtype, dt.dtype):
         raise RuntimeError(f"checkpoint describes a tensor with a {type(metadata).__name__}")
     changes = tuple(change for name, change in (("conj", np.conjugate), ("neg", np.negative)) if metadata.get(name) is True)
-    if np.conjugate in changes and not dtype.is_complex or changes and dtype is dt.bool_:
+    if (np.conjugate in changes and not dtype.is_complex) or (changes and dtype is dt.bool_):
         raise RuntimeError(f"checkpoint asks for the conjugate or the negative of {dtype}")
     return storage.changed(changes, dtype) if changes else storage
 

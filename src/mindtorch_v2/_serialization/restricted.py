@@ -181,10 +181,8 @@ class RestrictedUnpickler:
             )
         if function in _SETS and args:
             return function([self._hashable(entry) for entry in _listed(args[0])])
-        if (
-            function in _OF_PLAIN
-            and not all(type(entry) in _PLAIN for entry in args)
-            or (function is Size and not all(type(entry) is int for source in args for entry in _listed(source)))
+        if (function in _OF_PLAIN and not all(type(entry) in _PLAIN for entry in args)) or (
+            function is Size and not all(type(entry) is int for source in args for entry in _listed(source))
         ):
             raise pickle.UnpicklingError(f"Weights only load failed. A {function.__name__} is made of plain values.")
         if function is bytearray and args and type(args[0]) not in (bytes, str, bytearray):

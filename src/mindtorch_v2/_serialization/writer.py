@@ -246,7 +246,7 @@ def write_legacy(obj: Any, file: BinaryIO, protocol: int) -> None:
     pickler.dump(obj)
     keys = sorted(key for key, _ in pickler.storages.values())
     pickle.dump(keys, file, protocol=protocol)
-    by_key = {key: owner for key, owner in pickler.storages.values()}
+    by_key = dict(pickler.storages.values())
     for key in keys:
         owner = by_key[key]
         file.write((owner.nbytes // pickler.itemsizes.get(key, owner.itemsize)).to_bytes(8, "little"))

@@ -9,7 +9,7 @@ absent_backend(globals(), enabled=True, benchmark=False, deterministic=False, al
 
 def version() -> None:
     """The library's version: there is none."""
-    return None
+    return
 
 
 def is_acceptable(tensor: object) -> bool:

@@ -44,7 +44,7 @@ class _Binary(ExponentialFamily):
 
     @property
     def _param(self) -> Any:
-        return self.__dict__["probs"] if "probs" in self.__dict__ else self.logits
+        return self.__dict__.get("probs", self.logits)
 
 
 class Bernoulli(_Binary):
@@ -210,7 +210,7 @@ class Categorical(Distribution):
 
     @property
     def _param(self) -> Any:
-        return self.__dict__["probs"] if "probs" in self.__dict__ else self.logits
+        return self.__dict__.get("probs", self.logits)
 
     support = property(lambda self: constraints.integer_interval(0, self._num_events - 1))  # type: ignore[assignment]
     param_shape = property(lambda self: self._param.shape)

@@ -78,7 +78,7 @@ def _dims(op: OpSpec, args: list[Any], ndim: int) -> list[Any]:
 )
 def along_dim(op: OpSpec, args: list[Any], level: Level) -> Any:
     value = only_first(args, level)
-    if value is None or op.composite and not op.below_autograd:
+    if value is None or (op.composite and not op.below_autograd):
         return NotImplemented
     arguments = op.schema.arguments
     at = next((i for i, a in enumerate(arguments) if a.name in _DIM_NAMES), None)
@@ -273,7 +273,7 @@ def repeated(op: OpSpec, args: list[Any], level: Level) -> Any:
 def as_is(op: OpSpec, args: list[Any], level: Level) -> Any:
     """Ops that work on the last dims and let any dims be before them."""
     value = only_first(args, level)
-    if value is None or op.schema.name == "one_hot" and args[1] < 0:
+    if value is None or (op.schema.name == "one_hot" and args[1] < 0):
         return NotImplemented
     return call(op, [value, *args[1:]])
 

@@ -105,7 +105,7 @@ def _sizes(left: list[list[str]], shape: Sequence[int], given: dict[str, int]) -
     """The length of every name, and the names of the dims that the dots stand for."""
     dots = [_DOTS] in left
     extra = len(shape) - len(left) + dots
-    if extra < 0 or not dots and extra:
+    if extra < 0 or (not dots and extra):
         raise ValueError(
             f"Number of dimensions in pattern ({len(left)}) must be equal to the number of dimensions in the "
             f"tensor ({len(shape)})"

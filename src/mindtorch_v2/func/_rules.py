@@ -18,11 +18,32 @@ Rule = Callable[[OpSpec, list[Any], Level], Any]
 RULES: dict[str, Rule] = {}
 
 _RANDOM = frozenset(
-    """
-rand randn randint rand_like randn_like randint_like randperm normal bernoulli multinomial poisson binomial uniform_
-normal_ bernoulli_ random_ exponential_ geometric_ cauchy_ log_normal_ native_dropout rrelu_with_noise
-_standard_gamma _sample_dirichlet
-""".split()
+    [
+        "rand",
+        "randn",
+        "randint",
+        "rand_like",
+        "randn_like",
+        "randint_like",
+        "randperm",
+        "normal",
+        "bernoulli",
+        "multinomial",
+        "poisson",
+        "binomial",
+        "uniform_",
+        "normal_",
+        "bernoulli_",
+        "random_",
+        "exponential_",
+        "geometric_",
+        "cauchy_",
+        "log_normal_",
+        "native_dropout",
+        "rrelu_with_noise",
+        "_standard_gamma",
+        "_sample_dirichlet",
+    ]
 )
 
 
@@ -183,14 +204,57 @@ def _run_random(op: OpSpec, args: list[Any], level: Level) -> Any:
 
 # Ops without promotion that still work element by element.
 _POINTWISE = frozenset(
-    """
-relu threshold gelu silu mish softplus hardtanh hardsigmoid hardshrink softshrink leaky_relu hardswish elu celu
-_prelu_kernel isnan isinf isposinf isneginf masked_fill signbit heaviside frexp clamp clamp_min clamp_max copy_
-clone zero_ fill_ empty_like zeros_like ones_like full_like complex polar _to_copy view_as_real view_as_complex copy
-fill alias tanh_backward sigmoid_backward threshold_backward real imag
-""".split()
+    [
+        "relu",
+        "threshold",
+        "gelu",
+        "silu",
+        "mish",
+        "softplus",
+        "hardtanh",
+        "hardsigmoid",
+        "hardshrink",
+        "softshrink",
+        "leaky_relu",
+        "hardswish",
+        "elu",
+        "celu",
+        "_prelu_kernel",
+        "isnan",
+        "isinf",
+        "isposinf",
+        "isneginf",
+        "masked_fill",
+        "signbit",
+        "heaviside",
+        "frexp",
+        "clamp",
+        "clamp_min",
+        "clamp_max",
+        "copy_",
+        "clone",
+        "zero_",
+        "fill_",
+        "empty_like",
+        "zeros_like",
+        "ones_like",
+        "full_like",
+        "complex",
+        "polar",
+        "_to_copy",
+        "view_as_real",
+        "view_as_complex",
+        "copy",
+        "fill",
+        "alias",
+        "tanh_backward",
+        "sigmoid_backward",
+        "threshold_backward",
+        "real",
+        "imag",
+    ]
 )
-_NOT_POINTWISE = frozenset("mse_loss smooth_l1_loss huber_loss soft_margin_loss dist linalg_cross".split())
+_NOT_POINTWISE = frozenset(["mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss", "dist", "linalg_cross"])
 
 
 def _is_pointwise(op: OpSpec) -> bool:

@@ -34,7 +34,7 @@ def vmap(
     """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
-    if chunk_size is not None and not (chunk_size == "auto" or isinstance(chunk_size, int) and chunk_size > 0):
+    if chunk_size is not None and not (chunk_size == "auto" or (isinstance(chunk_size, int) and chunk_size > 0)):
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
     @functools.wraps(func)

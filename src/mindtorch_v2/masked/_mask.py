@@ -28,7 +28,7 @@ def check_strided(name: str, *tensors: Tensor) -> None:
 
 def all_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
     """Dims counted from the front, in order; all of them for None or none."""
-    if dim is None or not isinstance(dim, int) and not len(dim):
+    if dim is None or (not isinstance(dim, int) and not len(dim)):
         return tuple(range(ndim))
     found: list[int] = []
     for d in (dim,) if isinstance(dim, int) else dim:

@@ -364,7 +364,7 @@ class profile(_KinetoProfile):
 
     def stop(self) -> None:
         """End. What was recorded stays; a second stop() changes nothing."""
-        if not self._running and self.profiler is not None or self._forked:
+        if (not self._running and self.profiler is not None) or self._forked:
             return
         self._running = False
         self._close_step()

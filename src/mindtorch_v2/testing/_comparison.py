@@ -165,7 +165,7 @@ def _compare_numbers(actual: Any, expected: Any, options: _Options) -> None:
     )
     difference = abs(actual - expected)
     both_nan = cmath.isnan(actual) and cmath.isnan(expected)
-    if actual == expected or options.equal_nan and both_nan:
+    if actual == expected or (options.equal_nan and both_nan):
         return
     if math.isfinite(difference) and difference <= atol + rtol * abs(expected):
         return

@@ -10,7 +10,7 @@ import mindtorch_v2 as torch
 import mindtorch_v2.nn.functional as F
 from mindtorch_v2 import nn
 
-I = torch.tensor([1, 5])  # noqa: E741
+I = torch.tensor([1, 5])
 
 
 def test_questions():

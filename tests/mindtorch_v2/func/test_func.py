@@ -100,7 +100,7 @@ def test_vmap_of_an_op_is_the_op_on_every_sample(spec):
     sets = [_samples(spec, seed) for seed in range(3)]
     for k in range(len(sets[0])):
         rows = [list(s[k]) for s in sets]
-        keywords = [row.pop() if row and isinstance(row[-1], dict) else {} for row in rows][0]
+        keywords = next(row.pop() if row and isinstance(row[-1], dict) else {} for row in rows)
         batchable = [i for i, value in enumerate(rows[0]) if _tensors(value)]
         for mapped in [batchable, *([i] for i in batchable if len(batchable) > 1)] if batchable else ():
             _check_vmap(spec, rows, keywords, mapped)

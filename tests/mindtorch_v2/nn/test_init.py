@@ -152,7 +152,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("call", "expected"), REFUSALS, ids=[expected[12:50] for _, expected in REFUSALS])
 def test_refusal(call, expected: str) -> None:
-    with pytest.raises(ValueError) as caught:  # noqa: PT011
+    with pytest.raises(ValueError) as caught:
         call()
     assert f"ValueError: {caught.value}" == expected
 

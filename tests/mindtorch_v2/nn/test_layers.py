@@ -453,6 +453,6 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("call", "expected"), REFUSALS, ids=[expected[:60] for _, expected in REFUSALS])
 def test_refusal(call, expected: str) -> None:
-    with pytest.raises(Exception) as caught:  # noqa: PT011
+    with pytest.raises(Exception) as caught:
         call()
     assert f"{type(caught.value).__name__}: {caught.value}" == expected

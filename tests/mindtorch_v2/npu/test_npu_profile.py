@@ -150,7 +150,7 @@ def test_two_streams_have_two_lanes(npu):
     with profile(activities=BOTH) as prof:
         for stream in (first, second):
             with torch.npu.stream(stream):
-                x @ x  # noqa: B018
+                x @ x
     lanes = {event.device_resource_id for event in prof.events() if event.device_type == "NPU"}
     assert lanes == {first.number, second.number}
 

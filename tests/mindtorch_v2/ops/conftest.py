@@ -28,7 +28,7 @@ def difference(expected: Any, got: Any, where: str = "") -> str | None:
         )
     if isinstance(expected, float) and isinstance(got, float):
         near = expected == got or abs(expected - got) <= 1e-6 + 1e-5 * abs(expected)
-        return None if near or expected != expected and got != got else f"{where}: expected {expected}, got {got}"
+        return None if near or (expected != expected and got != got) else f"{where}: expected {expected}, got {got}"
     return None if expected == got and type(expected) is type(got) else f"{where}: expected {expected!r}, got {got!r}"
 
 

@@ -102,7 +102,7 @@ def has_derivative(spec: OpSpec) -> bool:
     if source is None:
         functional = registry.functional_form(spec)
         source = getattr(functional, "_derivative_source", None) if functional is not None else None
-    return source is not None or spec.composite and not spec.nondiff
+    return source is not None or (spec.composite and not spec.nondiff)
 
 
 def returns_tensors(spec: OpSpec) -> bool:
@@ -253,7 +253,7 @@ def results_with_gradient(spec: OpSpec) -> int | None:
     for tag in spec.tags:
         if tag.startswith("differentiable:"):
             return int(tag.partition(":")[2])
-    return None if spec.composite and not spec.below_autograd or "all_grads" in spec.tags else 1
+    return None if (spec.composite and not spec.below_autograd) or "all_grads" in spec.tags else 1
 
 
 def differentiable_case(case: Any) -> tuple[list[np.ndarray], list[np.ndarray]] | None:

@@ -215,7 +215,7 @@ def complaint(call: Callable[[], Any]) -> str:
 
 
 def defaults() -> dict[str, Any]:
-    names = [n for n in (*WITH_FOREACH, "Adafactor", "LBFGS", "SparseAdam")]
+    names = list((*WITH_FOREACH, "Adafactor", "LBFGS", "SparseAdam"))
     return json.loads(json.dumps({n: getattr(optim, n)(two()).defaults for n in names}))
 
 

@@ -131,7 +131,7 @@ class Block:
 class Statistics:
     """Bytes of a device: in blocks, in segments, and the most there ever was of each."""
 
-    __slots__ = ("allocated", "peak_allocated", "peak_reserved", "reserved", "retries", "ooms")
+    __slots__ = ("allocated", "ooms", "peak_allocated", "peak_reserved", "reserved", "retries")
 
     def __init__(self) -> None:
         self.allocated = self.peak_allocated = self.reserved = self.peak_reserved = self.retries = self.ooms = 0

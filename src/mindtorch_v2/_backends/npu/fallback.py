@@ -20,8 +20,30 @@ counts: Counter[str] = Counter()
 
 # Filled on the host and copied over, by design: the numbers are those that the same seed gives on the CPU.
 HOST_MADE = frozenset(
-    "arange rand randn randint randint_like rand_like randn_like randperm normal bernoulli multinomial normal_ uniform_ "
-    "bernoulli_ random_ exponential_ eye linspace logspace scalar_tensor tril_indices triu_indices".split()
+    [
+        "arange",
+        "rand",
+        "randn",
+        "randint",
+        "randint_like",
+        "rand_like",
+        "randn_like",
+        "randperm",
+        "normal",
+        "bernoulli",
+        "multinomial",
+        "normal_",
+        "uniform_",
+        "bernoulli_",
+        "random_",
+        "exponential_",
+        "eye",
+        "linspace",
+        "logspace",
+        "scalar_tensor",
+        "tril_indices",
+        "triu_indices",
+    ]
 )
 
 

@@ -19,7 +19,7 @@ def asked_for(gradients: Sequence[Any], needs: Sequence[bool]) -> tuple[Any, ...
 
 def _leaf(tensor: Any) -> Any:
     """The tensor itself while a graph is being made, so that third derivatives reach it; a leaf of its own if not."""
-    if tensor is None or threads.state.grad_enabled and tensor._keys & AUTOGRAD:
+    if tensor is None or (threads.state.grad_enabled and tensor._keys & AUTOGRAD):
         return tensor
     return aten.detach(tensor).requires_grad_()
 

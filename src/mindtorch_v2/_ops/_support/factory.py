@@ -54,7 +54,7 @@ def has_channels_last(array: np.ndarray) -> bool:
         return False
     least = 0
     for dim in (1, *range(len(shape) - 1, 1, -1), 0):
-        if not shape[dim] or not strides[dim] or strides[dim] < least or dim == 0 and least == strides[1]:
+        if not shape[dim] or not strides[dim] or strides[dim] < least or (dim == 0 and least == strides[1]):
             return False
         least = strides[dim] * shape[dim]
     return True
@@ -101,7 +101,7 @@ def memory_order(array: np.ndarray) -> list[int]:
             a, b = abs(strides[inner]), abs(strides[outer])
             if a == 0 or b == 0:
                 continue
-            if a > b or a == b and shape[inner] > shape[outer]:
+            if a > b or (a == b and shape[inner] > shape[outer]):
                 order[before], order[at] = outer, inner
                 at = before
             elif a < b:

@@ -30,7 +30,7 @@ def number_of(value: Any, dtype: np.dtype[Any]) -> np.ndarray:
     if kind in "iu":
         limits = np.iinfo(dtype)
         lowest = limits.min if kind == "i" else -limits.max if isinstance(value, int) else 0
-        if not (cmath.isfinite(value) and lowest <= value <= limits.max) or isinstance(value, float) and value >= 2.0**63:
+        if not (cmath.isfinite(value) and lowest <= value <= limits.max) or (isinstance(value, float) and value >= 2.0**63):
             raise overflow(dtype)
         return _array(int(value) & (1 << limits.bits) - 1, f"u{dtype.itemsize}").view(dtype)
     made = _array(value).astype(dtype)

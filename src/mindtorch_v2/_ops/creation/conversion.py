@@ -74,7 +74,7 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, b
         given.update(zip(names, rest, strict=False))
     device, dtype, format_ = given.pop("device", None), given.pop("dtype", None), given.pop("memory_format", None)
     non_blocking, copy = bool(given.pop("non_blocking", False)), bool(given.pop("copy", False))
-    if given or dtype is not None and not isinstance(dtype, dt.dtype) and dtype not in (int, float, bool):
+    if given or (dtype is not None and not isinstance(dtype, dt.dtype) and dtype not in (int, float, bool)):
         raise _wrong_arguments(args, kwargs)
     return None if device is None else Device(device), dtype, non_blocking, copy, format_
 

@@ -91,10 +91,7 @@ def _rebuild(
     state: dict[str, Any],
 ) -> Tensor:
     """What a pickled tensor becomes again."""
-    if 0 in shape:
-        array = np.empty(shape, np_dtype)
-    else:
-        array = np.ndarray(shape, np_dtype, _bytes_of(storage.owner), offset, strides)
+    array = np.empty(shape, np_dtype) if 0 in shape else np.ndarray(shape, np_dtype, _bytes_of(storage.owner), offset, strides)
     made = _on_storage(cls, array, storage, requires_grad)
     if state:
         made.__dict__.update(state)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..._dispatch.registry import op
 from ..pointwise.arithmetic import fitting_number
-from . import masked  # noqa: F401  masked_fill with a tensor is declared first: a 0-d one would pass for a number
+from . import masked  # masked_fill with a tensor is declared first: a 0-d one would pass for a number
 
 _BOOL = np.dtype(np.bool_)
 

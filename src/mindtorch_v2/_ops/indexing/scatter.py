@@ -45,7 +45,7 @@ def _row_starts(shape, width):
 def positions(index, dim):
     """The NumPy key that picks, for every element of an index, the element at that position along a dim."""
     mesh = _mesh(index.shape, dim)
-    return mesh[:dim] + (index,) + mesh[dim + 1 :]
+    return (*mesh[:dim], index, *mesh[dim + 1 :])
 
 
 def _checked(self, dim, index, name, source=None):
@@ -68,7 +68,7 @@ def _checked(self, dim, index, name, source=None):
     limits = self.shape or (1,)
     given = None if source is None else source.shape or (1,)
     for d, n in enumerate(index.shape):
-        if n > limits[d] and d != dim or given is not None and n > given[d]:
+        if (n > limits[d] and d != dim) or (given is not None and n > given[d]):
             if given is None:
                 raise RuntimeError(
                     f"Size does not match at dimension {d} expected index {list(index.shape)} to be no "

@@ -41,8 +41,7 @@ def _as_tuple(index: Any) -> tuple[Any, ...]:
         and any(
             item is None
             or item is Ellipsis
-            or isinstance(item, Tensor | slice | Sequence | np.ndarray)
-            and not isinstance(item, str)
+            or (isinstance(item, Tensor | slice | Sequence | np.ndarray) and not isinstance(item, str))
             for item in index
         )
     ):

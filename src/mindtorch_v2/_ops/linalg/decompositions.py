@@ -455,7 +455,7 @@ def linalg_lstsq(self, b, rcond, driver):
     values = np.linalg.svd(matrices, compute_uv=False)
     rank = (values > limit * values.max(-1, keepdims=True)).sum(-1) if values.size else np.zeros(batch, np.int64)
     residuals = np.empty(0, values.dtype)
-    if m > n and (driver == "gels" or driver != "gelsy" and (np.asarray(rank) == n).all()):
+    if m > n and (driver == "gels" or (driver != "gelsy" and (np.asarray(rank) == n).all())):
         error = np.matmul(self, solution) - rows
         residuals = (error.real**2 + error.imag**2 if error.dtype.kind == "c" else error**2).sum(-2)
     if driver == "gels":

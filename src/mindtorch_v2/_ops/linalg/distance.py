@@ -132,7 +132,7 @@ def _cdist_shape(x1, x2, p, compute_mode):
 def cdist_forward(x1, x2, p, compute_mode):
     _check_cdist(x1, x2, p)
     many = x1.shape[-2] > _EXACT_UP_TO or x2.shape[-2] > _EXACT_UP_TO
-    if p == 2 and (compute_mode == 1 or compute_mode in (None, 0) and many):
+    if p == 2 and (compute_mode == 1 or (compute_mode in (None, 0) and many)):
         squares = np.add.reduce(x1 * x1, -1)[..., :, None] + np.add.reduce(x2 * x2, -1)[..., None, :]
         squares -= 2 * np.matmul(x1, np.swapaxes(x2, -1, -2))
         return np.sqrt(np.maximum(squares, 0, out=squares), squares)

@@ -241,11 +241,11 @@ baddbmm.vjp(
 
 
 def _check_mv(self, vec, added=None):
-    if self.ndim != 2 or vec.ndim != 1 or added is not None and added.ndim > 1:
+    if self.ndim != 2 or vec.ndim != 1 or (added is not None and added.ndim > 1):
         raise RuntimeError(
             f"vector + matrix @ vector expected, got {(vec if added is None else added).ndim}, {self.ndim}, {vec.ndim}"
         )
-    if self.shape[1] != vec.shape[0] or added is not None and added.size not in (1, self.shape[0]):
+    if self.shape[1] != vec.shape[0] or (added is not None and added.size not in (1, self.shape[0])):
         rows = self.shape[0] if added is None else added.size
         raise RuntimeError(f"size mismatch, got input ({rows}), mat ({_sides(self)}), vec ({vec.shape[0]})")
     first = vec if added is None else added

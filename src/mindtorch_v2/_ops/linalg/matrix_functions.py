@@ -90,7 +90,7 @@ def linalg_norm(self, ord, dim, keepdim, dtype):
         raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
     if dim is None and ord is not None and ndim not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {ndim}D.")
-    if ord is not None and (dim is not None and len(dim) == 2 or dim is None and ndim == 2):
+    if ord is not None and ((dim is not None and len(dim) == 2) or (dim is None and ndim == 2)):
         return aten.linalg_matrix_norm(self, ord, (0, 1) if dim is None else dim, keepdim, dtype=dtype)
     return aten.linalg_vector_norm(self, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
 

@@ -65,7 +65,7 @@ def _parse(equation: str, tensors: Sequence[Tensor]) -> tuple[list[list[Any]], l
     widest = 0
     for number, (labels, tensor) in enumerate(zip(given, tensors, strict=True)):
         covered = tensor._array.ndim - (len(labels) - (_ELLIPSIS in labels))
-        if covered < 0 or covered and _ELLIPSIS not in labels:
+        if covered < 0 or (covered and _ELLIPSIS not in labels):
             raise RuntimeError(
                 f"einsum(): the number of subscripts in the equation ({len(labels)}) does not match the "
                 f"number of dimensions ({tensor._array.ndim}) for operand {number}"
@@ -343,8 +343,7 @@ def linalg_cross(self, other, dim):
     if self.dtype.kind == "b":
         raise no_kernel("cross", self)
     a, b = (np.moveaxis(t, dim, 0) for t in np.broadcast_arrays(self, other))
-    made = np.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]], dim)
-    return made
+    return np.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]], dim)
 
 
 linalg_cross.vjp(

@@ -304,7 +304,7 @@ composite(
 
 
 def _is_vector(a, b):
-    return b.ndim == 1 or a.ndim - 1 == b.ndim and b.shape == a.shape[:-1]
+    return b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
 
 
 def _check_system(a, b, left):
@@ -317,10 +317,7 @@ def _check_system(a, b, left):
 def _solve_shapes(A, B, left, check_errors):
     a, b = A._array, B._array
     _check_system(a, b, left)
-    if _is_vector(a, b):
-        shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-1]), b.shape[-1])
-    else:
-        shape = solved_shape(A, B)[0]
+    shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-1]), b.shape[-1]) if _is_vector(a, b) else solved_shape(A, B)[0]
     lu, pivots, info = lu_shapes(A)
     return [(shape, b.dtype), lu, pivots, info]
 

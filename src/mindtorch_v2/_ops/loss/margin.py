@@ -140,7 +140,7 @@ soft_margin_loss_backward.vjp(
 
 def _rows(self):
     """The input with a row for each sample: a number is one sample of one class."""
-    if self.ndim > 2 or self.ndim and not self.shape[-1]:
+    if self.ndim > 2 or (self.ndim and not self.shape[-1]):
         raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(self.shape)}")
     return self if self.ndim == 2 else self.reshape(1, self.size)
 

@@ -225,7 +225,7 @@ def _fits_kernel(q, k, v, attn_mask, dropout_p, enable_gqa):
         return False
     if q.shape[1] != k.shape[1] and not (enable_gqa and q.shape[1] % k.shape[1] == 0):
         return False
-    return attn_mask is None or not attn_mask._keys & AUTOGRAD and attn_mask._array.ndim in (2, 4)
+    return attn_mask is None or (not attn_mask._keys & AUTOGRAD and attn_mask._array.ndim in (2, 4))
 
 
 @composite(

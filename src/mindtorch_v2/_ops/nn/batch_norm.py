@@ -188,9 +188,9 @@ def native_batch_norm_backward(
     mean = save_mean if train else running_mean.astype(kind, copy=False)
     invstd = save_invstd if train else _inverse(running_var, eps).astype(kind, copy=False)
     empty = np.zeros(0, kind)
-    sums = channel_sums(grads) if output_mask[2] or output_mask[0] and train else empty
+    sums = channel_sums(grads) if output_mask[2] or (output_mask[0] and train) else empty
     centred, dots = None, empty
-    if output_mask[1] or output_mask[0] and train:
+    if output_mask[1] or (output_mask[0] and train):
         centred = np.subtract(planes, mean[:, None])
         dots = channel_dots(grads, centred)
         dots *= invstd

@@ -274,7 +274,7 @@ def embedding_bag_per_sample_weights_backward(grad, weight, indices, offsets, of
 def _embedding_bag(
     weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
 ):
-    learns = weight._keys & AUTOGRAD or per_sample_weights is not None and per_sample_weights._keys & AUTOGRAD
+    learns = weight._keys & AUTOGRAD or (per_sample_weights is not None and per_sample_weights._keys & AUTOGRAD)
     call = aten._embedding_bag if learns else aten._embedding_bag_forward_only
     return call(
         weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx

@@ -143,7 +143,7 @@ def _check(input: np.ndarray, grid: np.ndarray, dims: int, mode: int, padding_mo
     if input.dtype.kind not in "fV":
         kernel = "grid_sampler_2d_cpu_kernel_impl" if dims == 2 else "grid_sampler3d_cpu"
         raise no_kernel(kernel, input)
-    if mode not in (BILINEAR, NEAREST, BICUBIC) or mode == BICUBIC and dims == 3:
+    if mode not in (BILINEAR, NEAREST, BICUBIC) or (mode == BICUBIC and dims == 3):
         raise RuntimeError(
             "grid_sampler(): bicubic interpolation only supports 4D input"
             if mode == BICUBIC

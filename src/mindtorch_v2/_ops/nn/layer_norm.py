@@ -135,7 +135,7 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
 def _native_layer_norm_checked(input, normalized_shape, weight, bias, eps):
     if weight is None and bias is None and len(normalized_shape) == 1 and (averages := small_averages(input)) is not None:
         return _small_layer_norm(input, averages, eps)
-    if weight is not None and weight.dtype is not input.dtype or bias is not None and bias.dtype is not input.dtype:
+    if (weight is not None and weight.dtype is not input.dtype) or (bias is not None and bias.dtype is not input.dtype):
         check_mixed(input, weight, bias)
     return _layer_norm(input, normalized_shape, weight, bias, eps)
 
@@ -303,7 +303,7 @@ def _(grads, input, weight, N, C, HxW, group, result1, result2, needs):
             aten.native_group_norm_backward(g.contiguous(), input, result1, result2, weight, N, C, HxW, group, list(needs)),
             needs,
         )
-    if not needs[0] or to_mean is None and to_rstd is None:
+    if not needs[0] or (to_mean is None and to_rstd is None):
         return made
     through = _through_statistics(to_mean, to_rstd, input, result1, result2, N, group, C * HxW // group)
     return through if made[0] is None else made[0] + through, *made[1:]

@@ -69,8 +69,7 @@ def masked_softmax_backward(grad_output, output, mask, dim):
     axis = normal_dim(-1 if dim is None else dim, output.ndim)
     hidden = np.broadcast_to(mask if mask.ndim == output.ndim else mask[:, None, None], output.shape)
     product = np.where(hidden, output.dtype.type(0), grad_output * output)
-    made = product - np.where(hidden, output.dtype.type(0), output) * np.sum(product, axis, keepdims=True)
-    return made
+    return product - np.where(hidden, output.dtype.type(0), output) * np.sum(product, axis, keepdims=True)
 
 
 masked_softmax.vjp(

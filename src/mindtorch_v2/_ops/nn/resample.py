@@ -310,7 +310,7 @@ def _declare(name: str, dims: int, mode: str, aligns: bool) -> None:
         if (output_size is None) == (factors is None):
             raise RuntimeError("Must specify exactly one of output_size and scale_factors")
         if output_size is None:
-            output_size = tuple(int(math.floor(n * f)) for n, f in zip(size, factors, strict=True))
+            output_size = tuple(math.floor(n * f) for n, f in zip(size, factors, strict=True))
         return call(input, tuple(output_size), *rest[:-1], *(factors or (None,) * dims))
 
 

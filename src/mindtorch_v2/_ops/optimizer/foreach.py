@@ -9,10 +9,38 @@ from ..._core.tensor import Tensor
 from ..._dispatch import registry
 from ..._dispatch.registry import aten, composite
 
-_UNARY = (
-    "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal "
-    "round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc"
-).split()
+_UNARY = [
+    "abs",
+    "acos",
+    "asin",
+    "atan",
+    "ceil",
+    "cos",
+    "cosh",
+    "erf",
+    "erfc",
+    "exp",
+    "expm1",
+    "floor",
+    "frac",
+    "lgamma",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "neg",
+    "reciprocal",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+    "trunc",
+]
 # name: (the op for a tensor and a number, the op for two tensors, whether lists take alpha, whether one tensor will do)
 _BINARY = {
     "add": ("add", "add", True, True),

@@ -48,7 +48,7 @@ def wrapped_number(value, dtype):
 def _is_plain(value, dtype):
     """Whether a number and its dtype are float32 and anything that surely fits it."""
     kind = value.__class__
-    return dtype is _FLOAT32 and (kind is float and -MOST <= value <= MOST or kind is int and -_WIDE <= value < _WIDE)
+    return dtype is _FLOAT32 and ((kind is float and -MOST <= value <= MOST) or (kind is int and -_WIDE <= value < _WIDE))
 
 
 def fitting_number(value, dtype):

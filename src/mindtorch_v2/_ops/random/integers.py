@@ -180,7 +180,7 @@ random_to.vjp(self=lambda g: aten.zeros_like(g))
 def random_(self, generator):
     """Every value that the dtype has, from 0 on: for floating point types as far as they have every whole number."""
     kind, source = self.dtype, source_of(generator)
-    if kind.kind == "u" and kind.itemsize > 1 or kind.kind == "c":
+    if (kind.kind == "u" and kind.itemsize > 1) or kind.kind == "c":
         raise no_kernel("random_kernel_cpu", kind)
     if kind.itemsize == 8:
         span = np.uint64(2**63 if kind.kind == "i" else 2**53 + 1)

@@ -131,10 +131,7 @@ def multinomial(self, num_samples, replacement, generator):
     _check_multinomial(self, num_samples, replacement)
     source = source_of(generator)
     rows = self.reshape(-1, self.shape[-1])
-    if replacement and num_samples > 1:
-        made = _with_replacement(rows, num_samples, source)
-    else:
-        made = _race(rows, num_samples, source)
+    made = _with_replacement(rows, num_samples, source) if replacement and num_samples > 1 else _race(rows, num_samples, source)
     return made.reshape(*self.shape[:-1], num_samples)
 
 

@@ -42,7 +42,7 @@ def bincount(self, weights, minlength):
         raise RuntimeError("minlength should be >= 0")
     if self.dtype.kind not in "iu":
         raise no_kernel("bincount_cpu", self)
-    if self.ndim != 1 or self.size and self.min() < 0:
+    if self.ndim != 1 or (self.size and self.min() < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights.shape != self.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")

@@ -200,10 +200,7 @@ def _median_place(array, dim, ignore_nan):
     nan = _is_nan(array)
     count = nan.sum(dim, keepdims=True)
     # NaNs come last: they are passed over, or the first of them is the median.
-    if ignore_nan:
-        rank = np.maximum(n - count - 1, 0) // 2
-    else:
-        rank = np.where(count > 0, n - count, (n - 1) // 2)
+    rank = np.maximum(n - count - 1, 0) // 2 if ignore_nan else np.where(count > 0, n - count, (n - 1) // 2)
     return order[positions(rank, dim)]
 
 

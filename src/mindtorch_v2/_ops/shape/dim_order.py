@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from ..._core.memory_format import channels_last, channels_last_3d, contiguous_format, memory_format
@@ -25,7 +26,7 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
     array, strides = self._array, self.stride()
     formats = [] if isinstance(ambiguity_check, bool) else ambiguity_check
     if ambiguity_check is not False and (
-        1 in array.shape or any(outer == inner for outer, inner in zip(strides, strides[1:], strict=False))
+        1 in array.shape or any(outer == inner for outer, inner in itertools.pairwise(strides))
     ):
         if sum(_lies_in(array, given) for given in formats) != 1:
             raise RuntimeError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import numpy as np
@@ -130,10 +131,7 @@ composite(
 def _alike(arrays):
     """Whether arrays have one shape and one dtype."""
     shape, kind = arrays[0].shape, arrays[0].dtype
-    for array in arrays:
-        if array.dtype is not kind or array.shape != shape:
-            return False
-    return True
+    return all(not (array.dtype is not kind or array.shape != shape) for array in arrays)
 
 
 def _common_shape(arrays):
@@ -425,7 +423,7 @@ def combinations(self, r, with_replacement):
     grids = aten.meshgrid([self] * r, indexing="ij")
     places = aten.meshgrid([aten.arange(n, device=home_of(self))] * r, indexing="ij")
     chosen = aten.full((n,) * r, True, dtype=dt.bool_, device=home_of(self))
-    for first, second in zip(places, places[1:], strict=False):
+    for first, second in itertools.pairwise(places):
         chosen = aten.mul_(chosen, aten.le(first, second) if with_replacement else aten.lt(first, second))
     return aten.stack([aten.masked_select(grid, chosen) for grid in grids], 1)
 

@@ -98,7 +98,7 @@ def repeat_interleave_tensor(self, repeats, dim, output_size):
         self, dim = aten.flatten(self), 0
     n = self._array.shape[normal_dim(dim, self._array.ndim)] if self._array.ndim else 1
     given = repeats._array
-    if given.ndim == 0 or given.ndim == 1 and given.size == 1 and n != 1:
+    if given.ndim == 0 or (given.ndim == 1 and given.size == 1 and n != 1):
         repeats = aten.expand(aten.reshape(repeats, (1,)), (n,))
     elif given.ndim != 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")

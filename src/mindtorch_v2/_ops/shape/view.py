@@ -182,7 +182,7 @@ def flatten(self, start_dim, end_dim):
         return _reshaped(self, (1,))  # what is left is a tensor without dims
     if start == end:
         return self
-    return _reshaped(self, shape[:start] + (math.prod(shape[start : end + 1]),) + shape[end + 1 :])
+    return _reshaped(self, (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
 @composite("unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)", samples=lambda make: [(make(3, 4), 1, (2, -1))])
@@ -347,7 +347,7 @@ def unsqueeze(self, dim):
     if not 0 <= dim <= ndim:
         normal_dim(dim if dim > ndim else dim - ndim - 1, ndim + 1)
     if self.flags.c_contiguous:
-        return self.reshape((1,) + shape if dim == 0 else shape[:dim] + (1,) + shape[dim:])
+        return self.reshape((1, *shape) if dim == 0 else (*shape[:dim], 1, *shape[dim:]))
     # The stride of a dim of size one is never taken; torch has that of the dim it stands before.
     strides = self.strides
     step = shape[dim] * strides[dim] if dim < ndim else self.itemsize

@@ -28,7 +28,7 @@ def _parse_to(
             dtype = value
         elif isinstance(value, bool):
             non_blocking = value
-        elif isinstance(value, str | Device) or isinstance(value, int):
+        elif isinstance(value, (str | Device, int)):
             device = value
         elif isinstance(value, MemoryFormat):
             memory_format = value
@@ -60,10 +60,8 @@ class ConversionMixin(AttributeMixin):
             with no_grad():
                 changed = fn(param)
             if (
-                type(param) is not type(changed)
-                and type(changed) is not Tensor
-                or param._keys & BACKENDS != changed._keys & BACKENDS
-            ):
+                type(param) is not type(changed) and type(changed) is not Tensor
+            ) or param._keys & BACKENDS != changed._keys & BACKENDS:
                 # Another kind of memory: the tensor object cannot take it over.
                 kept = Parameter(changed, param.requires_grad)
                 self._parameters[name] = self.__dict__[name] = kept

@@ -32,7 +32,7 @@ class _BatchNorm(_NormBase):
             aten.add_(self.num_batches_tracked, 1)
             if self.momentum is None:  # a plain average over all batches
                 factor = 1.0 / float(self.num_batches_tracked)
-        by_batch = training or self.running_mean is None and self.running_var is None
+        by_batch = training or (self.running_mean is None and self.running_var is None)
         kept = not training or tracked
         return batch_norm(
             input,

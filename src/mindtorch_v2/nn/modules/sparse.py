@@ -19,7 +19,7 @@ def _checked_padding(padding_idx: int | None, num_embeddings: int) -> int | None
     """The padding row counted from the front."""
     if padding_idx is None:
         return None
-    if padding_idx >= num_embeddings and padding_idx > 0 or padding_idx < -num_embeddings:
+    if (padding_idx >= num_embeddings and padding_idx > 0) or padding_idx < -num_embeddings:
         raise AssertionError("Padding_idx must be within num_embeddings")
     return num_embeddings + padding_idx if padding_idx < 0 else padding_idx
 

@@ -409,7 +409,7 @@ def is_pruned(module: Any) -> bool:
 def _validate_pruning_amount_init(amount: Any) -> None:
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
-    if float(amount) < 0 or not isinstance(amount, numbers.Integral) and float(amount) > 1.0:
+    if float(amount) < 0 or (not isinstance(amount, numbers.Integral) and float(amount) > 1.0):
         raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
 
 

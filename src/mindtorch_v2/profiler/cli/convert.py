@@ -49,6 +49,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _by_ending(output: str | None) -> str:
     for name, ending in sorted(FORMATS.items(), key=lambda item: -len(item[1])):
-        if output and (output.endswith(ending) or output.endswith(ending + ".gz")):
+        if output and (output.endswith((ending, ending + ".gz"))):
             return name
     raise Failure(f"say the format with --to: {', '.join(FORMATS)}", USAGE)

@@ -125,7 +125,7 @@ def _nothing_to_write(outcome: run_script.Outcome, schedule: _Schedule | None) -
             f"nothing was recorded: the schedule needs {schedule.needs(outcome.steps)} steps of an optimizer or more, "
             f"and there were {outcome.steps}"
         )
-    if outcome.code and not outcome.events or outcome.torch_missing and outcome.only_python:
+    if (outcome.code and not outcome.events) or (outcome.torch_missing and outcome.only_python):
         return "nothing was recorded before the script ended"
     return ""
 

@@ -78,7 +78,7 @@ def summarize(events: Iterable[Any]) -> Summary:
         device_us = event.self_device_time_total
         total.has_device_time = total.has_device_time or device_us > 0
         # A label on the device covers kernels that count themselves.
-        if event.device_type == "CPU" and event.is_legacy or event.device_type != "CPU" and not is_label(event):
+        if (event.device_type == "CPU" and event.is_legacy) or (event.device_type != "CPU" and not is_label(event)):
             total.self_device_us += device_us
         total.has_device_memory = total.has_device_memory or event.self_device_memory_usage > 0
         total.use_device = total.use_device or event.use_device

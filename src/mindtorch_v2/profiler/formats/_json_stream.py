@@ -175,7 +175,7 @@ class EventStream:
                 continue
             if sign in _CLOSING:
                 depth -= 1
-            if depth < 0 or depth == 0 and sign == _COMMA:
+            if depth < 0 or (depth == 0 and sign == _COMMA):
                 raw = self._buffer[start : token.start()].strip()
                 if raw:
                     value = self._parsed(raw)

@@ -57,7 +57,7 @@ def fault(event: Any) -> str | None:
 
 def is_key(value: Any) -> bool:
     """Whether a table may have such an entry: a text, or the two parts of a lane."""
-    return isinstance(value, str) or isinstance(value, tuple) and all(map(_is_place, value))
+    return isinstance(value, str) or (isinstance(value, tuple) and all(map(_is_place, value)))
 
 
 def _is_place(value: Any) -> bool:

@@ -7,6 +7,7 @@ here, by the functions that a recording in memory goes through.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -217,7 +218,7 @@ def _stretches(log: NDArray[np.int64], targets: NDArray[Any]) -> list[Stretch]:
         raise ValueError("a call that is not known")
     bounds = [*np.flatnonzero(what == BEGINS).tolist(), len(log)]
     made: list[Stretch] = []
-    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+    for first, last in itertools.pairwise(bounds):
         stops = np.flatnonzero(what[first:last] == STOPS)
         finish = int(time[first + stops[0]]) if len(stops) else None
         last = first + int(stops[0]) if len(stops) else last

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -96,7 +97,7 @@ def _times(store: EventStore) -> Iterator[Problem]:
     if backwards:
         yield Problem(ERROR, "times", f"{backwards} events end before they start")
     bounds = [first for first, _ in store.segments] + [len(store)]
-    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+    for first, last in itertools.pairwise(bounds):
         if (np.diff(store.start[first:last]) < 0).any():
             yield Problem(ERROR, "times", "rows are not in order of start")
     if (np.diff(store.mem_time) < 0).any():

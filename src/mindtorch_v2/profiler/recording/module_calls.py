@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -140,7 +141,7 @@ def calls_of(events: NDArray[np.int64], end: int) -> NDArray[np.int64]:
     """Rows of module number, start and end from a log's events; calls still under way end at `end`."""
     bounds = [*np.flatnonzero(events[:, 0] == _BEGINS).tolist(), len(events)]
     found = [np.empty((0, 3), np.int64)]
-    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+    for first, last in itertools.pairwise(bounds):
         stops = np.flatnonzero(events[first:last, 0] == _STOPS)
         finish = int(events[first + stops[0], 1]) if len(stops) else end
         found.append(_paired(events[first + 1 : first + int(stops[0]) if len(stops) else last], finish))

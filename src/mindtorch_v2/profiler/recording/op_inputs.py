@@ -33,11 +33,38 @@ _LIST = "list"
 _OTHER = (_LIST, None)  # anything that leaves no trace: generators, objects of the user
 
 # torch passes these as numbers, and that is how traces show them.
-_SCALAR_TYPES = (
-    "uint8 int8 int16 int32 int64 float16 float32 float64 complex32 complex64 complex128 bool qint8 quint8 qint32 "
-    "bfloat16 quint4x2 quint2x4 bits1x8 bits2x4 bits4x2 bits8 bits16 float8_e5m2 float8_e4m3fn float8_e5m2fnuz "
-    "float8_e4m3fnuz uint16 uint32 uint64"
-).split()
+_SCALAR_TYPES = [
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "complex32",
+    "complex64",
+    "complex128",
+    "bool",
+    "qint8",
+    "quint8",
+    "qint32",
+    "bfloat16",
+    "quint4x2",
+    "quint2x4",
+    "bits1x8",
+    "bits2x4",
+    "bits4x2",
+    "bits8",
+    "bits16",
+    "float8_e5m2",
+    "float8_e4m3fn",
+    "float8_e5m2fnuz",
+    "float8_e4m3fnuz",
+    "uint16",
+    "uint32",
+    "uint64",
+]
 _NUMBERS: dict[Any, int] = {DTYPES[name]: i for i, name in enumerate(_SCALAR_TYPES) if name in DTYPES}
 _NUMBERS |= {
     formats.contiguous_format: 0,

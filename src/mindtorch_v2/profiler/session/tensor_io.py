@@ -120,7 +120,7 @@ def described(value: Any, wanted: str = "") -> Value:
             f"GenericList[{','.join(i.type for i in items)}]",
             [i.stride for i in items],
         )
-    if isinstance(value, Device) or isinstance(value, str) and wanted.startswith("Device"):
+    if isinstance(value, Device) or (isinstance(value, str) and wanted.startswith("Device")):
         return Value(str(value), [], "Device", [])
     if isinstance(value, Dtype):
         return Value(_DTYPES.get(value.name, -1), [], "Int", [])

@@ -246,7 +246,7 @@ def _grouped(store: EventStore, by_shapes: bool, stack_n: int, by_overload: bool
         codes.append(_by_value(store.call_stack, [stack[:stack_n] for stack in store.stacks], ()))
     group, first = np.zeros(len(store), np.int64), np.zeros(1, np.intp)
     for code, size in codes:
-        if size > 1 and not code.strides == (0,):
+        if size > 1 and code.strides != (0,):
             group, first = _numbered(group * size + code, len(first) * size)
     return group, first
 

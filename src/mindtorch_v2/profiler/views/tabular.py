@@ -71,7 +71,7 @@ def to_dict(what: EventStore | Iterable[Any]) -> Table:
     if isinstance(what, EventStore):
         return _store_table(what)
     rows = list(what)
-    averages = any(isinstance(row, FunctionEventAvg) for row in rows) or not rows and not isinstance(what, EventList)
+    averages = any(isinstance(row, FunctionEventAvg) for row in rows) or (not rows and not isinstance(what, EventList))
     columns = _AVERAGE_COLUMNS if averages else _EVENT_COLUMNS
     for row in rows:
         if not isinstance(row, FunctionEventAvg if averages else FunctionEvent):

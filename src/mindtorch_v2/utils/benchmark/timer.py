@@ -153,5 +153,5 @@ class Timer:
                 callback(number, times[-1])
             made = self._measurement(number, times)
             total = sum(times)
-            if total >= max_run_time or total >= min_run_time and len(times) > 3 and made.iqr / made.median < threshold:
+            if total >= max_run_time or (total >= min_run_time and len(times) > 3 and made.iqr / made.median < threshold):
                 return made

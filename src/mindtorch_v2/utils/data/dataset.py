@@ -152,7 +152,7 @@ def random_split(dataset: Dataset[Any], lengths: Sequence[int | float], generato
         for i, fraction in enumerate(lengths):
             if fraction < 0 or fraction > 1:
                 raise ValueError(f"Fraction at index {i} is not between 0 and 1")
-            sizes.append(int(math.floor(total * fraction)))
+            sizes.append(math.floor(total * fraction))
         for i in range(total - sum(sizes)):
             sizes[i % len(sizes)] += 1
         for i, length in enumerate(sizes):

@@ -32,7 +32,7 @@ def _stream_fetcher(dataset: Any, batched: bool, collate: Callable[[Any], Any], 
         if not batched:
             return collate(next(stream))
         items = list(itertools.islice(stream, len(indices)))
-        if not items or drop_last and len(items) < len(indices):
+        if not items or (drop_last and len(items) < len(indices)):
             raise StopIteration
         return collate(items)
 

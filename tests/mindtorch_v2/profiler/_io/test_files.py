@@ -109,7 +109,7 @@ def failing(monkeypatch, fail_at, number):
     calls = Calls(fail_at, number)
 
     def opened(file, mode="r", *more, **named):
-        if mode != "wb" or isinstance(file, int) and file < 3:
+        if mode != "wb" or (isinstance(file, int) and file < 3):
             return real_open(file, mode, *more, **named)
         raw = FailingFile(file, "wb")
         raw.calls = calls

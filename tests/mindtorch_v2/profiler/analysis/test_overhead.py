@@ -48,7 +48,7 @@ def test_a_profile_measures_its_own_overhead_once(options):
     x = torch.ones(3)
     with profile(**options) as prof:
         for _ in range(50):
-            x + x  # noqa: B018
+            x + x
     found = prof.overhead()
     assert found.calibration.op > 0
     assert found.calibration.inside > 0

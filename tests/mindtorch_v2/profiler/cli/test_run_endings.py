@@ -91,7 +91,7 @@ def test_what_was_recorded_before_torch_was_missed_is_kept(tmp_path):
     ended = run_mtprof("-q", "script.py", cwd=tmp_path)
     assert ended.returncode == 1
     assert "--as-torch" in ended.stderr
-    assert [row.key for row in load(str(tmp_path / "script.mtp")).key_averages()][0] == "aten::ones"
+    assert next(row.key for row in load(str(tmp_path / "script.mtp")).key_averages()) == "aten::ones"
 
 
 def test_a_script_that_used_the_installed_torch(tmp_path):

@@ -82,7 +82,7 @@ EVENTS = {
     ],
     "wrong types everywhere": lambda span: (
         [
-            {key: wrong for key in ("ph", "cat", "name", "pid", "tid", "ts", "dur", "args")}
+            dict.fromkeys(("ph", "cat", "name", "pid", "tid", "ts", "dur", "args"), wrong)
             for wrong in (None, True, 1, 1.5, "X", [], [1], {}, {"a": 1})
         ]
         + [{**span(), key: wrong} for key in span() for wrong in (None, True, -1, 1.5, "X", [], [[]], {}, {"a": [1]})]

@@ -18,7 +18,7 @@ x = torch.ones(3)
 def user_code(*values):
     """What the cases below have the engine call."""
     helper()
-    return None
+    return
 
 
 def helper():

@@ -156,7 +156,7 @@ def test_a_row_opens_and_leads_to_its_longest_call(open_page, report, profiled):
     page.click("text=Longest call in the timeline")
     longest = max(event.time_range.elapsed_us() for event in profiled.events() if event.name == "aten::addmm")
     details = page.inner_text(".side")
-    assert details.startswith("aten::addmm") and "Sequential.0" in details or "Sequential.2" in details
+    assert (details.startswith("aten::addmm") and "Sequential.0" in details) or "Sequential.2" in details
     begin, end = view_of(page)
     assert (end - begin) == pytest.approx(5 * longest * 1000, rel=0.01)
 

@@ -458,7 +458,7 @@ def test_kill(tmp_path, with_stack, seconds):
     process = subprocess.Popen(
         [sys.executable, "-c", CHILD, str(path), with_stack], stdout=subprocess.PIPE, text=True, env=environment
     )
-    lines = [line for line in iter(process.stdout.readline, "flushed 100\n")]
+    lines = list(iter(process.stdout.readline, "flushed 100\n"))
     reader = threading.Thread(target=lambda: lines.extend(process.stdout))
     reader.start()
     time.sleep(seconds)

@@ -167,7 +167,7 @@ def test_a_recording_knows_stack_and_age():
 def test_a_memory_error_leaves_the_list(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     held = torch.zeros(123, 11)
-    with pytest.raises(MemoryError), pytest.warns(RuntimeWarning, match="live-tensors"):  # noqa: PT012, SIM117
+    with pytest.raises(MemoryError), pytest.warns(RuntimeWarning, match="live-tensors"):
         with profile(profile_memory=True):
             torch.ones(3)
             raise MemoryError

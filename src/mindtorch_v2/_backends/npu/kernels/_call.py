@@ -93,7 +93,7 @@ class Call:
 
 def is_bool(value: Any) -> bool:
     """Whether an argument is a truth value or a tensor of them."""
-    return isinstance(value, bool) or isinstance(value, Tensor) and value._array.dtype == np.bool_
+    return isinstance(value, bool) or (isinstance(value, Tensor) and value._array.dtype == np.bool_)
 
 
 def _as_operand(value: Any) -> Any:

@@ -106,7 +106,7 @@ def _fill_number(array: np.ndarray, mask: Any, value: Any) -> Any:
 
     That of a tensor on the device would have to be waited for.
     """
-    if mask._array.dtype != np.bool_ or not mask._keys & NPU or isinstance(value, Tensor) and value._keys & NPU:
+    if mask._array.dtype != np.bool_ or not mask._keys & NPU or (isinstance(value, Tensor) and value._keys & NPU):
         return None
     number = value._array.item() if isinstance(value, Tensor) else value
     if array.dtype in FLOATS or isinstance(number, bool):

@@ -24,17 +24,17 @@ def _keeps(self: Any, *others: Any) -> bool:
     """Whether the result fits: in-place arithmetic neither widens a dtype nor grows a shape."""
     arrays = [other._array for other in others if isinstance(other, Tensor)]
     shape, dtype = self._array.shape, self._array.dtype
-    whole = all(isinstance(other, int) or isinstance(other, Tensor) and other._array.dtype.kind in "iu" for other in others)
+    whole = all(isinstance(other, int) or (isinstance(other, Tensor) and other._array.dtype.kind in "iu") for other in others)
     if broadcast_mismatch([shape, *(a.shape for a in arrays)]) is not None:
         return False
-    return (dtype in FLOATS or dtype in NUMBERS and whole) and np.broadcast_shapes(shape, *(a.shape for a in arrays)) == shape
+    return (dtype in FLOATS or (dtype in NUMBERS and whole)) and np.broadcast_shapes(shape, *(a.shape for a in arrays)) == shape
 
 
 def _in_place(name: str, with_tensor: str, with_number: str) -> None:
     @kernel(f"{name}.Tensor", f"{name}.Scalar", needs=(with_tensor, with_number))
     def run(call: Call, self: Any, other: Any, *alpha: Any) -> Any:
         refused = any(map(is_bool, (other, *alpha) if name == "sub_" else alpha))
-        if refused or not _keeps(self, other, *alpha) or name == "div_" and self._array.dtype not in FLOATS:
+        if refused or not _keeps(self, other, *alpha) or (name == "div_" and self._array.dtype not in FLOATS):
             return NotImplemented
         value = _operand(call, other, self._array)
         call.run(with_tensor if isinstance(value, np.ndarray) else with_number, self._array, value, *alpha)

@@ -53,10 +53,10 @@ def _scaled(operators: tuple[str, str]) -> Any:
     with_tensor, with_number = operators
 
     def run(call: Call, self: Any, other: Any, alpha: Any) -> Any:
-        if is_bool(alpha) or with_tensor == "Sub" and (is_bool(self) or is_bool(other)):
+        if is_bool(alpha) or (with_tensor == "Sub" and (is_bool(self) or is_bool(other))):
             return NotImplemented
         x, y = call.operands(self, other)
-        if not isinstance(x, np.ndarray) or x.dtype not in FLOATS and not isinstance(alpha, int):
+        if not isinstance(x, np.ndarray) or (x.dtype not in FLOATS and not isinstance(alpha, int)):
             return NotImplemented
         out = call.output()
         call.run(with_tensor if isinstance(y, np.ndarray) else with_number, x, y, alpha, out)

@@ -12,7 +12,7 @@ _BOOL = np.dtype(np.bool_)
 
 
 def _dims(array: np.ndarray, dim: Any) -> list[int]:
-    if dim is None or isinstance(dim, list | tuple) and not dim:
+    if dim is None or (isinstance(dim, list | tuple) and not dim):
         return list(range(array.ndim))
     return [dim] if isinstance(dim, int) else list(dim)
 

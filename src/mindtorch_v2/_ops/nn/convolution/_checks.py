@@ -181,7 +181,7 @@ def check_dtypes(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None,
 def check_integers(input: np.ndarray, dilation: Ints, transposed: bool) -> None:
     """No convolution takes bools, and only that of plain windows takes integers of fewer than eight bytes."""
     kind = input.dtype
-    if kind == _INT64 or kind.kind != "b" and not transposed and max(dilation) == 1:
+    if kind == _INT64 or (kind.kind != "b" and not transposed and max(dilation) == 1):
         return
     dims = max(input.ndim - 2, 2)
     kernel = (

@@ -102,7 +102,7 @@ def convolution_kernel(
     cudnn_enabled,
     allow_tf32,
 ):
-    mixed = input.dtype is not weight.dtype or bias is not None and bias.dtype is not input.dtype
+    mixed = input.dtype is not weight.dtype or (bias is not None and bias.dtype is not input.dtype)
     if mixed:
         check_bias_dtype(input, bias, transposed)
     check_weight(weight, groups)

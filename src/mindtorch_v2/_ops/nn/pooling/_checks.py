@@ -137,7 +137,7 @@ def check_one_int(name: str, shape: Ints, **arguments: Sequence[int]) -> None:
 def check_ordered(name: str, array: np.ndarray) -> None:
     """NotImplementedError for what has no largest element, and for unsigned integers of more than a byte."""
     kind = array.dtype.kind
-    if kind in "bc" or kind == "u" and array.dtype.itemsize > 1:
+    if kind in "bc" or (kind == "u" and array.dtype.itemsize > 1):
         raise no_kernel(name, array)
 
 

@@ -217,7 +217,7 @@ def _functions(stream: list[Any], clock: Callable[[], int], mine: int) -> dict[i
 
     def called(code: CodeType, offset: int, function: Any, argument: Any) -> None:
         kind = function.__class__
-        if kind is not BuiltinFunctionType and kind is not MethodDescriptorType or depth or ident() != mine:
+        if (kind is not BuiltinFunctionType and kind is not MethodDescriptorType) or depth or ident() != mine:
             return
         if kinds[code.co_filename] not in (INSIDE, ENTRY):
             extend((None, -1, clock()))

@@ -141,7 +141,7 @@ def _is_hidden(what: Any, called_from_hidden: bool) -> bool:
     owner = _owners.get(code.co_filename)
     if owner is None:
         owner = _owners[code.co_filename] = belongs(code.co_filename)
-    return owner in (INSIDE, ENTRY) or owner == LIBRARY and called_from_hidden
+    return owner in (INSIDE, ENTRY) or (owner == LIBRARY and called_from_hidden)
 
 
 _owners: dict[str, int] = {}
