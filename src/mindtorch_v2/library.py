@@ -11,7 +11,7 @@ from typing import Any
 from ._core import dtype as dt
 from ._core.device import device as Device
 from ._core.tensor import Tensor
-from ._dispatch.observer import aloud
+from ._dispatch.observer import call_user_code
 from ._dispatch.registry import OpSpec, composite, packets
 from ._dispatch.schema import parse
 
@@ -142,7 +142,7 @@ class CustomOpDef:
             context = _Context(tuple(wanted))
             if setup_context is not None:
                 setup_context(context, inputs, outputs if several else outputs[0])
-            made = aloud(backward, context, *(g if several else (g,)))
+            made = call_user_code(backward, context, *(g if several else (g,)))
             made = made if isinstance(made, tuple) else (made,)
             return tuple(made[i] for i in tensors)
 

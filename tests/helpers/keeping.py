@@ -44,7 +44,7 @@ class ByHand:
         keeper.opened()
 
     def op(self, number, start, end, sequence=-1):
-        threads.state.extend((number, start, end, sequence))
+        threads.state.append_row((number, start, end, sequence))
 
     def flush(self):
         self.keeper.flush()

@@ -11,7 +11,7 @@ from typing import Any
 from .._core.keys import AUTOGRAD, SPARSE
 from .._core.memory_format import contiguous_format
 from .._core.tensor import Tensor
-from .._dispatch.observer import aloud
+from .._dispatch.observer import call_user_code
 from .._dispatch.registry import aten
 from .node import Gradients, Node
 
@@ -69,7 +69,7 @@ class AccumulateGrad(Node):
                 aten.add_(held, grad)
         if self.hooks is not None:
             for hook in list(self.hooks.post_accumulate.values()):
-                aloud(hook, variable)
+                call_user_code(hook, variable)
 
     def _sequence_nr(self) -> int:
         return (1 << 64) - 1

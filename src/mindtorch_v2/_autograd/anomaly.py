@@ -11,7 +11,7 @@ from typing import Any
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten
 from . import saved
-from .graph import watch_nodes, without_history
+from .graph import add_node_listener, without_history
 from .node import Node
 
 _TRACEBACK = "traceback_"
@@ -154,6 +154,6 @@ class detect_anomaly:
 
 def _set(mode: bool, check_nan: bool) -> None:
     if bool(mode) != state.enabled:
-        watch_nodes(remember, bool(mode))
+        add_node_listener(remember, bool(mode))
     state.enabled, state.check_nan = bool(mode), bool(check_nan)
     saved.state.anomaly = state.enabled

@@ -11,7 +11,7 @@ from .._core import dtype as dt
 from .._core.keys import AUTOGRAD
 from .._core.memory_format import preserve_format
 from .._core.tensor import Tensor
-from .._dispatch.observer import inside
+from .._dispatch.observer import call_untraced
 from .._dispatch.registry import aten
 from .edges import GradientEdge, edge_of
 from .engine import GraphRoot, GraphTask, Root
@@ -187,7 +187,7 @@ def _form(output: Any) -> tuple[tuple[int, ...], Any]:
     """Shape and NumPy dtype of a root."""
     if isinstance(output, GradientEdge):
         form: Any = output.node.inputs
-        return form[output.output_nr] if form.__class__ is list else form
+        return form[output.output_nr] if form.__class__ is list else form  # type: ignore[no-any-return]
     return output._array.shape, output._array.dtype
 
 
@@ -246,10 +246,10 @@ def _run(task: GraphTask, outputs: Sequence[Any], grads: Sequence[Tensor | None]
     if not roots:
         return
     if len(roots) > 1:
-        inside(task.run, GraphRoot(roots), 0, None, walk_for(task))
+        call_untraced(task.run, GraphRoot(roots), 0, None, walk_for(task))
         return
     node, number, grad = roots[0]
-    inside(task.run, node, number, grad, walk_for(task))
+    call_untraced(task.run, node, number, grad, walk_for(task))
 
 
 def _edges(inputs: Sequence[Any]) -> list[Edge]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from .._core import dtype as dt
 from .._core.tensor import Tensor
-from .._dispatch.observer import aloud
+from .._dispatch.observer import call_user_code
 from .._dispatch.registry import aten
 from .handles import Handle
 from .node import Gradients, Node
@@ -173,7 +173,7 @@ class FunctionNode(Node):
         ctx = self.ctx
         if ctx.materialize_grads:
             grads = [self._zeros(number) if grad is None else grad for number, grad in enumerate(grads)]
-        made = aloud(ctx.apply, *grads)
+        made = call_user_code(ctx.apply, *grads)
         results = list(made) if isinstance(made, tuple) else [made]
         expected = len(self.is_tensor)
         if len(results) > expected and all(extra is None for extra in results[expected:]):

@@ -14,7 +14,7 @@ import numpy as np
 from .._core.tensor import Tensor
 from .._core.threads import threads
 from .._dispatch import entry_globals
-from .._dispatch.observer import aloud
+from .._dispatch.observer import call_user_code
 from .._dispatch.registry import aten
 from .accumulate import HELD_ONCE_MORE, AccumulateGrad, owns_memory
 from .grad_form import to_form
@@ -80,7 +80,7 @@ class GraphTask:
         try:
             (walk or _walk)(self, root, waiting)
             for callback in self.callbacks:
-                aloud(callback)
+                call_user_code(callback)
         finally:
             running.tasks.pop()
             state.grad_enabled = enabled
@@ -102,7 +102,7 @@ class GraphTask:
                         pending[node] = [1, [None] * len(inputs) if inputs.__class__ is list else None]
                         stack.append(node)
 
-    def hand_on(self, node: Node, results: Gradients) -> Node | None:
+    def deliver(self, node: Node, results: Gradients) -> Node | None:
         """Deliver a node's results to the nodes that take them.
 
         Returns one of the nodes that became ready by it; others are put with `ready`, leaves with `leaves`.
@@ -145,7 +145,7 @@ class GraphTask:
                         and not grad._keys
                         and (held._storage is None or owns_memory(held))
                     ):
-                        if entry_globals.watch:
+                        if entry_globals.observers_active:
                             aten.add_(held, grad)
                         else:
                             # Nobody but the buffer has seen this gradient, so nothing but its values need change.
@@ -177,7 +177,7 @@ def _walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
     """The walk when nobody looks and every gradient is wanted."""
     pending, leaves, ready = task.pending, task.leaves, task.ready
     retain, create = task.retain_graph, task.create_graph
-    hand_on = task.hand_on
+    deliver = task.deliver
     if node.__class__ is AccumulateGrad:
         run_leaf(node, waiting, create)
         return
@@ -188,7 +188,7 @@ def _walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
             results = run_hooked(node, waiting, node.plan.run, retain)
         edges = node.edges
         if len(edges) == 1 and not ready and edges[0] is not None:
-            # The most common step: one gradient for one node that waits for nothing else. `hand_on` would do the same.
+            # The most common step: one gradient for one node that waits for nothing else. `deliver` would do the same.
             target = edges[0][0]
             form = target.inputs
             waiting = pending[target]
@@ -201,7 +201,7 @@ def _walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
                 node = target
                 del pending[node]
                 continue
-        following = hand_on(node, results)
+        following = deliver(node, results)
         results = None
         if leaves:
             for leaf in leaves:

@@ -120,13 +120,13 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         state = threads.state
         number = state.sequence
         state.sequence += 1
-        watched = entry_globals.watch and state.span is not None
+        watched = entry_globals.observers_active and state.span is not None
         start = observer.clock() if watched else 0
         try:
             return _apply(cls, args, kwargs, state, number, separate)
         finally:
             if watched and state.span is not None:
-                end, inputs = observer.clock(), () if state.detail is None else _outline(args)
+                end, inputs = observer.clock(), () if state.capture_by_op is None else _outline(args)
                 state.span(cls.__name__, observer.OP, start, end, number, inputs)
 
 

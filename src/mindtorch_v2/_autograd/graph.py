@@ -173,7 +173,7 @@ def attach_first(op: OpSpec, args: tuple[Any, ...], result: tuple[Any, ...]) -> 
 _on_node: list[Callable[[Node], None]] = []
 
 
-def watch_nodes(function: Callable[[Node], None], on: bool) -> None:
+def add_node_listener(function: Callable[[Node], None], on: bool) -> None:
     """Have `function(node)` called for every new node, or stop it. Ops take the longer way only while some are."""
     if on:
         _on_node.append(function)

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._core.memory_format import contiguous_format
 from .._core.tensor import Tensor
-from .._dispatch.observer import aloud
+from .._dispatch.observer import call_user_code
 from .._dispatch.registry import aten
 from .node import Gradients, Node
 
@@ -20,7 +20,7 @@ def run_tensor_hooks(node: Node, grads: Gradients) -> None:
         for hook in list(registered.values()):
             grad = grads[number]
             if grad is not None:
-                changed = aloud(hook, grad)
+                changed = call_user_code(hook, grad)
                 if changed is not None:
                     grads[number] = _checked(hook, grad, changed)
     for number, reference in hooks.retain.items():
@@ -34,7 +34,7 @@ def run_before_hooks(node: Node, grads: Gradients) -> None:
     """A node's hooks on the gradients it is about to take."""
     assert node.hooks is not None
     for hook in list(node.hooks.before.values()):
-        changed = aloud(hook, tuple(grads))
+        changed = call_user_code(hook, tuple(grads))
         if changed is not None:
             grads[:] = _checked_tuple(hook, grads, changed)
 
@@ -44,7 +44,7 @@ def run_after_hooks(node: Node, results: Sequence[Tensor | None], grads: Gradien
     assert node.hooks is not None
     made = list(results)
     for hook in list(node.hooks.after.values()):
-        changed = aloud(hook, tuple(made), tuple(grads))
+        changed = call_user_code(hook, tuple(made), tuple(grads))
         if changed is not None:
             made = _checked_tuple(hook, made, changed)
     return made

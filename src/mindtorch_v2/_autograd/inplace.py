@@ -264,7 +264,7 @@ class CopySlices(Node):
             return results
         finally:
             span = threads.state.span
-            if entry_globals.watch and span is not None:
+            if entry_globals.observers_active and span is not None:
                 span(node.name(), observer.BACKWARD, start, observer.clock(), node.sequence)
 
     def release(self) -> None:

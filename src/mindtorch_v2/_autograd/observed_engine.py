@@ -42,7 +42,7 @@ def walk_for(task: GraphTask) -> Callable[[GraphTask, Node, Waiting], None] | No
     """The walk that a pass needs: one of these, or None where the plain one will do."""
     if task.targets is not None or anomaly.state.enabled:
         return _walk
-    return _recorded_walk if entry_globals.watch and threads.state.span is not None else None
+    return _recorded_walk if entry_globals.observers_active and threads.state.span is not None else None
 
 
 def _recorded_walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
@@ -52,7 +52,7 @@ def _recorded_walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
     handed on, none is held here either: who holds one tells the engine whether it may be changed in place.
     """
     state = threads.state
-    pending, leaves, ready, hand_on = task.pending, task.leaves, task.ready, task.hand_on
+    pending, leaves, ready, deliver = task.pending, task.leaves, task.ready, task.deliver
     retain, create = task.retain_graph, task.create_graph
     following: Node | None
     if node.__class__ is AccumulateGrad:
@@ -63,7 +63,7 @@ def _recorded_walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
         began = clock()
         try:
             if node.hooks is None:
-                inputs = () if state.detail is None else _outline(waiting[1])
+                inputs = () if state.capture_by_op is None else _outline(waiting[1])
                 given, kept = waiting.pop(), node.saved if node.plan.keeps_tensors else None
                 start = clock()
                 try:
@@ -96,7 +96,7 @@ def _recorded_walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
                     node = target
                     del pending[node]
                     continue
-            following = hand_on(node, results)
+            following = deliver(node, results)
             results = None
         finally:
             span = state.span
@@ -126,7 +126,7 @@ def _evaluate_leaf(leaf: Node, waiting: Waiting, create_graph: bool, state: Thre
 
 
 def _run_leaf(leaf: Node, waiting: Waiting, create_graph: bool, state: ThreadState) -> None:
-    inputs = () if state.detail is None else _outline(waiting[1])
+    inputs = () if state.capture_by_op is None else _outline(waiting[1])
     start = clock()
     try:
         run_leaf(leaf, waiting, create_graph)
@@ -140,7 +140,7 @@ def _recorded(run: Callable[..., Gradients], state: ThreadState) -> Callable[...
     """A node's run inside its span."""
 
     def recorded(node: Node, grads: Any, retain: bool) -> Gradients:
-        inputs = () if state.detail is None else _outline(grads)
+        inputs = () if state.capture_by_op is None else _outline(grads)
         kept = node.saved if node.plan.keeps_tensors else None  # noqa: F841  until the span has ended
         start = clock()
         try:
@@ -197,7 +197,7 @@ class _Evaluation:
                 self.catches.setdefault(edge[0], []).append(edge)
 
     def evaluate(self, node: Node, waiting: Waiting) -> Node | None:
-        """Run one node and hand its results on; returns as `hand_on` does."""
+        """Run one node and hand its results on; returns as `deliver` does."""
         began = clock()
         try:
             results = self._run(node, waiting)
@@ -205,7 +205,7 @@ class _Evaluation:
                 return None
             if anomaly.state.enabled:
                 anomaly.check(node, results)
-            return self.task.hand_on(node, results)
+            return self.task.deliver(node, results)
         except Exception:
             if anomaly.state.enabled:
                 anomaly.report(node)

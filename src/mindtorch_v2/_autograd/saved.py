@@ -17,7 +17,7 @@ from .._core.keys import AUTOGRAD
 from .._core.storage import Storage, owner_of
 from .._core.tensor import Tensor, make_alias, storage_of
 from .._core.threads import threads
-from .._dispatch.observer import aloud
+from .._dispatch.observer import call_user_code
 from .node import Edge, Node
 
 # The version of a value that a hook has packed.
@@ -50,7 +50,7 @@ class Packed:
 
     def get(self) -> Tensor:
         """The tensor again, without history."""
-        tensor = aloud(self.unpack, self.value)
+        tensor = call_user_code(self.unpack, self.value)
         if not isinstance(tensor, Tensor):
             raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor)}")
         return make_alias(tensor._array, tensor)

@@ -12,7 +12,7 @@ from .._core.threads import threads
 from .._dispatch.registry import aten
 from .context import FunctionNode
 from .derivative import ARG, RESULT
-from .graph import FLOATING, OpNode, watch_nodes, without_history
+from .graph import FLOATING, OpNode, add_node_listener, without_history
 from .inference import check_savable, is_inference
 from .node import Node
 from .saved import PACKED, Packed, tie, unpack_result
@@ -36,11 +36,11 @@ class saved_tensors_hooks:
         if messages:
             raise RuntimeError(messages[-1])
         state.saved_tensor_hooks.append((self.pack_hook, self.unpack_hook))
-        watch_nodes(pack_saved, True)
+        add_node_listener(pack_saved, True)
 
     def __exit__(self, *exc: Any) -> None:
         threads.state.saved_tensor_hooks.pop()
-        watch_nodes(pack_saved, False)
+        add_node_listener(pack_saved, False)
 
 
 class save_on_cpu(saved_tensors_hooks):

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-Ears = tuple[Callable[[], None], Callable[[], None]]
+TracerSwitch = tuple[Callable[[], None], Callable[[], None]]
 
 
 class ThreadState:
@@ -15,22 +15,22 @@ class ThreadState:
 
     __slots__ = (
         "__weakref__",
+        "append_row",
+        "append_row_traced",
         "autocast",
-        "detail",
-        "ears",
-        "extend",
+        "capture_by_op",
         "grad_enabled",
-        "heard",
-        "hushed",
         "inference",
         "modes",
         "module_enter",
         "module_exit",
         "module_log",
-        "pause",
+        "paused_tracer",
         "saved_tensor_hooks",
         "sequence",
         "span",
+        "tracer_pause_factory",
+        "tracer_switch",
     )
 
     def __init__(self) -> None:
@@ -38,16 +38,15 @@ class ThreadState:
         self.inference = False
         # The number that the next autograd node of this thread gets.
         self.sequence = 0
-        # Recording: at most one of `extend`, `heard` and `detail` is set (see _dispatch.observer).
-        self.extend: Callable[[tuple[int, ...]], None] | None = None
-        self.heard: Callable[[tuple[int, ...]], None] | None = None
-        self.detail: Mapping[int, Callable[..., None]] | None = None
-        # Makes what the op that is being called is to hold until it ends, for whoever listens to Python calls around ops.
-        self.pause: Callable[[], Any] | None = None
-        # How a listener to Python calls stops hearing and hears again; `hushed` is the same while an inside keeps it from
-        # hearing.
-        self.ears: Ears | None = None
-        self.hushed: Ears | None = None
+        # Recording: at most one of `append_row`, `append_row_traced` and `capture_by_op` is set (see _dispatch.observer).
+        self.append_row: Callable[[tuple[int, ...]], None] | None = None
+        self.append_row_traced: Callable[[tuple[int, ...]], None] | None = None
+        self.capture_by_op: Mapping[int, Callable[..., None]] | None = None
+        # Makes an object for the op that is being called to hold until it ends: a tracer of Python calls pauses for so long.
+        self.tracer_pause_factory: Callable[[], Any] | None = None
+        # How a tracer of Python calls is paused and resumed; `paused_tracer` is the same while the runtime keeps it paused.
+        self.tracer_switch: TracerSwitch | None = None
+        self.paused_tracer: TracerSwitch | None = None
         self.span: Callable[..., None] | None = None
         self.module_enter: Callable[[Any], None] | None = None
         self.module_exit: Callable[[Any], None] | None = None

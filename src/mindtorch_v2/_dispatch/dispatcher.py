@@ -27,9 +27,9 @@ from .errors import (
     broadcast_mismatch,
     check_listed,
     check_tensor_arguments,
-    deliberate,
     first_place,
     overlapping_input,
+    torch_error,
     translate,
     type_name,
 )
@@ -306,7 +306,7 @@ def _targets(op: OpSpec, out: Any) -> tuple[Tensor, ...]:
         )
     targets = tuple(out) if several else (out,)
     if len(targets) != count:
-        raise deliberate(TypeError(f"expected tuple of {count} elements but got {len(targets)}"))
+        raise torch_error(TypeError(f"expected tuple of {count} elements but got {len(targets)}"))
     for at, target in enumerate(targets):
         if not isinstance(target, Tensor):
             raise TypeError(
@@ -348,7 +348,7 @@ def _call_by_schema(op: OpSpec, args: tuple[Any, ...]) -> Any:
 
 def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
     """What an entry does when its short path failed: a tensor argument was no tensor, or NumPy complained."""
-    if "deliberate" in error.__dict__:
+    if "torch_error" in error.__dict__:
         raise error
     if isinstance(error, AttributeError | RuntimeError | TypeError):
         numbers = _dims_of_tensors(op, args)

@@ -123,16 +123,19 @@ def entry_source(op: OpSpec) -> str:
     text.begin("def factory(_op, _id, _kernel, _recover):")
     text.begin(f"def entry({signature}):")
     text.add(*binding)
-    text.begin("if watch:")
+    text.begin("if observers_active:")
     text.add(
-        "_state = current()", "if _state is None: _state = threads.state", "_modes = _state.modes", "_extend = _state.extend"
+        "_state = current()",
+        "if _state is None: _state = threads.state",
+        "_modes = _state.modes",
+        "_extend = _state.append_row",
     )
     text.begin("if _extend is None:")
     text.add(
-        "_pause = _state.pause",
-        "if _pause is not None: _state.pause = None; _pause = _pause()",
-        "_extend = _state.heard",
-        "_detail = _state.detail",
+        "_pause = _state.tracer_pause_factory",
+        "if _pause is not None: _state.tracer_pause_factory = None; _pause = _pause()",
+        "_extend = _state.append_row_traced",
+        "_detail = _state.capture_by_op",
     )
     text.end()
     # As in torch, what takes no tensor, or only looks at its shape, has nothing to do with autograd.

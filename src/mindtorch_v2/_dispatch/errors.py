@@ -78,9 +78,9 @@ def broadcast_mismatch(shapes: list[tuple[int, ...]]) -> str | None:
     return None
 
 
-def deliberate(error: Exception) -> Exception:
-    """`raise deliberate(ValueError(...))`: torch raises that very type, so it is not NumPy's complaint to translate."""
-    error.__dict__["deliberate"] = True
+def torch_error(error: Exception) -> Exception:
+    """`raise torch_error(ValueError(...))`: torch raises that very type, so it is not NumPy's complaint to translate."""
+    error.__dict__["torch_error"] = True
     return error
 
 
@@ -151,7 +151,7 @@ def translate(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Exception:
     """The exception torch raises where a kernel failed with `error`; the same one where it is torch's already."""
     if (
         op.composite
-        or "deliberate" in error.__dict__
+        or "torch_error" in error.__dict__
         or (
             isinstance(error, RuntimeError | IndexError | NotImplementedError)
             and not isinstance(error, np.exceptions.AxisError)

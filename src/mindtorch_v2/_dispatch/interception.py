@@ -14,7 +14,7 @@ from .._core.keys import AUTOGRAD, BATCHED, PYTHON
 from .._core.tensor import Tensor, storage_of
 from .._core.threads import threads
 from . import dispatcher, entry_globals, observer
-from .errors import deliberate
+from .errors import torch_error
 from .overload_api import overload_of
 from .registry import OpSpec
 
@@ -27,12 +27,12 @@ class Mode:
 
     def __enter__(self) -> Any:
         threads.state.modes.append(self)
-        observer.watch(+1)
+        observer.acquire()
         return self
 
     def __exit__(self, *exc: Any) -> None:
         threads.state.modes.remove(self)
-        observer.watch(-1)
+        observer.release()
 
 
 class TorchFunctionMode(Mode):
@@ -146,7 +146,7 @@ def run_modes(op: OpSpec, args: tuple[Any, ...]) -> Any:
     try:
         return mode.run(op, args)
     except (AttributeError, TypeError, ValueError) as error:
-        raise deliberate(error) from error.__cause__  # the user's own
+        raise torch_error(error) from error.__cause__  # the user's own
     finally:
         modes.append(mode)
 

@@ -1,14 +1,14 @@
 """The slot where an observer of ops may sit. The dispatcher knows this room and no profiler.
 
-While nothing watches, an op reads one global (`namespace.watch`) and goes on. While something does, each
+While nothing watches, an op reads one global (`entry_globals.observers_active`) and goes on. While something does, each
 op, once it has ended or failed, hands its row to its thread's observer, of which there is at most one:
-`ThreadState.extend` takes `(op id, start, end, sequence number)`; `ThreadState.heard` takes the same where somebody
-also listens to Python calls; `ThreadState.detail[op id]` is called with start, end, sequence number and the op's arguments.
+`ThreadState.append_row` takes `(op id, start, end, sequence number)`; `ThreadState.append_row_traced` takes the same where somebody
+also listens to Python calls; `ThreadState.capture_by_op[op id]` is called with start, end, sequence number and the op's arguments.
 
-Whoever listens to Python calls and wants to hear nothing of an op's inside puts a function into `ThreadState.pause`. An op
+Whoever listens to Python calls and wants to hear nothing of an op's inside puts a function into `ThreadState.tracer_pause_factory`. An op
 takes it out, calls it when it begins, and lets go of what it returned when its frame ends: the object's end is the sign.
-Longer insides, such as the walk of a backward pass, run as `inside(function, ...)`, and call what belongs to the user as
-`aloud(function, ...)`.
+Longer insides, such as the walk of a backward pass, run as `call_untraced(function, ...)`, and call what belongs to the user as
+`call_user_code(function, ...)`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from time import perf_counter_ns as clock
 from types import FrameType, TracebackType
 from typing import Any
 
-from .._core.threads import Ears, ThreadState, threads
+from .._core.threads import ThreadState, TracerSwitch, threads
 from . import entry_globals
 
 __all__ = [
@@ -40,16 +40,17 @@ __all__ = [
     "SCOPE",
     "STEP",
     "Outline",
-    "aloud",
+    "acquire",
+    "call_untraced",
+    "call_user_code",
     "clock",
-    "inside",
+    "is_active",
     "op_names",
     "op_overloads",
     "op_schemas",
+    "release",
     "span",
     "thread_state",
-    "watch",
-    "watching",
 ]
 
 # What a recorded range is. The numbers are stored in event columns.
@@ -84,10 +85,16 @@ def thread_state() -> ThreadState:
     return threads.state
 
 
-def watch(change: int) -> None:
-    """Count one more (+1) or one fewer (-1) reason for ops to look at their thread's state."""
+def acquire() -> None:
+    """Count one more reason for ops to look at their thread's state."""
     with changing:
-        entry_globals.watch += change
+        entry_globals.observers_active += 1
+
+
+def release() -> None:
+    """Count one fewer."""
+    with changing:
+        entry_globals.observers_active -= 1
 
 
 # Where entries find their thread's state. ContextVar.get takes an eighth of the time of threading.local, which is as much
@@ -98,22 +105,22 @@ _unknown: ContextVar[ThreadState | None] = ContextVar("no state", default=None)
 entry_globals.current = _unknown.get
 
 
-def expect_one_thread(*, unheard: bool = False) -> None:
+def expect_one_thread(*, hidden_from_tracer: bool = False) -> None:
     """Spare ops the search for their thread's state for as long as the calling thread is the only one.
 
-    `unheard`: somebody listens to every call of a builtin, so have them call it in a way that is not heard.
+    `hidden_from_tracer`: somebody listens to every call of a builtin, so have them call it in a way that is not heard.
     """
     alone = len(sys._current_frames()) == 1 and threading.getprofile() in (None, _thread_began)
     find = _own.get if alone else _unknown.get
     if alone:
         _own.set(threads.state)
         threading.setprofile(_thread_began)
-    entry_globals.current = partial(find) if unheard or isinstance(entry_globals.current, partial) else find
+    entry_globals.current = partial(find) if hidden_from_tracer or isinstance(entry_globals.current, partial) else find
 
 
-def expect_threads(*, unheard: bool = False) -> None:
+def expect_threads(*, hidden_from_tracer: bool = False) -> None:
     """Have every op look for its thread's state."""
-    entry_globals.current = partial(_unknown.get) if unheard else _unknown.get
+    entry_globals.current = partial(_unknown.get) if hidden_from_tracer else _unknown.get
     if threading.getprofile() is _thread_began:
         threading.setprofile(None)
 
@@ -121,53 +128,57 @@ def expect_threads(*, unheard: bool = False) -> None:
 def _thread_began(frame: FrameType, event: str, arg: Any) -> None:
     """What a new thread does first, before it can run an op."""
     sys.setprofile(None)
-    expect_threads(unheard=isinstance(entry_globals.current, partial))
+    expect_threads(hidden_from_tracer=isinstance(entry_globals.current, partial))
 
 
-def watching() -> bool:
+def is_active() -> bool:
     """Whether any thread is being watched."""
-    return entry_globals.watch > 0
+    return entry_globals.observers_active > 0
 
 
-def inside(function: Callable[..., Any], *args: Any) -> Any:
+def call_untraced(function: Callable[..., Any], *args: Any) -> Any:
     """Call a function of this runtime's own whose Python calls nobody need hear."""
     state = threads.state
-    ears = state.ears
-    return function(*args) if ears is None else _hushed(state, ears, function, args)
+    switch = state.tracer_switch
+    return function(*args) if switch is None else _call_with_tracer_paused(state, switch, function, args)
 
 
-def aloud(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function of the user's from an inside: whoever listens to Python calls hears this one."""
+def call_user_code(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function of the user's from an inside: whoever listens to Python calls is resumed for it."""
     state = threads.state
-    ears = state.hushed
-    return function(*args) if ears is None else _heard_again(state, ears, function, args)
+    switch = state.paused_tracer
+    return function(*args) if switch is None else _call_with_tracer_resumed(state, switch, function, args)
 
 
-def _hushed(state: ThreadState, ears: Ears, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+def _call_with_tracer_paused(
+    state: ThreadState, switch: TracerSwitch, function: Callable[..., Any], args: tuple[Any, ...]
+) -> Any:
     # The call of this function and its return are heard, nothing in between.
-    stop_hearing, hear = ears
-    stop_hearing()
-    state.hushed, state.pause = ears, None
+    pause, resume = switch
+    pause()
+    state.paused_tracer, state.tracer_pause_factory = switch, None
     try:
         return function(*args)
     finally:
-        state.hushed = None
-        hear()
+        state.paused_tracer = None
+        resume()
 
 
-def _heard_again(state: ThreadState, ears: Ears, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    stop_hearing, hear = ears
-    state.hushed = None
-    hear()
+def _call_with_tracer_resumed(
+    state: ThreadState, switch: TracerSwitch, function: Callable[..., Any], args: tuple[Any, ...]
+) -> Any:
+    pause, resume = switch
+    state.paused_tracer = None
+    resume()
     try:
         return function(*args)
     finally:
-        stop_hearing()
-        state.hushed, state.pause = ears, None
+        pause()
+        state.paused_tracer, state.tracer_pause_factory = switch, None
 
 
 # Frames from a function of the second code up to one of the first are on the stack without having been heard.
-HUSHED, HEARD_AGAIN = _hushed.__code__, _heard_again.__code__
+UNTRACED_CALL, USER_CODE_CALL = _call_with_tracer_paused.__code__, _call_with_tracer_resumed.__code__
 
 
 class span:
@@ -181,11 +192,11 @@ class span:
         self._sequence = sequence
 
     def __enter__(self) -> span:
-        self._start = clock() if entry_globals.watch else 0
+        self._start = clock() if entry_globals.observers_active else 0
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
-        if entry_globals.watch:
+        if entry_globals.observers_active:
             record = threads.state.span
             if record is not None and self._start:
                 record(self._name, self._kind, self._start, clock(), self._sequence)

@@ -49,10 +49,10 @@ class _Casting(interception.Mode):
         # An op may switch it while this mode is off for that op; `run` looks at the switch as well.
         if wanted and self not in modes:
             modes.append(self)
-            observer.watch(+1)
+            observer.acquire()
         elif not wanted and self in modes:
             modes.remove(self)
-            observer.watch(-1)
+            observer.release()
 
     def run(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
         if self.enabled.get("cpu", False):

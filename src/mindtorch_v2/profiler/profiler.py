@@ -22,9 +22,9 @@ from .config import ProfilerActivity, _ExperimentalConfig, device_of, parse_acti
 from .recording.device import available as device_available
 from .recording.record_function import step_function
 from .results import writers
-from .results.mixin import Answers
-from .retention.base import Keeper
-from .retention.select import keeper_for
+from .results.mixin import ResultsMixin
+from .retention.base import RetentionPolicy
+from .retention.select import retention_policy
 from .retention.stats import AggregateStats
 from .session import autograd_profile
 from .session.execution_trace import ExecutionTraceObserver, Window
@@ -49,7 +49,7 @@ PROFILER_STEP_NAME = "ProfilerStep"
 _default_schedule_fn = record_always
 
 
-class _KinetoProfile(Answers):
+class _KinetoProfile(ResultsMixin):
     """One window after another, begun and ended by hand: prepare_trace(), start_trace(), stop_trace(), and results.
 
     activities: what to record, CPU if not given. record_shapes: input shapes and types. profile_memory: allocations
@@ -91,7 +91,7 @@ class _KinetoProfile(Answers):
         # What the execution trace observer saw of the last window.
         self._observed: Window | None = None
         # Whoever keeps what is recorded while the recording goes on, if the recorder is not to.
-        self._keeper: Keeper | None = None
+        self._keeper: RetentionPolicy | None = None
 
     # ------------------------------------------------------------------ recording
 
@@ -322,7 +322,7 @@ class profile(_KinetoProfile):
             "profile_memory": profile_memory,
             "use_device": self.use_device is not None and device_available(),
         }
-        self._keeper = keeper_for(stream_to, flush_interval_s, max_memory_mb, mode, options)
+        self._keeper = retention_policy(stream_to, flush_interval_s, max_memory_mb, mode, options)
         if self._keeper is not None:
             self._keeper.metadata = self._said
         self.schedule: Schedule = schedule if schedule else record_always
@@ -403,7 +403,7 @@ class profile(_KinetoProfile):
         return action
 
     def _open_step(self) -> None:
-        if self.record_steps and observer.watching():
+        if self.record_steps and observer.is_active():
             self.step_rec_fn = step_function(f"{PROFILER_STEP_NAME}#{self.step_num}")
             self.step_rec_fn.__enter__()
 

@@ -132,13 +132,13 @@ class Watcher:
         state = threads.state
         self.rows: list[tuple] = []
         state.span = lambda name, kind, start, end, seq, inputs=(): self.rows.append((name, kind, seq))
-        state.extend = lambda row: self.rows.append((observer.op_names[row[0]], observer.OP, row[3]))
-        observer.watch(+1)
+        state.append_row = lambda row: self.rows.append((observer.op_names[row[0]], observer.OP, row[3]))
+        observer.acquire()
         return self
 
     def __exit__(self, *exc):
-        observer.watch(-1)
-        threads.state.span = threads.state.extend = None
+        observer.release()
+        threads.state.span = threads.state.append_row = None
 
     def names(self):
         return [

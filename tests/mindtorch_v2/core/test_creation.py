@@ -327,13 +327,13 @@ def test_what_cannot_be_written_to_is_said() -> None:
 
 def ops_of(body: Any) -> list[str]:
     state, rows = observer.thread_state(), []
-    state.extend = rows.append
-    observer.watch(+1)
+    state.append_row = rows.append
+    observer.acquire()
     try:
         body()
     finally:
-        state.extend = None
-        observer.watch(-1)
+        state.append_row = None
+        observer.release()
     return [observer.op_names[row[0]] for row in rows]
 
 

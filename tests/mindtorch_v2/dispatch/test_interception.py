@@ -165,10 +165,10 @@ def test_set_default_device():
 def test_nothing_is_watched_once_a_default_device_is_gone():
     from mindtorch_v2._dispatch import entry_globals
 
-    before = entry_globals.watch
+    before = entry_globals.observers_active
     with torch.device("meta"), torch.device("meta"):
-        assert entry_globals.watch > before
-    assert entry_globals.watch == before
+        assert entry_globals.observers_active > before
+    assert entry_globals.observers_active == before
 
 
 class Passing(TorchDispatchMode):

@@ -390,12 +390,12 @@ def test_calls_tell_who_watches() -> None:
     try:
         m(torch.ones(1))
         assert log == []
-        observer.watch(+1)
+        observer.acquire()
         try:
             m(torch.ones(1))
             assert outcome(lambda: m[1](torch.ones(1), scale=0)) == "ValueError: zero"
         finally:
-            observer.watch(-1)
+            observer.release()
     finally:
         state.module_enter = state.module_exit = None
     assert log == [

@@ -255,13 +255,13 @@ KNOWN = json.loads(RECORDED.read_text())
 def ops_of(body: Callable[[], Any]) -> list[str]:
     """The ops that a call runs, without those inside of others."""
     state, rows = observer.thread_state(), []
-    state.extend = rows.append
-    observer.watch(+1)
+    state.append_row = rows.append
+    observer.acquire()
     try:
         body()
     finally:
-        state.extend = None
-        observer.watch(-1)
+        state.append_row = None
+        observer.release()
     outermost, end = [], -1
     for op, begin, stop, _ in sorted(rows, key=lambda row: (row[1], -row[2])):
         if begin >= end:
@@ -273,12 +273,12 @@ def ops_of(body: Callable[[], Any]) -> list[str]:
 def spans_of(body: Callable[[], Any]) -> list[str]:
     state, seen = observer.thread_state(), []
     state.span = lambda name, *rest: seen.append(name)
-    observer.watch(+1)
+    observer.acquire()
     try:
         body()
     finally:
         state.span = None
-        observer.watch(-1)
+        observer.release()
     return seen
 
 

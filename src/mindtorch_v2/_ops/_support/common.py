@@ -11,7 +11,7 @@ from ..._core import dtype as dt
 from ..._core.device import device as Device
 from ..._core.keys import BACKENDS
 from ..._core.tensor import Tensor
-from ..._dispatch.errors import deliberate
+from ..._dispatch.errors import torch_error
 
 ShapeRule = tuple[tuple[int, ...], np.dtype]
 
@@ -134,7 +134,7 @@ def np_dtype(dtype: Any, default: np.dtype | None = None) -> np.dtype:
         return dtype.np
     known = {bool: dt.bool_, int: dt.int64, float: dt.float64, complex: dt.complex128}.get(dtype)
     if known is None:
-        raise deliberate(TypeError(f"argument 'dtype' must be torch.dtype, not {type(dtype).__name__}"))
+        raise torch_error(TypeError(f"argument 'dtype' must be torch.dtype, not {type(dtype).__name__}"))
     return known.np
 
 

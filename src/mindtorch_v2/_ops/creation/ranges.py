@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 
 from ..._core import dtype as dt
-from ..._dispatch.errors import deliberate
+from ..._dispatch.errors import torch_error
 from ..._dispatch.registry import op
 from .._support.common import no_kernel, np_dtype
 from .._support.factory import OPTIONS, check_options
@@ -69,7 +69,7 @@ def _whole(start, end, step):
     """The bounds of an int64 range, which are cut to whole numbers before anything is counted; those of others are not."""
     start, end, step = int(start), int(end), int(step)
     if step == 0:
-        raise deliberate(ValueError("step must be nonzero"))
+        raise torch_error(ValueError("step must be nonzero"))
     return start, end, step
 
 

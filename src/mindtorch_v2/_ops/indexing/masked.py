@@ -221,7 +221,7 @@ entry_globals.spelled = _where_spelled
     samples=lambda make: [(make.bools(3, 4), 2.0, make(3, 4))],
 )
 def where_number_first(condition, self, other):
-    if not entry_globals.watch:
+    if not entry_globals.observers_active:
         return aten.where(condition, _as_tensor(self, other), other)
     number, converted = _spelled(self, other)
     return aten.where(condition, number, converted)
@@ -232,7 +232,7 @@ def where_number_first(condition, self, other):
 )
 def where_numbers(condition, self, other):
     kind = dt.result_type(rank(self), rank(other))
-    if entry_globals.watch:
+    if entry_globals.observers_active:
         second = aten.scalar_tensor(other, dtype=kind)
         return aten.where(condition, aten.scalar_tensor(self, dtype=kind), second)
     wanted = kind.np

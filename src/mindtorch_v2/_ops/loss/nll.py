@@ -11,7 +11,7 @@ import numpy as np
 from ..._core.keys import AUTOGRAD
 from ..._core.tensor import make_tensor
 from ..._dispatch import entry_globals
-from ..._dispatch.errors import deliberate
+from ..._dispatch.errors import torch_error
 from ..._dispatch.registry import aten, composite, op
 from .._support.blas_sums import is_tame
 from .._support.common import like_first, scalar_name
@@ -154,7 +154,7 @@ def _check_rows(self, target):
     if target.ndim > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if self.ndim == 1 and target.ndim == 1 and len(target) != 1:
-        raise deliberate(ValueError(f"For 1D input, 1D target must have size 1, but got target size: {len(target)}"))
+        raise torch_error(ValueError(f"For 1D input, 1D target must have size 1, but got target size: {len(target)}"))
     if self.ndim == 2 and target.ndim == 1 and self.shape[0] != target.shape[0]:
         raise RuntimeError(f"size mismatch (got input: {list(self.shape)}, target: {list(target.shape)})")
 
@@ -362,7 +362,7 @@ def cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoo
         and labels.ndim == 1
         and len(shape) == 2
         and labels.size == shape[0]
-        and not entry_globals.watch
+        and not entry_globals.observers_active
     ):
         return _plain_loss(self, target, reduction, ignore_index)
     dim = 0 if len(shape) == 1 else 1

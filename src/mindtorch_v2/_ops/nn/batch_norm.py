@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._dispatch.errors import deliberate
+from ..._dispatch.errors import torch_error
 from ..._dispatch.registry import aten, composite, op
 from .._support.blas_sums import channel_dots, channel_sums
 from .._support.common import home_of, like_first, normal_dim
@@ -43,7 +43,7 @@ def _native_batch_norm(input, weight, bias, running_mean, running_var, training,
     """The running statistics, which are written to, may be of another dtype than the input."""
     need_float("batch_norm", input)
     if (running_mean is None) != (running_var is None):
-        raise deliberate(ValueError("running_mean and running_var must either both be None or neither be None"))
+        raise torch_error(ValueError("running_mean and running_var must either both be None or neither be None"))
     check_mixed(input, weight, bias, running_mean, running_var)
     if input.dtype.itemsize == 2:
         made = _batch_norm(

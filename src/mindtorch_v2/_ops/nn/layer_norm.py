@@ -246,7 +246,7 @@ def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
     weights, biases = None if weight is None else weight._array, None if bias is None else bias._array
     _check_layer_norm(array, normalized_shape, weights, biases)
     keys = input._keys | (0 if weight is None else weight._keys) | (0 if bias is None else bias._keys)
-    if keys > AUTOGRAD or entry_globals.watch:
+    if keys > AUTOGRAD or entry_globals.observers_active:
         return _native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
     # What the op does, when there is nobody to see it.
     if (

@@ -198,7 +198,7 @@ _log_softmax_call, _log_softmax_kernel = log_softmax_kernel.call, log_softmax_ke
 @composite("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", samples=_softmax_samples)
 def softmax(self, dim, dtype):
     keys = self._keys
-    if dtype is not None or keys > AUTOGRAD or entry_globals.watch:
+    if dtype is not None or keys > AUTOGRAD or entry_globals.observers_active:
         return _softmax_call(self if dtype is None else _as(self, dtype), dim, False)
     # What the op does, when there is nobody to see it.
     made = make_tensor(_softmax_kernel(self._array, dim, False))
@@ -210,7 +210,7 @@ def softmax(self, dim, dtype):
 @composite("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", samples=_softmax_samples)
 def log_softmax(self, dim, dtype):
     keys = self._keys
-    if dtype is not None or keys > AUTOGRAD or entry_globals.watch:
+    if dtype is not None or keys > AUTOGRAD or entry_globals.observers_active:
         return _log_softmax_call(self if dtype is None else _as(self, dtype), dim, False)
     made = make_tensor(_log_softmax_kernel(self._array, dim, False))
     if keys:

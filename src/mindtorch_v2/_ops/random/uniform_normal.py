@@ -10,7 +10,7 @@ from ..._core import dtype as dt
 from ..._core import rng
 from ..._core.box_muller import fused
 from ..._core.rng import Generator, default_generator
-from ..._dispatch.errors import deliberate
+from ..._dispatch.errors import torch_error
 from ..._dispatch.registry import aten, op
 from .._support.common import like_first, no_kernel, np_dtype
 from .._support.factory import LIKE, OPTIONS, check_options, checked_size, like, memory_order, sized
@@ -25,7 +25,7 @@ def source_of(generator):
     if generator is None:
         return default_generator
     if not isinstance(generator, Generator):
-        raise deliberate(TypeError(f"argument 'generator' must be torch.Generator, not {type(generator).__name__}"))
+        raise torch_error(TypeError(f"argument 'generator' must be torch.Generator, not {type(generator).__name__}"))
     return generator
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.size import Size
-from ..._dispatch.errors import broadcast_mismatch, deliberate
+from ..._dispatch.errors import broadcast_mismatch, torch_error
 from ..._dispatch.promotion import rank
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import home_of, normal_dim
@@ -73,7 +73,7 @@ def _cat_shape(tensors, dim):
 )
 def cat(tensors, dim):
     if not tensors:
-        raise deliberate(ValueError("torch.cat(): expected a non-empty list of Tensors"))
+        raise torch_error(ValueError("torch.cat(): expected a non-empty list of Tensors"))
     arrays = tensors
     kind = tensors[0].dtype
     for array in tensors:

@@ -67,7 +67,7 @@ def _checked_sizes(self, split_size, dim):
 )
 def split(self, split_size, dim):
     sizes = _checked_sizes(self, split_size, dim)
-    if self._keys > AUTOGRAD or entry_globals.watch:
+    if self._keys > AUTOGRAD or entry_globals.observers_active:
         return tuple([_narrow(self, dim, i * split_size, size) for i, size in enumerate(sizes)])
     # Nobody looks: the same views without asking for each of them.
     array = self._array

@@ -87,7 +87,7 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
     # ------------------------------------------------------------------ calling
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if entry_globals.watch:
+        if entry_globals.observers_active:
             state: Any = entry_globals.current()
             if state is None:
                 state = threads.state

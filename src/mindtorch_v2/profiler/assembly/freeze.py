@@ -13,7 +13,7 @@ from ..recording import allocations
 from ..recording.asyncio_lanes import lanes_of_rows
 from ..recording.device import DeviceRecorder
 from ..recording.op_inputs import MOST_ARGUMENTS, TOUCH_WIDTH
-from ..recording.recorder import SPAN_BASE, Options, Recorder, Tap
+from ..recording.recorder import SPAN_BASE, Options, Recorder, ThreadRecording
 from ..store.store import EventStore, StorageNotes, ThreadInfo
 from .columns import (
     Columns,
@@ -102,7 +102,9 @@ def _is_written(op: int, position: int) -> bool:
     return position < len(arguments) and bool(arguments[position].written)
 
 
-def _thread_columns(options: Options, tap: Tap, tables: Tables, end: int, release: bool, with_lanes: bool) -> Columns:
+def _thread_columns(
+    options: Options, tap: ThreadRecording, tables: Tables, end: int, release: bool, with_lanes: bool
+) -> Columns:
     """The rows of one thread in the order in which they ended: ops and spans, then modules, then Python calls."""
     rows = _moved(tap.rows) if release else np.fromiter(tap.rows[:], np.int64)
     rows = rows.reshape(-1, tap.width)
@@ -116,7 +118,7 @@ def _thread_columns(options: Options, tap: Tap, tables: Tables, end: int, releas
     return with_calls(columns, modules, python, tables, options.with_modules)
 
 
-def op_columns(tap: Tap, table: NDArray[np.int64], tables: Tables) -> Columns:
+def op_columns(tap: ThreadRecording, table: NDArray[np.int64], tables: Tables) -> Columns:
     """Columns of rows that a tap has taken down."""
     ident = table[:, 0]
     is_span = ident >= SPAN_BASE
@@ -158,7 +160,7 @@ def _moved(values: list[int]) -> NDArray[np.int64]:
     return table
 
 
-def _lanes(tap: Tap, columns: Columns) -> NDArray[np.int64]:
+def _lanes(tap: ThreadRecording, columns: Columns) -> NDArray[np.int64]:
     if tap.tasks is None:
         return np.zeros(len(columns["start"]), np.int64)
     return lanes_of_rows(tap.tasks.turns(), columns["kind"], columns["start"], columns["end"])

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..recording.python_calls.code_origin import ENTRY, INSIDE, LIBRARY, belongs
-from ..recording.python_calls.stream import WIDTH, OpenFrame, Stretch
+from ..recording.python_calls.stream import WIDTH, CallSegment, OpenFrame
 from ..store import tree as _tree
 
 RETURN, FRAME, BUILTIN = 0, 1, 2
@@ -67,7 +67,7 @@ class PythonRows(NamedTuple):
         return np.where(before < 0, _ROOT, self.stack_after[before])
 
 
-def python_rows(stretches: list[Stretch], end: int, most_frames: int | None = None) -> PythonRows:
+def python_rows(stretches: list[CallSegment], end: int, most_frames: int | None = None) -> PythonRows:
     """Make rows of what was heard on a thread. A call that did not return ends with its stretch, or at `end`.
 
     most_frames: ValueError if all stacks together have more than that; eight characters of text count as one.
@@ -106,7 +106,7 @@ def python_rows(stretches: list[Stretch], end: int, most_frames: int | None = No
     )
 
 
-def _one_stream(stretches: list[Stretch], end: int) -> tuple[list[Any], list[int], list[int]]:
+def _one_stream(stretches: list[CallSegment], end: int) -> tuple[list[Any], list[int], list[int]]:
     """Stretches after another, each with calls for the frames it began with and returns for those it ended with."""
     objects: list[Any] = []
     places: list[int] = []

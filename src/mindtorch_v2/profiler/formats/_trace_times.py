@@ -26,7 +26,7 @@ def nanoseconds(values: Sequence[Any]) -> NDArray[np.int64]:
         micro = np.array(values, np.float64)
         if not len(micro) or float(np.abs(micro).max()) < _EXACT:
             whole = np.floor(micro)
-            # Taken apart first: a product of all digits would be rounded.
+            # Drained apart first: a product of all digits would be rounded.
             return whole.astype(np.int64) * 1000 + np.rint((micro - whole) * 1000).astype(np.int64)
     return np.array([nanosecond(value) for value in values], np.int64)
 

@@ -20,7 +20,7 @@ from ..assembly.python_rows import python_rows
 from ..recording.asyncio_lanes import lanes_of_rows
 from ..recording.module_calls import ModuleInfo, calls_of
 from ..recording.out_variants import out_overload
-from ..recording.python_calls.stream import Stretch
+from ..recording.python_calls.stream import CallSegment
 from ..store.store import COLUMNS, MEMORY_COLUMNS, OPTIONAL, REQUIRED, EventStore, StorageNotes
 from ..store.tree import depths, enclosing
 from ._bounds import DEEPEST, MOST_LANES, nesting, too_deep
@@ -211,13 +211,13 @@ def _with_others(heard: dict[str, Any], rows: Mapping[str, Any]) -> dict[str, An
     return joined
 
 
-def _stretches(log: NDArray[np.int64], targets: NDArray[Any]) -> list[Stretch]:
+def _stretches(log: NDArray[np.int64], targets: NDArray[Any]) -> list[CallSegment]:
     """The stretches of a log of calls. What a file might have lost of it does no harm: no call returns that was not made."""
     what, place, time = log[:, 0], np.maximum(log[:, 1], -1), np.maximum.accumulate(log[:, 2])
     if int(what.max(initial=-1)) >= len(targets) - 1 or int(what.min(initial=0)) < STOPS:
         raise ValueError("a call that is not known")
     bounds = [*np.flatnonzero(what == BEGINS).tolist(), len(log)]
-    made: list[Stretch] = []
+    made: list[CallSegment] = []
     for first, last in itertools.pairwise(bounds):
         stops = np.flatnonzero(what[first:last] == STOPS)
         finish = int(time[first + stops[0]]) if len(stops) else None
@@ -237,7 +237,7 @@ def _stretches(log: NDArray[np.int64], targets: NDArray[Any]) -> list[Stretch]:
         events[0::3] = targets[what[body]].tolist()
         events[1::3] = place[body].tolist()
         events[2::3] = time[body].tolist()
-        made.append(Stretch(int(time[first]), finish, targets[what[frames]].tolist(), place[frames].tolist(), events))
+        made.append(CallSegment(int(time[first]), finish, targets[what[frames]].tolist(), place[frames].tolist(), events))
     return made
 
 

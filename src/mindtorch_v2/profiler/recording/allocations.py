@@ -19,13 +19,13 @@ FREED = -1  # as many bytes as the address was given before
 class MemoryLog:
     """The allocations and frees of one thread, or of all."""
 
-    def __init__(self, all_threads: bool, clock: Callable[[], int], unheard: bool = False) -> None:
-        """`unheard`: somebody listens to every call of a builtin, so call them in a way that is not heard."""
+    def __init__(self, all_threads: bool, clock: Callable[[], int], hidden_from_tracer: bool = False) -> None:
+        """`hidden_from_tracer`: somebody listens to every call of a builtin, so call them in a way that is not heard."""
         # By operating-system thread id.
         self.rows: dict[int, list[int]] = {}
         self._everybody = all_threads
         self._clock = clock
-        self._unheard = unheard
+        self._hidden_from_tracer = hidden_from_tracer
         self._watcher: MemoryWatcher | None = None
         self._begin_check: Callable[[threads.ThreadState], None] | None = None
 
@@ -35,8 +35,8 @@ class MemoryLog:
             self._listen(_every_thread(self._rows_of_caller, self._clock))
             return
         mine, alone = get_ident(), len(threads.states()) == 1
-        watcher = _any_thread(self._rows_of_caller(), self._clock, self._unheard)
-        checked = _only_on(mine, partial(get_ident) if self._unheard else get_ident, watcher)
+        watcher = _any_thread(self._rows_of_caller(), self._clock, self._hidden_from_tracer)
+        checked = _only_on(mine, partial(get_ident) if self._hidden_from_tracer else get_ident, watcher)
         self._listen(watcher if alone else checked)
         if alone:
             # Asking who calls costs as much as the rest, so it begins when a second thread has something to do here.
@@ -64,11 +64,11 @@ class MemoryLog:
         return self.rows.setdefault(get_native_id(), [])
 
 
-def _any_thread(rows: list[int], clock: Callable[[], int], unheard: bool) -> MemoryWatcher:
+def _any_thread(rows: list[int], clock: Callable[[], int], hidden_from_tracer: bool) -> MemoryWatcher:
     """Whoever calls, it goes into one list. Most arrays own their memory: those cost no further call."""
     take = rows.extend
     # Tensors end anywhere, and there builtins would be heard; allocations happen inside ops, where nobody listens.
-    extend, now, address = (partial(take), partial(clock), partial(id)) if unheard else (take, clock, id)
+    extend, now, address = (partial(take), partial(clock), partial(id)) if hidden_from_tracer else (take, clock, id)
 
     def on_alloc(array: Any, when: int) -> None:
         owner = owner_of(array)

@@ -36,10 +36,10 @@ class ModuleInfo(NamedTuple):
 class ModuleLog:
     """The module calls of one thread."""
 
-    def __init__(self, clock: Callable[[], int], *, note_parameters: bool = False, unheard: bool = False) -> None:
+    def __init__(self, clock: Callable[[], int], *, note_parameters: bool = False, hidden_from_tracer: bool = False) -> None:
         """`note_parameters`: also note where the modules' parameters are in memory.
 
-        `unheard`: somebody listens to every call of a builtin, so call them in a way that is not heard.
+        `hidden_from_tracer`: somebody listens to every call of a builtin, so call them in a way that is not heard.
         """
         self.infos: list[ModuleInfo] = []
         self.parameters: set[int] = set()
@@ -49,7 +49,7 @@ class ModuleLog:
         self._of_class: dict[str, int] = {}
         self._events: list[int] = []
         # For callers that write out what `enter` does with a known module, and `leave`.
-        ident, now = (partial(id), partial(clock)) if unheard else (id, clock)
+        ident, now = (partial(id), partial(clock)) if hidden_from_tracer else (id, clock)
         self.direct = (self._events, self._known, ident, now)
         self.enter, self.leave = _functions(self._events, self._known, self._register, now, ident)
 

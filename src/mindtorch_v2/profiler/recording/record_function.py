@@ -39,7 +39,7 @@ class record_function(Scope):
     def __enter__(self) -> record_function:
         if self.name.__class__ is not str or self.args is not None:
             _check(self.name, self.args)
-        if entry_globals.watch:
+        if entry_globals.observers_active:
             if self.site is not None:
                 self._close()
             site = sites.get(id(threads.state))

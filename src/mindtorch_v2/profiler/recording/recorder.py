@@ -1,7 +1,7 @@
 """The hot path: what ops, scopes and modules hand over while a recording runs, kept as flat lists of plain values.
 
-Each recorded thread has a Tap per recording: the lists, and the functions that fill them, made when the recording
-starts so that no event asks which options are on. All taps of a thread meet in its Site, which puts the
+Each recorded thread has a ThreadRecording per recording: the lists, and the functions that fill them, made when the recording
+starts so that no event asks which options are on. All taps of a thread meet in its ThreadRecorders, which puts the
 functions into the thread's ThreadState: those of a single tap as they are, those of several behind one that calls each.
 """
 
@@ -22,7 +22,7 @@ from .allocations import MemoryLog
 from .asyncio_lanes import TaskLog
 from .module_calls import ModuleLog
 from .op_inputs import TEXT_INPUT, Captures
-from .python_calls.stream import PythonLog, PythonWindow, Stretch
+from .python_calls.stream import CallSegment, PythonLog, PythonWindow
 
 Extend = Callable[[tuple[int, ...]], None]
 Detail = Mapping[int, Callable[..., None]]  # by op id: what takes start, end, sequence number and arguments
@@ -81,7 +81,7 @@ class Numbered(dict[Any, int]):
             del self[key]
 
 
-class Tap:
+class ThreadRecording:
     """What one recording takes from one thread."""
 
     def __init__(self, options: Options, state: ThreadState, clock: Callable[[], int]) -> None:
@@ -96,16 +96,18 @@ class Tap:
         self.touched: list[int] = []
         self.width = SHAPES_WIDTH if options.captures_arguments else PLAIN_WIDTH
         self.since = 0
-        self.extend: Extend | None = None
-        self.detail: Detail | None = None
+        self.append_row: Extend | None = None
+        self.capture_by_op: Detail | None = None
         self.span: Span
         if options.captures_arguments:
-            self.detail = Captures(self.rows.extend, self.keys, self.touched if options.follows_storages else None)
+            self.capture_by_op = Captures(self.rows.extend, self.keys, self.touched if options.follows_storages else None)
         else:
-            self.extend = self.rows.extend
+            self.append_row = self.rows.extend
         wants_modules = options.with_modules or options.with_stack
         self.modules = (
-            ModuleLog(clock, note_parameters=options.follows_storages, unheard=options.with_stack) if wants_modules else None
+            ModuleLog(clock, note_parameters=options.follows_storages, hidden_from_tracer=options.with_stack)
+            if wants_modules
+            else None
         )
         # Python calls: the window that is open now, and those that pauses have closed.
         self.with_stack = options.with_stack
@@ -121,13 +123,13 @@ class Tap:
         self.since = since
         self.span = (
             _plain_span(self.rows.extend, self.spans, since)
-            if self.extend is not None
+            if self.append_row is not None
             else _wide_span(self.rows.extend, self.spans, since, self.keys)
         )
         if self.modules is not None:
             self.modules.start()
 
-    def arrive(self, site: Site) -> None:
+    def arrive(self, site: ThreadRecorders) -> None:
         """Learn who and where we are: runs on the tap's own thread, before its first row."""
         self.ident = threading.get_native_id()
         self.name = threading.current_thread().name
@@ -135,7 +137,7 @@ class Tap:
             self.window = site.python_log(self._clock).open()
             self.windows.append(self.window)
 
-    def leave(self, site: Site, end: int) -> None:
+    def leave(self, site: ThreadRecorders, end: int) -> None:
         """Listen no more."""
         if self.window is not None:
             site.python_log(self._clock).close(self.window, end)
@@ -143,26 +145,26 @@ class Tap:
         if self.modules is not None:
             self.modules.stop(end)
 
-    def stretches(self, end: int) -> list[Stretch]:
+    def stretches(self, end: int) -> list[CallSegment]:
         """The Python calls so far."""
         return [stretch for window in self.windows for stretch in window.stretches(end)]
 
     def scope(self, scope: Scope, end: int) -> None:
         """Take down a scope of the user's."""
-        if scope.args is None or self.extend is not None:
+        if scope.args is None or self.append_row is not None:
             self.span(scope.name, scope.kind, scope.began, end, -1)
         elif scope.began >= self.since:
             self.rows.extend((self.spans[scope.name, scope.kind], scope.began, end, -1, self.keys[TEXT_INPUT]))
 
 
-def _arrive_with_first_row(tap: Tap, site: Site) -> None:
+def _arrive_with_first_row(tap: ThreadRecording, site: ThreadRecorders) -> None:
     """For a thread that is running already: the tap arrives when that thread hands something over."""
-    extend, detail, span = tap.extend, tap.detail, tap.span
+    extend, detail, span = tap.append_row, tap.capture_by_op, tap.span
 
     def settle(here: bool) -> None:
         tap.settle = None
         site.waiting.remove(settle)
-        tap.extend, tap.detail, tap.span = extend, detail, span
+        tap.append_row, tap.capture_by_op, tap.span = extend, detail, span
         site.connect()
         if here:
             tap.arrive(site)
@@ -175,8 +177,8 @@ def _arrive_with_first_row(tap: Tap, site: Site) -> None:
 
         return first
 
-    tap.extend = then(extend) if extend is not None else None
-    tap.detail = PerOp(lambda op: then(detail[op])) if detail is not None else None
+    tap.append_row = then(extend) if extend is not None else None
+    tap.capture_by_op = PerOp(lambda op: then(detail[op])) if detail is not None else None
     tap.span = then(span)
     tap.settle = settle
     site.waiting.append(settle)
@@ -207,17 +209,17 @@ class Scope:
     name: str
     args: str | None
     began: int
-    site: Site | None
+    site: ThreadRecorders | None
 
 
-class Site:
+class ThreadRecorders:
     """All taps of one thread, and the scopes that are open on it."""
 
     __slots__ = ("_python", "scopes", "state", "taps", "tasks", "waiting")
 
     def __init__(self, state: ThreadState) -> None:
         self.state = state
-        self.taps: list[Tap] = []
+        self.taps: list[ThreadRecording] = []
         self.scopes: list[Scope] = []
         self._python: PythonLog | None = None
         self.tasks: TaskLog | None = None  # once a task has opened a scope
@@ -243,20 +245,20 @@ class Site:
             self._python = PythonLog(clock, self.state)
         return self._python
 
-    def add(self, tap: Tap) -> None:
+    def add(self, tap: ThreadRecording) -> None:
         tap.tasks = self.tasks
         self.taps.append(tap)
         self.connect()
 
-    def remove(self, tap: Tap) -> None:
+    def remove(self, tap: ThreadRecording) -> None:
         self.taps.remove(tap)
         self.connect()
 
     def connect(self) -> None:
         """Put the taps' functions into the thread's state."""
         state, taps = self.state, self.taps
-        details = [tap.detail for tap in taps if tap.detail is not None]
-        extends = [tap.extend for tap in taps if tap.extend is not None]
+        details = [tap.capture_by_op for tap in taps if tap.capture_by_op is not None]
+        extends = [tap.append_row for tap in taps if tap.append_row is not None]
         modules = [tap.modules for tap in taps if tap.modules is not None]
         state.span = _each([tap.span for tap in taps])
         state.module_enter = _each([log.enter for log in modules])
@@ -264,19 +266,19 @@ class Site:
         state.module_log = modules[0].direct if len(modules) == 1 else None
         extend = None if details else _each(extends)
         listened_to = any(tap.with_stack for tap in taps)
-        state.extend, state.heard = (None, extend) if listened_to else (extend, None)
-        state.detail = _detail_of_all(extends, details) if details else None
+        state.append_row, state.append_row_traced = (None, extend) if listened_to else (extend, None)
+        state.capture_by_op = _detail_of_all(extends, details) if details else None
         if self.tasks is not None:
             self._watch_turns(self.tasks)
 
     def _watch_turns(self, tasks: TaskLog) -> None:
         """Have the functions notice whose turn it is."""
         state = self.state
-        state.extend = state.extend and tasks.extend(state.extend)
-        state.heard = state.heard and tasks.extend(state.heard)
+        state.append_row = state.append_row and tasks.extend(state.append_row)
+        state.append_row_traced = state.append_row_traced and tasks.extend(state.append_row_traced)
         state.span = state.span and tasks.span(state.span)
-        detail = state.detail
-        state.detail = None if detail is None else PerOp(lambda op: tasks.detail(detail[op]))
+        detail = state.capture_by_op
+        state.capture_by_op = None if detail is None else PerOp(lambda op: tasks.detail(detail[op]))
 
     def close(self, scope: Scope, end: int) -> None:
         """End a scope for every tap that saw it begin."""
@@ -332,14 +334,14 @@ def _detail_of_all(extends: Sequence[Extend], details: Sequence[Detail]) -> Deta
 
 
 # The sites of all threads that are being recorded, by the id() of their state, which a site keeps alive.
-sites: dict[int, Site] = {}
+sites: dict[int, ThreadRecorders] = {}
 
 
-def site_of(state: ThreadState) -> Site:
+def site_of(state: ThreadState) -> ThreadRecorders:
     """The thread's site, made now if this is its first tap."""
     site = sites.get(id(state))
     if site is None:
-        site = sites[id(state)] = Site(state)
+        site = sites[id(state)] = ThreadRecorders(state)
     return site
 
 
@@ -355,7 +357,7 @@ class Recorder:
     def __init__(self, options: Options, clock: Callable[[], int] = perf_counter_ns) -> None:
         self.options = options
         self.clock = clock
-        self.taps: list[Tap] = []
+        self.taps: list[ThreadRecording] = []
         self.listening = False
         self.clock_start_ns = 0
         self.wall_start_ns = 0
@@ -363,7 +365,7 @@ class Recorder:
         # (time, step number) of the start and of every step since
         self.steps: list[tuple[int, int]] = []
         self.memory = MemoryLog(options.all_threads, clock, options.with_stack) if options.profile_memory else None
-        self._by_state: dict[int, Tap] = {}
+        self._by_state: dict[int, ThreadRecording] = {}
         self.foreign: list[ForeignRows] = []
 
     def start(self, step: int = 0) -> None:
@@ -389,9 +391,9 @@ class Recorder:
 
     def _resume(self) -> None:
         self.listening = True
-        observer.expect_one_thread(unheard=self.options.with_stack)
+        observer.expect_one_thread(hidden_from_tracer=self.options.with_stack)
         listening.append(self)
-        observer.watch(+1)
+        observer.acquire()
         if self.options.all_threads:
             all_threads.started.append(self._attach)
             for state in all_threads.states():
@@ -414,7 +416,7 @@ class Recorder:
             all_threads.started.remove(self._attach)
         for tap in self.taps:
             self._detach(tap, end)
-        observer.watch(-1)
+        observer.release()
         listening.remove(self)
         if not listening:
             observer.expect_threads()
@@ -433,7 +435,7 @@ class Recorder:
     def _attach_now(self, state: ThreadState) -> None:
         tap = self._by_state.get(id(state))
         if tap is None:
-            tap = self._by_state[id(state)] = Tap(self.options, state, self.clock)
+            tap = self._by_state[id(state)] = ThreadRecording(self.options, state, self.clock)
             self.taps.append(tap)
         tap.listen(self.clock())
         site = site_of(state)
@@ -443,7 +445,7 @@ class Recorder:
         if state is threads.state:
             tap.arrive(site)
 
-    def _detach(self, tap: Tap, end: int) -> None:
+    def _detach(self, tap: ThreadRecording, end: int) -> None:
         site = sites[id(tap.state)]
         if tap.settle is not None:
             tap.settle(False)

@@ -12,7 +12,7 @@ from ..formats.detect import read_any
 from ..store.store import EventStore
 from ..views.event_list import EventList
 from . import writers
-from .mixin import Answers
+from .mixin import ResultsMixin
 
 
 def load(path: str | os.PathLike[str], progress: Progress | None = None, *, max_bytes: int | None = None) -> LoadedProfile:
@@ -26,7 +26,7 @@ def load(path: str | os.PathLike[str], progress: Progress | None = None, *, max_
     return LoadedProfile(store, recovery)
 
 
-class LoadedProfile(Answers):
+class LoadedProfile(ResultsMixin):
     """What was recorded, as far as the file tells: the same views as of a profile that ran in this process."""
 
     def __init__(self, store: EventStore, recovery: Recovery) -> None:

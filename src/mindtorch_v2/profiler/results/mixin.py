@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..analysis.overhead import Overhead
 
 
-class Answers:
+class ResultsMixin:
     """Mixed into profiles, live and loaded: whatever has a recording."""
 
     def _recording(self) -> EventStore:

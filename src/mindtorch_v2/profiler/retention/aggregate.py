@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from ..._dispatch import observer
 from ..assembly import columns as _columns
 from ..assembly import freeze
-from ..recording.recorder import SPAN_BASE, Recorder, Tap, changing, sites
+from ..recording.recorder import SPAN_BASE, Recorder, ThreadRecording, changing, sites
 from ..store.derived import display_name
 from ..store.store import HIDDEN_NAMES, EventStore
 from ..views.event_factory import flat_shapes
-from .base import Keeper
-from .drain import Table, taken_from
+from .base import RetentionPolicy
+from .drain import Table, pop_rows
 from .folding import BACKWARD, COLUMNS, Counted, Folding, Rows, empty
 from .stats import AggregateRow, AggregateStats, Key
 from .totals import StepTotals, Totals
@@ -25,7 +25,7 @@ _MARKS_KEPT = 16
 OTHER = "<other>"  # one row for all that there is no room for
 
 
-class Aggregator(Keeper):
+class Aggregator(RetentionPolicy):
     """Sums up the windows of a profile."""
 
     def __init__(self, max_memory_mb: float) -> None:
@@ -47,7 +47,7 @@ class Aggregator(Keeper):
         with changing:
             now = recorder.clock()
             marks = len(recorder.steps)
-            taken = [(tap, taken_from(tap.rows, tap.width)) for tap in list(recorder.taps)]
+            taken = [(tap, pop_rows(tap.rows, tap.width)) for tap in list(recorder.taps)]
             foreign = recorder.foreign[:]
             del recorder.foreign[: len(foreign)]
             made = []
@@ -115,7 +115,7 @@ class _Names(_columns.Tables):
 class _Thread:
     """One recorded thread."""
 
-    def __init__(self, tap: Tap, number: int) -> None:
+    def __init__(self, tap: ThreadRecording, number: int) -> None:
         self.number = number
         self.folding = Folding()
         self._tap = tap

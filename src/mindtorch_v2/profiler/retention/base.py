@@ -45,7 +45,7 @@ class Window:
         self.meta = dict(meta)  # options and trace_id
 
 
-class Keeper:
+class RetentionPolicy:
     """Calls `keep()` from a thread of its own while a window is open, and once more when it closes."""
 
     def __init__(self, pause_s: float, most_s: float = float("inf")) -> None:

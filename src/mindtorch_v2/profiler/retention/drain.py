@@ -15,38 +15,38 @@ from ..assembly import columns
 from ..recording import allocations, module_calls
 from ..recording.op_inputs import TOUCH_WIDTH
 from ..recording.python_calls.stream import Piece
-from ..recording.recorder import Recorder, Tap, changing
+from ..recording.recorder import Recorder, ThreadRecording, changing
 
 Table = NDArray[np.int64]
 
 
-class Taken(NamedTuple):
+class Drained(NamedTuple):
     """What one thread has recorded since the last time."""
 
-    tap: Tap
+    tap: ThreadRecording
     rows: Table
     modules: Table
     calls: list[Piece]
     touched: Table
 
 
-def take(recorder: Recorder) -> list[Taken]:
+def take(recorder: Recorder) -> list[Drained]:
     """Everything that the threads have recorded so far; they no longer have it."""
     with changing:
         return [
-            Taken(
+            Drained(
                 tap,
-                taken_from(tap.rows, tap.width),
+                pop_rows(tap.rows, tap.width),
                 tap.modules.take() if tap.modules is not None else np.empty((0, module_calls.WIDTH), np.int64),
                 [piece for window in tap.windows for piece in window.take()],
-                taken_from(tap.touched, TOUCH_WIDTH),
+                pop_rows(tap.touched, TOUCH_WIDTH),
             )
             for tap in list(recorder.taps)
             if tap.ident  # one that has not arrived on its thread yet has nothing
         ]
 
 
-def taken_from(values: list[int], width: int, most: int | None = None) -> Table:
+def pop_rows(values: list[int], width: int, most: int | None = None) -> Table:
     """The whole rows of a flat list, or so many of them, which are taken out of it."""
     count = min(len(values) // width, len(values) if most is None else most) * width
     table = np.fromiter(values[:count], np.int64, count).reshape(-1, width)
@@ -75,7 +75,7 @@ class MemoryDrain:
         until = recorder.clock()
         parts = [self._waiting]
         for ident, rows in list(recorder.memory.rows.items()):
-            table = taken_from(rows, allocations.WIDTH)
+            table = pop_rows(rows, allocations.WIDTH)
             parts.append(np.column_stack([np.full(len(table), ident), table]))
         table = np.concatenate(parts)
         done = np.ones(len(table), np.bool_) if last else table[:, 1] <= until

@@ -9,9 +9,9 @@ import numpy as np
 from ..._dispatch import observer
 from ..recording import allocations
 from ..recording.op_inputs import TOUCH_WIDTH
-from ..recording.recorder import Recorder, Tap, changing
-from .base import Keeper
-from .drain import Table, taken_from
+from ..recording.recorder import Recorder, ThreadRecording, changing
+from .base import RetentionPolicy
+from .drain import Table, pop_rows
 
 # How often the recorder's lists, which take five times the room, are emptied.
 _PAUSE_S = 0.05
@@ -25,7 +25,7 @@ _COUNTED_PER_TURN = 1 << 15
 class _Block:
     """Some rows of one thread."""
 
-    def __init__(self, tap: Tap, table: Table) -> None:
+    def __init__(self, tap: ThreadRecording, table: Table) -> None:
         self.tap = tap
         self.table = table
         self.used = 0
@@ -40,7 +40,7 @@ class _Block:
         return self.table[: self.used]
 
 
-class Ring(Keeper):
+class Ring(RetentionPolicy):
     """Keeps the newest events of a window."""
 
     def __init__(self, max_memory_mb: float) -> None:
@@ -71,7 +71,7 @@ class Ring(Keeper):
         with changing:
             for tap in list(recorder.taps):
                 while True:
-                    rows = taken_from(tap.rows, tap.width, _COUNTED_PER_TURN)
+                    rows = pop_rows(tap.rows, tap.width, _COUNTED_PER_TURN)
                     self._add(tap, rows)
                     self._shrink(recorder)
                     if len(rows) < _COUNTED_PER_TURN:
@@ -80,7 +80,7 @@ class Ring(Keeper):
                     window.gather()
             self._shrink(recorder)
 
-    def _add(self, tap: Tap, rows: Table) -> None:
+    def _add(self, tap: ThreadRecording, rows: Table) -> None:
         blocks = self._blocks.setdefault(id(tap), deque())
         while len(rows):
             if not blocks or blocks[-1].used == len(blocks[-1].table):
@@ -130,7 +130,7 @@ class Ring(Keeper):
         foreign: int = sum(values.nbytes for one in recorder.foreign for values in one.columns.values())
         return self._count * self._block_bytes + lists * _BYTES_PER_ENTRY + foreign
 
-    def _trim_thread(self, recorder: Recorder, tap: Tap, until: int) -> None:
+    def _trim_thread(self, recorder: Recorder, tap: ThreadRecording, until: int) -> None:
         """Let go of what a thread's logs have up to a moment."""
         for window in tap.windows:
             self._dropped += window.trim(until)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from .base import Keeper
+from .base import RetentionPolicy
 
 MODES = ("ring", "aggregate")
 
 
-def keeper_for(
+def retention_policy(
     stream_to: str | os.PathLike[str] | None,
     flush_interval_s: float,
     max_memory_mb: float | None,
     mode: str | None,
     options: dict[str, Any],
-) -> Keeper | None:
+) -> RetentionPolicy | None:
     """Whoever keeps what is recorded while the recording runs; None if the recorder itself does, as torch's."""
     if stream_to is None and max_memory_mb is None and mode is None:
         _positive("flush_interval_s", flush_interval_s)

@@ -34,13 +34,13 @@ from ..formats.saved import Writer
 from ..recording.python_calls.stream import WIDTH, Piece
 from ..recording.recorder import ForeignRows
 from ..store.store import OPTIONAL, EventStore, StorageNotes, ThreadInfo
-from .base import Keeper, Window
-from .drain import MemoryDrain, Table, Taken, take
+from .base import RetentionPolicy, Window
+from .drain import Drained, MemoryDrain, Table, take
 from .stream_file import StreamFile, check_target
 from .stream_tables import Pen, StreamTables
 
 
-class Stream(Keeper):
+class Stream(RetentionPolicy):
     """Writes the windows of a profile to one file."""
 
     def __init__(self, path: str | os.PathLike[str], flush_interval_s: float) -> None:
@@ -155,7 +155,7 @@ class Stream(Keeper):
             }
         )
 
-    def _frames(self, window: Window, taken: list[Taken], memory: Table, marks: int) -> Iterator[bytes]:
+    def _frames(self, window: Window, taken: list[Drained], memory: Table, marks: int) -> Iterator[bytes]:
         """Everything in the order in which a reader wants it: tables before what points into them."""
         recorder, writer, tables = window.recorder, self._writer, self._tables
         if self._file.giving_up:

@@ -15,7 +15,7 @@ from ..assembly.python_rows import Shortener
 from ..formats._saved_layout import ENDS
 from ..recording.asyncio_lanes import TaskLog
 from ..recording.python_calls.stream import OpenFrame
-from ..recording.recorder import SPAN_BASE, Recorder, Tap
+from ..recording.recorder import SPAN_BASE, Recorder, ThreadRecording
 from ..store.derived import STEP_PREFIX
 from .drain import Table
 
@@ -101,7 +101,7 @@ class StreamTables(_columns.Tables):
 class Pen:
     """Turns what one thread recorded into columns, chunk by chunk."""
 
-    def __init__(self, tap: Tap) -> None:
+    def __init__(self, tap: ThreadRecording) -> None:
         self._tap = tap
         self._infos: list[int] = []
         self._modules: list[int] = []

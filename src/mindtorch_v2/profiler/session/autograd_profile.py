@@ -29,7 +29,7 @@ from ..recording.device import DeviceRecorder, available
 from ..recording.gc_pauses import GcWatch
 from ..recording.out_variants import OutCalls
 from ..recording.recorder import Options, Recorder
-from ..retention.base import Keeper, Window
+from ..retention.base import RetentionPolicy, Window
 from ..store.store import EventStore, StorageNotes
 from ..views.averages import FunctionEventAvg
 from ..views.event_list import EventList
@@ -114,7 +114,7 @@ class profile:
         self._device: DeviceRecorder | None = None
         self._out_calls: OutCalls | None = None
         # Whoever keeps what is recorded while the recording goes on, if the recorder is not to.
-        self._keeper: Keeper | None = None
+        self._keeper: RetentionPolicy | None = None
         # What was recorded: the last recording, and with acc_events those before it, newest first.
         self._store: EventStore | None = None
         self._earlier: list[EventStore] = []

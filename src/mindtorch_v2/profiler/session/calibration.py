@@ -26,7 +26,7 @@ def calibrate(options: Options) -> Calibration:
 
     It runs on a thread of its own, so that the caller's stack and settings make no difference.
     """
-    if observer.watching():
+    if observer.is_active():
         raise RuntimeError("the cost of recording cannot be measured while something records: stop() first")
     found: list[Calibration | BaseException] = []
 

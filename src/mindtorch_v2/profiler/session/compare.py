@@ -9,10 +9,10 @@ from typing import Any
 from ..analysis.diff import Diff
 from ..analysis.diff import diff as compare
 from ..results.loaded import load
-from ..results.mixin import Answers
+from ..results.mixin import ResultsMixin
 from ..store.store import EventStore
 
-Comparable = Answers | str | os.PathLike[str]
+Comparable = ResultsMixin | str | os.PathLike[str]
 
 
 def diff(
@@ -34,7 +34,7 @@ def _recordings(given: Comparable | Sequence[Comparable]) -> EventStore | list[E
 
 
 def _recording(given: Any) -> EventStore:
-    if isinstance(given, Answers):
+    if isinstance(given, ResultsMixin):
         return given._recording()
     if isinstance(given, (str, os.PathLike)):
         return load(given).store

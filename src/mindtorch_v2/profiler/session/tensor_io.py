@@ -62,7 +62,7 @@ class Call(NamedTuple):
     outputs: list[Value]
 
 
-class Witness(Mode):
+class TensorIoMode(Mode):
     """While it is on a thread, notes the arguments and results of every op that the thread runs."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
@@ -74,14 +74,14 @@ class Witness(Mode):
         """Begin to look at the calling thread."""
         self._state = threads.state
         self._state.modes.append(self)
-        observer.watch(+1)
+        observer.acquire()
 
     def stop(self) -> None:
         """Look no more."""
         if self._state is not None:
             self._state.modes.remove(self)
             self._state = None
-            observer.watch(-1)
+            observer.release()
 
     def run(self, op: Any, args: tuple[Any, ...]) -> Any:
         """Run an op as it would have run, and note what it was given and what came of it."""

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ..._dispatch import observer
 from ..store.store import EventStore
-from .event_factory import EventRows, flat_shapes
+from .event_factory import EventFactory, flat_shapes
 from .events import DeviceType, FormattedTimesMixin, FunctionEvent
-from .row_objects import LazyAttributes, own_attributes, stand_alone, stand_for
+from .row_objects import LazyAttributes, bind_row, detach_row, own_attributes
 
 _DEVICES = tuple(DeviceType)
 _IS_LABEL = np.zeros(observer.RUNTIME + 1, np.int64)
@@ -55,7 +55,7 @@ class FunctionEventAvg(LazyAttributes, FormattedTimesMixin):
     __dict__ = LazyAttributes._all_attributes
 
     def __init__(self) -> None:
-        stand_alone(self)
+        detach_row(self)
         self.key: str | None = None
         self.count: int = 0
         self.node_id: int = 0
@@ -149,7 +149,7 @@ def _innermost(event: FunctionEvent | FunctionEventAvg, n: int) -> list[str]:
     return event.stack[:n]
 
 
-def average_rows(rows: EventRows, by_shapes: bool, stack_n: int, by_overload: bool) -> list[FunctionEventAvg]:
+def average_rows(rows: EventFactory, by_shapes: bool, stack_n: int, by_overload: bool) -> list[FunctionEventAvg]:
     """The same of a store's rows, without making an event."""
     store = rows.store
     if not len(store):
@@ -161,9 +161,9 @@ def average_rows(rows: EventRows, by_shapes: bool, stack_n: int, by_overload: bo
     made = []
     for number, row in enumerate(first.tolist()):
         average = FunctionEventAvg.__new__(FunctionEventAvg)
-        stand_for(average, rows, row)
+        bind_row(average, rows, row)
         values = own_attributes(average)
-        event = rows.glimpse(row)
+        event = rows.peek(row)
         values.update(
             key=event.name,
             count=int(count[number]),
@@ -185,10 +185,10 @@ def average_rows(rows: EventRows, by_shapes: bool, stack_n: int, by_overload: bo
     return made
 
 
-def total_of_rows(rows: EventRows) -> FunctionEventAvg:
+def total_of_rows(rows: EventFactory) -> FunctionEventAvg:
     """total_of() of a store's rows, without making every event."""
     n = len(rows)
-    total = total_of([rows.glimpse(n - 1)] if n else [])
+    total = total_of([rows.peek(n - 1)] if n else [])
     if n:
         columns = _sums(rows.store, np.zeros(n, np.int64), 1, rows.use_device)
         for name, column in columns.items():

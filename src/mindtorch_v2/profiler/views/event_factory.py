@@ -15,7 +15,7 @@ from ..store.categories import categories
 from ..store.store import EventStore, InputInfo
 from .event_metadata import read_metadata
 from .events import DeviceType, FunctionEvent, Interval, Kernel
-from .row_objects import Reader, stand_for
+from .row_objects import Reader, bind_row
 
 # By observer kind: what event["kind"] says, torch's scope number and activity type.
 KINDS = ("op", "backward", "engine", "scope", "step", "python", "module", "memory", "kernel", "copy", "fill", "runtime")
@@ -28,7 +28,7 @@ _FORWARD_BACKWARD, _LAUNCH = 1, 2
 _NO_INPUTS = InputInfo((), (), (), ())
 
 
-class EventRows:
+class EventFactory:
     """The events of a store's views by row number."""
 
     def __init__(self, store: EventStore, whole: bool = False) -> None:
@@ -55,15 +55,15 @@ class EventRows:
         event = self._made[row]
         if event is None:
             event = self._made[row] = FunctionEvent.__new__(FunctionEvent)
-            stand_for(event, self, row)
+            bind_row(event, self, row)
         return event
 
-    def glimpse(self, row: int) -> FunctionEvent:
+    def peek(self, row: int) -> FunctionEvent:
         """The event of a row, not kept if it is new: rows that keep events, and they their rows, wait for the collector."""
         event = self._made[row]
         if event is None:
             event = FunctionEvent.__new__(FunctionEvent)
-            stand_for(event, self, row)
+            bind_row(event, self, row)
         return event
 
     def events(self, rows: range) -> Iterator[FunctionEvent]:
@@ -73,7 +73,7 @@ class EventRows:
             event = made[row]
             if event is None:
                 event = made[row] = new(FunctionEvent)
-                stand_for(event, self, row)
+                bind_row(event, self, row)
             yield event
 
     def origin(self, row: int) -> int:
@@ -166,52 +166,52 @@ def flat_shapes(dims: tuple[Any, ...]) -> list[list[int]]:
     return [[] if entry and isinstance(entry[0], tuple) else list(entry) for entry in dims]
 
 
-def _is_memory(rows: EventRows, row: int) -> bool:
+def _is_memory(rows: EventFactory, row: int) -> bool:
     return rows.kind[row] == observer.MEMORY
 
 
-def _time_range(rows: EventRows, row: int) -> Interval:
+def _time_range(rows: EventFactory, row: int) -> Interval:
     origin = rows.origin(row)
     return Interval((rows.start[row] - origin) / 1000, (rows.end[row] - origin) / 1000)
 
 
-def _parent(rows: EventRows, row: int) -> FunctionEvent | None:
+def _parent(rows: EventFactory, row: int) -> FunctionEvent | None:
     parent = rows.parent[row]
     return rows.event(parent) if parent >= 0 else None
 
 
-def _stack(rows: EventRows, row: int) -> list[str]:
+def _stack(rows: EventFactory, row: int) -> list[str]:
     at = rows.call_stack[row]
     return list(rows.store.stacks[at]) if at >= 0 else []
 
 
-def _overload(rows: EventRows, row: int) -> str:
+def _overload(rows: EventFactory, row: int) -> str:
     op = rows.op[row]
     return rows.store.overloads[op] if op >= 0 and rows.store.options.get("capture_overload_names") else ""
 
 
-def _fwd_thread(rows: EventRows, row: int) -> int:
+def _fwd_thread(rows: EventFactory, row: int) -> int:
     return rows.tid[row] + 1 if _is_memory(rows, row) else rows.fwd_tid[row] + 1
 
 
-def _activity(rows: EventRows, row: int) -> str | None:
+def _activity(rows: EventFactory, row: int) -> str | None:
     host, device = categories(rows.store)
     return (host if rows.device_type[row] == 0 else device)[rows.kind[row]]
 
 
-def _thread(rows: EventRows, row: int) -> int:
+def _thread(rows: EventFactory, row: int) -> int:
     # Of what ran on a device: the thread that launched it.
     launched_by = rows.launch_tid[row]
     return (launched_by if launched_by >= 0 else rows.tid[row]) + 1
 
 
-def _device_index(rows: EventRows, row: int) -> int:
+def _device_index(rows: EventFactory, row: int) -> int:
     if rows.device_index[row] >= 0:
         return rows.device_index[row]
     return 0 if _is_memory(rows, row) else rows.store.pid
 
 
-def _linked(rows: EventRows, row: int) -> int:
+def _linked(rows: EventFactory, row: int) -> int:
     """The id of the op that a device row or a call of the runtime belongs to, 0 for other rows."""
     if not rows.store.has_driver_rows:
         return 0
@@ -219,14 +219,14 @@ def _linked(rows: EventRows, row: int) -> int:
     return rows.ids[at] if at >= 0 else 0
 
 
-def _external_id(rows: EventRows, row: int) -> int:
+def _external_id(rows: EventFactory, row: int) -> int:
     if _is_memory(rows, row):
         return 0
     of_driver = rows.kind[row] == observer.RUNTIME or rows.device_type[row] != 0
     return _linked(rows, row) if of_driver else rows.ids[row]
 
 
-def _device_fields(rows: EventRows, row: int) -> dict[str, str]:
+def _device_fields(rows: EventFactory, row: int) -> dict[str, str]:
     """What a trace says of the place of a device row, as JSON texts; only when metadata was asked for."""
     if not rows.store.options.get("expose_kineto_event_metadata") or rows.device_type[row] == 0:
         return {}
@@ -234,14 +234,14 @@ def _device_fields(rows: EventRows, row: int) -> dict[str, str]:
     return {**fields, "correlation": str(rows.correlation[row])} if rows.correlation[row] >= 0 else fields
 
 
-def _metadata_json(rows: EventRows, row: int) -> str:
+def _metadata_json(rows: EventFactory, row: int) -> str:
     fields = _device_fields(rows, row)
     if rows.store.options.get("expose_kineto_event_metadata") and rows.trace_index[row] >= 0:
         fields["Ev Idx"] = str(rows.trace_index[row])
     return ", ".join(f'"{name}": {value}' for name, value in fields.items())
 
 
-def _module_number(rows: EventRows, row: int) -> int:
+def _module_number(rows: EventFactory, row: int) -> int:
     if rows.kind[row] != observer.MODULE:
         return -1
     number = rows.store.names[rows.name[row]].rpartition("_")[2]
@@ -258,7 +258,7 @@ def _always(value: Any) -> Reader:
 
 
 def _flow_part(part: int, missing: Any) -> Reader:
-    def read(rows: EventRows, row: int) -> Any:
+    def read(rows: EventFactory, row: int) -> Any:
         link = rows.flow(row)
         return link[part] if link else missing
 
@@ -317,7 +317,7 @@ _READERS: dict[str, Reader] = {
 FunctionEvent._read_with(_READERS)
 
 
-def _module(rows: EventRows, row: int) -> str | None:
+def _module(rows: EventFactory, row: int) -> str | None:
     at = rows.module[row]
     if at < 0 and rows.has_device and rows.launcher[row] >= 0:
         at = rows.module[rows.launcher[row]]

@@ -15,7 +15,7 @@ from ..store import tree
 from ..store.store import EventStore
 from . import averages
 from .averages import FunctionEventAvg
-from .event_factory import EventRows, flat_shapes
+from .event_factory import EventFactory, flat_shapes
 from .events import DeviceType, FunctionEvent
 
 _METRICS = ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
@@ -29,7 +29,7 @@ class EventList(list):  # type: ignore[type-arg]
     """
 
     # The rows this list shows, as long as it shows exactly those.
-    _rows: EventRows | None = None
+    _rows: EventFactory | None = None
     _filled = True
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -43,7 +43,7 @@ class EventList(list):  # type: ignore[type-arg]
     @classmethod
     def from_store(cls, store: EventStore) -> EventList:
         """The events of a recording."""
-        rows = EventRows(store)
+        rows = EventFactory(store)
         made = cls(
             use_device=rows.use_device,
             profile_memory=bool(store.options.get("profile_memory", False)),
@@ -61,7 +61,7 @@ class EventList(list):  # type: ignore[type-arg]
             super().extend(self._rows.events(range(len(self._rows))))
 
     @property
-    def _columns(self) -> EventRows | None:
+    def _columns(self) -> EventFactory | None:
         """The rows behind the list while their columns tell everything about it."""
         return None if self._rows is None or self._rows.changed else self._rows
 
@@ -322,7 +322,7 @@ def _self_cpu_us(store: EventStore) -> float:
     return float(alone.sum() / 1000)
 
 
-def _summary(rows: EventRows) -> Summary:
+def _summary(rows: EventFactory) -> Summary:
     """What build_table must know of all events of a recording, from its columns."""
     store = rows.store
     device = bool(rows.use_device) and store.has_device_rows

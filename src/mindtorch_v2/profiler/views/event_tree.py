@@ -17,7 +17,7 @@ from ..._dispatch import observer
 from ..config import RecordScope
 from ..store import tree
 from ..store.store import MEMORY_EVENT_NAME, EventStore
-from .event_factory import EventRows
+from .event_factory import EventFactory
 
 _DTYPES = {kind.cpp_name: kind for kind in DTYPES.values()}
 _FRAME = re.compile(r"(.*)\((\d+)\): (.*)", re.DOTALL)
@@ -124,7 +124,7 @@ class EventTree:
 
     def __init__(self, store: EventStore) -> None:
         self.store = store
-        self.rows = EventRows(store, whole=True)
+        self.rows = EventFactory(store, whole=True)
         self.size = len(store)
         # A free or an allocation outside of everything has a row of its own, which only says so.
         stray = store.kind == observer.MEMORY
@@ -195,7 +195,7 @@ class EventTree:
         if tag is _EventType.Kineto:
             return _ExtraFields_Kineto()
         if tag is _EventType.TorchOp:
-            event = self.rows.glimpse(number)
+            event = self.rows.peek(number)
             return _ExtraFields_TorchOp(
                 self.name(number), list(self._inputs(number)), RecordScope(event.scope), event.sequence_nr
             )
@@ -246,7 +246,7 @@ class _ProfilerEvent:
     @property
     def overload_name(self) -> str:
         """The overload, if capture_overload_names asked for it."""
-        return "" if self._is_memory else self._whole.rows.glimpse(self._number).overload_name or ""
+        return "" if self._is_memory else self._whole.rows.peek(self._number).overload_name or ""
 
     @property
     def tag(self) -> _EventType:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ..exporters.table import format_time
 from ..store.store import MEMORY_EVENT_NAME
 from .event_metadata import EventMetadata, read_metadata
-from .row_objects import LazyAttributes, own_attributes, stand_alone
+from .row_objects import LazyAttributes, detach_row, own_attributes
 
 OUT_OF_MEMORY_EVENT_NAME = "[OutOfMemory]"
 
@@ -265,7 +265,7 @@ class FunctionEvent(LazyAttributes, FormattedTimesMixin):
         given = dict(locals())
         for other in ("self", "start_us", "end_us", "metadata_json", "extra_meta"):
             del given[other]
-        stand_alone(self)
+        detach_row(self)
         own_attributes(self).update(
             given,
             time_range=Interval(start_us, end_us),

@@ -10,7 +10,7 @@ import numpy as np
 from ..._dispatch import observer
 from ..exporters import chrome
 from ..store.store import MEMORY_EVENT_NAME, EventStore
-from .event_factory import EventRows
+from .event_factory import EventFactory
 from .event_tree import EventTree, _ProfilerEvent
 from .events import DeviceType
 
@@ -25,7 +25,7 @@ class _ProfilerResult:
 
     def events(self) -> list[_KinetoEvent]:
         """All events in order of start."""
-        rows = EventRows(self._store, whole=True)
+        rows = EventFactory(self._store, whole=True)
         found: list[_KinetoEvent] = [
             _KinetoEvent(rows, row) for row in np.flatnonzero(self._store.kind != observer.MEMORY).tolist()
         ]
@@ -50,7 +50,7 @@ def _same(attribute: str) -> Any:
     """A method that answers what the row's FunctionEvent has under another name or the same."""
 
     def read(self: _KinetoEvent) -> Any:
-        return getattr(self._rows.glimpse(self._row), attribute)
+        return getattr(self._rows.peek(self._row), attribute)
 
     read.__doc__ = f"{attribute} of the FunctionEvent."
     return read
@@ -61,7 +61,7 @@ class _KinetoEvent:
 
     __slots__ = ("_row", "_rows")
 
-    def __init__(self, rows: EventRows, row: int) -> None:
+    def __init__(self, rows: EventFactory, row: int) -> None:
         self._rows = rows
         self._row = row
 

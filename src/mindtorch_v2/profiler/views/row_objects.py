@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 if TYPE_CHECKING:
-    from .event_factory import EventRows
+    from .event_factory import EventFactory
 
 # How an attribute is read from a row of a store's views.
-Reader: TypeAlias = "Callable[[EventRows, int], Any]"
+Reader: TypeAlias = "Callable[[EventFactory, int], Any]"
 
 
 class LazyAttributes:
@@ -21,8 +21,8 @@ class LazyAttributes:
 
     __slots__ = ("__dict__", "__weakref__", "_live", "_origin")
 
-    _live: tuple[EventRows, int] | None
-    _origin: tuple[EventRows, int] | None
+    _live: tuple[EventFactory, int] | None
+    _origin: tuple[EventFactory, int] | None
     _readers: ClassVar[dict[str, Reader]] = {}
 
     @classmethod
@@ -48,7 +48,7 @@ class LazyAttributes:
         return dict(vars(self))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        stand_alone(self)
+        detach_row(self)
         own_attributes(self).update(state)
 
     @property
@@ -89,12 +89,12 @@ _set_live, _set_origin = (LazyAttributes.__dict__[slot].__set__ for slot in ("_l
 own_attributes: Callable[[LazyAttributes], dict[str, Any]] = LazyAttributes.__dict__["__dict__"].__get__
 
 
-def stand_for(instance: LazyAttributes, rows: EventRows, row: int) -> None:
+def bind_row(instance: LazyAttributes, rows: EventFactory, row: int) -> None:
     """Make `instance` a view of a row."""
     _set_live(instance, (rows, row))
 
 
-def stand_alone(instance: LazyAttributes) -> None:
+def detach_row(instance: LazyAttributes) -> None:
     """Make `instance` an object of its own, without a row."""
     _set_live(instance, None)
     _set_origin(instance, None)

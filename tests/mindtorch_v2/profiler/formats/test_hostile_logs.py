@@ -33,7 +33,7 @@ from mindtorch_v2.profiler.formats.detect import read_any
 from mindtorch_v2.profiler.formats.validate import validate_store
 from mindtorch_v2.profiler.recording.asyncio_lanes import lanes_of_rows
 from mindtorch_v2.profiler.recording.module_calls import ModuleInfo
-from mindtorch_v2.profiler.recording.python_calls.stream import Stretch
+from mindtorch_v2.profiler.recording.python_calls.stream import CallSegment
 from mindtorch_v2.profiler.views.event_list import EventList
 
 FUNCTION = ["f.py(1): f", "f.py", "f", 1, 0, 0, [[n, n + 1] for n in range(100)]]
@@ -321,7 +321,7 @@ def test_many_modules_with_paths_of_their_own():
 def test_many_stretches_of_calls():
     """Each one ends what the one before left open; none looks at all that was before."""
     called = Target(BUILTIN, "f", None, False, True)
-    stretches = [Stretch(at, at + 9, [called], [0], [called, 0, at + 1, None, 0, at + 2]) for at in range(0, 200_000, 10)]
+    stretches = [CallSegment(at, at + 9, [called], [0], [called, 0, at + 1, None, 0, at + 2]) for at in range(0, 200_000, 10)]
     began = time.process_time()
     rows = python_rows(stretches, 10**6)
     assert time.process_time() - began < 5

@@ -65,10 +65,10 @@ def test_rows_become_columns(ops):
     pair, _ = ops
     recorder = recorded()
     state = threads.state
-    state.extend((pair, 2010, 2020, 7))
-    state.extend((pair, 2000, 2030, -1))
+    state.append_row((pair, 2010, 2020, 7))
+    state.append_row((pair, 2000, 2030, -1))
     recorder.step(3)
-    state.extend((pair, 3000, 3001, 8))
+    state.append_row((pair, 3000, 3001, 8))
     recorder.stop()
     store = freeze(recorder)
     assert rows(store) == [("test::pair", 2000, 2030), ("test::pair", 2010, 2020), ("test::pair", 3000, 3001)]
@@ -83,7 +83,7 @@ def test_steps_are_numbered_by_when_an_event_began(ops):
     recorder = Recorder(Options(), iter([100, 101, 200, 300, 999]).__next__)
     recorder.start(step=4)
     for start in (150, 250, 350):
-        threads.state.extend((ops[0], start, start + 10, -1))
+        threads.state.append_row((ops[0], start, start + 10, -1))
     recorder.step(5)
     recorder.step(6)
     recorder.stop()
@@ -91,18 +91,18 @@ def test_steps_are_numbered_by_when_an_event_began(ops):
 
 
 def test_nothing_is_left_behind(ops):
-    state, before = threads.state, entry_globals.watch
+    state, before = threads.state, entry_globals.observers_active
     recorder = recorded(record_shapes=True, profile_memory=True, with_modules=True, with_stack=True)
-    assert entry_globals.watch == before + 1 and state.detail is not None
+    assert entry_globals.observers_active == before + 1 and state.capture_by_op is not None
     recorder.stop()
-    assert entry_globals.watch == before
-    assert (state.extend, state.detail, state.span, state.module_enter, state.module_exit) == (None,) * 5
+    assert entry_globals.observers_active == before
+    assert (state.append_row, state.capture_by_op, state.span, state.module_enter, state.module_exit) == (None,) * 5
     assert not sites
 
 
 def test_plain_recording_is_the_buffers_own_extend(ops):
     recorder = recorded()
-    assert threads.state.extend == recorder.taps[0].rows.extend
+    assert threads.state.append_row == recorder.taps[0].rows.extend
     recorder.stop()
 
 
@@ -131,11 +131,11 @@ def test_recorders_of_one_thread_each_get_their_own_time(ops):
     pair, _ = ops
     state = threads.state
     outer = recorded()
-    state.extend((pair, 2000, 2001, -1))
+    state.append_row((pair, 2000, 2001, -1))
     inner = recorded(record_shapes=True)
-    state.detail[pair](3000, 3001, -1, Holder(2), Holder(2), 1)
+    state.capture_by_op[pair](3000, 3001, -1, Holder(2), Holder(2), 1)
     inner.stop()
-    state.extend((pair, 4000, 4001, -1))
+    state.append_row((pair, 4000, 4001, -1))
     outer.stop()
     assert [start for _, start, _ in rows(freeze(outer))] == [2000, 3000, 4000]
     assert [start for _, start, _ in rows(freeze(inner))] == [3000]
@@ -145,7 +145,7 @@ def test_recorders_of_one_thread_each_get_their_own_time(ops):
 def test_another_thread_is_not_recorded(ops):
     recorder = recorded()
     seen = []
-    thread = threading.Thread(target=lambda: seen.append(threads.state.extend))
+    thread = threading.Thread(target=lambda: seen.append(threads.state.append_row))
     thread.start()
     thread.join()
     recorder.stop()
@@ -155,20 +155,20 @@ def test_another_thread_is_not_recorded(ops):
 def test_pause_and_resume(ops):
     recorder = recorded()
     state = threads.state
-    state.extend((ops[0], 2000, 2001, -1))
+    state.append_row((ops[0], 2000, 2001, -1))
     recorder.pause()
-    assert state.extend is None
+    assert state.append_row is None
     recorder.resume()
-    state.extend((ops[0], 3000, 3001, -1))
+    state.append_row((ops[0], 3000, 3001, -1))
     recorder.stop()
     assert [start for _, start, _ in rows(freeze(recorder))] == [2000, 3000]
 
 
 def test_what_was_recorded_so_far_can_be_seen(ops):
     recorder = recorded()
-    threads.state.extend((ops[0], 2000, 2001, -1))
+    threads.state.append_row((ops[0], 2000, 2001, -1))
     assert len(freeze(recorder)) == 1
-    threads.state.extend((ops[0], 2010, 2011, -1))
+    threads.state.append_row((ops[0], 2010, 2011, -1))
     recorder.stop()
     assert len(freeze(recorder)) == 2
 
@@ -205,7 +205,7 @@ def test_scope_open_across_a_pause_is_recorded_once():
 def test_inputs_are_told_apart_and_shared(ops):
     pair, many = ops
     recorder = recorded(record_shapes=True)
-    detail = threads.state.detail
+    detail = threads.state.capture_by_op
     a, b = Holder(2, 3), Holder(3, dtype=np.int64)
     detail[pair](2000, 2001, -1, a, b, 1)
     detail[pair](2010, 2011, -1, a, b, True)
@@ -229,7 +229,7 @@ def test_nothing_is_kept_alive(ops):
     recorder = recorded(record_shapes=True)
     held = Holder(2)
     gone = weakref.ref(held._array)
-    threads.state.detail[ops[0]](2000, 2001, -1, held, held, held)
+    threads.state.capture_by_op[ops[0]](2000, 2001, -1, held, held, held)
     del held
     gc.collect()
     assert gone() is None
@@ -265,12 +265,12 @@ def test_ops_know_the_module_they_ran_in(ops):
     state = threads.state
     for module in (net, net._modules["block"], leaf):
         state.module_enter(module)
-    state.extend((ops[0], now := recorder.clock(), now + 1, 0))
+    state.append_row((ops[0], now := recorder.clock(), now + 1, 0))
     while recorder.clock() <= now + 1:
         pass
     for module in (leaf, net._modules["block"], net):
         state.module_exit(module)
-    state.extend((ops[0], after := recorder.clock(), after + 1, -1))
+    state.append_row((ops[0], after := recorder.clock(), after + 1, -1))
     state.span("PairBackward0", observer.BACKWARD, after + 10, after + 20, 0)
     recorder.stop()
     store = freeze(recorder)

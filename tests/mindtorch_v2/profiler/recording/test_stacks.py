@@ -15,7 +15,7 @@ import mindtorch_v2 as torch
 from mindtorch_v2.profiler import ProfilerActivity, profile, record_function
 from mindtorch_v2.profiler.assembly.python_rows import python_rows
 from mindtorch_v2.profiler.exporters import stacks
-from mindtorch_v2.profiler.recording.python_calls.stream import OpenFrame, Stretch
+from mindtorch_v2.profiler.recording.python_calls.stream import CallSegment, OpenFrame
 from mindtorch_v2.profiler.store.store import EventStore
 
 x = torch.ones(3)
@@ -77,20 +77,20 @@ def rows(*stretches, end=1000):
 
 def test_calls_and_returns_are_paired():
     f, g = function("f"), function("g", line=20)
-    found, _ = rows(Stretch(0, None, [], [], events([f, g, None, g, None, None], [10, 20, 30, 40, 50, 60], [-1, 0, 0])))
+    found, _ = rows(CallSegment(0, None, [], [], events([f, g, None, g, None, None], [10, 20, 30, 40, 50, 60], [-1, 0, 0])))
     inner = "/user/code.py(20): g"
     assert found == [(inner, 20, 30), (inner, 40, 50), ("/user/code.py(10): f", 10, 60)]
 
 
 def test_calls_that_do_not_return_end_with_the_recording():
     f, g = function("f"), function("g", line=20)
-    found, _ = rows(Stretch(5, None, [OpenFrame(f, 12)], [-1], [g, 0, 20]))
+    found, _ = rows(CallSegment(5, None, [OpenFrame(f, 12)], [-1], [g, 0, 20]))
     assert found == [("/user/code.py(20): g", 20, 1000), ("/user/code.py(12): f", 5, 1000)]
 
 
 def test_a_pause_ends_what_is_open():
     f = function("f")
-    found, _ = rows(Stretch(5, 50, [OpenFrame(f, 12)], [-1], []), Stretch(80, None, [OpenFrame(f, 13)], [-1], []))
+    found, _ = rows(CallSegment(5, 50, [OpenFrame(f, 12)], [-1], []), CallSegment(80, None, [OpenFrame(f, 13)], [-1], []))
     assert found == [("/user/code.py(12): f", 5, 50), ("/user/code.py(13): f", 80, 1000)]
 
 
@@ -100,7 +100,7 @@ def test_frames_of_the_runtime_and_what_they_call_are_left_out():
     library = function("mean", os.path.join(os.path.dirname(os.__file__), "statistics.py"))
     hook = function("hook", line=30)
     calls = [user, own, library, "<built-in function len>", None, None, hook, None, None, library, None, None]
-    found, _ = rows(Stretch(0, None, [], [], events(calls, range(10, 130, 10), [-1] + [0] * 5)))
+    found, _ = rows(CallSegment(0, None, [], [], events(calls, range(10, 130, 10), [-1] + [0] * 5)))
     assert [short(name) for name, _, _ in found] == [
         "code.py(30): hook",
         short(f"/{library.co_filename}(10): mean"),
@@ -111,7 +111,7 @@ def test_frames_of_the_runtime_and_what_they_call_are_left_out():
 def test_the_stack_at_a_moment_has_lines():
     f, g = function("f"), function("g", line=20)
     places = {line: start for start, _, line in f.co_lines() if line}
-    stream = Stretch(0, None, [], [], events([f, g, None, None], [10, 20, 30, 40], [-1, places[12]]))
+    stream = CallSegment(0, None, [], [], events([f, g, None, None], [10, 20, 30, 40], [-1, places[12]]))
     _, made = rows(stream)
 
     def at(moment):

@@ -154,9 +154,9 @@ def million() -> EventStore:
     )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Chromium without a screen."""
+    """Chromium without a screen. Playwright's event loop runs in this thread until the end: no longer than its module."""
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright for Python is not installed")
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if program is None:

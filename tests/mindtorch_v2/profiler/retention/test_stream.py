@@ -164,7 +164,7 @@ def test_rows_in_any_chunks(tmp_path, seed):
             op(depth - 1)
         if chance.random() < 0.2:
             both.flush()
-        state.extend((int(chance.integers(0, 5)), start, clock(), int(chance.integers(-1, 50))))
+        state.append_row((int(chance.integers(0, 5)), start, clock(), int(chance.integers(-1, 50))))
 
     for step in range(20):
         op(4)

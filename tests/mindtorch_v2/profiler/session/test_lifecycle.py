@@ -31,9 +31,9 @@ NONE, WARMUP, RECORD, SAVE = list(ProfilerAction)[:4]
 
 @pytest.fixture(autouse=True)
 def nothing_left():
-    before = entry_globals.watch
+    before = entry_globals.observers_active
     yield
-    assert entry_globals.watch == before
+    assert entry_globals.observers_active == before
 
 
 def names(prof):

@@ -27,7 +27,7 @@ from hypothesis.stateful import (
 
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import entry_globals
-from mindtorch_v2._dispatch.observer import inside
+from mindtorch_v2._dispatch.observer import call_untraced
 from mindtorch_v2.profiler import ProfilerAction, _ExperimentalConfig, profile, record_function, schedule
 from mindtorch_v2.profiler.formats.validate import ERROR, validate
 from mindtorch_v2.profiler.recording import recorder
@@ -89,7 +89,7 @@ class Session:
         )
 
     def ready(self, prof):
-        self.heard.append(inside(recorded, prof))
+        self.heard.append(call_untraced(recorded, prof))
         if self.failing:
             raise HandlerFailed
 
@@ -108,7 +108,7 @@ class Session:
         self.scopes.clear()
 
 
-# Called as inside(recorded, prof): what reads events while they are recorded with their stacks would be in them the next time,
+# Called as call_untraced(recorded, prof): what reads events while they are recorded with their stacks would be in them the next time,
 # and would soon be all there is.
 def recorded(prof):
     names = [event.name for event in prof.events()]
@@ -262,7 +262,7 @@ class Lifecycle(RuleBasedStateMachine):
             with pytest.raises(AssertionError, match="must be initialized"):
                 session.prof.events()
             return
-        first, second = inside(recorded, session.prof), inside(recorded, session.prof)
+        first, second = call_untraced(recorded, session.prof), call_untraced(recorded, session.prof)
         if not session.running:
             assert first == second
             rows = [(row.key, row.count, row.self_cpu_time_total) for row in session.prof.key_averages()]
@@ -273,7 +273,7 @@ class Lifecycle(RuleBasedStateMachine):
 
     def check(self, session):
         assert session.heard == [(+ops, +scopes) for ops, scopes in session.windows]
-        wrong = [problem for problem in inside(validate, session.prof) if problem.severity == ERROR]
+        wrong = [problem for problem in call_untraced(validate, session.prof) if problem.severity == ERROR]
         assert not wrong, wrong
 
     @invariant()
@@ -281,7 +281,7 @@ class Lifecycle(RuleBasedStateMachine):
         if hasattr(self, "everything"):
             running = [one for one in self.everything if one.running and one.action in RECORDING]
             assert len(recorder.listening) == len(running)
-            assert entry_globals.watch == len(running)
+            assert entry_globals.observers_active == len(running)
 
     def teardown(self):
         if not hasattr(self, "everything"):
@@ -295,7 +295,7 @@ class Lifecycle(RuleBasedStateMachine):
             self.on(thread, lambda scope=scope: scope.__exit__(None, None, None))
         self.helper.close()
         self.caught.__exit__(None, None, None)
-        assert entry_globals.watch == 0 and not recorder.sites and not recorder.listening
+        assert entry_globals.observers_active == 0 and not recorder.sites and not recorder.listening
 
     def end(self, session):
         if session.action in RECORDING:

@@ -80,7 +80,7 @@ class Listener:
         self.listen = partial(sys.setprofile, self._callback)
         self.pause = partial(sys.setprofile, None)
         if self._leaves:
-            self._stream[2].ears = (self.pause, self.listen)
+            self._stream[2].tracer_switch = (self.pause, self.listen)
 
     def stop(self) -> None:
         """Listen no more; give the thread back. On another thread it takes effect with that thread's next call."""
@@ -127,7 +127,7 @@ def _functions(
 
     def retire() -> None:
         own.update(extend=_nothing, append=_nothing, clock=leave)
-        state.pause = state.ears = None
+        state.tracer_pause_factory = state.tracer_switch = None
 
     def leave() -> int:
         sys.setprofile(previous)
@@ -202,7 +202,7 @@ def _outside_of_ops(frame: FrameType, event: str, arg: Any) -> None:
     elif event == "call":
         code = frame.f_code
         if left_at is not None:
-            state.pause = Pause
+            state.tracer_pause_factory = Pause
             return
         if code is tensor_end or code is storage_end:
             return
@@ -210,7 +210,7 @@ def _outside_of_ops(frame: FrameType, event: str, arg: Any) -> None:
             extend((code, getframe(2).f_lasti, clock()))
         except ValueError:  # nobody called it
             extend((code, -1, clock()))
-        state.pause = Pause
+        state.tracer_pause_factory = Pause
         if code is chooser or code is stand_in:
             left_at = code
     elif left_at is not None:

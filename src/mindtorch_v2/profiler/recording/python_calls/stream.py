@@ -14,7 +14,7 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from ...._core.threads import ThreadState
-from ...._dispatch.observer import HEARD_AGAIN, HUSHED
+from ...._dispatch.observer import UNTRACED_CALL, USER_CODE_CALL
 from .code_origin import ENTRY, INSIDE, LIBRARY, belongs
 
 if sys.version_info >= (3, 12):
@@ -33,7 +33,7 @@ class OpenFrame(NamedTuple):
     line: int
 
 
-class Stretch(NamedTuple):
+class CallSegment(NamedTuple):
     """A part of a stream without gaps: the frames on the stack when it began, and what happened since."""
 
     start: int
@@ -68,12 +68,12 @@ class PythonWindow:
         self._begun = (now, *_open_frames(frame, self._log.listener.hears))
         self.first = len(self._log.events)
 
-    def stretches(self, end: int | None = None) -> list[Stretch]:
+    def stretches(self, end: int | None = None) -> list[CallSegment]:
         """What was heard so far."""
         start, opened, places = self._begun
         if self._ended is not None:
-            return [Stretch(start, self._ended, opened, places, self._held)]
-        return [Stretch(start, end, opened, places, self._held + self._log.since(self.first))]
+            return [CallSegment(start, self._ended, opened, places, self._held)]
+        return [CallSegment(start, end, opened, places, self._held + self._log.since(self.first))]
 
     def close(self, end: int) -> None:
         """Take out of the stream what belongs to the window."""
@@ -151,7 +151,7 @@ def _open_frames(frame: FrameType | None, hears: Callable[[CodeType], bool]) -> 
     """The frames of a stack whose code the listener hears, outermost first, and how far each one's caller had come."""
     frames: list[FrameType] = []
     while frame is not None:
-        if frame.f_code is HEARD_AGAIN:
+        if frame.f_code is USER_CODE_CALL:
             frame = _hushed_by(frame)
         if hears(frame.f_code):
             frames.append(frame)
@@ -163,7 +163,7 @@ def _open_frames(frame: FrameType | None, hears: Callable[[CodeType], bool]) -> 
 
 def _hushed_by(frame: FrameType) -> FrameType:
     """The next frame outward that hushed the listener: it was heard, those up to it were not."""
-    while frame.f_code is not HUSHED:
+    while frame.f_code is not UNTRACED_CALL:
         assert frame.f_back is not None
         frame = frame.f_back
     return frame
