@@ -10,18 +10,16 @@ from ._core import dtype
 from ._core.blas import get_num_threads, set_num_threads  # noqa: F401
 from ._core.tensor import Tensor
 from ._dispatch import interception, registry  # noqa: F401
-
-# Ops that exist under aten but not as torch.* functions or Tensor methods of the same name.
-_HIDDEN_METHODS = {"where", "to", "item", "size", "contiguous", "numpy_T", "mT", "detach"}
+from ._dispatch.facts import Surface
 
 
 def _install() -> None:
     """Give Tensor a method for every op whose first argument is a tensor, then what is written by hand."""
     own = {*vars(Tensor)}
     for name, packet in registry.packets.items():
-        if "::" in name or name in _HIDDEN_METHODS:
+        if "::" in name or name in own:
             continue
-        if name not in own and any(spec.schema.is_method for spec in packet.overloads.values()):
+        if any(spec.schema.is_method and Surface.METHOD in spec.surface for spec in packet):
             setattr(Tensor, name, packet.function)
     for family in (*_ops.families(), _tensor_methods, methods):
         for table in ("OPERATORS", "METHODS", "PROPERTIES"):

@@ -149,7 +149,7 @@ class CustomOpDef:
         parameters = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in ["g", *names, *results, "needs"]]
         joint.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         if several:
-            self._spec.tags |= {"all_grads"}
+            self._spec.takes_all_grads = True
         self._spec.vjp(joint)
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .._dispatch.registry import OpSpec, functional_form
+from .._dispatch.registry import OpSpec
 
 _RESULT = re.compile(r"result(\d*)$")
 ARG, SHAPE, STRIDES, DTYPE, RESULT, NEEDS = range(6)
@@ -103,7 +103,7 @@ class Derivative:
         # Formulas of tangents, if they are declared, in the order of `arguments`.
         self.forward = tuple(declared.forward.values())
         # Whether the formulas take the gradients of all outputs, or that of the first one.
-        self.takes_all = "all_grads" in op.tags
+        self.takes_all = op.takes_all_grads
         # By mask of the inputs that need a gradient.
         self.plans: dict[int, Plan] = {}
         # record(args, result, thread state): leaves the node of one call, if an input needs a gradient.
@@ -185,7 +185,7 @@ def declared_derivative(op: OpSpec, base: type) -> Derivative | None:
     source = getattr(op, "_derivative_source", None)
     declared: OpSpec | None = op
     if source is None:
-        declared = functional_form(op)
+        declared = op.inplace_of
         source = getattr(declared, "_derivative_source", None)
     if source is None or declared is None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._dispatch.facts import Promotion
 from .._dispatch.schema import Argument
 from .derivative import ARG, DTYPE, NEEDS, RESULT, SHAPE, STRIDES, Derivative, Plan
 
@@ -149,7 +150,7 @@ def record_source(derivative: Derivative, plans: list[Plan], others: bool, known
     single = single_output(derivative)
     if single:
         lines += ["array = result._array", "dtype = array.dtype"]
-        if derivative.op.promote not in ("same", "float", "real", "one", "fitting"):
+        if derivative.op.promote in (None, Promotion.COMPARE, Promotion.NUMBER):
             lines.append("if dtype is not f32 and dtype.kind not in 'fcV': return")
     lines += ["node = NodeType()", "node.hooks = None", "n = state.sequence", "node.sequence = n", "state.sequence = n + 1"]
     if first:

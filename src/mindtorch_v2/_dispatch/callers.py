@@ -6,31 +6,15 @@ import sys
 from opcode import opname
 from types import FrameType
 
+from .facts import Surface
+from .registry import Packet
+
 _OURS = __name__.partition(".")[0]
-_ONLY_METHODS = frozenset(
-    {
-        "contiguous",
-        "expand",
-        "expand_as",
-        "is_set_to",
-        "new_empty",
-        "new_full",
-        "new_ones",
-        "new_zeros",
-        "repeat",
-        "reshape_as",
-        "to",
-        "type_as",
-        "unfold",
-        "view",
-        "view_as",
-    }
-)
 
 
-def only_a_method(name: str) -> bool:
+def only_a_method(packet: Packet) -> bool:
     """Whether an op is called on a tensor, and is no function beside."""
-    return name.endswith("_") or name in _ONLY_METHODS
+    return packet.name.endswith("_") or any(Surface.FUNCTION not in spec.surface for spec in packet)
 
 
 def is_method_call(name: str, count: int) -> bool:

@@ -33,6 +33,7 @@ from .errors import (
     translate,
     type_name,
 )
+from .facts import Promotion
 from .overloads import accepts, number_as_tensor, packet_function, type_word
 from .promotion import as_number, computation_dtype, is_number, promote
 from .registry import OpSpec, aten
@@ -104,7 +105,7 @@ def prepare(op: OpSpec, args: tuple[Any, ...]) -> list[Any]:
     ]
     for i, value in promoted:
         if not isinstance(value, Tensor) and not (
-            is_number(value) and (i or arguments[i].type_text == "Scalar") and "tensors" not in op.tags
+            is_number(value) and (i or arguments[i].type_text == "Scalar") and not op.tensors_only
         ):
             check_tensor_arguments(op, args)
     prepared: list[Any] = []
@@ -133,7 +134,7 @@ def _execute_in_place(op: OpSpec, args: tuple[Any, ...], arrays: list[Any]) -> A
     target = args[0]
     storage = storage_of(target)
     version = storage.version + 1  # asked for first: a storage that must not be changed refuses
-    if registry.functional_form(op) is None:
+    if op.inplace_of is None:
         op.kernel(*arrays)
     else:
         write_result(op, target, op.kernel(*arrays))
@@ -246,7 +247,7 @@ def _pointwise_shape(op: OpSpec, args: tuple[Any, ...]) -> tuple[tuple[int, ...]
         if argument.name in op.promoted and a is not None
     )
     assert op.promote is not None
-    wanted = dt.bool_ if op.promote == "compare" else computation_dtype(op.promote, operands)
+    wanted = dt.bool_ if op.promote is Promotion.COMPARE else computation_dtype(op.promote, operands)
     return np.broadcast_shapes(*shapes), wanted.np
 
 
@@ -266,10 +267,9 @@ def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
             f"{op.schema.name}(): functions with out=... arguments don't support automatic "
             "differentiation, but one of the arguments requires grad."
         )
-    rule = registry.out_rules.get(op.schema.name)
-    if rule is not None:
+    if op.out_rule is not None:
         for target in targets:
-            args = rule(op, args, target)
+            args = op.out_rule(op, args, target)
     results = entry_globals.run_modes(op, args) if threads.state.modes else execute(op, args)
     for target, result in zip(targets, results if isinstance(results, list | tuple) else (results,), strict=True):
         on_npu = (target._keys | result._keys) & NPU
@@ -355,7 +355,7 @@ def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
         if numbers is not args:
             return _run_kernel(op, numbers)
     if isinstance(error, AttributeError):
-        lifted = number_as_tensor(op.schema.name, args, {})
+        lifted = number_as_tensor(op, args, {})
         if lifted is not None:
             return _call_by_schema(op, lifted)
         check_listed(op, args)

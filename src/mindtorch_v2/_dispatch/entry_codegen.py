@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from .facts import Promotion
 from .overloads import varargs
-from .registry import OpSpec, functional_form
+from .registry import OpSpec
 from .schema import REQUIRED, Argument
 
 _INDENT = "    "
 # Promotions that look at operands of one dtype, too, unless that is float32.
-_ALWAYS = ("float", "real")
+_ALWAYS = (Promotion.FLOAT, Promotion.REAL)
 
 
 class _Text:
@@ -115,7 +116,7 @@ def entry_source(op: OpSpec) -> str:
     factory = not tensors and any(a.name == "dtype" for a in schema.arguments)
     fresh = bool(schema.returns) and schema.returns[0].startswith("Tensor") and not schema.mutates and not schema.is_view
     named_out = any(a.name == "out" for a in schema.arguments)  # a backward op that takes the forward's result
-    has_out = fresh and (not op.composite or "out" in op.tags) and not schema.returns_list and not named_out
+    has_out = fresh and op.out and not schema.returns_list and not named_out
     extras = (["out=None"] if has_out else []) + (["requires_grad=False"] if factory else [])
     signature, binding = _signature(op, extras)
 
@@ -235,7 +236,7 @@ def _kernel_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list
         text.add(f"_out = {call}", "if _out.__class__ is not ndarray: _out = asarray(_out)")
         if schema.is_view:
             text.add(f"_result = make_view(_out, {tensors[0].python_name})")
-        elif "shares" in op.tags:
+        elif op.shares_memory:
             text.add(f"_result = make_sharing(_out, {tensors[0].python_name})")
         else:
             _wrap(text, "_out", "_result")
@@ -287,24 +288,24 @@ def _operands(text: _Text, op: OpSpec, tensors: list[Argument], packed: str) -> 
     promoted = [a for a in op.schema.arguments if a.name in op.promoted]
     if not promoted:
         text.add(f"_keys = {_keys(tensors)}")
-        if "overlap" in op.tags:
+        if op.checks_overlap:
             _refuse_overlap(text, op, tensors[0].python_name, tensors[1].python_name)
         return [_plain_value(a) for a in op.schema.arguments]
     names = {a.name: f"_x{i}" for i, a in enumerate(promoted)}
     first = promoted[0]
     every = "(" + ", ".join(a.python_name for a in promoted) + ",)"
     into = ", ".join(names.values()) + ","
-    remake = f"{into} = promote({op.promote!r}, {every})"
+    remake = f"{into} = promote(_op.promote, {every})"
     plain = [a for a in tensors if a not in promoted]
     if len(promoted) == 1:
         text.add(f"_keys = {_keys(tensors)}", f"_x0 = {first.python_name}._array")
         if op.promote in _ALWAYS:
             text.add(f"if _x0.dtype is not f32 and _keys < 2: {remake}")
-    elif len(promoted) == 2 and "tensors" not in op.tags:
+    elif len(promoted) == 2 and not op.tensors_only:
         other = promoted[1].python_name
         text.add(f"_x0 = {first.python_name}._array", f"_kind = {other}.__class__")
         text.begin("if _kind is float or _kind is int:")
-        if "spelled" in op.tags:  # somebody records: the steps by which torch makes a tensor of the number
+        if op.wraps_number:
             text.add(f"if _start: return spelled(_op, {packed})")
         text.add(f"_keys = {_keys([first, *plain])}", f"_x1 = {other}", f"if _x0.dtype is not f32 and _keys < 2: {remake}")
         text.end()
@@ -344,7 +345,7 @@ def _in_place_result(text: _Text, op: OpSpec, ident: str, values: list[str], cal
     text.add(
         f"_shared = {target}._storage", f"if _shared is None: _shared = storage_of({target})", "_version = _shared.version + 1"
     )
-    if functional_form(op) is None:
+    if op.inplace_of is None:
         text.add(call)
     elif op.takes_out:
         text.begin(f"if _x0 is {target}._array:" if op.promoted else "if True:")

@@ -9,6 +9,7 @@ import numpy as np
 from .._core import dtype as dt
 from .._core.tensor import Tensor
 from .callers import is_method_call, only_a_method
+from .facts import Promotion
 from .registry import OpSpec
 
 
@@ -23,7 +24,7 @@ def first_place(op: OpSpec, args: tuple[Any, ...]) -> int:
     """The number of an op's first argument in messages: that of a method stands before the dot, and has none."""
     schema = op.schema
     written = sum(value is not argument.default for argument, value in zip(schema.arguments, args, strict=True))
-    return 0 if only_a_method(schema.name) or is_method_call(schema.name, written) else 1
+    return 0 if (op.packet is not None and only_a_method(op.packet)) or is_method_call(schema.name, written) else 1
 
 
 def check_tensor_arguments(op: OpSpec, args: tuple[Any, ...]) -> None:
@@ -117,34 +118,17 @@ def _dense(array: np.ndarray) -> bool:
     return True
 
 
-_NO_CLAMP = "clamp is not supported for complex types"
-# What torch says where an op does not know complex numbers, and the names of its kernels that are not the op's own.
-_NO_COMPLEX: dict[str, tuple[type[Exception], str]] = {
-    **dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), (RuntimeError, "{} not implemented for complex tensors.")),
-    **dict.fromkeys(("floor", "ceil", "trunc"), (NotImplementedError, "{} is not supported for complex inputs")),
-    **dict.fromkeys(("deg2rad", "rad2deg"), (RuntimeError, "{} is not supported for complex tensors.")),
-    "sign": (
-        NotImplementedError,
-        "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
-    ),
-    **dict.fromkeys(("clamp", "clamp_min", "clamp_max"), (NotImplementedError, _NO_CLAMP)),
-}
-_KERNELS = {"floor_divide": "div_floor_cpu", "bitwise_left_shift": "lshift_cpu", "bitwise_right_shift": "rshift_cpu"}
-
-
 def no_order() -> Exception:
     """For ops that bound their values, and complex numbers."""
-    return NotImplementedError(_NO_CLAMP)
+    return NotImplementedError("clamp is not supported for complex types")
 
 
-def not_implemented(name: str, kinds: list[dt.dtype]) -> Exception:
+def not_implemented(op: OpSpec, kinds: list[dt.dtype]) -> Exception:
     """For an op that has no kernel for its operands' dtypes."""
-    name = name.removesuffix("_")
     kind = next((k for k in kinds if k.is_complex), kinds[0])
-    if kind.is_complex and name in _NO_COMPLEX:
-        made, words = _NO_COMPLEX[name]
-        return made(words.format(name))
-    return NotImplementedError(f"\"{_KERNELS.get(name, name + '_cpu')}\" not implemented for '{kind.scalar_name}'")
+    if kind.is_complex and op.complex_error is not None:
+        return op.complex_error.kind(op.complex_error.message.format(op.schema.name.removesuffix("_")))
+    return NotImplementedError(f"\"{op.kernel_name}\" not implemented for '{kind.scalar_name}'")
 
 
 def translate(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Exception:
@@ -174,14 +158,14 @@ def translate(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Exception:
                 return RuntimeError(
                     f"output with shape {list(tensors[0]._array.shape)} doesn't match the broadcast shape {list(whole)}"
                 )
-        if isinstance(error, TypeError) and op.promote == "one":
+        if isinstance(error, TypeError) and op.promote is Promotion.ONE:
             for argument, value in zip(op.schema.arguments, args, strict=True):
                 if argument.name in op.promoted and value.dtype is not tensors[0].dtype:
                     return RuntimeError(
                         f"expected dtype {tensors[0].dtype.cpp_name} for `{argument.name}` but got dtype {value.dtype.cpp_name}"
                     )
         if isinstance(error, TypeError):
-            return not_implemented(op.schema.name, [dt.from_numpy(t._array.dtype) for t in tensors])
+            return not_implemented(op, [dt.from_numpy(t._array.dtype) for t in tensors])
     if isinstance(error, ValueError | TypeError):
         shapes = ", ".join(map(str, map(list, shapes_of(args))))
         return RuntimeError(f"{op.schema.name}: {error} (input shapes: {shapes})")

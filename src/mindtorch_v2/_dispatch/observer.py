@@ -33,7 +33,6 @@ __all__ = [
     "KERNEL",
     "MEMORY",
     "MODULE",
-    "NUMBER_FORMS",
     "OP",
     "PYTHON",
     "RUNTIME",
@@ -62,11 +61,6 @@ KERNEL, COPY, FILL, RUNTIME = range(8, 12)
 op_names: list[str] = []
 op_overloads: list[str] = []
 op_schemas: list[Any] = []
-
-# Ops that torch has in a form of its own for a number in place of the second tensor: the number is known there.
-NUMBER_FORMS = frozenset(
-    name + suffix for name in ("eq", "ne", "lt", "le", "gt", "ge", "remainder", "fmod", "rsub", "where") for suffix in ("", "_")
-)
 
 # What a span was given: (shape, strides in bytes, NumPy dtype) of each tensor, None for one that is missing or for what is
 # not told, (type, number), (list, number, ...).

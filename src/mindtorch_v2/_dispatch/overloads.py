@@ -19,8 +19,6 @@ from .schema import REQUIRED, Argument, Schema
 
 _INTEGERS = (int, np.integer)
 _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
-# The functions that take a number for their first tensor, too.
-_NUMBERS_FIRST = frozenset({"add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide"})
 # NumPy's spellings, which torch takes as well.
 ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
 
@@ -65,7 +63,7 @@ def accepts(spec: OpSpec, argument: Argument, value: Any, lenient: bool = True) 
     kind = argument.type_text.removesuffix("?")
     if not lenient and kind in ("int", "Scalar") and _is_tensor(value):
         return False
-    if argument.is_tensor and argument.name in spec.promoted and argument.name != "self" and "tensors" not in spec.tags:
+    if argument.is_tensor and argument.name in spec.promoted and argument.name != "self" and not spec.tensors_only:
         return isinstance(value, _NUMBERS) or _is_tensor(value)
     if kind.startswith("int["):
         return _is_list_of(value, _is_integer) or (kind != "int[]" and _is_integer(value))
@@ -75,9 +73,9 @@ def accepts(spec: OpSpec, argument: Argument, value: Any, lenient: bool = True) 
     return check is None or check(value)
 
 
-def number_as_tensor(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
+def number_as_tensor(op: OpSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
     """`torch.mul(2.0, x)`: the arguments with the number as a tensor that leaves x's dtype as a number does; else None."""
-    if name not in _NUMBERS_FIRST or not args or not isinstance(args[0], _NUMBERS):
+    if not op.number_first or not args or not isinstance(args[0], _NUMBERS):
         return None
     number, other = as_number(args[0]), args[1] if len(args) > 1 else kwargs.get("other")
     own = dt.number_dtype(number)
@@ -136,7 +134,7 @@ def resolve(packet: Packet, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
 
 def _complaint(packet: Packet, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """What torch says of a call that no overload takes. The tensor before the dot is none of a method's arguments."""
-    own = int(bool(args) and (only_a_method(packet.name) or is_method_call(packet.name, len(args) + len(kwargs))))
+    own = int(bool(args) and (only_a_method(packet) or is_method_call(packet.name, len(args) + len(kwargs))))
     given = [type_name(a) for a in args[own:]]
     got = ", ".join([*given, *[""] * bool(given and kwargs)]) + "".join(f"{k}={type_name(v)}, " for k, v in kwargs.items())
     lines = [f"{packet.name}() received an invalid combination of arguments - got ({got}), but expected one of:"]
@@ -215,7 +213,7 @@ def packet_function(packet: Packet, operator: bool = False) -> Any:
             key = type(args[0])
         entry: Any = find(key)
         if entry is None:
-            lifted = number_as_tensor(packet.name, args, kwargs)
+            lifted = number_as_tensor(next(iter(packet)), args, kwargs)
             if lifted is not None:
                 return choose(lifted, kwargs)
             try:

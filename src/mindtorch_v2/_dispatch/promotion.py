@@ -8,6 +8,7 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._core.tensor import Tensor
+from .facts import Promotion
 
 _NUMBERS = (bool, int, float, complex)
 # (mode, default dtype, operand types...) -> the NumPy dtype to compute in
@@ -22,10 +23,10 @@ def rank(operand: Any) -> tuple[dt.dtype, int]:
     return dt.number_dtype(operand), dt.NUMBER
 
 
-def computation_dtype(mode: str, operands: tuple[Any, ...]) -> dt.dtype:
+def computation_dtype(mode: Promotion, operands: tuple[Any, ...]) -> dt.dtype:
     """The dtype that an op of this promotion computes in."""
     ranked = [rank(operand) for operand in operands]
-    bools = [kind is dt.bool_ for kind, _ in ranked] if mode == "number" else []
+    bools = [kind is dt.bool_ for kind, _ in ranked] if mode is Promotion.NUMBER else []
     if any(bools):
         if all(bools):
             raise RuntimeError(
@@ -37,11 +38,11 @@ def computation_dtype(mode: str, operands: tuple[Any, ...]) -> dt.dtype:
             "mask, use the `~` or `logical_not()` operator instead."
         )
     result = dt.result_type(*ranked)
-    if mode == "one" and any(kind is not result for kind, _ in ranked):
+    if mode is Promotion.ONE and any(kind is not result for kind, _ in ranked):
         raise TypeError("operands of several dtypes")
-    if mode == "real" and result.is_complex:
+    if mode is Promotion.REAL and result.is_complex:
         raise TypeError("complex numbers have no order")
-    if mode == "float" and not (result.is_floating_point or result.is_complex):
+    if mode is Promotion.FLOAT and not (result.is_floating_point or result.is_complex):
         return dt.get_default_dtype()
     return result
 
@@ -59,7 +60,7 @@ def number_for(number: Any, target: np.dtype) -> Any:
     return number
 
 
-def promote(mode: str, operands: tuple[Any, ...]) -> list[Any]:
+def promote(mode: Promotion, operands: tuple[Any, ...]) -> list[Any]:
     """Arrays (and numbers, as they are) of one dtype for `operands`, which are Tensors and Python numbers."""
     key = (
         mode,
@@ -75,7 +76,7 @@ def promote(mode: str, operands: tuple[Any, ...]) -> list[Any]:
             array = operand._array
             prepared.append(array if array.dtype == target else array.astype(target))
         else:
-            prepared.append(operand if mode == "fitting" else number_for(operand, target))
+            prepared.append(operand if mode is Promotion.FITTING else number_for(operand, target))
     return prepared
 
 

@@ -1,49 +1,55 @@
-"""The registry: every op declared once, with its kernel, derivative, shape rule and FLOPs."""
+"""The registry: every op declared once, with its kernel, its derivative and all that other rooms want to know of it."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import Any
+from typing import Any, Unpack
 
 from . import observer
+from .facts import Autocast, Batching, ComplexError, Facts, Kernel, OutRule, Promotion, Surface
 from .schema import REQUIRED, Schema
-
-Kernel = Callable[..., Any]
-
-# How operands are brought to one dtype before the kernel sees them.
-#   same     torch's promotion                            add, mul, maximum
-#   float    the same, and integers become floats         div, exp, sigmoid
-#   compare  operands promoted, the result is bool        eq, lt
-#   number   the same as `same`, and bools are refused    sub, rsub
-#   real     the same as `same`, and complex ones are     maximum, fmin
-#   one      none at all: all have one dtype              lerp
-#   fitting  the same as `same`, but the kernel sees a number as it was given, to refuse what does not fit: where, pow
-PROMOTIONS = (None, "same", "float", "compare", "number", "real", "one", "fitting")
 
 
 class OpSpec:
-    """One op overload: what `@op` declared. Calling it runs the op.
+    """One op overload: everything that its declaration says of it. Calling it runs the op.
 
-    Declaring an op notes what it was given; what follows from that is worked out when somebody asks (`_FOLLOWS`).
+    Declaring an op stores what was said; what follows from that, and the defaults of the facts that were not mentioned, are
+    worked out when they are first read (`_DEFAULTS`), so that declaring a thousand ops stays quick.
     """
 
     __slots__ = (
         "_derivative_source",
+        "aliases",
+        "autocast",
+        "batching",
+        "batching_rule",
         "below_autograd",
         "call",
+        "checks_overlap",
+        "complex_error",
         "composite",
         "derivative",
+        "differentiable_results",
+        "doc",
         "flops",
         "forward",
+        "host_made",
         "id",
+        "inplace_of",
         "kernel",
+        "kernel_name",
         "kernels",
         "name",
         "node_name",
         "nondiff",
         "not_followed",
+        "number_first",
+        "number_form",
+        "out",
+        "out_overload",
+        "out_rule",
         "packet",
         "promote",
         "promoted",
@@ -51,10 +57,40 @@ class OpSpec:
         "samples",
         "schema",
         "shape",
-        "tags",
+        "shares_memory",
+        "surface",
+        "takes_all_grads",
         "takes_out",
+        "tensors_only",
+        "torch_counts_flops",
+        "wraps_number",
     )
 
+    # See `Facts`.
+    aliases: tuple[str, ...]
+    autocast: Autocast | None
+    batching: Batching | None
+    checks_overlap: bool
+    complex_error: ComplexError | None
+    differentiable_results: int | None
+    doc: str | None
+    host_made: bool
+    kernel_name: str
+    number_first: bool
+    number_form: bool
+    out: bool
+    out_overload: str
+    out_rule: OutRule | None
+    shares_memory: bool
+    surface: Surface
+    takes_all_grads: bool
+    tensors_only: bool
+    torch_counts_flops: bool
+    wraps_number: bool
+    # What vmap runs in place of the op; `func` fills it in.
+    batching_rule: Kernel | None
+    # The op that an in-place form was made from, None for one that was declared on its own.
+    inplace_of: OpSpec | None
     forward: dict[str, Kernel]
     kernels: dict[str, Kernel]
     not_followed: tuple[str, ...]
@@ -66,19 +102,17 @@ class OpSpec:
         schema: Schema,
         kernel: Kernel,
         composite: bool,
-        promote: str | None,
-        promoted: tuple[str, ...] | None,
-        shape: Kernel | None,
-        flops: Kernel | None,
-        nondiff: bool,
-        node: str | None,
-        samples: Kernel | None,
-        tags: frozenset[str],
+        promote: Promotion | None = None,
+        promoted: tuple[str, ...] | None = None,
+        shape: Kernel | None = None,
+        flops: Kernel | None = None,
+        nondiff: bool = False,
+        node: str | None = None,
+        samples: Kernel | None = None,
+        facts: Facts | None = None,
     ) -> None:
         if promote is None:
             self.promoted = ()
-        elif promote not in PROMOTIONS:
-            raise ValueError(f"{schema.full_name}: promote={promote!r} is none of {PROMOTIONS}")
         elif promoted is not None:
             self.promoted = promoted
         name = schema.name
@@ -96,12 +130,14 @@ class OpSpec:
         self.node_name = node
         # Arguments to test the op with, where those that follow from the schema would not do.
         self.samples = samples
-        self.tags = tags
         self.derivative: Any = None
         # What a call with several results returns: a kind of tuple.
         self.results: Callable[..., Any] | None = None
         self.packet: Packet | None = None
         self.call: FunctionType | None = None
+        if facts:
+            for fact, value in facts.items():
+                setattr(self, fact, value)
         names = observer.op_names
         self.id = len(names)
         names.append(name)
@@ -113,12 +149,12 @@ class OpSpec:
 
     def __getattr__(self, attribute: str) -> Any:
         # Reached for slots that are still empty, so that looking one up costs nothing once it is filled.
-        work_out = _FOLLOWS.get(attribute)
-        if work_out is None:
+        default = _DEFAULTS.get(attribute)
+        if default is None:
             raise AttributeError(f"'OpSpec' object has no attribute '{attribute}'")
-        found = work_out(self)
-        setattr(self, attribute, found)
-        return found
+        value = default(self)
+        setattr(self, attribute, value)
+        return value
 
     def __repr__(self) -> str:
         return f"<op {self.name}{'.' + self.schema.overload if self.schema.overload else ''}>"
@@ -171,11 +207,46 @@ def _takes_out(spec: OpSpec) -> bool:
     return code is not None and "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
-_FOLLOWS: dict[str, Callable[[OpSpec], Any]] = {
+def _default_out_overload(spec: OpSpec) -> str:
+    if spec.schema.name.endswith("_backward"):
+        return "grad_input"
+    return f"{spec.schema.overload}_out" if spec.schema.overload else "out"
+
+
+def _default_doc(spec: OpSpec) -> str | None:
+    functional = spec.inplace_of
+    return functional.doc if functional is not None else getattr(spec.kernel, "__doc__", None)
+
+
+_DEFAULTS: dict[str, Callable[[OpSpec], Any]] = {
+    **dict.fromkeys(
+        (
+            "checks_overlap",
+            "host_made",
+            "number_first",
+            "number_form",
+            "shares_memory",
+            "takes_all_grads",
+            "tensors_only",
+            "torch_counts_flops",
+            "wraps_number",
+        ),
+        lambda spec: False,
+    ),
+    **dict.fromkeys(
+        ("autocast", "batching", "batching_rule", "complex_error", "differentiable_results", "inplace_of", "out_rule"),
+        lambda spec: None,
+    ),
+    "aliases": lambda spec: (),
+    "doc": _default_doc,
     "forward": lambda spec: {},
+    "kernel_name": lambda spec: spec.schema.name.removesuffix("_") + "_cpu",
     "kernels": lambda spec: {} if spec.composite else {"cpu": spec.kernel},
     "not_followed": lambda spec: (),
+    "out": lambda spec: not spec.composite,
+    "out_overload": _default_out_overload,
     "promoted": lambda spec: tuple(a.name for a in spec.schema.arguments if a.is_tensor),
+    "surface": lambda spec: Surface.BOTH,
     "takes_out": _takes_out,
 }
 
@@ -203,9 +274,6 @@ class Aten:
 
 packets: dict[str, Packet] = {}
 aten: Any = Aten()
-# What an op asks of `out=` beyond that the result can be cast to it, by name: (op, arguments, the tensor given) -> the
-# arguments to compute with, or an error.
-out_rules: dict[str, Callable[[OpSpec, tuple[Any, ...], Any], tuple[Any, ...]]] = {}
 # Told of every new overload; the dispatcher sets it, so that the registry need not know how calls are compiled.
 on_register: list[Callable[[OpSpec], None]] = []
 
@@ -229,7 +297,7 @@ def op(
     schema: str,
     kernel: Kernel | None = None,
     *,
-    promote: str | None = None,
+    promote: Promotion | None = None,
     promoted: tuple[str, ...] | None = None,
     inplace: bool = False,
     nondiff: bool = False,
@@ -237,22 +305,18 @@ def op(
     flops: Kernel | None = None,
     node: str | None = None,
     samples: Kernel | None = None,
-    tags: tuple[str, ...] = (),
+    **facts: Unpack[Facts],
 ) -> Any:
     """Declare an op whose body is its CPU kernel: arrays in, array out.
 
-    With `inplace=True` the form with a trailing underscore comes along. `promote` says how operands meet
-    (see PROMOTIONS), `nondiff=True` that there is no derivative on purpose. `samples=lambda make: [(make(3, 4), 1)]`
-    lists arguments for the generated tests, where values in (0.1, 0.9) of a few shapes would not do.
+    With `inplace=True` the form with a trailing underscore comes along. `promote` says how operands meet, `nondiff=True` that
+    there is no derivative on purpose. `samples=lambda make: [(make(3, 4), 1)]` lists arguments for the generated tests, where
+    values in (0.1, 0.9) of a few shapes would not do. The other keywords are those of `Facts`.
     """
 
     def build(kernel: Kernel) -> OpSpec:
-        spec = register(
-            OpSpec(Schema(schema), kernel, False, promote, promoted, shape, flops, nondiff, node, samples, frozenset(tags))
-        )
-        if inplace:
-            register(_in_place_form(spec, promoted))
-        return spec
+        spec = OpSpec(Schema(schema), kernel, False, promote, promoted, shape, flops, nondiff, node, samples, facts)
+        return _declare(spec, facts, inplace, promoted)
 
     return build if kernel is None else build(kernel)
 
@@ -267,27 +331,51 @@ def composite(
     node: str | None = None,
     nondiff: bool = False,
     samples: Kernel | None = None,
-    tags: tuple[str, ...] = (),
+    **facts: Unpack[Facts],
 ) -> Any:
     """Declare an op that is Tensor code calling other ops, composed as torch composes it."""
 
     def build(body: Kernel) -> OpSpec:
-        spec = register(OpSpec(Schema(schema), body, True, None, None, shape, flops, nondiff, node, samples, frozenset(tags)))
-        if inplace:
-            register(_in_place_form(spec, None))
-        return spec
+        spec = OpSpec(Schema(schema), body, True, None, None, shape, flops, nondiff, node, samples, facts)
+        return _declare(spec, facts, inplace)
 
     return build if body is None else build(body)
 
 
-def _in_place_form(spec: OpSpec, promoted: tuple[str, ...] | None) -> OpSpec:
+def _declare(spec: OpSpec, facts: Facts, inplace: bool, promoted: tuple[str, ...] | None = None) -> OpSpec:
+    """Enter an op, its in-place form and its second names."""
+    register(spec)
+    written = register(_in_place_form(spec, facts, promoted)) if inplace else None
+    for name in facts.get("aliases", ()):
+        _declare_alias(name, spec)
+        if written is not None and not name.startswith("special_"):
+            _declare_alias(name + "_", written)
+    return spec
+
+
+# What an in-place form says like the op it was made from.
+_SHARED_FACTS = frozenset(
+    {
+        "checks_overlap",
+        "complex_error",
+        "kernel_name",
+        "number_form",
+        "shares_memory",
+        "takes_all_grads",
+        "tensors_only",
+        "wraps_number",
+    }
+)
+
+
+def _in_place_form(spec: OpSpec, facts: Facts, promoted: tuple[str, ...] | None) -> OpSpec:
     """`mul_` from `mul`: same operands, result written into `self`."""
     head, _, rest = spec.schema.text.partition("(")
     name, dot, overload = head.partition(".")
     arguments, _, _ = rest.rpartition("->")
     written = arguments.replace("Tensor self", "Tensor(a!) self", 1).replace("Tensor(a) self", "Tensor(a!) self", 1)
     schema = Schema(f"{name}_{dot}{overload}({written}-> Tensor(a!)")
-    return OpSpec(
+    form = OpSpec(
         schema,
         spec.kernel,
         spec.composite,
@@ -298,17 +386,54 @@ def _in_place_form(spec: OpSpec, promoted: tuple[str, ...] | None) -> OpSpec:
         spec.nondiff,
         spec.node_name,
         spec.samples,
-        spec.tags | {"inplace_of:" + spec.schema.full_name},
     )
+    for fact, value in facts.items():
+        if fact in _SHARED_FACTS:
+            setattr(form, fact, value)
+    # Other batching rules make a new tensor, which an in-place op must not.
+    if facts.get("batching") in (Batching.POINTWISE, Batching.BY_SAMPLE, Batching.GATHER):
+        form.batching = spec.batching
+    form.inplace_of = spec
+    return form
 
 
-def functional_form(spec: OpSpec) -> OpSpec | None:
-    """The op that an in-place form was made from, or None if it was declared on its own."""
-    for tag in spec.tags:
-        if tag.startswith("inplace_of:"):
-            name, _, overload = tag[len("inplace_of:") :].partition(".")
-            return packets[name].overloads[overload]
-    return None
+def _declare_alias(name: str, spec: OpSpec) -> None:
+    """A second name: an op of its own that calls the first one."""
+    schema = spec.schema
+    written = schema.mutates
+    facts: Facts = {
+        "doc": f"Alias of `{schema.name}`.",
+        "number_first": spec.number_first,
+        "out": not written,
+        "out_overload": spec.out_overload,
+    }
+    register(OpSpec(Schema(name + schema.text[len(schema.name) :]), _calls(spec), True, samples=spec.samples, facts=facts))
+    if len(spec.promoted) == 2 and not spec.tensors_only and all(a.is_tensor for a in schema.arguments[:2]):
+        # A number in place of the second tensor: only kernels take both under one declaration.
+        head, _, rest = schema.text.partition("(")
+        overload = head.partition(".")[2].replace("Tensor", "Scalar") or "Scalar"
+        arguments = rest.replace(f"Tensor {schema.arguments[1].name}", f"Scalar {schema.arguments[1].name}", 1)
+        keywords = any(a.keyword_only for a in schema.arguments)
+        register(
+            OpSpec(
+                Schema(f"{name}.{overload}({arguments}"),
+                _calls(spec),
+                True,
+                samples=lambda make: [] if keywords else [(make(3, 4), 0.5)],
+                facts=facts,
+            )
+        )
+
+
+def _calls(spec: OpSpec) -> Kernel:
+    """Tensor code that calls an op with the same arguments."""
+    keywords = tuple(a.python_name for a in spec.schema.arguments if a.keyword_only)
+    positional = len(spec.schema.arguments) - len(keywords)
+
+    def body(*args: Any) -> Any:
+        return spec(*args[:positional], **dict(zip(keywords, args[positional:], strict=True)))
+
+    return body
 
 
 def signature_of(spec: OpSpec) -> inspect.Signature:

@@ -7,16 +7,12 @@ from types import ModuleType
 
 from .._dispatch import dispatcher  # ops become callable as they are declared
 from . import (
-    aliases,
     creation,
-    flop_counts,
     indexing,
     linalg,
     loss,
     nn,
     optimizer,
-    out_dtypes,  # what ops ask of `out=`
-    out_forms,
     pointwise,
     predicates,
     random,
@@ -51,12 +47,9 @@ _PACKAGES = (
 
 def families() -> Iterator[ModuleType]:
     """Every module that declares ops."""
-    yield from (aliases, predicates, sparse)
+    yield from (predicates, sparse)
     for package in _PACKAGES:
         yield from (module for module in vars(package).values() if isinstance(module, ModuleType))
 
 
-flop_counts.declare()
-
 float_errors.install()
-out_forms.offer()

@@ -14,8 +14,8 @@ from .._core.keys import META, NPU
 from .._core.tensor import Tensor
 from .._core.threads import threads
 from .._dispatch import interception, observer
+from .._dispatch.facts import Autocast
 from .._dispatch.registry import OpSpec
-from ._policy import FLOAT32, LOWER, WIDEST
 
 _SUPPORTED = {"cpu": (dt.bfloat16, dt.float16)}
 # Types of devices that torch knows lower precisions for; here only the CPU's ever takes effect.
@@ -56,7 +56,7 @@ class _Casting(interception.Mode):
 
     def run(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
         if self.enabled.get("cpu", False):
-            target = self._target(op.schema.name, args)
+            target = self._target(op, args)
             if target is not None:
                 call = op.call
                 assert call is not None
@@ -66,12 +66,13 @@ class _Casting(interception.Mode):
                 return interception.run_composed(self, op, args)
         return interception.proceed(op, args)
 
-    def _target(self, name: str, args: tuple[Any, ...]) -> dt.dtype | None:
-        if name in LOWER:
+    def _target(self, op: OpSpec, args: tuple[Any, ...]) -> dt.dtype | None:
+        """The dtype that floating point arguments are cast to, None for as they are."""
+        if op.autocast is Autocast.LOWER:
             return self.dtypes["cpu"]
-        if name in FLOAT32:
+        if op.autocast is Autocast.FLOAT32:
             return dt.float32
-        return _widest(args, self.dtypes["cpu"]) if name in WIDEST else None
+        return _widest(args, self.dtypes["cpu"]) if op.autocast is Autocast.WIDEST else None
 
 
 def _state() -> _Casting:

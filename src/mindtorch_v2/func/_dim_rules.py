@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 from .._core.tensor import Tensor
+from .._dispatch.facts import Batching
 from .._dispatch.registry import OpSpec, aten
 from ._batched import Level, level_of, spread, value_at
-from ._rules import call, rule
+from ._rules import call, rule, rule_of
 
 _DIM_NAMES = ("dim", "dims", "dim0", "dim1", "dim2", "dimension")
 
@@ -35,47 +36,7 @@ def _dims(op: OpSpec, args: list[Any], ndim: int) -> list[Any]:
     return made
 
 
-@rule(
-    "prod",
-    "cumsum",
-    "cumprod",
-    "cummax",
-    "cummin",
-    "logcumsumexp",
-    "_softmax",
-    "_log_softmax",
-    "glu",
-    "sort",
-    "topk",
-    "kthvalue",
-    "mode",
-    "transpose",
-    "select",
-    "slice",
-    "split_with_sizes",
-    "split",
-    "unsafe_split",
-    "unsafe_split_with_sizes",
-    "unbind",
-    "diagonal",
-    "unfold",
-    "index_select",
-    "index_fill",
-    "flip",
-    "roll",
-    "median",
-    "nanmedian",
-    "max",
-    "min",
-    "argmax",
-    "argmin",
-    "aminmax",
-    "argsort",
-    "squeeze",
-    "_fft_r2c",
-    "_fft_c2c",
-    "_fft_c2r",
-)
+@rule(Batching.ALONG_DIM)
 def along_dim(op: OpSpec, args: list[Any], level: Level) -> Any:
     value = only_first(args, level)
     if value is None or (op.composite and not op.below_autograd):
@@ -117,22 +78,7 @@ def _whole(op: OpSpec, value: Tensor, args: list[Any], level: Level) -> Any:
     return NotImplemented
 
 
-@rule(
-    "sum",
-    "mean",
-    "nansum",
-    "any",
-    "all",
-    "amax",
-    "amin",
-    "var",
-    "std",
-    "var_mean",
-    "std_mean",
-    "logsumexp",
-    "linalg_vector_norm",
-    "count_nonzero",
-)
+@rule(Batching.REDUCTION)
 def reduction(op: OpSpec, args: list[Any], level: Level) -> Any:
     if op.composite and not op.below_autograd:
         return NotImplemented
@@ -163,7 +109,7 @@ def reduction(op: OpSpec, args: list[Any], level: Level) -> Any:
 # ---------------------------------------------------------------- shapes
 
 
-@rule("view", "_unsafe_view", "reshape", "_reshape_alias")
+@rule(Batching.RESHAPE)
 def reshaped(op: OpSpec, args: list[Any], level: Level) -> Any:
     value, size = value_at(args[0], level.number), args[1]
     if not isinstance(size, list | tuple):
@@ -179,7 +125,7 @@ def reshaped(op: OpSpec, args: list[Any], level: Level) -> Any:
     return (aten.view if op.schema.name == "view" else aten.reshape)(value, (level.size, *size))
 
 
-@rule("expand")
+@rule_of("expand")
 def expanded(op: OpSpec, args: list[Any], level: Level) -> Any:
     value, size = value_at(args[0], level.number), args[1]
     shape = value._array.shape
@@ -189,32 +135,32 @@ def expanded(op: OpSpec, args: list[Any], level: Level) -> Any:
     return aten.expand(value, (shape[0], *size))
 
 
-@rule("permute")
+@rule_of("permute")
 def permuted(op: OpSpec, args: list[Any], level: Level) -> Any:
     value = value_at(args[0], level.number)
     return aten.permute(value, (0, *[shifted(d, value._array.ndim - 1) for d in args[1]]))
 
 
-@rule("t")
+@rule_of("t")
 def turned(op: OpSpec, args: list[Any], level: Level) -> Any:
     value = value_at(args[0], level.number)
     return aten.transpose(value, 1, 2) if value._array.ndim > 2 else aten.alias(value)
 
 
-@rule("unsqueeze")
+@rule_of("unsqueeze")
 def unsqueezed(op: OpSpec, args: list[Any], level: Level) -> Any:
     value = value_at(args[0], level.number)
     return aten.unsqueeze(value, shifted(args[1], value._array.ndim))
 
 
-@rule("squeeze_", "unsqueeze_", "t_", "transpose_")
+@rule(Batching.SHAPE_IN_PLACE)
 def in_place_shape(op: OpSpec, args: list[Any], level: Level) -> Any:
     """The tensor stays the same object and gets another shape."""
     args[0]._value = getattr(aten, op.schema.name[:-1])(*args)._value
     return args[0]
 
 
-@rule("as_strided", "as_strided_copy", "as_strided_scatter")
+@rule(Batching.STRIDED)
 def restrided(op: OpSpec, args: list[Any], level: Level) -> Any:
     """Each sample has memory of its own for this."""
     values = [value_at(arg, level.number) for arg in args]
@@ -232,22 +178,22 @@ def restrided(op: OpSpec, args: list[Any], level: Level) -> Any:
     )
 
 
-@rule("detach")
+@rule_of("detach")
 def detached(op: OpSpec, args: list[Any], level: Level) -> Any:
     return aten.detach(value_at(args[0], level.number))
 
 
-@rule("contiguous")
+@rule_of("contiguous")
 def contiguous(op: OpSpec, args: list[Any], level: Level) -> Any:
     return aten.contiguous(value_at(args[0], level.number))
 
 
-@rule("new_zeros", "new_ones", "new_empty", "new_full")
+@rule(Batching.SIZED)
 def sized(op: OpSpec, args: list[Any], level: Level) -> Any:
     return call(op, [value_at(args[0], level.number), (level.size, *args[1]), *args[2:]])
 
 
-@rule("repeat")
+@rule_of("repeat")
 def repeated(op: OpSpec, args: list[Any], level: Level) -> Any:
     value, times = value_at(args[0], level.number), args[1]
     shape = value._array.shape
@@ -257,19 +203,7 @@ def repeated(op: OpSpec, args: list[Any], level: Level) -> Any:
     return aten.repeat(value, (1, *times))
 
 
-@rule(
-    "tril",
-    "triu",
-    "constant_pad_nd",
-    "linalg_inv_ex",
-    "linalg_cholesky_ex",
-    "_linalg_det",
-    "_linalg_slogdet",
-    "_linalg_svd",
-    "_linalg_eigh",
-    "linalg_qr",
-    "one_hot",
-)
+@rule(Batching.LAST_DIMS)
 def as_is(op: OpSpec, args: list[Any], level: Level) -> Any:
     """Ops that work on the last dims and let any dims be before them."""
     value = only_first(args, level)
@@ -286,19 +220,19 @@ def _all_batched(tensors: Any, level: Level) -> list[Tensor]:
     return [spread(t, level.size) if value is None else value for t, value in held]
 
 
-@rule("cat")
+@rule_of("cat")
 def joined(op: OpSpec, args: list[Any], level: Level) -> Any:
     ndim = max(t._array.ndim for t in args[0])
     kept = [t for t in args[0] if t._array.shape != (0,) or ndim == 1]
     return aten.cat(_all_batched(kept, level), shifted(args[1], ndim))
 
 
-@rule("stack")
+@rule_of("stack")
 def stacked(op: OpSpec, args: list[Any], level: Level) -> Any:
     return aten.stack(_all_batched(args[0], level), shifted(args[1], args[0][0]._array.ndim + 1))
 
 
-@rule("gather", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_")
+@rule(Batching.GATHER)
 def gathered(op: OpSpec, args: list[Any], level: Level) -> Any:
     ndim = args[0]._array.ndim
     if not ndim or args[2]._array.ndim != ndim:
@@ -308,14 +242,14 @@ def gathered(op: OpSpec, args: list[Any], level: Level) -> Any:
     return call(op, made)
 
 
-@rule("embedding")
+@rule_of("embedding")
 def looked_up(op: OpSpec, args: list[Any], level: Level) -> Any:
     if value_at(args[0], level.number) is not None:
         return NotImplemented
     return call(op, [args[0], value_at(args[1], level.number), *args[2:]])
 
 
-@rule("index")
+@rule_of("index")
 def indexed(op: OpSpec, args: list[Any], level: Level) -> Any:
     """`x[indices]` where the indices lie side by side; others go sample by sample."""
     self, indices = args[0], list(args[1])

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.tensor import Tensor
+from .._dispatch.facts import SPATIAL, Batching
 from .._dispatch.registry import OpSpec, aten
 from ._batched import Level, level_of, spread, value_at
 from ._dim_rules import only_first
-from ._rules import batched, call, pointwise, rule
+from ._rules import batched, call, pointwise, rule, rule_of
 
 
 def _either(tensor: Tensor, level: Level) -> Tensor:
@@ -16,19 +17,19 @@ def _either(tensor: Tensor, level: Level) -> Tensor:
     return tensor if value is None else value
 
 
-@rule("mm", "bmm")
+@rule(Batching.PRODUCT)
 def matrix_product(op: OpSpec, args: list[Any], level: Level) -> Any:
     _check(op, args)
     return aten.matmul(_either(args[0], level), _either(args[1], level))
 
 
-@rule("mv")
+@rule_of("mv")
 def matrix_vector(op: OpSpec, args: list[Any], level: Level) -> Any:
     _check(op, args)
     return aten.squeeze(aten.matmul(_either(args[0], level), aten.unsqueeze(_either(args[1], level), -1)), -1)
 
 
-@rule("dot", "vdot")
+@rule_of("dot", "vdot")
 def inner_product(op: OpSpec, args: list[Any], level: Level) -> Any:
     _check(op, args)
     first = aten.conj(args[0]) if op.schema.name == "vdot" else args[0]
@@ -60,7 +61,7 @@ def _scaled_sum(self: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     return made if beta == 0 else made + (self if beta == 1 else self * beta)  # type: ignore[operator]
 
 
-@rule("addmm", "addmv", "baddbmm", "addbmm", "addr")
+@rule(Batching.ADDED_PRODUCT)
 def added_product(op: OpSpec, args: list[Any], level: Level) -> Any:
     """beta * self + alpha * product, from ops that have rules."""
     self, first, second, beta, alpha = args
@@ -90,7 +91,7 @@ def _unfolded(tensor: Any, size: int) -> Any:
     return aten.reshape(tensor, (size, shape[0] // size, *shape[1:]))
 
 
-@rule("convolution")
+@rule_of("convolution")
 def convolution(op: OpSpec, args: list[Any], level: Level) -> Any:
     data, weight, bias, *options = args
     value = value_at(data, level.number)
@@ -117,39 +118,13 @@ def convolution(op: OpSpec, args: list[Any], level: Level) -> Any:
     return _value(aten.add(batched(made, level.number), shaped), level)
 
 
-_SPATIAL = {
-    "max_pool2d_with_indices": 2,
-    "max_pool3d_with_indices": 3,
-    "avg_pool2d": 2,
-    "avg_pool3d": 3,
-    "_adaptive_avg_pool2d": 2,
-    "_adaptive_avg_pool3d": 3,
-    "adaptive_max_pool2d": 2,
-    "adaptive_max_pool3d": 3,
-    "im2col": 2,
-    "reflection_pad1d": 1,
-    "reflection_pad2d": 2,
-    "reflection_pad3d": 3,
-    "replication_pad1d": 1,
-    "replication_pad2d": 2,
-    "replication_pad3d": 3,
-    "upsample_nearest1d": 1,
-    "upsample_nearest2d": 2,
-    "upsample_nearest3d": 3,
-    "upsample_bilinear2d": 2,
-    "upsample_bicubic2d": 2,
-    "upsample_linear1d": 1,
-    "upsample_trilinear3d": 3,
-}
-
-
-@rule(*_SPATIAL)
+@rule(*SPATIAL.values())
 def over_space(op: OpSpec, args: list[Any], level: Level) -> Any:
     """Ops over images: the samples join the batch, or are the batch where there is none."""
     value = only_first(args, level)
     if value is None:
         return NotImplemented
-    if value._array.ndim - 1 == _SPATIAL[op.schema.name] + 1:
+    if op.batching is SPATIAL.get(value._array.ndim - 2):
         return call(op, [value, *args[1:]])
     return _unfolded(call(op, [_folded(value), *args[1:]]), level.size)
 
@@ -157,7 +132,7 @@ def over_space(op: OpSpec, args: list[Any], level: Level) -> Any:
 # ---------------------------------------------------------------- normalisation and losses
 
 
-@rule("native_layer_norm")
+@rule_of("native_layer_norm")
 def layer_norm(op: OpSpec, args: list[Any], level: Level) -> Any:
     data, shape, weight, bias, eps = args
     value = value_at(data, level.number)
@@ -174,14 +149,7 @@ def layer_norm(op: OpSpec, args: list[Any], level: Level) -> Any:
     return made._value, mean, rstd
 
 
-@rule(
-    "mse_loss",
-    "smooth_l1_loss",
-    "huber_loss",
-    "soft_margin_loss",
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-)
+@rule(Batching.LOSS)
 def elementwise_loss(op: OpSpec, args: list[Any], level: Level) -> Any:
     """The loss of each element, and then the reduction of each sample."""
     at = next(i for i, a in enumerate(op.schema.arguments) if a.name == "reduction")
@@ -192,7 +160,7 @@ def elementwise_loss(op: OpSpec, args: list[Any], level: Level) -> Any:
     return _value(aten.mean(logical) if args[at] == 1 else aten.sum(logical), level)
 
 
-@rule("nll_loss_forward")
+@rule_of("nll_loss_forward")
 def nll_loss(op: OpSpec, args: list[Any], level: Level) -> Any:
     data, target, weight, reduction, ignore_index = args
     if weight is not None:

@@ -10,48 +10,32 @@ from .._core.rng import default_generator
 from .._core.tensor import Tensor
 from .._core.threads import threads
 from .._dispatch import entry_globals, interception
-from .._dispatch.registry import OpSpec, aten
+from .._dispatch.facts import Batching
+from .._dispatch.registry import OpSpec, aten, packets
 from ._batched import BatchedTensor, Level, batched, data_dependent, find_level, level_of, samples, spread, value_at
 
 Rule = Callable[[OpSpec, list[Any], Level], Any]
-# By the op's name; a rule may return NotImplemented, and the op runs sample by sample.
-RULES: dict[str, Rule] = {}
-
-_RANDOM = frozenset(
-    [
-        "rand",
-        "randn",
-        "randint",
-        "rand_like",
-        "randn_like",
-        "randint_like",
-        "randperm",
-        "normal",
-        "bernoulli",
-        "multinomial",
-        "poisson",
-        "binomial",
-        "uniform_",
-        "normal_",
-        "bernoulli_",
-        "random_",
-        "exponential_",
-        "geometric_",
-        "cauchy_",
-        "log_normal_",
-        "native_dropout",
-        "rrelu_with_noise",
-        "_standard_gamma",
-        "_sample_dirichlet",
-    ]
-)
+# By what the op's declaration says; a rule may return NotImplemented, and the op runs sample by sample.
+_RULES: dict[Batching, Rule] = {}
 
 
-def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Register a rule for some ops."""
+def rule(*kinds: Batching) -> Callable[[Rule], Rule]:
+    """Register a rule for all ops that are declared with one of these kinds."""
 
     def register(function: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, function))
+        _RULES.update(dict.fromkeys(kinds, function))
+        return function
+
+    return register
+
+
+def rule_of(*names: str) -> Callable[[Rule], Rule]:
+    """Register a rule that is an op's own."""
+
+    def register(function: Rule) -> Rule:
+        for name in names:
+            for spec in packets[name]:
+                spec.batching_rule = function
         return function
 
     return register
@@ -68,13 +52,11 @@ def run_batched(op: OpSpec, args: tuple[Any, ...]) -> Any:
     level = find_level(level_of(args))
     if op.schema.mutates:
         _check_written(op, args, level)
-    if op.schema.name in _RANDOM:
+    if op.batching is Batching.RANDOM:
         return _run_random(op, list(args), level)
-    found = RULES.get(op.schema.name)
-    if found is None and _is_pointwise(op):
-        found = pointwise
-    if found is not None:
-        result = found(op, list(args), level)
+    batched_form = _rule_for(op)
+    if batched_form is not None:
+        result = batched_form(op, list(args), level)
         if result is not NotImplemented:
             return args[0] if op.schema.mutates else _wrapped(result, level.number)
     if op.composite and not op.below_autograd:
@@ -143,7 +125,7 @@ class Randomness(interception.Mode):
 
     def run(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
         level = self.level
-        if op.schema.name in _RANDOM and level_of(args) < level.number:
+        if op.batching is Batching.RANDOM and level_of(args) < level.number:
             if level.randomness == "error":
                 refuse_random()
             if level.randomness == "different":
@@ -202,67 +184,15 @@ def _run_random(op: OpSpec, args: list[Any], level: Level) -> Any:
 
 # ---------------------------------------------------------------- element by element
 
-# Ops without promotion that still work element by element.
-_POINTWISE = frozenset(
-    [
-        "relu",
-        "threshold",
-        "gelu",
-        "silu",
-        "mish",
-        "softplus",
-        "hardtanh",
-        "hardsigmoid",
-        "hardshrink",
-        "softshrink",
-        "leaky_relu",
-        "hardswish",
-        "elu",
-        "celu",
-        "_prelu_kernel",
-        "isnan",
-        "isinf",
-        "isposinf",
-        "isneginf",
-        "masked_fill",
-        "signbit",
-        "heaviside",
-        "frexp",
-        "clamp",
-        "clamp_min",
-        "clamp_max",
-        "copy_",
-        "clone",
-        "zero_",
-        "fill_",
-        "empty_like",
-        "zeros_like",
-        "ones_like",
-        "full_like",
-        "complex",
-        "polar",
-        "_to_copy",
-        "view_as_real",
-        "view_as_complex",
-        "copy",
-        "fill",
-        "alias",
-        "tanh_backward",
-        "sigmoid_backward",
-        "threshold_backward",
-        "real",
-        "imag",
-    ]
-)
-_NOT_POINTWISE = frozenset(["mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss", "dist", "linalg_cross"])
 
-
-def _is_pointwise(op: OpSpec) -> bool:
-    name = op.schema.name
-    if op.composite and not op.below_autograd:
-        return False
-    plain = name.rstrip("_") if not name.startswith("__") else name
-    return (op.promote is not None or name in _POINTWISE or plain in _POINTWISE) and plain not in _NOT_POINTWISE
+def _rule_for(op: OpSpec) -> Rule | None:
+    """The rule that an op runs by, None if there is none."""
+    if op.batching_rule is not None:
+        return op.batching_rule
+    elementwise = op.batching is Batching.POINTWISE or (op.batching is None and op.promote is not None)
+    if not elementwise:
+        return None if op.batching is None else _RULES.get(op.batching)
+    return None if op.composite and not op.below_autograd else pointwise
 
 
 def pointwise(op: OpSpec, args: list[Any], level: Level) -> Any:

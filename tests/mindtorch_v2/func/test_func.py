@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2._dispatch.facts import Batching
 from mindtorch_v2._dispatch.registry import packets
 from mindtorch_v2._dispatch.schema import REQUIRED
 from mindtorch_v2.func import (
@@ -23,12 +24,12 @@ from mindtorch_v2.func import (
     vjp,
     vmap,
 )
-from mindtorch_v2.func._rules import _RANDOM
 
 # ---------------------------------------------------------------- vmap of every op
 
 # Ops whose results have no values or draw random numbers, and families that write where their tensors are.
-_SKIPPED = {"rrelu", "empty_like", "new_empty", "new_empty_strided", *_RANDOM}
+RANDOM = {name for name, packet in packets.items() if any(spec.batching is Batching.RANDOM for spec in packet)}
+_SKIPPED = {"rrelu", "empty_like", "new_empty", "new_empty_strided", *RANDOM}
 _DATA_DEPENDENT = "depend on their data|reads the elements|calling"
 
 

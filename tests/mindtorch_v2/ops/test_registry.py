@@ -15,7 +15,6 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2._core.tensor import make_meta
-from mindtorch_v2._dispatch import registry
 from mindtorch_v2._dispatch.registry import OpSpec
 
 Case, Make = sampling.Case, sampling.Make
@@ -100,7 +99,7 @@ def name_of(spec: OpSpec) -> str:
 def has_derivative(spec: OpSpec) -> bool:
     source = getattr(spec, "_derivative_source", None)
     if source is None:
-        functional = registry.functional_form(spec)
+        functional = spec.inplace_of
         source = getattr(functional, "_derivative_source", None) if functional is not None else None
     return source is not None or (spec.composite and not spec.nondiff)
 
@@ -116,7 +115,7 @@ def is_random(spec: OpSpec) -> bool:
 def cases_of(spec: OpSpec) -> list[Any]:
     """The samples of an op; of an in-place form, those whose first operand has the result's shape."""
     cases = [Case(spec, index) for index in range(len(sampling.samples_of(spec, Make())))]
-    functional = registry.functional_form(spec)
+    functional = spec.inplace_of
     return cases if functional is None else [case for case in cases if _keeps_shape(functional, case)]
 
 
@@ -171,9 +170,9 @@ def test_float32_agrees_with_float64(spec: OpSpec) -> None:
         assert same(wide, narrow, 2e-4), f"sample {case.index}: {wide} in float64, {narrow} in float32"
 
 
-@each(lambda spec: registry.functional_form(spec) is not None and not is_random(spec))
+@each(lambda spec: spec.inplace_of is not None and not is_random(spec))
 def test_in_place_equals_out_of_place(spec: OpSpec) -> None:
-    functional = registry.functional_form(spec)
+    functional = spec.inplace_of
     assert functional is not None
     for case in cases_of(spec):
         args, kwargs = case.arguments(Make())
@@ -250,10 +249,9 @@ def test_shape_rule_equals_the_result(spec: OpSpec) -> None:
 
 def results_with_gradient(spec: OpSpec) -> int | None:
     """How many of an op's results, from the first, its derivative accounts for; None for all of them."""
-    for tag in spec.tags:
-        if tag.startswith("differentiable:"):
-            return int(tag.partition(":")[2])
-    return None if (spec.composite and not spec.below_autograd) or "all_grads" in spec.tags else 1
+    if spec.differentiable_results is not None:
+        return spec.differentiable_results
+    return None if (spec.composite and not spec.below_autograd) or spec.takes_all_grads else 1
 
 
 def differentiable_case(case: Any) -> tuple[list[np.ndarray], list[np.ndarray]] | None:
@@ -337,9 +335,9 @@ def test_second_derivative(spec: OpSpec) -> None:
         assert ours == pytest.approx(expected, rel=1e-4, abs=1e-5), f"sample {case.index}"
 
 
-@each(lambda spec: registry.functional_form(spec) is not None and has_derivative(spec) and not is_random(spec))
+@each(lambda spec: spec.inplace_of is not None and has_derivative(spec) and not is_random(spec))
 def test_in_place_gradient_equals_out_of_place(spec: OpSpec) -> None:
-    functional = registry.functional_form(spec)
+    functional = spec.inplace_of
     assert functional is not None
     for case in cases_of(spec):
         expected = differentiable_case(Case(functional, case.index))

@@ -18,40 +18,12 @@ from .placement import check_written, tensors_among
 # How often each op has run on the CPU instead.
 counts: Counter[str] = Counter()
 
-# Filled on the host and copied over, by design: the numbers are those that the same seed gives on the CPU.
-HOST_MADE = frozenset(
-    [
-        "arange",
-        "rand",
-        "randn",
-        "randint",
-        "randint_like",
-        "rand_like",
-        "randn_like",
-        "randperm",
-        "normal",
-        "bernoulli",
-        "multinomial",
-        "normal_",
-        "uniform_",
-        "bernoulli_",
-        "random_",
-        "exponential_",
-        "eye",
-        "linspace",
-        "logspace",
-        "scalar_tensor",
-        "tril_indices",
-        "triu_indices",
-    ]
-)
-
 
 def run_on_cpu(op: OpSpec, args: tuple[Any, ...], index: int) -> Any:
     """Run an op on copies of its arguments; what it changes in place or returns is on the device again."""
     check_written(op, args)
     given = tensors_among(args)
-    if op.schema.name not in HOST_MADE and (not given or any(tensor._array.size for tensor in given)):
+    if not op.host_made and (not given or any(tensor._array.size for tensor in given)):
         _tell(op)  # nothing is copied if there is nothing
     copies: dict[int, Tensor] = {}
     moved = tuple(_to_cpu(value, copies) for value in args)

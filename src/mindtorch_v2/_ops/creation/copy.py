@@ -13,6 +13,7 @@ from ..._core.storage import owner_of
 from ..._core.tensor import make_alias, make_meta, make_tensor
 from ..._dispatch import backends
 from ..._dispatch.errors import broadcast_mismatch
+from ..._dispatch.facts import Batching, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import like_first, np_dtype
 from .._support.factory import check_options, laid_out, like
@@ -67,7 +68,7 @@ def in_format(array, memory_format):
     return made
 
 
-@op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", shape=like_first)
+@op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", shape=like_first, batching=Batching.POINTWISE)
 def clone(self, memory_format):
     if memory_format is None:
         return self.copy("C" if self.flags.c_contiguous else "K")
@@ -77,7 +78,7 @@ def clone(self, memory_format):
 clone.vjp(self=lambda g: g)
 
 
-@composite("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
+@composite("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", surface=Surface(0))
 def contiguous(self, memory_format):
     return aten.clone(self, memory_format=memory_format or contiguous_format)
 
@@ -85,7 +86,8 @@ def contiguous(self, memory_format):
 @op(
     "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
     node="torch::autograd::CopyBackwards",
-    tags=("overlap",),
+    checks_overlap=True,
+    batching=Batching.POINTWISE,
 )
 def copy_(self, src, non_blocking):
     try:
@@ -106,7 +108,7 @@ def copy_(self, src, non_blocking):
 copy_.vjp(self=lambda g: aten.zeros_like(g), src=lambda g: g)
 
 
-@op("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", shape=like_first)
+@op("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", shape=like_first, batching=Batching.POINTWISE)
 def copy(self, src, non_blocking):
     made = like(self, self.dtype)
     copy_.kernel(made, src, non_blocking)
@@ -119,7 +121,12 @@ copy.vjp(self=lambda g: aten.zeros_like(g), src=lambda g: g)
 # ---------------------------------------------------------------- filling
 
 
-@op("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", node="FillBackward2", samples=lambda make: [(make(3, 4), 0.5)])
+@op(
+    "fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
+    node="FillBackward2",
+    samples=lambda make: [(make(3, 4), 0.5)],
+    batching=Batching.POINTWISE,
+)
 def fill_(self, value):
     if not self.flags.writeable:
         self = _places(self)
@@ -156,6 +163,7 @@ fill_.vjp(self=lambda g: aten.zeros_like(g))
     "fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)",
     node="FillBackward3",
     samples=lambda make: [(make(3, 4), make())],
+    batching=Batching.POINTWISE,
 )
 def fill_tensor(self, value):
     if value.ndim:
@@ -173,7 +181,11 @@ def _filled_copy(self, value):
 
 
 op(
-    "fill.Scalar(Tensor self, Scalar value) -> Tensor", _filled_copy, shape=like_first, samples=lambda make: [(make(3, 4), 0.5)]
+    "fill.Scalar(Tensor self, Scalar value) -> Tensor",
+    _filled_copy,
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), 0.5)],
+    batching=Batching.POINTWISE,
 ).vjp(self=lambda g: aten.zeros_like(g))
 
 
@@ -182,6 +194,7 @@ op(
     shape=like_first,
     node="FillBackward1",
     samples=lambda make: [(make(3, 4), make())],
+    batching=Batching.POINTWISE,
 )
 def fill_with_tensor(self, value):
     made = like(self, self.dtype)
@@ -192,7 +205,7 @@ def fill_with_tensor(self, value):
 fill_with_tensor.vjp(self=lambda g: aten.zeros_like(g), value=lambda g: g.sum())
 
 
-@op("zero_(Tensor(a!) self) -> Tensor(a!)")
+@op("zero_(Tensor(a!) self) -> Tensor(a!)", batching=Batching.POINTWISE)
 def zero_(self):
     (self if self.flags.writeable else _places(self)).fill(0)
 
@@ -224,6 +237,7 @@ def converted(array, target):
     "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
     "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
     samples=lambda make: [(make(3, 4),)],
+    batching=Batching.POINTWISE,
 )
 def to_copy(self, dtype, layout, device, pin_memory, non_blocking, memory_format):
     check_options(layout, pin_memory)
@@ -294,17 +308,19 @@ def in_memory_format(array, memory_format):
 _REST = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
 
 
-@composite(f"to.device(Tensor(a) self, Device device, ScalarType dtype, {_REST}", samples=lambda make: [])
+@composite(f"to.device(Tensor(a) self, Device device, ScalarType dtype, {_REST}", samples=lambda make: [], surface=Surface(0))
 def to_device(self, device, dtype, non_blocking, copy, memory_format):
     return _to(self, dtype, device, None, None, non_blocking, copy, memory_format)
 
 
-@composite(f"to.dtype(Tensor(a) self, ScalarType dtype, {_REST}", samples=lambda make: [])
+@composite(f"to.dtype(Tensor(a) self, ScalarType dtype, {_REST}", samples=lambda make: [], surface=Surface(0))
 def to_dtype(self, dtype, non_blocking, copy, memory_format):
     return _to(self, dtype, None, None, None, non_blocking, copy, memory_format)
 
 
-@composite(f"to.other(Tensor(a) self, Tensor other, {_REST}", samples=lambda make: [(make(3, 4), make(3, 4))])
+@composite(
+    f"to.other(Tensor(a) self, Tensor other, {_REST}", samples=lambda make: [(make(3, 4), make(3, 4))], surface=Surface(0)
+)
 def to_other(self, other, non_blocking, copy, memory_format):
     return _to(self, other.dtype, other.device, None, None, non_blocking, copy, memory_format)
 
@@ -313,12 +329,13 @@ def to_other(self, other, non_blocking, copy, memory_format):
     "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
     f"bool? pin_memory=None, {_REST}",
     samples=lambda make: [(make(3, 4),)],
+    surface=Surface(0),
 )
 def to_dtype_layout(self, dtype, layout, device, pin_memory, non_blocking, copy, memory_format):
     return _to(self, dtype, device, layout, pin_memory, non_blocking, copy, memory_format)
 
 
-@composite("type_as(Tensor self, Tensor other) -> Tensor")
+@composite("type_as(Tensor self, Tensor other) -> Tensor", surface=Surface.METHOD)
 def type_as(self, other):
     return to_dtype_layout(self, dtype=other.dtype, device=other.device)
 
@@ -326,7 +343,7 @@ def type_as(self, other):
 # ---------------------------------------------------------------- out of history, out of tensors
 
 
-@composite("detach(Tensor(a) self) -> Tensor(a)", nondiff=True)
+@composite("detach(Tensor(a) self) -> Tensor(a)", nondiff=True, surface=Surface.FUNCTION)
 def detach(self):
     return make_alias(self._array, self)
 
@@ -361,7 +378,7 @@ def _local_scalar_of_meta(self):
     raise RuntimeError("Tensor.item() cannot be called on meta tensors")
 
 
-@composite("item(Tensor self) -> Scalar")
+@composite("item(Tensor self) -> Scalar", surface=Surface.FUNCTION)
 def item(self):
     if self._array.size != 1:
         raise RuntimeError(f"a Tensor with {self._array.size} elements cannot be converted to Scalar")

@@ -7,9 +7,11 @@ import numpy as np
 from ..._core import dtype as dt
 from ..._core.device import device as Device
 from ..._core.tensor import make_meta, make_tensor
+from ..._dispatch.facts import Autocast, Batching, Surface
 from ..._dispatch.registry import op
 from .._support.common import np_dtype, scalar_name
 from .._support.factory import LIKE, OPTIONS, check_options, checked_size, laid_out, like, sized
+from .._support.out_rules import complex_of_self, fills_out
 from .copy import fill_
 
 _fill = fill_.kernel
@@ -26,6 +28,7 @@ def _filled(shape, kind, value):
     nondiff=True,
     shape=sized,
     samples=lambda make: [],
+    out_overload="out",
 )
 def empty(size, dtype, layout, device, pin_memory, memory_format):
     if layout is not None or pin_memory:
@@ -39,7 +42,7 @@ def empty(size, dtype, layout, device, pin_memory, memory_format):
         raise
 
 
-@op(f"zeros(int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=sized, samples=lambda make: [((3, 4),)])
+@op(f"zeros(int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=sized, samples=lambda make: [((3, 4),)], out_rule=fills_out)
 def zeros(size, dtype, layout, device, pin_memory):
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
@@ -57,7 +60,7 @@ def _zeros_size(size):
     return size
 
 
-@op(f"ones(int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=sized, samples=lambda make: [((3, 4),)])
+@op(f"ones(int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=sized, samples=lambda make: [((3, 4),)], out_rule=fills_out)
 def ones(size, dtype, layout, device, pin_memory):
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
@@ -79,6 +82,7 @@ def _fill_dtype(value, dtype):
     nondiff=True,
     shape=lambda size, fill_value, dtype, *_: (checked_size(size), _fill_dtype(fill_value, dtype)),
     samples=lambda make: [((3, 4), 2.5)],
+    out_rule=fills_out,
 )
 def full(size, fill_value, dtype, layout, device, pin_memory):
     if layout is not None or pin_memory:
@@ -140,6 +144,7 @@ def empty_permuted(size, physical_layout, dtype, layout, device, pin_memory):
     nondiff=True,
     shape=lambda s, dtype, *_: ((), np_dtype(dtype)),
     samples=lambda make: [(2.5,)],
+    host_made=True,
 )
 def scalar_tensor(s, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
@@ -151,6 +156,8 @@ def scalar_tensor(s, dtype, layout, device, pin_memory):
     nondiff=True,
     shape=lambda n, dtype, *_: ((n, n), np_dtype(dtype)),
     samples=lambda make: [(3,)],
+    host_made=True,
+    out_rule=fills_out,
 )
 def eye(n, dtype, layout, device, pin_memory):
     return eye_m.kernel(n, n, dtype, layout, device, pin_memory)
@@ -161,6 +168,8 @@ def eye(n, dtype, layout, device, pin_memory):
     nondiff=True,
     shape=lambda n, m, dtype, *_: ((n, m), np_dtype(dtype)),
     samples=lambda make: [(3, 4), (4, 3)],
+    host_made=True,
+    out_rule=fills_out,
 )
 def eye_m(n, m, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
@@ -179,14 +188,14 @@ def _like_shape(self, dtype, *_):
     return self._array.shape, np_dtype(dtype, self._array.dtype)
 
 
-@op(f"empty_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape)
+@op(f"empty_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape, batching=Batching.POINTWISE)
 def empty_like(self, dtype, layout, device, pin_memory, memory_format):
     if layout is not None or pin_memory or device is not None:
         check_options(layout, pin_memory, device)
     return like(self, np_dtype(dtype, self.dtype), memory_format)
 
 
-@op(f"zeros_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape)
+@op(f"zeros_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape, batching=Batching.POINTWISE)
 def zeros_like(self, dtype, layout, device, pin_memory, memory_format):
     if layout is not None or pin_memory or device is not None:
         check_options(layout, pin_memory, device)
@@ -197,7 +206,7 @@ def zeros_like(self, dtype, layout, device, pin_memory, memory_format):
     return made
 
 
-@op(f"ones_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape)
+@op(f"ones_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape, batching=Batching.POINTWISE)
 def ones_like(self, dtype, layout, device, pin_memory, memory_format):
     if layout is not None or pin_memory or device is not None:
         check_options(layout, pin_memory, device)
@@ -211,6 +220,7 @@ def ones_like(self, dtype, layout, device, pin_memory, memory_format):
     nondiff=True,
     shape=lambda self, fill_value, dtype, *_: _like_shape(self, dtype),
     samples=lambda make: [(make(3, 4), 0.5)],
+    batching=Batching.POINTWISE,
 )
 def full_like(self, fill_value, dtype, layout, device, pin_memory, memory_format):
     if layout is not None or pin_memory or device is not None:
@@ -231,19 +241,40 @@ def _sizes(make):
     return [(make(3, 4), (2, 2))]
 
 
-@op(f"new_empty(Tensor self, int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=_new_shape, samples=_sizes)
+@op(
+    f"new_empty(Tensor self, int[] size, {OPTIONS}) -> Tensor",
+    nondiff=True,
+    shape=_new_shape,
+    samples=_sizes,
+    batching=Batching.SIZED,
+    surface=Surface.METHOD,
+)
 def new_empty(self, size, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory, device)
     return np.empty(checked_size(size), np_dtype(dtype, self.dtype))
 
 
-@op(f"new_zeros(Tensor self, int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=_new_shape, samples=_sizes)
+@op(
+    f"new_zeros(Tensor self, int[] size, {OPTIONS}) -> Tensor",
+    nondiff=True,
+    shape=_new_shape,
+    samples=_sizes,
+    batching=Batching.SIZED,
+    surface=Surface.METHOD,
+)
 def new_zeros(self, size, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory, device)
     return np.zeros(_zeros_size(size), np_dtype(dtype, self.dtype))
 
 
-@op(f"new_ones(Tensor self, int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=_new_shape, samples=_sizes)
+@op(
+    f"new_ones(Tensor self, int[] size, {OPTIONS}) -> Tensor",
+    nondiff=True,
+    shape=_new_shape,
+    samples=_sizes,
+    batching=Batching.SIZED,
+    surface=Surface.METHOD,
+)
 def new_ones(self, size, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory, device)
     return _filled(checked_size(size), np_dtype(dtype, self.dtype), 1)
@@ -254,6 +285,8 @@ def new_ones(self, size, dtype, layout, device, pin_memory):
     nondiff=True,
     shape=lambda self, size, fill_value, dtype, *_: _new_shape(self, size, dtype),
     samples=lambda make: [(make(3, 4), (2, 2), 2.5)],
+    batching=Batching.SIZED,
+    surface=Surface.METHOD,
 )
 def new_full(self, size, fill_value, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory, device)
@@ -308,7 +341,7 @@ def _complex_shape(first, second):
     return shape, dt.from_numpy(first._array.dtype).to_complex().np
 
 
-@op("complex(Tensor real, Tensor imag) -> Tensor", shape=_complex_shape)
+@op("complex(Tensor real, Tensor imag) -> Tensor", shape=_complex_shape, batching=Batching.POINTWISE, out_rule=complex_of_self)
 def complex_(real, imag):
     _check_parts(real, imag)
     made = np.empty(np.broadcast_shapes(real.shape, imag.shape), dt.from_numpy(real.dtype).to_complex().np)
@@ -320,7 +353,13 @@ def complex_(real, imag):
 complex_.vjp(real=lambda g: g.real, imag=lambda g: g.imag)
 
 
-@op("polar(Tensor abs, Tensor angle) -> Tensor", shape=_complex_shape)
+@op(
+    "polar(Tensor abs, Tensor angle) -> Tensor",
+    shape=_complex_shape,
+    autocast=Autocast.FLOAT32,
+    batching=Batching.POINTWISE,
+    out_rule=complex_of_self,
+)
 def polar(abs, angle):
     _check_parts(abs, angle)
     made = np.empty(np.broadcast_shapes(abs.shape, angle.shape), dt.from_numpy(abs.dtype).to_complex().np)

@@ -12,6 +12,7 @@ from ..._dispatch.errors import torch_error
 from ..._dispatch.registry import op
 from .._support.common import no_kernel, np_dtype
 from .._support.factory import OPTIONS, check_options
+from .._support.out_rules import fills_out
 from ..random.uniform_normal import scaled
 
 _I64 = np.dtype(np.int64)
@@ -86,6 +87,8 @@ def _arange_shape(start, end, step, dtype):
     nondiff=True,
     shape=lambda end, dtype, *_: _arange_shape(0, end, 1, dtype),
     samples=lambda make: [(5,)],
+    host_made=True,
+    out_rule=fills_out,
 )
 def arange(end, dtype, layout, device, pin_memory):
     if dtype is None and end.__class__ is int and end >= 0 and layout is None and not pin_memory:
@@ -99,6 +102,8 @@ op(
     nondiff=True,
     shape=lambda start, end, dtype, *_: _arange_shape(start, end, 1, dtype),
     samples=lambda make: [(1, 4)],
+    host_made=True,
+    out_rule=fills_out,
 )
 op(
     f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {OPTIONS}) -> Tensor",
@@ -106,6 +111,9 @@ op(
     nondiff=True,
     shape=lambda start, end, step, dtype, *_: _arange_shape(start, end, step, dtype),
     samples=lambda make: [(1, 4, 0.5)],
+    host_made=True,
+    out_overload="start_out",
+    out_rule=fills_out,
 )
 
 
@@ -127,12 +135,16 @@ op(
     lambda start, end, step, dtype, layout, device, pin: _closed_range(start, end, step, dtype, layout, pin),
     nondiff=True,
     samples=lambda make: [],
+    out_overload="out",
+    out_rule=fills_out,
 )
 op(
     f"range(Scalar start, Scalar end, {OPTIONS}) -> Tensor",
     lambda start, end, dtype, layout, device, pin: _closed_range(start, end, 1, dtype, layout, pin),
     nondiff=True,
     samples=lambda make: [],
+    out_overload="out_",
+    out_rule=fills_out,
 )
 
 
@@ -216,6 +228,8 @@ for _overload, _start, _end in (
         nondiff=True,
         shape=_count_shape,
         samples=lambda make, given=_given: given,
+        host_made=True,
+        out_rule=fills_out,
     )
     op(
         f"logspace{_overload}({_start} start, {_end} end, int steps, float base=10., {OPTIONS}) -> Tensor",
@@ -223,4 +237,6 @@ for _overload, _start, _end in (
         nondiff=True,
         shape=_count_shape,
         samples=lambda make, given=_given: given,
+        host_made=True,
+        out_rule=fills_out,
     )

@@ -6,9 +6,12 @@ import math
 
 import numpy as np
 
+from ..._dispatch.facts import Autocast, Batching
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import like_first, normal_dim, scalar_name
+from .._support.flops import per_element
 from .._support.numbers import number_of
+from .._support.out_rules import dtype_of_self, exact_dtype, like_self
 from ..creation.copy import dense_copy
 from ._checks import check_count, check_index, check_same_type, other_shape, size_at
 from ._expanded_writes import is_expanded, writable
@@ -234,6 +237,8 @@ def _index_select_shape(self, dim, index):
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
     shape=_index_select_shape,
     samples=lambda make: [(make(3, 4), 0, make.ints(3, 5)), (make(3, 4), -1, make.ints(4, 2))],
+    batching=Batching.ALONG_DIM,
+    out_rule=exact_dtype(dtype_of_self, lambda want, have: "index_select(): self and result must have the same scalar type"),
 )
 def index_select(self, dim, index):
     if index.ndim > 1:
@@ -286,6 +291,8 @@ def _others(array, dim):
         (make(3, 4), 0, make.ints(3, 5), make(5, 4)),
         (make(3, 4), 1, make.ints(4, 2), make(3, 2), {"alpha": 2}),
     ],
+    flops=per_element(1),
+    out_rule=like_self,
 )
 def index_add(self, dim, index, source, alpha, out=None):
     check_index(index, "index_add")
@@ -329,6 +336,8 @@ index_add.vjp(self=lambda g: g, source=_added_grad)
     inplace=True,
     shape=like_first,
     samples=lambda make: [(make(3, 4), 0, make.ints(1, 1), make(1, 4))],
+    autocast=Autocast.WIDEST,
+    out_rule=like_self,
 )
 def index_copy(self, dim, index, source, out=None):
     check_index(index, "index_copy_")
@@ -382,6 +391,7 @@ def _fill_index(self, dim, index, value, out):
     shape=like_first,
     node="IndexFillBackward1",
     samples=lambda make: [(make(3, 4), 0, make.ints(3, 2), make())],
+    batching=Batching.ALONG_DIM,
 )
 def index_fill_tensor(self, dim, index, value, out=None):
     if value.ndim:
@@ -402,6 +412,7 @@ index_fill_tensor.vjp(
     inplace=True,
     shape=like_first,
     samples=lambda make: [(make(3, 4), 0, make.ints(3, 2), 2.0)],
+    batching=Batching.ALONG_DIM,
 )
 def index_fill(self, dim, index, value, out=None):
     if isinstance(value, complex) and self.dtype.kind != "c":
@@ -428,6 +439,13 @@ def _take_error(error, array):
     "take(Tensor self, Tensor index) -> Tensor",
     shape=lambda self, index: (index._array.shape, self._array.dtype),
     samples=lambda make: [(make(3, 4), make.ints(12, 2, 3))],
+    out_rule=exact_dtype(
+        dtype_of_self,
+        lambda want, have: (
+            "take(): self and out expected to have the same dtype, but got self.dtype = "
+            f"{want.scalar_name} and out.dtype = {have.scalar_name}"
+        ),
+    ),
 )
 def take(self, index):
     _check_long(index, "take")

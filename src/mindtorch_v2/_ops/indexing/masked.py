@@ -8,6 +8,7 @@ from ..._core import dtype as dt
 from ..._core.tensor import Tensor, make_tensor
 from ..._dispatch import entry_globals
 from ..._dispatch.errors import broadcast_mismatch
+from ..._dispatch.facts import Batching, Surface
 from ..._dispatch.promotion import rank
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import cpp_name, scalar_name
@@ -75,6 +76,7 @@ def fill_places(out, value, mask):
     node="MaskedFillBackward1",
     shape=lambda self, mask, value: (np.broadcast_shapes(self._array.shape, mask._array.shape), self._array.dtype),
     samples=lambda make: [(make(3, 4), make.bools(3, 4), make())],
+    batching=Batching.POINTWISE,
 )
 def masked_fill_tensor(self, mask, value, out=None):
     if mask.dtype != _BOOL:
@@ -219,6 +221,9 @@ entry_globals.spelled = _where_spelled
 @composite(
     "where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
     samples=lambda make: [(make.bools(3, 4), 2.0, make(3, 4))],
+    number_form=True,
+    out=True,
+    surface=Surface.FUNCTION,
 )
 def where_number_first(condition, self, other):
     if not entry_globals.observers_active:
@@ -228,7 +233,11 @@ def where_number_first(condition, self, other):
 
 
 @composite(
-    "where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", samples=lambda make: [(make.bools(3, 4), 1.0, 2.0)]
+    "where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
+    samples=lambda make: [(make.bools(3, 4), 1.0, 2.0)],
+    number_form=True,
+    out=True,
+    surface=Surface.FUNCTION,
 )
 def where_numbers(condition, self, other):
     kind = dt.result_type(rank(self), rank(other))
@@ -243,6 +252,9 @@ composite(
     "where(Tensor condition) -> Tensor[]",
     lambda condition: aten.nonzero_numpy(condition),
     samples=lambda make: [(make.bools(3, 4),)],
+    number_form=True,
+    out=True,
+    surface=Surface.FUNCTION,
 )
 
 

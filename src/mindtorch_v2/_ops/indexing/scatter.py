@@ -7,9 +7,12 @@ from functools import lru_cache
 import numpy as np
 
 from ..._core.tensor import make_tensor
+from ..._dispatch.facts import Batching
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import like_first, normal_dim, scalar_name
+from .._support.flops import per_element
 from .._support.numbers import number_of
+from .._support.out_rules import like_self
 from ._checks import check_count, check_index, check_same_type, other_shape, size_at
 
 _INT64 = np.dtype(np.int64)
@@ -92,6 +95,8 @@ def _checked(self, dim, index, name, source=None):
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
     shape=lambda self, dim, index, sparse_grad: (index._array.shape, self._array.dtype),
     samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2)), (make(3, 4), 0, make.ints(3, 5, 4))],
+    batching=Batching.GATHER,
+    out_rule=like_self,
 )
 def gather(self, dim, index, sparse_grad):
     shape, wanted = self.shape, index.shape
@@ -130,6 +135,7 @@ def gather_backward(grad, self, dim, index, sparse_grad):
 @composite(
     "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
     samples=lambda make: [(make(3, 4), make.ints(4, 3, 1), 1), (make(3, 4), make.ints(12, 2))],
+    out=True,
 )
 def take_along_dim(self, indices, dim):
     if indices._array.dtype != _INT64:
@@ -217,6 +223,8 @@ def _add_at(target, key, value):
     inplace=True,
     shape=like_first,
     samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), make(3, 2), {"reduce": "add"})],
+    batching=Batching.GATHER,
+    out_rule=like_self,
 )
 def scatter_reduced(self, dim, index, src, reduce, out=None):
     return _scatter(self, dim, index, src, out, _reduction(reduce, ("add", "multiply")))
@@ -227,6 +235,8 @@ def scatter_reduced(self, dim, index, src, reduce, out=None):
     inplace=True,
     shape=like_first,
     samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), 2.0, {"reduce": "add"})],
+    batching=Batching.GATHER,
+    out_rule=like_self,
 )
 def scatter_value_reduced(self, dim, index, value, reduce, out=None):
     return _scatter(self, dim, index, value, out, _reduction(reduce, ("add", "multiply")))
@@ -244,6 +254,8 @@ def _reduction(reduce, known):
     inplace=True,
     shape=like_first,
     samples=lambda make: [(make(3, 4), 0, make.ints(1, 1, 4), make(1, 4)), (make(3, 4), 1, make.ints(1, 2, 1), make(3, 1))],
+    batching=Batching.GATHER,
+    out_rule=like_self,
 )
 def scatter(self, dim, index, src, out=None):
     return _scatter(self, dim, index, src, out)
@@ -270,6 +282,8 @@ def _cut_back(g, shape):
     shape=like_first,
     node="ScatterBackward1",
     samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), 2.0)],
+    batching=Batching.GATHER,
+    out_rule=like_self,
 )
 def scatter_value(self, dim, index, value, out=None):
     return _scatter(self, dim, index, value, out)
@@ -283,6 +297,9 @@ scatter_value.vjp(self=lambda g, dim, index: aten.scatter(g, dim, index, 0))
     inplace=True,
     shape=like_first,
     samples=lambda make: [(make(3, 4), 1, make.ints(4, 3, 2), make(3, 2))],
+    batching=Batching.GATHER,
+    flops=per_element(1),
+    out_rule=like_self,
 )
 def scatter_add(self, dim, index, src, out=None):
     return _scatter(self, dim, index, src, out, np.add)
@@ -316,6 +333,8 @@ def _lowest(dtype, reduce):
         for r in ("sum", "mean", "prod")
         for s in (True, False)
     ],
+    batching=Batching.GATHER,
+    out_rule=like_self,
 )
 def scatter_reduce(self, dim, index, src, reduce, include_self, out=None):
     reducer = _reduction(reduce, _REDUCTIONS)
@@ -404,6 +423,7 @@ def _check_reduced(self, dim, index, source, reduce):
     inplace=True,
     shape=like_first,
     samples=lambda make: [(make(3, 4), 0, make.ints(3, 5), make(5, 4), "prod")],
+    out_rule=like_self,
 )
 def index_reduce(self, dim, index, source, reduce, include_self, out=None):
     dim = normal_dim(dim, self.ndim)
@@ -432,6 +452,7 @@ def _one_hot_shape(self, num_classes):
     nondiff=True,
     shape=_one_hot_shape,
     samples=lambda make: [(make.ints(4, 3), 4)],
+    batching=Batching.LAST_DIMS,
 )
 def one_hot(self, num_classes):
     """One row of zeros per element, with a one at the element's own position."""

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._dispatch.facts import Autocast, Batching
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import home_of, scalar_name
 from . import _math as la
@@ -45,8 +46,9 @@ def _svd_shapes(A, full_matrices, compute_uv, driver):
     "-> (Tensor U, Tensor S, Tensor Vh)",
     shape=_svd_shapes,
     node="LinalgSvdBackward0",
-    tags=("all_grads",),
+    takes_all_grads=True,
     samples=lambda make: [(make(4, 3),), (make(2, 3, 4),)],
+    batching=Batching.LAST_DIMS,
 )
 def linalg_svd_kernel(A, full_matrices, compute_uv, driver):
     check_matrices(A, "linalg.svd", kernel="linalg_svd_cpu")
@@ -129,13 +131,21 @@ def _driver(driver):
 @composite(
     "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
     samples=lambda make: [(make(4, 3), False), (make(3, 3),)],
+    autocast=Autocast.FLOAT32,
+    out=True,
+    out_overload="U",
 )
 def linalg_svd(A, full_matrices, driver):
     _driver(driver)
     return named(linalg_svd, *aten._linalg_svd(A, full_matrices, True))
 
 
-@composite("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", samples=lambda make: [(make(4, 3),)])
+@composite(
+    "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
+    samples=lambda make: [(make(4, 3),)],
+    autocast=Autocast.FLOAT32,
+    out=True,
+)
 def linalg_svdvals(A, driver):
     _driver(driver)
     return aten._linalg_svd(A, False, bool(A._keys & 1))[1]
@@ -144,6 +154,9 @@ def linalg_svdvals(A, driver):
 @composite(
     "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
     samples=lambda make: [(make(4, 3),)],
+    autocast=Autocast.FLOAT32,
+    out=True,
+    out_overload="U",
 )
 def svd(self, some, compute_uv):
     if self._array.ndim < 2:
@@ -170,12 +183,13 @@ def _symmetric(make):
 @op(
     "_linalg_eigh(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)",
     node="LinalgEighBackward0",
-    tags=("all_grads",),
+    takes_all_grads=True,
     samples=_symmetric,
     shape=lambda A, UPLO, compute_v: [
         (A._array.shape[:-1], _real(A._array)),
         (A._array.shape if compute_v else (0,), A._array.dtype),
     ],
+    batching=Batching.LAST_DIMS,
 )
 def linalg_eigh_kernel(A, UPLO, compute_v):
     check_square_matrices(A, "linalg.eigh")
@@ -227,7 +241,13 @@ def _eigh_tangents(t, A, UPLO, compute_v, result0, result1):
 linalg_eigh_kernel.jvp(A=_eigh_tangents)
 
 
-@composite("linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)", samples=_symmetric)
+@composite(
+    "linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
+    samples=_symmetric,
+    autocast=Autocast.FLOAT32,
+    out=True,
+    out_overload="eigvals",
+)
 def linalg_eigh(self, UPLO):
     return named(linalg_eigh, *aten._linalg_eigh(self, UPLO, True))
 
@@ -236,6 +256,8 @@ composite(
     "linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor",
     lambda self, UPLO: aten._linalg_eigh(self, UPLO, bool(self._keys & 1))[0],
     samples=_symmetric,
+    autocast=Autocast.FLOAT32,
+    out=True,
 )
 
 # ---------------------------------------------------------------- eigenvalues of any matrix
@@ -249,9 +271,11 @@ def _check_finite(A, name):
 
 @op(
     "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)",
-    tags=("all_grads", "differentiable:1"),
+    takes_all_grads=True,
+    differentiable_results=1,
     shape=lambda self: [(self._array.shape[:-1], _complex(self._array)), (self._array.shape, _complex(self._array))],
     samples=lambda make: [(make(3, 3),)],
+    autocast=Autocast.FLOAT32,
 )
 def linalg_eig(self):
     _check_finite(self, "linalg.eig")
@@ -298,6 +322,8 @@ composite(
     "linalg_eigvals(Tensor self) -> Tensor",
     lambda self: aten.linalg_eig(self)[0] if self._keys & 1 else aten._linalg_eigvals(self),
     samples=lambda make: [(make(3, 3),)],
+    autocast=Autocast.FLOAT32,
+    out=True,
 )
 
 # ---------------------------------------------------------------- pseudo-inverses and least squares
@@ -385,6 +411,7 @@ composite(
     "pinverse(Tensor self, float rcond=1e-15) -> Tensor",
     lambda self, rcond: aten.linalg_pinv(self, rcond),
     samples=lambda make: [(make(4, 3),)],
+    autocast=Autocast.FLOAT32,
 )
 
 
@@ -428,7 +455,8 @@ def _check_lstsq(a, b, driver):
     "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) "
     "-> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
     shape=_lstsq_shapes,
-    tags=("all_grads", "differentiable:2"),
+    takes_all_grads=True,
+    differentiable_results=2,
     samples=lambda make: [
         (make(4, 3), make(4, 2)),
         (make(2, 4, 3), make(2, 4, 1)),
@@ -436,6 +464,7 @@ def _check_lstsq(a, b, driver):
         (make(4, 3), make(4, 2), {"driver": "gelsd"}),
         (make(4, 3), make(4), {"driver": "gels"}),
     ],
+    autocast=Autocast.FLOAT32,
 )
 def linalg_lstsq(self, b, rcond, driver):
     driver = driver or "gelsy"

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.threads import threads
+from ..._dispatch.facts import Batching
 from ..._dispatch.registry import aten, composite, op
 from ..pointwise.arithmetic import conj
 from . import _math as la
@@ -20,6 +21,7 @@ from .systems import lu_shapes, named, regular
     node="LinalgDetBackward0",
     shape=lambda A: [(A._array.shape[:-2], A._array.dtype), *lu_shapes(A)[:2]],
     samples=lambda make: [(make(3, 3),), (make(2, 3, 3),)],
+    batching=Batching.LAST_DIMS,
 )
 def linalg_det_kernel(A):
     check_matrices(A, "linalg.det", square=True, kernel="lu_cpu")
@@ -46,7 +48,7 @@ def _det_grad(g, A, result0, result1, result2):
 
 linalg_det_kernel.not_differentiable("result1").vjp(A=_det_grad)
 
-composite("linalg_det(Tensor A) -> Tensor", lambda A: aten._linalg_det(A)[0], samples=lambda make: [(make(3, 3),)])
+composite("linalg_det(Tensor A) -> Tensor", lambda A: aten._linalg_det(A)[0], samples=lambda make: [(make(3, 3),)], out=True)
 composite("det(Tensor self) -> Tensor", lambda self: aten.linalg_det(self), samples=lambda make: [(make(3, 3),)])
 
 
@@ -58,9 +60,11 @@ def _slogdet_shapes(A):
 @op(
     "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
     node="LinalgSlogdetBackward0",
-    tags=("all_grads", "differentiable:2"),
+    takes_all_grads=True,
+    differentiable_results=2,
     shape=_slogdet_shapes,
     samples=lambda make: [(make(3, 3),), (make(2, 3, 3),)],
+    batching=Batching.LAST_DIMS,
 )
 def linalg_slogdet_kernel(A):
     check_matrices(A, "linalg.slogdet", square=True, kernel="lu_cpu")
@@ -87,12 +91,12 @@ def _(grads, A, result0, result2, result3):
     return (aten.linalg_lu_solve(result2, result3, wanted, adjoint=True),)
 
 
-@composite("linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", samples=lambda make: [(make(3, 3),)])
+@composite("linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", samples=lambda make: [(make(3, 3),)], out=True)
 def linalg_slogdet(A):
     return named(linalg_slogdet, *aten._linalg_slogdet(A)[:2])
 
 
-@composite("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", samples=lambda make: [(make(3, 3),)])
+@composite("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", samples=lambda make: [(make(3, 3),)], out=True)
 def slogdet(self):
     return named(slogdet, *aten.linalg_slogdet(self))
 

@@ -8,8 +8,10 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._dispatch.errors import broadcast_mismatch
+from ..._dispatch.facts import Autocast, Batching, Promotion
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import scalar_name, unexpected_dtype
+from .._support.flops import per_element
 from .._support.half import in_float32
 from .vector_norm import norm_grad
 
@@ -18,11 +20,13 @@ from .vector_norm import norm_grad
 
 @op(
     "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
-    promote="same",
-    tags=("tensors",),
+    promote=Promotion.SAME,
+    tensors_only=True,
     promoted=("self", "other"),
     shape=lambda self, other, p: ((), dt.from_numpy(self._array.dtype).to_real().np),
     samples=lambda make: [(make(3, 4), make(3, 4)), (make(3, 4), make(4), 3)],
+    batching=Batching.BY_SAMPLE,
+    flops=per_element(2),
 )
 def dist(self, other, p):
     if self.dtype.kind in "iub":
@@ -171,6 +175,7 @@ composite(
     "cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor",
     lambda x1, x2, p, compute_mode: aten._cdist_forward(x1, x2, float(p), compute_mode),
     samples=lambda make: [(make(3, 4), make(2, 4))],
+    autocast=Autocast.FLOAT32,
 )
 
 _MODES = {"use_mm_for_euclid_dist_if_necessary": 0, "use_mm_for_euclid_dist": 1, "donot_use_mm_for_euclid_dist": 2}

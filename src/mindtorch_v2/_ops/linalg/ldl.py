@@ -139,6 +139,7 @@ def linalg_ldl_factor_ex(self, hermitian, check_errors):
     "linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
     nondiff=True,
     samples=lambda make: [(spd(make),)],
+    out=True,
 )
 def linalg_ldl_factor(self, hermitian):
     made = aten.linalg_ldl_factor_ex(self, hermitian=hermitian)

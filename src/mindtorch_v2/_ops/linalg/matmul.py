@@ -7,8 +7,10 @@ import math
 import numpy as np
 
 from ..._core.keys import AUTOGRAD
+from ..._dispatch.facts import Autocast, Batching, Promotion
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import cpp_name, no_kernel, scalar_name, unexpected_dtype
+from .._support.flops import per_element
 from .._support.half import is_narrow
 from ..pointwise.arithmetic import check_factor, conj, fitting_number, scaled
 from ..shape.view import expand
@@ -119,6 +121,9 @@ def _two_matrices(make):
     shape=_mm_shape,
     samples=_two_matrices,
     flops=lambda self, mat2: 2 * self[0] * self[1] * mat2[1],
+    autocast=Autocast.LOWER,
+    batching=Batching.PRODUCT,
+    torch_counts_flops=True,
 )
 def mm(self, mat2):
     if self.dtype is _FLOAT32 and mat2.dtype is _FLOAT32 and self.ndim == 2 and mat2.ndim == 2:
@@ -142,6 +147,9 @@ mm.vjp(
     shape=lambda self, mat1, mat2, beta, alpha: _mm_shape(mat1, mat2),
     samples=lambda make: [(make(2), make(3, 4), make(4, 2)), (make(3, 2), make(3, 4), make(4, 2), {"beta": 0.5, "alpha": 2})],
     flops=lambda self, mat1, mat2, *_: 2 * mat1[0] * mat1[1] * mat2[1],
+    autocast=Autocast.LOWER,
+    batching=Batching.ADDED_PRODUCT,
+    torch_counts_flops=True,
 )
 def addmm(self, mat1, mat2, beta, alpha):
     if (
@@ -193,6 +201,9 @@ def _bmm_shape(self, mat2):
     shape=_bmm_shape,
     samples=lambda make: [(make(2, 3, 4), make(2, 4, 2))],
     flops=lambda self, mat2: 2 * math.prod(self) * mat2[2],
+    autocast=Autocast.LOWER,
+    batching=Batching.PRODUCT,
+    torch_counts_flops=True,
 )
 def bmm(self, mat2):
     a, b = self.shape, mat2.shape
@@ -220,6 +231,9 @@ bmm.vjp(
         (make(1, 2), make(2, 3, 4), make(2, 4, 2), {"beta": 0.5, "alpha": 2}),
     ],
     flops=lambda self, batch1, batch2, *_: 2 * math.prod(batch1) * batch2[2],
+    autocast=Autocast.LOWER,
+    batching=Batching.ADDED_PRODUCT,
+    torch_counts_flops=True,
 )
 def baddbmm(self, batch1, batch2, beta, alpha):
     _check_bmm(batch1, batch2)
@@ -308,7 +322,7 @@ def dot(self, tensor):
 dot.vjp(self=lambda g, tensor: g * conj(tensor), tensor=lambda g, self: g * conj(self))
 
 
-@op("vdot(Tensor self, Tensor other) -> Tensor", shape=_dot_shape, samples=_two_vectors)
+@op("vdot(Tensor self, Tensor other) -> Tensor", shape=_dot_shape, samples=_two_vectors, flops=per_element(2))
 def vdot(self, other):
     _check_dot(self, other)
     return product(np.conjugate(self) if self.dtype.kind == "c" else self, other, "dot")
@@ -322,6 +336,8 @@ vdot.vjp(self=lambda g, other: conj(g) * other, other=lambda g, self: g * self)
     inplace=True,
     shape=lambda self, mat, vec, beta, alpha: _mv_shape(mat, vec),
     samples=lambda make: [(make(3), make(3, 4), make(4)), (make(1), make(3, 4), make(4), {"beta": 0.5, "alpha": 2})],
+    batching=Batching.ADDED_PRODUCT,
+    flops=lambda self, mat, *rest: int(2 * math.prod(mat)),
 )
 def addmv(self, mat, vec, beta, alpha):
     _check_mv(mat, vec, self)
@@ -338,10 +354,12 @@ addmv.vjp(
 @op(
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     inplace=True,
-    promote="same",
+    promote=Promotion.SAME,
     promoted=("self", "vec1", "vec2"),
     shape=lambda self, vec1, vec2, beta, alpha: ((*vec1._array.shape, *vec2._array.shape), self._array.dtype),
     samples=lambda make: [(make(3, 4), make(3), make(4)), (make(4), make(3), make(4), {"beta": 0.5, "alpha": 2})],
+    batching=Batching.ADDED_PRODUCT,
+    flops=per_element(2),
 )
 def addr(self, vec1, vec2, beta, alpha):
     if vec1.ndim != 1 or vec2.ndim != 1:
@@ -369,6 +387,9 @@ addr.vjp(
         (make(3, 2), make(2, 3, 4), make(2, 4, 2)),
         (make(2), make(2, 3, 4), make(2, 4, 2), {"beta": 0.5, "alpha": 2}),
     ],
+    autocast=Autocast.LOWER,
+    batching=Batching.ADDED_PRODUCT,
+    flops=lambda self, batch1, batch2, *rest: int(2 * math.prod(batch1) * batch2[-1]),
 )
 def addbmm(self, batch1, batch2, beta, alpha):
     for batch in (batch2, batch1):
@@ -396,7 +417,7 @@ addbmm.vjp(
 )
 
 
-@composite("outer(Tensor self, Tensor vec2) -> Tensor", samples=lambda make: [(make(3), make(4))])
+@composite("outer(Tensor self, Tensor vec2) -> Tensor", samples=lambda make: [(make(3), make(4))], out=True)
 def outer(self, vec2):
     if self._array.ndim != 1 or vec2._array.ndim != 1:
         which, t = ("self", self) if self._array.ndim != 1 else ("vec2", vec2)
@@ -408,6 +429,7 @@ composite(
     "ger(Tensor self, Tensor vec2) -> Tensor",
     lambda self, vec2: aten.outer(self, vec2),
     samples=lambda make: [(make(3), make(4))],
+    out=True,
 )
 
 # ---------------------------------------------------------------- any ranks
@@ -430,6 +452,8 @@ composite(
             ((2, 1, 3, 4), (2, 4, 2)),
         )
     ],
+    autocast=Autocast.LOWER,
+    out=True,
 )
 def matmul(self, other):
     n, m = self._array.ndim, other._array.ndim
@@ -524,6 +548,8 @@ def _batched(self, other):
         (make(2, 3, 4), make(2, 4), make(2)),
         (make(4), make(2, 4), make(2)),
     ],
+    autocast=Autocast.LOWER,
+    out=True,
 )
 def linear(input, weight, bias):
     array = input._array

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._dispatch.facts import Autocast
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import home_of, like_first, normal_dim, scalar_name
 from .._support.half import is_narrow
@@ -48,6 +49,7 @@ def _by_singular_values(self, rows, columns, keepdim, reduce):
         (make(3, 4), math.inf),
         (make(2, 3, 4), -1, (0, 2)),
     ],
+    out=True,
 )
 def linalg_matrix_norm(self, ord, dim, keepdim, dtype):
     rows, columns = _matrix_dims(self, dim, "linalg.matrix_norm")
@@ -68,6 +70,7 @@ def linalg_matrix_norm(self, ord, dim, keepdim, dtype):
     "linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2, -1], bool keepdim=False, *, "
     "ScalarType? dtype=None) -> Tensor",
     samples=lambda make: [(make(3, 4),), (make(3, 4), "nuc", (0, 1), True)],
+    out=True,
 )
 def linalg_matrix_norm_by_name(self, ord, dim, keepdim, dtype):
     rows, columns = _matrix_dims(self, dim, "linalg.matrix_norm")
@@ -83,6 +86,7 @@ def linalg_matrix_norm_by_name(self, ord, dim, keepdim, dtype):
 @composite(
     "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     samples=lambda make: [(make(3, 4),), (make(3, 4), 2), (make(3, 4), 1, 0), (make(4), 3)],
+    out=True,
 )
 def linalg_norm(self, ord, dim, keepdim, dtype):
     ndim = self._array.ndim
@@ -98,6 +102,7 @@ def linalg_norm(self, ord, dim, keepdim, dtype):
 @composite(
     "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     samples=lambda make: [(make(3, 4), "fro"), (make(3, 4), "nuc")],
+    out=True,
 )
 def linalg_norm_by_name(self, ord, dim, keepdim, dtype):
     if dim is None and self._array.ndim > 2:
@@ -128,7 +133,12 @@ def _by_inverse(self, p):
     return aten.linalg_matrix_norm(self, p) * aten.linalg_matrix_norm(inverse, p)
 
 
-@composite("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", samples=lambda make: [(regular(make),), (regular(make), 1)])
+@composite(
+    "linalg_cond(Tensor self, Scalar? p=None) -> Tensor",
+    samples=lambda make: [(regular(make),), (regular(make), 1)],
+    autocast=Autocast.FLOAT32,
+    out=True,
+)
 def linalg_cond(self, p):
     _check_cond(self._array)
     if p is not None and abs(p) not in (1, 2, math.inf):
@@ -145,7 +155,10 @@ def linalg_cond(self, p):
 
 
 @composite(
-    "linalg_cond.p_str(Tensor self, str p) -> Tensor", samples=lambda make: [(regular(make), "fro"), (regular(make), "nuc")]
+    "linalg_cond.p_str(Tensor self, str p) -> Tensor",
+    samples=lambda make: [(regular(make), "fro"), (regular(make), "nuc")],
+    autocast=Autocast.FLOAT32,
+    out=True,
 )
 def linalg_cond_by_name(self, p):
     _check_cond(self._array)
@@ -181,21 +194,30 @@ def _rank(self, atol, rtol, hermitian):
 composite(
     "linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
     _rank,
+    autocast=Autocast.FLOAT32,
+    out=True,
 )
 composite(
     "linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, "
     "bool hermitian=False) -> Tensor",
     _rank,
+    autocast=Autocast.FLOAT32,
+    out=True,
 )
 composite(
     "linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor",
     lambda self, tol, hermitian: _rank(self, tol, 0.0, hermitian),
     samples=lambda make: [(make(3, 4), 0.1)],
+    autocast=Autocast.FLOAT32,
+    out=True,
 )
 composite(
     "linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor",
     lambda input, tol, hermitian: _rank(input, tol, 0.0, hermitian),
     samples=lambda make: [],
+    autocast=Autocast.FLOAT32,
+    out=True,
+    out_overload="out_tol_tensor",
 )
 
 # ---------------------------------------------------------------- powers and exponentials
@@ -227,8 +249,9 @@ composite(
     "linalg_matrix_power(Tensor self, int n) -> Tensor",
     _power,
     samples=lambda make: [(make(3, 3), n) for n in (1, 2, 3, 5)] + [(regular(make), -2)],
+    out=True,
 )
-composite("matrix_power(Tensor self, int n) -> Tensor", _power, samples=lambda make: [(make(3, 3), 2)])
+composite("matrix_power(Tensor self, int n) -> Tensor", _power, samples=lambda make: [(make(3, 3), 2)], out=True)
 
 
 @op("linalg_matrix_exp(Tensor self) -> Tensor", shape=like_first, samples=lambda make: [(make(3, 3),), (make(2, 3, 3),)])
@@ -258,7 +281,10 @@ composite("matrix_exp(Tensor self) -> Tensor", lambda self: aten.linalg_matrix_e
 
 
 @composite(
-    "linalg_tensorinv(Tensor self, int ind=2) -> Tensor", samples=lambda make: [(aten.reshape(regular(make, n=4), (2, 2, 4)),)]
+    "linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
+    samples=lambda make: [(aten.reshape(regular(make, n=4), (2, 2, 4)),)],
+    autocast=Autocast.FLOAT32,
+    out=True,
 )
 def linalg_tensorinv(self, ind):
     shape = self._array.shape
@@ -278,6 +304,8 @@ def linalg_tensorinv(self, ind):
 @composite(
     "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
     samples=lambda make: [(aten.reshape(regular(make, n=4), (2, 2, 4)), make(2, 2))],
+    autocast=Autocast.FLOAT32,
+    out=True,
 )
 def linalg_tensorsolve(self, other, dims):
     ndim = self._array.ndim
@@ -320,4 +348,5 @@ composite(
     "linalg_matmul(Tensor self, Tensor other) -> Tensor",
     lambda self, other: aten.matmul(self, other),
     samples=lambda make: [(make(3, 4), make(4, 2))],
+    out=True,
 )

@@ -10,8 +10,10 @@ import numpy as np
 
 from ..._core.tensor import Tensor
 from ..._dispatch.errors import broadcast_mismatch
+from ..._dispatch.facts import Autocast
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import no_kernel, normal_dim, normal_dims, scalar_name, unexpected_dtype
+from .._support.flops import per_element
 from .._support.half import in_float32
 from ..pointwise.arithmetic import conj
 
@@ -249,6 +251,7 @@ def einsum_function(*args: Any) -> Tensor:
 @composite(
     "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
     samples=lambda make: [(make(3, 4, 2), make(4, 2, 2), (1, 2), (0, 1)), (make(3), make(2), (), ())],
+    out=True,
 )
 def tensordot(self, other, dims_self, dims_other):
     if len(dims_self) != len(dims_other):
@@ -292,7 +295,9 @@ def tensordot_function(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None =
     return aten.tensordot(a, b, first, second, out=out)
 
 
-@composite("inner(Tensor self, Tensor other) -> Tensor", samples=lambda make: [(make(3, 4), make(2, 4)), (make(4), make(4))])
+@composite(
+    "inner(Tensor self, Tensor other) -> Tensor", samples=lambda make: [(make(3, 4), make(2, 4)), (make(4), make(4))], out=True
+)
 def inner(self, other):
     a, b = self._array, other._array
     if not a.ndim or not b.ndim:
@@ -304,7 +309,12 @@ def inner(self, other):
     return aten.tensordot(self, other, (-1,), (-1,))
 
 
-@composite("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", samples=lambda make: [(make(3, 4), make(3, 4))])
+@composite(
+    "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
+    samples=lambda make: [(make(3, 4), make(3, 4))],
+    autocast=Autocast.LOWER,
+    out=True,
+)
 def linalg_vecdot(x, y, dim):
     if x._array.dtype.kind in "iub":
         raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {scalar_name(x._array)}")
@@ -327,6 +337,7 @@ def _threes(make):
     "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
     samples=_threes,
     shape=lambda self, other, dim: (np.broadcast_shapes(self._array.shape, other._array.shape), self._array.dtype),
+    flops=per_element(4),
 )
 def linalg_cross(self, other, dim):
     if self.dtype != other.dtype:
@@ -352,7 +363,9 @@ linalg_cross.vjp(
 )
 
 
-@composite("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", samples=lambda make: [(make(4, 3), make(4, 3))])
+@composite(
+    "cross(Tensor self, Tensor other, int? dim=None) -> Tensor", samples=lambda make: [(make(4, 3), make(4, 3))], out=True
+)
 def cross(self, other, dim):
     if dim is None:
         dim = next((d for d, n in enumerate(self._array.shape) if n == 3), None)
@@ -396,6 +409,7 @@ def _check_chain(chain: list[Tensor]) -> None:
 @composite(
     "linalg_multi_dot(Tensor[] tensors) -> Tensor",
     samples=lambda make: [([make(2, 3), make(3, 4), make(4, 2)],), ([make(3), make(3, 4), make(4)],)],
+    out=True,
 )
 def linalg_multi_dot(tensors):
     if len(tensors) < 2:
@@ -428,6 +442,7 @@ composite(
     "chain_matmul(Tensor[] matrices) -> Tensor",
     lambda matrices: matrices[0] if len(matrices) == 1 else aten.linalg_multi_dot(matrices),
     samples=lambda make: [([make(2, 3), make(3, 4), make(4, 2)],)],
+    out=True,
 )
 
 # ---------------------------------------------------------------- bilinear forms

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._dispatch.facts import Autocast, Batching
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import home_of, like_first, no_derivative, scalar_name
 from ..pointwise.arithmetic import conj
@@ -22,8 +23,10 @@ def _qr_shapes(A, mode="reduced"):
 @op(
     "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)",
     shape=_qr_shapes,
-    tags=("all_grads",),
+    takes_all_grads=True,
     samples=lambda make: [(make(4, 3),), (make(3, 3),), (make(2, 3, 4),)],
+    autocast=Autocast.FLOAT32,
+    batching=Batching.LAST_DIMS,
 )
 def linalg_qr(A, mode):
     check_matrices(A, "linalg.qr", kernel="geqrf_cpu")
@@ -80,7 +83,13 @@ def _qr_grad(grad_q, grad_r, q, r):
     return aten.linalg_solve_triangular(aten.mH(r), made, upper=False, left=False)
 
 
-@composite("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", samples=lambda make: [(make(4, 3),)])
+@composite(
+    "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
+    samples=lambda make: [(make(4, 3),)],
+    autocast=Autocast.FLOAT32,
+    out=True,
+    out_overload="Q",
+)
 def qr(self, some):
     return named(qr, *aten.linalg_qr(self, "reduced" if some else "complete"))
 
@@ -113,6 +122,8 @@ def _check_fits(array, input, name, argument):
     "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
     samples=lambda make: [(make.constant(4, 3),)],
     shape=lambda self: [like_first(self), ((*self._array.shape[:-2], min(self._array.shape[-2:])), self._array.dtype)],
+    autocast=Autocast.FLOAT32,
+    out_overload="a",
 )
 def geqrf(self):
     _check_two_dims(self, "geqrf")
@@ -172,6 +183,7 @@ def _reflections_grad(g, vectors, weights, x, adjoint):
     "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
     shape=like_first,
     samples=lambda make: [(make(4, 3), make(3)), (make(2, 3, 3), make(2, 2))],
+    autocast=Autocast.FLOAT32,
 )
 def linalg_householder_product(input, tau):
     name = "linalg.householder_product"
@@ -198,6 +210,8 @@ composite(
     "orgqr(Tensor self, Tensor input2) -> Tensor",
     lambda self, input2: aten.linalg_householder_product(self, input2),
     samples=lambda make: [(make(4, 3), make(3))],
+    autocast=Autocast.FLOAT32,
+    out=True,
 )
 
 
@@ -210,6 +224,7 @@ composite(
         (make(2, 3, 5), make(2, 3), make(2, 3, 2), True, True),
         (make(3, 3), make(3), make(2, 3), False),
     ],
+    autocast=Autocast.FLOAT32,
 )
 def ormqr(self, input2, input3, left, transpose):
     """The product of a matrix with the whole of Q, given by its reflections."""

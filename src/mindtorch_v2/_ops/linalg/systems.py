@@ -11,6 +11,7 @@ from ..._core import dtype as dt
 from ..._core.keys import META
 from ..._core.tensor import Tensor
 from ..._core.threads import threads
+from ..._dispatch.facts import Autocast, Batching
 from ..._dispatch.registry import aten, composite, op
 from ..._dispatch.result_types import result_type_of
 from . import _math as la
@@ -135,7 +136,11 @@ def _(g, result0, result1):
     return (lu_grad(aten.tril(grad_l, -1), aten.triu(grad_u), p, l, u),)
 
 
-@composite("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", samples=lambda make: [(make(3, 3),)])
+@composite(
+    "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
+    samples=lambda make: [(make(3, 3),)],
+    out=True,
+)
 def linalg_lu_factor(A, pivot):
     made = aten.linalg_lu_factor_ex(A, pivot=pivot)
     check_info(made[2], "torch.linalg.lu_factor", A)
@@ -145,6 +150,7 @@ def linalg_lu_factor(A, pivot):
 @composite(
     "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)",
     samples=lambda make: [(make(3, 3),)],
+    autocast=Autocast.FLOAT32,
 )
 def lu_with_info(self, pivot, check_errors):
     """What torch.lu calls. It has never looked at `check_errors`: a singular matrix is reported in `info` alone."""
@@ -160,7 +166,7 @@ def _plu_shapes(A, pivot=True):
 @op(
     "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
     shape=_plu_shapes,
-    tags=("all_grads",),
+    takes_all_grads=True,
     samples=lambda make: [(make(3, 3),), (make(4, 3),), (make(2, 3, 4),)],
 )
 def linalg_lu(A, pivot):
@@ -188,7 +194,7 @@ def _unpack_shapes(LU_data, LU_pivots, unpack_data, unpack_pivots):
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) "
     "-> (Tensor P, Tensor L, Tensor U)",
     shape=_unpack_shapes,
-    tags=("all_grads",),
+    takes_all_grads=True,
     samples=lambda make: [(make(3, 3), (make.ints(1, 3) + 3).to(dt.int32))],
 )
 def lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots):
@@ -297,6 +303,8 @@ composite(
     "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
     lambda self, LU_data, LU_pivots: aten.linalg_lu_solve(LU_data, LU_pivots, self),
     samples=lambda make: [(make(3, 2), *_factored(make))],
+    autocast=Autocast.FLOAT32,
+    out=True,
 )
 
 
@@ -366,6 +374,7 @@ def _(g, A, B, left, result0, result1, result2, needs):
 @composite(
     "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
     samples=lambda make: [(regular(make), make(3, 2))],
+    out=True,
 )
 def linalg_solve_ex(A, B, left, check_errors):
     made = aten._linalg_solve_ex(A, B, left=left, check_errors=check_errors)
@@ -377,6 +386,8 @@ def linalg_solve_ex(A, B, left, check_errors):
 @composite(
     "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
     samples=lambda make: [(regular(make), make(3, 2)), (regular(make), make(3))],
+    autocast=Autocast.FLOAT32,
+    out=True,
 )
 def linalg_solve(A, B, left):
     made = aten.linalg_solve_ex(A, B, left=left)
@@ -391,6 +402,9 @@ def linalg_solve(A, B, left):
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
     shape=lambda A, check_errors: [(A._array.shape, A._array.dtype), (A._array.shape[:-2], _INT32)],
     samples=lambda make: [(regular(make),), (regular(make, 2),)],
+    autocast=Autocast.FLOAT32,
+    batching=Batching.LAST_DIMS,
+    out_overload="inverse",
 )
 def linalg_inv_ex(A, check_errors):
     check_matrices(A, "linalg.inv", square=True)
@@ -411,14 +425,20 @@ def _inv_grad(g, result):
 linalg_inv_ex.vjp(A=lambda g, result0: _inv_grad(g, result0))
 
 
-@composite("linalg_inv(Tensor A) -> Tensor", samples=lambda make: [(regular(make),)])
+@composite("linalg_inv(Tensor A) -> Tensor", samples=lambda make: [(regular(make),)], autocast=Autocast.FLOAT32, out=True)
 def linalg_inv(A):
     made = aten.linalg_inv_ex(A)
     check_info(made[1], "linalg.inv", A)
     return made[0]
 
 
-composite("inverse(Tensor self) -> Tensor", lambda self: aten.linalg_inv(self), samples=lambda make: [(regular(make),)])
+composite(
+    "inverse(Tensor self) -> Tensor",
+    lambda self: aten.linalg_inv(self),
+    samples=lambda make: [(regular(make),)],
+    autocast=Autocast.FLOAT32,
+    out=True,
+)
 
 # ---------------------------------------------------------------- as they were called before torch.linalg
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._dispatch.facts import Autocast, Batching
 from ..._dispatch.registry import aten, composite, op
 from . import _math as la
 from ._checks import check_kernel, check_matrices, check_right_side, check_square_matrices, check_system
@@ -62,12 +63,14 @@ def _both_shapes(self, A, upper, transpose, unitriangular):
     "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) "
     "-> (Tensor solution, Tensor cloned_coefficient)",
     shape=_both_shapes,
-    tags=("all_grads",),
+    takes_all_grads=True,
     samples=lambda make: [
         (make(3, 2), regular(make)),
         (make(3, 2), regular(make), False, True),
         (make(2, 3, 2), regular(make), True, False, True),
     ],
+    autocast=Autocast.FLOAT32,
+    out_overload="X",
 )
 def triangular_solve(self, A, upper, transpose, unitriangular):
     _check_old_system(
@@ -106,6 +109,9 @@ def _(grads, A, upper, transpose, unitriangular, result0, needs):
     "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
     shape=lambda self, upper, check_errors: [(self._array.shape, self._array.dtype), (self._array.shape[:-2], _INT32)],
     samples=lambda make: [(spd(make),), (spd(make), {"upper": True})],
+    autocast=Autocast.FLOAT32,
+    batching=Batching.LAST_DIMS,
+    out_overload="L",
 )
 def linalg_cholesky_ex(self, upper, check_errors):
     check_matrices(self, "linalg.cholesky", square=True, kernel="cholesky_cpu")
@@ -138,7 +144,12 @@ linalg_cholesky_ex.vjp(self=lambda g, upper, result0: _cholesky_grad(g, result0,
 linalg_cholesky_ex.jvp(self=lambda t, upper, result0: _cholesky_tangent(t, result0, upper))
 
 
-@composite("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", samples=lambda make: [(spd(make),)])
+@composite(
+    "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor",
+    samples=lambda make: [(spd(make),)],
+    autocast=Autocast.FLOAT32,
+    out=True,
+)
 def linalg_cholesky(self, upper):
     made = aten.linalg_cholesky_ex(self, upper=upper)
     check_info(made[1], "linalg.cholesky", self)
@@ -149,6 +160,7 @@ def linalg_cholesky(self, upper):
     "cholesky(Tensor self, bool upper=False) -> Tensor",
     shape=lambda self, upper: (self._array.shape, self._array.dtype),
     samples=lambda make: [(spd(make),)],
+    autocast=Autocast.FLOAT32,
 )
 def cholesky(self, upper):
     check_square_matrices(self, "cholesky")
@@ -170,6 +182,7 @@ cholesky.jvp(self=lambda t, upper, result: _cholesky_tangent(t, result, upper))
         (make(3, 2), aten.triu(spd(make)), True),
         (make(2, 3, 2), aten.tril(spd(make))),
     ],
+    autocast=Autocast.FLOAT32,
 )
 def cholesky_solve(self, input2, upper):
     _check_old_system(
@@ -206,6 +219,7 @@ cholesky_solve.vjp(self=lambda g, input2, upper: aten.cholesky_solve(g, input2, 
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
     shape=lambda self, upper: (self._array.shape, self._array.dtype),
     samples=lambda make: [(aten.tril(spd(make)),), (aten.triu(spd(make)), True)],
+    autocast=Autocast.FLOAT32,
 )
 def cholesky_inverse(self, upper):
     check_square_matrices(self, "cholesky_inverse")

@@ -9,8 +9,10 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.tensor import Tensor
+from ..._dispatch.facts import Batching
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import like_first, normal_dim, normal_dims, np_dtype, reduced_shape, scalar_name
+from .._support.flops import per_element
 from .._support.half import is_narrow
 from ..pointwise.arithmetic import conj
 from ..reduction.reduce import by_dims, unsqueezed
@@ -129,6 +131,8 @@ def _norm_shape(self, p, dim=None, keepdim=False, dtype=None):
         (make(3, 4), math.inf, 1),
         (make(3, 4), 0.5),
     ],
+    batching=Batching.REDUCTION,
+    flops=per_element(2),
 )
 def linalg_vector_norm(self, ord, dim, keepdim, dtype):
     return _norm(self, ord, dim, keepdim, dtype)
@@ -143,7 +147,10 @@ def _p(p):
 
 
 norm = op(
-    "norm.Scalar(Tensor self, Scalar p=2) -> Tensor", lambda self, p: _norm(self, p, None, False, None), shape=_norm_shape
+    "norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
+    lambda self, p: _norm(self, p, None, False, None),
+    shape=_norm_shape,
+    flops=per_element(2),
 )
 norm.vjp(self=lambda g, self, p, result: norm_grad(g, self, p, result, None, False))
 norm.jvp(self=lambda t, self, p, result: _norm_tangent(t, self, p, result, None, False))
@@ -154,6 +161,8 @@ norm_dims = op(
     node="NormBackward1",
     shape=_norm_shape,
     samples=lambda make: [(make(3, 4), 2, 1), (make(3, 4), 3, (0, 1), True)],
+    flops=per_element(2),
+    out_overload="out",
 )
 norm_dims.vjp(self=lambda g, self, p, dim, keepdim, result: norm_grad(g, self, _p(p), result, dim, keepdim))
 norm_dims.jvp(self=lambda t, self, p, dim, keepdim, result: _norm_tangent(t, self, _p(p), result, dim, keepdim))
@@ -164,6 +173,7 @@ norm_dtype = op(
     node="NormBackward2",
     shape=lambda self, p, dtype: _norm_shape(self, p, None, False, dtype),
     samples=lambda make: [(make(3, 4), 2, {"dtype": dt.float64})],
+    flops=per_element(2),
 )
 norm_dtype.vjp(self=lambda g, self, p, result: norm_grad(g, aten.to(self, dtype=g.dtype), _p(p), result, None, False))
 
@@ -173,6 +183,8 @@ norm_dims_dtype = op(
     node="NormBackward3",
     shape=_norm_shape,
     samples=lambda make: [(make(3, 4), 2, 1, False, {"dtype": dt.float64})],
+    flops=per_element(2),
+    out_overload="dtype_out",
 )
 norm_dims_dtype.vjp(
     self=lambda g, self, p, dim, keepdim, result: norm_grad(g, aten.to(self, dtype=g.dtype), _p(p), result, dim, keepdim)
@@ -182,10 +194,13 @@ composite(
     "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
     lambda self, dim, keepdim: aten.norm(self, 2, dim, keepdim),
     samples=by_dims,
+    out=True,
+    out_overload="out",
 )
 composite(
     "nuclear_norm(Tensor self, bool keepdim=False) -> Tensor",
     lambda self, keepdim: aten.linalg_matrix_norm(self, "nuc", (-2, -1), keepdim),
+    out=True,
 )
 
 

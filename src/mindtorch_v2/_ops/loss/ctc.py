@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core.tensor import make_tensor
+from ..._dispatch.facts import Autocast
 from ..._dispatch.registry import aten, composite, op
 from .regression import MEAN, NONE, SUM
 
@@ -216,6 +217,7 @@ def _ctc(log_probs, targets, input_lengths, target_lengths, blank, reduction, ze
     "ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, "
     "int reduction=Mean, bool zero_infinity=False) -> Tensor",
     samples=lambda make: [],
+    autocast=Autocast.FLOAT32,
 )
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
     return _ctc(log_probs, targets, _lengths(input_lengths), _lengths(target_lengths), blank, reduction, zero_infinity)
@@ -225,6 +227,7 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction
     "ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int "
     "blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor",
     samples=lambda make: [],
+    autocast=Autocast.FLOAT32,
 )
 def ctc_loss_of_tensors(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
     for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):

@@ -7,9 +7,11 @@ import math
 import numpy as np
 
 from ..._core.threads import threads
+from ..._dispatch.facts import Autocast, Batching
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import scalar_name
 from .._support.elementwise import need_float
+from .._support.flops import per_element
 from .._support.half import in_float32
 from ..pointwise.scalar_forms import add_number, mul_number, number_minus
 from .regression import MEAN, NONE, grad_shape, loss_shape, mean_factor, reduced, reduced_in_ops
@@ -25,6 +27,9 @@ _LEAST_VARIANCE = 1e-12
     "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor",
     shape=lambda self, target, weight, reduction: loss_shape(self, target, reduction),
     samples=lambda make: [(make(3, 4), make(3, 4)), (make(3, 4), make(3, 4), make.constant(4), NONE)],
+    autocast=Autocast.FLOAT32,
+    batching=Batching.LOSS,
+    flops=per_element(4),
 )
 def binary_cross_entropy(self, target, weight, reduction):
     if target.dtype is not self.dtype and target.dtype != self.dtype:
@@ -81,6 +86,7 @@ def _scaled(grad, weight, reduction, like):
     "int reduction=Mean) -> Tensor",
     shape=grad_shape,
     samples=lambda make: [(make(3, 4), make(3, 4), make(3, 4), make.constant(4), NONE), (make(), make(3, 4), make(3, 4))],
+    flops=per_element(4),
 )
 @in_float32
 def binary_cross_entropy_backward(grad_output, self, target, weight, reduction):
@@ -123,6 +129,8 @@ binary_cross_entropy_backward.vjp(
     "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, "
     "int reduction=Mean) -> Tensor",
     samples=lambda make: [(make(3, 4), make(3, 4)), (make(3, 4), make(3, 4), make.constant(4), make.constant(4), NONE)],
+    autocast=Autocast.FLOAT32,
+    batching=Batching.LOSS,
 )
 def binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction):
     hit = aten.log_sigmoid(self)
@@ -161,7 +169,9 @@ def _logits_target_grad(g, self, pos_weight):
 # ---------------------------------------------------------------- between distributions
 
 
-@composite("kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False) -> Tensor")
+@composite(
+    "kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False) -> Tensor", autocast=Autocast.FLOAT32
+)
 def kl_div(self, target, reduction, log_target):
     if self._array.dtype.kind in "iub" or target._array.dtype.kind in "iub":
         raise RuntimeError("kl_div: Integral inputs not supported.")
@@ -180,6 +190,7 @@ def kl_div(self, target, reduction, log_target):
         (make(3, 4), make(3, 4), True, False, 1e-8, MEAN),
         (make(3, 4), make(3, 4) * 4, False, True, 1e-8, NONE),
     ],
+    autocast=Autocast.FLOAT32,
 )
 def poisson_nll_loss(input, target, log_input, full, eps, reduction):
     if log_input:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._dispatch.facts import Autocast, Batching, Promotion
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import like_first, scalar_name
 from .._support.elementwise import need_float
+from .._support.flops import per_element
 from .._support.half import in_float32
 from ..pointwise.scalar_forms import add_number, number_minus, sub_number
 from .regression import MEAN, NONE, grad_shape, loss_shape, mean_factor, reduced, reduced_in_ops
@@ -16,7 +18,10 @@ _SMALL = 1e-12
 # ---------------------------------------------------------------- composed of ops
 
 
-@composite("hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=Mean) -> Tensor")
+@composite(
+    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=Mean) -> Tensor",
+    autocast=Autocast.FLOAT32,
+)
 def hinge_embedding_loss(self, target, margin, reduction):
     zeros = aten.zeros_like(self)
     apart = aten.clamp_min_(number_minus(margin, self), 0)
@@ -25,7 +30,10 @@ def hinge_embedding_loss(self, target, margin, reduction):
     return reduced_in_ops(aten.add(apart, close), reduction)
 
 
-@composite("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor")
+@composite(
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor",
+    autocast=Autocast.FLOAT32,
+)
 def margin_ranking_loss(input1, input2, target, margin, reduction):
     difference = aten.sub(input1, input2)
     made = aten.clamp_min_(add_number(aten.mul(aten.neg(target), difference), margin), 0)
@@ -34,7 +42,8 @@ def margin_ranking_loss(input1, input2, target, margin, reduction):
 
 @composite(
     "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, "
-    "float eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor"
+    "float eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor",
+    autocast=Autocast.FLOAT32,
 )
 def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction):
     dims = [t._array.ndim for t in (anchor, positive, negative)]
@@ -65,6 +74,7 @@ def _check_cosine(input1, input2, target):
 @composite(
     "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor",
     samples=lambda make: [(make(3, 4), make(3, 4), make.ints(2, 3) * 2 - 1)],
+    autocast=Autocast.FLOAT32,
 )
 def cosine_embedding_loss(input1, input2, target, margin, reduction):
     _check_cosine(input1, input2, target)
@@ -90,10 +100,13 @@ def cosine_embedding_loss(input1, input2, target, margin, reduction):
 
 @op(
     "soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
-    promote="same",
+    promote=Promotion.SAME,
     promoted=("self", "target"),
     shape=loss_shape,
     samples=lambda make: [(make(3, 4), make.constant(3, 4)), (make(3, 4), make.constant(3, 4), NONE)],
+    autocast=Autocast.FLOAT32,
+    batching=Batching.LOSS,
+    flops=per_element(4),
 )
 @in_float32
 def soft_margin_loss(self, target, reduction):
@@ -191,6 +204,7 @@ def _check_multi_margin(p, weight, classes):
         target._array.shape if reduction == NONE else (),
         self._array.dtype,
     ),
+    autocast=Autocast.FLOAT32,
 )
 @in_float32
 def multi_margin_loss(self, target, p, margin, weight, reduction):
@@ -272,6 +286,7 @@ def _shortfalls(rows, target, listed, is_target):
         (self._array.shape[:-1] if reduction == NONE else (), self._array.dtype),
         (target._array.shape, self._array.dtype),
     ],
+    autocast=Autocast.FLOAT32,
 )
 @in_float32
 def multilabel_margin_loss_forward(self, target, reduction):
@@ -311,4 +326,5 @@ composite(
     "multilabel_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
     lambda self, target, reduction: aten.multilabel_margin_loss_forward(self, target, reduction)[0],
     samples=lambda make: [(make(3, 5), make.ints(5, 3, 5))],
+    autocast=Autocast.FLOAT32,
 )

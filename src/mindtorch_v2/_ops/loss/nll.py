@@ -12,10 +12,12 @@ from ..._core.keys import AUTOGRAD
 from ..._core.tensor import make_tensor
 from ..._dispatch import entry_globals
 from ..._dispatch.errors import torch_error
+from ..._dispatch.facts import Autocast
 from ..._dispatch.registry import aten, composite, op
 from .._support.blas_sums import is_tame
 from .._support.common import like_first, scalar_name
 from .._support.elementwise import need_float
+from .._support.flops import per_element
 from .._support.half import in_float32
 from ..nn.softmax import log_softmax, log_softmax_kernel
 from ..pointwise.scalar_forms import div_number, mul_number
@@ -171,6 +173,7 @@ def _check_rows(self, target):
         (make(3, 5), make.ints(5, 3), make.constant(5), MEAN, -100),
         (make(3, 5), make.ints(5, 3), None, NONE, 1),
     ],
+    flops=per_element(2),
 )
 def nll_loss_forward(self, target, weight, reduction, ignore_index):
     if reduction != NONE and weight is None and self.dtype is _F32:
@@ -242,6 +245,7 @@ nll_loss = composite(
     "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, int ignore_index=-100) -> Tensor",
     lambda self, target, weight, reduction, ignore_index: _nll_loss_forward(self, target, weight, reduction, ignore_index)[0],
     samples=lambda make: [(make(3, 5), make.ints(5, 3))],
+    autocast=Autocast.FLOAT32,
 )
 _nll_loss_rows = nll_loss.call
 
@@ -313,6 +317,7 @@ composite(
         self, target, weight, reduction, ignore_index
     )[0],
     samples=lambda make: [(make(2, 5, 3, 3), make.ints(5, 2, 3, 3))],
+    autocast=Autocast.FLOAT32,
 )
 
 # ---------------------------------------------------------------- any number of dims
@@ -352,6 +357,7 @@ _log_softmax_kernel, _nll_kernel = log_softmax_kernel.kernel, nll_loss_forward.k
     "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, "
     "int ignore_index=-100, float label_smoothing=0.0) -> Tensor",
     samples=lambda make: [(make(3, 5), make.ints(5, 3), make.constant(5), MEAN, -100, 0.1), (make(3, 5), make(3, 5))],
+    autocast=Autocast.FLOAT32,
 )
 def cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoothing):
     labels = target._array

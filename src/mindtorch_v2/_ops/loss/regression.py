@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._dispatch.facts import Autocast, Batching, Promotion
 from ..._dispatch.registry import aten, composite, op
 from .._support.elementwise import need_float
+from .._support.flops import per_element
 from .._support.half import in_float32
 
 NONE, MEAN, SUM = range(3)
@@ -53,9 +55,12 @@ def _one(like):
 
 @op(
     "mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
-    promote="same",
+    promote=Promotion.SAME,
     promoted=("self", "target"),
     shape=loss_shape,
+    autocast=Autocast.FLOAT32,
+    batching=Batching.LOSS,
+    flops=per_element(3),
 )
 @in_float32
 def mse_loss(self, target, reduction):
@@ -74,6 +79,7 @@ mse_loss.vjp(
     "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
     shape=grad_shape,
     samples=_backward_samples,
+    flops=per_element(3),
 )
 @in_float32
 def mse_loss_backward(grad_output, self, target, reduction):
@@ -97,6 +103,7 @@ mse_loss_backward.vjp(
 composite(
     "l1_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
     lambda self, target, reduction: reduced_in_ops(aten.abs(aten.sub(self, target)), reduction),
+    autocast=Autocast.FLOAT32,
 )
 
 # ---------------------------------------------------------------- squared near 0, absolute elsewhere
@@ -104,9 +111,12 @@ composite(
 
 @op(
     "smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.0) -> Tensor",
-    promote="same",
+    promote=Promotion.SAME,
     promoted=("self", "target"),
     shape=loss_shape,
+    autocast=Autocast.FLOAT32,
+    batching=Batching.LOSS,
+    flops=per_element(3),
 )
 @in_float32
 def smooth_l1_loss(self, target, reduction, beta):
@@ -134,6 +144,7 @@ smooth_l1_loss.vjp(
     "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
     shape=grad_shape,
     samples=lambda make: _backward_samples(make, 0.3),
+    flops=per_element(3),
 )
 @in_float32
 def smooth_l1_loss_backward(grad_output, self, target, reduction, beta):
@@ -165,9 +176,12 @@ smooth_l1_loss_backward.vjp(
 
 @op(
     "huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.0) -> Tensor",
-    promote="same",
+    promote=Promotion.SAME,
     promoted=("self", "target"),
     shape=loss_shape,
+    autocast=Autocast.FLOAT32,
+    batching=Batching.LOSS,
+    flops=per_element(3),
 )
 @in_float32
 def huber_loss(self, target, reduction, delta):
@@ -190,6 +204,7 @@ huber_loss.vjp(
     "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
     shape=grad_shape,
     samples=lambda make: _backward_samples(make, 0.3),
+    flops=per_element(3),
 )
 @in_float32
 def huber_loss_backward(grad_output, self, target, reduction, delta):

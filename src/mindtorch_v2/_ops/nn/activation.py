@@ -7,11 +7,13 @@ import math
 import numpy as np
 
 from ..._dispatch.errors import no_order
+from ..._dispatch.facts import Batching, Promotion
 from ..._dispatch.registry import aten, composite, op
 from .._support import special_math
 from .._support.common import like_first
 from .._support.elementwise import clipped, constant, log1p_exp_minus_abs, logistic, need_float, where_true
 from .._support.erf import normal_cdf32
+from .._support.flops import per_element
 from .._support.half import in_float32
 from ..pointwise.arithmetic import conj
 
@@ -23,7 +25,7 @@ _MANY = 2048
 # ---------------------------------------------------------------- relu, tanh, sigmoid
 
 
-@op("relu(Tensor self) -> Tensor", inplace=True, shape=like_first)
+@op("relu(Tensor self) -> Tensor", inplace=True, shape=like_first, batching=Batching.POINTWISE)
 def relu(self, out=None):
     kind = self.dtype
     if kind is _F32 and self.size > _MANY:
@@ -40,6 +42,8 @@ relu.vjp(self=lambda g, result: aten.threshold_backward(g, result, 0))
     "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
     shape=like_first,
     samples=lambda make: [(make(3, 4), make(3, 4), 0.5)],
+    batching=Batching.POINTWISE,
+    flops=per_element(2),
 )
 def threshold_backward(grad_output, self, threshold):
     return where_true(np.greater(self, constant(threshold, self.dtype)), grad_output)
@@ -49,11 +53,16 @@ threshold_backward.vjp(
     grad_output=lambda g, self, threshold: aten.threshold_backward(g, self, threshold), self=lambda g: aten.zeros_like(g)
 )
 
-tanh = op("tanh(Tensor self) -> Tensor", np.tanh, promote="float", inplace=True)
+tanh = op("tanh(Tensor self) -> Tensor", np.tanh, promote=Promotion.FLOAT, inplace=True, flops=per_element(1))
 tanh.vjp(self=lambda g, result: aten.tanh_backward(g, result))
 
 
-@op("tanh_backward(Tensor grad_output, Tensor output) -> Tensor", shape=like_first)
+@op(
+    "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
+    shape=like_first,
+    batching=Batching.POINTWISE,
+    flops=per_element(2),
+)
 def tanh_backward(grad_output, output):
     made = np.asarray(np.multiply(output, output))
     np.subtract(constant(1, made.dtype), made, made)
@@ -67,11 +76,23 @@ tanh_backward.vjp(
     output=lambda g, grad_output, output: conj(g) * (-2 * conj(output) * grad_output),
 )
 
-sigmoid = op("sigmoid(Tensor self) -> Tensor", logistic, promote="float", inplace=True)
+sigmoid = op(
+    "sigmoid(Tensor self) -> Tensor",
+    logistic,
+    promote=Promotion.FLOAT,
+    inplace=True,
+    aliases=("special_expit",),
+    flops=per_element(3),
+)
 sigmoid.vjp(self=lambda g, result: aten.sigmoid_backward(g, result))
 
 
-@op("sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", shape=like_first)
+@op(
+    "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
+    shape=like_first,
+    batching=Batching.POINTWISE,
+    flops=per_element(2),
+)
 def sigmoid_backward(grad_output, output):
     made = np.asarray(np.subtract(constant(1, output.dtype), output))
     np.multiply(made, output, made)
@@ -113,7 +134,13 @@ def _check_gelu(approximate):
         raise RuntimeError("approximate argument must be either none or tanh.")
 
 
-@op("gelu(Tensor self, *, str approximate='none') -> Tensor", inplace=True, shape=like_first)
+@op(
+    "gelu(Tensor self, *, str approximate='none') -> Tensor",
+    inplace=True,
+    shape=like_first,
+    batching=Batching.POINTWISE,
+    flops=per_element(8),
+)
 @in_float32
 def gelu(self, approximate):
     need_float("GeluKernelImpl", self)
@@ -130,7 +157,11 @@ def gelu(self, approximate):
 gelu.vjp(self=lambda g, self, approximate: aten.gelu_backward(g, self, approximate=approximate))
 
 
-@op("gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor", shape=like_first)
+@op(
+    "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
+    shape=like_first,
+    flops=per_element(14),
+)
 @in_float32
 def gelu_backward(grad_output, self, approximate):
     _check_gelu(approximate)
@@ -180,7 +211,7 @@ gelu_backward.vjp(
 # ---------------------------------------------------------------- silu, mish
 
 
-@op("silu(Tensor self) -> Tensor", inplace=True, shape=like_first)
+@op("silu(Tensor self) -> Tensor", inplace=True, shape=like_first, batching=Batching.POINTWISE, flops=per_element(4))
 @in_float32
 def silu(self):
     need_float("silu_cpu", self, "iub")
@@ -191,7 +222,7 @@ def silu(self):
 silu.vjp(self=lambda g, self: aten.silu_backward(g, self))
 
 
-@op("silu_backward(Tensor grad_output, Tensor self) -> Tensor", shape=like_first)
+@op("silu_backward(Tensor grad_output, Tensor self) -> Tensor", shape=like_first, flops=per_element(5))
 @in_float32
 def silu_backward(grad_output, self):
     s = logistic(self)
@@ -228,7 +259,7 @@ def _mish_ratio(x):
     return made, np.divide(e, e + constant(1, e.dtype))
 
 
-@op("mish(Tensor self) -> Tensor", inplace=True, shape=like_first)
+@op("mish(Tensor self) -> Tensor", inplace=True, shape=like_first, batching=Batching.POINTWISE, flops=per_element(5))
 @in_float32
 def mish(self):
     need_float("mish_cpu", self)
@@ -239,7 +270,7 @@ def mish(self):
 mish.vjp(self=lambda g, self: aten.mish_backward(g, self))
 
 
-@op("mish_backward(Tensor grad_output, Tensor self) -> Tensor", shape=like_first)
+@op("mish_backward(Tensor grad_output, Tensor self) -> Tensor", shape=like_first, flops=per_element(14))
 @in_float32
 def mish_backward(grad_output, self):
     t, s = _mish_ratio(self)
@@ -264,7 +295,12 @@ mish_backward.vjp(
 # ---------------------------------------------------------------- softplus, log_sigmoid
 
 
-@op("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", shape=like_first)
+@op(
+    "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+    shape=like_first,
+    batching=Batching.POINTWISE,
+    flops=per_element(3),
+)
 @in_float32
 def softplus(self, beta, threshold):
     need_float("softplus_cpu", self)
@@ -309,6 +345,7 @@ softplus_backward.vjp(
     "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
     node="LogSigmoidBackward0",
     shape=lambda self: [like_first(self), ((0,), self._array.dtype)],
+    flops=per_element(3),
 )
 @in_float32
 def log_sigmoid_forward(self):
@@ -334,4 +371,4 @@ log_sigmoid_backward.vjp(
     self=lambda g, grad_output, self: -(g * grad_output * self.sigmoid() * (1 - self.sigmoid())),
 )
 
-composite("log_sigmoid(Tensor self) -> Tensor", lambda self: aten.log_sigmoid_forward(self)[0])
+composite("log_sigmoid(Tensor self) -> Tensor", lambda self: aten.log_sigmoid_forward(self)[0], out=True)

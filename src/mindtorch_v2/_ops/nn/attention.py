@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.keys import AUTOGRAD, NPU
+from ..._dispatch.facts import Autocast
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import like_first
 from .._support.half import in_float32
@@ -65,6 +66,12 @@ def _laid_out(batch, heads, length, width, dtype):
     return np.empty((batch, length, heads, width), dtype).transpose(0, 2, 1, 3)
 
 
+def _flops(query, key, value, *rest):
+    """Scores and their product with the values, and the softmax in between."""
+    scores = math.prod(query[:-1]) * key[-2]
+    return int(scores * (2 * query[-1] + 2 * value[-1] + 4))
+
+
 def _sdpa_samples(make):
     return [
         (make(1, 2, 3, 4), make(1, 2, 3, 4), make(1, 2, 3, 4)),
@@ -81,6 +88,7 @@ def _sdpa_samples(make):
         ((*query._array.shape[:-1], value._array.shape[-1]), query._array.dtype),
         (query._array.shape[:-1], query._array.dtype),
     ],
+    flops=_flops,
 )
 @in_float32
 def flash_attention(query, key, value, dropout_p, is_causal, attn_mask, scale):
@@ -119,6 +127,8 @@ def _(g, query, key, value, dropout_p, is_causal, attn_mask, scale, result0, res
     "-> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
     samples=lambda make: [],
     shape=lambda grad_out, query, key, value, *_: [like_first(query), like_first(key), like_first(value)],
+    # The scores once more, and four products of their size.
+    flops=lambda grad_out, query, key, value, *rest: 5 * _flops(query, key, value) // 2,
 )
 @in_float32
 def flash_attention_backward(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale):
@@ -232,6 +242,7 @@ def _fits_kernel(q, k, v, attn_mask, dropout_p, enable_gqa):
     "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
     "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
     samples=lambda make: [(make(2, 3, 4), make(2, 3, 4), make(2, 3, 4))],
+    autocast=Autocast.LOWER,
 )
 def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
     _check(query, key, value)

@@ -10,6 +10,7 @@ from .._support.blas_sums import channel_dots, channel_sums
 from .._support.common import home_of, like_first, normal_dim
 from .._support.double_backward import asked_for, backward_of_backward
 from .._support.elementwise import need_float
+from .._support.flops import per_element
 from .._support.half import in_float32
 from ._norm_dtypes import check_mixed
 from .layer_norm import normalised_in_ops
@@ -67,6 +68,7 @@ native_batch_norm = op(
     node="NativeBatchNormBackward0",
     shape=_shapes,
     samples=lambda make: [(make(3, 4, 2), make(4), make(4), None, None, True, 0.1, 1e-5)],
+    flops=per_element(8),
 )
 
 
@@ -172,12 +174,13 @@ def legit_functional(input, weight, bias, running_mean, running_var, training, m
     "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? "
     "running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, "
     "Tensor, Tensor)",
-    tags=("all_grads",),
+    takes_all_grads=True,
     samples=lambda make: [],
     shape=lambda grad_out, input, *rest: [
         (shape if wanted else (0,), input._array.dtype)
         for shape, wanted in zip((input._array.shape, (_channels(input),), (_channels(input),)), rest[-1], strict=True)
     ],
+    flops=per_element(14),
 )
 @in_float32
 def native_batch_norm_backward(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._dispatch.facts import Batching
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import home_of, like_first
 
@@ -86,6 +87,7 @@ def _native_shape(input, p, train):
     "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
     shape=_native_shape,
     samples=lambda make: [(make(3, 4), 0.5, False)],
+    batching=Batching.RANDOM,
 )
 def native_dropout(input, p, train):
     _check(p)

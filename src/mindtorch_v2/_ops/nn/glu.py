@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._dispatch.facts import Batching
 from ..._dispatch.registry import aten, op
 from .._support.common import like_first, normal_dim
 from .._support.elementwise import constant, logistic, need_float
+from .._support.flops import per_element
 from .._support.half import in_float32
 
 
@@ -28,7 +30,13 @@ def _half_shape(self, dim):
     return tuple(shape), self._array.dtype
 
 
-@op("glu(Tensor self, int dim=-1) -> Tensor", shape=_half_shape, samples=lambda make: [(make(3, 4), 1)])
+@op(
+    "glu(Tensor self, int dim=-1) -> Tensor",
+    shape=_half_shape,
+    samples=lambda make: [(make(3, 4), 1)],
+    batching=Batching.ALONG_DIM,
+    flops=per_element(3),
+)
 @in_float32
 def glu(self, dim):
     need_float("glu_cpu", self)
@@ -44,6 +52,7 @@ glu.vjp(self=lambda g, self, dim: aten.glu_backward(g, self, dim))
     "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
     shape=lambda grad_output, self, dim: like_first(self),
     samples=lambda make: [(make(3, 2), make(3, 4), 1)],
+    flops=per_element(5),
 )
 @in_float32
 def glu_backward(grad_output, self, dim):

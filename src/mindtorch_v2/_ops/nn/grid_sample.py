@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.tensor import make_tensor
+from ..._dispatch.facts import Autocast
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import no_kernel, unexpected_dtype
 from .._support.double_backward import asked_for, backward_of_backward
@@ -314,6 +315,7 @@ def _declare(dims: int) -> None:
         samples=samples,
         node=f"GridSampler{dims}DBackward0",
         shape=lambda input, grid, *_: ((*input._array.shape[:2], *grid._array.shape[1:-1]), input._array.dtype),
+        autocast=Autocast.FLOAT32,
     )
     def forward(input, grid, interpolation_mode, padding_mode, align_corners):
         return _sample(input, grid, interpolation_mode, padding_mode, align_corners)
@@ -326,7 +328,7 @@ def _declare(dims: int) -> None:
     @op(
         f"{name}_backward(Tensor grad_output, {arguments}, bool[2] output_mask) -> (Tensor, Tensor)",
         samples=lambda make: [],
-        tags=("all_grads",),
+        takes_all_grads=True,
         shape=lambda grad_output, input, grid, mode, padding, align, output_mask: [
             (t._array.shape if wanted else (0,), t._array.dtype) for t, wanted in zip((input, grid), output_mask, strict=True)
         ],
@@ -357,6 +359,7 @@ _declare(3)
 @composite(
     "grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
     samples=lambda make: [(make(1, 2, 4, 3), make(1, 2, 3, 2), BILINEAR, ZEROS, False)],
+    autocast=Autocast.FLOAT32,
 )
 def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
     a, g = input._array.shape, grid._array.shape

@@ -15,6 +15,7 @@ from .._support.blas_sums import column_sums, row_dots, row_sums, small_averages
 from .._support.common import home_of, like_first
 from .._support.double_backward import asked_for, backward_of_backward
 from .._support.elementwise import constant, need_float
+from .._support.flops import per_element
 from .._support.half import in_float32
 from ..pointwise.scalar_forms import add_number_
 from ._norm_dtypes import check_mixed
@@ -126,6 +127,7 @@ def _stat_shape(shape, normalized_shape):
         *[(_stat_shape(input._array.shape, normalized_shape), input._array.dtype)] * 2,
     ],
     samples=lambda make: [(make(3, 4), (4,), make(4), make(4), 1e-5), (make(2, 3, 4), (3, 4), None, None, 1e-5)],
+    flops=per_element(8),
 )
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
     _check_layer_norm(input, normalized_shape, weight, bias)
@@ -179,12 +181,13 @@ def _(g, input, normalized_shape, weight, bias, result1, result2, needs):
 @op(
     "native_layer_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd, "
     "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-    tags=("all_grads",),
+    takes_all_grads=True,
     shape=lambda grad_out, input, normalized_shape, mean, rstd, weight, bias, mask: [
         (shape if wanted else (0,), input._array.dtype)
         for shape, wanted in zip((input._array.shape, tuple(normalized_shape), tuple(normalized_shape)), mask, strict=True)
     ],
     samples=lambda make: [],
+    flops=per_element(14),
 )
 @in_float32
 def native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
@@ -271,9 +274,10 @@ def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) "
     "-> (Tensor, Tensor, Tensor)",
     node="NativeGroupNormBackward0",
-    tags=("all_grads",),
+    takes_all_grads=True,
     shape=lambda input, weight, bias, N, C, HxW, group, eps: [like_first(input), *[((N, group), input._array.dtype)] * 2],
     samples=lambda make: [(make(2, 4, 3), make(4), make(4), 2, 4, 3, 2, 1e-5)],
+    flops=per_element(8),
 )
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     need_float("GroupNormKernelImpl", input)
@@ -322,12 +326,13 @@ def _through_statistics(to_mean, to_rstd, input, mean, rstd, N, group, count):
 @op(
     "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, int C, "
     "int HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-    tags=("all_grads",),
+    takes_all_grads=True,
     shape=lambda grad_out, input, mean, rstd, weight, N, C, HxW, group, mask: [
         (shape if wanted else (0,), input._array.dtype)
         for shape, wanted in zip((input._array.shape, (C,), (C,)), mask, strict=True)
     ],
     samples=lambda make: [],
+    flops=per_element(14),
 )
 @in_float32
 def native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):

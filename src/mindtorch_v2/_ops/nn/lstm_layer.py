@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from ..._dispatch.facts import Autocast
 from ..._dispatch.registry import aten, op
 from .._support.common import home_of
 
@@ -95,9 +96,10 @@ def _shape(input, weight0, weight1, weight2, weight3, hx_, cx_, reverse, batch_s
     "mkldnn_rnn_layer(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3, Tensor hx_, "
     "Tensor cx_, bool reverse, int[] batch_sizes, int mode, int hidden_size, int num_layers, bool has_biases, "
     "bool bidirectional, bool batch_first, bool train) -> (Tensor, Tensor, Tensor, Tensor)",
-    tags=("all_grads",),
+    takes_all_grads=True,
     shape=_shape,
     samples=lambda make: [],
+    autocast=Autocast.LOWER,
 )
 def mkldnn_rnn_layer(
     input,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core.memory_format import contiguous_format
+from ..._dispatch.facts import SPATIAL, Autocast, Batching
 from ..._dispatch.registry import aten, composite, op
 from .._support.numbers import number_of
 
@@ -37,6 +38,7 @@ def _padded_shape(shape, pad):
     "constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor",
     shape=lambda self, pad, value: (_padded_shape(self._array.shape, pad), self._array.dtype),
     samples=lambda make: [(make(3, 4), (1, 2)), (make(3, 4), (-1, 1, 2, 0), 0.5)],
+    batching=Batching.LAST_DIMS,
 )
 def constant_pad_nd(self, pad, value):
     shape = _padded_shape(self.shape, pad)
@@ -124,6 +126,8 @@ def _declare_border_pad(kind, sources, dims):
         f"{name}(Tensor self, int[{count}] padding) -> Tensor",
         shape=shape,
         samples=lambda make: [(make(1, 2, *spatial), sample)],
+        autocast=None if name == "reflection_pad3d" else Autocast.FLOAT32,
+        batching=SPATIAL[dims],
     )
     def pad_op(self, padding):
         _check_rank(self, dims, name)

@@ -8,9 +8,11 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._dispatch.errors import no_order
+from ..._dispatch.facts import Autocast, Batching
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import like_first
 from .._support.elementwise import clipped, constant, need_float, need_real, where_true
+from .._support.flops import per_element
 from .._support.half import in_float32
 from ..random.uniform_normal import source_of
 
@@ -21,7 +23,10 @@ def _written(schema, functional, node, formula):
     def kernel(self, *rest):
         self[...] = functional.kernel(self, *rest)
 
-    return op(schema, kernel, node=node, samples=lambda make: []).vjp(self=formula)
+    facts = {"flops": functional.flops}
+    if functional.batching is Batching.POINTWISE:
+        facts["batching"] = functional.batching
+    return op(schema, kernel, node=node, samples=lambda make: [], **facts).vjp(self=formula)
 
 
 # ---------------------------------------------------------------- cut off at one or both ends
@@ -32,7 +37,9 @@ def _region(name, arguments, kernel, inside, inplace=False):
     names = [a.split()[-1].split("=")[0] for a in arguments]
     listed = "".join(", " + a for a in arguments)
     plain = "".join(f", Scalar {n}" for n in names)
-    forward = op(f"{name}(Tensor self{listed}) -> Tensor", kernel, inplace=inplace, shape=like_first)
+    forward = op(
+        f"{name}(Tensor self{listed}) -> Tensor", kernel, inplace=inplace, shape=like_first, batching=Batching.POINTWISE
+    )
     backward = op(
         f"{name}_backward(Tensor grad_output, Tensor self{plain}) -> Tensor",
         lambda grad_output, self, *rest: where_true(inside(self, *rest), grad_output),
@@ -98,6 +105,7 @@ composite("relu6_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.hardtanh_(s
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
     shape=like_first,
     samples=lambda make: [(make(3, 4), 0.5, 0.2)],
+    batching=Batching.POINTWISE,
 )
 def threshold(self, threshold, value):
     need_real("threshold_cpu", self)
@@ -115,7 +123,7 @@ _written(
 # ---------------------------------------------------------------- straight with another slope
 
 
-@op("hardsigmoid(Tensor self) -> Tensor", inplace=True, shape=like_first)
+@op("hardsigmoid(Tensor self) -> Tensor", inplace=True, shape=like_first, batching=Batching.POINTWISE, flops=per_element(2))
 @in_float32
 def hardsigmoid(self):
     need_float("hardsigmoid_cpu", self)
@@ -136,7 +144,7 @@ def hardsigmoid_backward(grad_output, self):
 hardsigmoid_backward.vjp(grad_output=lambda g, self: aten.hardsigmoid_backward(g, self), self=lambda g: aten.zeros_like(g))
 
 
-@op("hardswish(Tensor self) -> Tensor", inplace=True, shape=like_first)
+@op("hardswish(Tensor self) -> Tensor", inplace=True, shape=like_first, batching=Batching.POINTWISE, flops=per_element(3))
 @in_float32
 def hardswish(self):
     need_float("hardswish_cpu", self)
@@ -162,7 +170,12 @@ hardswish_backward.vjp(
 )
 
 
-@op("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", shape=like_first)
+@op(
+    "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+    shape=like_first,
+    batching=Batching.POINTWISE,
+    flops=per_element(1),
+)
 @in_float32
 def leaky_relu(self, negative_slope):
     need_float("leaky_relu_cpu", self)
@@ -185,6 +198,7 @@ _written(
     "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
     shape=like_first,
     samples=lambda make: [(make(3, 4), make(3, 4), 0.1, False)],
+    flops=per_element(2),
 )
 @in_float32
 def leaky_relu_backward(grad_output, self, negative_slope, self_is_result):
@@ -215,7 +229,12 @@ leaky_relu_backward.vjp(
 # ---------------------------------------------------------------- exponential below 0
 
 
-@op("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", shape=like_first)
+@op(
+    "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+    shape=like_first,
+    batching=Batching.POINTWISE,
+    flops=per_element(2),
+)
 @in_float32
 def elu(self, alpha, scale, input_scale):
     need_float("elu_cpu", self)
@@ -244,6 +263,7 @@ _written(
     "Tensor self_or_result) -> Tensor",
     shape=like_first,
     samples=lambda make: [(make(3, 4), 1.0, 1.0, 1.0, False, make(3, 4) - 0.5)],
+    flops=per_element(3),
 )
 @in_float32
 def elu_backward(grad_output, alpha, scale, input_scale, is_result, self_or_result):
@@ -281,7 +301,7 @@ composite("selu(Tensor self) -> Tensor", lambda self: aten.elu(self, *_SELU))
 composite("selu_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.elu_(self, *_SELU), samples=lambda make: [])
 
 
-@op("celu(Tensor self, Scalar alpha=1.0) -> Tensor", shape=like_first)
+@op("celu(Tensor self, Scalar alpha=1.0) -> Tensor", shape=like_first, batching=Batching.POINTWISE, flops=per_element(2))
 @in_float32
 def celu(self, alpha):
     need_float("elu_cpu", self)
@@ -306,7 +326,7 @@ _written(
 # ---------------------------------------------------------------- learned slopes
 
 
-@op("_prelu_kernel(Tensor self, Tensor weight) -> Tensor", shape=like_first)
+@op("_prelu_kernel(Tensor self, Tensor weight) -> Tensor", shape=like_first, batching=Batching.POINTWISE, flops=per_element(1))
 @in_float32
 def prelu_kernel(self, weight):
     need_real("prelu_cpu", self)
@@ -323,7 +343,7 @@ def _(g, self, weight):
 
 @op(
     "_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)",
-    tags=("all_grads",),
+    takes_all_grads=True,
     shape=lambda grad_output, self, weight: [like_first(self), like_first(self)],
 )
 @in_float32
@@ -348,7 +368,9 @@ def _(grads, grad_output, self, weight):
     return grad_grad, grad_self, grad_weight
 
 
-@composite("prelu(Tensor self, Tensor weight) -> Tensor", samples=lambda make: [(make(3, 4) - 0.5, make(4))])
+@composite(
+    "prelu(Tensor self, Tensor weight) -> Tensor", samples=lambda make: [(make(3, 4) - 0.5, make(4))], autocast=Autocast.LOWER
+)
 def prelu(self, weight):
     count, ndim = weight._array.size, self._array.ndim
     if count != 1:
@@ -380,6 +402,7 @@ def _check_bounds(lower, upper):
     "bool training=False, Generator? generator=None) -> Tensor",
     shape=like_first,
     samples=lambda make: [(make(3, 4) - 0.5, make.constant(3, 4))],
+    batching=Batching.RANDOM,
 )
 def rrelu_with_noise(self, noise, lower, upper, training, generator):
     """In training every element below 0 gets a slope of its own, which `noise` keeps for the way back."""

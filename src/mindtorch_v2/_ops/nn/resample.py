@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from ..._dispatch.facts import SPATIAL
 from ..._dispatch.registry import composite, op
 from .._support.common import no_kernel
 from .._support.factory import has_channels_last
+from .._support.flops import per_element
 from .._support.half import in_float32
 from .pooling.pool import getattr_later
 
@@ -261,7 +263,7 @@ def _upsample_grad(mode, grad_output, output_size, input_size, align_corners, sc
     return grad_output
 
 
-def _declare(name: str, dims: int, mode: str, aligns: bool) -> None:
+def _declare(name: str, dims: int, mode: str, aligns: bool, **facts: Any) -> None:
     """One mode in so many dims: the op, its backward, and the form that takes sizes or factors as a list."""
     scale_names = ["scales"] if dims == 1 else [f"scales_{c}" for c in "dhw"[-dims:]]
     align = ", bool align_corners" if aligns else ""
@@ -281,7 +283,7 @@ def _declare(name: str, dims: int, mode: str, aligns: bool) -> None:
         sizes = [(3, 5, 4)[:dims], (7, 2, 3)[:dims]]
         return [(make(1, 2, *(4, 3, 5)[:dims]), size, *(() if a is None else (a,))) for size in sizes for a in align_values]
 
-    @op(f"{name}(Tensor self, int[{dims}] output_size{align}{scales}) -> Tensor", shape=shape, samples=samples)
+    @op(f"{name}(Tensor self, int[{dims}] output_size{align}{scales}) -> Tensor", shape=shape, samples=samples, **facts)
     @in_float32
     def forward(self, output_size, *rest):
         align_corners, scales = settings(rest)
@@ -302,7 +304,9 @@ def _declare(name: str, dims: int, mode: str, aligns: bool) -> None:
     backward.vjp(grad_output=_formula(["output_size", *names], call))
 
     @composite(
-        f"{name}.vec(Tensor input, int[]? output_size{align}, float[]? scale_factors) -> Tensor", samples=lambda make: []
+        f"{name}.vec(Tensor input, int[]? output_size{align}, float[]? scale_factors) -> Tensor",
+        samples=lambda make: [],
+        **facts,
     )
     def listed(input, output_size, *rest):
         factors = rest[-1]
@@ -321,11 +325,13 @@ def _formula(names: list[str], call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 for _dims in (1, 2, 3):
-    _declare(f"upsample_nearest{_dims}d", _dims, "nearest_in_plane" if _dims == 2 else "nearest", False)
+    _declare(
+        f"upsample_nearest{_dims}d", _dims, "nearest_in_plane" if _dims == 2 else "nearest", False, batching=SPATIAL[_dims]
+    )
     _declare(f"_upsample_nearest_exact{_dims}d", _dims, "nearest_exact", False)
-_declare("upsample_linear1d", 1, "linear", True)
-_declare("upsample_bilinear2d", 2, "linear", True)
-_declare("upsample_trilinear3d", 3, "linear", True)
-_declare("upsample_bicubic2d", 2, "cubic", True)
+_declare("upsample_linear1d", 1, "linear", True, batching=SPATIAL[1], flops=per_element(5))
+_declare("upsample_bilinear2d", 2, "linear", True, batching=SPATIAL[2])
+_declare("upsample_trilinear3d", 3, "linear", True, batching=SPATIAL[3])
+_declare("upsample_bicubic2d", 2, "cubic", True, batching=SPATIAL[2])
 _declare("_upsample_bilinear2d_aa", 2, "linear_aa", True)
 _declare("_upsample_bicubic2d_aa", 2, "cubic_aa", True)

@@ -8,10 +8,12 @@ from ..._core import dtype as dt
 from ..._core.keys import AUTOGRAD
 from ..._core.tensor import make_tensor
 from ..._dispatch import entry_globals
+from ..._dispatch.facts import Batching
 from ..._dispatch.registry import aten, composite, op
 from .._support.blas_sums import row_sums, small_sums, tame_sums
 from .._support.common import like_first, normal_dim, np_dtype
 from .._support.elementwise import need_float
+from .._support.flops import per_element
 from .._support.half import in_float32
 
 _F32 = np.dtype(np.float32)
@@ -51,6 +53,8 @@ def _softmax_rows(out, rows):
     shape=like_first,
     node="SoftmaxBackward0",
     samples=lambda make: [(make(3, 4), 1, False), (make(3, 4), 0, False)],
+    batching=Batching.ALONG_DIM,
+    flops=per_element(4),
 )
 def softmax_kernel(self, dim, half_to_float):
     if (dim == -1 or dim == 1) and (ones := tame_sums(self)) is not None:
@@ -87,6 +91,7 @@ def _softmax_backward_rows(out, grads, outputs):
     "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
     shape=like_first,
     samples=lambda make: [(make(3, 4), make(3, 4), 1, dt.float64)],
+    flops=per_element(4),
 )
 def softmax_backward_data(grad_output, output, dim, input_dtype):
     if (dim == -1 or dim == 1) and grad_output.dtype is _F32 and (ones := small_sums(output)) is not None:
@@ -125,6 +130,8 @@ def _log_softmax_rows(out, rows):
     shape=like_first,
     node="LogSoftmaxBackward0",
     samples=lambda make: [(make(3, 4), 1, False), (make(3, 4), 0, False)],
+    batching=Batching.ALONG_DIM,
+    flops=per_element(4),
 )
 def log_softmax_kernel(self, dim, half_to_float):
     if (dim == -1 or dim == 1) and (ones := tame_sums(self)) is not None:
@@ -159,6 +166,7 @@ def _log_softmax_backward_rows(out, grads, outputs):
     "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
     shape=like_first,
     samples=lambda make: [(make(3, 4), make(3, 4), 1, dt.float64)],
+    flops=per_element(4),
 )
 def log_softmax_backward_data(grad_output, output, dim, input_dtype):
     if (dim == -1 or dim == 1) and grad_output.dtype is _F32 and (ones := small_sums(output)) is not None:
@@ -195,7 +203,7 @@ _softmax_call, _softmax_kernel = softmax_kernel.call, softmax_kernel.kernel
 _log_softmax_call, _log_softmax_kernel = log_softmax_kernel.call, log_softmax_kernel.kernel
 
 
-@composite("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", samples=_softmax_samples)
+@composite("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", samples=_softmax_samples, out=True)
 def softmax(self, dim, dtype):
     keys = self._keys
     if dtype is not None or keys > AUTOGRAD or entry_globals.observers_active:
@@ -207,7 +215,7 @@ def softmax(self, dim, dtype):
     return made
 
 
-@composite("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", samples=_softmax_samples)
+@composite("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", samples=_softmax_samples, out=True)
 def log_softmax(self, dim, dtype):
     keys = self._keys
     if dtype is not None or keys > AUTOGRAD or entry_globals.observers_active:

@@ -10,10 +10,12 @@ import numpy as np
 from ..._core import dtype as dt
 from ..._core.tensor import Tensor
 from ..._dispatch.dispatcher import as_operator, operator_form
+from ..._dispatch.facts import ComplexError, Promotion
 from ..._dispatch.promotion import as_number
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import no_kernel
 from .._support.elementwise import need_float, need_real
+from .._support.flops import per_element
 from .._support.numbers import MOST, number_of
 
 _array = np.array
@@ -102,7 +104,15 @@ def _times(other, alpha, dtype):
     return np.multiply(other, number_of(alpha, dtype))
 
 
-@op("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote="same", inplace=True, flops=count)
+@op(
+    "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    promote=Promotion.SAME,
+    inplace=True,
+    flops=count,
+    number_first=True,
+    out_overload="out",
+    torch_counts_flops=True,
+)
 def add(self, other, alpha, out=None):
     if alpha is not _ONE:
         other = _times(other, alpha, self.dtype)
@@ -121,7 +131,15 @@ def _no_bool_difference(self, error):
     return error
 
 
-@op("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote="number", inplace=True, flops=count)
+@op(
+    "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    promote=Promotion.NUMBER,
+    inplace=True,
+    flops=count,
+    aliases=("subtract",),
+    number_first=True,
+    out_overload="out",
+)
 def sub(self, other, alpha, out=None):
     if alpha is not _ONE:
         other = _times(other, alpha, self.dtype)
@@ -134,7 +152,13 @@ def sub(self, other, alpha, out=None):
 sub.vjp(self=lambda g: g, other=lambda g, alpha: scaled(-g, alpha))
 
 
-@op("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", promote="number", node="RsubBackward1", flops=count)
+@op(
+    "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    promote=Promotion.NUMBER,
+    node="RsubBackward1",
+    flops=count,
+    number_form=True,
+)
 def rsub(self, other, alpha):
     if alpha is not _ONE:
         self = _times(self, alpha, self.dtype)
@@ -147,7 +171,7 @@ def rsub(self, other, alpha):
 rsub.vjp(self=lambda g, alpha: scaled(-g, alpha), other=lambda g: g)
 
 
-@op("neg(Tensor self) -> Tensor", promote="same", inplace=True, flops=count)
+@op("neg(Tensor self) -> Tensor", promote=Promotion.SAME, inplace=True, flops=count, aliases=("negative",))
 def neg(self, out=None):
     try:
         return np.negative(self, out)
@@ -162,7 +186,17 @@ neg.vjp(self=lambda g: -g)
 
 # ---------------------------------------------------------------- products and quotients
 
-mul = op("mul.Tensor(Tensor self, Tensor other) -> Tensor", np.multiply, promote="same", inplace=True, flops=count)
+mul = op(
+    "mul.Tensor(Tensor self, Tensor other) -> Tensor",
+    np.multiply,
+    promote=Promotion.SAME,
+    inplace=True,
+    flops=count,
+    aliases=("multiply",),
+    number_first=True,
+    out_overload="out",
+    torch_counts_flops=True,
+)
 mul.vjp(self=lambda g, other: g * conj(other), other=lambda g, self: g * conj(self))
 
 
@@ -171,7 +205,16 @@ def _quotient_grad(g, self, other):
     return -g * slope
 
 
-div = op("div.Tensor(Tensor self, Tensor other) -> Tensor", np.divide, promote="float", inplace=True, flops=count)
+div = op(
+    "div.Tensor(Tensor self, Tensor other) -> Tensor",
+    np.divide,
+    promote=Promotion.FLOAT,
+    inplace=True,
+    flops=count,
+    aliases=("divide",),
+    number_first=True,
+    out_overload="out",
+)
 div.vjp(self=lambda g, other: g / conj(other), other=_quotient_grad)
 
 
@@ -196,11 +239,14 @@ def _truncated(self, other, out=None):
 
 @op(
     "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-    promote="same",
+    promote=Promotion.SAME,
     inplace=True,
     node="DivBackward2",
     flops=count,
     samples=lambda make: [(make(3, 4), make(3, 4), {"rounding_mode": None})],
+    aliases=("divide",),
+    number_first=True,
+    out_overload="out_mode",
 )
 def div_mode(self, other, rounding_mode, out=None):
     whole = self.dtype.kind in "iub"
@@ -229,6 +275,9 @@ for _kind, _samples in (("Tensor", None), ("Scalar", lambda make: [(make(3, 4), 
         f"true_divide.{_kind}(Tensor self, {_kind} other) -> Tensor",
         lambda self, other: aten.div(self, other),
         samples=_samples,
+        number_first=True,
+        out=True,
+        out_overload="out",
     )
     composite(
         f"true_divide_.{_kind}(Tensor(a!) self, {_kind} other) -> Tensor(a!)",
@@ -237,7 +286,14 @@ for _kind, _samples in (("Tensor", None), ("Scalar", lambda make: [(make(3, 4), 
     )
 
 
-@op("floor_divide(Tensor self, Tensor other) -> Tensor", promote="same", inplace=True)
+@op(
+    "floor_divide(Tensor self, Tensor other) -> Tensor",
+    promote=Promotion.SAME,
+    inplace=True,
+    flops=per_element(1),
+    kernel_name="div_floor_cpu",
+    number_first=True,
+)
 def floor_divide(self, other, out=None):
     if self.dtype.kind in "iub":
         _check_whole("div_floor", self, other)
@@ -247,10 +303,12 @@ def floor_divide(self, other, out=None):
 def _modulo(name, ufunc):
     @op(
         f"{name}.Tensor(Tensor self, Tensor other) -> Tensor",
-        promote="same",
+        promote=Promotion.SAME,
         inplace=True,
         node=f"{name.title()}Backward1",
         samples=lambda make: [(make(3, 4), make(3, 4) * 0.1 + 0.35)],
+        flops=per_element(1),
+        number_form=True,
     )
     def kernel(self, other, out=None):
         if self.dtype.kind in "iub":
@@ -282,10 +340,12 @@ _modulo("fmod", np.fmod)
 
 @op(
     "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-    promote="same",
+    promote=Promotion.SAME,
     promoted=("self", "other"),
-    tags=("tensors",),
+    tensors_only=True,
     samples=lambda make: [(0.8, make(3, 4))],
+    flops=per_element(1),
+    number_form=True,
 )
 def remainder_of_number(self, other):
     if other.dtype.kind in "iub":
@@ -293,7 +353,7 @@ def remainder_of_number(self, other):
     return _remainder(wrapped_number(self, other.dtype), other)
 
 
-reciprocal = op("reciprocal(Tensor self) -> Tensor", np.reciprocal, promote="float", inplace=True, flops=count)
+reciprocal = op("reciprocal(Tensor self) -> Tensor", np.reciprocal, promote=Promotion.FLOAT, inplace=True, flops=count)
 reciprocal.vjp(self=lambda g, result: g * -conj(result * result))
 
 # ---------------------------------------------------------------- magnitude and sign
@@ -301,10 +361,11 @@ reciprocal.vjp(self=lambda g, result: g * -conj(result * result))
 abs_ = op(
     "abs(Tensor self) -> Tensor",
     np.abs,
-    promote="same",
+    promote=Promotion.SAME,
     inplace=True,
     flops=count,
     shape=lambda self: (self._array.shape, np.abs(np.empty(0, self._array.dtype)).dtype),
+    aliases=("absolute",),
 )
 abs_.vjp(self=lambda g, self: g * self.sgn())
 
@@ -332,10 +393,19 @@ def _sgn_grad(g, result, self):
     return turned.masked_fill_(modulus == 0, 0.0)
 
 
-sgn = op("sgn(Tensor self) -> Tensor", _sign, promote="same", inplace=True)
+sgn = op("sgn(Tensor self) -> Tensor", _sign, promote=Promotion.SAME, inplace=True)
 sgn.vjp(self=_sgn_grad)
 
-sign = op("sign(Tensor self) -> Tensor", _sign, promote="real", inplace=True)
+sign = op(
+    "sign(Tensor self) -> Tensor",
+    _sign,
+    promote=Promotion.REAL,
+    inplace=True,
+    complex_error=ComplexError(
+        NotImplementedError,
+        "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
+    ),
+)
 sign.vjp(self=zero_grad)
 
 
@@ -349,7 +419,7 @@ def positive(self):
 # ---------------------------------------------------------------- complex numbers
 
 
-@op("conj_physical(Tensor self) -> Tensor", promote="same", inplace=True)
+@op("conj_physical(Tensor self) -> Tensor", promote=Promotion.SAME, inplace=True)
 def conj_physical(self, out=None):
     if self.dtype.kind == "c":
         return np.conjugate(self, out)
@@ -358,7 +428,7 @@ def conj_physical(self, out=None):
 
 conj_physical.vjp(self=lambda g: aten.conj_physical(g))
 
-lazy_conj = op("_conj(Tensor self) -> Tensor", np.conjugate, promote="same", node="ConjBackward0")
+lazy_conj = op("_conj(Tensor self) -> Tensor", np.conjugate, promote=Promotion.SAME, node="ConjBackward0")
 lazy_conj.vjp(self=lambda g: aten._conj(g))
 
 composite("conj(Tensor(a) self) -> Tensor(a)", lambda self: conj(self))
@@ -368,8 +438,9 @@ composite("resolve_neg(Tensor(a) self) -> Tensor(a)", lambda self: self)
 
 @op(
     "angle(Tensor self) -> Tensor",
-    promote="float",
+    promote=Promotion.FLOAT,
     shape=lambda self: (self._array.shape, np.angle(np.empty(0, self._array.dtype)).dtype),
+    flops=per_element(1),
 )
 def angle(self):
     if self.dtype.kind == "c":
@@ -394,9 +465,10 @@ angle.vjp(self=_angle_grad)
 
 @op(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-    promote="same",
+    promote=Promotion.SAME,
     inplace=True,
-    tags=("tensors",),
+    tensors_only=True,
+    flops=per_element(2),
 )
 def addcmul(self, tensor1, tensor2, value, out=None):
     if self.dtype is _BOOL:
@@ -416,9 +488,10 @@ addcmul.vjp(
 
 @op(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-    promote="same",
+    promote=Promotion.SAME,
     inplace=True,
-    tags=("tensors",),
+    tensors_only=True,
+    flops=per_element(2),
 )
 def addcdiv(self, tensor1, tensor2, value, out=None):
     if self.dtype.kind in "iub":
@@ -467,11 +540,12 @@ def _interpolated(self, end, weight, out):
 
 @op(
     "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
-    promote="one",
+    promote=Promotion.ONE,
     promoted=("self", "end"),
-    tags=("tensors",),
+    tensors_only=True,
     inplace=True,
     samples=lambda make: [(make(3, 4), make(3, 4), 0.3), (make(3, 4), make(3, 4), 0.8)],
+    flops=per_element(2),
 )
 def lerp(self, end, weight, out=None):
     if self.dtype is not _FLOAT32:
@@ -484,10 +558,11 @@ lerp.vjp(self=lambda g, weight: g * (1 - conj(weight)), end=lambda g, weight: g 
 
 @op(
     "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
-    promote="one",
+    promote=Promotion.ONE,
     inplace=True,
     node="LerpBackward1",
-    tags=("tensors",),
+    tensors_only=True,
+    flops=per_element(2),
 )
 def lerp_tensor(self, end, weight, out=None):
     if self.dtype is not _FLOAT32:

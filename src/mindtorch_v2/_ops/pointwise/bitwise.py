@@ -6,6 +6,7 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._dispatch.dispatcher import as_operator
+from ..._dispatch.facts import Promotion
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import no_kernel, normal_dims, reduced_shape
 
@@ -38,7 +39,7 @@ def _bits(name, ufunc):
     op(
         f"{name}.Tensor(Tensor self, Tensor other) -> Tensor",
         kernel,
-        promote="same",
+        promote=Promotion.SAME,
         nondiff=True,
         inplace=True,
         samples=_integers,
@@ -46,10 +47,10 @@ def _bits(name, ufunc):
     op(
         f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
         lambda self, other: kernel(other, self),
-        promote="same",
+        promote=Promotion.SAME,
         promoted=("self", "other"),
         nondiff=True,
-        tags=("tensors",),
+        tensors_only=True,
         samples=_of_number,
     )
 
@@ -60,7 +61,7 @@ for _name, _ufunc in (("and", np.bitwise_and), ("or", np.bitwise_or), ("xor", np
 op(
     "bitwise_not(Tensor self) -> Tensor",
     np.invert,
-    promote="same",
+    promote=Promotion.SAME,
     nondiff=True,
     inplace=True,
     samples=lambda make: [(make.ints(20, 3, 4),)],
@@ -92,24 +93,26 @@ for _name, _shift in (("left", np.left_shift), ("right", np.right_shift)):
     op(
         f"bitwise_{_name}_shift.Tensor(Tensor self, Tensor other) -> Tensor",
         _kernel,
-        promote="same",
+        promote=Promotion.SAME,
         nondiff=True,
         inplace=True,
         samples=_integers,
+        kernel_name=f"{_name[0]}shift_cpu",
     )
     op(
         f"bitwise_{_name}_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
         lambda self, other, kernel=_kernel: kernel(np.array(self, other.dtype), other),
-        promote="same",
+        promote=Promotion.SAME,
         promoted=("self", "other"),
         nondiff=True,
-        tags=("tensors",),
+        tensors_only=True,
         samples=_of_number,
+        kernel_name=f"{_name[0]}shift_cpu",
     )
     op(
         f"__{_name[0]}shift__.Tensor(Tensor self, Tensor other) -> Tensor",
         _kernel,
-        promote="same",
+        promote=Promotion.SAME,
         nondiff=True,
         samples=_integers,
     )

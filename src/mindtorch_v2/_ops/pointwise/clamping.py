@@ -6,6 +6,7 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._dispatch.errors import no_order
+from ..._dispatch.facts import Batching, ComplexError, Promotion
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import like_with_numbers, no_kernel, with_numbers
 from .._support.numbers import number_of
@@ -40,6 +41,8 @@ def _bound(value, dtype):
     node="ClampBackward1",
     shape=like_with_numbers,
     samples=lambda make: [(make(3, 4), 0.3, 0.7), (make(3, 4), 0.3), (make(3, 4), None, 0.7)],
+    batching=Batching.POINTWISE,
+    complex_error=ComplexError(NotImplementedError, "clamp is not supported for complex types"),
 )
 def clamp(self, min, max, out=None):
     dtype = self.dtype
@@ -97,6 +100,8 @@ def _met(name, self, bound, out):
     inplace=True,
     shape=like_with_numbers,
     samples=lambda make: [(make(3, 4), 0.5)],
+    batching=Batching.POINTWISE,
+    complex_error=ComplexError(NotImplementedError, "clamp is not supported for complex types"),
 )
 def clamp_min(self, min, out=None):
     if self.dtype is not _FLOAT32:
@@ -112,6 +117,8 @@ clamp_min.vjp(self=lambda g, self, min: _clamp_grad(g, self, min, None))
     inplace=True,
     shape=like_with_numbers,
     samples=lambda make: [(make(3, 4), 0.5)],
+    batching=Batching.POINTWISE,
+    complex_error=ComplexError(NotImplementedError, "clamp is not supported for complex types"),
 )
 def clamp_max(self, max, out=None):
     if self.dtype is not _FLOAT32:
@@ -130,10 +137,11 @@ def _bounds(make):
 
 @op(
     "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-    promote="real",
+    promote=Promotion.REAL,
     inplace=True,
     node="ClampBackward0",
     samples=_bounds,
+    complex_error=ComplexError(NotImplementedError, "clamp is not supported for complex types"),
 )
 def clamp_tensor(self, min, max, out=None):
     if min is None and max is None:
@@ -168,7 +176,12 @@ def _clamp_tensor_max_grad(g, self, min, max):
 clamp_tensor.vjp(self=_clamp_grad, min=_clamp_tensor_min_grad, max=_clamp_tensor_max_grad)
 
 clamp_min_tensor = op(
-    "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", np.maximum, promote="real", inplace=True, node="ClampMinBackward1"
+    "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
+    np.maximum,
+    promote=Promotion.REAL,
+    inplace=True,
+    node="ClampMinBackward1",
+    complex_error=ComplexError(NotImplementedError, "clamp is not supported for complex types"),
 )
 clamp_min_tensor.vjp(
     self=lambda g, self, min: _clamp_grad(g, self, min, None),
@@ -176,7 +189,12 @@ clamp_min_tensor.vjp(
 )
 
 clamp_max_tensor = op(
-    "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", np.minimum, promote="real", inplace=True, node="ClampMaxBackward1"
+    "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
+    np.minimum,
+    promote=Promotion.REAL,
+    inplace=True,
+    node="ClampMaxBackward1",
+    complex_error=ComplexError(NotImplementedError, "clamp is not supported for complex types"),
 )
 clamp_max_tensor.vjp(
     self=lambda g, self, max: _clamp_grad(g, self, None, max),
@@ -187,11 +205,13 @@ composite(
     "clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
     lambda self, min, max: aten.clamp(self, min, max),
     samples=lambda make: [(make(3, 4), 0.3, 0.7)],
+    out=True,
 )
 composite(
     "clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
     lambda self, min, max: aten.clamp(self, min, max),
     samples=_bounds,
+    out=True,
 )
 composite(
     "clip_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)",
@@ -213,13 +233,25 @@ def _shared(g, self, other):
     return aten.where(self == other, half, g)
 
 
-maximum = op("maximum(Tensor self, Tensor other) -> Tensor", np.maximum, promote="real", tags=("tensors",))
+maximum = op(
+    "maximum(Tensor self, Tensor other) -> Tensor",
+    np.maximum,
+    promote=Promotion.REAL,
+    tensors_only=True,
+    complex_error=ComplexError(RuntimeError, "{} not implemented for complex tensors."),
+)
 maximum.vjp(
     self=lambda g, self, other: _shared(g, self, other).masked_fill_(self < other, 0.0),
     other=lambda g, self, other: _shared(g, self, other).masked_fill_(self > other, 0.0),
 )
 
-minimum = op("minimum(Tensor self, Tensor other) -> Tensor", np.minimum, promote="real", tags=("tensors",))
+minimum = op(
+    "minimum(Tensor self, Tensor other) -> Tensor",
+    np.minimum,
+    promote=Promotion.REAL,
+    tensors_only=True,
+    complex_error=ComplexError(RuntimeError, "{} not implemented for complex tensors."),
+)
 minimum.vjp(
     self=lambda g, self, other: _shared(g, self, other).masked_fill_(self > other, 0.0),
     other=lambda g, self, other: _shared(g, self, other).masked_fill_(self < other, 0.0),
@@ -227,7 +259,13 @@ minimum.vjp(
 
 
 def _ignoring_nan(name, ufunc, first_wins):
-    made = op(f"{name}(Tensor self, Tensor other) -> Tensor", ufunc, promote="real", tags=("tensors",))
+    made = op(
+        f"{name}(Tensor self, Tensor other) -> Tensor",
+        ufunc,
+        promote=Promotion.REAL,
+        tensors_only=True,
+        complex_error=ComplexError(RuntimeError, "{} not implemented for complex tensors."),
+    )
 
     def chosen(self, other):
         return first_wins(self, other).logical_or_(other.isnan())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._dispatch.facts import Batching, Promotion, Surface
 from ..._dispatch.registry import aten, composite, op, packets
 from .._support.common import no_kernel, scalar_name
 from .arithmetic import fitting_number, number, zero_grad
@@ -18,11 +19,26 @@ def truth_like(self, *_rest):
     return self._array.shape, _BOOL
 
 
-op("eq.Tensor(Tensor self, Tensor other) -> Tensor", np.equal, promote="compare", nondiff=True, inplace=True)
-op("ne.Tensor(Tensor self, Tensor other) -> Tensor", np.not_equal, promote="compare", nondiff=True, inplace=True)
+op(
+    "eq.Tensor(Tensor self, Tensor other) -> Tensor",
+    np.equal,
+    promote=Promotion.COMPARE,
+    nondiff=True,
+    inplace=True,
+    number_form=True,
+)
+op(
+    "ne.Tensor(Tensor self, Tensor other) -> Tensor",
+    np.not_equal,
+    promote=Promotion.COMPARE,
+    nondiff=True,
+    inplace=True,
+    aliases=("not_equal",),
+    number_form=True,
+)
 
 
-def _ordered(name, ufunc):
+def _ordered(name, ufunc, alias):
     """Which of two comes first; NumPy has an order of complex numbers, torch has none."""
 
     def kernel(self, other, out=None):
@@ -30,23 +46,33 @@ def _ordered(name, ufunc):
             raise no_kernel(f"{name}_cpu", self)
         return ufunc(self, other, out)
 
-    op(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", kernel, promote="compare", nondiff=True, inplace=True)
+    op(
+        f"{name}.Tensor(Tensor self, Tensor other) -> Tensor",
+        kernel,
+        promote=Promotion.COMPARE,
+        nondiff=True,
+        inplace=True,
+        aliases=(alias,),
+        number_form=True,
+    )
 
 
-for _name, _ufunc in (("lt", np.less), ("le", np.less_equal), ("gt", np.greater), ("ge", np.greater_equal)):
-    _ordered(_name, _ufunc)
+_ordered("lt", np.less, "less")
+_ordered("le", np.less_equal, "less_equal")
+_ordered("gt", np.greater, "greater")
+_ordered("ge", np.greater_equal, "greater_equal")
 
 for _name, _logic in (("logical_and", np.logical_and), ("logical_or", np.logical_or), ("logical_xor", np.logical_xor)):
     op(
         f"{_name}(Tensor self, Tensor other) -> Tensor",
         _logic,
-        promote="compare",
+        promote=Promotion.COMPARE,
         nondiff=True,
         inplace=True,
-        tags=("tensors",),
+        tensors_only=True,
     )
 
-op("logical_not(Tensor self) -> Tensor", np.logical_not, promote="compare", nondiff=True, inplace=True)
+op("logical_not(Tensor self) -> Tensor", np.logical_not, promote=Promotion.COMPARE, nondiff=True, inplace=True)
 
 # In place, what was there before is gone: its gradient is zero.
 for _name in ("eq_", "ne_", "lt_", "le_", "gt_", "ge_", "logical_and_", "logical_or_", "logical_xor_", "logical_not_"):
@@ -69,6 +95,7 @@ def _of_floats(name, test):
         lambda self: test(self) if self.dtype.kind in "fcV" else np.zeros(self.shape, np.bool_),
         nondiff=True,
         shape=truth_like,
+        batching=Batching.POINTWISE,
     )
 
 
@@ -154,10 +181,12 @@ def choice(value, dtype):
 
 @op(
     "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
-    promote="fitting",
+    promote=Promotion.FITTING,
     promoted=("self", "other"),
-    tags=("spelled",),
+    wraps_number=True,
     samples=lambda make: [(make.bools(3, 4), make(3, 4), make(3, 4)), (make.bools(4), make(3, 1), make(1))],
+    number_form=True,
+    surface=Surface.FUNCTION,
 )
 def where(condition, self, other):
     if condition.dtype is not _BOOL:

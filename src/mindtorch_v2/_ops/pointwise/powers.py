@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._dispatch.facts import Promotion
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import no_kernel
 from .._support.elementwise import need_float
@@ -23,11 +24,11 @@ def _sqrt_grad(g, result):
     return g / conj(mul_number(result, 2))
 
 
-sqrt = op("sqrt(Tensor self) -> Tensor", np.sqrt, promote="float", inplace=True, flops=count)
+sqrt = op("sqrt(Tensor self) -> Tensor", np.sqrt, promote=Promotion.FLOAT, inplace=True, flops=count)
 sqrt.vjp(self=_sqrt_grad)
 
 
-@op("hypot(Tensor self, Tensor other) -> Tensor", promote="same", tags=("tensors",), inplace=True, flops=count)
+@op("hypot(Tensor self, Tensor other) -> Tensor", promote=Promotion.SAME, tensors_only=True, inplace=True, flops=count)
 def hypot(self, other, out=None):
     need_float("hypot_cpu", self)
     return np.hypot(self, other, out)
@@ -36,7 +37,7 @@ def hypot(self, other, out=None):
 hypot.vjp(self=lambda g, self, result: g * self / result, other=lambda g, other, result: g * other / result)
 
 
-@op("rsqrt(Tensor self) -> Tensor", promote="float", inplace=True, flops=count)
+@op("rsqrt(Tensor self) -> Tensor", promote=Promotion.FLOAT, inplace=True, flops=count)
 def rsqrt(self, out=None):
     root = np.sqrt(self, out)
     return np.reciprocal(root, root if out is None and root.ndim else out)
@@ -64,7 +65,7 @@ def _integer_power(self, exponent, out):
 
 @op(
     "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
-    promote="fitting",
+    promote=Promotion.FITTING,
     promoted=("self", "exponent"),
     inplace=True,
     flops=count,
@@ -97,7 +98,13 @@ def _pow_scalar_grad(g, self, exponent):
 pow_scalar.vjp(self=_pow_scalar_grad)
 
 
-@op("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", promote="same", inplace=True, node="PowBackward1", flops=count)
+@op(
+    "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    promote=Promotion.SAME,
+    inplace=True,
+    node="PowBackward1",
+    flops=count,
+)
 def pow_tensor(self, exponent, out=None):
     kind = self.dtype.kind
     if kind == "i" and (exponent < 0).any():
@@ -145,11 +152,11 @@ pow_tensor.vjp(self=_pow_self_grad, exponent=_pow_exponent_grad)
 
 @op(
     "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
-    promote="same",
+    promote=Promotion.SAME,
     promoted=("self", "exponent"),
     node="PowBackward2",
     flops=count,
-    tags=("tensors",),
+    tensors_only=True,
     samples=lambda make: [(2.0, make(3, 4))],
 )
 def pow_of_number(self, exponent):
@@ -173,7 +180,7 @@ def _pow_of_number_grad(g, self, exponent, result):
 
 pow_of_number.vjp(exponent=_pow_of_number_grad)
 
-composite("square(Tensor self) -> Tensor", lambda self: aten.pow(self, 2))
+composite("square(Tensor self) -> Tensor", lambda self: aten.pow(self, 2), out=True)
 composite("square_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.pow_(self, 2))
 
 
@@ -186,15 +193,18 @@ composite(
     "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
     lambda self, exponent: aten.pow(_wide(self), exponent),
     samples=lambda make: [(make(3, 4), 2.5)],
+    out=True,
 )
 composite(
     "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
     lambda self, exponent: aten.pow(_wide(self), _wide(exponent)),
+    out=True,
 )
 composite(
     "float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
     lambda self, exponent: aten.pow(self, _wide(exponent)),
     samples=lambda make: [(2.0, make(3, 4))],
+    out=True,
 )
 
 

@@ -8,9 +8,11 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.tensor import Tensor
+from ..._dispatch.facts import Batching, ComplexError, Promotion
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import home_of, no_kernel
 from .._support.elementwise import need_float, need_real
+from .._support.flops import per_element
 from .arithmetic import conj, count, zero_grad
 
 _array = np.array
@@ -30,15 +32,20 @@ def _no_bool(name, ufunc):
 
 
 for _name, _ufunc in (("ceil", np.ceil), ("floor", np.floor), ("trunc", np.trunc)):
-    op(f"{_name}(Tensor self) -> Tensor", _no_bool(_name, _ufunc), promote="same", inplace=True, flops=count).vjp(
-        self=zero_grad
-    )
+    op(
+        f"{_name}(Tensor self) -> Tensor",
+        _no_bool(_name, _ufunc),
+        promote=Promotion.SAME,
+        inplace=True,
+        flops=count,
+        complex_error=ComplexError(NotImplementedError, "{} is not supported for complex inputs"),
+    ).vjp(self=zero_grad)
 
-composite("fix(Tensor self) -> Tensor", lambda self: aten.trunc(self))
+composite("fix(Tensor self) -> Tensor", lambda self: aten.trunc(self), out=True)
 composite("fix_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.trunc_(self))
 
 
-@op("round(Tensor self) -> Tensor", promote="same", inplace=True, flops=count)
+@op("round(Tensor self) -> Tensor", promote=Promotion.SAME, inplace=True, flops=count, aliases=("special_round",))
 def round_(self, out=None):
     kind = self.dtype.kind
     if kind == "f":
@@ -54,10 +61,11 @@ round_.vjp(self=zero_grad)
 
 @op(
     "round.decimals(Tensor self, *, int decimals) -> Tensor",
-    promote="same",
+    promote=Promotion.SAME,
     inplace=True,
     node="RoundBackward1",
     samples=lambda make: [(make(3, 4), {"decimals": 1})],
+    aliases=("special_round",),
 )
 def round_decimals(self, decimals, out=None):
     if self.dtype.kind in "iub":
@@ -73,7 +81,7 @@ def round_decimals(self, decimals, out=None):
 round_decimals.vjp(self=zero_grad)
 
 
-@op("frac(Tensor self) -> Tensor", promote="same", inplace=True)
+@op("frac(Tensor self) -> Tensor", promote=Promotion.SAME, inplace=True, flops=per_element(1))
 def frac(self, out=None):
     if self.dtype.kind in "iub":
         raise no_kernel("frac_cpu", self)
@@ -83,7 +91,11 @@ def frac(self, out=None):
 frac.vjp(self=lambda g: g)
 
 
-@op("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", promote="same", inplace=True)
+@op(
+    "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+    promote=Promotion.SAME,
+    inplace=True,
+)
 def nan_to_num(self, nan, posinf, neginf):
     if self.dtype.kind in "iub":
         return self.copy()
@@ -102,7 +114,12 @@ nan_to_num.vjp(self=lambda g, self: g * self.isfinite())
 # ---------------------------------------------------------------- sign, neighbours, exponent
 
 
-@op("signbit(Tensor self) -> Tensor", nondiff=True, shape=lambda self: (self._array.shape, np.dtype(np.bool_)))
+@op(
+    "signbit(Tensor self) -> Tensor",
+    nondiff=True,
+    shape=lambda self: (self._array.shape, np.dtype(np.bool_)),
+    batching=Batching.POINTWISE,
+)
 def signbit(self):
     if self.dtype.kind == "c":
         raise NotImplementedError("signbit is not implemented for complex tensors.")
@@ -119,11 +136,17 @@ def _copysign_grad(g, self, result):
     return g * ratio.masked_fill_(self == 0, 0.0)
 
 
-copysign = op("copysign.Tensor(Tensor self, Tensor other) -> Tensor", np.copysign, promote="float", inplace=True)
+copysign = op(
+    "copysign.Tensor(Tensor self, Tensor other) -> Tensor",
+    np.copysign,
+    promote=Promotion.FLOAT,
+    inplace=True,
+    out_overload="out",
+)
 copysign.vjp(self=_copysign_grad, other=lambda g, other: _flat(other))
 
 
-@op("nextafter(Tensor self, Tensor other) -> Tensor", promote="same", tags=("tensors",), inplace=True)
+@op("nextafter(Tensor self, Tensor other) -> Tensor", promote=Promotion.SAME, tensors_only=True, inplace=True)
 def nextafter(self, other, out=None):
     need_float("nextafter_cpu", self)
     return np.nextafter(self, other, out)
@@ -136,6 +159,7 @@ nextafter.vjp(self=lambda g, self, other: aten.where(self != other, g, 0.0), oth
     "heaviside(Tensor self, Tensor values) -> Tensor",
     inplace=True,
     shape=lambda self, values: (np.broadcast_shapes(self._array.shape, values._array.shape), self._array.dtype),
+    batching=Batching.POINTWISE,
 )
 def heaviside(self, values):
     if self.dtype.kind == "c":
@@ -145,7 +169,14 @@ def heaviside(self, values):
     return np.where(self == 0, values, np.greater(self, 0).astype(self.dtype))
 
 
-@op("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", promote="float", tags=("tensors",), inplace=True)
+@op(
+    "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
+    promote=Promotion.FLOAT,
+    tensors_only=True,
+    inplace=True,
+    flops=per_element(1),
+    out_overload="out",
+)
 def ldexp(self, other, out=None):
     return np.multiply(self, np.exp2(other), out)
 
@@ -156,6 +187,7 @@ ldexp.vjp(self=lambda g, other: g * conj(aten.pow(2.0, other)), other=lambda g, 
 @op(
     "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
     shape=lambda self: [(self._array.shape, self._array.dtype), (self._array.shape, np.dtype(np.int32))],
+    batching=Batching.POINTWISE,
 )
 def frexp(self):
     if self.dtype.kind not in "fV":
@@ -177,11 +209,12 @@ def _of_integers(name, ufunc):
     op(
         f"{name}(Tensor self, Tensor other) -> Tensor",
         kernel,
-        promote="same",
-        tags=("tensors",),
+        promote=Promotion.SAME,
+        tensors_only=True,
         inplace=True,
         nondiff=True,
         samples=lambda make: [(make.ints(20, 3, 4), make.ints(20, 3, 4))],
+        flops=per_element(1),
     )
 
 

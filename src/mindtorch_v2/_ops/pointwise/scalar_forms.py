@@ -11,12 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from ..._dispatch.facts import Promotion
 from ..._dispatch.registry import OpSpec, aten, op, packets
 from . import arithmetic
 from .arithmetic import count
 
 
-def _declare(name: str, arguments: str, kernel: Callable[..., Any], promote: str = "same") -> tuple[OpSpec, Any, Any]:
+def _declare(
+    name: str, arguments: str, kernel: Callable[..., Any], promote: Promotion = Promotion.SAME
+) -> tuple[OpSpec, Any, Any]:
     """The Scalar overload of `name`, and what to call for it and for its in-place form."""
     held = {form: packets[form].function for form in (name, f"{name}_")}
     spec = op(
@@ -28,6 +31,8 @@ def _declare(name: str, arguments: str, kernel: Callable[..., Any], promote: str
         node=f"{name.title()}Backward1",
         flops=count,
         samples=lambda make: [(make(3, 4), 2.0)],
+        number_first=True,
+        torch_counts_flops=packets[name].overloads["Tensor"].torch_counts_flops,
     )
     for form, function in held.items():
         packets[form].function = function
@@ -44,7 +49,7 @@ _sub.vjp(self=lambda g: g)
 _mul, mul_number, mul_number_ = _declare("mul", "Scalar other", np.multiply)
 _mul.vjp(self=lambda g, other: mul_number(g, arithmetic.conj(other)))
 
-_div, div_number, div_number_ = _declare("div", "Scalar other", np.divide, promote="float")
+_div, div_number, div_number_ = _declare("div", "Scalar other", np.divide, promote=Promotion.FLOAT)
 _div.vjp(self=lambda g, other: div_number(g, arithmetic.conj(other)))
 
 

@@ -7,9 +7,11 @@ import math
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._dispatch.facts import Batching
 from ..._dispatch.registry import aten, op
 from .._support.common import no_kernel, np_dtype
 from .._support.factory import LIKE, OPTIONS, check_options, checked_size, like
+from .._support.out_rules import fills_out
 from .uniform_normal import LIKE_WITH_GENERATOR, WITH_GENERATOR, source_of, store
 
 _I64 = np.dtype(np.int64)
@@ -58,6 +60,9 @@ def _randint(low, high, size, kind, generator):
     nondiff=True,
     samples=lambda make: [],
     shape=lambda low, high, size, dtype, *_: (checked_size(size), _whole_dtype(dtype)),
+    batching=Batching.RANDOM,
+    host_made=True,
+    out_rule=fills_out,
 )
 def randint_low(low, high, size, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
@@ -69,6 +74,9 @@ def randint_low(low, high, size, dtype, layout, device, pin_memory):
     nondiff=True,
     samples=lambda make: [],
     shape=lambda high, size, dtype, *_: (checked_size(size), _whole_dtype(dtype)),
+    batching=Batching.RANDOM,
+    host_made=True,
+    out_rule=fills_out,
 )
 def randint(high, size, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
@@ -80,6 +88,9 @@ def randint(high, size, dtype, layout, device, pin_memory):
     nondiff=True,
     samples=lambda make: [],
     shape=lambda low, high, size, generator, dtype, *_: (checked_size(size), _whole_dtype(dtype)),
+    batching=Batching.RANDOM,
+    host_made=True,
+    out_rule=fills_out,
 )
 def randint_low_generator(low, high, size, generator, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
@@ -91,6 +102,9 @@ def randint_low_generator(low, high, size, generator, dtype, layout, device, pin
     nondiff=True,
     samples=lambda make: [],
     shape=lambda high, size, generator, dtype, *_: (checked_size(size), _whole_dtype(dtype)),
+    batching=Batching.RANDOM,
+    host_made=True,
+    out_rule=fills_out,
 )
 def randint_generator(high, size, generator, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)
@@ -128,6 +142,8 @@ def _randint_like_ops(name, bounds):
         nondiff=True,
         shape=shape(count),
         samples=lambda make: [],
+        batching=Batching.RANDOM,
+        host_made=True,
     )
     op(
         f"randint_like{name[1]}(Tensor self, {arguments}, {LIKE_WITH_GENERATOR}) -> Tensor",
@@ -135,6 +151,8 @@ def _randint_like_ops(name, bounds):
         nondiff=True,
         shape=shape(count + 1),
         samples=lambda make: [],
+        batching=Batching.RANDOM,
+        host_made=True,
     )
 
 
@@ -146,6 +164,8 @@ _randint_like_ops(("", ".generator"), ("int high",))
     "random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)",
     node="RandomBackward0",
     samples=lambda make: [],
+    batching=Batching.RANDOM,
+    host_made=True,
 )
 def random_from(self, from_, to, generator):
     kind = self.dtype
@@ -168,6 +188,8 @@ random_from.vjp(self=lambda g: aten.zeros_like(g))
     "random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)",
     node="RandomBackward1",
     samples=lambda make: [],
+    batching=Batching.RANDOM,
+    host_made=True,
 )
 def random_to(self, to, generator):
     random_from.kernel(self, 0, to, generator)
@@ -176,7 +198,12 @@ def random_to(self, to, generator):
 random_to.vjp(self=lambda g: aten.zeros_like(g))
 
 
-@op("random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)", node="RandomBackward2")
+@op(
+    "random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)",
+    node="RandomBackward2",
+    batching=Batching.RANDOM,
+    host_made=True,
+)
 def random_(self, generator):
     """Every value that the dtype has, from 0 on: for floating point types as far as they have every whole number."""
     kind, source = self.dtype, source_of(generator)
@@ -217,6 +244,9 @@ def _permutation(n, kind, source):
     nondiff=True,
     samples=lambda make: [],
     shape=lambda n, dtype, *_: ((n,), _whole_dtype(dtype)),
+    batching=Batching.RANDOM,
+    host_made=True,
+    out_rule=fills_out,
 )
 def randperm(n, dtype, layout, device, pin_memory, generator):
     check_options(layout, pin_memory)
@@ -228,6 +258,9 @@ def randperm(n, dtype, layout, device, pin_memory, generator):
     nondiff=True,
     samples=lambda make: [],
     shape=lambda n, generator, dtype, *_: ((n,), _whole_dtype(dtype)),
+    batching=Batching.RANDOM,
+    host_made=True,
+    out_rule=fills_out,
 )
 def randperm_generator(n, generator, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)

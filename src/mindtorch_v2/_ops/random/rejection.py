@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..._core.rng import Generator
+from ..._dispatch.facts import Batching
 from ..._dispatch.registry import aten, op
 from .._support.common import like_first
 from .._support.factory import like
@@ -64,7 +65,12 @@ def _poisson_large(source: Generator, rate: float) -> float:
             return float(k)
 
 
-@op("poisson(Tensor self, Generator? generator=None) -> Tensor", shape=like_first, samples=lambda make: [])
+@op(
+    "poisson(Tensor self, Generator? generator=None) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [],
+    batching=Batching.RANDOM,
+)
 def poisson(self, generator):
     float_only(self.dtype, "poisson_cpu")
     if self.size and self.min() < 0:
@@ -161,6 +167,7 @@ def _binomial_rejection(source: Generator, count: float, chance: float) -> float
     nondiff=True,
     samples=lambda make: [],
     shape=lambda count, prob, generator: (np.broadcast_shapes(count._array.shape, prob._array.shape), count._array.dtype),
+    batching=Batching.RANDOM,
 )
 def binomial(count, prob, generator):
     float_only(count.dtype, "binomial_cpu")
@@ -195,14 +202,24 @@ def _gamma(source: Generator, alpha: float) -> float:
             return scale * d * v
 
 
-@op("_standard_gamma(Tensor self, Generator? generator=None) -> Tensor", shape=like_first, samples=lambda make: [])
+@op(
+    "_standard_gamma(Tensor self, Generator? generator=None) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [],
+    batching=Batching.RANDOM,
+)
 def standard_gamma(self, generator):
     float_only(self.dtype, "gamma")
     made = _each(_gamma, source_of(generator), self)
     return np.maximum(made, np.finfo(made.dtype).tiny, out=made)
 
 
-@op("_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor", shape=like_first, samples=lambda make: [])
+@op(
+    "_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [],
+    batching=Batching.RANDOM,
+)
 def sample_dirichlet(self, generator):
     float_only(self.dtype, "dirichlet")
     made = _each(_gamma, source_of(generator), self.astype(np.float64))

@@ -6,9 +6,12 @@ import math
 
 import numpy as np
 
+from ..._core.dtype import int64
+from ..._dispatch.facts import Batching
 from ..._dispatch.registry import aten, op
 from .._support.common import like_first, no_kernel, scalar_name
 from .._support.factory import like, memory_order
+from .._support.out_rules import exact_dtype
 from .uniform_normal import float_only, scaled, source_of, store
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -46,6 +49,8 @@ def _draw_with(self, chances, source):
     "bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)",
     node="BernoulliBackward1",
     samples=lambda make: [],
+    batching=Batching.RANDOM,
+    host_made=True,
 )
 def bernoulli_tensor_(self, p, generator):
     _draw_with(self, p, source_of(generator))
@@ -58,6 +63,8 @@ bernoulli_tensor_.vjp(self=_zero_grad, p=lambda g, p_shape: g.new_zeros(p_shape)
     "bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)",
     node="BernoulliBackward2",
     samples=lambda make: [],
+    batching=Batching.RANDOM,
+    host_made=True,
 )
 def bernoulli_(self, p, generator):
     _check_chance(p)
@@ -72,6 +79,9 @@ bernoulli_.vjp(self=_zero_grad)
     nondiff=True,
     shape=like_first,
     samples=lambda make: [],
+    batching=Batching.RANDOM,
+    host_made=True,
+    out_overload="float_out",
 )
 def bernoulli_p(self, p, generator):
     made = like(self, self.dtype)
@@ -84,6 +94,8 @@ def bernoulli_p(self, p, generator):
     nondiff=True,
     shape=like_first,
     samples=lambda make: [],
+    batching=Batching.RANDOM,
+    host_made=True,
 )
 def bernoulli_tensor(self, p, generator):
     made = like(self, self.dtype)
@@ -91,7 +103,13 @@ def bernoulli_tensor(self, p, generator):
     return made
 
 
-@op("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", shape=like_first, samples=lambda make: [])
+@op(
+    "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [],
+    batching=Batching.RANDOM,
+    host_made=True,
+)
 def bernoulli(self, generator):
     made = like(self, self.dtype)
     _draw_with(made, self, source_of(generator))
@@ -126,6 +144,11 @@ def _check_multinomial(weights, count, replacement):
     nondiff=True,
     shape=_multinomial_shape,
     samples=lambda make: [],
+    batching=Batching.RANDOM,
+    host_made=True,
+    out_rule=exact_dtype(
+        lambda args: int64, lambda want, have: f"multinomial expects Long tensor out, got: {have.scalar_name}"
+    ),
 )
 def multinomial(self, num_samples, replacement, generator):
     _check_multinomial(self, num_samples, replacement)
@@ -172,7 +195,12 @@ def _exponential(count, rate, source):
     return np.log1p(-source.uniforms64(count)) * (-1.0 / rate)
 
 
-@op("exponential_(Tensor(a!) self, float lambd=1., *, Generator? generator=None) -> Tensor(a!)", samples=lambda make: [])
+@op(
+    "exponential_(Tensor(a!) self, float lambd=1., *, Generator? generator=None) -> Tensor(a!)",
+    samples=lambda make: [],
+    batching=Batching.RANDOM,
+    host_made=True,
+)
 def exponential_(self, lambd, generator):
     if self.dtype.kind not in "fV":
         raise RuntimeError(
@@ -190,6 +218,7 @@ exponential_.vjp(self=_zero_grad)
 @op(
     "cauchy_(Tensor(a!) self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor(a!)",
     samples=lambda make: [],
+    batching=Batching.RANDOM,
 )
 def cauchy_(self, median, sigma, generator):
     if self.dtype.kind not in "fV":
@@ -209,6 +238,7 @@ cauchy_.vjp(self=_zero_grad)
 @op(
     "log_normal_(Tensor(a!) self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor(a!)",
     samples=lambda make: [],
+    batching=Batching.RANDOM,
 )
 def log_normal_(self, mean, std, generator):
     if std <= 0:
@@ -220,7 +250,11 @@ def log_normal_(self, mean, std, generator):
 log_normal_.vjp(self=_zero_grad)
 
 
-@op("geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!)", samples=lambda make: [])
+@op(
+    "geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!)",
+    samples=lambda make: [],
+    batching=Batching.RANDOM,
+)
 def geometric_(self, p, generator):
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")

@@ -11,9 +11,11 @@ from ..._core import rng
 from ..._core.box_muller import fused
 from ..._core.rng import Generator, default_generator
 from ..._dispatch.errors import torch_error
+from ..._dispatch.facts import Batching, Promotion
 from ..._dispatch.registry import aten, op
 from .._support.common import like_first, no_kernel, np_dtype
 from .._support.factory import LIKE, OPTIONS, check_options, checked_size, like, memory_order, sized
+from .._support.out_rules import fills_out
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 WITH_GENERATOR = OPTIONS.replace("*, ", "*, Generator? generator, ", 1)
@@ -93,7 +95,15 @@ def _rand(size, kind, source):
 _USUAL = OPTIONS + ", Generator? generator=None"
 
 
-@op(f"rand(int[] size, {_USUAL}) -> Tensor", nondiff=True, shape=sized, samples=lambda make: [])
+@op(
+    f"rand(int[] size, {_USUAL}) -> Tensor",
+    nondiff=True,
+    shape=sized,
+    samples=lambda make: [],
+    batching=Batching.RANDOM,
+    host_made=True,
+    out_rule=fills_out,
+)
 def rand(size, dtype, layout, device, pin_memory, generator):
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
@@ -115,6 +125,9 @@ def rand(size, dtype, layout, device, pin_memory, generator):
     nondiff=True,
     shape=lambda size, generator, dtype, *_: sized(size, dtype),
     samples=lambda make: [],
+    batching=Batching.RANDOM,
+    host_made=True,
+    out_rule=fills_out,
 )
 def rand_generator(size, generator, dtype, layout, device, pin_memory):
     return rand.kernel(size, dtype, layout, device, pin_memory, generator)
@@ -141,6 +154,8 @@ def _like_op(name, fill):
         nondiff=True,
         shape=lambda self, dtype, *_: (self._array.shape, np_dtype(dtype, self._array.dtype)),
         samples=lambda make: [],
+        batching=Batching.RANDOM,
+        host_made=True,
     )
     op(
         f"{name}.generator(Tensor self, {LIKE_WITH_GENERATOR}) -> Tensor",
@@ -148,10 +163,16 @@ def _like_op(name, fill):
         nondiff=True,
         shape=lambda self, generator, dtype, *_: (self._array.shape, np_dtype(dtype, self._array.dtype)),
         samples=lambda make: [],
+        batching=Batching.RANDOM,
+        host_made=True,
     )
 
 
-@op("uniform_(Tensor(a!) self, float from=0., float to=1., *, Generator? generator=None) -> Tensor(a!)")
+@op(
+    "uniform_(Tensor(a!) self, float from=0., float to=1., *, Generator? generator=None) -> Tensor(a!)",
+    batching=Batching.RANDOM,
+    host_made=True,
+)
 def uniform_(self, from_, to, generator):
     if self.dtype.kind == "c":
         store(
@@ -227,7 +248,15 @@ def _randn(size, kind, source):
     return _normal(count, kind, source, 0.0, 1.0).reshape(size)
 
 
-@op(f"randn(int[] size, {_USUAL}) -> Tensor", nondiff=True, shape=sized, samples=lambda make: [])
+@op(
+    f"randn(int[] size, {_USUAL}) -> Tensor",
+    nondiff=True,
+    shape=sized,
+    samples=lambda make: [],
+    batching=Batching.RANDOM,
+    host_made=True,
+    out_rule=fills_out,
+)
 def randn(size, dtype, layout, device, pin_memory, generator):
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
@@ -249,6 +278,9 @@ def randn(size, dtype, layout, device, pin_memory, generator):
     nondiff=True,
     shape=lambda size, generator, dtype, *_: sized(size, dtype),
     samples=lambda make: [],
+    batching=Batching.RANDOM,
+    host_made=True,
+    out_rule=fills_out,
 )
 def randn_generator(size, generator, dtype, layout, device, pin_memory):
     return randn.kernel(size, dtype, layout, device, pin_memory, generator)
@@ -259,7 +291,11 @@ def _check_std(std):
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
 
 
-@op("normal_(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)")
+@op(
+    "normal_(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)",
+    batching=Batching.RANDOM,
+    host_made=True,
+)
 def normal_(self, mean, std, generator):
     _check_std(std)
     if self.dtype.kind == "c":
@@ -293,6 +329,8 @@ def _standard(shape, kind, generator):
     node="NormalBackward1",
     shape=like_first,
     samples=lambda make: [],
+    batching=Batching.RANDOM,
+    host_made=True,
 )
 def normal_tensor_float(mean, std, generator):
     _check_std(std)
@@ -308,6 +346,8 @@ normal_tensor_float.vjp(mean=lambda g: aten.zeros_like(g))
     node="NormalBackward2",
     samples=lambda make: [],
     shape=lambda mean, std, generator: (std._array.shape, std._array.dtype),
+    batching=Batching.RANDOM,
+    host_made=True,
 )
 def normal_float_tensor(mean, std, generator):
     _checked_deviations(std)
@@ -320,8 +360,10 @@ normal_float_tensor.vjp(std=lambda g: aten.zeros_like(g))
 @op(
     "normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
     node="NormalBackward3",
-    promote="same",
+    promote=Promotion.SAME,
     samples=lambda make: [],
+    batching=Batching.RANDOM,
+    host_made=True,
 )
 def normal_tensor_tensor(mean, std, generator):
     _checked_deviations(std)
@@ -338,6 +380,8 @@ normal_tensor_tensor.vjp(mean=lambda g, mean_shape: g.new_zeros(mean_shape), std
     nondiff=True,
     shape=lambda mean, std, size, generator, dtype, *_: sized(size, dtype),
     samples=lambda make: [],
+    batching=Batching.RANDOM,
+    host_made=True,
 )
 def normal_float_float(mean, std, size, generator, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)

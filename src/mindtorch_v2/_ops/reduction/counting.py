@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._dispatch.facts import Batching
 from ..._dispatch.registry import op
 from .._support.common import no_kernel, normal_dims, reduced_shape
 from .._support.elementwise import need_float
@@ -22,6 +23,7 @@ op(
     nondiff=True,
     shape=lambda self, dim: (reduced_shape(self._array.shape, None if dim is None else (dim,), False), _INT64),
     samples=lambda make: [(make.ints(3, 3, 4),), (make.ints(3, 3, 4), 1)],
+    batching=Batching.REDUCTION,
 )
 op(
     "count_nonzero.dim_IntList(Tensor self, int[1] dim) -> Tensor",
@@ -29,6 +31,7 @@ op(
     nondiff=True,
     shape=lambda self, dim: (reduced_shape(self._array.shape, dim, False), _INT64),
     samples=lambda make: [(make.ints(3, 3, 4), (0, 1))],
+    batching=Batching.REDUCTION,
 )
 
 

@@ -8,10 +8,13 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.threads import threads
+from ..._dispatch.facts import Autocast, Batching
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import home_of, normal_dim, normal_dims, np_dtype, reduced_shape
 from .._support.elementwise import need_real
+from .._support.flops import per_element
 from .._support.half import is_narrow
+from .._support.out_rules import like_self, like_self_as_extremes
 from ..pointwise.arithmetic import conj
 
 _INT64 = np.dtype(np.int64)
@@ -116,7 +119,12 @@ def expand_reduced(g, shape, dim, keepdim):
     return aten.expand(unsqueezed(g, shape, dim, keepdim), shape)
 
 
-@op("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", shape=lambda self, dtype: _sum_shape(self, None, False, dtype))
+@op(
+    "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    shape=lambda self, dtype: _sum_shape(self, None, False, dtype),
+    batching=Batching.REDUCTION,
+    flops=per_element(1),
+)
 def sum_all(self, dtype):
     if dtype is None and self.dtype is _FLOAT32:
         return _add_float32(self, None, False)
@@ -131,6 +139,9 @@ sum_all.vjp(self=lambda g, self_shape: aten.expand(g, self_shape))
     shape=_sum_shape,
     node="SumBackward1",
     samples=by_dims,
+    batching=Batching.REDUCTION,
+    flops=per_element(1),
+    out_overload="IntList_out",
 )
 def sum_dims(self, dim, keepdim, dtype):
     axes = axes_of(dim, self.ndim)
@@ -176,7 +187,13 @@ def _mean(self, axes, keepdim, dtype, count):
     return _average(_add_reduce(self, axes, wanted, None, keepdim), count)
 
 
-@op("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", shape=lambda self, dtype: ((), mean_dtype(self._array, dtype)))
+@op(
+    "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    shape=lambda self, dtype: ((), mean_dtype(self._array, dtype)),
+    batching=Batching.REDUCTION,
+    flops=per_element(1),
+    out_overload="dtype_out",
+)
 def mean_all(self, dtype):
     return _mean(self, None, False, dtype, self.size)
 
@@ -189,6 +206,9 @@ mean_all.vjp(self=lambda g, self_shape: aten.expand(g, self_shape) / math.prod(s
     node="MeanBackward1",
     shape=lambda self, dim, keepdim, dtype: (reduced_shape(self._array.shape, dim, keepdim), mean_dtype(self._array, dtype)),
     samples=by_dims,
+    batching=Batching.REDUCTION,
+    flops=per_element(1),
+    out_overload="out",
 )
 def mean_dims(self, dim, keepdim, dtype):
     axes = axes_of(dim, self.ndim)
@@ -214,7 +234,13 @@ def _multiply_up(array, axes, keepdim, dtype):
     return np.multiply.reduce(array, axes, wanted, None, keepdim)
 
 
-@op("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", shape=lambda self, dtype: _sum_shape(self, None, False, dtype))
+@op(
+    "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    shape=lambda self, dtype: _sum_shape(self, None, False, dtype),
+    autocast=Autocast.FLOAT32,
+    batching=Batching.ALONG_DIM,
+    flops=per_element(1),
+)
 def prod(self, dtype):
     return _multiply_up(self, None, False, dtype)
 
@@ -255,6 +281,10 @@ prod.vjp(self=_prod_grad)
     node="ProdBackward1",
     shape=lambda self, dim, keepdim, dtype: _sum_shape(self, (dim,), keepdim, dtype),
     samples=by_dim,
+    autocast=Autocast.FLOAT32,
+    batching=Batching.ALONG_DIM,
+    flops=per_element(1),
+    out_overload="int_out",
 )
 def prod_dim(self, dim, keepdim, dtype):
     return _multiply_up(self, normal_dims((dim,), self.ndim), keepdim, dtype)
@@ -324,7 +354,13 @@ def _pair_shape(self, dim, keepdim):
 
 
 def _extreme(name, reduce, find):
-    @op(f"{name}(Tensor self) -> Tensor", shape=lambda self: ((), self._array.dtype), node=f"{name.title()}Backward1")
+    @op(
+        f"{name}(Tensor self) -> Tensor",
+        shape=lambda self: ((), self._array.dtype),
+        node=f"{name.title()}Backward1",
+        batching=Batching.ALONG_DIM,
+        out_overload="unary_out",
+    )
     def whole(self):
         if not self.size:
             raise RuntimeError(
@@ -342,6 +378,8 @@ def _extreme(name, reduce, find):
         node=f"{name.title()}Backward0",
         shape=_pair_shape,
         samples=by_dim,
+        batching=Batching.ALONG_DIM,
+        out_overload=f"dim_{name}",
     )
     def along(self, dim, keepdim):
         if not self.ndim:
@@ -365,6 +403,7 @@ def _extreme(name, reduce, find):
         f"arg{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
         nondiff=True,
         shape=lambda self, dim, keepdim: (reduced_shape(self._array.shape, None if dim is None else (dim,), keepdim), _INT64),
+        batching=Batching.ALONG_DIM,
     )
     def position(self, dim, keepdim):
         if self.dtype is not _FLOAT32 and self.dtype.kind in "bc":
@@ -384,6 +423,8 @@ def _extreme(name, reduce, find):
     @op(
         f"a{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
         samples=by_dims,
+        batching=Batching.REDUCTION,
+        out_rule=like_self_as_extremes,
         shape=lambda self, dim, keepdim: (reduced_shape(self._array.shape, dim, keepdim), self._array.dtype),
     )
     def over(self, dim, keepdim):
@@ -415,8 +456,20 @@ def _extreme(name, reduce, find):
 _extreme("max", np.maximum.reduce, np.ndarray.argmax)
 _extreme("min", np.minimum.reduce, np.ndarray.argmin)
 
-composite("max.other(Tensor self, Tensor other) -> Tensor", lambda self, other: aten.maximum(self, other))
-composite("min.other(Tensor self, Tensor other) -> Tensor", lambda self, other: aten.minimum(self, other))
+composite(
+    "max.other(Tensor self, Tensor other) -> Tensor",
+    lambda self, other: aten.maximum(self, other),
+    batching=Batching.ALONG_DIM,
+    out=True,
+    out_overload="out",
+)
+composite(
+    "min.other(Tensor self, Tensor other) -> Tensor",
+    lambda self, other: aten.minimum(self, other),
+    batching=Batching.ALONG_DIM,
+    out=True,
+    out_overload="out",
+)
 
 
 def _both_shapes(self, dim, keepdim):
@@ -425,9 +478,11 @@ def _both_shapes(self, dim, keepdim):
 
 @op(
     "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
-    tags=("all_grads",),
+    takes_all_grads=True,
     shape=_both_shapes,
     samples=lambda make: [(make(3, 4),), (make(3, 4), {"dim": 1}), (make(3, 4), {"dim": 0, "keepdim": True})],
+    batching=Batching.ALONG_DIM,
+    out_rule=like_self,
 )
 def aminmax(self, dim, keepdim):
     axes = None if dim is None else normal_dims((dim,), self.ndim)
@@ -469,6 +524,8 @@ def _truth(name, reduce):
         lambda self: test(self, None, False),
         nondiff=True,
         shape=lambda self: ((), _truth_dtype(self._array)),
+        batching=Batching.REDUCTION,
+        out_overload="all_out",
     )
     op(
         f"{name}.dim(Tensor self, int[1]? dim, bool keepdim=False) -> Tensor",
@@ -476,6 +533,8 @@ def _truth(name, reduce):
         nondiff=True,
         samples=by_dims,
         shape=lambda self, dim, keepdim: (reduced_shape(self._array.shape, dim, keepdim), _truth_dtype(self._array)),
+        batching=Batching.REDUCTION,
+        out_overload="out",
     )
 
 

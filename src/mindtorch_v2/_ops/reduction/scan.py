@@ -6,9 +6,11 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.tensor import Tensor
+from ..._dispatch.facts import Batching
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import existing_dim, home_of, like_first, no_kernel, normal_dim, normal_dims, np_dtype
 from .._support.elementwise import log_add_exp, need_float, need_real
+from .._support.flops import per_element
 from .._support.half import is_narrow
 from ..pointwise.arithmetic import conj
 
@@ -48,7 +50,14 @@ def _scan_shape(self, dim, dtype):
 # ---------------------------------------------------------------- sums and products
 
 
-@op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", inplace=True, shape=_scan_shape, samples=_one_dim)
+@op(
+    "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    inplace=True,
+    shape=_scan_shape,
+    samples=_one_dim,
+    batching=Batching.ALONG_DIM,
+    flops=per_element(1),
+)
 def cumsum(self, dim, dtype):
     return _totals("cumsum", np.add, self, dim, dtype)
 
@@ -66,7 +75,14 @@ def _cumsum_grad(g, self_dtype, dim):
 cumsum.vjp(self=_cumsum_grad)
 
 
-@op("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", inplace=True, shape=_scan_shape, samples=_one_dim)
+@op(
+    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    inplace=True,
+    shape=_scan_shape,
+    samples=_one_dim,
+    batching=Batching.ALONG_DIM,
+    flops=per_element(1),
+)
 def cumprod(self, dim, dtype):
     return _totals("cumprod", np.multiply, self, dim, dtype)
 
@@ -114,6 +130,7 @@ def _extreme(name, ufunc):
         f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
         samples=_one_dim,
         shape=lambda self, dim: [(self._array.shape, self._array.dtype), (self._array.shape, _INT64)],
+        batching=Batching.ALONG_DIM,
     )
     def kernel(self, dim):
         dim = normal_dim(dim, self.ndim)
@@ -149,7 +166,13 @@ def cummaxmin_backward(grad, input, indices, dim):
 # ---------------------------------------------------------------- logarithm of running sums of exponentials
 
 
-@op("logcumsumexp(Tensor self, int dim) -> Tensor", shape=like_first, samples=_one_dim)
+@op(
+    "logcumsumexp(Tensor self, int dim) -> Tensor",
+    shape=like_first,
+    samples=_one_dim,
+    batching=Batching.ALONG_DIM,
+    flops=per_element(2),
+)
 def logcumsumexp(self, dim):
     need_float("logcumsumexp_out_cpu", self, "iub")
     if self.dtype.kind != "c" or not self.ndim:
@@ -216,6 +239,7 @@ def _check_ends(self, dim, ends):
 @composite(
     "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
     samples=lambda make: [(make(3, 4),), (make(3, 4), 2, 0), (make(3, 4), 1, 1, make(3, 1), make(3, 2))],
+    out=True,
 )
 def diff(self, n, dim, prepend, append):
     if not self._array.ndim:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core.keys import AUTOGRAD
+from ..._dispatch.facts import Batching
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import like_first, normal_dim, reduced_shape
 from .._support.elementwise import need_real
@@ -81,6 +82,8 @@ def _two_like_first(self, *_rest):
     "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
     shape=_two_like_first,
     samples=lambda make: [(make(3, 4),), (make(3, 4), 0, True)],
+    batching=Batching.ALONG_DIM,
+    out_overload="values",
 )
 def sort(self, dim, descending):
     return _sort(self, dim, descending)
@@ -94,6 +97,8 @@ sort.vjp(self=_kept_grad)
     shape=lambda self, *_: _two_like_first(self),
     node="SortBackward1",
     samples=lambda make: [(make(3, 4), {"stable": True})],
+    batching=Batching.ALONG_DIM,
+    out_overload="values_stable",
 )
 def sort_stable(self, stable, dim, descending):
     return _sort(self, dim, descending)
@@ -105,13 +110,17 @@ composite(
     "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
     lambda self, dim, descending: aten.sort(self, dim, descending)[1],
     samples=lambda make: [(make(3, 4),)],
+    batching=Batching.ALONG_DIM,
+    out=True,
 )
 composite(
     "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
     lambda self, stable, dim, descending: aten.sort(self, stable=stable, dim=dim, descending=descending)[1],
     samples=lambda make: [(make(3, 4), {"stable": True})],
+    batching=Batching.ALONG_DIM,
+    out=True,
 )
-composite("msort(Tensor self) -> Tensor", lambda self: aten.sort(self, 0, False)[0])
+composite("msort(Tensor self) -> Tensor", lambda self: aten.sort(self, 0, False)[0], out=True)
 
 # ---------------------------------------------------------------- the first few
 
@@ -127,6 +136,8 @@ def _topk_shape(self, k, dim, largest, sorted):
     "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
     shape=_topk_shape,
     samples=lambda make: [(make(3, 4), 2), (make(3, 4), 1, 0, False)],
+    batching=Batching.ALONG_DIM,
+    out_overload="values",
 )
 def topk(self, k, dim, largest, sorted):
     _no_complex("topk", self)
@@ -171,6 +182,8 @@ def _pick(array, places, dim, keepdim):
     "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
     shape=lambda self, k, dim, keepdim: _reduced_pair(self, dim, keepdim),
     samples=lambda make: [(make(3, 4), 2)],
+    batching=Batching.ALONG_DIM,
+    out_overload="values",
 )
 def kthvalue(self, k, dim, keepdim):
     need_real("kthvalue_cpu", self)
@@ -221,7 +234,7 @@ def _even_grad(g, self, result):
 
 
 def _declare_median(name, ignore_nan):
-    @op(f"{name}(Tensor self) -> Tensor", shape=lambda self: ((), self._array.dtype))
+    @op(f"{name}(Tensor self) -> Tensor", shape=lambda self: ((), self._array.dtype), batching=Batching.ALONG_DIM)
     def whole(self):
         return _median_of_all(self, ignore_nan)
 
@@ -232,6 +245,8 @@ def _declare_median(name, ignore_nan):
         shape=_reduced_pair,
         node=f"{name.capitalize()}Backward1",
         samples=lambda make: [(make(3, 4), 1), (make(3, 5), 0, True)],
+        batching=Batching.ALONG_DIM,
+        out_overload="dim_values",
     )
     def along(self, dim, keepdim):
         dim = normal_dim(dim, self.ndim)
@@ -254,6 +269,8 @@ _declare_median("nanmedian", True)
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
     shape=_reduced_pair,
     samples=lambda make: [(make(3, 4),)],
+    batching=Batching.ALONG_DIM,
+    out_overload="values",
 )
 def mode(self, dim, keepdim):
     dim = normal_dim(dim, self.ndim)

@@ -8,8 +8,10 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.tensor import Tensor
+from ..._dispatch.facts import Autocast, Batching
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import normal_dim, normal_dims, np_dtype, reduced_shape
+from .._support.flops import per_element
 from .._support.half import is_narrow
 from .._support.warn import warn
 from ..pointwise.arithmetic import conj
@@ -93,11 +95,18 @@ def _with_unbiased(name, returns):
         f"{name}(Tensor self, bool unbiased=True) -> {returns}",
         lambda self, unbiased: getattr(aten, name)(self, None, correction=int(unbiased)),
         samples=lambda make: [(make(3, 4), False)],
+        batching=Batching.REDUCTION,
+        flops=per_element(4),
+        out=returns == "Tensor",
     )
     composite(
         f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {returns}",
         lambda self, dim, unbiased, keepdim: getattr(aten, name)(self, dim, correction=int(unbiased), keepdim=keepdim),
         samples=lambda make: [(make(3, 4), 1, False), (make(3, 4), 0, True, True)],
+        batching=Batching.REDUCTION,
+        flops=per_element(4),
+        out=returns == "Tensor",
+        out_overload="out",
     )
 
 
@@ -117,7 +126,13 @@ def _pair_shape(self, dim, correction, keepdim):
     return [(shape, _real_dtype(self._array)), (shape, self._array.dtype)]
 
 
-@op(f"var.correction{_ARGUMENTS} -> Tensor", shape=_spread_shape, samples=_spread_samples)
+@op(
+    f"var.correction{_ARGUMENTS} -> Tensor",
+    shape=_spread_shape,
+    samples=_spread_samples,
+    batching=Batching.REDUCTION,
+    flops=per_element(4),
+)
 def var(self, dim, correction, keepdim):
     return np.asarray(_moments(self, dim, correction, keepdim, "var")[1]).astype(_real_dtype(self), copy=False)
 
@@ -126,7 +141,13 @@ var.vjp(self=var_grad)
 var.jvp(self=_var_tangent)
 
 
-@op(f"std.correction{_ARGUMENTS} -> Tensor", shape=_spread_shape, samples=_spread_samples)
+@op(
+    f"std.correction{_ARGUMENTS} -> Tensor",
+    shape=_spread_shape,
+    samples=_spread_samples,
+    batching=Batching.REDUCTION,
+    flops=per_element(4),
+)
 def std(self, dim, correction, keepdim):
     return np.asarray(np.sqrt(_moments(self, dim, correction, keepdim, "std")[1])).astype(_real_dtype(self), copy=False)
 
@@ -148,7 +169,14 @@ def _sum_of(parts):
     return given[0] if len(given) == 1 else given[0] + given[1]
 
 
-@op(f"var_mean.correction{_ARGUMENTS} -> (Tensor, Tensor)", shape=_pair_shape, samples=_spread_samples, tags=("all_grads",))
+@op(
+    f"var_mean.correction{_ARGUMENTS} -> (Tensor, Tensor)",
+    shape=_pair_shape,
+    samples=_spread_samples,
+    takes_all_grads=True,
+    batching=Batching.REDUCTION,
+    flops=per_element(4),
+)
 def var_mean(self, dim, correction, keepdim):
     mean, variance = _moments(self, dim, correction, keepdim, "var_mean")
     return np.asarray(variance).astype(_real_dtype(self), copy=False), np.asarray(mean).astype(self.dtype, copy=False)
@@ -175,7 +203,14 @@ var_mean.jvp(
 )
 
 
-@op(f"std_mean.correction{_ARGUMENTS} -> (Tensor, Tensor)", shape=_pair_shape, samples=_spread_samples, tags=("all_grads",))
+@op(
+    f"std_mean.correction{_ARGUMENTS} -> (Tensor, Tensor)",
+    shape=_pair_shape,
+    samples=_spread_samples,
+    takes_all_grads=True,
+    batching=Batching.REDUCTION,
+    flops=per_element(4),
+)
 def std_mean(self, dim, correction, keepdim):
     mean, variance = _moments(self, dim, correction, keepdim, "std_mean")
     return (
@@ -220,6 +255,8 @@ def _float_dtype(array):
     "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
     samples=by_dims,
     shape=lambda self, dim, keepdim: (reduced_shape(self._array.shape, dim, keepdim), _float_dtype(self._array)),
+    batching=Batching.REDUCTION,
+    flops=per_element(3),
 )
 def logsumexp(self, dim, keepdim):
     wanted = _float_dtype(self)
@@ -253,6 +290,8 @@ logsumexp.vjp(self=_logsumexp_grad)
         np_dtype(dtype, np.dtype(np.int64) if self._array.dtype.kind in "iub" else self._array.dtype),
     ),
     samples=by_dims,
+    batching=Batching.REDUCTION,
+    flops=per_element(1),
 )
 def nansum(self, dim, keepdim, dtype):
     if self.dtype.kind == "c":
@@ -273,7 +312,9 @@ def _nansum_grad(g, self, dim, keepdim):
 nansum.vjp(self=_nansum_grad)
 
 
-@composite("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", samples=by_dims)
+@composite(
+    "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", samples=by_dims, out=True
+)
 def nanmean(self, dim, keepdim, dtype):
     if self._array.dtype.kind not in "fcV":
         raise RuntimeError(
@@ -382,6 +423,8 @@ for _name in ("quantile", "nanquantile"):
             self, q, dim, keepdim, interpolation, nan
         ),
         samples=_quantile_samples,
+        autocast=Autocast.FLOAT32,
+        out=True,
     )
     composite(
         f"{_name}.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
@@ -389,6 +432,8 @@ for _name in ("quantile", "nanquantile"):
             self, _checked_q(self, q), dim, keepdim, interpolation, nan
         ),
         samples=_number_samples,
+        autocast=Autocast.FLOAT32,
+        out=True,
     )
 
 

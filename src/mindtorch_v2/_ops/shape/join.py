@@ -10,6 +10,7 @@ import numpy as np
 from ..._core import dtype as dt
 from ..._core.size import Size
 from ..._dispatch.errors import broadcast_mismatch, torch_error
+from ..._dispatch.facts import Autocast
 from ..._dispatch.promotion import rank
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import home_of, normal_dim
@@ -70,6 +71,7 @@ def _cat_shape(tensors, dim):
     "cat(Tensor[] tensors, int dim=0) -> Tensor",
     shape=_cat_shape,
     samples=lambda make: [([make(3, 4), make(2, 4)],), ([make(3, 4), make(3, 1)], 1)],
+    autocast=Autocast.WIDEST,
 )
 def cat(tensors, dim):
     if not tensors:
@@ -120,11 +122,13 @@ composite(
     "concat(Tensor[] tensors, int dim=0) -> Tensor",
     lambda tensors, dim: aten.cat(tensors, dim),
     samples=lambda make: [([make(3, 4), make(2, 4)],)],
+    out=True,
 )
 composite(
     "concatenate(Tensor[] tensors, int dim=0) -> Tensor",
     lambda tensors, dim: aten.cat(tensors, dim),
     samples=lambda make: [([make(3, 4), make(2, 4)],)],
+    out=True,
 )
 
 
@@ -158,6 +162,7 @@ def _stack_shape(tensors, dim):
     "stack(Tensor[] tensors, int dim=0) -> Tensor",
     shape=_stack_shape,
     samples=lambda make: [([make(3, 4), make(3, 4)],), ([make(3, 4), make(3, 4)], -1)],
+    autocast=Autocast.WIDEST,
 )
 def stack(tensors, dim):
     if not tensors or not _alike(tensors):
@@ -177,7 +182,7 @@ stack.vjp(tensors=lambda g, tensors_shape, dim: [aten.select(g, dim, i) for i in
 
 @composite(
     "_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor",
-    tags=("out",),
+    out=True,
     samples=lambda make: [([make(3, 4), make(5)], 0, 2), ([make(3, 4), make(3, 2)], 1, 2)],
 )
 def chunk_cat(tensors, dim, num_chunks):
@@ -275,7 +280,7 @@ def _pair_samples(make):
     return [([make(3, 4), make(3, 4)],), ([make(4), make(4)],)]
 
 
-@composite("hstack(Tensor[] tensors) -> Tensor", samples=_pair_samples)
+@composite("hstack(Tensor[] tensors) -> Tensor", samples=_pair_samples, out=True)
 def hstack(tensors):
     if not tensors:
         raise RuntimeError("hstack expects a non-empty TensorList")
@@ -283,28 +288,28 @@ def hstack(tensors):
     return aten.cat(rows, 0 if rows[0]._array.ndim == 1 else 1)
 
 
-@composite("vstack(Tensor[] tensors) -> Tensor", samples=_pair_samples)
+@composite("vstack(Tensor[] tensors) -> Tensor", samples=_pair_samples, out=True)
 def vstack(tensors):
     if not tensors:
         raise RuntimeError("vstack expects a non-empty TensorList")
     return aten.cat(aten.atleast_2d(tensors), 0)
 
 
-@composite("dstack(Tensor[] tensors) -> Tensor", samples=_pair_samples)
+@composite("dstack(Tensor[] tensors) -> Tensor", samples=_pair_samples, out=True)
 def dstack(tensors):
     if not tensors:
         raise RuntimeError("dstack expects a non-empty TensorList")
     return aten.cat(aten.atleast_3d(tensors), 2)
 
 
-@composite("column_stack(Tensor[] tensors) -> Tensor", samples=_pair_samples)
+@composite("column_stack(Tensor[] tensors) -> Tensor", samples=_pair_samples, out=True)
 def column_stack(tensors):
     if not tensors:
         raise RuntimeError("column_stack expects a non-empty TensorList")
     return aten.hstack([t if t._array.ndim > 1 else aten.reshape(t, (t._array.size, 1)) for t in tensors])
 
 
-composite("row_stack(Tensor[] tensors) -> Tensor", lambda tensors: aten.vstack(tensors), samples=_pair_samples)
+composite("row_stack(Tensor[] tensors) -> Tensor", lambda tensors: aten.vstack(tensors), samples=_pair_samples, out=True)
 
 # ---------------------------------------------------------------- one shape for all
 
@@ -472,7 +477,11 @@ block_diag.vjp(tensors=lambda g, tensors_shape: _block_grads(g, tensors_shape))
 _variadic("block_diag", lambda tensors: aten.block_diag(tensors))
 
 
-@composite("kron(Tensor self, Tensor other) -> Tensor", samples=lambda make: [(make(2, 3), make(2, 2)), (make(3), make(2, 2))])
+@composite(
+    "kron(Tensor self, Tensor other) -> Tensor",
+    samples=lambda make: [(make(2, 3), make(2, 2)), (make(3), make(2, 2))],
+    out=True,
+)
 def kron(self, other):
     ndim = max(self._array.ndim, other._array.ndim)
     own, its = ((1,) * (ndim - t._array.ndim) + t._array.shape for t in (self, other))

@@ -6,8 +6,10 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.memory_format import contiguous_format
+from ..._dispatch.facts import Autocast, Batching, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import existing_dim, home_of, like_first, no_kernel, normal_dim, normal_dims, np_dtype
+from .._support.flops import per_element
 from ..creation.copy import dense_copy
 from .view import contiguous, restride
 from .view_parts import diagonal_view
@@ -32,6 +34,7 @@ def _repeated_shape(shape, repeats):
     "repeat(Tensor self, int[] repeats) -> Tensor",
     shape=lambda self, repeats: (_repeated_shape(self._array.shape, repeats), self._array.dtype),
     samples=lambda make: [(make(3, 4), (2, 3)), (make(3), (2, 1, 2))],
+    surface=Surface.METHOD,
 )
 def repeat(self, repeats):
     whole = _repeated_shape(self.shape, repeats)
@@ -143,6 +146,7 @@ def _roll_one(array, shift, dim):
     "roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor",
     shape=like_first,
     samples=lambda make: [(make(3, 4), 1, 0), (make(3, 4), 2), (make(3, 4), (1, -1), (0, 1))],
+    batching=Batching.ALONG_DIM,
 )
 def roll(self, shifts, dims):
     if not dims and len(shifts) == 1:
@@ -169,7 +173,10 @@ def _flipped(array, dims):
 
 
 @op(
-    "flip(Tensor self, int[] dims) -> Tensor", shape=like_first, samples=lambda make: [(make(3, 4), (0,)), (make(3, 4), (0, 1))]
+    "flip(Tensor self, int[] dims) -> Tensor",
+    shape=like_first,
+    samples=lambda make: [(make(3, 4), (0,)), (make(3, 4), (0, 1))],
+    batching=Batching.ALONG_DIM,
 )
 def flip(self, dims):
     return dense_copy(_flipped(self, normal_dims(dims, self.ndim)) if len(dims) else self)
@@ -237,6 +244,7 @@ def _triangle(name, lower):
         inplace=True,
         shape=like_first,
         samples=lambda make: [(make(3, 4),), (make(2, 3, 3), 1)],
+        batching=Batching.LAST_DIMS,
     )
     def triangle(self, diagonal, out=None):
         if self.ndim < 2:
@@ -265,6 +273,7 @@ def _triangle(name, lower):
         nondiff=True,
         samples=lambda make: [(3, 4), (3, 4, 1)],
         shape=lambda row, col, offset, dtype, *_: ((2, int(inside(row, col, offset).sum())), indices_dtype(dtype)),
+        host_made=True,
     )
     def indices(row, col, offset, dtype, layout, device, pin_memory):
         if row < 0 or col < 0:
@@ -278,7 +287,7 @@ _triangle("triu", False)
 # ---------------------------------------------------------------- diagonals
 
 
-@composite("diag(Tensor self, int diagonal=0) -> Tensor", samples=lambda make: [(make(3),), (make(3, 4), 1)])
+@composite("diag(Tensor self, int diagonal=0) -> Tensor", samples=lambda make: [(make(3),), (make(3, 4), 1)], out=True)
 def diag(self, diagonal):
     ndim = self._array.ndim
     if ndim == 1:
@@ -321,7 +330,12 @@ def diag_embed(self, offset, dim1, dim2):
 diag_embed.vjp(self=lambda g, offset, dim1, dim2: aten.diagonal(g, offset, dim1, dim2))
 
 
-@op("trace(Tensor self) -> Tensor", shape=lambda self: ((), _trace_dtype(self._array)))
+@op(
+    "trace(Tensor self) -> Tensor",
+    shape=lambda self: ((), _trace_dtype(self._array)),
+    autocast=Autocast.FLOAT32,
+    flops=per_element(1),
+)
 def trace(self):
     if self.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")

@@ -13,6 +13,7 @@ import numpy as np
 from ..._core import dtype as dt
 from ..._core.memory_format import contiguous_format
 from ..._core.storage import owner_of
+from ..._dispatch.facts import Batching, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import infer_size, normal_dim, normal_dims, scalar_name
 from .._support.warn import warn_once
@@ -40,7 +41,12 @@ def restride(array, shape, strides):
 # ---------------------------------------------------------------- reshaping
 
 
-@op("view(Tensor(a) self, int[] size) -> Tensor(a)", samples=lambda make: [(make(3, 4), (2, 6)), (make(3, 4), (-1,))])
+@op(
+    "view(Tensor(a) self, int[] size) -> Tensor(a)",
+    samples=lambda make: [(make(3, 4), (2, 6)), (make(3, 4), (-1,))],
+    batching=Batching.RESHAPE,
+    surface=Surface.METHOD,
+)
 def view(self, size):
     if self.flags.c_contiguous:
         try:
@@ -70,6 +76,8 @@ _view = view.call
     "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
     nondiff=True,
     samples=lambda make: [(make.ints(5, 3, 4), dt.float64), (make.ints(5, 3, 4), dt.int32)],
+    batching=Batching.RESHAPE,
+    surface=Surface.METHOD,
 )
 def view_dtype(self, dtype):
     wanted = dtype.np
@@ -92,8 +100,9 @@ def view_dtype(self, dtype):
 @op(
     "_unsafe_view(Tensor self, int[] size) -> Tensor",
     samples=lambda make: [(make(3, 4), (2, 6))],
-    tags=("shares",),
+    shares_memory=True,
     shape=lambda self, size: (infer_size(size, self._array.size), self._array.dtype),
+    batching=Batching.RESHAPE,
 )
 def unsafe_view(self, size):
     return self.reshape(infer_size(size, self.size))
@@ -103,7 +112,9 @@ unsafe_view.vjp(self=lambda g, self_shape: aten.reshape(g, self_shape))
 
 
 @op(
-    "_reshape_alias(Tensor(a) self, int[] size, int[] stride) -> Tensor(a)", samples=lambda make: [(make(3, 4), (2, 6), (6, 1))]
+    "_reshape_alias(Tensor(a) self, int[] size, int[] stride) -> Tensor(a)",
+    samples=lambda make: [(make(3, 4), (2, 6), (6, 1))],
+    batching=Batching.RESHAPE,
 )
 def reshape_alias(self, size, stride):
     wanted = _in_bytes(stride if stride.__class__ is tuple else tuple(stride), self.itemsize)
@@ -150,16 +161,19 @@ composite(
     "reshape(Tensor(a) self, int[] shape) -> Tensor(a)",
     _reshaped,
     samples=lambda make: [(make(3, 4), (2, 6)), (make(3, 4), (-1,))],
+    batching=Batching.RESHAPE,
 )
 composite(
     "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
     lambda self, other: aten.reshape(self, other._array.shape),
     samples=lambda make: [(make(3, 4), make(2, 6))],
+    surface=Surface.METHOD,
 )
 composite(
     "view_as(Tensor(a) self, Tensor other) -> Tensor(a)",
     lambda self, other: aten.view(self, other._array.shape),
     samples=lambda make: [(make(3, 4), make(2, 6))],
+    surface=Surface.METHOD,
 )
 composite("ravel(Tensor(a) self) -> Tensor(a)", lambda self: _view(contiguous(self), (-1,)))
 
@@ -203,7 +217,7 @@ def unflatten(self, dim, sizes):
     return _view(self, (*shape[:dim], *sizes, *shape[dim + 1 :]))
 
 
-alias = op("alias(Tensor(a) self) -> Tensor(a)", lambda self: self.view())
+alias = op("alias(Tensor(a) self) -> Tensor(a)", lambda self: self.view(), batching=Batching.POINTWISE)
 alias.vjp(self=lambda g: g)
 
 # ---------------------------------------------------------------- moving dims
@@ -212,6 +226,7 @@ alias.vjp(self=lambda g: g)
 @op(
     "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
     samples=lambda make: [(make(3, 4), 0, 1), (make(2, 3, 4), -1, 0)],
+    batching=Batching.ALONG_DIM,
 )
 def transpose(self, dim0, dim1):
     if not self.ndim:
@@ -235,14 +250,14 @@ def t(self):
 t.vjp(self=lambda g: aten.t(g))
 
 
-@composite("mT(Tensor(a) self) -> Tensor(a)")
+@composite("mT(Tensor(a) self) -> Tensor(a)", surface=Surface.FUNCTION)
 def mT(self):
     if self._array.ndim < 2:
         raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self._array.ndim}-D tensor.")
     return _transpose(self, -2, -1)
 
 
-@composite("numpy_T(Tensor(a) self) -> Tensor(a)")
+@composite("numpy_T(Tensor(a) self) -> Tensor(a)", surface=Surface.FUNCTION)
 def numpy_T(self):
     ndim = self._array.ndim
     if ndim != 2:
@@ -357,7 +372,7 @@ def unsqueeze(self, dim):
 unsqueeze.vjp(self=lambda g, dim: aten.squeeze(g, dim))
 
 
-@op("squeeze(Tensor(a) self) -> Tensor(a)", samples=lambda make: [(make(3, 1, 4),)])
+@op("squeeze(Tensor(a) self) -> Tensor(a)", samples=lambda make: [(make(3, 1, 4),)], batching=Batching.ALONG_DIM)
 def squeeze(self):
     return self.squeeze()
 
@@ -369,6 +384,7 @@ squeeze.vjp(self=lambda g, self_shape: unsqueeze_to(g, self_shape, range(len(sel
     "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
     node="SqueezeBackward1",
     samples=lambda make: [(make(3, 1, 4), 1), (make(3, 4), 0)],
+    batching=Batching.ALONG_DIM,
 )
 def squeeze_dim(self, dim):
     shape = self.shape
@@ -387,6 +403,7 @@ squeeze_dim.vjp(self=lambda g, self_shape, dim: unsqueeze_to(g, self_shape, norm
     "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
     node="SqueezeBackward2",
     samples=lambda make: [(make(3, 1, 4, 1), (1, 0))],
+    batching=Batching.ALONG_DIM,
 )
 def squeeze_dims(self, dim):
     return self.squeeze(tuple([d for d in _listed_dims(dim, self.ndim) if self.shape[d] == 1]))
@@ -442,6 +459,7 @@ def _expansion(shape, strides, size):
 @op(
     "expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)",
     samples=lambda make: [(make(3, 1), (3, 4)), (make(4), (2, 3, -1))],
+    surface=Surface.METHOD,
 )
 def expand(self, size, implicit):
     if len(size) < self.ndim:
@@ -475,6 +493,7 @@ composite(
     "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
     lambda self, other: aten.expand(self, other._array.shape),
     samples=lambda make: [(make(3, 1), make(3, 4))],
+    surface=Surface.METHOD,
 )
 composite(
     "broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._dispatch.facts import Autocast, Batching
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import scalar_name
 from .._support.warn import warn_once
@@ -13,7 +14,7 @@ _PARTS = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128):
 _WHOLE = {real: whole for whole, real in _PARTS.items()}
 
 
-@op("view_as_real(Tensor(a) self) -> Tensor(a)", samples=lambda make: [])
+@op("view_as_real(Tensor(a) self) -> Tensor(a)", samples=lambda make: [], batching=Batching.POINTWISE)
 def view_as_real(self):
     part = _PARTS.get(self.dtype)
     if part is None:
@@ -27,7 +28,12 @@ def view_as_real(self):
 view_as_real.vjp(self=lambda g: aten.view_as_complex(g if g._array.flags.c_contiguous else aten.contiguous(g)))
 
 
-@op("view_as_complex(Tensor(a) self) -> Tensor(a)", samples=lambda make: [])
+@op(
+    "view_as_complex(Tensor(a) self) -> Tensor(a)",
+    samples=lambda make: [],
+    autocast=Autocast.FLOAT32,
+    batching=Batching.POINTWISE,
+)
 def view_as_complex(self):
     whole = _WHOLE.get(self.dtype)
     if whole is None:

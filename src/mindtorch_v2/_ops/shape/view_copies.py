@@ -8,6 +8,7 @@ from typing import Any
 from ..._autograd.derivative import node_name
 from ..._core.memory_format import contiguous_format
 from ..._core.tensor import Tensor
+from ..._dispatch.facts import Batching
 from ..._dispatch.registry import OpSpec, aten, composite
 from ..creation.copy import clone, detach
 from .view import (
@@ -81,7 +82,9 @@ def _declare(spec: OpSpec, body: Callable[..., Any]) -> OpSpec:
         node=node_name(spec) + "_copy",
         samples=spec.samples,
         nondiff=formulas is None,
-        tags=(*spec.tags, "out"),
+        takes_all_grads=spec.takes_all_grads,
+        batching=Batching.STRIDED if spec.batching is Batching.STRIDED else None,
+        out=True,
     )
     if callable(formulas):
         made.vjp(formulas)

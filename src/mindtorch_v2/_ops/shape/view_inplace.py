@@ -10,6 +10,7 @@ from ..._core.keys import AUTOGRAD, NPU
 from ..._core.memory_format import contiguous_format, preserve_format
 from ..._core.storage import Storage
 from ..._core.tensor import storage_of
+from ..._dispatch.facts import Batching
 from ..._dispatch.registry import aten, composite
 from .._support.common import normal_dim, normal_dims
 from .view import memory_of, unsqueeze_to
@@ -34,6 +35,7 @@ squeeze_ = composite(
     "squeeze_(Tensor(a!) self) -> Tensor(a!)",
     lambda self: _seen_as(self, _squeeze.kernel(self._array)),
     node="SqueezeBackward3",
+    batching=Batching.SHAPE_IN_PLACE,
 )
 squeeze_.vjp(self=lambda g, self_shape: unsqueeze_to(g, self_shape, range(len(self_shape))))
 
@@ -42,6 +44,7 @@ squeeze_dim_ = composite(
     lambda self, dim: _seen_as(self, _squeeze_dim.kernel(self._array, dim)),
     node="SqueezeBackward4",
     samples=lambda make: [(make(3, 1, 4), 1)],
+    batching=Batching.SHAPE_IN_PLACE,
 )
 squeeze_dim_.vjp(self=lambda g, self_shape, dim: unsqueeze_to(g, self_shape, normal_dims((dim,), len(self_shape))))
 
@@ -50,6 +53,7 @@ squeeze_dims_ = composite(
     lambda self, dim: _seen_as(self, _squeeze_dims.kernel(self._array, dim)),
     node="SqueezeBackward5",
     samples=lambda make: [(make(3, 1, 4), (0, 1))],
+    batching=Batching.SHAPE_IN_PLACE,
 )
 squeeze_dims_.vjp(
     self=lambda g, self_shape, dim: unsqueeze_to(g, self_shape, normal_dims(dim, len(self_shape)) if len(dim) else ())
@@ -60,6 +64,7 @@ unsqueeze_ = composite(
     lambda self, dim: _seen_as(self, _unsqueeze.kernel(self._array, dim)),
     node="UnsqueezeBackward1",
     samples=lambda make: [(make(3, 4), 1)],
+    batching=Batching.SHAPE_IN_PLACE,
 )
 unsqueeze_.vjp(self=lambda g, dim: aten.squeeze(g, dim))
 
@@ -70,11 +75,12 @@ transpose_ = composite(
     ),
     node="TransposeBackward1",
     samples=lambda make: [(make(3, 4), 0, 1)],
+    batching=Batching.SHAPE_IN_PLACE,
 )
 transpose_.vjp(self=lambda g, dim0, dim1: aten.transpose(g, dim0, dim1))
 
 
-@composite("t_(Tensor(a!) self) -> Tensor(a!)", node="TBackward1")
+@composite("t_(Tensor(a!) self) -> Tensor(a!)", node="TBackward1", batching=Batching.SHAPE_IN_PLACE)
 def t_(self):
     ndim = self._array.ndim
     if ndim > 2:

@@ -9,6 +9,7 @@ import numpy as np
 from ..._core.keys import AUTOGRAD
 from ..._core.tensor import Tensor
 from ..._core.threads import threads
+from ..._dispatch.facts import Batching, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import home_of, normal_dim
 from .view import memory_of, restride
@@ -35,6 +36,7 @@ def _part(array):
 @op(
     "select.int(Tensor(a) self, int dim, int index) -> Tensor(a)",
     samples=lambda make: [(make(3, 4), 0, 1), (make(3, 4), -1, -2)],
+    batching=Batching.ALONG_DIM,
 )
 def select(self, dim, index):
     ndim = self.ndim
@@ -76,6 +78,7 @@ select_backward.vjp(grad_output=lambda g, dim, index: aten.select(g, dim, index)
 @op(
     "slice.Tensor(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)",
     samples=lambda make: [(make(3, 4), 0, 1, 3), (make(3, 4), 1, None, -1, 2)],
+    batching=Batching.ALONG_DIM,
 )
 def slice_(self, dim, start, end, step):
     if step <= 0:
@@ -188,6 +191,7 @@ def diagonal_view(array, offset, dim1, dim2):
 @op(
     "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
     samples=lambda make: [(make(3, 4),), (make(3, 4), 1), (make(2, 3, 4), -1, 1, 2)],
+    batching=Batching.ALONG_DIM,
 )
 def diagonal(self, offset, dim1, dim2):
     return diagonal_view(self, offset, dim1, dim2)
@@ -216,6 +220,8 @@ diagonal_backward.vjp(grad_output=lambda g, offset, dim1, dim2: aten.diagonal(g,
 @op(
     "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
     samples=lambda make: [(make(8), 0, 3, 2), (make(3, 4), 1, 2, 1)],
+    batching=Batching.ALONG_DIM,
+    surface=Surface.METHOD,
 )
 def unfold(self, dimension, size, step):
     dim = normal_dim(dimension, self.ndim)
@@ -261,6 +267,7 @@ unfold_backward.vjp(grad_in=lambda g, dim, size, step: aten.unfold(g, dim, size,
 @op(
     "as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)",
     samples=lambda make: [(make(3, 4), (2, 2), (4, 1)), (make(3, 4), (2, 3), (1, 1), 2)],
+    batching=Batching.STRIDED,
 )
 def as_strided(self, size, stride, storage_offset):
     if len(size) != len(stride):

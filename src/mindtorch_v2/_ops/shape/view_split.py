@@ -8,6 +8,7 @@ from ..._core.keys import AUTOGRAD
 from ..._core.storage import Storage, owner_of
 from ..._core.tensor import Tensor, make_view
 from ..._dispatch import entry_globals
+from ..._dispatch.facts import Batching
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import existing_dim, home_of, normal_dim
 from .view_parts import ALL
@@ -62,8 +63,9 @@ def _checked_sizes(self, split_size, dim):
 
 @composite(
     "split.Tensor(Tensor(a) self, int split_size, int dim=0) -> Tensor(a)[]",
-    tags=("all_grads",),
+    takes_all_grads=True,
     samples=lambda make: [(make(5, 4), 2), (make(3, 4), 2, 1)],
+    batching=Batching.ALONG_DIM,
 )
 def split(self, split_size, dim):
     sizes = _checked_sizes(self, split_size, dim)
@@ -89,8 +91,9 @@ _split = split.call
 
 @op(
     "split_with_sizes(Tensor(a) self, int[] split_sizes, int dim=0) -> Tensor(a)[]",
-    tags=("all_grads",),
+    takes_all_grads=True,
     samples=lambda make: [(make(5, 4), (1, 4)), (make(3, 4), (2, 1, 1), 1)],
+    batching=Batching.ALONG_DIM,
 )
 def split_with_sizes(self, split_sizes, dim):
     if not self.ndim:
@@ -119,6 +122,7 @@ composite(
     "split.sizes(Tensor(a) self, int[] split_size, int dim=0) -> Tensor(a)[]",
     lambda self, split_size, dim: aten.split_with_sizes(self, split_size, dim),
     samples=lambda make: [(make(5, 4), (1, 4))],
+    batching=Batching.ALONG_DIM,
 )
 
 
@@ -155,8 +159,9 @@ def _detached_parts(self, sizes, dim):
 
 @composite(
     "unsafe_split.Tensor(Tensor self, int split_size, int dim=0) -> Tensor[]",
-    tags=("all_grads",),
+    takes_all_grads=True,
     samples=lambda make: [(make(5, 4), 2)],
+    batching=Batching.ALONG_DIM,
 )
 def unsafe_split(self, split_size, dim):
     return _detached_parts(self, _checked_sizes(self, split_size, dim), dim)
@@ -169,8 +174,9 @@ unsafe_split.vjp(
 
 @composite(
     "unsafe_split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]",
-    tags=("all_grads",),
+    takes_all_grads=True,
     samples=lambda make: [(make(5, 4), (1, 4))],
+    batching=Batching.ALONG_DIM,
 )
 def unsafe_split_with_sizes(self, split_sizes, dim):
     return _detached_parts(self, split_sizes, dim)
@@ -187,8 +193,9 @@ composite(
 
 @op(
     "unbind.int(Tensor(a) self, int dim=0) -> Tensor(a)[]",
-    tags=("all_grads",),
+    takes_all_grads=True,
     samples=lambda make: [(make(3, 4),), (make(3, 4), 1)],
+    batching=Batching.ALONG_DIM,
 )
 def unbind(self, dim):
     lead = ALL[existing_dim(dim, self.ndim)]

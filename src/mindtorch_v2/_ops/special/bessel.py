@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..._dispatch.facts import Promotion
 from ..._dispatch.registry import op
 from .._support.elementwise import need_single_or_double
 from .._support.special_math import i0, i1
@@ -19,7 +20,7 @@ def _declare(name: str, function: Callable[[np.ndarray], np.ndarray], argument: 
         need_single_or_double(kernel_name, x)
         return function(x.astype(np.float64, copy=False)).astype(x.dtype, copy=False)
 
-    op(f"special_{name}(Tensor {argument}) -> Tensor", kernel, promote="float", nondiff=True)
+    op(f"special_{name}(Tensor {argument}) -> Tensor", kernel, promote=Promotion.FLOAT, nondiff=True)
 
 
 def _nan_at_infinities(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:

@@ -7,19 +7,24 @@ import math
 import numpy as np
 
 from ..._core.threads import threads
+from ..._dispatch.facts import ComplexError, Promotion
 from ..._dispatch.registry import aten, composite, op
 from .._support import special_math as special_math
 from .._support.common import home_of, like_first, no_derivative, no_kernel, scalar_name
 from .._support.elementwise import constant, log_add_exp
 from .._support.erf import erf32
+from .._support.flops import per_element
 from ..pointwise.arithmetic import conj, count
 
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+_NOT_FOR_COMPLEX = ComplexError(RuntimeError, "{} is not supported for complex tensors.")
 
 
 def _unary(name, kernel, grad, **options):
     """Declare a function of one tensor that turns integers into floats, and its in-place form."""
-    made = op(f"{name}(Tensor self) -> Tensor", kernel, promote="float", inplace=not name.startswith("special_"), **options)
+    made = op(
+        f"{name}(Tensor self) -> Tensor", kernel, promote=Promotion.FLOAT, inplace=not name.startswith("special_"), **options
+    )
     made.vjp(self=grad)
     return made
 
@@ -27,12 +32,12 @@ def _unary(name, kernel, grad, **options):
 # ---------------------------------------------------------------- exponentials and logarithms
 
 _unary("exp", np.exp, lambda g, result: g * conj(result), flops=count)
-_unary("exp2", np.exp2, lambda g, result: (g * conj(result)) * math.log(2), flops=count)
-_unary("expm1", np.expm1, lambda g, result: g * (conj(result) + 1), flops=count)
+_unary("exp2", np.exp2, lambda g, result: (g * conj(result)) * math.log(2), flops=count, aliases=("special_exp2",))
+_unary("expm1", np.expm1, lambda g, result: g * (conj(result) + 1), flops=count, aliases=("special_expm1",))
 _unary("log", np.log, lambda g, self: g / conj(self), flops=count)
 _unary("log2", np.log2, lambda g, self: g / (conj(self) * math.log(2)), flops=count)
 _unary("log10", np.log10, lambda g, self: g / (conj(self) * math.log(10)), flops=count)
-_unary("log1p", np.log1p, lambda g, self: g / conj(self + 1), flops=count)
+_unary("log1p", np.log1p, lambda g, self: g / conj(self + 1), flops=count, aliases=("special_log1p",))
 
 
 def _log_sum(name, ufunc, exponential):
@@ -41,7 +46,9 @@ def _log_sum(name, ufunc, exponential):
             raise no_kernel(f"{name}_cpu", self)
         return ufunc(self, other)
 
-    made = op(f"{name}(Tensor self, Tensor other) -> Tensor", kernel, promote="same", tags=("tensors",))
+    made = op(
+        f"{name}(Tensor self, Tensor other) -> Tensor", kernel, promote=Promotion.SAME, tensors_only=True, flops=per_element(3)
+    )
     made.vjp(
         self=lambda g, self, other: g / conj(exponential(other - self) + 1),
         other=lambda g, self, other: g / conj(exponential(self - other) + 1),
@@ -56,12 +63,12 @@ _log_sum("logaddexp2", np.logaddexp2, lambda t: aten.pow(2.0, t))
 _unary("sin", np.sin, lambda g, self: g * conj(self.cos()), flops=count)
 _unary("cos", np.cos, lambda g, self: g * -conj(self.sin()), flops=count)
 _unary("tan", np.tan, lambda g, result: g * conj(result.pow(2) + 1), flops=count)
-_unary("asin", np.arcsin, lambda g, self: g * conj((-self * self + 1).rsqrt()))
-_unary("acos", np.arccos, lambda g, self: g * -conj((-self * self + 1).rsqrt()))
-_unary("atan", np.arctan, lambda g, self: g / conj(self * self + 1))
-_unary("sinh", np.sinh, lambda g, self: g * conj(self.cosh()))
-_unary("cosh", np.cosh, lambda g, self: g * conj(self.sinh()))
-_unary("asinh", np.arcsinh, lambda g, self: g * conj((self.pow(2) + 1).rsqrt()))
+_unary("asin", np.arcsin, lambda g, self: g * conj((-self * self + 1).rsqrt()), flops=per_element(1), aliases=("arcsin",))
+_unary("acos", np.arccos, lambda g, self: g * -conj((-self * self + 1).rsqrt()), flops=per_element(1), aliases=("arccos",))
+_unary("atan", np.arctan, lambda g, self: g / conj(self * self + 1), flops=per_element(1), aliases=("arctan",))
+_unary("sinh", np.sinh, lambda g, self: g * conj(self.cosh()), flops=per_element(1))
+_unary("cosh", np.cosh, lambda g, self: g * conj(self.sinh()), flops=per_element(1))
+_unary("asinh", np.arcsinh, lambda g, self: g * conj((self.pow(2) + 1).rsqrt()), flops=per_element(1), aliases=("arcsinh",))
 
 
 def _acosh_grad(g, self):
@@ -70,7 +77,7 @@ def _acosh_grad(g, self):
     return g * conj((self - 1).rsqrt() * (self + 1).rsqrt())  # one root of the product would be on the wrong branch
 
 
-_unary("acosh", np.arccosh, _acosh_grad, samples=lambda make: [(make(3, 4) + 1.5,)])
+_unary("acosh", np.arccosh, _acosh_grad, samples=lambda make: [(make(3, 4) + 1.5,)], flops=per_element(1), aliases=("arccosh",))
 
 
 def _atanh_grad(g, self):
@@ -79,9 +86,17 @@ def _atanh_grad(g, self):
     return (g * 1) / conj(rest)
 
 
-_unary("atanh", np.arctanh, _atanh_grad)
+_unary("atanh", np.arctanh, _atanh_grad, flops=per_element(1), aliases=("arctanh",))
 
-atan2 = op("atan2(Tensor self, Tensor other) -> Tensor", np.arctan2, promote="float", tags=("tensors",), inplace=True)
+atan2 = op(
+    "atan2(Tensor self, Tensor other) -> Tensor",
+    np.arctan2,
+    promote=Promotion.FLOAT,
+    tensors_only=True,
+    inplace=True,
+    aliases=("arctan2",),
+    flops=per_element(1),
+)
 
 
 @atan2.vjp
@@ -94,7 +109,7 @@ def _(g, self, other, needs):
     return (g * other * inverse if needs[0] else None), (g * -self * inverse if needs[1] else None)
 
 
-_unary("deg2rad", np.deg2rad, lambda g: g * (math.pi / 180))
+_unary("deg2rad", np.deg2rad, lambda g: g * (math.pi / 180), flops=per_element(1), complex_error=_NOT_FOR_COMPLEX)
 
 
 def _degrees(self, out=None):
@@ -104,12 +119,12 @@ def _degrees(self, out=None):
     return np.multiply(self, constant(180 / math.pi, self.dtype), out)
 
 
-_unary("rad2deg", _degrees, lambda g: g * (180 / math.pi))
+_unary("rad2deg", _degrees, lambda g: g * (180 / math.pi), flops=per_element(1), complex_error=_NOT_FOR_COMPLEX)
 
 # ---------------------------------------------------------------- quotients and products that pass through 0
 
 
-@op("sinc(Tensor self) -> Tensor", promote="float", inplace=True)
+@op("sinc(Tensor self) -> Tensor", promote=Promotion.FLOAT, inplace=True, aliases=("special_sinc",), flops=per_element(2))
 def sinc(self):
     angle = np.multiply(self, np.array(math.pi, self.dtype))
     return np.where(
@@ -155,38 +170,56 @@ def _times_log(log, pole):
 
 _xlogy, _xlogy_self_grad = _times_log(np.log, 0)
 
-xlogy = op("xlogy.Tensor(Tensor self, Tensor other) -> Tensor", _xlogy, promote="float", inplace=True)
+xlogy = op(
+    "xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
+    _xlogy,
+    promote=Promotion.FLOAT,
+    inplace=True,
+    aliases=("special_xlogy",),
+    flops=per_element(2),
+    out_overload="OutTensor",
+)
 xlogy.vjp(self=_xlogy_self_grad("xlogy"), other=lambda g, self, other: (g * self) / other)
 
 xlogy_of_number = op(
     "xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor",
     lambda self, other: _xlogy(np.array(self, other.dtype), other),
-    promote="float",
+    promote=Promotion.FLOAT,
     promoted=("self", "other"),
     node="XlogyBackward1",
-    tags=("tensors",),
+    tensors_only=True,
     samples=lambda make: [(0.5, make(3, 4))],
+    aliases=("special_xlogy",),
+    flops=per_element(2),
+    out_overload="OutScalar_Self",
 )
 xlogy_of_number.vjp(other=lambda g, self, other: (g * self) / other)
 
 _xlog1py, _xlog1py_self_grad = _times_log(np.log1p, -1)
 
-xlog1py = op("special_xlog1py(Tensor self, Tensor other) -> Tensor", _xlog1py, promote="float", node="SpecialXlog1PyBackward0")
+xlog1py = op(
+    "special_xlog1py(Tensor self, Tensor other) -> Tensor",
+    _xlog1py,
+    promote=Promotion.FLOAT,
+    node="SpecialXlog1PyBackward0",
+    flops=per_element(2),
+)
 xlog1py.vjp(self=_xlog1py_self_grad("special_xlog1py"), other=lambda g, self, other: (g * self) / (other + 1))
 
 xlog1py_of_number = op(
     "special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor",
     lambda self, other: _xlog1py(np.array(self, other.dtype), other),
-    promote="float",
+    promote=Promotion.FLOAT,
     promoted=("self", "other"),
     node="SpecialXlog1PyBackward1",
-    tags=("tensors",),
+    tensors_only=True,
     samples=lambda make: [(0.5, make(3, 4))],
+    flops=per_element(2),
 )
 xlog1py_of_number.vjp(other=lambda g, self, other: (g * self) / (other + 1))
 
 
-@op("special_entr(Tensor self) -> Tensor", promote="float")
+@op("special_entr(Tensor self) -> Tensor", promote=Promotion.FLOAT, flops=per_element(2))
 def entr(self):
     made = np.where(self > 0, -self * np.log(np.where(self > 0, self, 1)), np.where(self == 0, 0, -np.inf))
     return np.where(np.isnan(self), self, made).astype(self.dtype, copy=False)
@@ -204,9 +237,11 @@ entr.vjp(self=_entr_grad)
 
 @op(
     "logit(Tensor self, float? eps=None) -> Tensor",
-    promote="float",
+    promote=Promotion.FLOAT,
     inplace=True,
     samples=lambda make: [(make(3, 4),), (make(3, 4), 0.2)],
+    aliases=("special_logit",),
+    flops=per_element(3),
 )
 def logit(self, eps):
     if eps is not None:
@@ -265,9 +300,21 @@ def _gaussian(g, self, factor):
     return bell * g
 
 
-_unary("erf", _erf, lambda g, self: _gaussian(g, self, _TWO_OVER_ROOT_PI))
-_unary("erfc", _in_double(special_math.erfc), lambda g, self: _gaussian(g, self, -_TWO_OVER_ROOT_PI))
-_unary("erfinv", _in_double(special_math.erfinv), lambda g, self: (0.5 * math.sqrt(math.pi)) * self.erfinv().pow(2).exp() * g)
+_unary("erf", _erf, lambda g, self: _gaussian(g, self, _TWO_OVER_ROOT_PI), flops=per_element(1), aliases=("special_erf",))
+_unary(
+    "erfc",
+    _in_double(special_math.erfc),
+    lambda g, self: _gaussian(g, self, -_TWO_OVER_ROOT_PI),
+    flops=per_element(1),
+    aliases=("special_erfc",),
+)
+_unary(
+    "erfinv",
+    _in_double(special_math.erfinv),
+    lambda g, self: (0.5 * math.sqrt(math.pi)) * self.erfinv().pow(2).exp() * g,
+    flops=per_element(1),
+    aliases=("special_erfinv",),
+)
 _unary("special_erfcx", _in_double(special_math.erfcx), lambda g, self, result: ((self * 2) * result - _TWO_OVER_ROOT_PI) * g)
 _unary(
     "special_ndtri",
@@ -279,15 +326,33 @@ _unary(
     _in_double(special_math.log_ndtr),
     lambda g, self, result: g * ((-(result + self.pow(2) / 2)).exp() / math.sqrt(2 * math.pi)),
 )
-composite("special_ndtr(Tensor self) -> Tensor", lambda self: (aten.erf(self * math.sqrt(0.5)) + 1) * 0.5)
+composite("special_ndtr(Tensor self) -> Tensor", lambda self: (aten.erf(self * math.sqrt(0.5)) + 1) * 0.5, out=True)
 
 # ---------------------------------------------------------------- the gamma function
 
-_unary("lgamma", _in_double(special_math.lgamma), lambda g, self: g * self.digamma())
-_unary("digamma", _in_double(special_math.digamma), lambda g, self: g * aten.polygamma(1, self))
+_unary(
+    "lgamma",
+    _in_double(special_math.lgamma),
+    lambda g, self: g * self.digamma(),
+    flops=per_element(1),
+    aliases=("special_gammaln",),
+)
+_unary(
+    "digamma",
+    _in_double(special_math.digamma),
+    lambda g, self: g * aten.polygamma(1, self),
+    flops=per_element(1),
+    aliases=("special_digamma", "special_psi"),
+)
 
 
-@op("polygamma(int n, Tensor self) -> Tensor", promote="float", samples=lambda make: [(1, make(3, 4) + 1)])
+@op(
+    "polygamma(int n, Tensor self) -> Tensor",
+    promote=Promotion.FLOAT,
+    samples=lambda make: [(1, make(3, 4) + 1)],
+    aliases=("special_polygamma",),
+    flops=per_element(1),
+)
 def polygamma(n, self):
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
@@ -301,11 +366,18 @@ polygamma_ = composite(
     lambda self, n: aten.polygamma(n, self, out=self),
     node="PolygammaBackward1",
     samples=lambda make: [(make(3, 4) + 1, 1)],
+    flops=per_element(1),
 )
 polygamma_.vjp(self=lambda g, n, self: g * aten.polygamma(n + 1, self))
 
 
-@op("mvlgamma(Tensor self, int p) -> Tensor", promote="float", inplace=True, samples=lambda make: [(make(3, 4) + 2, 2)])
+@op(
+    "mvlgamma(Tensor self, int p) -> Tensor",
+    promote=Promotion.FLOAT,
+    inplace=True,
+    samples=lambda make: [(make(3, 4) + 2, 2)],
+    aliases=("special_multigammaln",),
+)
 def mvlgamma(self, p):
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
@@ -334,19 +406,21 @@ def _pair_in_double(function):
 zeta = op(
     "special_zeta(Tensor self, Tensor other) -> Tensor",
     _pair_in_double(special_math.zeta),
-    promote="float",
+    promote=Promotion.FLOAT,
     samples=lambda make: [(make(3, 4).detach() + 2, make(3, 4))],
+    flops=per_element(1),
 )
 zeta.vjp(self=no_derivative("zeta"), other=lambda g, self, other: g * -(self * aten.special_zeta(self + 1, other)))
 
 zeta_of_number = op(
     "special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor",
     _pair_in_double(special_math.zeta),
-    promote="float",
+    promote=Promotion.FLOAT,
     promoted=("self", "other"),
     node="SpecialZetaBackward1",
-    tags=("tensors",),
+    tensors_only=True,
     samples=lambda make: [(3.0, make(3, 4))],
+    flops=per_element(1),
 )
 zeta_of_number.vjp(other=lambda g, self, other: g * (aten.special_zeta(self + 1.0, other) * -self))
 
@@ -362,19 +436,23 @@ def _second_only(make):
 igamma = op(
     "igamma(Tensor self, Tensor other) -> Tensor",
     _pair_in_double(special_math.gammainc),
-    promote="float",
-    tags=("tensors",),
+    promote=Promotion.FLOAT,
+    tensors_only=True,
     inplace=True,
     samples=_second_only,
+    aliases=("special_gammainc",),
+    flops=per_element(1),
 )
 igamma.vjp(self=no_derivative("igamma: input"), other=_incomplete_grad(1))
 igammac = op(
     "igammac(Tensor self, Tensor other) -> Tensor",
     _pair_in_double(special_math.gammaincc),
-    promote="float",
-    tags=("tensors",),
+    promote=Promotion.FLOAT,
+    tensors_only=True,
     inplace=True,
     samples=_second_only,
+    aliases=("special_gammaincc",),
+    flops=per_element(1),
 )
 igammac.vjp(self=no_derivative("igammac: input"), other=_incomplete_grad(-1))
 
@@ -401,15 +479,37 @@ def _i1e_grad(g, self, result):
     return g * aten.where(large, slope, aten.scalar_tensor(0.5, dtype=self.dtype))
 
 
-_unary("i0", _in_double(special_math.i0), lambda g, self: g * aten.special_i1(self))
+_unary(
+    "i0", _in_double(special_math.i0), lambda g, self: g * aten.special_i1(self), flops=per_element(1), aliases=("special_i0",)
+)
 _unary(
     "special_i0e",
     _in_double(special_math.i0e),
     lambda g, self, result: g * (aten.special_i1e(self) - self.sgn() * result),
     node="SpecialI0EBackward0",
+    flops=per_element(1),
 )
-_unary("special_i1", _in_double(special_math.i1), _i1_grad)
-_unary("special_i1e", _in_double(special_math.i1e), _i1e_grad, node="SpecialI1EBackward0")
+_unary("special_i1", _in_double(special_math.i1), _i1_grad, flops=per_element(1))
+_unary("special_i1e", _in_double(special_math.i1e), _i1e_grad, node="SpecialI1EBackward0", flops=per_element(1))
 
 # The order comes first in the op and second in the method.
 METHODS = {"polygamma": lambda self, n: aten.polygamma(n, self)}
+
+# ---------------------------------------------------------------- ops of other families that torch.special lists
+
+composite(
+    "special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    lambda self, dim, dtype: aten.softmax(self, dim, dtype),
+    samples=lambda make: [(make(3, 4), 1)],
+)
+composite(
+    "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    lambda self, dim, dtype: aten.log_softmax(self, dim, dtype),
+    samples=lambda make: [(make(3, 4), 1)],
+)
+composite(
+    "special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    lambda self, dim, keepdim: aten.logsumexp(self, dim, keepdim),
+    samples=lambda make: [(make(3, 4), 1)],
+    out=True,
+)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._dispatch.facts import Promotion
 from ..._dispatch.registry import op
 from .._support.elementwise import need_single_or_double
 
@@ -108,27 +109,27 @@ def _declare(name: str, polynomial: Polynomial) -> None:
     op(
         f"special_{name}(Tensor x, Tensor n) -> Tensor",
         kernel,
-        promote="float",
+        promote=Promotion.FLOAT,
         nondiff=True,
-        tags=("tensors",),
+        tensors_only=True,
         samples=lambda make: [(make(3, 4), make.ints(5, 3, 4)), (make(3, 1), make.ints(12, 4))],
     )
     op(
         f"special_{name}.x_scalar(Scalar x, Tensor n) -> Tensor",
         kernel,
-        promote="float",
+        promote=Promotion.FLOAT,
         promoted=("x", "n"),
         nondiff=True,
-        tags=("tensors",),
+        tensors_only=True,
         samples=lambda make: [(0.5, make.ints(5, 3, 4))],
     )
     op(
         f"special_{name}.n_scalar(Tensor x, Scalar n) -> Tensor",
         kernel,
-        promote="float",
+        promote=Promotion.FLOAT,
         promoted=("x", "n"),
         nondiff=True,
-        tags=("tensors",),
+        tensors_only=True,
         samples=lambda make: [(make(3, 4), 3)],
     )
 

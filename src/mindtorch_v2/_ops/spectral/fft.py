@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._dispatch.facts import Autocast, Batching
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import existing_dim, normal_dim, np_dtype
 
@@ -82,6 +83,7 @@ def _one_and_two(make):
     node="FftC2CBackward0",
     shape=lambda self, dim, normalization, forward: (self._array.shape, self._array.dtype),
     samples=_one_and_two,
+    batching=Batching.ALONG_DIM,
 )
 def fft_c2c(self, dim, normalization, forward):
     if not dim:
@@ -106,6 +108,7 @@ def _half(shape, dim):
         _complex(self._array.dtype),
     ),
     samples=lambda make: [(make(3, 4), (1,), NONE, True), (make(3, 5), (0, 1), WHOLE, True), (make(3, 4), (1,), ROOT, False)],
+    batching=Batching.ALONG_DIM,
 )
 def fft_r2c(self, dim, normalization, onesided):
     kind = _complex(self.dtype)
@@ -147,6 +150,7 @@ def _real_shape(self, dim, normalization, last_dim_size):
         (aten._fft_r2c(make(3, 4), (1,), NONE, True), (1,), NONE, 4),
         (aten._fft_r2c(make(3, 5), (0, 1), NONE, True), (0, 1), ROOT, 5),
     ],
+    batching=Batching.ALONG_DIM,
 )
 def fft_c2r(self, dim, normalization, last_dim_size):
     if len(dim) > 1:
@@ -241,7 +245,13 @@ def _one_dim(name, forward, onesided=False, real=False, conjugate=False):
         if real
         else (lambda make: [(make(3, 4),), (make(3, 4), 6, 0, "ortho"), (make(3, 4), 3)])
     )
-    composite(f"fft_{name}(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor", body, samples=samples)
+    composite(
+        f"fft_{name}(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor",
+        body,
+        samples=samples,
+        autocast=Autocast.FLOAT32,
+        out=True,
+    )
 
 
 _one_dim("fft", True)
@@ -343,10 +353,17 @@ for _name, _body, _samples in (
     ("hfft", _to_real_dims(True), _complex_sample),
     ("ihfft", _real_dims(False), _real_sample),
 ):
-    composite(
-        f"fft_{_name}2(Tensor self, int[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", _body, samples=_samples
-    )
-    composite(f"fft_{_name}n(Tensor self, int[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", _body, samples=_samples)
+    for _schema in (
+        f"fft_{_name}2(Tensor self, int[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+        f"fft_{_name}n(Tensor self, int[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+    ):
+        composite(
+            _schema,
+            _body,
+            samples=_samples,
+            autocast=None if _name in ("hfft", "ihfft") else Autocast.FLOAT32,
+            out=True,
+        )
 
 # ---------------------------------------------------------------- frequencies and their order
 

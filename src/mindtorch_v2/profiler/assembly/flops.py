@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from ..._dispatch import observer, registry
+from ..._dispatch import observer
+from ..recording.op_facts import flop_formula
 from ..store import tree
 from ..store.store import EventStore, InputInfo
 
@@ -18,7 +17,7 @@ def ops_without_formula(store: EventStore) -> list[str]:
     them: those are counted.
     """
     called = np.unique(store.op[store.op >= 0])
-    counted = [op for op in called.tolist() if _formula(op) is not None]
+    counted = [op for op in called.tolist() if flop_formula(op) is not None]
     leaf = store.op >= 0
     inner = store.parent[leaf]
     leaf[inner[inner >= 0]] = False
@@ -33,7 +32,7 @@ def flops_of(op: int, inputs: InputInfo) -> int:
 
     A formula takes the op's arguments with shapes in place of tensors.
     """
-    formula = _formula(op)
+    formula = flop_formula(op)
     if formula is None:
         return 0
     arguments = observer.op_schemas[op].arguments
@@ -45,10 +44,3 @@ def flops_of(op: int, inputs: InputInfo) -> int:
         return int(formula(*values))
     except (IndexError, TypeError, ValueError, ZeroDivisionError):
         return 0  # inputs that the op itself refused
-
-
-def _formula(op: int) -> Callable[..., int] | None:
-    """What the op declares."""
-    schema = observer.op_schemas[op]
-    packet = registry.packets.get(schema.name) if schema is not None else None
-    return None if packet is None else packet.overloads[schema.overload].flops

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..._dispatch import observer
 from ..assembly.flops import flops_of
+from ..recording.op_facts import has_number_form
 from ..store import tree
 from ..store.store import EventStore, InputInfo
 
@@ -58,7 +59,7 @@ def _that_take(ops: list[int], inputs: InputInfo) -> Iterator[tuple[int, InputIn
 
 
 def _is_number_for_tensor(op: int, kind: str) -> bool:
-    return kind == "Scalar" and observer.op_schemas[op].name in observer.NUMBER_FORMS
+    return kind == "Scalar" and has_number_form(observer.op_schemas[op].name)
 
 
 def _may_be(argument: Any, dims: Any, kind: str) -> bool:

@@ -9,6 +9,8 @@ from itertools import islice
 from math import log10
 from typing import Any, NamedTuple
 
+from ..recording.op_facts import counted_by_torch
+
 _GAP = "  "
 _NUMBER_WIDTH = 12
 _NAME_MARGIN = 4
@@ -66,7 +68,6 @@ class Summary:
 
 
 # The unit of the FLOPs column follows the least figure, as in torch: of these, since more ops are counted here.
-COUNTED_BY_TORCH = frozenset(f"aten::{name}" for name in ("add", "addmm", "baddbmm", "bmm", "conv2d", "mm", "mul"))
 
 
 def summarize(events: Iterable[Any]) -> Summary:
@@ -90,7 +91,7 @@ def summarize(events: Iterable[Any]) -> Summary:
         if event.stack:
             total.source_width = max(total.source_width, *map(len, event.stack))
         if event.flops is not None and event.flops > 0:
-            if event.key in COUNTED_BY_TORCH:
+            if event.key in counted_by_torch():
                 total.least_flops = min(total.least_flops or event.flops, event.flops)
             else:
                 total.least_other_flops = min(total.least_other_flops or event.flops, event.flops)

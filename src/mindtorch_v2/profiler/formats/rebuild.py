@@ -19,7 +19,7 @@ from ..assembly import columns as _columns
 from ..assembly.python_rows import python_rows
 from ..recording.asyncio_lanes import lanes_of_rows
 from ..recording.module_calls import ModuleInfo, calls_of
-from ..recording.out_variants import out_overload
+from ..recording.op_facts import out_overload
 from ..recording.python_calls.stream import CallSegment
 from ..store.store import COLUMNS, MEMORY_COLUMNS, OPTIONAL, REQUIRED, EventStore, StorageNotes
 from ..store.tree import depths, enclosing

@@ -14,6 +14,7 @@ from ..._core.dtype import DTYPES, dtype, from_numpy
 from ..._core.storage import owner_of
 from ..._dispatch import observer
 from ..store.store import InputInfo
+from .op_facts import has_number_form
 
 Key = tuple[Any, ...]
 Capture = Callable[..., None]  # start, end, sequence number, and the op's arguments one by one
@@ -299,7 +300,7 @@ def decode(key: Key) -> InputInfo:
                 notes.append(items.pop(0))
     else:
         notes = items
-        if schema is not None and schema.name in observer.NUMBER_FORMS:
+        if schema is not None and has_number_form(schema.name):
             wanted = ["Scalar" if type_text == "Tensor" else type_text for type_text in wanted]
     if schema is not None:
         _as_torch_passes(schema, notes, wanted)

@@ -11,77 +11,13 @@ import numpy as np
 from ..._dispatch import entry_globals, observer
 from ..store import tree
 from ..store.store import EventStore
-
-# torch's overload with `out=` is called like the plain one with "_out" behind it, "out" where that has no name; but:
-_NAMES = {
-    **dict.fromkeys(
-        (
-            "add.Tensor",
-            "sub.Tensor",
-            "mul.Tensor",
-            "div.Tensor",
-            "true_divide.Tensor",
-            "copysign.Tensor",
-            "ldexp.Tensor",
-            "divide.Tensor",
-            "multiply.Tensor",
-            "subtract.Tensor",
-            "empty.memory_format",
-            "mean.dim",
-            "max.other",
-            "min.other",
-            "any.dim",
-            "all.dim",
-            "var.dim",
-            "std.dim",
-            "norm.ScalarOpt_dim",
-            "frobenius_norm.dim",
-            "range.step",
-        ),
-        "out",
-    ),
-    **dict.fromkeys(("sort", "topk", "kthvalue", "mode"), "values"),
-    **dict.fromkeys(("median.dim", "nanmedian.dim"), "dim_values"),
-    **dict.fromkeys(("max", "min"), "unary_out"),
-    **dict.fromkeys(("any", "all"), "all_out"),
-    **dict.fromkeys(("div.Tensor_mode", "divide.Tensor_mode"), "out_mode"),
-    **dict.fromkeys(("svd", "linalg_svd"), "U"),
-    "arange.start_step": "start_out",
-    "bernoulli.p": "float_out",
-    "geqrf": "a",
-    "linalg_cholesky_ex": "L",
-    "linalg_eigh": "eigvals",
-    "linalg_inv_ex": "inverse",
-    "linalg_matrix_rank.tol_tensor": "out_tol_tensor",
-    "max.dim": "dim_max",
-    "mean": "dtype_out",
-    "min.dim": "dim_min",
-    "norm.ScalarOpt_dim_dtype": "dtype_out",
-    "prod.dim_int": "int_out",
-    "qr": "Q",
-    "range": "out_",
-    "sort.stable": "values_stable",
-    "sum.dim_IntList": "IntList_out",
-    "triangular_solve": "X",
-    "xlogy.Scalar_Self": "OutScalar_Self",
-    "xlogy.Tensor": "OutTensor",
-}
+from .op_facts import out_overload
 
 # Ids that stand for an op called with `out=`, by the op's own.
 _ids: dict[int, int] = {}
 # Who wants to know of such calls, and what the dispatcher does without anybody.
 _listeners: list[OutCalls] = []
 _plain: Callable[..., Any] | None = None
-
-
-def out_overload(name: str, overload: str) -> str:
-    """torch's name of the overload with `out=` that belongs to a plain one."""
-    known = _NAMES.get(f"{name}.{overload}" if overload else name)
-    if known is not None:
-        return known
-    if name.endswith("_backward"):
-        return "grad_input"
-    return f"{overload}_out" if overload else "out"
 
 
 def out_id(op: int) -> int:

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..exporters import event_list, stacks
 from ..exporters.stacks import export_rows
-from ..exporters.table import COUNTED_BY_TORCH, Summary, build_table
+from ..exporters.table import Summary, build_table
+from ..recording.op_facts import counted_by_torch
 from ..store import tree
 from ..store.store import EventStore
 from . import averages
@@ -333,7 +334,7 @@ def _summary(rows: EventFactory) -> Summary:
         return max((len(text) for at in used[used >= 0].tolist() for text in texts(at)), default=none)
 
     counted = store.flops > 0
-    of_torch = counted & np.isin(store.label, [at for at, label in enumerate(store.labels) if label in COUNTED_BY_TORCH])
+    of_torch = counted & np.isin(store.label, [at for at, label in enumerate(store.labels) if label in counted_by_torch()])
     least, least_other = (int(store.flops[which].min()) if which.any() else 0 for which in (of_torch, counted & ~of_torch))
     return Summary(
         count=len(store),

@@ -10,7 +10,7 @@ import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import entry_globals
 from mindtorch_v2.profiler import profile
 from mindtorch_v2.profiler.profiler import _ExperimentalConfig
-from mindtorch_v2.profiler.recording.out_variants import out_overload
+from mindtorch_v2.profiler.recording.op_facts import out_overload
 
 NAMED = {"experimental_config": _ExperimentalConfig(capture_overload_names=True)}
 x = torch.ones(3, 3)

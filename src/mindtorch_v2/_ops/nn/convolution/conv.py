@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ...._dispatch.facts import Autocast
 from ...._dispatch.registry import aten, composite, op
 from ..._support.blas_sums import channel_sums
 from ..._support.double_backward import asked_for
@@ -140,12 +141,14 @@ def _(g, input, weight, stride, padding, dilation, transposed, output_padding, g
     "int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups, bool[3] output_mask) "
     "-> (Tensor, Tensor, Tensor)",
     samples=lambda make: [],
-    tags=("all_grads",),
+    takes_all_grads=True,
     shape=lambda grad_output, input, weight, *_: [
         (input._array.shape, input._array.dtype),
         (weight._array.shape, weight._array.dtype),
         ((grad_output._array.shape[1],), weight._array.dtype),
     ],
+    # The gradients of input and weight take as much as the forward each.
+    flops=lambda grad_output, input, weight, *rest: int(4 * math.prod(grad_output) * math.prod(weight[1:])),
 )
 @in_float32
 def convolution_backward(
@@ -225,6 +228,8 @@ def _declare(dims):
         f"padding=[{zero}], int[{dims}] dilation=[{one}], int groups=1) -> Tensor",
         flops=forward_flops,
         samples=samples,
+        autocast=Autocast.LOWER,
+        torch_counts_flops=dims == 2,
     )
     def forward(input, weight, bias, stride, padding, dilation, groups):
         return unbatched(
@@ -235,6 +240,8 @@ def _declare(dims):
         f"{name}.padding(Tensor input, Tensor weight, Tensor? bias=None, int[{dims}] stride=[{one}], str "
         f"padding='valid', int[{dims}] dilation=[{one}], int groups=1) -> Tensor",
         samples=samples,
+        autocast=Autocast.LOWER,
+        torch_counts_flops=dims == 2,
     )
     def named_padding(input, weight, bias, stride, padding, dilation, groups):
         return unbatched(input, lambda x: aten._convolution_mode(x, weight, bias, stride, padding, dilation, groups))
@@ -247,6 +254,7 @@ def _declare(dims):
             input if len(input) == dims + 2 else (1, *input), weight, stride, padding, dilation, True, output_padding, groups
         ),
         samples=transposed_samples,
+        autocast=Autocast.LOWER,
     )
     def transposed(input, weight, bias, stride, padding, output_padding, groups, dilation):
         return unbatched(

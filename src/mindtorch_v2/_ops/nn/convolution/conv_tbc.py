@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...._dispatch.facts import Autocast
 from ...._dispatch.registry import aten, op
 
 
@@ -42,6 +43,7 @@ def _shape(self, weight, bias, pad=0):
     "conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor",
     shape=_shape,
     samples=lambda make: [(make(5, 2, 3), make(2, 3, 4), make(4)), (make(5, 2, 3), make(3, 3, 4), make(4), 2)],
+    autocast=Autocast.LOWER,
 )
 def conv_tbc(self, weight, bias, pad):
     _check(self, weight, bias)
@@ -63,7 +65,7 @@ def _backward_shapes(grad_output, input, weight, bias, pad):
 @op(
     "conv_tbc_backward(Tensor grad_output, Tensor input, Tensor weight, Tensor bias, int pad) -> (Tensor, Tensor, Tensor)",
     shape=_backward_shapes,
-    tags=("all_grads",),
+    takes_all_grads=True,
     samples=lambda make: [(make(4, 2, 4), make(5, 2, 3), make(2, 3, 4), make(4), 0)],
 )
 def conv_tbc_backward(grad_output, input, weight, bias, pad):

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ...._dispatch.facts import Batching
 from ...._dispatch.registry import aten, op
 from ..._support.common import like_first
 from ..._support.factory import has_channels_last, with_channels_last
@@ -59,6 +60,7 @@ def _im2col_shape(self, kernel_size, dilation, padding, stride):
     "im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
     shape=_im2col_shape,
     samples=lambda make: [(make(1, 2, 4, 4), (2, 2), (1, 1), (1, 1), (1, 2))],
+    batching=Batching.SPATIAL_2D,
 )
 def im2col(self, kernel_size, dilation, padding, stride):
     batch, channels, out = _im2col_sizes(self.shape, kernel_size, dilation, padding, stride)

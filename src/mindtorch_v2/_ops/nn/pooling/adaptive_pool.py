@@ -7,9 +7,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from ...._dispatch.facts import SPATIAL, Autocast
 from ...._dispatch.registry import aten, composite, op
 from ..._support.elementwise import need_float
 from ..._support.factory import has_channels_last, with_channels_last
+from ..._support.flops import per_element
 from ..._support.half import in_float32
 from .._windows import per_dim
 from ._checks import check_not_empty, check_one_int
@@ -139,6 +141,8 @@ def _declare_mean(dims):
         node=f"AdaptiveAvgPool{dims}DBackward0",
         shape=lambda self, output_size: (_wanted(self._array.shape, output_size), self._array.dtype),
         samples=lambda make: [(make(2, 3, *(5, 4, 3)[:dims]), (2, 3, 2)[:dims])],
+        batching=SPATIAL[dims],
+        flops=per_element(1),
     )
     @in_float32
     def forward(self, output_size):
@@ -175,6 +179,8 @@ def _declare_mean(dims):
     @composite(
         f"{public}(Tensor self, {ints} output_size) -> Tensor",
         samples=lambda make: [(make(2, 3, *(5, 4, 3)[:dims]), (2, 3, 2)[:dims])],
+        autocast=Autocast.FLOAT32 if dims == 3 else None,
+        out=True,
     )
     def public_form(self, output_size):
         wanted = per_dim(output_size, dims)
@@ -194,7 +200,9 @@ _declare_mean(2)
 _declare_mean(3)
 
 
-@composite("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", samples=lambda make: [(make(2, 3, 5), (2,))])
+@composite(
+    "adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", samples=lambda make: [(make(2, 3, 5), (2,))], out=True
+)
 def adaptive_avg_pool1d(self, output_size):
     check_one_int("adaptive_avg_pool1d", self._array.shape, output_size=output_size)
     return aten.squeeze(aten.adaptive_avg_pool2d(aten.unsqueeze(self, -2), (1, *output_size)), -2)
@@ -241,6 +249,8 @@ def _declare_max(dims):
         node=f"AdaptiveMaxPool{dims}DBackward0",
         shape=shape,
         samples=lambda make: [(make(2, 3, *(5, 4, 3)[:dims]), (2, 3, 2)[:dims])],
+        autocast=Autocast.FLOAT32 if dims == 3 else None,
+        batching=SPATIAL[dims],
     )
     def forward(self, output_size):
         wanted = per_dim(output_size, dims)

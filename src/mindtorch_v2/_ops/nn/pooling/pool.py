@@ -8,9 +8,12 @@ import numpy as np
 
 from ...._core.keys import AUTOGRAD
 from ...._core.tensor import make_tensor
+from ...._dispatch.facts import SPATIAL, Autocast
 from ...._dispatch.registry import aten, composite, op
 from ..._support.elementwise import need_float
+from ..._support.flops import per_element
 from ..._support.half import in_float32
+from ..._support.out_rules import like_self
 from .._windows import offsets, output_size, pad_spatial
 from ._checks import check_one_int, check_ordered, refuse, settings
 
@@ -146,7 +149,13 @@ def _declare_max(dims):
         one = (1,) * dims
         return [(make(2, 3, *(4,) * dims), (2,) * dims), (make(1, 2, *(5,) * dims), (3,) * dims, one, one)]
 
-    @op(f"{name}(Tensor self, {arguments}) -> (Tensor, Tensor)", shape=shape, node=node, samples=samples)
+    @op(
+        f"{name}(Tensor self, {arguments}) -> (Tensor, Tensor)",
+        shape=shape,
+        node=node,
+        samples=samples,
+        batching=SPATIAL[dims],
+    )
     def forward(self, kernel_size, stride, padding, dilation, ceil_mode):
         kernel, stride, padding, dilation = settings(public, dims, kernel_size, stride, padding, dilation)
         return max_pool(public, self, kernel, stride, padding, dilation, ceil_mode)
@@ -179,6 +188,7 @@ def _declare_max(dims):
                 self, kernel_size, stride, padding, dilation, ceil_mode
             )[0],
             samples=samples,
+            autocast=Autocast.FLOAT32 if dims == 3 else None,
         )
 
 
@@ -290,6 +300,10 @@ def _declare_avg(dims):
         shape=shape,
         node=f"AvgPool{dims}DBackward0",
         samples=lambda make: [(make(2, 3, *(4,) * dims), (2,) * dims)],
+        autocast=Autocast.FLOAT32 if dims == 3 else None,
+        batching=SPATIAL[dims],
+        flops=per_element(1),
+        out_rule=like_self,
     )
     @in_float32
     def forward(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
@@ -331,6 +345,7 @@ _declare_avg(3)
     "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, "
     "bool count_include_pad=True) -> Tensor",
     samples=lambda make: [(make(2, 3, 6), (2,))],
+    out=True,
 )
 def avg_pool1d(self, kernel_size, stride, padding, ceil_mode, count_include_pad):
     check_one_int("avg_pool1d", self._array.shape, kernel_size=kernel_size, stride=stride, padding=padding)

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from ...._dispatch.facts import Autocast
 from ...._dispatch.registry import aten, op
 from ..._support.common import scalar_name
 from ..._support.factory import has_channels_last, with_channels_last
@@ -67,6 +68,7 @@ def _unpool_grad(g, indices, dims):
     "max_unpool2d(Tensor self, Tensor indices, int[2] output_size) -> Tensor",
     shape=lambda self, indices, output_size: ((*self._array.shape[:-2], *output_size), self._array.dtype),
     samples=lambda make: [(make(1, 1, 2, 2), (aten.arange(4) * 3).reshape(1, 1, 2, 2), (4, 4))],
+    autocast=Autocast.FLOAT32,
 )
 def max_unpool2d(self, indices, output_size):
     return _unpooled(self, indices, tuple(output_size), 2)
@@ -81,6 +83,7 @@ max_unpool2d.jvp(self=lambda t, indices, output_size: aten.max_unpool2d(t, indic
     "max_unpool3d(Tensor self, Tensor indices, int[3] output_size, int[3] stride, int[3] padding) -> Tensor",
     shape=lambda self, indices, output_size, *_: ((*self._array.shape[:-3], *output_size), self._array.dtype),
     samples=lambda make: [],
+    autocast=Autocast.FLOAT32,
 )
 def max_unpool3d(self, indices, output_size, stride, padding):
     if any(s <= 0 for s in stride):
@@ -183,6 +186,7 @@ def _declare(dims):
         shape=shape,
         node=f"FractionalMaxPool{dims}DBackward0",
         samples=lambda make: [(make(1, 2, *(6,) * dims), (2,) * dims, (3,) * dims, make.constant(1, 2, dims))],
+        autocast=Autocast.FLOAT32,
     )
     def forward(self, kernel_size, output_size, random_samples):
         kernel, out = _each(name, "kernel_size", kernel_size, dims), _each(name, "output_size", output_size, dims)

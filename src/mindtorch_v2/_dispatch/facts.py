@@ -1,0 +1,122 @@
+"""What an op's declaration may say of it beside schema, kernel and derivative: the vocabulary of `op(...)` and `composite(...)`.
+
+Everything that some room wants to know of one op by its name stands in the op's declaration, in these words. The rooms read
+it from `OpSpec`: the dispatcher, vmap, autocast, devices, the profiler, the surface, `help()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, Flag, StrEnum, auto
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+
+if TYPE_CHECKING:
+    from .registry import OpSpec
+
+Kernel = Callable[..., Any]
+# (op, arguments, the tensor given as `out=`) -> the arguments to compute with, or an error.
+OutRule = Callable[["OpSpec", tuple[Any, ...], Any], tuple[Any, ...]]
+
+
+class Promotion(StrEnum):
+    """How operands are brought to one dtype before the kernel sees them."""
+
+    SAME = "same"  # torch's promotion                            add, mul
+    FLOAT = "float"  # the same, and integers become floats       div, exp, sigmoid
+    COMPARE = "compare"  # operands promoted, the result is bool  eq, lt
+    NUMBER = "number"  # as SAME, and bools are refused           sub, rsub
+    REAL = "real"  # as SAME, and complex ones are refused        maximum, fmin
+    ONE = "one"  # none at all: all have one dtype                lerp
+    FITTING = "fitting"  # as SAME, but the kernel sees a number as it was given, to refuse what does not fit: where, pow
+
+
+class Autocast(Enum):
+    """What `torch.autocast` does to an op's arguments on the CPU."""
+
+    LOWER = auto()  # run in the lower precision: products, where it pays
+    FLOAT32 = auto()  # run in float32: what loses too much in fewer bits
+    WIDEST = auto()  # run in the widest type among its inputs
+
+
+class Batching(Enum):
+    """How vmap runs an op over all samples at once. Without a word: element by element if the op promotes its operands,
+    by a rule of its own in `func`, through its composition, else sample by sample.
+    """
+
+    SPATIAL_1D = 1  # works on batches of signals, images or volumes, or on one: samples join the batch
+    SPATIAL_2D = 2
+    SPATIAL_3D = 3
+    POINTWISE = auto()  # element by element, although it does not promote
+    BY_SAMPLE = auto()  # not element by element, although it promotes
+    RANDOM = auto()  # what vmap's `randomness` says
+    ALONG_DIM = auto()  # works along a dim of its first argument, which shifts by one
+    REDUCTION = auto()  # reduces dims of its first argument, all of a sample's if none is named
+    LAST_DIMS = auto()  # works on the last dims and takes any number before them
+    LOSS = auto()  # element by element, then reduced for each sample
+    GATHER = auto()  # an index of as many dims as the input, along one of them
+    RESHAPE = auto()  # takes a size for all elements
+    SIZED = auto()  # makes a tensor of a given size
+    STRIDED = auto()  # each sample has memory of its own for it
+    SHAPE_IN_PLACE = auto()  # the tensor stays the same object and gets another shape
+    PRODUCT = auto()  # matrices times matrices
+    ADDED_PRODUCT = auto()  # beta * self + alpha * a product
+
+
+# The rules of ops on images, by the number of their dims.
+SPATIAL = {1: Batching.SPATIAL_1D, 2: Batching.SPATIAL_2D, 3: Batching.SPATIAL_3D}
+
+
+class Surface(Flag):
+    """Where an op is offered under its own name."""
+
+    FUNCTION = auto()  # torch.neg
+    METHOD = auto()  # Tensor.neg; a hand-written method of that name goes before
+    BOTH = FUNCTION | METHOD
+
+
+class ComplexError(NamedTuple):
+    """What torch raises where an op does not know complex numbers; `{}` in the message is the op's name."""
+
+    kind: type[Exception]
+    message: str
+
+
+class Facts(TypedDict, total=False):
+    """The keywords of a declaration that most ops do without."""
+
+    # What help() tells: one or two sentences and an example that runs. A kernel written as a function has it as its docstring.
+    doc: str
+    surface: Surface
+    # Second names that torch lists: each is an op of its own, recorded under the name it was called by.
+    aliases: tuple[str, ...]
+    autocast: Autocast | None
+    batching: Batching | None
+    # Whether a composite op takes `out=`; every op with a kernel and a fresh result does.
+    out: bool
+    # What it asks of `out=` beyond that the result can be cast to it.
+    out_rule: OutRule
+    # torch's name of the overload with `out=`, where it is not the plain one's with "_out" behind it.
+    out_overload: str
+    # No argument may be a number in place of a tensor.
+    tensors_only: bool
+    # The function takes a number for its first tensor: torch.mul(2, x).
+    number_first: bool
+    # torch has an overload of its own for a number as the second operand, so that a profile knows the number.
+    number_form: bool
+    # While something records, a number becomes a tensor by the steps that torch shows.
+    wraps_number: bool
+    # The result shares the first argument's memory without being a view of it.
+    shares_memory: bool
+    # Refuses to write into the memory that it reads.
+    checks_overlap: bool
+    # The derivative's function gets the gradients of all results, not that of the first.
+    takes_all_grads: bool
+    # How many of its results, from the first, the generated tests differentiate, where the others have no one answer.
+    differentiable_results: int
+    # Devices fill the result on the host and copy it over, by design: the numbers are those of the CPU.
+    host_made: bool
+    complex_error: ComplexError
+    # torch's name of the kernel in '"..." not implemented for', where it is not the op's with "_cpu" behind it.
+    kernel_name: str
+    # torch's own profiler has a FLOP count for it, in the unit that its table chooses.
+    torch_counts_flops: bool

@@ -1,0 +1,37 @@
+"""What the registry tells the profiler of an op: its FLOP formula, its numbers, its overload with `out=`. The only door to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from ..._dispatch import observer
+from ..._dispatch.registry import packets
+
+
+def flop_formula(op: int) -> Callable[..., int] | None:
+    """The formula that an op declares: it takes the op's arguments with shapes in place of tensors."""
+    schema = observer.op_schemas[op]
+    packet = packets.get(schema.name) if schema is not None else None
+    return None if packet is None else packet.overloads[schema.overload].flops
+
+
+def has_number_form(name: str) -> bool:
+    """Whether torch has an overload of its own for a number as the second operand of an op."""
+    return name in packets and any(spec.number_form for spec in packets[name])
+
+
+def out_overload(name: str, overload: str) -> str:
+    """torch's name of the overload with `out=` that belongs to a plain one. The op need not exist here."""
+    spec = packets[name].overloads.get(overload) if name in packets else None
+    if spec is not None:
+        return spec.out_overload
+    if name.endswith("_backward"):
+        return "grad_input"
+    return f"{overload}_out" if overload else "out"
+
+
+@cache
+def counted_by_torch() -> frozenset[str]:
+    """Names of the ops that torch's own profiler counts FLOPs of."""
+    return frozenset(spec.name for packet in packets.values() for spec in packet if spec.torch_counts_flops)
