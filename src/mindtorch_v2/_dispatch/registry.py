@@ -214,8 +214,9 @@ def _default_out_overload(spec: OpSpec) -> str:
 
 
 def _default_doc(spec: OpSpec) -> str | None:
-    functional = spec.inplace_of
-    return functional.doc if functional is not None else getattr(spec.kernel, "__doc__", None)
+    if spec.inplace_of is not None:
+        return spec.inplace_of.doc
+    return spec.kernel.__doc__ if isinstance(spec.kernel, FunctionType) else None
 
 
 _DEFAULTS: dict[str, Callable[[OpSpec], Any]] = {
@@ -263,6 +264,12 @@ class Packet:
 
     def __iter__(self) -> Iterator[OpSpec]:
         return iter(self.overloads.values())
+
+    @property
+    def doc(self) -> str | None:
+        """What help() tells of the name: the text of the overload that has the example, else of the first that has one."""
+        texts = [spec.doc for spec in self if spec.doc]
+        return next((text for text in texts if ">>>" in text), texts[0] if texts else None)
 
 
 class Aten:
