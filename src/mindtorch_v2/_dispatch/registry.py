@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any, Unpack
@@ -35,6 +36,7 @@ class OpSpec:
         "doc",
         "flops",
         "forward",
+        "home",
         "host_made",
         "id",
         "inplace_of",
@@ -87,6 +89,8 @@ class OpSpec:
     tensors_only: bool
     torch_counts_flops: bool
     wraps_number: bool
+    # The module that declares it.
+    home: str
     # What vmap runs in place of the op; `func` fills it in.
     batching_rule: Kernel | None
     # The op that an in-place form was made from, None for one that was declared on its own.
@@ -241,6 +245,7 @@ _DEFAULTS: dict[str, Callable[[OpSpec], Any]] = {
     "aliases": lambda spec: (),
     "doc": _default_doc,
     "forward": lambda spec: {},
+    "home": lambda spec: spec.inplace_of.home if spec.inplace_of is not None else "",
     "kernel_name": lambda spec: spec.schema.name.removesuffix("_") + "_cpu",
     "kernels": lambda spec: {} if spec.composite else {"cpu": spec.kernel},
     "not_followed": lambda spec: (),
@@ -321,9 +326,11 @@ def op(
     values in (0.1, 0.9) of a few shapes would not do. The other keywords are those of `Facts`.
     """
 
+    home = sys._getframe(1).f_globals["__name__"]
+
     def build(kernel: Kernel) -> OpSpec:
         spec = OpSpec(Schema(schema), kernel, False, promote, promoted, shape, flops, nondiff, node, samples, facts)
-        return _declare(spec, facts, inplace, promoted)
+        return _declare(spec, home, facts, inplace, promoted)
 
     return build if kernel is None else build(kernel)
 
@@ -342,15 +349,18 @@ def composite(
 ) -> Any:
     """Declare an op that is Tensor code calling other ops, composed as torch composes it."""
 
+    home = sys._getframe(1).f_globals["__name__"]
+
     def build(body: Kernel) -> OpSpec:
         spec = OpSpec(Schema(schema), body, True, None, None, shape, flops, nondiff, node, samples, facts)
-        return _declare(spec, facts, inplace)
+        return _declare(spec, home, facts, inplace)
 
     return build if body is None else build(body)
 
 
-def _declare(spec: OpSpec, facts: Facts, inplace: bool, promoted: tuple[str, ...] | None = None) -> OpSpec:
+def _declare(spec: OpSpec, home: str, facts: Facts, inplace: bool, promoted: tuple[str, ...] | None = None) -> OpSpec:
     """Enter an op, its in-place form and its second names."""
+    spec.home = home
     register(spec)
     written = register(_in_place_form(spec, facts, promoted)) if inplace else None
     for name in facts.get("aliases", ()):
