@@ -73,8 +73,8 @@ def all_pages() -> Iterator[tuple[str, str]]:
         contents.append(f"- [{title}]({name}.md): {len(entries)}")
         yield f"{name}.md", page(title, entries)
     header = (
-        "# API reference\n\nMade from the declarations of the ops and from docstrings by `make reference`. Every op is a function "
-        "of `torch` and, where its first argument is a tensor, a method of `Tensor`; `help(torch.softmax)` tells the same.\n\n"
+        "# API reference\n\nMade from the declarations of the ops and from docstrings by `make reference`. Every op is a "
+        "function of `torch` and, where its first argument is a tensor, a method of `Tensor`; `help(torch.softmax)` tells the same.\n\n"
     )
     yield "README.md", header + "\n".join(contents) + "\n"
 

@@ -70,6 +70,11 @@ def in_format(array, memory_format):
 
 @op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", shape=like_first, batching=Batching.POINTWISE)
 def clone(self, memory_format):
+    """A copy with memory of its own, through which gradients flow.
+
+    >>> torch.clone(torch.tensor([1, 2]))
+    tensor([1, 2])
+    """
     if memory_format is None:
         return self.copy("C" if self.flags.c_contiguous else "K")
     return in_format(self, memory_format)
@@ -80,6 +85,11 @@ clone.vjp(self=lambda g: g)
 
 @composite("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", surface=Surface(0))
 def contiguous(self, memory_format):
+    """The tensor itself if its elements lie in order of its dims, else a copy that does.
+
+    >>> torch.tensor([[1, 2], [3, 4]]).t().contiguous().stride()
+    (2, 1)
+    """
     return aten.clone(self, memory_format=memory_format or contiguous_format)
 
 
@@ -110,6 +120,11 @@ copy_.vjp(self=lambda g: aten.zeros_like(g), src=lambda g: g)
 
 @op("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", shape=like_first, batching=Batching.POINTWISE)
 def copy(self, src, non_blocking):
+    """A tensor like the input with the values of `src`.
+
+    >>> torch.ops.aten.copy(torch.zeros(2), torch.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
     made = like(self, self.dtype)
     copy_.kernel(made, src, non_blocking)
     return made
@@ -186,6 +201,11 @@ op(
     shape=like_first,
     samples=lambda make: [(make(3, 4), 0.5)],
     batching=Batching.POINTWISE,
+    doc="""A tensor like the input with one value everywhere.
+
+    >>> torch.fill(torch.zeros(2), 3)
+    tensor([3., 3.])
+    """,
 ).vjp(self=lambda g: aten.zeros_like(g))
 
 
@@ -310,6 +330,11 @@ _REST = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=N
 
 @composite(f"to.device(Tensor(a) self, Device device, ScalarType dtype, {_REST}", samples=lambda make: [], surface=Surface(0))
 def to_device(self, device, dtype, non_blocking, copy, memory_format):
+    """The tensor with another dtype, on another device, or in another memory format; itself if nothing changes.
+
+    >>> torch.tensor([1, 2]).to(torch.float32)
+    tensor([1., 2.])
+    """
     return _to(self, dtype, device, None, None, non_blocking, copy, memory_format)
 
 
@@ -337,6 +362,11 @@ def to_dtype_layout(self, dtype, layout, device, pin_memory, non_blocking, copy,
 
 @composite("type_as(Tensor self, Tensor other) -> Tensor", surface=Surface.METHOD)
 def type_as(self, other):
+    """The tensor with the dtype and device of another one.
+
+    >>> torch.tensor([1, 2]).type_as(torch.tensor([1.0]))
+    tensor([1., 2.])
+    """
     return to_dtype_layout(self, dtype=other.dtype, device=other.device)
 
 
@@ -345,6 +375,11 @@ def type_as(self, other):
 
 @composite("detach(Tensor(a) self) -> Tensor(a)", nondiff=True, surface=Surface.FUNCTION)
 def detach(self):
+    """A view that has no history: gradients stop here.
+
+    >>> torch.detach(torch.ones(2, requires_grad=True)).requires_grad
+    False
+    """
     return make_alias(self._array, self)
 
 
@@ -365,6 +400,11 @@ def detach_(self):
 
 @composite("lift_fresh(Tensor(a) self) -> Tensor(a)")
 def lift_fresh(self):
+    """The tensor itself: what a fresh tensor goes through on its way into a program.
+
+    >>> torch.ops.aten.lift_fresh(torch.tensor([1]))
+    tensor([1])
+    """
     return self
 
 
@@ -380,6 +420,11 @@ def _local_scalar_of_meta(self):
 
 @composite("item(Tensor self) -> Scalar", surface=Surface.FUNCTION)
 def item(self):
+    """The only element as a Python number.
+
+    >>> torch.tensor([3]).item()
+    3
+    """
     if self._array.size != 1:
         raise RuntimeError(f"a Tensor with {self._array.size} elements cannot be converted to Scalar")
     return aten._local_scalar_dense(self)
@@ -387,6 +432,11 @@ def item(self):
 
 @composite("is_nonzero(Tensor self) -> bool")
 def is_nonzero(self):
+    """Whether the only element of a tensor is not zero.
+
+    >>> torch.is_nonzero(torch.tensor([3]))
+    True
+    """
     if self._array.size != 1:
         raise RuntimeError(
             "Boolean value of Tensor with more than one value is ambiguous"

@@ -31,6 +31,11 @@ def _filled(shape, kind, value):
     out_overload="out",
 )
 def empty(size, dtype, layout, device, pin_memory, memory_format):
+    """A tensor whose elements have not been set.
+
+    >>> torch.empty(2, 3).shape
+    torch.Size([2, 3])
+    """
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
     if memory_format is not None:
@@ -44,6 +49,12 @@ def empty(size, dtype, layout, device, pin_memory, memory_format):
 
 @op(f"zeros(int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=sized, samples=lambda make: [((3, 4),)], out_rule=fills_out)
 def zeros(size, dtype, layout, device, pin_memory):
+    """A tensor full of zeros.
+
+    >>> torch.zeros(2, 3)
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    """
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
     try:
@@ -62,6 +73,12 @@ def _zeros_size(size):
 
 @op(f"ones(int[] size, {OPTIONS}) -> Tensor", nondiff=True, shape=sized, samples=lambda make: [((3, 4),)], out_rule=fills_out)
 def ones(size, dtype, layout, device, pin_memory):
+    """A tensor full of ones.
+
+    >>> torch.ones(2, 3)
+    tensor([[1., 1., 1.],
+            [1., 1., 1.]])
+    """
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
     try:
@@ -85,6 +102,12 @@ def _fill_dtype(value, dtype):
     out_rule=fills_out,
 )
 def full(size, fill_value, dtype, layout, device, pin_memory):
+    """A tensor with one value everywhere.
+
+    >>> torch.full((2, 2), 7)
+    tensor([[7, 7],
+            [7, 7]])
+    """
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
     if hasattr(fill_value, "_array"):
@@ -96,6 +119,11 @@ def full(size, fill_value, dtype, layout, device, pin_memory):
 
 @op(f"empty_strided(int[] size, int[] stride, {OPTIONS}) -> Tensor", nondiff=True, samples=lambda make: [])
 def empty_strided(size, stride, dtype, layout, device, pin_memory):
+    """A tensor with the given strides, whose elements have not been set.
+
+    >>> torch.empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
     check_options(layout, pin_memory)
     return _strided(checked_size(size), stride, np_dtype(dtype))
 
@@ -120,6 +148,11 @@ def _empty_strided_meta(size, stride, dtype, layout, device, pin_memory):
     shape=lambda size, physical_layout, dtype, *_: sized(size, dtype),
 )
 def empty_permuted(size, physical_layout, dtype, layout, device, pin_memory):
+    """A tensor whose dims lie in memory in the given order.
+
+    >>> torch.empty_permuted((2, 3), (1, 0)).stride()
+    (1, 2)
+    """
     check_options(layout, pin_memory)
     size = checked_size(size)
     if len(size) != len(physical_layout):
@@ -147,6 +180,11 @@ def empty_permuted(size, physical_layout, dtype, layout, device, pin_memory):
     host_made=True,
 )
 def scalar_tensor(s, dtype, layout, device, pin_memory):
+    """A tensor without dims that holds one number.
+
+    >>> torch.scalar_tensor(3.5)
+    tensor(3.5000)
+    """
     check_options(layout, pin_memory)
     return _filled((), np_dtype(dtype), s)
 
@@ -160,6 +198,12 @@ def scalar_tensor(s, dtype, layout, device, pin_memory):
     out_rule=fills_out,
 )
 def eye(n, dtype, layout, device, pin_memory):
+    """The identity matrix: ones on the diagonal, zeros elsewhere.
+
+    >>> torch.eye(2, 3)
+    tensor([[1., 0., 0.],
+            [0., 1., 0.]])
+    """
     return eye_m.kernel(n, n, dtype, layout, device, pin_memory)
 
 
@@ -190,6 +234,11 @@ def _like_shape(self, dtype, *_):
 
 @op(f"empty_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape, batching=Batching.POINTWISE)
 def empty_like(self, dtype, layout, device, pin_memory, memory_format):
+    """A tensor like another one, whose elements have not been set.
+
+    >>> torch.empty_like(torch.tensor([1, 2])).dtype
+    torch.int64
+    """
     if layout is not None or pin_memory or device is not None:
         check_options(layout, pin_memory, device)
     return like(self, np_dtype(dtype, self.dtype), memory_format)
@@ -197,6 +246,11 @@ def empty_like(self, dtype, layout, device, pin_memory, memory_format):
 
 @op(f"zeros_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape, batching=Batching.POINTWISE)
 def zeros_like(self, dtype, layout, device, pin_memory, memory_format):
+    """A tensor like another one, full of zeros.
+
+    >>> torch.zeros_like(torch.tensor([5, 6]))
+    tensor([0, 0])
+    """
     if layout is not None or pin_memory or device is not None:
         check_options(layout, pin_memory, device)
     if memory_format is None and self.flags.c_contiguous:
@@ -208,6 +262,11 @@ def zeros_like(self, dtype, layout, device, pin_memory, memory_format):
 
 @op(f"ones_like(Tensor self, {LIKE}) -> Tensor", nondiff=True, shape=_like_shape, batching=Batching.POINTWISE)
 def ones_like(self, dtype, layout, device, pin_memory, memory_format):
+    """A tensor like another one, full of ones.
+
+    >>> torch.ones_like(torch.tensor([5, 6]))
+    tensor([1, 1])
+    """
     if layout is not None or pin_memory or device is not None:
         check_options(layout, pin_memory, device)
     made = like(self, np_dtype(dtype, self.dtype), memory_format)
@@ -223,6 +282,11 @@ def ones_like(self, dtype, layout, device, pin_memory, memory_format):
     batching=Batching.POINTWISE,
 )
 def full_like(self, fill_value, dtype, layout, device, pin_memory, memory_format):
+    """A tensor like another one, with one value everywhere.
+
+    >>> torch.full_like(torch.tensor([1, 2]), 7)
+    tensor([7, 7])
+    """
     if layout is not None or pin_memory or device is not None:
         check_options(layout, pin_memory, device)
     made = like(self, np_dtype(dtype, self.dtype), memory_format)
@@ -250,6 +314,11 @@ def _sizes(make):
     surface=Surface.METHOD,
 )
 def new_empty(self, size, dtype, layout, device, pin_memory):
+    """A tensor of the input's dtype and device, whose elements have not been set.
+
+    >>> torch.tensor([1, 2]).new_empty(3).dtype
+    torch.int64
+    """
     check_options(layout, pin_memory, device)
     return np.empty(checked_size(size), np_dtype(dtype, self.dtype))
 
@@ -263,6 +332,11 @@ def new_empty(self, size, dtype, layout, device, pin_memory):
     surface=Surface.METHOD,
 )
 def new_zeros(self, size, dtype, layout, device, pin_memory):
+    """A tensor of the input's dtype and device full of zeros.
+
+    >>> torch.tensor([1.0]).new_zeros(2)
+    tensor([0., 0.])
+    """
     check_options(layout, pin_memory, device)
     return np.zeros(_zeros_size(size), np_dtype(dtype, self.dtype))
 
@@ -276,6 +350,11 @@ def new_zeros(self, size, dtype, layout, device, pin_memory):
     surface=Surface.METHOD,
 )
 def new_ones(self, size, dtype, layout, device, pin_memory):
+    """A tensor of the input's dtype and device full of ones.
+
+    >>> torch.tensor([1.0]).new_ones(2)
+    tensor([1., 1.])
+    """
     check_options(layout, pin_memory, device)
     return _filled(checked_size(size), np_dtype(dtype, self.dtype), 1)
 
@@ -289,6 +368,11 @@ def new_ones(self, size, dtype, layout, device, pin_memory):
     surface=Surface.METHOD,
 )
 def new_full(self, size, fill_value, dtype, layout, device, pin_memory):
+    """A tensor of the input's dtype and device with one value everywhere.
+
+    >>> torch.tensor([1.0]).new_full((2,), 5)
+    tensor([5., 5.])
+    """
     check_options(layout, pin_memory, device)
     return _filled(checked_size(size), np_dtype(dtype, self.dtype), fill_value)
 
@@ -300,6 +384,11 @@ def new_full(self, size, fill_value, dtype, layout, device, pin_memory):
     samples=lambda make: [],
 )
 def new_empty_strided(self, size, stride, dtype, layout, device, pin_memory):
+    """A tensor of the input's dtype and device with the given strides, whose elements have not been set.
+
+    >>> torch.tensor([1, 2]).new_empty_strided((2, 2), (1, 2)).stride()
+    (1, 2)
+    """
     check_options(layout, pin_memory, device)
     return _strided(checked_size(size), stride, np_dtype(dtype, self.dtype))
 
@@ -343,6 +432,11 @@ def _complex_shape(first, second):
 
 @op("complex(Tensor real, Tensor imag) -> Tensor", shape=_complex_shape, batching=Batching.POINTWISE, out_rule=complex_of_self)
 def complex_(real, imag):
+    """Complex numbers from their real and imaginary parts.
+
+    >>> torch.complex(torch.tensor([1.0]), torch.tensor([2.0]))
+    tensor([1.+2.j])
+    """
     _check_parts(real, imag)
     made = np.empty(np.broadcast_shapes(real.shape, imag.shape), dt.from_numpy(real.dtype).to_complex().np)
     made.real = real
@@ -361,6 +455,11 @@ complex_.vjp(real=lambda g: g.real, imag=lambda g: g.imag)
     out_rule=complex_of_self,
 )
 def polar(abs, angle):
+    """Complex numbers from their lengths and angles.
+
+    >>> torch.polar(torch.tensor([2.0]), torch.tensor([0.0]))
+    tensor([2.+0.j])
+    """
     _check_parts(abs, angle)
     made = np.empty(np.broadcast_shapes(abs.shape, angle.shape), dt.from_numpy(abs.dtype).to_complex().np)
     np.multiply(abs, np.cos(angle), out=made.real)

@@ -32,7 +32,16 @@ def _mapped(filename: str, shared: bool, nbytes: int) -> mmap.mmap:
         os.close(descriptor)
 
 
-@op(f"from_file(str filename, bool? shared=None, int? size=0, {OPTIONS}) -> Tensor", nondiff=True, samples=lambda make: [])
+@op(
+    f"from_file(str filename, bool? shared=None, int? size=0, {OPTIONS}) -> Tensor",
+    nondiff=True,
+    samples=lambda make: [],
+    doc="""A tensor on the memory of a file.
+
+    >>> callable(torch.from_file)
+    True
+    """,
+)
 def from_file(
     filename: str, shared: bool | None, size: int | None, dtype: Any, layout: Any, device: Any, pin_memory: Any
 ) -> np.ndarray:

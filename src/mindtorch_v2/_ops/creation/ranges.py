@@ -91,6 +91,11 @@ def _arange_shape(start, end, step, dtype):
     out_rule=fills_out,
 )
 def arange(end, dtype, layout, device, pin_memory):
+    """Numbers from `start` up to but not including `end`, `step` apart.
+
+    >>> torch.arange(1, 8, 3)
+    tensor([1, 4, 7])
+    """
     if dtype is None and end.__class__ is int and end >= 0 and layout is None and not pin_memory:
         return np.arange(end)
     return _arange(0, end, 1, dtype, layout, pin_memory)
@@ -137,6 +142,11 @@ op(
     samples=lambda make: [],
     out_overload="out",
     out_rule=fills_out,
+    doc="""Numbers from `start` to `end`, both included; `arange` is to be preferred.
+
+    >>> callable(torch.range)
+    True
+    """,
 )
 op(
     f"range(Scalar start, Scalar end, {OPTIONS}) -> Tensor",
@@ -230,6 +240,11 @@ for _overload, _start, _end in (
         samples=lambda make, given=_given: given,
         host_made=True,
         out_rule=fills_out,
+        doc="""`steps` numbers evenly spaced from `start` to `end`, both included.
+
+        >>> torch.linspace(0, 1, 5)
+        tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
+        """,
     )
     op(
         f"logspace{_overload}({_start} start, {_end} end, int steps, float base=10., {OPTIONS}) -> Tensor",
@@ -239,4 +254,9 @@ for _overload, _start, _end in (
         samples=lambda make, given=_given: given,
         host_made=True,
         out_rule=fills_out,
+        doc="""`steps` powers of `base` with exponents evenly spaced from `start` to `end`.
+
+        >>> torch.logspace(0, 2, 3)
+        tensor([  1.,  10., 100.])
+        """,
     )

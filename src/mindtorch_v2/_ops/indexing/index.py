@@ -86,6 +86,11 @@ def _c_order(array):
     shape=lambda self, indices: (_indexed_shape(self._array, [_any_index(i) for i in indices]), self._array.dtype),
 )
 def index(self, indices):
+    """The elements at integer or boolean positions: what `x[indices]` calls.
+
+    >>> torch.ops.aten.index(torch.tensor([10, 20, 30]), [torch.tensor([2, 0])])
+    tensor([30, 10])
+    """
     try:
         if len(indices) == 1:
             first = indices[0]
@@ -197,6 +202,11 @@ def from_front(index, n, dim):
     samples=lambda make: [(make(3, 4), [make.ints(3, 2)], make(2, 4), True), (make(3, 4), [make.bools(3, 4)], make())],
 )
 def index_put(self, indices, values, accumulate, out=None):
+    """Puts values at integer or boolean positions, or adds them there.
+
+    >>> torch.index_put(torch.zeros(3), (torch.tensor([0, 0]),), torch.tensor([1.0, 2.0]), accumulate=True)
+    tensor([3., 0., 0.])
+    """
     if out is None:
         out = dense_copy(self)
     put_at(out, indices, values, accumulate)
@@ -241,6 +251,12 @@ def _index_select_shape(self, dim, index):
     out_rule=exact_dtype(dtype_of_self, lambda want, have: "index_select(): self and result must have the same scalar type"),
 )
 def index_select(self, dim, index):
+    """The rows that the index names, along `dim`.
+
+    >>> torch.index_select(torch.tensor([[1, 2], [3, 4]]), 0, torch.tensor([1, 0]))
+    tensor([[3, 4],
+            [1, 2]])
+    """
     if index.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
     if index.dtype is not _INT64 and index.dtype not in (_INT64, _INT32):
@@ -295,6 +311,11 @@ def _others(array, dim):
     out_rule=like_self,
 )
 def index_add(self, dim, index, source, alpha, out=None):
+    """Adds rows of `source`, times `alpha`, where the index says.
+
+    >>> torch.index_add(torch.zeros(3), 0, torch.tensor([0, 2, 0]), torch.tensor([1.0, 2.0, 3.0]))
+    tensor([4., 0., 2.])
+    """
     check_index(index, "index_add")
     dim = normal_dim(dim, self.ndim)
     check_same_type(self, source, "index_add_")
@@ -340,6 +361,11 @@ index_add.vjp(self=lambda g: g, source=_added_grad)
     out_rule=like_self,
 )
 def index_copy(self, dim, index, source, out=None):
+    """Copies rows of `source` to where the index says.
+
+    >>> torch.index_copy(torch.zeros(3), 0, torch.tensor([2, 0]), torch.tensor([1.0, 2.0]))
+    tensor([2., 0., 1.])
+    """
     check_index(index, "index_copy_")
     dim = normal_dim(dim, self.ndim)
     if self.dtype != source.dtype:
@@ -394,6 +420,11 @@ def _fill_index(self, dim, index, value, out):
     batching=Batching.ALONG_DIM,
 )
 def index_fill_tensor(self, dim, index, value, out=None):
+    """Fills the rows that the index names with one value.
+
+    >>> torch.index_fill(torch.zeros(3), 0, torch.tensor([0, 2]), 5)
+    tensor([5., 0., 5.])
+    """
     if value.ndim:
         raise RuntimeError(
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
@@ -448,6 +479,11 @@ def _take_error(error, array):
     ),
 )
 def take(self, index):
+    """The elements at positions of the flattened tensor.
+
+    >>> torch.take(torch.tensor([[1, 2], [3, 4]]), torch.tensor([0, 3]))
+    tensor([1, 4])
+    """
     _check_long(index, "take")
     if not self.size and index.size:
         raise IndexError("take(): tried to take from an empty tensor")
@@ -467,6 +503,11 @@ take.vjp(self=lambda g, self, index: aten.put_(aten.zeros_like(self), index, g, 
     samples=lambda make: [(make(3, 4), make.ints(12, 5), make(5), True), (make(3, 4), make.ints(1, 1), make(1))],
 )
 def put(self, index, source, accumulate, out=None):
+    """Puts values at positions of the flattened tensor.
+
+    >>> torch.put(torch.tensor([1, 2, 3]), torch.tensor([0, 2]), torch.tensor([10, 30]))
+    tensor([10,  2, 30])
+    """
     _check_long(index, "put_")
     if self.dtype != source.dtype:
         raise RuntimeError(

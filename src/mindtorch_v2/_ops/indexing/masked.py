@@ -79,6 +79,11 @@ def fill_places(out, value, mask):
     batching=Batching.POINTWISE,
 )
 def masked_fill_tensor(self, mask, value, out=None):
+    """Puts a value where the mask is true.
+
+    >>> torch.masked_fill(torch.tensor([1, 2, 3]), torch.tensor([True, False, True]), 0)
+    tensor([0, 2, 0])
+    """
     if mask.dtype != _BOOL:
         raise no_mask(mask)
     if value.ndim:
@@ -95,6 +100,11 @@ masked_fill_tensor.vjp(
 
 @op("masked_select(Tensor self, Tensor mask) -> Tensor", samples=lambda make: [(make(3, 4), make.bools(3, 4))])
 def masked_select(self, mask):
+    """The elements where the mask is true, as a tensor of one dim.
+
+    >>> torch.masked_select(torch.tensor([1, 2, 3]), torch.tensor([True, False, True]))
+    tensor([1, 3])
+    """
     _check_mask(mask, "masked_select")
     if self.shape != mask.shape:
         self, mask = _broadcast(self, mask)
@@ -121,6 +131,11 @@ def masked_select_backward(grad, input, mask):
     samples=lambda make: [(make(3, 4), make.bools(3, 4), make(3, 4))],
 )
 def masked_scatter(self, mask, source, out=None):
+    """Puts elements of `source`, in order, where the mask is true.
+
+    >>> torch.masked_scatter(torch.tensor([1, 2, 3]), torch.tensor([True, False, True]), torch.tensor([10, 20]))
+    tensor([10,  2, 20])
+    """
     if mask.dtype != _BOOL:
         raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {scalar_name(mask)}")
     if self.dtype != source.dtype:
@@ -167,6 +182,12 @@ masked_scatter_backward.vjp(
 
 @op("nonzero(Tensor self) -> Tensor", nondiff=True, samples=lambda make: [(make.bools(3, 4),)])
 def nonzero_rows(self):
+    """The positions of the elements that are not zero, one row each.
+
+    >>> torch.nonzero(torch.tensor([0, 3, 0, 5]))
+    tensor([[1],
+            [3]])
+    """
     if not self.ndim:
         return np.zeros((int(bool(self)), 0), _INT64)
     # One row of positions per dim, seen the other way round: columns are contiguous, as torch has them.
@@ -176,8 +197,22 @@ def nonzero_rows(self):
 composite(
     "nonzero_numpy(Tensor self) -> Tensor[]",
     lambda self: aten.unbind(aten.nonzero(self if self._array.ndim else aten.unsqueeze(self, 0)), 1),
+    doc="""The positions of the elements that are not zero, one tensor for each dim.
+
+    >>> list(torch.ops.aten.nonzero_numpy(torch.tensor([0, 3, 0, 5])))
+    [tensor([1, 3])]
+    """,
 )
-composite("argwhere(Tensor self) -> Tensor", lambda self: aten.nonzero(self))
+composite(
+    "argwhere(Tensor self) -> Tensor",
+    lambda self: aten.nonzero(self),
+    doc="""The positions of the elements that are not zero, one row each.
+
+    >>> torch.argwhere(torch.tensor([[0, 1], [1, 0]]))
+    tensor([[0, 1],
+            [1, 0]])
+    """,
+)
 
 
 @op(
@@ -187,6 +222,12 @@ composite("argwhere(Tensor self) -> Tensor", lambda self: aten.nonzero(self))
     samples=lambda make: [(make.bools(3, 4), {"size": 3})],
 )
 def nonzero_static(self, size, fill_value):
+    """The first `size` positions of elements that are not zero, filled up with `fill_value`.
+
+    >>> torch.nonzero_static(torch.tensor([0, 3, 0]), size=2)
+    tensor([[ 1],
+            [-1]])
+    """
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     found = nonzero_rows.kernel(self)[:size]

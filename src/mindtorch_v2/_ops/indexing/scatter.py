@@ -99,6 +99,12 @@ def _checked(self, dim, index, name, source=None):
     out_rule=like_self,
 )
 def gather(self, dim, index, sparse_grad):
+    """Picks one element along `dim` for every position of the index.
+
+    >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0, 0], [1, 0]]))
+    tensor([[1, 1],
+            [4, 3]])
+    """
     shape, wanted = self.shape, index.shape
     if (
         (dim == 1 or dim == -1)
@@ -138,6 +144,11 @@ def gather_backward(grad, self, dim, index, sparse_grad):
     out=True,
 )
 def take_along_dim(self, indices, dim):
+    """Picks elements along `dim` by an index that broadcasts, such as `argsort` gives.
+
+    >>> torch.take_along_dim(torch.tensor([[3, 1, 2]]), torch.tensor([[1, 2, 0]]), dim=1)
+    tensor([[1, 2, 3]])
+    """
     if indices._array.dtype != _INT64:
         raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {scalar_name(indices._array)}")
     if dim is None:
@@ -227,6 +238,12 @@ def _add_at(target, key, value):
     out_rule=like_self,
 )
 def scatter_reduced(self, dim, index, src, reduce, out=None):
+    """Puts elements of `src`, or a value, where the index says along `dim`.
+
+    >>> torch.scatter(torch.zeros(2, 3), 1, torch.tensor([[2], [0]]), 5)
+    tensor([[0., 0., 5.],
+            [5., 0., 0.]])
+    """
     return _scatter(self, dim, index, src, out, _reduction(reduce, ("add", "multiply")))
 
 
@@ -302,6 +319,11 @@ scatter_value.vjp(self=lambda g, dim, index: aten.scatter(g, dim, index, 0))
     out_rule=like_self,
 )
 def scatter_add(self, dim, index, src, out=None):
+    """Adds elements of `src` where the index says along `dim`.
+
+    >>> torch.scatter_add(torch.zeros(2), 0, torch.tensor([0, 0, 1]), torch.tensor([1.0, 2.0, 3.0]))
+    tensor([3., 3.])
+    """
     return _scatter(self, dim, index, src, out, np.add)
 
 
@@ -337,6 +359,11 @@ def _lowest(dtype, reduce):
     out_rule=like_self,
 )
 def scatter_reduce(self, dim, index, src, reduce, include_self, out=None):
+    """Reduces elements of `src` where the index says: "sum", "prod", "mean", "amax" or "amin".
+
+    >>> torch.scatter_reduce(torch.zeros(2), 0, torch.tensor([0, 0, 1]), torch.tensor([1.0, 2.0, 3.0]), "amax")
+    tensor([2., 3.])
+    """
     reducer = _reduction(reduce, _REDUCTIONS)
     out = _start(self, out)
     if not index.size:
@@ -426,6 +453,11 @@ def _check_reduced(self, dim, index, source, reduce):
     out_rule=like_self,
 )
 def index_reduce(self, dim, index, source, reduce, include_self, out=None):
+    """Reduces rows of `source` into those that the index names: "prod", "mean", "amax" or "amin".
+
+    >>> torch.index_reduce(torch.ones(2), 0, torch.tensor([0, 0]), torch.tensor([2.0, 3.0]), "prod")
+    tensor([6., 1.])
+    """
     dim = normal_dim(dim, self.ndim)
     _check_reduced(self, dim, index, source, reduce)
     return scatter_reduce.kernel(self, dim, _spread(index, dim, source.shape), source, reduce, include_self, _start(self, out))
@@ -453,6 +485,12 @@ def _one_hot_shape(self, num_classes):
     shape=_one_hot_shape,
     samples=lambda make: [(make.ints(4, 3), 4)],
     batching=Batching.LAST_DIMS,
+    doc="""A row for each class number, with a one at its place.
+
+    >>> F.one_hot(torch.tensor([0, 2]), 3)
+    tensor([[1, 0, 0],
+            [0, 0, 1]])
+    """,
 )
 def one_hot(self, num_classes):
     """One row of zeros per element, with a one at the element's own position."""

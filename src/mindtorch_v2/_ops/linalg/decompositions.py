@@ -136,6 +136,11 @@ def _driver(driver):
     out_overload="U",
 )
 def linalg_svd(A, full_matrices, driver):
+    """The singular value decomposition, A = U @ diag(S) @ Vh.
+
+    >>> torch.linalg.svd(torch.tensor([[3.0, 0.0], [0.0, 2.0]])).S
+    tensor([3., 2.])
+    """
     _driver(driver)
     return named(linalg_svd, *aten._linalg_svd(A, full_matrices, True))
 
@@ -147,6 +152,11 @@ def linalg_svd(A, full_matrices, driver):
     out=True,
 )
 def linalg_svdvals(A, driver):
+    """The singular values of matrices, in descending order.
+
+    >>> torch.linalg.svdvals(torch.tensor([[3.0, 0.0], [0.0, 2.0]]))
+    tensor([3., 2.])
+    """
     _driver(driver)
     return aten._linalg_svd(A, False, bool(A._keys & 1))[1]
 
@@ -159,6 +169,11 @@ def linalg_svdvals(A, driver):
     out_overload="U",
 )
 def svd(self, some, compute_uv):
+    """The singular value decomposition; `linalg.svd` is to be preferred.
+
+    >>> torch.svd(torch.tensor([[3.0, 0.0], [0.0, 2.0]])).S
+    tensor([3., 2.])
+    """
     if self._array.ndim < 2:
         raise RuntimeError(
             f"linalg.svd: input should have at least 2 dimensions, but has {self._array.ndim} dimensions instead"
@@ -249,6 +264,11 @@ linalg_eigh_kernel.jvp(A=_eigh_tangents)
     out_overload="eigvals",
 )
 def linalg_eigh(self, UPLO):
+    """The eigenvalues, in ascending order, and eigenvectors of a Hermitian matrix.
+
+    >>> torch.linalg.eigh(torch.tensor([[2.0, 0.0], [0.0, 3.0]])).eigenvalues
+    tensor([2., 3.])
+    """
     return named(linalg_eigh, *aten._linalg_eigh(self, UPLO, True))
 
 
@@ -258,6 +278,11 @@ composite(
     samples=_symmetric,
     autocast=Autocast.FLOAT32,
     out=True,
+    doc="""The eigenvalues of a Hermitian matrix, in ascending order.
+
+    >>> torch.linalg.eigvalsh(torch.tensor([[3.0, 0.0], [0.0, 2.0]]))
+    tensor([2., 3.])
+    """,
 )
 
 # ---------------------------------------------------------------- eigenvalues of any matrix
@@ -278,6 +303,11 @@ def _check_finite(A, name):
     autocast=Autocast.FLOAT32,
 )
 def linalg_eig(self):
+    """The eigenvalues and eigenvectors of a square matrix, always complex.
+
+    >>> torch.linalg.eig(torch.tensor([[2.0, 0.0], [0.0, 3.0]])).eigenvalues
+    tensor([2.+0.j, 3.+0.j])
+    """
     _check_finite(self, "linalg.eig")
     values, vectors = np.linalg.eig(self)
     wanted = _complex(self)
@@ -324,6 +354,11 @@ composite(
     samples=lambda make: [(make(3, 3),)],
     autocast=Autocast.FLOAT32,
     out=True,
+    doc="""The eigenvalues of a square matrix, always complex.
+
+    >>> torch.linalg.eigvals(torch.tensor([[2.0, 0.0], [0.0, 3.0]]))
+    tensor([2.+0.j, 3.+0.j])
+    """,
 )
 
 # ---------------------------------------------------------------- pseudo-inverses and least squares
@@ -388,6 +423,11 @@ def _declare_pinv(overload, arguments, tolerances, samples):
         ),
         shape=_pinv_shape,
         samples=samples,
+        doc="""The pseudo-inverse of matrices.
+
+            >>> torch.linalg.pinv(torch.tensor([[2.0], [0.0]]))
+            tensor([[0.5000, 0.0000]])
+            """,
     )
     made.vjp(self=lambda g, self, result: pinv_grad(g, result, self))
     return made
@@ -412,6 +452,11 @@ composite(
     lambda self, rcond: aten.linalg_pinv(self, rcond),
     samples=lambda make: [(make(4, 3),)],
     autocast=Autocast.FLOAT32,
+    doc="""The pseudo-inverse of matrices, as `linalg.pinv`.
+
+    >>> torch.pinverse(torch.tensor([[2.0], [0.0]]))
+    tensor([[0.5000, 0.0000]])
+    """,
 )
 
 
@@ -467,6 +512,11 @@ def _check_lstsq(a, b, driver):
     autocast=Autocast.FLOAT32,
 )
 def linalg_lstsq(self, b, rcond, driver):
+    """The solution of a least squares problem: the x for which A @ x is closest to b.
+
+    >>> torch.linalg.lstsq(torch.tensor([[1.0], [1.0]]), torch.tensor([[1.0], [3.0]])).solution
+    tensor([[2.0000]])
+    """
     driver = driver or "gelsy"
     _check_lstsq(self, b, driver)
     vector = b.ndim < self.ndim

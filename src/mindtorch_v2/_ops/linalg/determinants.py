@@ -48,8 +48,27 @@ def _det_grad(g, A, result0, result1, result2):
 
 linalg_det_kernel.not_differentiable("result1").vjp(A=_det_grad)
 
-composite("linalg_det(Tensor A) -> Tensor", lambda A: aten._linalg_det(A)[0], samples=lambda make: [(make(3, 3),)], out=True)
-composite("det(Tensor self) -> Tensor", lambda self: aten.linalg_det(self), samples=lambda make: [(make(3, 3),)])
+composite(
+    "linalg_det(Tensor A) -> Tensor",
+    lambda A: aten._linalg_det(A)[0],
+    samples=lambda make: [(make(3, 3),)],
+    out=True,
+    doc="""The determinant of square matrices.
+
+    >>> torch.linalg.det(torch.tensor([[2.0, 0.0], [1.0, 4.0]]))
+    tensor(8.)
+    """,
+)
+composite(
+    "det(Tensor self) -> Tensor",
+    lambda self: aten.linalg_det(self),
+    samples=lambda make: [(make(3, 3),)],
+    doc="""The determinant of square matrices.
+
+    >>> torch.det(torch.tensor([[2.0, 0.0], [1.0, 4.0]]))
+    tensor(8.)
+    """,
+)
 
 
 def _slogdet_shapes(A):
@@ -93,16 +112,35 @@ def _(grads, A, result0, result2, result3):
 
 @composite("linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", samples=lambda make: [(make(3, 3),)], out=True)
 def linalg_slogdet(A):
+    """The sign and the logarithm of the absolute value of a determinant.
+
+    >>> torch.linalg.slogdet(torch.tensor([[2.0, 0.0], [0.0, 3.0]]))
+    torch.return_types.linalg_slogdet(
+    sign=tensor(1.),
+    logabsdet=tensor(1.7918))
+    """
     return named(linalg_slogdet, *aten._linalg_slogdet(A)[:2])
 
 
 @composite("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", samples=lambda make: [(make(3, 3),)], out=True)
 def slogdet(self):
+    """The sign and the logarithm of the absolute value of a determinant.
+
+    >>> torch.slogdet(torch.tensor([[2.0, 0.0], [0.0, 3.0]]))
+    torch.return_types.slogdet(
+    sign=tensor(1.),
+    logabsdet=tensor(1.7918))
+    """
     return named(slogdet, *aten.linalg_slogdet(self))
 
 
 @composite("logdet(Tensor self) -> Tensor", samples=lambda make: [(regular(make),)])
 def logdet(self):
+    """The logarithm of the determinant; nan where it is negative.
+
+    >>> torch.logdet(torch.tensor([[2.0, 0.0], [0.0, 3.0]]))
+    tensor(1.7918)
+    """
     check_matrices(self._array, "logdet", square=True, kernel="lu_cpu")
     sign, size = aten.linalg_slogdet(self)
     if self._array.dtype.kind == "c":

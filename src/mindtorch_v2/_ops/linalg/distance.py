@@ -29,6 +29,11 @@ from .vector_norm import norm_grad
     flops=per_element(2),
 )
 def dist(self, other, p):
+    """The p-norm of the difference of two tensors.
+
+    >>> torch.dist(torch.tensor([0.0, 0.0]), torch.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
     if self.dtype.kind in "iub":
         _refuse_integers(self.dtype)
     size = np.abs(np.subtract(self, other)).reshape(-1)
@@ -176,6 +181,11 @@ composite(
     lambda x1, x2, p, compute_mode: aten._cdist_forward(x1, x2, float(p), compute_mode),
     samples=lambda make: [(make(3, 4), make(2, 4))],
     autocast=Autocast.FLOAT32,
+    doc="""The distance of every row of one matrix to every row of another.
+
+    >>> torch.cdist(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0]]))
+    tensor([[5.]])
+    """,
 )
 
 _MODES = {"use_mm_for_euclid_dist_if_necessary": 0, "use_mm_for_euclid_dist": 1, "donot_use_mm_for_euclid_dist": 2}
@@ -229,6 +239,14 @@ def pdist_backward(grad, self, p, pdist):
     return made
 
 
-composite("pdist(Tensor self, float p=2) -> Tensor", lambda self, p: aten._pdist_forward(self, float(p)))
+composite(
+    "pdist(Tensor self, float p=2) -> Tensor",
+    lambda self, p: aten._pdist_forward(self, float(p)),
+    doc="""The distances between all pairs of rows.
+
+    >>> F.pdist(torch.tensor([[0.0, 0.0], [3.0, 4.0]]))
+    tensor([5.])
+    """,
+)
 
 FUNCTIONS = {"cdist": cdist_function}

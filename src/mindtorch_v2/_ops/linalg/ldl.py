@@ -124,6 +124,14 @@ def _ldl_shapes(self, hermitian=False, check_errors=False):
     samples=lambda make: [(spd(make),), (make(2, 4, 4), {"hermitian": True})],
 )
 def linalg_ldl_factor_ex(self, hermitian, check_errors):
+    """The packed factors L D L^T, the pivots, and where it failed instead of an error.
+
+    >>> torch.linalg.ldl_factor_ex(torch.tensor([[2.0]]))
+    torch.return_types.linalg_ldl_factor_ex(
+    LD=tensor([[2.]]),
+    pivots=tensor([1], dtype=torch.int32),
+    info=tensor(0, dtype=torch.int32))
+    """
     check_matrices(self, "torch.linalg.ldl_factor_ex", square=True, kernel="ldl_factor_kernel_cpu")
     made = la.column_major(np.tril(self))
     pivots, info = np.empty(self.shape[:-1], np.int32), np.zeros(self.shape[:-2], np.int32)
@@ -142,6 +150,13 @@ def linalg_ldl_factor_ex(self, hermitian, check_errors):
     out=True,
 )
 def linalg_ldl_factor(self, hermitian):
+    """The packed factors L D L^T of Hermitian matrices, and the pivots.
+
+    >>> torch.linalg.ldl_factor(torch.tensor([[2.0]]))
+    torch.return_types.linalg_ldl_factor(
+    LD=tensor([[2.]]),
+    pivots=tensor([1], dtype=torch.int32))
+    """
     made = aten.linalg_ldl_factor_ex(self, hermitian=hermitian)
     check_info(made[2], "torch.linalg.ldl_factor", self)
     return named(linalg_ldl_factor, made[0], made[1])
@@ -156,6 +171,11 @@ def linalg_ldl_factor(self, hermitian):
     ],
 )
 def linalg_ldl_solve(LD, pivots, B, hermitian):
+    """Solves a system whose matrix is given by its LDL factors.
+
+    >>> torch.linalg.ldl_solve(*torch.linalg.ldl_factor(torch.tensor([[2.0]])), torch.tensor([[8.0]]))
+    tensor([[4.]])
+    """
     name = "torch.linalg.ldl_solve"
     check_matrices(LD, name, square=True, kernel="ldl_solve_kernel_cpu")
     normal_dim(-2, B.ndim)

@@ -126,6 +126,11 @@ def _two_matrices(make):
     torch_counts_flops=True,
 )
 def mm(self, mat2):
+    """The product of two matrices.
+
+    >>> torch.mm(torch.tensor([[1, 2]]), torch.tensor([[3], [4]]))
+    tensor([[11]])
+    """
     if self.dtype is _FLOAT32 and mat2.dtype is _FLOAT32 and self.ndim == 2 and mat2.ndim == 2:
         try:
             return _dot(self, mat2)
@@ -152,6 +157,12 @@ mm.vjp(
     torch_counts_flops=True,
 )
 def addmm(self, mat1, mat2, beta, alpha):
+    """`beta * input + alpha * mat1 @ mat2`.
+
+    >>> torch.addmm(torch.ones(2, 2), torch.eye(2), torch.eye(2))
+    tensor([[2., 1.],
+            [1., 2.]])
+    """
     if (
         beta == 1
         and alpha == 1
@@ -206,6 +217,11 @@ def _bmm_shape(self, mat2):
     torch_counts_flops=True,
 )
 def bmm(self, mat2):
+    """The products of two batches of matrices.
+
+    >>> torch.bmm(torch.ones(1, 1, 2), torch.ones(1, 2, 1))
+    tensor([[[2.]]])
+    """
     a, b = self.shape, mat2.shape
     if self.dtype is not _FLOAT32 or mat2.dtype is not _FLOAT32 or len(a) != 3 or len(b) != 3 or a[0] != b[0]:
         _check_bmm(self, mat2)
@@ -236,6 +252,11 @@ bmm.vjp(
     torch_counts_flops=True,
 )
 def baddbmm(self, batch1, batch2, beta, alpha):
+    """`beta * input + alpha * batch1 @ batch2`, batch by batch.
+
+    >>> torch.baddbmm(torch.zeros(1, 1, 1), torch.ones(1, 1, 2), torch.ones(1, 2, 1))
+    tensor([[[2.]]])
+    """
     _check_bmm(batch1, batch2)
     if self.dtype != batch1.dtype:
         raise RuntimeError(
@@ -282,6 +303,11 @@ def _mv_shape(self, vec):
     flops=lambda self, vec: 2 * self[0] * self[1],
 )
 def mv(self, vec):
+    """The product of a matrix and a vector.
+
+    >>> torch.mv(torch.tensor([[1, 2], [3, 4]]), torch.tensor([1, 1]))
+    tensor([3, 7])
+    """
     _check_mv(self, vec)
     return product(self, vec, "addmv_impl_cpu")
 
@@ -315,6 +341,11 @@ def _dot_shape(self, other):
 
 @op("dot(Tensor self, Tensor tensor) -> Tensor", shape=_dot_shape, samples=_two_vectors, flops=lambda self, tensor: 2 * self[0])
 def dot(self, tensor):
+    """The sum of the products of two vectors.
+
+    >>> torch.dot(torch.tensor([1, 2]), torch.tensor([3, 4]))
+    tensor(11)
+    """
     _check_dot(self, tensor)
     return product(self, tensor, "dot")
 
@@ -324,6 +355,11 @@ dot.vjp(self=lambda g, tensor: g * conj(tensor), tensor=lambda g, self: g * conj
 
 @op("vdot(Tensor self, Tensor other) -> Tensor", shape=_dot_shape, samples=_two_vectors, flops=per_element(2))
 def vdot(self, other):
+    """The sum of the products of two vectors, the first one conjugated.
+
+    >>> torch.vdot(torch.tensor([1 + 1j]), torch.tensor([1 + 1j]))
+    tensor(2.+0.j)
+    """
     _check_dot(self, other)
     return product(np.conjugate(self) if self.dtype.kind == "c" else self, other, "dot")
 
@@ -340,6 +376,11 @@ vdot.vjp(self=lambda g, other: conj(g) * other, other=lambda g, self: g * self)
     flops=lambda self, mat, *rest: int(2 * math.prod(mat)),
 )
 def addmv(self, mat, vec, beta, alpha):
+    """`beta * input + alpha * mat @ vec`.
+
+    >>> torch.addmv(torch.ones(2), torch.eye(2), torch.tensor([1.0, 2.0]))
+    tensor([2., 3.])
+    """
     _check_mv(mat, vec, self)
     return _plus(self, product(mat, vec, "addmv_impl_cpu"), beta, alpha)
 
@@ -362,6 +403,12 @@ addmv.vjp(
     flops=per_element(2),
 )
 def addr(self, vec1, vec2, beta, alpha):
+    """`beta * input` plus `alpha` times the outer product of two vectors.
+
+    >>> torch.addr(torch.zeros(2, 2), torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+    tensor([[3., 4.],
+            [6., 8.]])
+    """
     if vec1.ndim != 1 or vec2.ndim != 1:
         which, array = ("vec1", vec1) if vec1.ndim != 1 else ("vec2", vec2)
         raise RuntimeError(f"addr: Expected 1-D argument {which}, but got {array.ndim}-D")
@@ -392,6 +439,11 @@ addr.vjp(
     flops=lambda self, batch1, batch2, *rest: int(2 * math.prod(batch1) * batch2[-1]),
 )
 def addbmm(self, batch1, batch2, beta, alpha):
+    """`beta * input` plus `alpha` times the sum of the products of two batches of matrices.
+
+    >>> torch.addbmm(torch.zeros(1, 1), torch.ones(2, 1, 3), torch.ones(2, 3, 1))
+    tensor([[6.]])
+    """
     for batch in (batch2, batch1):
         if batch.dtype != self.dtype:
             raise RuntimeError(f"self and mat2 must have the same dtype, but got {scalar_name(self)} and {scalar_name(batch)}")
@@ -419,6 +471,12 @@ addbmm.vjp(
 
 @composite("outer(Tensor self, Tensor vec2) -> Tensor", samples=lambda make: [(make(3), make(4))], out=True)
 def outer(self, vec2):
+    """The products of every element of one vector with every element of another.
+
+    >>> torch.outer(torch.tensor([1, 2]), torch.tensor([3, 4]))
+    tensor([[3, 4],
+            [6, 8]])
+    """
     if self._array.ndim != 1 or vec2._array.ndim != 1:
         which, t = ("self", self) if self._array.ndim != 1 else ("vec2", vec2)
         raise RuntimeError(f"outer: Expected 1-D argument {which}, but got {t._array.ndim}-D")
@@ -430,6 +488,12 @@ composite(
     lambda self, vec2: aten.outer(self, vec2),
     samples=lambda make: [(make(3), make(4))],
     out=True,
+    doc="""The outer product of two vectors, as `outer`.
+
+    >>> torch.ger(torch.tensor([1, 2]), torch.tensor([3, 4]))
+    tensor([[3, 4],
+            [6, 8]])
+    """,
 )
 
 # ---------------------------------------------------------------- any ranks
@@ -456,6 +520,11 @@ composite(
     out=True,
 )
 def matmul(self, other):
+    """The matrix product: of vectors, matrices, and batches of them, which broadcast.
+
+    >>> torch.matmul(torch.tensor([[1, 2], [3, 4]]), torch.tensor([1, 1]))
+    tensor([3, 7])
+    """
     n, m = self._array.ndim, other._array.ndim
     if n == 2 and m == 2:
         return aten.mm(self, other)
@@ -552,6 +621,11 @@ def _batched(self, other):
     out=True,
 )
 def linear(input, weight, bias):
+    """`input @ weight.T + bias`.
+
+    >>> F.linear(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]]), torch.tensor([0.5]))
+    tensor([[11.5000]])
+    """
     array = input._array
     if bias is not None and array.ndim == 2:
         return aten.addmm(bias, input, aten.t(weight))

@@ -52,6 +52,11 @@ def _by_singular_values(self, rows, columns, keepdim, reduce):
     out=True,
 )
 def linalg_matrix_norm(self, ord, dim, keepdim, dtype):
+    """A norm of matrices: "fro", "nuc", infinity, 1, 2 and their negatives.
+
+    >>> torch.linalg.matrix_norm(torch.tensor([[3.0, 4.0]]))
+    tensor(5.)
+    """
     rows, columns = _matrix_dims(self, dim, "linalg.matrix_norm")
     if abs(ord) not in (1, 2, math.inf):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
@@ -89,6 +94,11 @@ def linalg_matrix_norm_by_name(self, ord, dim, keepdim, dtype):
     out=True,
 )
 def linalg_norm(self, ord, dim, keepdim, dtype):
+    """A norm of vectors or matrices, by what `dim` and `ord` say.
+
+    >>> torch.linalg.norm(torch.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
     ndim = self._array.ndim
     if dim is not None and len(dim) not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
@@ -140,6 +150,11 @@ def _by_inverse(self, p):
     out=True,
 )
 def linalg_cond(self, p):
+    """The condition number of matrices with respect to inversion.
+
+    >>> torch.linalg.cond(torch.eye(2))
+    tensor(1.)
+    """
     _check_cond(self._array)
     if p is not None and abs(p) not in (1, 2, math.inf):
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
@@ -196,6 +211,11 @@ composite(
     _rank,
     autocast=Autocast.FLOAT32,
     out=True,
+    doc="""The number of singular values above a tolerance.
+
+    >>> torch.linalg.matrix_rank(torch.ones(2, 2))
+    tensor(1)
+    """,
 )
 composite(
     "linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, "
@@ -250,12 +270,35 @@ composite(
     _power,
     samples=lambda make: [(make(3, 3), n) for n in (1, 2, 3, 5)] + [(regular(make), -2)],
     out=True,
+    doc="""The product of `n` copies of a square matrix, of its inverse for negative `n`.
+
+    >>> torch.linalg.matrix_power(torch.tensor([[1, 1], [0, 1]]).float(), 3)
+    tensor([[1., 3.],
+            [0., 1.]])
+    """,
 )
-composite("matrix_power(Tensor self, int n) -> Tensor", _power, samples=lambda make: [(make(3, 3), 2)], out=True)
+composite(
+    "matrix_power(Tensor self, int n) -> Tensor",
+    _power,
+    samples=lambda make: [(make(3, 3), 2)],
+    out=True,
+    doc="""The product of `n` copies of a square matrix.
+
+    >>> torch.matrix_power(torch.eye(2), 3)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """,
+)
 
 
 @op("linalg_matrix_exp(Tensor self) -> Tensor", shape=like_first, samples=lambda make: [(make(3, 3),), (make(2, 3, 3),)])
 def linalg_matrix_exp(self):
+    """The exponential of square matrices.
+
+    >>> torch.linalg.matrix_exp(torch.zeros(2, 2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     if is_narrow(self.dtype):
         check_square_matrices(self, "linalg.matrix_exp")
     else:
@@ -275,7 +318,17 @@ def _matrix_exp_grad(g, self):
 
 linalg_matrix_exp.vjp(self=_matrix_exp_grad)
 
-composite("matrix_exp(Tensor self) -> Tensor", lambda self: aten.linalg_matrix_exp(self), samples=lambda make: [(make(3, 3),)])
+composite(
+    "matrix_exp(Tensor self) -> Tensor",
+    lambda self: aten.linalg_matrix_exp(self),
+    samples=lambda make: [(make(3, 3),)],
+    doc="""The exponential of square matrices.
+
+    >>> torch.matrix_exp(torch.zeros(2, 2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """,
+)
 
 # ---------------------------------------------------------------- tensors as matrices
 
@@ -287,6 +340,12 @@ composite("matrix_exp(Tensor self) -> Tensor", lambda self: aten.linalg_matrix_e
     out=True,
 )
 def linalg_tensorinv(self, ind):
+    """The inverse of the linear map that `tensordot` with the input is.
+
+    >>> torch.linalg.tensorinv(torch.eye(2).reshape(2, 2), ind=1)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     shape = self._array.shape
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
@@ -308,6 +367,11 @@ def linalg_tensorinv(self, ind):
     out=True,
 )
 def linalg_tensorsolve(self, other, dims):
+    """The solution of a system in which `tensordot` is the product.
+
+    >>> torch.linalg.tensorsolve(torch.eye(2), torch.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
     ndim = self._array.ndim
     if dims is not None:
         self = aten.movedim(self, dims, [ndim - len(dims) + i for i in range(len(dims))])
@@ -324,6 +388,13 @@ def linalg_tensorsolve(self, other, dims):
 
 @composite("linalg_vander(Tensor x, *, int? N=None) -> Tensor", samples=lambda make: [(make(4),), (make(3), {"N": 5})])
 def linalg_vander(x, N):
+    """The matrix of powers of the elements, lowest first.
+
+    >>> torch.linalg.vander(torch.tensor([1, 2, 3]))
+    tensor([[1, 1, 1],
+            [1, 2, 4],
+            [1, 3, 9]])
+    """
     if x._array.dtype.kind == "b" or is_narrow(x._array.dtype):
         raise RuntimeError(
             f"linalg.vander supports floating point, complex, and integer tensors, but got {scalar_name(x._array)}"
@@ -341,6 +412,11 @@ def linalg_vander(x, N):
 composite(
     "linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
     lambda A, offset, dim1, dim2: aten.diagonal(A, offset, dim1, dim2),
+    doc="""A view of the diagonals of matrices.
+
+    >>> torch.linalg.diagonal(torch.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """,
 )
 
 
@@ -349,4 +425,9 @@ composite(
     lambda self, other: aten.matmul(self, other),
     samples=lambda make: [(make(3, 4), make(4, 2))],
     out=True,
+    doc="""The matrix product, as `matmul`.
+
+    >>> torch.linalg.matmul(torch.tensor([[1, 2]]), torch.tensor([[3], [4]]))
+    tensor([[11]])
+    """,
 )

@@ -195,6 +195,11 @@ def _check_sizes(given: list[list[Any]], tensors: Sequence[Tensor]) -> None:
     ],
 )
 def einsum(equation, tensors, path):
+    """Products and sums by Einstein's notation: letters name dims, those missing on the right are summed.
+
+    >>> torch.einsum("ij,j->i", torch.tensor([[1, 2], [3, 4]]), torch.tensor([1, 1]))
+    tensor([3, 7])
+    """
     if not tensors:
         raise RuntimeError("einsum(): must provide at least one operand")
     given, result = _parse(equation, tensors)
@@ -254,6 +259,12 @@ def einsum_function(*args: Any) -> Tensor:
     out=True,
 )
 def tensordot(self, other, dims_self, dims_other):
+    """Sums of products over the given dims of two tensors.
+
+    >>> torch.tensordot(torch.ones(2, 3), torch.ones(3, 4), dims=1)
+    tensor([[3., 3., 3., 3.],
+            [3., 3., 3., 3.]])
+    """
     if len(dims_self) != len(dims_other):
         raise RuntimeError("both dimension lists should have same length")
     if self._array.dtype != other._array.dtype:
@@ -299,6 +310,11 @@ def tensordot_function(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None =
     "inner(Tensor self, Tensor other) -> Tensor", samples=lambda make: [(make(3, 4), make(2, 4)), (make(4), make(4))], out=True
 )
 def inner(self, other):
+    """The sums of products along the last dims of two tensors.
+
+    >>> torch.inner(torch.tensor([1, 2]), torch.tensor([3, 4]))
+    tensor(11)
+    """
     a, b = self._array, other._array
     if not a.ndim or not b.ndim:
         return aten.mul(self, other)
@@ -316,6 +332,11 @@ def inner(self, other):
     out=True,
 )
 def linalg_vecdot(x, y, dim):
+    """The sums of products of vectors along `dim`, the first one conjugated.
+
+    >>> torch.linalg.vecdot(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+    tensor(11.)
+    """
     if x._array.dtype.kind in "iub":
         raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {scalar_name(x._array)}")
     if x._array.dtype != y._array.dtype:
@@ -340,6 +361,11 @@ def _threes(make):
     flops=per_element(4),
 )
 def linalg_cross(self, other, dim):
+    """The cross product of vectors of three elements along `dim`.
+
+    >>> torch.linalg.cross(torch.tensor([1, 0, 0]), torch.tensor([0, 1, 0]))
+    tensor([0, 0, 1])
+    """
     if self.dtype != other.dtype:
         raise unexpected_dtype(self, other)
     if self.ndim != other.ndim:
@@ -367,6 +393,11 @@ linalg_cross.vjp(
     "cross(Tensor self, Tensor other, int? dim=None) -> Tensor", samples=lambda make: [(make(4, 3), make(4, 3))], out=True
 )
 def cross(self, other, dim):
+    """The cross product of vectors of three elements.
+
+    >>> torch.cross(torch.tensor([1, 0, 0]), torch.tensor([0, 1, 0]), dim=0)
+    tensor([0, 0, 1])
+    """
     if dim is None:
         dim = next((d for d, n in enumerate(self._array.shape) if n == 3), None)
         if dim is None:
@@ -412,6 +443,11 @@ def _check_chain(chain: list[Tensor]) -> None:
     out=True,
 )
 def linalg_multi_dot(tensors):
+    """The product of several matrices, in the order that takes the least work.
+
+    >>> torch.linalg.multi_dot([torch.ones(1, 2), torch.ones(2, 3), torch.ones(3, 1)])
+    tensor([[6.]])
+    """
     if len(tensors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
     chain = list(tensors)
@@ -443,6 +479,11 @@ composite(
     lambda matrices: matrices[0] if len(matrices) == 1 else aten.linalg_multi_dot(matrices),
     samples=lambda make: [([make(2, 3), make(3, 4), make(4, 2)],)],
     out=True,
+    doc="""The product of several matrices, in the order that takes the least work.
+
+    >>> callable(torch.chain_matmul)
+    True
+    """,
 )
 
 # ---------------------------------------------------------------- bilinear forms
@@ -495,6 +536,11 @@ trilinear.vjp(
     samples=lambda make: [(make(2, 3), make(2, 4), make(5, 3, 4), make(5)), (make(2, 2, 3), make(2, 2, 4), make(5, 3, 4))],
 )
 def bilinear(input1, input2, weight, bias):
+    """A bilinear form of two inputs: `input1 @ weight @ input2 + bias`.
+
+    >>> F.bilinear(torch.ones(1, 2), torch.ones(1, 2), torch.ones(1, 2, 2))
+    tensor([[4.]])
+    """
     a, b, w = input1._array.shape, input2._array.shape, weight._array.shape
     if len(a) != len(b):
         raise RuntimeError(f"bilinear(): input dimensions do not match: got {len(a)} and {len(b)}")

@@ -29,6 +29,12 @@ def _qr_shapes(A, mode="reduced"):
     batching=Batching.LAST_DIMS,
 )
 def linalg_qr(A, mode):
+    """The factors Q and R of matrices, A = Q @ R with orthonormal Q.
+
+    >>> torch.linalg.qr(torch.tensor([[3.0, 1.0], [4.0, 2.0]])).R.abs()
+    tensor([[5.0000, 2.2000],
+            [0.0000, 0.4000]])
+    """
     check_matrices(A, "linalg.qr", kernel="geqrf_cpu")
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(
@@ -91,6 +97,11 @@ def _qr_grad(grad_q, grad_r, q, r):
     out_overload="Q",
 )
 def qr(self, some):
+    """The factors Q and R of matrices; `linalg.qr` is to be preferred.
+
+    >>> callable(torch.qr)
+    True
+    """
     return named(qr, *aten.linalg_qr(self, "reduced" if some else "complete"))
 
 
@@ -126,6 +137,11 @@ def _check_fits(array, input, name, argument):
     out_overload="a",
 )
 def geqrf(self):
+    """The QR factors in LAPACK's packed form.
+
+    >>> torch.geqrf(torch.eye(2))[1].shape
+    torch.Size([2])
+    """
     _check_two_dims(self, "geqrf")
     check_kernel(self, "geqrf_cpu")
     reflections, weights = np.linalg.qr(self, "raw")
@@ -186,6 +202,12 @@ def _reflections_grad(g, vectors, weights, x, adjoint):
     autocast=Autocast.FLOAT32,
 )
 def linalg_householder_product(input, tau):
+    """The product of Householder reflections, in LAPACK's packed form.
+
+    >>> torch.linalg.householder_product(torch.zeros(2, 2), torch.zeros(2)).abs()
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     name = "linalg.householder_product"
     _check_two_dims(input, name)
     m, n = input.shape[-2:]
@@ -212,6 +234,12 @@ composite(
     samples=lambda make: [(make(4, 3), make(3))],
     autocast=Autocast.FLOAT32,
     out=True,
+    doc="""The product of Householder reflections, as `linalg.householder_product`.
+
+    >>> torch.orgqr(torch.zeros(2, 2), torch.zeros(2)).abs()
+    tensor([[1., 0.],
+            [0., 1.]])
+    """,
 )
 
 
@@ -225,6 +253,12 @@ composite(
         (make(3, 3), make(3), make(2, 3), False),
     ],
     autocast=Autocast.FLOAT32,
+    doc="""A matrix times a product of Householder reflections.
+
+    >>> torch.ormqr(torch.zeros(2, 2), torch.zeros(2), torch.tensor([[1.0], [2.0]]))
+    tensor([[1.],
+            [2.]])
+    """,
 )
 def ormqr(self, input2, input3, left, transpose):
     """The product of a matrix with the whole of Q, given by its reflections."""

@@ -12,6 +12,11 @@ from ..pointwise.scalar_forms import add_number
 
 @composite("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
 def cosine_similarity(x1, x2, dim, eps):
+    """The cosine of the angle between vectors along `dim`.
+
+    >>> F.cosine_similarity(torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 1.0]]))
+    tensor([0.7071])
+    """
     common = dt.promote_types(x1.dtype, x2.dtype)
     if not common.is_floating_point:
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {common.scalar_name}")
@@ -34,4 +39,9 @@ def cosine_similarity(x1, x2, dim, eps):
 
 @composite("pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) -> Tensor")
 def pairwise_distance(x1, x2, p, eps, keepdim):
+    """The p-norm of the difference of vectors along the last dim.
+
+    >>> F.pairwise_distance(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0]]))
+    tensor([5.0000])
+    """
     return aten.norm(add_number(aten.sub(x1, x2), eps), p, (-1,), keepdim)

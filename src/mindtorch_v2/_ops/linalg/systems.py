@@ -79,6 +79,14 @@ def lu_shapes(A, pivot=True, check_errors=False):
     samples=lambda make: [(make(3, 3),), (make(2, 4, 3),), (make(3, 4),)],
 )
 def linalg_lu_factor_ex(A, pivot, check_errors):
+    """The packed factors L and U, the pivots, and where it failed instead of an error.
+
+    >>> torch.linalg.lu_factor_ex(torch.tensor([[2.0]]))
+    torch.return_types.linalg_lu_factor_ex(
+    LU=tensor([[2.]]),
+    pivots=tensor([1], dtype=torch.int32),
+    info=tensor(0, dtype=torch.int32))
+    """
     check_two_dims(A, "torch.lu_factor")
     check_kernel(A, "lu_cpu")
     made = la.lu_factor(A, pivot)
@@ -142,6 +150,11 @@ def _(g, result0, result1):
     out=True,
 )
 def linalg_lu_factor(A, pivot):
+    """The packed factors L and U of matrices, and the pivots.
+
+    >>> torch.linalg.lu_factor(torch.tensor([[2.0, 1.0], [4.0, 3.0]])).pivots
+    tensor([2, 2], dtype=torch.int32)
+    """
     made = aten.linalg_lu_factor_ex(A, pivot=pivot)
     check_info(made[2], "torch.linalg.lu_factor", A)
     return named(linalg_lu_factor, made[0], made[1])
@@ -170,6 +183,12 @@ def _plu_shapes(A, pivot=True):
     samples=lambda make: [(make(3, 3),), (make(4, 3),), (make(2, 3, 4),)],
 )
 def linalg_lu(A, pivot):
+    """The factors P, L and U of matrices, A = P @ L @ U.
+
+    >>> torch.linalg.lu(torch.tensor([[2.0, 1.0], [4.0, 3.0]])).U
+    tensor([[ 4.0000,  3.0000],
+            [ 0.0000, -0.5000]])
+    """
     check_two_dims(A, "linalg.lu")
     check_kernel(A, "lu_cpu")
     lu, pivots, _ = la.lu_factor(A, pivot)
@@ -198,6 +217,12 @@ def _unpack_shapes(LU_data, LU_pivots, unpack_data, unpack_pivots):
     samples=lambda make: [(make(3, 3), (make.ints(1, 3) + 3).to(dt.int32))],
 )
 def lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots):
+    """The factors P, L and U of a packed LU factorization.
+
+    >>> torch.lu_unpack(*torch.linalg.lu_factor(torch.tensor([[2.0, 1.0], [4.0, 3.0]]))).L
+    tensor([[1.0000, 0.0000],
+            [0.5000, 1.0000]])
+    """
     check_two_dims(LU_data, "torch.lu_unpack")
     if unpack_pivots and LU_pivots.dtype != np.int32:
         raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.")
@@ -259,6 +284,11 @@ def _factored(make):
     ],
 )
 def linalg_lu_solve(LU, pivots, B, left, adjoint):
+    """Solves a system whose matrix is given by its LU factors.
+
+    >>> torch.linalg.lu_solve(*torch.linalg.lu_factor(torch.tensor([[2.0]])), torch.tensor([[8.0]]))
+    tensor([[4.]])
+    """
     check_matrices(LU, "torch.linalg.lu_solve", square=True, kernel="lu_cpu")
     check_same_dtype(LU, B, "linalg.lu_solve", "LU")
     if pivots.dtype != np.int32:
@@ -305,6 +335,11 @@ composite(
     samples=lambda make: [(make(3, 2), *_factored(make))],
     autocast=Autocast.FLOAT32,
     out=True,
+    doc="""Solves a system whose matrix is given by its LU factors.
+
+    >>> torch.lu_solve(torch.tensor([[8.0]]), *torch.linalg.lu_factor(torch.tensor([[2.0]])))
+    tensor([[4.]])
+    """,
 )
 
 
@@ -377,6 +412,13 @@ def _(g, A, B, left, result0, result1, result2, needs):
     out=True,
 )
 def linalg_solve_ex(A, B, left, check_errors):
+    """The solution of A @ X = B, and where it failed instead of an error.
+
+    >>> torch.linalg.solve_ex(torch.tensor([[2.0]]), torch.tensor([[8.0]]))
+    torch.return_types.linalg_solve_ex(
+    result=tensor([[4.]]),
+    info=tensor(0, dtype=torch.int32))
+    """
     made = aten._linalg_solve_ex(A, B, left=left, check_errors=check_errors)
     if check_errors:
         check_info(made[3], "torch.linalg.solve_ex", A)
@@ -390,6 +432,11 @@ def linalg_solve_ex(A, B, left, check_errors):
     out=True,
 )
 def linalg_solve(A, B, left):
+    """The solution X of A @ X = B for invertible A.
+
+    >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 8.0]))
+    tensor([1., 2.])
+    """
     made = aten.linalg_solve_ex(A, B, left=left)
     check_info(made[1], "torch.linalg.solve", A)
     return made[0]
@@ -407,6 +454,13 @@ def linalg_solve(A, B, left):
     out_overload="inverse",
 )
 def linalg_inv_ex(A, check_errors):
+    """The inverse, and where it failed instead of an error.
+
+    >>> torch.linalg.inv_ex(torch.tensor([[2.0]]))
+    torch.return_types.linalg_inv_ex(
+    inverse=tensor([[0.5000]]),
+    info=tensor(0, dtype=torch.int32))
+    """
     check_matrices(A, "linalg.inv", square=True)
     try:
         return la.column_major(np.linalg.inv(A)), np.zeros(A.shape[:-2], np.int32)
@@ -427,6 +481,12 @@ linalg_inv_ex.vjp(A=lambda g, result0: _inv_grad(g, result0))
 
 @composite("linalg_inv(Tensor A) -> Tensor", samples=lambda make: [(regular(make),)], autocast=Autocast.FLOAT32, out=True)
 def linalg_inv(A):
+    """The inverse of square matrices; singular ones raise.
+
+    >>> torch.linalg.inv(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.2500]])
+    """
     made = aten.linalg_inv_ex(A)
     check_info(made[1], "linalg.inv", A)
     return made[0]
@@ -438,6 +498,12 @@ composite(
     samples=lambda make: [(regular(make),)],
     autocast=Autocast.FLOAT32,
     out=True,
+    doc="""The inverse of square matrices.
+
+    >>> torch.inverse(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.2500]])
+    """,
 )
 
 # ---------------------------------------------------------------- as they were called before torch.linalg

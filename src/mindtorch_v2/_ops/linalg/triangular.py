@@ -25,6 +25,11 @@ _INT32 = np.dtype(np.int32)
     ],
 )
 def linalg_solve_triangular(self, B, upper, left, unitriangular):
+    """The solution of A @ X = B for triangular A.
+
+    >>> torch.linalg.solve_triangular(torch.tensor([[2.0]]), torch.tensor([[8.0]]), upper=True)
+    tensor([[4.]])
+    """
     check_square_matrices(self, "linalg.solve_triangular")
     check_kernel(self, "triangular_solve_cpu")
     check_right_side(self, B.shape, left, "linalg.solve_triangular")
@@ -73,6 +78,11 @@ def _both_shapes(self, A, upper, transpose, unitriangular):
     out_overload="X",
 )
 def triangular_solve(self, A, upper, transpose, unitriangular):
+    """Solves triangular systems; `linalg.solve_triangular` is to be preferred.
+
+    >>> torch.triangular_solve(torch.tensor([[8.0]]), torch.tensor([[2.0]])).solution
+    tensor([[4.]])
+    """
     _check_old_system(
         self,
         A,
@@ -114,6 +124,13 @@ def _(grads, A, upper, transpose, unitriangular, result0, needs):
     out_overload="L",
 )
 def linalg_cholesky_ex(self, upper, check_errors):
+    """The Cholesky factor, and where it failed instead of an error.
+
+    >>> torch.linalg.cholesky_ex(torch.tensor([[4.0]]))
+    torch.return_types.linalg_cholesky_ex(
+    L=tensor([[2.]]),
+    info=tensor(0, dtype=torch.int32))
+    """
     check_matrices(self, "linalg.cholesky", square=True, kernel="cholesky_cpu")
     made, info = la.cholesky(self, upper)
     if check_errors:
@@ -151,6 +168,12 @@ linalg_cholesky_ex.jvp(self=lambda t, upper, result0: _cholesky_tangent(t, resul
     out=True,
 )
 def linalg_cholesky(self, upper):
+    """The Cholesky factor L of a positive definite matrix, A = L @ L.mH.
+
+    >>> torch.linalg.cholesky(torch.tensor([[4.0, 0.0], [0.0, 9.0]]))
+    tensor([[2., 0.],
+            [0., 3.]])
+    """
     made = aten.linalg_cholesky_ex(self, upper=upper)
     check_info(made[1], "linalg.cholesky", self)
     return made[0]
@@ -163,6 +186,11 @@ def linalg_cholesky(self, upper):
     autocast=Autocast.FLOAT32,
 )
 def cholesky(self, upper):
+    """The Cholesky factor of a positive definite matrix; `linalg.cholesky` is to be preferred.
+
+    >>> torch.cholesky(torch.tensor([[4.0]]))
+    tensor([[2.]])
+    """
     check_square_matrices(self, "cholesky")
     check_kernel(self, "cholesky_cpu")
     made, info = la.cholesky(self, upper)
@@ -185,6 +213,11 @@ cholesky.jvp(self=lambda t, upper, result: _cholesky_tangent(t, result, upper))
     autocast=Autocast.FLOAT32,
 )
 def cholesky_solve(self, input2, upper):
+    """Solves a system whose matrix is given by its Cholesky factor.
+
+    >>> torch.cholesky_solve(torch.tensor([[8.0]]), torch.tensor([[2.0]]))
+    tensor([[2.]])
+    """
     _check_old_system(
         self,
         input2,
@@ -222,6 +255,11 @@ cholesky_solve.vjp(self=lambda g, input2, upper: aten.cholesky_solve(g, input2, 
     autocast=Autocast.FLOAT32,
 )
 def cholesky_inverse(self, upper):
+    """The inverse of a matrix from its Cholesky factor.
+
+    >>> torch.cholesky_inverse(torch.tensor([[2.0]]))
+    tensor([[0.2500]])
+    """
     check_square_matrices(self, "cholesky_inverse")
     check_kernel(self, "cholesky_inverse_out_cpu")
     return _solve_by_factor(np.eye(self.shape[-1], dtype=self.dtype), self, upper)

@@ -135,6 +135,11 @@ def _norm_shape(self, p, dim=None, keepdim=False, dtype=None):
     flops=per_element(2),
 )
 def linalg_vector_norm(self, ord, dim, keepdim, dtype):
+    """The norm of vectors along dims; all elements are one vector if none is named.
+
+    >>> torch.linalg.vector_norm(torch.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
     return _norm(self, ord, dim, keepdim, dtype)
 
 
@@ -151,6 +156,11 @@ norm = op(
     lambda self, p: _norm(self, p, None, False, None),
     shape=_norm_shape,
     flops=per_element(2),
+    doc="""The p-norm of all elements or along dims; `linalg.norm` is to be preferred.
+
+        >>> torch.norm(torch.tensor([3.0, 4.0]))
+        tensor(5.)
+        """,
 )
 norm.vjp(self=lambda g, self, p, result: norm_grad(g, self, p, result, None, False))
 norm.jvp(self=lambda t, self, p, result: _norm_tangent(t, self, p, result, None, False))
@@ -196,11 +206,21 @@ composite(
     samples=by_dims,
     out=True,
     out_overload="out",
+    doc="""The root of the sum of squares along dims.
+
+    >>> torch.ops.aten.frobenius_norm(torch.tensor([[3.0, 4.0]]), [0, 1])
+    tensor(5.)
+    """,
 )
 composite(
     "nuclear_norm(Tensor self, bool keepdim=False) -> Tensor",
     lambda self, keepdim: aten.linalg_matrix_norm(self, "nuc", (-2, -1), keepdim),
     out=True,
+    doc="""The sum of the singular values of a matrix.
+
+    >>> torch.ops.aten.nuclear_norm(torch.tensor([[3.0, 0.0], [0.0, 4.0]]))
+    tensor(7.)
+    """,
 )
 
 
@@ -219,6 +239,12 @@ def _other_dims(array, dim):
     samples=lambda make: [(make(3, 4), 2, 0, 0.5), (make(3, 4), 3, 1, 100.0)],
 )
 def renorm(self, p, dim, maxnorm):
+    """Shortens the slices along `dim` whose p-norm exceeds `maxnorm`.
+
+    >>> torch.renorm(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+    """
     if p.__class__ is complex:
         raise RuntimeError("renorm: p must be real-valued")
     if p <= 0:

@@ -220,6 +220,11 @@ def _ctc(log_probs, targets, input_lengths, target_lengths, blank, reduction, ze
     autocast=Autocast.FLOAT32,
 )
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
+    """The negative log likelihood of label sequences under every alignment with the inputs.
+
+    >>> F.ctc_loss(torch.zeros(3, 1, 2).log_softmax(2), torch.tensor([[1]]), torch.tensor([3]), torch.tensor([1]))
+    tensor(0.2877)
+    """
     return _ctc(log_probs, targets, _lengths(input_lengths), _lengths(target_lengths), blank, reduction, zero_infinity)
 
 

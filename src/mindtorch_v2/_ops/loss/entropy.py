@@ -32,6 +32,11 @@ _LEAST_VARIANCE = 1e-12
     flops=per_element(4),
 )
 def binary_cross_entropy(self, target, weight, reduction):
+    """The cross entropy of probabilities with targets of 0 and 1.
+
+    >>> F.binary_cross_entropy(torch.tensor([0.9, 0.1]), torch.tensor([1.0, 0.0]))
+    tensor(0.1054)
+    """
     if target.dtype is not self.dtype and target.dtype != self.dtype:
         raise RuntimeError(f"Found dtype {scalar_name(target)} but expected {scalar_name(self)}")
     need_float("binary_cross_entropy", self)
@@ -133,6 +138,11 @@ binary_cross_entropy_backward.vjp(
     batching=Batching.LOSS,
 )
 def binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction):
+    """The same for logits: a sigmoid and the loss in one, without overflow.
+
+    >>> F.binary_cross_entropy_with_logits(torch.tensor([2.0, -2.0]), torch.tensor([1.0, 0.0]))
+    tensor(0.1269)
+    """
     hit = aten.log_sigmoid(self)
     if pos_weight is not None:
         hit = aten.mul_(hit, aten.add_(aten.mul(aten.sub(pos_weight, 1), target), 1))
@@ -173,6 +183,11 @@ def _logits_target_grad(g, self, pos_weight):
     "kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False) -> Tensor", autocast=Autocast.FLOAT32
 )
 def kl_div(self, target, reduction, log_target):
+    """The Kullback-Leibler divergence; the input holds logarithms of probabilities.
+
+    >>> F.kl_div(torch.tensor([0.5, 0.5]).log(), torch.tensor([0.25, 0.75]), reduction="sum")
+    tensor(0.1308)
+    """
     if self._array.dtype.kind in "iub" or target._array.dtype.kind in "iub":
         raise RuntimeError("kl_div: Integral inputs not supported.")
     if log_target:
@@ -193,6 +208,11 @@ def kl_div(self, target, reduction, log_target):
     autocast=Autocast.FLOAT32,
 )
 def poisson_nll_loss(input, target, log_input, full, eps, reduction):
+    """The negative log likelihood of counts under Poisson rates.
+
+    >>> F.poisson_nll_loss(torch.tensor([0.0]), torch.tensor([1.0]))
+    tensor(1.)
+    """
     if log_input:
         cross = aten.mul(target, input)
         made = aten.sub(aten.exp(input), cross)

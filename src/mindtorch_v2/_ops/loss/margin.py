@@ -23,6 +23,11 @@ _SMALL = 1e-12
     autocast=Autocast.FLOAT32,
 )
 def hinge_embedding_loss(self, target, margin, reduction):
+    """Distances of similar pairs (1), and how much dissimilar ones (-1) are closer than the margin.
+
+    >>> F.hinge_embedding_loss(torch.tensor([0.5, 0.5]), torch.tensor([1.0, -1.0]))
+    tensor(0.5000)
+    """
     zeros = aten.zeros_like(self)
     apart = aten.clamp_min_(number_minus(margin, self), 0)
     apart = aten.where(aten.ne(target, 1), apart, zeros)
@@ -35,6 +40,11 @@ def hinge_embedding_loss(self, target, margin, reduction):
     autocast=Autocast.FLOAT32,
 )
 def margin_ranking_loss(input1, input2, target, margin, reduction):
+    """How much the one that should rank higher fails to, by the margin.
+
+    >>> F.margin_ranking_loss(torch.tensor([1.0]), torch.tensor([2.0]), torch.tensor([1.0]))
+    tensor(1.)
+    """
     difference = aten.sub(input1, input2)
     made = aten.clamp_min_(add_number(aten.mul(aten.neg(target), difference), margin), 0)
     return reduced_in_ops(made, reduction)
@@ -46,6 +56,11 @@ def margin_ranking_loss(input1, input2, target, margin, reduction):
     autocast=Autocast.FLOAT32,
 )
 def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction):
+    """By how much the positive fails to be closer to the anchor than the negative, by the margin.
+
+    >>> F.triplet_margin_loss(torch.tensor([[0.0]]), torch.tensor([[1.0]]), torch.tensor([[1.5]]))
+    tensor(0.5000)
+    """
     dims = [t._array.ndim for t in (anchor, positive, negative)]
     if len(set(dims)) != 1:
         raise RuntimeError(
@@ -77,6 +92,11 @@ def _check_cosine(input1, input2, target):
     autocast=Autocast.FLOAT32,
 )
 def cosine_embedding_loss(input1, input2, target, margin, reduction):
+    """Pulls pairs with target 1 together and pushes pairs with target -1 apart, by their cosine.
+
+    >>> F.cosine_embedding_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]]), torch.tensor([1.0]))
+    tensor(1.)
+    """
     _check_cosine(input1, input2, target)
     dim = target._array.ndim
 
@@ -110,6 +130,11 @@ def cosine_embedding_loss(input1, input2, target, margin, reduction):
 )
 @in_float32
 def soft_margin_loss(self, target, reduction):
+    """The logistic loss for targets of 1 and -1.
+
+    >>> F.soft_margin_loss(torch.tensor([1.0]), torch.tensor([1.0]))
+    tensor(0.3133)
+    """
     made = np.asarray(np.negative(np.multiply(self, target)))
     np.exp(made, made)
     return reduced(np.log1p(made, made), reduction)
@@ -208,6 +233,11 @@ def _check_multi_margin(p, weight, classes):
 )
 @in_float32
 def multi_margin_loss(self, target, p, margin, weight, reduction):
+    """By how much the right class fails to lead all others by the margin.
+
+    >>> F.multi_margin_loss(torch.tensor([[0.1, 0.9]]), torch.tensor([1]))
+    tensor(0.1000)
+    """
     rows = _rows(self)
     labels = _labels(self, target, rows)
     _check_multi_margin(p, weight, rows.shape[1])
@@ -290,6 +320,11 @@ def _shortfalls(rows, target, listed, is_target):
 )
 @in_float32
 def multilabel_margin_loss_forward(self, target, reduction):
+    """What `multilabel_margin_loss` computes, and which classes were targets.
+
+    >>> torch.ops.aten.multilabel_margin_loss_forward(torch.tensor([[0.1, 0.9]]), torch.tensor([[1, -1]]), 1)[0]
+    tensor(0.1000)
+    """
     rows, lists = _rows_and_lists(self, target)
     listed = _listed(lists)
     is_target = np.zeros(rows.shape, rows.dtype)
@@ -327,4 +362,9 @@ composite(
     lambda self, target, reduction: aten.multilabel_margin_loss_forward(self, target, reduction)[0],
     samples=lambda make: [(make(3, 5), make.ints(5, 3, 5))],
     autocast=Autocast.FLOAT32,
+    doc="""The same for several right classes each, listed up to the first -1.
+
+    >>> F.multilabel_margin_loss(torch.tensor([[0.1, 0.9]]), torch.tensor([[1, -1]]))
+    tensor(0.1000)
+    """,
 )

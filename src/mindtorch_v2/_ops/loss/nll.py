@@ -176,6 +176,11 @@ def _check_rows(self, target):
     flops=per_element(2),
 )
 def nll_loss_forward(self, target, weight, reduction, ignore_index):
+    """What `nll_loss` computes, and the total weight.
+
+    >>> torch.ops.aten.nll_loss_forward(torch.zeros(1, 2), torch.tensor([1]), None, 1, -100)[1]
+    tensor(1.)
+    """
     if reduction != NONE and weight is None and self.dtype is _F32:
         count = target.size
         total = _handful_total(self, target, ignore_index)
@@ -246,6 +251,11 @@ nll_loss = composite(
     lambda self, target, weight, reduction, ignore_index: _nll_loss_forward(self, target, weight, reduction, ignore_index)[0],
     samples=lambda make: [(make(3, 5), make.ints(5, 3))],
     autocast=Autocast.FLOAT32,
+    doc="""The negative log likelihood of class numbers; the input holds logarithms of probabilities.
+
+            >>> F.nll_loss(torch.tensor([[0.25, 0.75]]).log(), torch.tensor([1]))
+            tensor(0.2877)
+            """,
 )
 _nll_loss_rows = nll_loss.call
 
@@ -275,6 +285,11 @@ def _check_planes(self, target):
 )
 @in_float32
 def nll_loss2d_forward(self, target, weight, reduction, ignore_index):
+    """What `nll_loss2d` computes, and the total weight.
+
+    >>> torch.ops.aten.nll_loss2d_forward(torch.zeros(1, 2, 1, 1), torch.tensor([[[1]]]), None, 1, -100)[1]
+    tensor(1.)
+    """
     _check_planes(self, target)
     _check_weight(weight, self.shape[1], False)
     made, total = _likelihood(
@@ -318,6 +333,11 @@ composite(
     )[0],
     samples=lambda make: [(make(2, 5, 3, 3), make.ints(5, 2, 3, 3))],
     autocast=Autocast.FLOAT32,
+    doc="""The negative log likelihood of class numbers, pixel by pixel.
+
+    >>> torch.ops.aten.nll_loss2d(-torch.ones(1, 2, 1, 1), torch.tensor([[[1]]]))
+    tensor(1.)
+    """,
 )
 
 # ---------------------------------------------------------------- any number of dims
@@ -328,6 +348,11 @@ composite(
     samples=lambda make: [(make(2, 5, 3), make.ints(5, 2, 3))],
 )
 def nll_loss_nd(self, target, weight, reduction, ignore_index):
+    """The negative log likelihood of class numbers for inputs of any rank.
+
+    >>> torch.ops.aten.nll_loss_nd(-torch.ones(1, 2), torch.tensor([1]))
+    tensor(1.)
+    """
     shape, wanted = self._array.shape, target._array.shape
     if len(shape) == 2 and shape[:1] == wanted:
         return _nll_loss_rows(self, target, weight, reduction, ignore_index)
@@ -360,6 +385,11 @@ _log_softmax_kernel, _nll_kernel = log_softmax_kernel.kernel, nll_loss_forward.k
     autocast=Autocast.FLOAT32,
 )
 def cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoothing):
+    """The cross entropy of logits with class numbers or class probabilities.
+
+    >>> F.cross_entropy(torch.tensor([[2.0, 0.0]]), torch.tensor([0]))
+    tensor(0.1269)
+    """
     labels = target._array
     shape = self._array.shape
     if (

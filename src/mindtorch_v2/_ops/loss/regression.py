@@ -64,6 +64,11 @@ def _one(like):
 )
 @in_float32
 def mse_loss(self, target, reduction):
+    """The mean squared difference.
+
+    >>> F.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]))
+    tensor(2.5000)
+    """
     need_float("mse_cpu", self)
     difference = np.asarray(np.subtract(self, target))
     return reduced(np.multiply(difference, difference, difference), reduction)
@@ -104,6 +109,11 @@ composite(
     "l1_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
     lambda self, target, reduction: reduced_in_ops(aten.abs(aten.sub(self, target)), reduction),
     autocast=Autocast.FLOAT32,
+    doc="""The mean absolute difference.
+
+    >>> F.l1_loss(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]))
+    tensor(1.5000)
+    """,
 )
 
 # ---------------------------------------------------------------- squared near 0, absolute elsewhere
@@ -120,6 +130,11 @@ composite(
 )
 @in_float32
 def smooth_l1_loss(self, target, reduction, beta):
+    """Squared below `beta`, linear beyond, scaled by `beta`.
+
+    >>> F.smooth_l1_loss(torch.tensor([0.0, 3.0]), torch.tensor([0.5, 0.0]))
+    tensor(1.3125)
+    """
     need_float("smooth_l1_cpu", self)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
@@ -185,6 +200,11 @@ smooth_l1_loss_backward.vjp(
 )
 @in_float32
 def huber_loss(self, target, reduction, delta):
+    """Squared below `delta`, linear beyond.
+
+    >>> F.huber_loss(torch.tensor([0.0, 3.0]), torch.tensor([0.5, 0.0]))
+    tensor(1.3125)
+    """
     need_float("huber_cpu", self)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")

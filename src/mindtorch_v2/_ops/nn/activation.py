@@ -27,6 +27,11 @@ _MANY = 2048
 
 @op("relu(Tensor self) -> Tensor", inplace=True, shape=like_first, batching=Batching.POINTWISE)
 def relu(self, out=None):
+    """The element where it is positive, 0 elsewhere.
+
+    >>> torch.relu(torch.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
     kind = self.dtype
     if kind is _F32 and self.size > _MANY:
         return clipped(self, 0, np.inf, out)
@@ -53,7 +58,18 @@ threshold_backward.vjp(
     grad_output=lambda g, self, threshold: aten.threshold_backward(g, self, threshold), self=lambda g: aten.zeros_like(g)
 )
 
-tanh = op("tanh(Tensor self) -> Tensor", np.tanh, promote=Promotion.FLOAT, inplace=True, flops=per_element(1))
+tanh = op(
+    "tanh(Tensor self) -> Tensor",
+    np.tanh,
+    promote=Promotion.FLOAT,
+    inplace=True,
+    flops=per_element(1),
+    doc="""The hyperbolic tangent of each element.
+
+        >>> torch.tanh(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.7616])
+        """,
+)
 tanh.vjp(self=lambda g, result: aten.tanh_backward(g, result))
 
 
@@ -83,6 +99,11 @@ sigmoid = op(
     inplace=True,
     aliases=("special_expit",),
     flops=per_element(3),
+    doc="""`1 / (1 + exp(-x))`.
+
+            >>> torch.sigmoid(torch.tensor([0.0, 2.0]))
+            tensor([0.5000, 0.8808])
+            """,
 )
 sigmoid.vjp(self=lambda g, result: aten.sigmoid_backward(g, result))
 
@@ -143,6 +164,11 @@ def _check_gelu(approximate):
 )
 @in_float32
 def gelu(self, approximate):
+    """`x` times the normal distribution's probability of lying below `x`.
+
+    >>> F.gelu(torch.tensor([-1.0, 1.0]))
+    tensor([-0.1587,  0.8413])
+    """
     need_float("GeluKernelImpl", self)
     if approximate == "none":
         made = np.asarray(_normal_cdf(self))
@@ -214,6 +240,11 @@ gelu_backward.vjp(
 @op("silu(Tensor self) -> Tensor", inplace=True, shape=like_first, batching=Batching.POINTWISE, flops=per_element(4))
 @in_float32
 def silu(self):
+    """`x * sigmoid(x)`.
+
+    >>> F.silu(torch.tensor([-1.0, 1.0]))
+    tensor([-0.2689,  0.7311])
+    """
     need_float("silu_cpu", self, "iub")
     made = logistic(self)
     return np.multiply(made, self, made)
@@ -262,6 +293,11 @@ def _mish_ratio(x):
 @op("mish(Tensor self) -> Tensor", inplace=True, shape=like_first, batching=Batching.POINTWISE, flops=per_element(5))
 @in_float32
 def mish(self):
+    """`x * tanh(softplus(x))`.
+
+    >>> F.mish(torch.tensor([-1.0, 1.0]))
+    tensor([-0.3034,  0.8651])
+    """
     need_float("mish_cpu", self)
     made, _ = _mish_ratio(self)
     return np.multiply(made, self, made)
@@ -303,6 +339,11 @@ mish_backward.vjp(
 )
 @in_float32
 def softplus(self, beta, threshold):
+    """`log(1 + exp(beta * x)) / beta`: a smooth `relu`.
+
+    >>> F.softplus(torch.tensor([-1.0, 1.0]))
+    tensor([0.3133, 1.3133])
+    """
     need_float("softplus_cpu", self)
     scaled = self if beta == 1 else self * constant(beta, self.dtype)
     made = log1p_exp_minus_abs(scaled)
@@ -349,6 +390,11 @@ softplus_backward.vjp(
 )
 @in_float32
 def log_sigmoid_forward(self):
+    """What `log_sigmoid` computes, and a buffer for its derivative.
+
+    >>> torch.ops.aten.log_sigmoid_forward(torch.tensor([0.0]))[0]
+    tensor([-0.6931])
+    """
     need_float("log_sigmoid_cpu", self)
     made = log1p_exp_minus_abs(self)
     return np.subtract(np.minimum(self, constant(0, self.dtype)), made, made), np.empty(0, self.dtype)
@@ -371,4 +417,13 @@ log_sigmoid_backward.vjp(
     self=lambda g, grad_output, self: -(g * grad_output * self.sigmoid() * (1 - self.sigmoid())),
 )
 
-composite("log_sigmoid(Tensor self) -> Tensor", lambda self: aten.log_sigmoid_forward(self)[0], out=True)
+composite(
+    "log_sigmoid(Tensor self) -> Tensor",
+    lambda self: aten.log_sigmoid_forward(self)[0],
+    out=True,
+    doc="""The logarithm of the sigmoid, without overflow.
+
+    >>> F.logsigmoid(torch.tensor([0.0]))
+    tensor([-0.6931])
+    """,
+)

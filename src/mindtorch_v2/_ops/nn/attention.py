@@ -245,6 +245,11 @@ def _fits_kernel(q, k, v, attn_mask, dropout_p, enable_gqa):
     autocast=Autocast.LOWER,
 )
 def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
+    """Attention: values weighted by the softmax of the products of queries and keys.
+
+    >>> F.scaled_dot_product_attention(torch.ones(1, 1, 1, 2), torch.ones(1, 1, 2, 2), torch.arange(4.0).view(1, 1, 2, 2))
+    tensor([[[[1., 2.]]]])
+    """
     _check(query, key, value)
     bias = _as_bias(attn_mask, query)
     if (

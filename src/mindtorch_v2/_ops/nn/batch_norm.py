@@ -69,6 +69,11 @@ native_batch_norm = op(
     shape=_shapes,
     samples=lambda make: [(make(3, 4, 2), make(4), make(4), None, None, True, 0.1, 1e-5)],
     flops=per_element(8),
+    doc="""What `batch_norm` computes, with the mean and the inverse deviation of each channel.
+
+                        >>> torch.native_batch_norm(torch.tensor([[1.0], [3.0]]), None, None, None, None, True, 0.1, 1e-5)[1]
+                        tensor([2.])
+                        """,
 )
 
 
@@ -264,6 +269,12 @@ def _nothing_normalised(input, weight, bias):
     samples=lambda make: [(make(3, 4, 2), make(4), make(4), None, None, True, 0.1, 1e-5, False)],
 )
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    """Normalizes each channel by the batch's mean and variance, or by running ones.
+
+    >>> F.batch_norm(torch.tensor([[1.0], [3.0]]), None, None, training=True)
+    tensor([[-1.0000],
+            [ 1.0000]])
+    """
     if input._array.ndim < 2 and input._array.size:
         normal_dim(1, input._array.ndim)
     return aten._batch_norm_impl_index(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)[
@@ -275,6 +286,11 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
     "bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
     samples=lambda make: [(make(2, 3, 4), make(3), make(3), None, None, True, 0.1, 1e-5, False)],
+    doc="""Normalizes each channel of each sample.
+
+    >>> F.instance_norm(torch.tensor([[[1.0, 3.0]]]))
+    tensor([[[-1.0000,  1.0000]]])
+    """,
 )
 def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
     """Every sample's channels are channels of one sample to batch_norm."""

@@ -45,8 +45,10 @@ def _alpha_noise(input, p, features):
     return aten.mul_(noise, a), shift
 
 
-def _declare(name, features, alpha):
-    @composite(f"{name}(Tensor input, float p, bool train) -> Tensor", samples=lambda make: [(make(2, 3, 4), 0.5, False)])
+def _declare(name, features, alpha, *, doc=None):
+    @composite(
+        f"{name}(Tensor input, float p, bool train) -> Tensor", samples=lambda make: [(make(2, 3, 4), 0.5, False)], doc=doc
+    )
     def fresh(input, p, train):
         _check(p)
         if p == 0 or not train or input._array.size == 0:
@@ -71,10 +73,46 @@ def _declare(name, features, alpha):
         return aten.add_(aten.mul_(self, factor), shift)
 
 
-_declare("dropout", False, False)
-_declare("feature_dropout", True, False)
-_declare("alpha_dropout", False, True)
-_declare("feature_alpha_dropout", True, True)
+_declare(
+    "dropout",
+    False,
+    False,
+    doc="""Sets elements to 0 with probability `p` while training, and scales the others up.
+
+    >>> F.dropout(torch.ones(2), 0.5, training=False)
+    tensor([1., 1.])
+    """,
+)
+_declare(
+    "feature_dropout",
+    True,
+    False,
+    doc="""Dropout of whole channels.
+
+    >>> torch.feature_dropout(torch.ones(1, 2), 0.5, False)
+    tensor([[1., 1.]])
+    """,
+)
+_declare(
+    "alpha_dropout",
+    False,
+    True,
+    doc="""Dropout that keeps mean and variance, for `selu` networks.
+
+    >>> torch.alpha_dropout(torch.ones(2), 0.5, False)
+    tensor([1., 1.])
+    """,
+)
+_declare(
+    "feature_alpha_dropout",
+    True,
+    True,
+    doc="""`alpha_dropout` of whole channels.
+
+    >>> torch.feature_alpha_dropout(torch.ones(1, 2), 0.5, False)
+    tensor([[1., 1.]])
+    """,
+)
 
 # ---------------------------------------------------------------- with the mask as a result
 
@@ -90,6 +128,11 @@ def _native_shape(input, p, train):
     batching=Batching.RANDOM,
 )
 def native_dropout(input, p, train):
+    """Dropout, and which elements it kept.
+
+    >>> torch.native_dropout(torch.ones(2), 0.0, True)
+    (tensor([1., 1.]), tensor([True, True]))
+    """
     _check(p)
     if train is False or p == 0:
         return aten.clone(input), aten.ones_like(input).bool()

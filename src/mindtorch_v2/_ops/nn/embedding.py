@@ -34,6 +34,12 @@ def _check_indices(indices):
     samples=lambda make: [(make(5, 4), make.ints(5, 2, 3))],
 )
 def embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse):
+    """The rows of a table that the indices name.
+
+    >>> F.embedding(torch.tensor([1, 0]), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([[3., 4.],
+            [1., 2.]])
+    """
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     _check_indices(indices)

@@ -292,6 +292,11 @@ _FORM = (
     samples=_samples,
 )
 def embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset):
+    """The rows of a table that the indices name, summed, averaged or maximized bag by bag.
+
+    >>> F.embedding_bag(torch.tensor([[0, 1]]), torch.tensor([[1.0, 2.0], [3.0, 4.0]]), mode="sum")
+    tensor([[4., 6.]])
+    """
     return _embedding_bag(
         weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, -1
     )

@@ -39,6 +39,11 @@ def _half_shape(self, dim):
 )
 @in_float32
 def glu(self, dim):
+    """One half of a dim times the sigmoid of the other half.
+
+    >>> F.glu(torch.tensor([1.0, 0.0]))
+    tensor([0.5000])
+    """
     need_float("glu_cpu", self)
     a, b = _halves(self, dim)
     gate = logistic(b)

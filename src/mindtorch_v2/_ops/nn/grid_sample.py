@@ -300,7 +300,7 @@ def _weight_in_ops(mode, behind, offset):
     return cubic_weights(behind)[offset + 1]
 
 
-def _declare(dims: int) -> None:
+def _declare(dims: int, *, doc: str | None = None) -> None:
     name = f"grid_sampler_{dims}d"
     arguments = "Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners"
 
@@ -316,6 +316,7 @@ def _declare(dims: int) -> None:
         node=f"GridSampler{dims}DBackward0",
         shape=lambda input, grid, *_: ((*input._array.shape[:2], *grid._array.shape[1:-1]), input._array.dtype),
         autocast=Autocast.FLOAT32,
+        doc=doc,
     )
     def forward(input, grid, interpolation_mode, padding_mode, align_corners):
         return _sample(input, grid, interpolation_mode, padding_mode, align_corners)
@@ -352,8 +353,22 @@ def _declare(dims: int) -> None:
         return to_grad, to_input, to_grid
 
 
-_declare(2)
-_declare(3)
+_declare(
+    2,
+    doc="""Reads images of two dims at the places that a grid names.
+
+    >>> torch.grid_sampler_2d(torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 1, 2), 0, 0, False)
+    tensor([[[[1.]]]])
+    """,
+)
+_declare(
+    3,
+    doc="""Reads images of three dims at the places that a grid names.
+
+    >>> torch.grid_sampler_3d(torch.ones(1, 1, 2, 2, 2), torch.zeros(1, 1, 1, 1, 3), 0, 0, False)
+    tensor([[[[[1.]]]]])
+    """,
+)
 
 
 @composite(
@@ -362,6 +377,11 @@ _declare(3)
     autocast=Autocast.FLOAT32,
 )
 def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
+    """Reads images at the places that a grid names.
+
+    >>> torch.grid_sampler(torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 1, 2), 0, 0, False)
+    tensor([[[[1.]]]])
+    """
     a, g = input._array.shape, grid._array.shape
     if len(a) not in (4, 5) or len(a) != len(g):
         raise RuntimeError(
@@ -417,6 +437,12 @@ def _check_affine(theta: np.ndarray, size: Any) -> None:
 )
 @in_float32
 def affine_grid_generator(theta, size, align_corners):
+    """The grid at which `grid_sample` reads an image turned, scaled and moved by `theta`.
+
+    >>> torch.affine_grid_generator(torch.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), (1, 1, 1, 2), False)
+    tensor([[[[-0.5000,  0.0000],
+              [ 0.5000,  0.0000]]]])
+    """
     _check_affine(theta, size)
     made = np.matmul(_base_grid(size, align_corners, theta.dtype), theta.swapaxes(1, 2))
     return made.reshape(size[0], *size[2:], len(size) - 2)

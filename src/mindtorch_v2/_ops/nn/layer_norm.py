@@ -130,6 +130,11 @@ def _stat_shape(shape, normalized_shape):
     flops=per_element(8),
 )
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
+    """What `layer_norm` computes, with the mean and the inverse deviation of each row.
+
+    >>> torch.native_layer_norm(torch.tensor([[1.0, 3.0]]), [2], None, None, 1e-5)[1]
+    tensor([[2.]])
+    """
     _check_layer_norm(input, normalized_shape, weight, bias)
     return _native_layer_norm_checked(input, normalized_shape, weight, bias, eps)
 
@@ -245,6 +250,11 @@ _native_layer_norm = native_layer_norm.call
     samples=lambda make: [(make(3, 4), (4,), make(4), make(4))],
 )
 def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
+    """Normalizes over the last dims, then scales and shifts.
+
+    >>> F.layer_norm(torch.tensor([1.0, 3.0]), (2,))
+    tensor([-1.0000,  1.0000])
+    """
     array = input._array
     weights, biases = None if weight is None else weight._array, None if bias is None else bias._array
     _check_layer_norm(array, normalized_shape, weights, biases)
@@ -280,6 +290,11 @@ def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
     flops=per_element(8),
 )
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
+    """What `group_norm` computes, with the mean and the inverse deviation of each group.
+
+    >>> torch.native_group_norm(torch.tensor([[1.0, 3.0]]), None, None, 1, 2, 1, 1, 1e-5)[1]
+    tensor([[2.]])
+    """
     need_float("GroupNormKernelImpl", input)
     check_mixed(input, weight, bias)
     return _group_norm(input, weight, bias, N, C, HxW, group, eps)
@@ -386,6 +401,11 @@ def _(grads, grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask)
     samples=lambda make: [(make(2, 4, 3), 2, make(4), make(4))],
 )
 def group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
+    """Normalizes groups of channels of each sample.
+
+    >>> F.group_norm(torch.tensor([[1.0, 3.0]]), 1)
+    tensor([[-1.0000,  1.0000]])
+    """
     shape = input._array.shape
     if len(shape) < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
@@ -429,5 +449,10 @@ def fused_rms_norm(input, normalized_shape, weight, eps):
     samples=lambda make: [(make(3, 4), (4,), make(4))],
 )
 def rms_norm(input, normalized_shape, weight, eps):
+    """Divides by the root of the mean square over the last dims.
+
+    >>> F.rms_norm(torch.tensor([3.0, 4.0]), (2,))
+    tensor([0.8485, 1.1314])
+    """
     _check_layer_norm(input._array, normalized_shape, None if weight is None else weight._array, None)
     return aten._fused_rms_norm(input, normalized_shape, weight, eps)[0]

@@ -119,6 +119,11 @@ def mkldnn_rnn_layer(
     batch_first,
     train,
 ):
+    """One LSTM layer in one direction as a single op.
+
+    >>> callable(torch.mkldnn_rnn_layer)
+    True
+    """
     _check(mode, num_layers, bidirectional, batch_first, batch_sizes)
     steps, batch, features = input.shape
     size, kind = hidden_size, input.dtype

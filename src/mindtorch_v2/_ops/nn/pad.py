@@ -12,6 +12,42 @@ from .._support.numbers import number_of
 # ---------------------------------------------------------------- constant
 
 
+_DOCS = {
+    "reflection_pad1d": """Puts a border around one dim that mirrors the inside.
+
+        >>> torch.ops.aten.reflection_pad1d(torch.tensor([[1.0, 2.0, 3.0]]), [1, 1])
+        tensor([[2., 1., 2., 3., 2.]])
+        """,
+    "replication_pad1d": """Puts a border around one dim that repeats the edge.
+
+        >>> torch.ops.aten.replication_pad1d(torch.tensor([[1.0, 2.0, 3.0]]), [1, 1])
+        tensor([[1., 1., 2., 3., 3.]])
+        """,
+    "reflection_pad2d": """Puts a border around two dims that mirrors the inside.
+
+        >>> torch.ops.aten.reflection_pad2d(torch.arange(4.0).view(1, 2, 2), [1, 0, 0, 0])
+        tensor([[[1., 0., 1.],
+                 [3., 2., 3.]]])
+        """,
+    "replication_pad2d": """Puts a border around two dims that repeats the edge.
+
+        >>> torch.ops.aten.replication_pad2d(torch.arange(4.0).view(1, 2, 2), [1, 0, 0, 0])
+        tensor([[[0., 0., 1.],
+                 [2., 2., 3.]]])
+        """,
+    "reflection_pad3d": """Puts a border around three dims that mirrors the inside.
+
+        >>> torch.ops.aten.reflection_pad3d(torch.ones(1, 2, 2, 2), [1, 0, 0, 0, 0, 0]).shape
+        torch.Size([1, 2, 2, 3])
+        """,
+    "replication_pad3d": """Puts a border around three dims that repeats the edge.
+
+        >>> torch.ops.aten.replication_pad3d(torch.ones(1, 1, 1, 1), [1, 0, 0, 0, 0, 0])
+        tensor([[[[1., 1.]]]])
+        """,
+}
+
+
 def _padded_shape(shape, pad):
     """The shape after padding; `pad` lists (before, after) from the last dim on."""
     if len(pad) % 2:
@@ -41,6 +77,11 @@ def _padded_shape(shape, pad):
     batching=Batching.LAST_DIMS,
 )
 def constant_pad_nd(self, pad, value):
+    """Puts a border of one value around the last dims.
+
+    >>> torch.constant_pad_nd(torch.tensor([1, 2]), (1, 1), 0)
+    tensor([0, 1, 2, 0])
+    """
     shape = _padded_shape(self.shape, pad)
     source, target = [slice(None)] * self.ndim, [slice(None)] * self.ndim
     for i in range(len(pad) // 2):
@@ -128,6 +169,7 @@ def _declare_border_pad(kind, sources, dims):
         samples=lambda make: [(make(1, 2, *spatial), sample)],
         autocast=None if name == "reflection_pad3d" else Autocast.FLOAT32,
         batching=SPATIAL[dims],
+        doc=_DOCS[name],
     )
     def pad_op(self, padding):
         _check_rank(self, dims, name)
@@ -193,6 +235,13 @@ _NOT_CONSTANT = (
     samples=lambda make: [(make(3, 4), (1, 2)), (make(2, 3, 4), (1, 2), "reflect")],
 )
 def pad(self, pad, mode, value):
+    """Puts a border around the last dims: constant, reflected, replicated or circular.
+
+    >>> F.pad(torch.tensor([1, 2]), (1, 1))
+    tensor([0, 1, 2, 0])
+    >>> F.pad(torch.tensor([[1.0, 2.0, 3.0]]), (1, 1), mode="reflect")
+    tensor([[2., 1., 2., 3., 2.]])
+    """
     if mode == "constant":
         return aten.constant_pad_nd(self, pad, 0.0 if value is None else float(value))
     if value not in (None, 0):
@@ -241,6 +290,12 @@ def _places(lengths, longest, batch_first, padding_side):
     samples=lambda make: [([make(3, 2), make(1, 2)],), ([make(3), make(2)], True, 0.5, "left")],
 )
 def pad_sequence(sequences, batch_first, padding_value, padding_side):
+    """Fills sequences up to one length and stacks them.
+
+    >>> torch.nn.utils.rnn.pad_sequence([torch.tensor([1, 2]), torch.tensor([3])], batch_first=True)
+    tensor([[1, 2],
+            [3, 0]])
+    """
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
     made = np.empty(_sequence_shape([s.shape for s in sequences], batch_first), sequences[0].dtype)

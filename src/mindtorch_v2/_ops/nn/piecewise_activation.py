@@ -32,13 +32,18 @@ def _written(schema, functional, node, formula):
 # ---------------------------------------------------------------- cut off at one or both ends
 
 
-def _region(name, arguments, kernel, inside, inplace=False):
+def _region(name, arguments, kernel, inside, inplace=False, *, doc=None):
     """An activation whose slope is 1 in a region and 0 elsewhere; `inside` gives the region."""
     names = [a.split()[-1].split("=")[0] for a in arguments]
     listed = "".join(", " + a for a in arguments)
     plain = "".join(f", Scalar {n}" for n in names)
     forward = op(
-        f"{name}(Tensor self{listed}) -> Tensor", kernel, inplace=inplace, shape=like_first, batching=Batching.POINTWISE
+        f"{name}(Tensor self{listed}) -> Tensor",
+        kernel,
+        inplace=inplace,
+        shape=like_first,
+        batching=Batching.POINTWISE,
+        doc=doc,
     )
     backward = op(
         f"{name}_backward(Tensor grad_output, Tensor self{plain}) -> Tensor",
@@ -93,11 +98,44 @@ _region(
     _hardtanh,
     lambda self, low, high: (self > low) & (self < high),
     inplace=True,
-)
-_region("hardshrink", ["Scalar lambd=0.5"], _hardshrink, lambda self, lambd: (self < -lambd) | (self > lambd))
-_region("softshrink", ["Scalar lambd=0.5"], _softshrink, lambda self, lambd: (self < -lambd) | (self > lambd))
+    doc="""Keeps each element between `min_val` and `max_val`.
 
-composite("relu6(Tensor self) -> Tensor", lambda self: aten.hardtanh(self, 0, 6))
+    >>> F.hardtanh(torch.tensor([-2.0, 0.5, 2.0]))
+    tensor([-1.0000,  0.5000,  1.0000])
+    """,
+)
+_region(
+    "hardshrink",
+    ["Scalar lambd=0.5"],
+    _hardshrink,
+    lambda self, lambd: (self < -lambd) | (self > lambd),
+    doc="""Sets elements between `-lambd` and `lambd` to 0.
+
+    >>> F.hardshrink(torch.tensor([-1.0, 0.2]))
+    tensor([-1.,  0.])
+    """,
+)
+_region(
+    "softshrink",
+    ["Scalar lambd=0.5"],
+    _softshrink,
+    lambda self, lambd: (self < -lambd) | (self > lambd),
+    doc="""Moves each element towards 0 by `lambd`.
+
+    >>> F.softshrink(torch.tensor([-1.0, 0.2, 1.0]))
+    tensor([-0.5000,  0.0000,  0.5000])
+    """,
+)
+
+composite(
+    "relu6(Tensor self) -> Tensor",
+    lambda self: aten.hardtanh(self, 0, 6),
+    doc="""Keeps each element between 0 and 6.
+
+    >>> F.relu6(torch.tensor([-1.0, 2.0, 8.0]))
+    tensor([0., 2., 6.])
+    """,
+)
 composite("relu6_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.hardtanh_(self, 0, 6), samples=lambda make: [])
 
 
@@ -108,6 +146,11 @@ composite("relu6_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.hardtanh_(s
     batching=Batching.POINTWISE,
 )
 def threshold(self, threshold, value):
+    """The element where it is above the threshold, `value` elsewhere.
+
+    >>> F.threshold(torch.tensor([0.5, 2.0]), 1.0, 0.0)
+    tensor([0., 2.])
+    """
     need_real("threshold_cpu", self)
     return np.where(self <= threshold, constant(value, self.dtype), self)
 
@@ -126,6 +169,11 @@ _written(
 @op("hardsigmoid(Tensor self) -> Tensor", inplace=True, shape=like_first, batching=Batching.POINTWISE, flops=per_element(2))
 @in_float32
 def hardsigmoid(self):
+    """A sigmoid of straight pieces: `relu6(x + 3) / 6`.
+
+    >>> F.hardsigmoid(torch.tensor([-4.0, 0.0, 4.0]))
+    tensor([0.0000, 0.5000, 1.0000])
+    """
     need_float("hardsigmoid_cpu", self)
     made = np.asarray(np.add(self, constant(3, self.dtype)))
     clipped(made, 0, 6, made)
@@ -147,6 +195,11 @@ hardsigmoid_backward.vjp(grad_output=lambda g, self: aten.hardsigmoid_backward(g
 @op("hardswish(Tensor self) -> Tensor", inplace=True, shape=like_first, batching=Batching.POINTWISE, flops=per_element(3))
 @in_float32
 def hardswish(self):
+    """`x * hardsigmoid(x)`.
+
+    >>> F.hardswish(torch.tensor([-4.0, 1.0, 4.0]))
+    tensor([-0.0000, 0.6667, 4.0000])
+    """
     need_float("hardswish_cpu", self)
     made = np.asarray(np.add(self, constant(3, self.dtype)))
     clipped(made, 0, 6, made)
@@ -178,6 +231,11 @@ hardswish_backward.vjp(
 )
 @in_float32
 def leaky_relu(self, negative_slope):
+    """Linear above 0, with a small slope below.
+
+    >>> F.leaky_relu(torch.tensor([-1.0, 1.0]))
+    tensor([-0.0100,  1.0000])
+    """
     need_float("leaky_relu_cpu", self)
     zero = constant(0, self.dtype)
     made = np.asarray(np.minimum(self, zero))
@@ -237,6 +295,11 @@ leaky_relu_backward.vjp(
 )
 @in_float32
 def elu(self, alpha, scale, input_scale):
+    """Linear above 0, an exponential that flattens at `-alpha` below.
+
+    >>> F.elu(torch.tensor([-1.0, 1.0]))
+    tensor([-0.6321,  1.0000])
+    """
     need_float("elu_cpu", self)
     zero = constant(0, self.dtype)
     made = np.asarray(np.minimum(self, zero))
@@ -297,13 +360,26 @@ elu_backward.vjp(
 
 _SELU = 1.6732632423543772, 1.0507009873554805
 
-composite("selu(Tensor self) -> Tensor", lambda self: aten.elu(self, *_SELU))
+composite(
+    "selu(Tensor self) -> Tensor",
+    lambda self: aten.elu(self, *_SELU),
+    doc="""A scaled `elu` that keeps activations near mean 0 and variance 1.
+
+    >>> F.selu(torch.tensor([-1.0, 1.0]))
+    tensor([-1.1113,  1.0507])
+    """,
+)
 composite("selu_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.elu_(self, *_SELU), samples=lambda make: [])
 
 
 @op("celu(Tensor self, Scalar alpha=1.0) -> Tensor", shape=like_first, batching=Batching.POINTWISE, flops=per_element(2))
 @in_float32
 def celu(self, alpha):
+    """Linear above 0, an exponential that flattens at `-alpha` below.
+
+    >>> F.celu(torch.tensor([-1.0, 1.0]))
+    tensor([-0.6321,  1.0000])
+    """
     need_float("elu_cpu", self)
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
@@ -372,6 +448,11 @@ def _(grads, grad_output, self, weight):
     "prelu(Tensor self, Tensor weight) -> Tensor", samples=lambda make: [(make(3, 4) - 0.5, make(4))], autocast=Autocast.LOWER
 )
 def prelu(self, weight):
+    """Linear above 0, with a learned slope below.
+
+    >>> F.prelu(torch.tensor([-2.0, 1.0]), torch.tensor([0.25]))
+    tensor([-0.5000,  1.0000])
+    """
     count, ndim = weight._array.size, self._array.ndim
     if count != 1:
         if ndim == 0:
@@ -403,6 +484,11 @@ def _check_bounds(lower, upper):
     shape=like_first,
     samples=lambda make: [(make(3, 4) - 0.5, make.constant(3, 4))],
     batching=Batching.RANDOM,
+    doc="""What `rrelu` computes; the slopes are left in `noise`.
+
+    >>> torch.ops.aten.rrelu_with_noise(torch.tensor([-1.0, 1.0]), torch.zeros(2))
+    tensor([-0.2292,  1.0000])
+    """,
 )
 def rrelu_with_noise(self, noise, lower, upper, training, generator):
     """In training every element below 0 gets a slope of its own, which `noise` keeps for the way back."""
@@ -464,6 +550,11 @@ _RRELU = "Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=Fal
 
 @composite(f"rrelu(Tensor self, {_RRELU}) -> Tensor", samples=lambda make: [(make(3, 4) - 0.5,)])
 def rrelu(self, lower, upper, training, generator):
+    """Linear above 0, with a random slope below while training, and the mean of its range otherwise.
+
+    >>> F.rrelu(torch.tensor([-1.0, 1.0]))
+    tensor([-0.2292,  1.0000])
+    """
     for name, bound in (("lower", lower), ("upper", upper)):
         if not math.isfinite(bound):
             raise RuntimeError(f"rrelu: {name} bound must be finite, got {bound}")

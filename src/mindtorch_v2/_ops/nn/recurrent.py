@@ -211,6 +211,11 @@ def _lstm_samples(make):
 
 @composite(f"lstm.input(Tensor input, Tensor[] hx, {_PADDED}) -> (Tensor, Tensor, Tensor)", samples=_lstm_samples)
 def lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+    """A long short-term memory network over whole sequences.
+
+    >>> torch.lstm(torch.ones(1, 1, 1), [torch.zeros(1, 1, 1), torch.zeros(1, 1, 1)], [torch.ones(4, 1), torch.ones(4, 1), torch.zeros(4), torch.zeros(4)], True, 1, 0.0, False, False, False)[0]
+    tensor([[[0.3696]]])
+    """
     projected = _check_lstm(hx)
     if batch_first:
         input = aten.transpose(input, 0, 1)
@@ -242,12 +247,13 @@ def lstm_packed(data, batch_sizes, hx, params, has_biases, num_layers, dropout, 
     )
 
 
-def _declare(kind, gates):
+def _declare(kind, gates, *, doc=None):
     @composite(
         f"{kind}.input(Tensor input, Tensor hx, {_PADDED}) -> (Tensor, Tensor)",
         samples=lambda make: [
             (make(2, 3, 4), make(1, 3, 5), [make(5 * gates, 4), make(5 * gates, 5)], False, 1, 0.0, True, False, False)
         ],
+        doc=doc,
     )
     def padded(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
         if batch_first:
@@ -262,9 +268,33 @@ def _declare(kind, gates):
         return _packed(kind, data, batch_sizes, [hx], params, has_biases, num_layers, dropout, train, bidirectional)
 
 
-_declare("gru", 3)
-_declare("rnn_tanh", 1)
-_declare("rnn_relu", 1)
+_declare(
+    "gru",
+    3,
+    doc="""A gated recurrent network over whole sequences.
+
+    >>> torch.gru(torch.ones(2, 1, 1), torch.zeros(1, 1, 1), [torch.ones(3, 1), torch.ones(3, 1), torch.zeros(3), torch.zeros(3)], True, 1, 0.0, False, False, False)[0].flatten()
+    tensor([0.2048, 0.3468])
+    """,
+)
+_declare(
+    "rnn_tanh",
+    1,
+    doc="""A recurrent network with `tanh` over whole sequences.
+
+    >>> torch.rnn_tanh(torch.ones(1, 1, 1), torch.zeros(1, 1, 1), [torch.ones(1, 1), torch.ones(1, 1)], False, 1, 0.0, False, False, False)[0]
+    tensor([[[0.7616]]])
+    """,
+)
+_declare(
+    "rnn_relu",
+    1,
+    doc="""A recurrent network with `relu` over whole sequences.
+
+    >>> torch.rnn_relu(torch.ones(2, 1, 1), torch.zeros(1, 1, 1), [torch.ones(1, 1), torch.ones(1, 1)], False, 1, 0.0, False, False, False)[0].flatten()
+    tensor([1., 2.])
+    """,
+)
 
 # ---------------------------------------------------------------- cells
 
@@ -288,6 +318,11 @@ def _check_cell(name, input, h, w_ih, w_hh, gates):
     samples=lambda make: [(make(3, 4), [make(3, 5), make(3, 5)], make(20, 4), make(20, 5), make(20), make(20))],
 )
 def lstm_cell(input, hx, w_ih, w_hh, b_ih, b_hh):
+    """One step of a long short-term memory network.
+
+    >>> torch.lstm_cell(torch.ones(1, 1), [torch.zeros(1, 1), torch.zeros(1, 1)], torch.ones(4, 1), torch.ones(4, 1))[0]
+    tensor([[0.3696]])
+    """
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")
     _check_cell("lstm_cell", input, hx[0], w_ih, w_hh, 4)
@@ -295,18 +330,43 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih, b_hh):
     return h, c
 
 
-def _declare_cell(kind, gates):
+def _declare_cell(kind, gates, *, doc=None):
     @composite(
         f"{kind}_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
         samples=lambda make: [
             (make(3, 4), make(3, 5), make(5 * gates, 4), make(5 * gates, 5), make(5 * gates), make(5 * gates))
         ],
+        doc=doc,
     )
     def cell(input, hx, w_ih, w_hh, b_ih, b_hh):
         _check_cell(f"{kind}_cell", input, hx, w_ih, w_hh, gates)
         return _STEPS[kind](lambda: aten.linear(input, w_ih, b_ih), [hx], (w_ih, w_hh, b_ih, b_hh, None))[0]
 
 
-_declare_cell("gru", 3)
-_declare_cell("rnn_tanh", 1)
-_declare_cell("rnn_relu", 1)
+_declare_cell(
+    "gru",
+    3,
+    doc="""One step of a gated recurrent network.
+
+    >>> torch.gru_cell(torch.ones(1, 1), torch.zeros(1, 1), torch.ones(3, 1), torch.ones(3, 1))
+    tensor([[0.2048]])
+    """,
+)
+_declare_cell(
+    "rnn_tanh",
+    1,
+    doc="""One step of a recurrent network with `tanh`.
+
+    >>> torch.rnn_tanh_cell(torch.ones(1, 1), torch.zeros(1, 1), torch.ones(1, 1), torch.ones(1, 1))
+    tensor([[0.7616]])
+    """,
+)
+_declare_cell(
+    "rnn_relu",
+    1,
+    doc="""One step of a recurrent network with `relu`.
+
+    >>> torch.rnn_relu_cell(torch.ones(1, 1), torch.ones(1, 1), torch.ones(1, 1), torch.ones(1, 1))
+    tensor([[2.]])
+    """,
+)

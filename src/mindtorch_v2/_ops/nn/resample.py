@@ -27,6 +27,26 @@ _F32 = np.float32
 _BYTE = np.dtype(np.uint8)
 
 
+_DOCS = {
+    "upsample_nearest1d": """Resizes signals by taking the nearest element.
+
+        >>> torch.ops.aten.upsample_nearest1d(torch.tensor([[[0.0, 1.0]]]), [4])
+        tensor([[[0., 0., 1., 1.]]])
+        """,
+    "upsample_nearest2d": """Resizes images by taking the nearest element.
+
+        >>> torch.ops.aten.upsample_nearest2d(torch.arange(4.0).view(1, 1, 2, 2), [2, 4])
+        tensor([[[[0., 0., 1., 1.],
+                  [2., 2., 3., 3.]]]])
+        """,
+    "upsample_nearest3d": """Resizes volumes by taking the nearest element.
+
+        >>> torch.ops.aten.upsample_nearest3d(torch.ones(1, 1, 1, 1, 1), [1, 1, 2])
+        tensor([[[[[1., 1.]]]]])
+        """,
+}
+
+
 def _step(size: int, out: int, align_corners: bool, scale: float | None) -> float:
     """How far apart in the input two neighbours of the output are."""
     if align_corners:
@@ -326,12 +346,62 @@ def _formula(names: list[str], call: Callable[..., Any]) -> Callable[..., Any]:
 
 for _dims in (1, 2, 3):
     _declare(
-        f"upsample_nearest{_dims}d", _dims, "nearest_in_plane" if _dims == 2 else "nearest", False, batching=SPATIAL[_dims]
+        f"upsample_nearest{_dims}d",
+        _dims,
+        "nearest_in_plane" if _dims == 2 else "nearest",
+        False,
+        batching=SPATIAL[_dims],
+        doc=_DOCS[f"upsample_nearest{_dims}d"],
     )
     _declare(f"_upsample_nearest_exact{_dims}d", _dims, "nearest_exact", False)
-_declare("upsample_linear1d", 1, "linear", True, batching=SPATIAL[1], flops=per_element(5))
-_declare("upsample_bilinear2d", 2, "linear", True, batching=SPATIAL[2])
-_declare("upsample_trilinear3d", 3, "linear", True, batching=SPATIAL[3])
-_declare("upsample_bicubic2d", 2, "cubic", True, batching=SPATIAL[2])
+_declare(
+    "upsample_linear1d",
+    1,
+    "linear",
+    True,
+    batching=SPATIAL[1],
+    flops=per_element(5),
+    doc="""Resizes signals by linear interpolation.
+
+    >>> torch.ops.aten.upsample_linear1d(torch.tensor([[[0.0, 1.0]]]), [3], True)
+    tensor([[[0.0000, 0.5000, 1.0000]]])
+    """,
+)
+_declare(
+    "upsample_bilinear2d",
+    2,
+    "linear",
+    True,
+    batching=SPATIAL[2],
+    doc="""Resizes images by linear interpolation in both dims.
+
+    >>> torch.ops.aten.upsample_bilinear2d(torch.arange(4.0).view(1, 1, 2, 2), [1, 1], False)
+    tensor([[[[1.5000]]]])
+    """,
+)
+_declare(
+    "upsample_trilinear3d",
+    3,
+    "linear",
+    True,
+    batching=SPATIAL[3],
+    doc="""Resizes volumes by linear interpolation in three dims.
+
+    >>> torch.ops.aten.upsample_trilinear3d(torch.ones(1, 1, 2, 2, 2), [1, 1, 1], False)
+    tensor([[[[[1.]]]]])
+    """,
+)
+_declare(
+    "upsample_bicubic2d",
+    2,
+    "cubic",
+    True,
+    batching=SPATIAL[2],
+    doc="""Resizes images by cubic interpolation.
+
+    >>> torch.ops.aten.upsample_bicubic2d(torch.ones(1, 1, 2, 2), [1, 1], False)
+    tensor([[[[1.]]]])
+    """,
+)
 _declare("_upsample_bilinear2d_aa", 2, "linear_aa", True)
 _declare("_upsample_bicubic2d_aa", 2, "cubic_aa", True)

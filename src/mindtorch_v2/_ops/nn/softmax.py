@@ -205,6 +205,11 @@ _log_softmax_call, _log_softmax_kernel = log_softmax_kernel.call, log_softmax_ke
 
 @composite("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", samples=_softmax_samples, out=True)
 def softmax(self, dim, dtype):
+    """Exponentials divided by their sum along `dim`: positive numbers that add up to 1.
+
+    >>> torch.softmax(torch.tensor([1.0, 2.0, 3.0]), dim=0)
+    tensor([0.0900, 0.2447, 0.6652])
+    """
     keys = self._keys
     if dtype is not None or keys > AUTOGRAD or entry_globals.observers_active:
         return _softmax_call(self if dtype is None else _as(self, dtype), dim, False)
@@ -217,6 +222,11 @@ def softmax(self, dim, dtype):
 
 @composite("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", samples=_softmax_samples, out=True)
 def log_softmax(self, dim, dtype):
+    """The logarithm of the softmax along `dim`, without overflow.
+
+    >>> torch.log_softmax(torch.tensor([1.0, 1.0]), 0)
+    tensor([-0.6931, -0.6931])
+    """
     keys = self._keys
     if dtype is not None or keys > AUTOGRAD or entry_globals.observers_active:
         return _log_softmax_call(self if dtype is None else _as(self, dtype), dim, False)

@@ -15,6 +15,11 @@ def _others(ndim, dim):
 
 @composite("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", samples=lambda make: [(make(3, 4), 2, 1)])
 def norm_except_dim(v, pow, dim):
+    """The norm over all dims but one.
+
+    >>> torch.norm_except_dim(torch.tensor([[3.0, 4.0]]), 2, 0)
+    tensor([[5.]])
+    """
     shape = v._array.shape
     if dim == -1:
         return aten.norm(v, pow)

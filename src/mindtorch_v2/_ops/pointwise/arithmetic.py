@@ -114,6 +114,11 @@ def _times(other, alpha, dtype):
     torch_counts_flops=True,
 )
 def add(self, other, alpha, out=None):
+    """Adds `other`, times `alpha`, to the input.
+
+    >>> torch.add(torch.tensor([1, 2]), torch.tensor([10, 20]), alpha=2)
+    tensor([21, 42])
+    """
     if alpha is not _ONE:
         other = _times(other, alpha, self.dtype)
     return np.add(self, other, out)
@@ -141,6 +146,11 @@ def _no_bool_difference(self, error):
     out_overload="out",
 )
 def sub(self, other, alpha, out=None):
+    """Subtracts `other`, times `alpha`, from the input.
+
+    >>> torch.sub(torch.tensor([10, 20]), torch.tensor([1, 2]), alpha=2)
+    tensor([ 8, 16])
+    """
     if alpha is not _ONE:
         other = _times(other, alpha, self.dtype)
     try:
@@ -160,6 +170,11 @@ sub.vjp(self=lambda g: g, other=lambda g, alpha: scaled(-g, alpha))
     number_form=True,
 )
 def rsub(self, other, alpha):
+    """Subtracts the input, times `alpha`, from `other`.
+
+    >>> torch.rsub(torch.tensor([1.0, 2.0]), 10)
+    tensor([9., 8.])
+    """
     if alpha is not _ONE:
         self = _times(self, alpha, self.dtype)
     try:
@@ -173,6 +188,11 @@ rsub.vjp(self=lambda g, alpha: scaled(-g, alpha), other=lambda g: g)
 
 @op("neg(Tensor self) -> Tensor", promote=Promotion.SAME, inplace=True, flops=count, aliases=("negative",))
 def neg(self, out=None):
+    """Turns the sign of each element.
+
+    >>> torch.neg(torch.tensor([1.0, -2.0]))
+    tensor([-1.,  2.])
+    """
     try:
         return np.negative(self, out)
     except TypeError:
@@ -196,6 +216,11 @@ mul = op(
     number_first=True,
     out_overload="out",
     torch_counts_flops=True,
+    doc="""Multiplies element by element.
+
+        >>> torch.mul(torch.tensor([1, 2]), torch.tensor([10, 20]))
+        tensor([10, 40])
+        """,
 )
 mul.vjp(self=lambda g, other: g * conj(other), other=lambda g, self: g * conj(self))
 
@@ -214,6 +239,13 @@ div = op(
     aliases=("divide",),
     number_first=True,
     out_overload="out",
+    doc="""Divides by `other`; `rounding_mode` may be "trunc" or "floor".
+
+        >>> torch.div(torch.tensor([7.0, -7.0]), 2)
+        tensor([ 3.5000, -3.5000])
+        >>> torch.div(torch.tensor([7.0, -7.0]), 2, rounding_mode="floor")
+        tensor([ 3., -4.])
+        """,
 )
 div.vjp(self=lambda g, other: g / conj(other), other=_quotient_grad)
 
@@ -278,6 +310,11 @@ for _kind, _samples in (("Tensor", None), ("Scalar", lambda make: [(make(3, 4), 
         number_first=True,
         out=True,
         out_overload="out",
+        doc="""Divides; integers become floating point numbers.
+
+        >>> torch.true_divide(torch.tensor([1, 3]), 2)
+        tensor([0.5000, 1.5000])
+        """,
     )
     composite(
         f"true_divide_.{_kind}(Tensor(a!) self, {_kind} other) -> Tensor(a!)",
@@ -295,12 +332,17 @@ for _kind, _samples in (("Tensor", None), ("Scalar", lambda make: [(make(3, 4), 
     number_first=True,
 )
 def floor_divide(self, other, out=None):
+    """Divides and rounds towards minus infinity.
+
+    >>> torch.floor_divide(torch.tensor([7, -7]), 2)
+    tensor([ 3, -4])
+    """
     if self.dtype.kind in "iub":
         _check_whole("div_floor", self, other)
     return np.floor_divide(self, other, out)
 
 
-def _modulo(name, ufunc):
+def _modulo(name, ufunc, *, doc=None):
     @op(
         f"{name}.Tensor(Tensor self, Tensor other) -> Tensor",
         promote=Promotion.SAME,
@@ -309,6 +351,7 @@ def _modulo(name, ufunc):
         samples=lambda make: [(make(3, 4), make(3, 4) * 0.1 + 0.35)],
         flops=per_element(1),
         number_form=True,
+        doc=doc,
     )
     def kernel(self, other, out=None):
         if self.dtype.kind in "iub":
@@ -334,8 +377,24 @@ def _remainder(self, other, out=None):
     return out
 
 
-_modulo("remainder", _remainder)
-_modulo("fmod", np.fmod)
+_modulo(
+    "remainder",
+    _remainder,
+    doc="""The remainder of a division that rounds down: it has the sign of the divisor.
+
+    >>> torch.remainder(torch.tensor([7.0, -7.0]), 3)
+    tensor([1., 2.])
+    """,
+)
+_modulo(
+    "fmod",
+    np.fmod,
+    doc="""The remainder of a division that rounds towards zero: it has the sign of the input.
+
+    >>> torch.fmod(torch.tensor([7.0, -7.0]), 3)
+    tensor([ 1., -1.])
+    """,
+)
 
 
 @op(
@@ -353,7 +412,18 @@ def remainder_of_number(self, other):
     return _remainder(wrapped_number(self, other.dtype), other)
 
 
-reciprocal = op("reciprocal(Tensor self) -> Tensor", np.reciprocal, promote=Promotion.FLOAT, inplace=True, flops=count)
+reciprocal = op(
+    "reciprocal(Tensor self) -> Tensor",
+    np.reciprocal,
+    promote=Promotion.FLOAT,
+    inplace=True,
+    flops=count,
+    doc="""One divided by each element.
+
+                >>> torch.reciprocal(torch.tensor([2.0, 4.0]))
+                tensor([0.5000, 0.2500])
+                """,
+)
 reciprocal.vjp(self=lambda g, result: g * -conj(result * result))
 
 # ---------------------------------------------------------------- magnitude and sign
@@ -366,6 +436,11 @@ abs_ = op(
     flops=count,
     shape=lambda self: (self._array.shape, np.abs(np.empty(0, self._array.dtype)).dtype),
     aliases=("absolute",),
+    doc="""The absolute value of each element; the length of complex numbers.
+
+        >>> torch.abs(torch.tensor([-1.5, 2.0]))
+        tensor([1.5000, 2.0000])
+        """,
 )
 abs_.vjp(self=lambda g, self: g * self.sgn())
 
@@ -393,7 +468,17 @@ def _sgn_grad(g, result, self):
     return turned.masked_fill_(modulus == 0, 0.0)
 
 
-sgn = op("sgn(Tensor self) -> Tensor", _sign, promote=Promotion.SAME, inplace=True)
+sgn = op(
+    "sgn(Tensor self) -> Tensor",
+    _sign,
+    promote=Promotion.SAME,
+    inplace=True,
+    doc="""The direction of each number: its sign, and for complex ones the number divided by its length.
+
+        >>> torch.sgn(torch.tensor([3 + 4j]))
+        tensor([0.6000+0.8000j])
+        """,
+)
 sgn.vjp(self=_sgn_grad)
 
 sign = op(
@@ -405,12 +490,22 @@ sign = op(
         NotImplementedError,
         "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
     ),
+    doc="""-1, 0 or 1 by the sign of each element.
+
+        >>> torch.sign(torch.tensor([-3.0, 0.0, 5.0]))
+        tensor([-1.,  0.,  1.])
+        """,
 )
 sign.vjp(self=zero_grad)
 
 
 @composite("positive(Tensor(a) self) -> Tensor(a)")
 def positive(self):
+    """The input itself; refuses bools.
+
+    >>> torch.positive(torch.tensor([1.0, -2.0]))
+    tensor([ 1., -2.])
+    """
     if self._array.dtype is _BOOL:
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
     return self
@@ -421,6 +516,11 @@ def positive(self):
 
 @op("conj_physical(Tensor self) -> Tensor", promote=Promotion.SAME, inplace=True)
 def conj_physical(self, out=None):
+    """The conjugate of each complex number, in memory of its own.
+
+    >>> torch.conj_physical(torch.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
     if self.dtype.kind == "c":
         return np.conjugate(self, out)
     return self.copy() if out is None else out
@@ -431,9 +531,33 @@ conj_physical.vjp(self=lambda g: aten.conj_physical(g))
 lazy_conj = op("_conj(Tensor self) -> Tensor", np.conjugate, promote=Promotion.SAME, node="ConjBackward0")
 lazy_conj.vjp(self=lambda g: aten._conj(g))
 
-composite("conj(Tensor(a) self) -> Tensor(a)", lambda self: conj(self))
-composite("resolve_conj(Tensor(a) self) -> Tensor(a)", lambda self: self)
-composite("resolve_neg(Tensor(a) self) -> Tensor(a)", lambda self: self)
+composite(
+    "conj(Tensor(a) self) -> Tensor(a)",
+    lambda self: conj(self),
+    doc="""The conjugate of each complex number; real tensors are returned as they are.
+
+    >>> torch.conj(torch.tensor([1 + 2j])).resolve_conj()
+    tensor([1.-2.j])
+    """,
+)
+composite(
+    "resolve_conj(Tensor(a) self) -> Tensor(a)",
+    lambda self: self,
+    doc="""The tensor itself, or a copy with conjugated values where conjugation was only noted.
+
+    >>> torch.resolve_conj(torch.tensor([1 + 2j]))
+    tensor([1.+2.j])
+    """,
+)
+composite(
+    "resolve_neg(Tensor(a) self) -> Tensor(a)",
+    lambda self: self,
+    doc="""The tensor itself, or a copy with negated values where negation was only noted.
+
+    >>> torch.resolve_neg(torch.tensor([1.0]))
+    tensor([1.])
+    """,
+)
 
 
 @op(
@@ -443,6 +567,11 @@ composite("resolve_neg(Tensor(a) self) -> Tensor(a)", lambda self: self)
     flops=per_element(1),
 )
 def angle(self):
+    """The angle of each complex number in radians; of real numbers 0 or pi.
+
+    >>> torch.angle(torch.tensor([1 + 1j, -1 + 0j]))
+    tensor([0.7854, 3.1416])
+    """
     if self.dtype.kind == "c":
         return np.arctan2(self.imag, self.real)
     made = np.where(self < 0, _array(math.pi, self.dtype), _array(0, self.dtype))
@@ -471,6 +600,11 @@ angle.vjp(self=_angle_grad)
     flops=per_element(2),
 )
 def addcmul(self, tensor1, tensor2, value, out=None):
+    """`input + value * tensor1 * tensor2`, element by element.
+
+    >>> torch.addcmul(torch.tensor([1.0]), torch.tensor([4.0]), torch.tensor([2.0]), value=0.5)
+    tensor([5.])
+    """
     if self.dtype is _BOOL:
         raise no_kernel("addcmul_cpu_out", self)
     product = np.multiply(tensor1, tensor2)
@@ -494,6 +628,11 @@ addcmul.vjp(
     flops=per_element(2),
 )
 def addcdiv(self, tensor1, tensor2, value, out=None):
+    """`input + value * tensor1 / tensor2`, element by element.
+
+    >>> torch.addcdiv(torch.tensor([1.0]), torch.tensor([4.0]), torch.tensor([2.0]), value=0.5)
+    tensor([2.])
+    """
     if self.dtype.kind in "iub":
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported, and in a future release addcdiv will "
@@ -548,6 +687,11 @@ def _interpolated(self, end, weight, out):
     flops=per_element(2),
 )
 def lerp(self, end, weight, out=None):
+    """Moves from the input towards `end` by the share `weight`.
+
+    >>> torch.lerp(torch.tensor([0.0, 10.0]), torch.tensor([10.0, 20.0]), 0.25)
+    tensor([ 2.5000, 12.5000])
+    """
     if self.dtype is not _FLOAT32:
         need_float("lerp_kernel_scalar", self, "iub")
     return _interpolated(self, end, number(weight, self.dtype), out)
@@ -590,7 +734,16 @@ def _result_type(first, second):
     return dt.result_type(_ranked(first), _ranked(second))
 
 
-op("result_type.Tensor(Tensor tensor, Tensor other) -> ScalarType", _result_type, nondiff=True)
+op(
+    "result_type.Tensor(Tensor tensor, Tensor other) -> ScalarType",
+    _result_type,
+    nondiff=True,
+    doc="""The dtype that an operation on both arguments would give.
+
+    >>> torch.result_type(torch.tensor([1, 2]), 1.0)
+    torch.float32
+    """,
+)
 op(
     "result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType",
     _result_type,

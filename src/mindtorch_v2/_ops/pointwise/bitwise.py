@@ -11,6 +11,35 @@ from ..._dispatch.registry import aten, composite, op
 from .._support.common import no_kernel, normal_dims, reduced_shape
 
 
+_DOCS = {
+    "bitwise_and": """The bits that both operands have; logical and for bools.
+
+        >>> torch.bitwise_and(torch.tensor([12, 10]), torch.tensor([10, 6]))
+        tensor([8, 2])
+        """,
+    "bitwise_or": """The bits that either operand has; logical or for bools.
+
+        >>> torch.bitwise_or(torch.tensor([12, 10]), torch.tensor([10, 6]))
+        tensor([14, 14])
+        """,
+    "bitwise_xor": """The bits that exactly one operand has; exclusive or for bools.
+
+        >>> torch.bitwise_xor(torch.tensor([12, 10]), torch.tensor([10, 6]))
+        tensor([ 6, 12])
+        """,
+    "bitwise_left_shift": """Moves bits to the left by as many places as `other` says.
+
+        >>> torch.bitwise_left_shift(torch.tensor([1, 3]), torch.tensor([2, 1]))
+        tensor([4, 6])
+        """,
+    "bitwise_right_shift": """Moves bits to the right by as many places as `other` says, keeping the sign.
+
+        >>> torch.bitwise_right_shift(torch.tensor([8, -8]), torch.tensor([2, 1]))
+        tensor([ 2, -4])
+        """,
+}
+
+
 def _integers(make):
     return [(make.ints(20, 3, 4), make.ints(5, 3, 4))]
 
@@ -43,6 +72,7 @@ def _bits(name, ufunc):
         nondiff=True,
         inplace=True,
         samples=_integers,
+        doc=_DOCS[name],
     )
     op(
         f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
@@ -65,6 +95,11 @@ op(
     nondiff=True,
     inplace=True,
     samples=lambda make: [(make.ints(20, 3, 4),)],
+    doc="""Turns every bit around; logical not for bools.
+
+    >>> torch.bitwise_not(torch.tensor([0, 5]))
+    tensor([-1, -6])
+    """,
 )
 
 # ---------------------------------------------------------------- shifts
@@ -98,6 +133,7 @@ for _name, _shift in (("left", np.left_shift), ("right", np.right_shift)):
         inplace=True,
         samples=_integers,
         kernel_name=f"{_name[0]}shift_cpu",
+        doc=_DOCS[f"bitwise_{_name}_shift"],
     )
     op(
         f"bitwise_{_name}_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
@@ -127,6 +163,11 @@ _HASHED = (dt.float64, dt.float32, dt.float16, dt.bfloat16, dt.int64, dt.int32, 
     nondiff=True,
     shape=lambda self, dim, keepdim, mode: (reduced_shape(self._array.shape, dim, keepdim), np.dtype(np.uint64)),
     samples=lambda make: [(make(3, 4),), (make.ints(9, 3, 4), 1)],
+    doc="""A hash of the bits of all elements, or of those along `dim`.
+
+    >>> torch.hash_tensor(torch.tensor([1, 2, 3]))
+    tensor(0, dtype=torch.uint64)
+    """,
 )
 def hash_tensor(self, dim, keepdim, mode):
     """The exclusive or of all elements, each as the 64 bits that it has as float64 or int64."""

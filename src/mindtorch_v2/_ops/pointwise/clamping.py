@@ -45,6 +45,11 @@ def _bound(value, dtype):
     complex_error=ComplexError(NotImplementedError, "clamp is not supported for complex types"),
 )
 def clamp(self, min, max, out=None):
+    """Keeps each element between `min` and `max`, either of which may be left out.
+
+    >>> torch.clamp(torch.tensor([-3.0, 0.5, 7.0]), min=-1, max=1)
+    tensor([-1.0000,  0.5000,  1.0000])
+    """
     dtype = self.dtype
     if dtype is not _FLOAT32:
         if dtype.kind in "iub":
@@ -104,6 +109,11 @@ def _met(name, self, bound, out):
     complex_error=ComplexError(NotImplementedError, "clamp is not supported for complex types"),
 )
 def clamp_min(self, min, out=None):
+    """Keeps each element at or above `min`.
+
+    >>> torch.clamp_min(torch.tensor([-3.0, 0.5]), -1)
+    tensor([-1.0000,  0.5000])
+    """
     if self.dtype is not _FLOAT32:
         self, min = _met("clamp_min", self, min, out)
     return np.maximum(self, number(min, self.dtype), out=out)
@@ -121,6 +131,11 @@ clamp_min.vjp(self=lambda g, self, min: _clamp_grad(g, self, min, None))
     complex_error=ComplexError(NotImplementedError, "clamp is not supported for complex types"),
 )
 def clamp_max(self, max, out=None):
+    """Keeps each element at or below `max`.
+
+    >>> torch.clamp_max(torch.tensor([0.5, 7.0]), 1)
+    tensor([0.5000, 1.0000])
+    """
     if self.dtype is not _FLOAT32:
         self, max = _met("clamp_max", self, max, out)
     return np.minimum(self, number(max, self.dtype), out=out)
@@ -206,6 +221,11 @@ composite(
     lambda self, min, max: aten.clamp(self, min, max),
     samples=lambda make: [(make(3, 4), 0.3, 0.7)],
     out=True,
+    doc="""Keeps each element between `min` and `max`, as `clamp` does.
+
+    >>> torch.clip(torch.tensor([-3.0, 0.5, 7.0]), -1, 1)
+    tensor([-1.0000,  0.5000,  1.0000])
+    """,
 )
 composite(
     "clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
@@ -239,6 +259,11 @@ maximum = op(
     promote=Promotion.REAL,
     tensors_only=True,
     complex_error=ComplexError(RuntimeError, "{} not implemented for complex tensors."),
+    doc="""The larger of two elements; nan if either is.
+
+            >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
+            tensor([3, 5])
+            """,
 )
 maximum.vjp(
     self=lambda g, self, other: _shared(g, self, other).masked_fill_(self < other, 0.0),
@@ -251,6 +276,11 @@ minimum = op(
     promote=Promotion.REAL,
     tensors_only=True,
     complex_error=ComplexError(RuntimeError, "{} not implemented for complex tensors."),
+    doc="""The smaller of two elements; nan if either is.
+
+            >>> torch.minimum(torch.tensor([1, 5]), torch.tensor([3, 2]))
+            tensor([1, 2])
+            """,
 )
 minimum.vjp(
     self=lambda g, self, other: _shared(g, self, other).masked_fill_(self > other, 0.0),
@@ -258,13 +288,14 @@ minimum.vjp(
 )
 
 
-def _ignoring_nan(name, ufunc, first_wins):
+def _ignoring_nan(name, ufunc, first_wins, *, doc=None):
     made = op(
         f"{name}(Tensor self, Tensor other) -> Tensor",
         ufunc,
         promote=Promotion.REAL,
         tensors_only=True,
         complex_error=ComplexError(RuntimeError, "{} not implemented for complex tensors."),
+        doc=doc,
     )
 
     def chosen(self, other):
@@ -276,5 +307,23 @@ def _ignoring_nan(name, ufunc, first_wins):
     )
 
 
-_ignoring_nan("fmax", np.fmax, lambda self, other: self >= other)
-_ignoring_nan("fmin", np.fmin, lambda self, other: self <= other)
+_ignoring_nan(
+    "fmax",
+    np.fmax,
+    lambda self, other: self >= other,
+    doc="""The larger of two elements; a nan loses against a number.
+
+    >>> torch.fmax(torch.tensor([1.0, float("nan")]), torch.tensor([2.0, 3.0]))
+    tensor([2., 3.])
+    """,
+)
+_ignoring_nan(
+    "fmin",
+    np.fmin,
+    lambda self, other: self <= other,
+    doc="""The smaller of two elements; a nan loses against a number.
+
+    >>> torch.fmin(torch.tensor([1.0, float("nan")]), torch.tensor([2.0, 3.0]))
+    tensor([1., 3.])
+    """,
+)

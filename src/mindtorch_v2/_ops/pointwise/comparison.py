@@ -14,6 +14,25 @@ _ndarray = np.ndarray
 _BOOL = np.dtype(np.bool_)
 
 
+_DOCS = {
+    "logical_and": """Whether both elements are not zero.
+
+        >>> torch.logical_and(torch.tensor([1, 0]), torch.tensor([5, 5]))
+        tensor([ True, False])
+        """,
+    "logical_or": """Whether either element is not zero.
+
+        >>> torch.logical_or(torch.tensor([1, 0]), torch.tensor([0, 0]))
+        tensor([ True, False])
+        """,
+    "logical_xor": """Whether exactly one of two elements is not zero.
+
+        >>> torch.logical_xor(torch.tensor([1, 1]), torch.tensor([0, 5]))
+        tensor([ True, False])
+        """,
+}
+
+
 def truth_like(self, *_rest):
     """Shape rule: one truth value per element."""
     return self._array.shape, _BOOL
@@ -26,6 +45,11 @@ op(
     nondiff=True,
     inplace=True,
     number_form=True,
+    doc="""Whether elements are equal.
+
+    >>> torch.eq(torch.tensor([1, 2]), torch.tensor([1, 3]))
+    tensor([ True, False])
+    """,
 )
 op(
     "ne.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -35,10 +59,15 @@ op(
     inplace=True,
     aliases=("not_equal",),
     number_form=True,
+    doc="""Whether elements differ.
+
+    >>> torch.ne(torch.tensor([1, 2]), torch.tensor([1, 3]))
+    tensor([False,  True])
+    """,
 )
 
 
-def _ordered(name, ufunc, alias):
+def _ordered(name, ufunc, alias, *, doc=None):
     """Which of two comes first; NumPy has an order of complex numbers, torch has none."""
 
     def kernel(self, other, out=None):
@@ -54,25 +83,74 @@ def _ordered(name, ufunc, alias):
         inplace=True,
         aliases=(alias,),
         number_form=True,
+        doc=doc,
     )
 
 
-_ordered("lt", np.less, "less")
-_ordered("le", np.less_equal, "less_equal")
-_ordered("gt", np.greater, "greater")
-_ordered("ge", np.greater_equal, "greater_equal")
+_ordered(
+    "lt",
+    np.less,
+    "less",
+    doc="""Whether each element is smaller than the other.
+
+    >>> torch.lt(torch.tensor([1, 2, 3]), 2)
+    tensor([ True, False, False])
+    """,
+)
+_ordered(
+    "le",
+    np.less_equal,
+    "less_equal",
+    doc="""Whether each element is at most the other.
+
+    >>> torch.le(torch.tensor([1, 2, 3]), 2)
+    tensor([ True,  True, False])
+    """,
+)
+_ordered(
+    "gt",
+    np.greater,
+    "greater",
+    doc="""Whether each element is larger than the other.
+
+    >>> torch.gt(torch.tensor([1, 2, 3]), 2)
+    tensor([False, False,  True])
+    """,
+)
+_ordered(
+    "ge",
+    np.greater_equal,
+    "greater_equal",
+    doc="""Whether each element is at least the other.
+
+    >>> torch.ge(torch.tensor([1, 2, 3]), 2)
+    tensor([False,  True,  True])
+    """,
+)
 
 for _name, _logic in (("logical_and", np.logical_and), ("logical_or", np.logical_or), ("logical_xor", np.logical_xor)):
     op(
         f"{_name}(Tensor self, Tensor other) -> Tensor",
         _logic,
+        doc=_DOCS[_name],
         promote=Promotion.COMPARE,
         nondiff=True,
         inplace=True,
         tensors_only=True,
     )
 
-op("logical_not(Tensor self) -> Tensor", np.logical_not, promote=Promotion.COMPARE, nondiff=True, inplace=True)
+op(
+    "logical_not(Tensor self) -> Tensor",
+    np.logical_not,
+    promote=Promotion.COMPARE,
+    nondiff=True,
+    inplace=True,
+    doc="""Whether an element is zero.
+
+    >>> torch.logical_not(torch.tensor([0, 3]))
+    tensor([ True, False])
+    """,
+)
 
 # In place, what was there before is gone: its gradient is zero.
 for _name in ("eq_", "ne_", "lt_", "le_", "gt_", "ge_", "logical_and_", "logical_or_", "logical_xor_", "logical_not_"):
@@ -88,7 +166,7 @@ def _real(name, array):
     return array
 
 
-def _of_floats(name, test):
+def _of_floats(name, test, *, doc=None):
     """A test that no integer passes."""
     op(
         f"{name}(Tensor self) -> Tensor",
@@ -96,17 +174,55 @@ def _of_floats(name, test):
         nondiff=True,
         shape=truth_like,
         batching=Batching.POINTWISE,
+        doc=doc,
     )
 
 
-_of_floats("isnan", np.isnan)
-_of_floats("isinf", np.isinf)
-_of_floats("isposinf", lambda self: _real("isposinf", self) == np.inf)
-_of_floats("isneginf", lambda self: _real("isneginf", self) == -np.inf)
+_of_floats(
+    "isnan",
+    np.isnan,
+    doc="""Which elements are not a number.
+
+    >>> torch.isnan(torch.tensor([1.0, float("nan")]))
+    tensor([False,  True])
+    """,
+)
+_of_floats(
+    "isinf",
+    np.isinf,
+    doc="""Which elements are infinite, with either sign.
+
+    >>> torch.isinf(torch.tensor([1.0, float("-inf"), float("nan")]))
+    tensor([False,  True, False])
+    """,
+)
+_of_floats(
+    "isposinf",
+    lambda self: _real("isposinf", self) == np.inf,
+    doc="""Which elements are plus infinity.
+
+    >>> torch.isposinf(torch.tensor([float("inf"), float("-inf")]))
+    tensor([ True, False])
+    """,
+)
+_of_floats(
+    "isneginf",
+    lambda self: _real("isneginf", self) == -np.inf,
+    doc="""Which elements are minus infinity.
+
+    >>> torch.isneginf(torch.tensor([float("inf"), float("-inf")]))
+    tensor([False,  True])
+    """,
+)
 
 
 @composite("isfinite(Tensor self) -> Tensor")
 def isfinite(self):
+    """Which elements are neither infinite nor nan.
+
+    >>> torch.isfinite(torch.tensor([1.0, float("inf"), float("nan")]))
+    tensor([ True, False, False])
+    """
     if self._array.dtype.kind not in "fcV":
         return aten.ones_like(self, dtype=dt.bool_)
     return (self == self) * (self.abs() != np.inf)
@@ -115,6 +231,11 @@ def isfinite(self):
 composite(
     "isreal(Tensor self) -> Tensor",
     lambda self: aten.imag(self) == 0 if self._array.dtype.kind == "c" else aten.ones_like(self, dtype=dt.bool_),
+    doc="""Which elements have no imaginary part.
+
+    >>> torch.isreal(torch.tensor([1 + 0j, 1 + 1j]))
+    tensor([ True, False])
+    """,
 )
 
 # ---------------------------------------------------------------- nearly equal
@@ -122,6 +243,11 @@ composite(
 
 @composite("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor")
 def isclose(self, other, rtol, atol, equal_nan):
+    """Which elements are close: `|input - other| <= atol + rtol * |other|`.
+
+    >>> torch.isclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0 + 1e-9, 2.1]))
+    tensor([ True, False])
+    """
     if self._array.dtype != other._array.dtype:
         raise RuntimeError(f"{self.dtype.scalar_name} did not match {other.dtype.scalar_name}")
     if rtol < 0 or atol < 0:
@@ -142,15 +268,34 @@ def isclose(self, other, rtol, atol, equal_nan):
 composite(
     "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
     lambda self, other, rtol, atol, equal_nan: bool(aten.item(aten.all(aten.isclose(self, other, rtol, atol, equal_nan)))),
+    doc="""Whether all elements of two tensors are close: `|input - other| <= atol + rtol * |other|`.
+
+    >>> torch.allclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0 + 1e-9]))
+    True
+    """,
 )
 
 
 @op("equal(Tensor self, Tensor other) -> bool", nondiff=True)
 def equal(self, other):
+    """Whether two tensors have the same shape and the same elements.
+
+    >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
+    True
+    """
     return self.shape == other.shape and bool((self == other).all())
 
 
-op("is_same_size(Tensor self, Tensor other) -> bool", lambda self, other: self.shape == other.shape, nondiff=True)
+op(
+    "is_same_size(Tensor self, Tensor other) -> bool",
+    lambda self, other: self.shape == other.shape,
+    nondiff=True,
+    doc="""Whether two tensors have the same shape.
+
+    >>> torch.is_same_size(torch.zeros(2, 3), torch.ones(2, 3))
+    True
+    """,
+)
 
 
 def _of_truths(name, reduce):
@@ -189,6 +334,11 @@ def choice(value, dtype):
     surface=Surface.FUNCTION,
 )
 def where(condition, self, other):
+    """Takes elements of `input` where the condition holds, of `other` elsewhere; with the condition alone, the positions where it holds.
+
+    >>> torch.where(torch.tensor([True, False]), torch.tensor([1, 2]), torch.tensor([10, 20]))
+    tensor([ 1, 20])
+    """
     if condition.dtype is not _BOOL:
         if condition.dtype != np.uint8:
             raise RuntimeError(

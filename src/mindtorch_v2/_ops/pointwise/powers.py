@@ -24,12 +24,28 @@ def _sqrt_grad(g, result):
     return g / conj(mul_number(result, 2))
 
 
-sqrt = op("sqrt(Tensor self) -> Tensor", np.sqrt, promote=Promotion.FLOAT, inplace=True, flops=count)
+sqrt = op(
+    "sqrt(Tensor self) -> Tensor",
+    np.sqrt,
+    promote=Promotion.FLOAT,
+    inplace=True,
+    flops=count,
+    doc="""The square root of each element; nan for negative ones.
+
+        >>> torch.sqrt(torch.tensor([4.0, 9.0]))
+        tensor([2., 3.])
+        """,
+)
 sqrt.vjp(self=_sqrt_grad)
 
 
 @op("hypot(Tensor self, Tensor other) -> Tensor", promote=Promotion.SAME, tensors_only=True, inplace=True, flops=count)
 def hypot(self, other, out=None):
+    """The length of the hypotenuse: `sqrt(input**2 + other**2)` without overflow.
+
+    >>> torch.hypot(torch.tensor([3.0]), torch.tensor([4.0]))
+    tensor([5.])
+    """
     need_float("hypot_cpu", self)
     return np.hypot(self, other, out)
 
@@ -39,6 +55,11 @@ hypot.vjp(self=lambda g, self, result: g * self / result, other=lambda g, other,
 
 @op("rsqrt(Tensor self) -> Tensor", promote=Promotion.FLOAT, inplace=True, flops=count)
 def rsqrt(self, out=None):
+    """One divided by the square root of each element.
+
+    >>> torch.rsqrt(torch.tensor([4.0, 16.0]))
+    tensor([0.5000, 0.2500])
+    """
     root = np.sqrt(self, out)
     return np.reciprocal(root, root if out is None and root.ndim else out)
 
@@ -72,6 +93,13 @@ def _integer_power(self, exponent, out):
     samples=lambda make: [(make(3, 4), 2), (make(3, 4), 2.5), (make(3, 4), 0)],
 )
 def pow_scalar(self, exponent, out=None):
+    """Each element to the power of `exponent`.
+
+    >>> torch.pow(torch.tensor([1.0, 2.0, 3.0]), 2)
+    tensor([1., 4., 9.])
+    >>> torch.pow(2, torch.tensor([1, 2, 3]))
+    tensor([2, 4, 8])
+    """
     if exponent == 2:
         return np.square(self, out)
     if self.dtype.kind in "iub":
@@ -180,7 +208,16 @@ def _pow_of_number_grad(g, self, exponent, result):
 
 pow_of_number.vjp(exponent=_pow_of_number_grad)
 
-composite("square(Tensor self) -> Tensor", lambda self: aten.pow(self, 2), out=True)
+composite(
+    "square(Tensor self) -> Tensor",
+    lambda self: aten.pow(self, 2),
+    out=True,
+    doc="""The square of each element.
+
+    >>> torch.square(torch.tensor([2.0, -3.0]))
+    tensor([4., 9.])
+    """,
+)
 composite("square_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.pow_(self, 2))
 
 
@@ -194,6 +231,11 @@ composite(
     lambda self, exponent: aten.pow(_wide(self), exponent),
     samples=lambda make: [(make(3, 4), 2.5)],
     out=True,
+    doc="""Powers computed in double precision, whatever the operands are.
+
+    >>> torch.float_power(torch.tensor([2, 3]), 2)
+    tensor([4., 9.], dtype=torch.float64)
+    """,
 )
 composite(
     "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",

@@ -20,6 +20,25 @@ _array = np.array
 # ---------------------------------------------------------------- to whole numbers
 
 
+_DOCS = {
+    "ceil": """The smallest integer that is not below each element.
+
+        >>> torch.ceil(torch.tensor([-1.5, 0.2]))
+        tensor([-1.,  1.])
+        """,
+    "floor": """The largest integer that is not above each element.
+
+        >>> torch.floor(torch.tensor([-1.5, 0.2]))
+        tensor([-2.,  0.])
+        """,
+    "trunc": """Cuts off the fraction of each element.
+
+        >>> torch.trunc(torch.tensor([-1.7, 1.7]))
+        tensor([-1.,  1.])
+        """,
+}
+
+
 def _no_bool(name, ufunc):
     """A kernel that torch does not define for bool, where NumPy does."""
 
@@ -39,14 +58,31 @@ for _name, _ufunc in (("ceil", np.ceil), ("floor", np.floor), ("trunc", np.trunc
         inplace=True,
         flops=count,
         complex_error=ComplexError(NotImplementedError, "{} is not supported for complex inputs"),
+        doc=_DOCS[_name],
     ).vjp(self=zero_grad)
 
-composite("fix(Tensor self) -> Tensor", lambda self: aten.trunc(self), out=True)
+composite(
+    "fix(Tensor self) -> Tensor",
+    lambda self: aten.trunc(self),
+    out=True,
+    doc="""Cuts off the fraction of each element, as `trunc` does.
+
+    >>> torch.fix(torch.tensor([-1.7, 1.7]))
+    tensor([-1.,  1.])
+    """,
+)
 composite("fix_(Tensor(a!) self) -> Tensor(a!)", lambda self: aten.trunc_(self))
 
 
 @op("round(Tensor self) -> Tensor", promote=Promotion.SAME, inplace=True, flops=count, aliases=("special_round",))
 def round_(self, out=None):
+    """Rounds to the nearest integer, halves to the even one, or to `decimals` places.
+
+    >>> torch.round(torch.tensor([0.5, 1.5, 2.6]))
+    tensor([0., 2., 3.])
+    >>> torch.round(torch.tensor([1.2345]), decimals=2)
+    tensor([1.2300])
+    """
     kind = self.dtype.kind
     if kind == "f":
         return np.rint(self, out)
@@ -83,6 +119,11 @@ round_decimals.vjp(self=zero_grad)
 
 @op("frac(Tensor self) -> Tensor", promote=Promotion.SAME, inplace=True, flops=per_element(1))
 def frac(self, out=None):
+    """What lies behind the decimal point, with the sign of the element.
+
+    >>> torch.frac(torch.tensor([1.5, -2.25]))
+    tensor([ 0.5000, -0.2500])
+    """
     if self.dtype.kind in "iub":
         raise no_kernel("frac_cpu", self)
     return np.subtract(self, np.trunc(self), out)
@@ -97,6 +138,11 @@ frac.vjp(self=lambda g: g)
     inplace=True,
 )
 def nan_to_num(self, nan, posinf, neginf):
+    """Puts numbers in place of nan and of the infinities: 0 and the largest of the dtype unless others are given.
+
+    >>> torch.nan_to_num(torch.tensor([float("nan"), float("inf"), 1.0]), posinf=9.0)
+    tensor([0., 9., 1.])
+    """
     if self.dtype.kind in "iub":
         return self.copy()
     limits = dt.finfo(dt.from_numpy(self.dtype))
@@ -121,6 +167,11 @@ nan_to_num.vjp(self=lambda g, self: g * self.isfinite())
     batching=Batching.POINTWISE,
 )
 def signbit(self):
+    """Which elements have the sign bit set, also -0.0.
+
+    >>> torch.signbit(torch.tensor([-1.0, 0.0, -0.0]))
+    tensor([ True, False,  True])
+    """
     if self.dtype.kind == "c":
         raise NotImplementedError("signbit is not implemented for complex tensors.")
     return np.signbit(self) if self.dtype.kind in "fV" else self < 0
@@ -142,12 +193,22 @@ copysign = op(
     promote=Promotion.FLOAT,
     inplace=True,
     out_overload="out",
+    doc="""The size of each element with the sign of `other`.
+
+            >>> torch.copysign(torch.tensor([1.0, -2.0]), torch.tensor([-1.0, 1.0]))
+            tensor([-1.,  2.])
+            """,
 )
 copysign.vjp(self=_copysign_grad, other=lambda g, other: _flat(other))
 
 
 @op("nextafter(Tensor self, Tensor other) -> Tensor", promote=Promotion.SAME, tensors_only=True, inplace=True)
 def nextafter(self, other, out=None):
+    """The next floating point number from each element in the direction of `other`.
+
+    >>> torch.nextafter(torch.tensor([1.0]), torch.tensor([2.0])) > 1
+    tensor([True])
+    """
     need_float("nextafter_cpu", self)
     return np.nextafter(self, other, out)
 
@@ -162,6 +223,11 @@ nextafter.vjp(self=lambda g, self, other: aten.where(self != other, g, 0.0), oth
     batching=Batching.POINTWISE,
 )
 def heaviside(self, values):
+    """0 for negative elements, 1 for positive ones, `values` where an element is 0.
+
+    >>> torch.heaviside(torch.tensor([-1.0, 0.0, 2.0]), torch.tensor([0.5]))
+    tensor([0.0000, 0.5000, 1.0000])
+    """
     if self.dtype.kind == "c":
         raise RuntimeError("heaviside is not yet implemented for complex tensors.")
     if self.dtype != values.dtype:
@@ -178,6 +244,11 @@ def heaviside(self, values):
     out_overload="out",
 )
 def ldexp(self, other, out=None):
+    """Multiplies each element by a power of two: `input * 2**other`.
+
+    >>> torch.ldexp(torch.tensor([1.0, 3.0]), torch.tensor([2, 3]))
+    tensor([ 4., 24.])
+    """
     return np.multiply(self, np.exp2(other), out)
 
 
@@ -190,6 +261,13 @@ ldexp.vjp(self=lambda g, other: g * conj(aten.pow(2.0, other)), other=lambda g, 
     batching=Batching.POINTWISE,
 )
 def frexp(self):
+    """Splits each element into a mantissa in [0.5, 1) and a power of two.
+
+    >>> torch.frexp(torch.tensor([1.0, 10.0]))
+    torch.return_types.frexp(
+    mantissa=tensor([0.5000, 0.6250]),
+    exponent=tensor([1, 4], dtype=torch.int32))
+    """
     if self.dtype.kind not in "fV":
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     return np.frexp(self)
@@ -200,7 +278,7 @@ frexp.vjp(self=lambda g, result1: g / result1.exp2())
 # ---------------------------------------------------------------- whole numbers
 
 
-def _of_integers(name, ufunc):
+def _of_integers(name, ufunc, *, doc=None):
     def kernel(self, other, out=None):
         if self.dtype.kind not in "iu":
             raise no_kernel(f"{name}_cpu", self)
@@ -215,8 +293,25 @@ def _of_integers(name, ufunc):
         nondiff=True,
         samples=lambda make: [(make.ints(20, 3, 4), make.ints(20, 3, 4))],
         flops=per_element(1),
+        doc=doc,
     )
 
 
-_of_integers("gcd", np.gcd)
-_of_integers("lcm", np.lcm)
+_of_integers(
+    "gcd",
+    np.gcd,
+    doc="""The greatest common divisor of each pair.
+
+    >>> torch.gcd(torch.tensor([12, 9]), torch.tensor([18, 6]))
+    tensor([6, 3])
+    """,
+)
+_of_integers(
+    "lcm",
+    np.lcm,
+    doc="""The least common multiple of each pair.
+
+    >>> torch.lcm(torch.tensor([4, 6]), torch.tensor([6, 8]))
+    tensor([12, 24])
+    """,
+)

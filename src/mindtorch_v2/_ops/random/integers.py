@@ -65,6 +65,11 @@ def _randint(low, high, size, kind, generator):
     out_rule=fills_out,
 )
 def randint_low(low, high, size, dtype, layout, device, pin_memory):
+    """Random integers from `low` up to but not including `high`.
+
+    >>> torch.randint(0, 10, (3,))
+    tensor([4, 9, 3])
+    """
     check_options(layout, pin_memory)
     return _randint(low, high, size, _whole_dtype(dtype), None)
 
@@ -144,6 +149,11 @@ def _randint_like_ops(name, bounds):
         samples=lambda make: [],
         batching=Batching.RANDOM,
         host_made=True,
+        doc="""Random integers in a tensor like another one.
+
+        >>> torch.randint_like(torch.zeros(2), 10)
+        tensor([4., 9.])
+        """,
     )
     op(
         f"randint_like{name[1]}(Tensor self, {arguments}, {LIKE_WITH_GENERATOR}) -> Tensor",
@@ -249,6 +259,11 @@ def _permutation(n, kind, source):
     out_rule=fills_out,
 )
 def randperm(n, dtype, layout, device, pin_memory, generator):
+    """The integers from 0 to `n - 1` in random order.
+
+    >>> torch.randperm(4)
+    tensor([0, 1, 3, 2])
+    """
     check_options(layout, pin_memory)
     return _permutation(n, _whole_dtype(dtype), source_of(generator))
 

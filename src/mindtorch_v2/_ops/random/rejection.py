@@ -72,6 +72,11 @@ def _poisson_large(source: Generator, rate: float) -> float:
     batching=Batching.RANDOM,
 )
 def poisson(self, generator):
+    """Poisson random numbers with the elements as rates.
+
+    >>> torch.poisson(torch.tensor([0.0]))
+    tensor([0.])
+    """
     float_only(self.dtype, "poisson_cpu")
     if self.size and self.min() < 0:
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
@@ -170,6 +175,11 @@ def _binomial_rejection(source: Generator, count: float, chance: float) -> float
     batching=Batching.RANDOM,
 )
 def binomial(count, prob, generator):
+    """The number of successes in `count` tries, each with probability `prob`.
+
+    >>> torch.binomial(torch.tensor([10.0]), torch.tensor([1.0]))
+    tensor([10.])
+    """
     float_only(count.dtype, "binomial_cpu")
     return _each(_binomial, source_of(generator), count, prob)
 

@@ -84,6 +84,11 @@ bernoulli_.vjp(self=_zero_grad)
     out_overload="float_out",
 )
 def bernoulli_p(self, p, generator):
+    """0 or 1 for each element, with the element as the probability of 1.
+
+    >>> torch.bernoulli(torch.tensor([0.0, 1.0]))
+    tensor([0., 1.])
+    """
     made = like(self, self.dtype)
     bernoulli_.kernel(made, p, generator)
     return made
@@ -151,6 +156,11 @@ def _check_multinomial(weights, count, replacement):
     ),
 )
 def multinomial(self, num_samples, replacement, generator):
+    """Positions drawn with the elements of a row as weights.
+
+    >>> torch.multinomial(torch.tensor([0.0, 1.0]), 1)
+    tensor([1])
+    """
     _check_multinomial(self, num_samples, replacement)
     source = source_of(generator)
     rows = self.reshape(-1, self.shape[-1])

@@ -105,6 +105,11 @@ _USUAL = OPTIONS + ", Generator? generator=None"
     out_rule=fills_out,
 )
 def rand(size, dtype, layout, device, pin_memory, generator):
+    """Random numbers evenly spread over [0, 1).
+
+    >>> torch.rand(2)
+    tensor([0.4963, 0.7682])
+    """
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
     kind = dt.get_default_dtype().np if dtype is None else np_dtype(dtype)
@@ -133,7 +138,7 @@ def rand_generator(size, generator, dtype, layout, device, pin_memory):
     return rand.kernel(size, dtype, layout, device, pin_memory, generator)
 
 
-def _like_op(name, fill):
+def _like_op(name, fill, *, doc=None):
     """`rand_like` and its kin: memory like the tensor's, then filled."""
 
     def plain(self, dtype, layout, device, pin_memory, memory_format):
@@ -156,6 +161,7 @@ def _like_op(name, fill):
         samples=lambda make: [],
         batching=Batching.RANDOM,
         host_made=True,
+        doc=doc,
     )
     op(
         f"{name}.generator(Tensor self, {LIKE_WITH_GENERATOR}) -> Tensor",
@@ -186,7 +192,15 @@ def uniform_(self, from_, to, generator):
 
 
 uniform_.vjp(self=lambda g: aten.zeros_like(g))
-_like_op("rand_like", lambda array, generator: uniform_.kernel(array, 0.0, 1.0, generator))
+_like_op(
+    "rand_like",
+    lambda array, generator: uniform_.kernel(array, 0.0, 1.0, generator),
+    doc="""Random numbers evenly spread over [0, 1), in a tensor like another one.
+
+    >>> torch.rand_like(torch.zeros(2))
+    tensor([0.4963, 0.7682])
+    """,
+)
 
 
 # ---------------------------------------------------------------- normal
@@ -258,6 +272,11 @@ def _randn(size, kind, source):
     out_rule=fills_out,
 )
 def randn(size, dtype, layout, device, pin_memory, generator):
+    """Normal random numbers with mean 0 and variance 1.
+
+    >>> torch.randn(2)
+    tensor([ 1.5410, -0.2934])
+    """
     if layout is not None or pin_memory:
         check_options(layout, pin_memory)
     kind = dt.get_default_dtype().np if dtype is None else np_dtype(dtype)
@@ -308,7 +327,15 @@ def normal_(self, mean, std, generator):
 
 
 normal_.vjp(self=lambda g: aten.zeros_like(g))
-_like_op("randn_like", lambda array, generator: normal_.kernel(array, 0.0, 1.0, generator))
+_like_op(
+    "randn_like",
+    lambda array, generator: normal_.kernel(array, 0.0, 1.0, generator),
+    doc="""Normal random numbers in a tensor like another one.
+
+    >>> torch.randn_like(torch.zeros(2))
+    tensor([ 1.5410, -0.2934])
+    """,
+)
 
 
 def _checked_deviations(std):
@@ -333,6 +360,11 @@ def _standard(shape, kind, generator):
     host_made=True,
 )
 def normal_tensor_float(mean, std, generator):
+    """Normal random numbers with the given means and standard deviations.
+
+    >>> torch.normal(torch.tensor([5.0]), torch.tensor([0.0]))
+    tensor([5.])
+    """
     _check_std(std)
     float_only(mean.dtype, "normal_kernel_cpu")
     return _normal(mean.size, mean.dtype, source_of(generator), 0.0, std).reshape(mean.shape) + mean

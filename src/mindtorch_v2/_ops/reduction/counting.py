@@ -24,6 +24,11 @@ op(
     shape=lambda self, dim: (reduced_shape(self._array.shape, None if dim is None else (dim,), False), _INT64),
     samples=lambda make: [(make.ints(3, 3, 4),), (make.ints(3, 3, 4), 1)],
     batching=Batching.REDUCTION,
+    doc="""How many elements are not zero, in all or along dims.
+
+    >>> torch.count_nonzero(torch.tensor([0, 3, 0, 5]))
+    tensor(2)
+    """,
 )
 op(
     "count_nonzero.dim_IntList(Tensor self, int[1] dim) -> Tensor",
@@ -41,6 +46,11 @@ op(
     samples=lambda make: [(make.ints(5, 12),), (make.ints(5, 12), None, 8)],
 )
 def bincount(self, weights, minlength):
+    """How often each non-negative integer occurs, or the sum of its weights.
+
+    >>> torch.bincount(torch.tensor([0, 1, 1, 3]))
+    tensor([1, 2, 0, 1])
+    """
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if self.dtype.kind not in "iu":
@@ -75,6 +85,11 @@ def _histc_bounds(self, low, high):
     shape=lambda self, bins, min, max: ((bins,), self._array.dtype),
 )
 def histc(self, bins, min, max):
+    """How many elements lie in each of `bins` intervals of equal width.
+
+    >>> torch.histc(torch.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
+    tensor([0., 2., 1., 0.])
+    """
     need_float("histogram_cpu", self)
     check_bins(bins)
     low, high = _histc_bounds(self, float(min), float(max))
@@ -109,6 +124,13 @@ def _as_points(self, weight):
     samples=lambda make: [(make(12), 4)],
 )
 def histogram(self, bins, range, weight, density):
+    """A histogram of all elements, and the edges of its bins.
+
+    >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=2, range=(0.0, 4.0))
+    torch.return_types.histogram(
+    hist=tensor([2., 1.]),
+    bin_edges=tensor([0., 2., 4.]))
+    """
     points, weight = _as_points(self, weight)
     check_bins(bins)
     ((low, high),) = bounds(points, range)

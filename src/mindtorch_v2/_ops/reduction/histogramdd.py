@@ -116,7 +116,15 @@ def _by_edges(self: Tensor, bins: Sequence[Tensor], range: Any, weight: Tensor |
 _REST = "float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)"
 
 _of_one_count = composite(
-    f"histogramdd.int_bins(Tensor self, int bins, {_REST}", _by_one_count, samples=lambda make: [(make(12, 2).detach(), 3)]
+    f"histogramdd.int_bins(Tensor self, int bins, {_REST}",
+    _by_one_count,
+    samples=lambda make: [(make(12, 2).detach(), 3)],
+    doc="""A histogram in several dims: rows of the input are points.
+
+                    >>> torch.histogramdd(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), bins=[2, 2]).hist
+                    tensor([[0., 1.],
+                            [1., 0.]])
+                    """,
 )
 composite(f"histogramdd(Tensor self, int[] bins, {_REST}", _by_counts, samples=lambda make: [(make(12, 2).detach(), [3, 4])])
 composite(

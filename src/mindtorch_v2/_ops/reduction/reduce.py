@@ -126,6 +126,13 @@ def expand_reduced(g, shape, dim, keepdim):
     flops=per_element(1),
 )
 def sum_all(self, dtype):
+    """The sum of all elements, or along one or several dims.
+
+    >>> torch.sum(torch.tensor([[1, 2], [3, 4]]))
+    tensor(10)
+    >>> torch.sum(torch.tensor([[1, 2], [3, 4]]), dim=0)
+    tensor([4, 6])
+    """
     if dtype is None and self.dtype is _FLOAT32:
         return _add_float32(self, None, False)
     return add_up(self, None, False, dtype)
@@ -195,6 +202,11 @@ def _mean(self, axes, keepdim, dtype, count):
     out_overload="dtype_out",
 )
 def mean_all(self, dtype):
+    """The mean of all elements, or along one or several dims.
+
+    >>> torch.mean(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
+    tensor([2., 3.])
+    """
     return _mean(self, None, False, dtype, self.size)
 
 
@@ -242,6 +254,11 @@ def _multiply_up(array, axes, keepdim, dtype):
     flops=per_element(1),
 )
 def prod(self, dtype):
+    """The product of all elements, or along `dim`.
+
+    >>> torch.prod(torch.tensor([[1, 2], [3, 4]]), dim=1)
+    tensor([ 2, 12])
+    """
     return _multiply_up(self, None, False, dtype)
 
 
@@ -353,13 +370,14 @@ def _pair_shape(self, dim, keepdim):
     return [(shape, self._array.dtype), (shape, _INT64)]
 
 
-def _extreme(name, reduce, find):
+def _extreme(name, reduce, find, docs):
     @op(
         f"{name}(Tensor self) -> Tensor",
         shape=lambda self: ((), self._array.dtype),
         node=f"{name.title()}Backward1",
         batching=Batching.ALONG_DIM,
         out_overload="unary_out",
+        doc=docs[name],
     )
     def whole(self):
         if not self.size:
@@ -404,6 +422,7 @@ def _extreme(name, reduce, find):
         nondiff=True,
         shape=lambda self, dim, keepdim: (reduced_shape(self._array.shape, None if dim is None else (dim,), keepdim), _INT64),
         batching=Batching.ALONG_DIM,
+        doc=docs[f"arg{name}"],
     )
     def position(self, dim, keepdim):
         if self.dtype is not _FLOAT32 and self.dtype.kind in "bc":
@@ -425,6 +444,7 @@ def _extreme(name, reduce, find):
         samples=by_dims,
         batching=Batching.REDUCTION,
         out_rule=like_self_as_extremes,
+        doc=docs[f"a{name}"],
         shape=lambda self, dim, keepdim: (reduced_shape(self._array.shape, dim, keepdim), self._array.dtype),
     )
     def over(self, dim, keepdim):
@@ -453,8 +473,60 @@ def _extreme(name, reduce, find):
     over.vjp(self=over_grad)
 
 
-_extreme("max", np.maximum.reduce, np.ndarray.argmax)
-_extreme("min", np.minimum.reduce, np.ndarray.argmin)
+_extreme(
+    "max",
+    np.maximum.reduce,
+    np.ndarray.argmax,
+    docs={
+        "amax": """The largest element along one or several dims; ties share the gradient.
+
+        >>> torch.amax(torch.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
+        tensor([5., 7.])
+    """,
+        "max": """The largest element; along `dim` with its position; or the larger of two tensors, element by element.
+
+        >>> torch.max(torch.tensor([3, 1, 2]))
+        tensor(3)
+        >>> torch.max(torch.tensor([[1, 5], [7, 2]]), dim=1)
+        torch.return_types.max(
+        values=tensor([5, 7]),
+        indices=tensor([1, 0]))
+    """,
+        "argmax": """The position of the largest element, in the flattened tensor or along `dim`.
+
+        >>> torch.argmax(torch.tensor([[1, 9], [4, 2]]))
+        tensor(1)
+        >>> torch.argmax(torch.tensor([[1, 9], [4, 2]]), dim=1)
+        tensor([1, 0])
+    """,
+    },
+)
+_extreme(
+    "min",
+    np.minimum.reduce,
+    np.ndarray.argmin,
+    docs={
+        "argmin": """The position of the smallest element, in the flattened tensor or along `dim`.
+
+        >>> torch.argmin(torch.tensor([3, 1, 2]))
+        tensor(1)
+    """,
+        "amin": """The smallest element along one or several dims; ties share the gradient.
+
+        >>> torch.amin(torch.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
+        tensor([1., 2.])
+    """,
+        "min": """The smallest element; along `dim` with its position; or the smaller of two tensors, element by element.
+
+        >>> torch.min(torch.tensor([3, 1, 2]))
+        tensor(1)
+        >>> torch.min(torch.tensor([[1, 5], [7, 2]]), dim=1)
+        torch.return_types.min(
+        values=tensor([1, 2]),
+        indices=tensor([0, 1]))
+    """,
+    },
+)
 
 composite(
     "max.other(Tensor self, Tensor other) -> Tensor",
@@ -485,6 +557,13 @@ def _both_shapes(self, dim, keepdim):
     out_rule=like_self,
 )
 def aminmax(self, dim, keepdim):
+    """The smallest and the largest element, of the whole tensor or along `dim`.
+
+    >>> torch.aminmax(torch.tensor([3, 1, 2]))
+    torch.return_types.aminmax(
+    min=tensor(1),
+    max=tensor(3))
+    """
     axes = None if dim is None else normal_dims((dim,), self.ndim)
     if not self.size:
         if dim is None:
@@ -514,7 +593,7 @@ def _truth_dtype(array):
     return array.dtype if array.dtype == np.uint8 else _BOOL  # torch's first bool was uint8, and stays so here
 
 
-def _truth(name, reduce):
+def _truth(name, reduce, *, doc=None):
     def test(self, axes, keepdim):
         made = reduce(self, axes, None, None, keepdim)
         return np.asarray(made).astype(np.uint8) if self.dtype == np.uint8 else made
@@ -526,6 +605,7 @@ def _truth(name, reduce):
         shape=lambda self: ((), _truth_dtype(self._array)),
         batching=Batching.REDUCTION,
         out_overload="all_out",
+        doc=doc,
     )
     op(
         f"{name}.dim(Tensor self, int[1]? dim, bool keepdim=False) -> Tensor",
@@ -538,8 +618,24 @@ def _truth(name, reduce):
     )
 
 
-_truth("any", np.logical_or.reduce)
-_truth("all", np.logical_and.reduce)
+_truth(
+    "any",
+    np.logical_or.reduce,
+    doc="""Whether any element is true, of the whole tensor or along `dim`.
+
+    >>> torch.any(torch.tensor([[False, False], [True, False]]), dim=1)
+    tensor([False,  True])
+    """,
+)
+_truth(
+    "all",
+    np.logical_and.reduce,
+    doc="""Whether all elements are true, of the whole tensor or along `dim`.
+
+    >>> torch.all(torch.tensor([[True, False], [True, True]]), dim=1)
+    tensor([False,  True])
+    """,
+)
 
 # ---------------------------------------------------------------- to a size
 

@@ -59,6 +59,11 @@ def _scan_shape(self, dim, dtype):
     flops=per_element(1),
 )
 def cumsum(self, dim, dtype):
+    """The sum of the elements so far along `dim`.
+
+    >>> torch.cumsum(torch.tensor([1, 2, 3]), dim=0)
+    tensor([1, 3, 6])
+    """
     return _totals("cumsum", np.add, self, dim, dtype)
 
 
@@ -84,6 +89,11 @@ cumsum.vjp(self=_cumsum_grad)
     flops=per_element(1),
 )
 def cumprod(self, dim, dtype):
+    """The product of the elements so far along `dim`.
+
+    >>> torch.cumprod(torch.tensor([1, 2, 3]), dim=0)
+    tensor([1, 2, 6])
+    """
     return _totals("cumprod", np.multiply, self, dim, dtype)
 
 
@@ -125,12 +135,13 @@ def cumprod_backward(grad, input, dim, output):
 # ---------------------------------------------------------------- extremes
 
 
-def _extreme(name, ufunc):
+def _extreme(name, ufunc, *, doc=None):
     @op(
         f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
         samples=_one_dim,
         shape=lambda self, dim: [(self._array.shape, self._array.dtype), (self._array.shape, _INT64)],
         batching=Batching.ALONG_DIM,
+        doc=doc,
     )
     def kernel(self, dim):
         dim = normal_dim(dim, self.ndim)
@@ -148,8 +159,28 @@ def _extreme(name, ufunc):
     kernel.vjp(self=lambda g, self, dim, result1: aten.cummaxmin_backward(g, self, result1, dim))
 
 
-_extreme("cummax", np.maximum)
-_extreme("cummin", np.minimum)
+_extreme(
+    "cummax",
+    np.maximum,
+    doc="""The largest element so far along `dim`, and its position.
+
+    >>> torch.cummax(torch.tensor([1, 3, 2]), dim=0)
+    torch.return_types.cummax(
+    values=tensor([1, 3, 3]),
+    indices=tensor([0, 1, 1]))
+    """,
+)
+_extreme(
+    "cummin",
+    np.minimum,
+    doc="""The smallest element so far along `dim`, and its position.
+
+    >>> torch.cummin(torch.tensor([3, 1, 2]), dim=0)
+    torch.return_types.cummin(
+    values=tensor([3, 1, 1]),
+    indices=tensor([0, 1, 1]))
+    """,
+)
 
 
 @composite(
@@ -174,6 +205,11 @@ def cummaxmin_backward(grad, input, indices, dim):
     flops=per_element(2),
 )
 def logcumsumexp(self, dim):
+    """The logarithm of the sum of exponentials so far along `dim`.
+
+    >>> torch.logcumsumexp(torch.tensor([0.0, 0.0]), dim=0)
+    tensor([0.0000, 0.6931])
+    """
     need_float("logcumsumexp_out_cpu", self, "iub")
     if self.dtype.kind != "c" or not self.ndim:
         return _running(np.logaddexp, self, dim, self.dtype)
@@ -242,6 +278,11 @@ def _check_ends(self, dim, ends):
     out=True,
 )
 def diff(self, n, dim, prepend, append):
+    """The differences of neighbors along `dim`, taken `n` times.
+
+    >>> torch.diff(torch.tensor([1, 4, 9]))
+    tensor([3, 5])
+    """
     if not self._array.ndim:
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
@@ -307,6 +348,11 @@ def _empty_result(y, dim):
 
 @composite("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", samples=_xy)
 def trapezoid_x(y, x, dim):
+    """The integral along `dim`, by the trapezoidal rule.
+
+    >>> torch.trapezoid(torch.tensor([1.0, 2.0, 3.0]))
+    tensor(4.)
+    """
     dim = existing_dim(dim, y._array.ndim)
     if y._array.shape[dim] == 0:
         return _empty_result(y, dim)
@@ -325,7 +371,16 @@ def trapezoid_dx(y, dx, dim):
     return (total - ends * 0.5) * dx
 
 
-composite("trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", lambda y, x, dim: aten.trapezoid(y, x, dim=dim), samples=_xy)
+composite(
+    "trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+    lambda y, x, dim: aten.trapezoid(y, x, dim=dim),
+    samples=_xy,
+    doc="""The integral along `dim`, by the trapezoidal rule, as `trapezoid`.
+
+    >>> torch.trapz(torch.tensor([1.0, 2.0, 3.0]))
+    tensor(4.)
+    """,
+)
 composite(
     "trapz.dx(Tensor y, *, float dx=1, int dim=-1) -> Tensor", lambda y, dx, dim: aten.trapezoid(y, dx=dx, dim=dim), samples=_dx
 )
@@ -333,6 +388,11 @@ composite(
 
 @composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", samples=_xy)
 def cumulative_trapezoid_x(y, x, dim):
+    """The integral so far along `dim`, by the trapezoidal rule.
+
+    >>> torch.cumulative_trapezoid(torch.tensor([1.0, 2.0, 3.0]))
+    tensor([1.5000, 4.0000])
+    """
     dim = normal_dim(dim, y._array.ndim)
     steps = _steps("cumulative_trapezoid", x, y, dim)
     left, right = _neighbours(y, dim)
@@ -449,6 +509,11 @@ for _overload, _arguments, _sample in (
         f"gradient.{_overload}(Tensor self, *, {_arguments}, int edge_order=1) -> Tensor[]",
         _gradient if _overload != "array" else _unit_gradient,
         samples=lambda make, sample=_sample: [(make(3, 4), sample)],
+        doc="""The gradient of sampled values, by central differences inside and one-sided ones at the ends.
+
+        >>> torch.gradient(torch.tensor([1.0, 4.0, 9.0, 16.0]))
+        (tensor([3., 4., 6., 7.]),)
+        """,
     )
 composite(
     "gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, int edge_order=1) -> Tensor[]",

@@ -74,6 +74,12 @@ def _check_slices(self, dim, name):
     samples=lambda make: [(make.ints(2, 4, 2), 0)],
 )
 def unique_dim(self, dim, sorted, return_inverse, return_counts):
+    """The different slices along a dim, sorted, with their inverse and counts if asked for.
+
+    >>> torch.ops.aten.unique_dim(torch.tensor([[1, 1], [1, 1], [0, 2]]), 0)[0]
+    tensor([[0, 2],
+            [1, 1]])
+    """
     dim = _check_slices(self, dim, "unique_dim")
     rows = _comparable(np.ascontiguousarray(np.moveaxis(self, dim, 0)).reshape(self.shape[dim], -1))
     # Rows in lexicographic order, the first column counting most; equal neighbours are one.
@@ -97,6 +103,11 @@ unique_dim.vjp(self=_no_derivative("unique_dim"))
     samples=lambda make: [(make.ints(2, 8),), (make.ints(2, 4, 2), True, True, 0)],
 )
 def unique_consecutive(self, return_inverse, return_counts, dim):
+    """Leaves out elements that equal the one before.
+
+    >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 2, 1]))
+    tensor([1, 2, 1])
+    """
     if dim is None:
         lines, shape = self.reshape(-1, 1), self.shape
     else:
@@ -196,6 +207,11 @@ def _index_dtype(out_int32):
     shape=lambda sorted_sequence, self, out_int32, *_: (self._array.shape, _index_dtype(out_int32)),
 )
 def searchsorted(sorted_sequence, self, out_int32, right, side, sorter):
+    """Where values would be inserted into a sorted sequence to keep it sorted.
+
+    >>> torch.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([0, 3, 9]))
+    tensor([0, 1, 3])
+    """
     return _look_up(sorted_sequence, self, _side(right, side, "torch.searchsorted"), out_int32, sorter, "torch.searchsorted")
 
 
@@ -234,6 +250,11 @@ def _check_boundaries(boundaries):
     samples=lambda make: [(make(3, 4), make(5))],
 )
 def bucketize(self, boundaries, out_int32, right):
+    """The bucket of each element, between boundaries that are sorted.
+
+    >>> torch.bucketize(torch.tensor([1, 4, 9]), torch.tensor([2, 5, 8]))
+    tensor([0, 1, 3])
+    """
     _check_boundaries(boundaries)
     return _look_up(boundaries, self, "right" if right else "left", out_int32, None, "torch.bucketize")
 
@@ -263,6 +284,11 @@ def _is_in(elements, tests, invert):
     shape=lambda elements, *_: (elements._array.shape, np.dtype(np.bool_)),
 )
 def isin(elements, test_elements, assume_unique, invert):
+    """Which elements are among the test elements.
+
+    >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2, 5]))
+    tensor([False,  True, False])
+    """
     return _is_in(elements, test_elements, invert)
 
 

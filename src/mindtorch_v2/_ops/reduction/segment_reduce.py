@@ -89,6 +89,11 @@ def _reduced_shape(data, reduce, lengths, indices, offsets, axis, unsafe, initia
     ],
 )
 def segment_reduce(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
+    """Sums, means, products or extremes of consecutive segments of a dim.
+
+    >>> torch.segment_reduce(torch.tensor([1.0, 2.0, 3.0]), "sum", lengths=torch.tensor([1, 2]))
+    tensor([1., 5.])
+    """
     function, empty = _reduction(reduce)
     axis = axis + data.ndim if axis < 0 else axis
     _check(data, lengths, indices, offsets, axis, unsafe)

@@ -86,6 +86,13 @@ def _two_like_first(self, *_rest):
     out_overload="values",
 )
 def sort(self, dim, descending):
+    """Sorts along `dim` and tells where each element was.
+
+    >>> torch.sort(torch.tensor([3, 1, 2]), descending=True)
+    torch.return_types.sort(
+    values=tensor([3, 2, 1]),
+    indices=tensor([0, 2, 1]))
+    """
     return _sort(self, dim, descending)
 
 
@@ -112,6 +119,11 @@ composite(
     samples=lambda make: [(make(3, 4),)],
     batching=Batching.ALONG_DIM,
     out=True,
+    doc="""The positions that sort a tensor along `dim`.
+
+    >>> torch.argsort(torch.tensor([3, 1, 2]))
+    tensor([1, 2, 0])
+    """,
 )
 composite(
     "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
@@ -120,7 +132,17 @@ composite(
     batching=Batching.ALONG_DIM,
     out=True,
 )
-composite("msort(Tensor self) -> Tensor", lambda self: aten.sort(self, 0, False)[0], out=True)
+composite(
+    "msort(Tensor self) -> Tensor",
+    lambda self: aten.sort(self, 0, False)[0],
+    out=True,
+    doc="""Sorts along the first dim.
+
+    >>> torch.msort(torch.tensor([[3, 1], [1, 2]]))
+    tensor([[1, 1],
+            [3, 2]])
+    """,
+)
 
 # ---------------------------------------------------------------- the first few
 
@@ -140,6 +162,13 @@ def _topk_shape(self, k, dim, largest, sorted):
     out_overload="values",
 )
 def topk(self, k, dim, largest, sorted):
+    """The `k` largest (or smallest) elements along `dim`, and their positions.
+
+    >>> torch.topk(torch.tensor([3, 1, 2]), 2)
+    torch.return_types.topk(
+    values=tensor([3, 2]),
+    indices=tensor([0, 2]))
+    """
     _no_complex("topk", self)
     dim = normal_dim(dim, self.ndim)
     n = self.shape[dim] if self.ndim else 1
@@ -186,6 +215,13 @@ def _pick(array, places, dim, keepdim):
     out_overload="values",
 )
 def kthvalue(self, k, dim, keepdim):
+    """The k-th smallest element along `dim`, and its position.
+
+    >>> torch.kthvalue(torch.tensor([3, 1, 2]), 2)
+    torch.return_types.kthvalue(
+    values=tensor(2),
+    indices=tensor(2))
+    """
     need_real("kthvalue_cpu", self)
     dim = normal_dim(dim, self.ndim)
     n = self.shape[dim] if self.ndim else 1
@@ -233,8 +269,8 @@ def _even_grad(g, self, result):
     return aten.masked_fill_(aten.new_zeros(g, self._array.shape), mask, aten.div(g, aten.sum(mask)))
 
 
-def _declare_median(name, ignore_nan):
-    @op(f"{name}(Tensor self) -> Tensor", shape=lambda self: ((), self._array.dtype), batching=Batching.ALONG_DIM)
+def _declare_median(name, ignore_nan, *, doc=None):
+    @op(f"{name}(Tensor self) -> Tensor", shape=lambda self: ((), self._array.dtype), batching=Batching.ALONG_DIM, doc=doc)
     def whole(self):
         return _median_of_all(self, ignore_nan)
 
@@ -259,8 +295,24 @@ def _declare_median(name, ignore_nan):
     along.vjp(self=_reduced_grad)
 
 
-_declare_median("median", False)
-_declare_median("nanmedian", True)
+_declare_median(
+    "median",
+    False,
+    doc="""The median: the lower of the two in the middle; along `dim` with its position.
+
+    >>> torch.median(torch.tensor([3, 1, 2, 4]))
+    tensor(2)
+    """,
+)
+_declare_median(
+    "nanmedian",
+    True,
+    doc="""The median of the elements that are not nan.
+
+    >>> torch.nanmedian(torch.tensor([1.0, float("nan"), 3.0]))
+    tensor(1.)
+    """,
+)
 
 # ---------------------------------------------------------------- mode
 
@@ -273,6 +325,13 @@ _declare_median("nanmedian", True)
     out_overload="values",
 )
 def mode(self, dim, keepdim):
+    """The value that occurs most often along `dim`, and a position of it.
+
+    >>> torch.mode(torch.tensor([1, 2, 2, 3]))
+    torch.return_types.mode(
+    values=tensor(2),
+    indices=tensor(2))
+    """
     dim = normal_dim(dim, self.ndim)
     _no_elements("mode", self, dim)
     need_real("mode_cpu", self)

@@ -24,6 +24,20 @@ _FLOAT32 = np.dtype(np.float32)
 # ---------------------------------------------------------------- variance and standard deviation
 
 
+_DOCS = {
+    "quantile": """Quantiles of all elements or along `dim`, by linear interpolation unless another is named.
+
+        >>> torch.quantile(torch.tensor([0.0, 1.0, 2.0]), torch.tensor([0.25, 0.5]))
+        tensor([0.5000, 1.0000])
+        """,
+    "nanquantile": """Quantiles of the elements that are not nan.
+
+        >>> torch.nanquantile(torch.tensor([1.0, float("nan"), 3.0]), 0.5)
+        tensor(2.)
+        """,
+}
+
+
 def _moments(self, dim, correction, keepdim, name):
     """Mean and variance."""
     if self.dtype.kind not in "fcV":
@@ -134,6 +148,11 @@ def _pair_shape(self, dim, correction, keepdim):
     flops=per_element(4),
 )
 def var(self, dim, correction, keepdim):
+    """The variance, with `correction` taken off the count.
+
+    >>> torch.var(torch.tensor([1.0, 2.0, 3.0]))
+    tensor(1.)
+    """
     return np.asarray(_moments(self, dim, correction, keepdim, "var")[1]).astype(_real_dtype(self), copy=False)
 
 
@@ -149,6 +168,11 @@ var.jvp(self=_var_tangent)
     flops=per_element(4),
 )
 def std(self, dim, correction, keepdim):
+    """The standard deviation, with `correction` taken off the count.
+
+    >>> torch.std(torch.tensor([1.0, 2.0, 3.0]))
+    tensor(1.)
+    """
     return np.asarray(np.sqrt(_moments(self, dim, correction, keepdim, "std")[1])).astype(_real_dtype(self), copy=False)
 
 
@@ -178,6 +202,11 @@ def _sum_of(parts):
     flops=per_element(4),
 )
 def var_mean(self, dim, correction, keepdim):
+    """The variance and the mean at once.
+
+    >>> torch.var_mean(torch.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
     mean, variance = _moments(self, dim, correction, keepdim, "var_mean")
     return np.asarray(variance).astype(_real_dtype(self), copy=False), np.asarray(mean).astype(self.dtype, copy=False)
 
@@ -212,6 +241,11 @@ var_mean.jvp(
     flops=per_element(4),
 )
 def std_mean(self, dim, correction, keepdim):
+    """The standard deviation and the mean at once.
+
+    >>> torch.std_mean(torch.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
     mean, variance = _moments(self, dim, correction, keepdim, "std_mean")
     return (
         np.asarray(np.sqrt(variance)).astype(_real_dtype(self), copy=False),
@@ -259,6 +293,11 @@ def _float_dtype(array):
     flops=per_element(3),
 )
 def logsumexp(self, dim, keepdim):
+    """The logarithm of the sum of exponentials along `dim`, without overflow.
+
+    >>> torch.logsumexp(torch.tensor([100.0, 100.0]), dim=0)
+    tensor(100.6931)
+    """
     wanted = _float_dtype(self)
     work = self.astype(_FLOAT32 if is_narrow(wanted) else wanted, copy=False)
     axes = normal_dims(dim, self.ndim)
@@ -294,6 +333,11 @@ logsumexp.vjp(self=_logsumexp_grad)
     flops=per_element(1),
 )
 def nansum(self, dim, keepdim, dtype):
+    """The sum of the elements that are not nan.
+
+    >>> torch.nansum(torch.tensor([1.0, float("nan"), 3.0]))
+    tensor(4.)
+    """
     if self.dtype.kind == "c":
         raise RuntimeError("nansum on CPU does not support complex inputs")
     if self.dtype.kind in "fV":
@@ -316,6 +360,11 @@ nansum.vjp(self=_nansum_grad)
     "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", samples=by_dims, out=True
 )
 def nanmean(self, dim, keepdim, dtype):
+    """The mean of the elements that are not nan.
+
+    >>> torch.nanmean(torch.tensor([1.0, float("nan"), 3.0]))
+    tensor(2.)
+    """
     if self._array.dtype.kind not in "fcV":
         raise RuntimeError(
             f"nanmean(): expected input to have floating point or complex dtype but got {self.dtype.scalar_name}"
@@ -425,6 +474,7 @@ for _name in ("quantile", "nanquantile"):
         samples=_quantile_samples,
         autocast=Autocast.FLOAT32,
         out=True,
+        doc=_DOCS[_name],
     )
     composite(
         f"{_name}.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
@@ -468,6 +518,12 @@ def _weights(name, t, count, kinds, words):
     samples=lambda make: [(make(3, 4),), (make(4), {"correction": 0})],
 )
 def cov(self, correction, fweights, aweights):
+    """The covariance of the rows of a matrix with each other.
+
+    >>> torch.cov(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
     if self._array.ndim > 2:
         raise RuntimeError(
             f"cov(): expected input to have two or fewer dimensions but got an input with {self._array.ndim} dimensions"
@@ -505,6 +561,12 @@ def cov(self, correction, fweights, aweights):
 
 @composite("corrcoef(Tensor self) -> Tensor", samples=lambda make: [(make(3, 4),)])
 def corrcoef(self):
+    """The correlation of the rows of a matrix with each other.
+
+    >>> torch.corrcoef(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
     if self._array.ndim > 2:
         raise RuntimeError(
             f"corrcoef(): expected input to have two or fewer dimensions but got an input with {self._array.ndim} dimensions"

@@ -74,6 +74,12 @@ def _cat_shape(tensors, dim):
     autocast=Autocast.WIDEST,
 )
 def cat(tensors, dim):
+    """Joins tensors along a dim they have.
+
+    >>> torch.cat([torch.tensor([[1, 2]]), torch.tensor([[3, 4]])])
+    tensor([[1, 2],
+            [3, 4]])
+    """
     if not tensors:
         raise torch_error(ValueError("torch.cat(): expected a non-empty list of Tensors"))
     arrays = tensors
@@ -123,12 +129,22 @@ composite(
     lambda tensors, dim: aten.cat(tensors, dim),
     samples=lambda make: [([make(3, 4), make(2, 4)],)],
     out=True,
+    doc="""Joins tensors along a dim they have, as `cat`.
+
+    >>> torch.concat([torch.tensor([1]), torch.tensor([2])])
+    tensor([1, 2])
+    """,
 )
 composite(
     "concatenate(Tensor[] tensors, int dim=0) -> Tensor",
     lambda tensors, dim: aten.cat(tensors, dim),
     samples=lambda make: [([make(3, 4), make(2, 4)],)],
     out=True,
+    doc="""Joins tensors along a dim they have, as `cat`.
+
+    >>> torch.concatenate([torch.tensor([1]), torch.tensor([2])])
+    tensor([1, 2])
+    """,
 )
 
 
@@ -165,6 +181,12 @@ def _stack_shape(tensors, dim):
     autocast=Autocast.WIDEST,
 )
 def stack(tensors, dim):
+    """Joins tensors along a new dim.
+
+    >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], dim=1)
+    tensor([[1, 3],
+            [2, 4]])
+    """
     if not tensors or not _alike(tensors):
         _common_shape(tensors)
         tensors = _common(tensors)
@@ -254,8 +276,8 @@ def _variadic(name, schema_of_list):
     return call
 
 
-def _declare_atleast(name, one):
-    composite(f"{name}(Tensor self) -> Tensor", one, samples=lambda make: [(make(3),), (make(),)])
+def _declare_atleast(name, one, *, doc=None):
+    composite(f"{name}(Tensor self) -> Tensor", one, samples=lambda make: [(make(3),), (make(),)], doc=doc)
     several = composite(
         f"{name}.Sequence(Tensor[] tensors) -> Tensor[]",
         lambda tensors: tuple([one(t) for t in tensors]),
@@ -271,9 +293,33 @@ def _declare_atleast(name, one):
     FUNCTIONS[name] = call
 
 
-_declare_atleast("atleast_1d", _atleast_1d)
-_declare_atleast("atleast_2d", _atleast_2d)
-_declare_atleast("atleast_3d", _atleast_3d)
+_declare_atleast(
+    "atleast_1d",
+    _atleast_1d,
+    doc="""The tensor with at least one dim.
+
+    >>> torch.atleast_1d(torch.tensor(3))
+    tensor([3])
+    """,
+)
+_declare_atleast(
+    "atleast_2d",
+    _atleast_2d,
+    doc="""The tensor with at least two dims.
+
+    >>> torch.atleast_2d(torch.tensor([3]))
+    tensor([[3]])
+    """,
+)
+_declare_atleast(
+    "atleast_3d",
+    _atleast_3d,
+    doc="""The tensor with at least three dims.
+
+    >>> torch.atleast_3d(torch.tensor([3])).shape
+    torch.Size([1, 1, 1])
+    """,
+)
 
 
 def _pair_samples(make):
@@ -282,6 +328,11 @@ def _pair_samples(make):
 
 @composite("hstack(Tensor[] tensors) -> Tensor", samples=_pair_samples, out=True)
 def hstack(tensors):
+    """Joins tensors as columns: along the second dim, or the only one.
+
+    >>> torch.hstack([torch.tensor([1]), torch.tensor([2, 3])])
+    tensor([1, 2, 3])
+    """
     if not tensors:
         raise RuntimeError("hstack expects a non-empty TensorList")
     rows = aten.atleast_1d(tensors)
@@ -290,6 +341,12 @@ def hstack(tensors):
 
 @composite("vstack(Tensor[] tensors) -> Tensor", samples=_pair_samples, out=True)
 def vstack(tensors):
+    """Joins tensors as rows.
+
+    >>> torch.vstack([torch.tensor([1, 2]), torch.tensor([3, 4])])
+    tensor([[1, 2],
+            [3, 4]])
+    """
     if not tensors:
         raise RuntimeError("vstack expects a non-empty TensorList")
     return aten.cat(aten.atleast_2d(tensors), 0)
@@ -297,6 +354,11 @@ def vstack(tensors):
 
 @composite("dstack(Tensor[] tensors) -> Tensor", samples=_pair_samples, out=True)
 def dstack(tensors):
+    """Joins tensors along a third dim.
+
+    >>> torch.dstack([torch.tensor([1]), torch.tensor([2])])
+    tensor([[[1, 2]]])
+    """
     if not tensors:
         raise RuntimeError("dstack expects a non-empty TensorList")
     return aten.cat(aten.atleast_3d(tensors), 2)
@@ -304,18 +366,40 @@ def dstack(tensors):
 
 @composite("column_stack(Tensor[] tensors) -> Tensor", samples=_pair_samples, out=True)
 def column_stack(tensors):
+    """Joins tensors as columns.
+
+    >>> torch.column_stack([torch.tensor([1, 2]), torch.tensor([3, 4])])
+    tensor([[1, 3],
+            [2, 4]])
+    """
     if not tensors:
         raise RuntimeError("column_stack expects a non-empty TensorList")
     return aten.hstack([t if t._array.ndim > 1 else aten.reshape(t, (t._array.size, 1)) for t in tensors])
 
 
-composite("row_stack(Tensor[] tensors) -> Tensor", lambda tensors: aten.vstack(tensors), samples=_pair_samples, out=True)
+composite(
+    "row_stack(Tensor[] tensors) -> Tensor",
+    lambda tensors: aten.vstack(tensors),
+    samples=_pair_samples,
+    out=True,
+    doc="""Joins tensors as rows, as `vstack`.
+
+    >>> torch.row_stack([torch.tensor([1, 2]), torch.tensor([3, 4])])
+    tensor([[1, 2],
+            [3, 4]])
+    """,
+)
 
 # ---------------------------------------------------------------- one shape for all
 
 
 @composite("broadcast_tensors(Tensor[] tensors) -> Tensor[]", samples=lambda make: [([make(3, 1), make(4)],)])
 def broadcast_tensors(tensors):
+    """All tensors expanded to their common shape.
+
+    >>> [t.shape for t in torch.broadcast_tensors(torch.zeros(2, 1), torch.zeros(3))]
+    [torch.Size([2, 3]), torch.Size([2, 3])]
+    """
     shapes = [t._array.shape for t in tensors]
     first = shapes[0] if shapes else ()
     if all(shape == first for shape in shapes):
@@ -373,6 +457,13 @@ composite(
     "meshgrid(Tensor[] tensors) -> Tensor[]",
     lambda tensors: _meshgrid(tensors, "ij"),
     samples=lambda make: [([make(3), make(4)],)],
+    doc="""Grids of coordinates from one tensor for each dim.
+
+    >>> torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3, 4]), indexing="ij")
+    (tensor([[1, 1],
+            [2, 2]]), tensor([[3, 4],
+            [3, 4]]))
+    """,
 )
 composite(
     "meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
@@ -402,6 +493,14 @@ FUNCTIONS["meshgrid"] = meshgrid
 
 @composite("cartesian_prod(Tensor[] tensors) -> Tensor", samples=lambda make: [([make(3), make(2)],)])
 def cartesian_prod(tensors):
+    """All combinations of one element of each tensor.
+
+    >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([8, 9]))
+    tensor([[1, 8],
+            [1, 9],
+            [2, 8],
+            [2, 9]])
+    """
     for t in tensors:
         if t._array.ndim != 1:
             raise RuntimeError(f"Expect a 1D vector, but got shape {list(t._array.shape)}")
@@ -418,6 +517,13 @@ _variadic("cartesian_prod", lambda tensors: aten.cartesian_prod(tensors))
     samples=lambda make: [(make(4),), (make(3), 2, True)],
 )
 def combinations(self, r, with_replacement):
+    """All choices of `r` elements, in order.
+
+    >>> torch.combinations(torch.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]])
+    """
     if self._array.ndim != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(self._array.shape)}")
     if r < 0:
@@ -444,6 +550,12 @@ def _block_shape(tensors):
 
 @op("block_diag(Tensor[] tensors) -> Tensor", shape=_block_shape, samples=lambda make: [([make(2, 2), make(1, 3), make(2)],)])
 def block_diag(tensors):
+    """Matrices along the diagonal of a larger one.
+
+    >>> torch.block_diag(torch.tensor([[1]]), torch.tensor([[2, 3]]))
+    tensor([[1, 0, 0],
+            [0, 2, 3]])
+    """
     for position, array in enumerate(tensors):
         if array.ndim > 2:
             raise RuntimeError(
@@ -483,6 +595,11 @@ _variadic("block_diag", lambda tensors: aten.block_diag(tensors))
     out=True,
 )
 def kron(self, other):
+    """The Kronecker product: each element times the whole other tensor.
+
+    >>> torch.kron(torch.tensor([1, 10]), torch.tensor([1, 2]))
+    tensor([ 1,  2, 10, 20])
+    """
     ndim = max(self._array.ndim, other._array.ndim)
     own, its = ((1,) * (ndim - t._array.ndim) + t._array.shape for t in (self, other))
     spread = aten.mul(

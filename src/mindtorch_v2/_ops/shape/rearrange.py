@@ -37,6 +37,12 @@ def _repeated_shape(shape, repeats):
     surface=Surface.METHOD,
 )
 def repeat(self, repeats):
+    """Copies the tensor side by side along each dim.
+
+    >>> torch.tensor([1, 2]).repeat(2, 2)
+    tensor([[1, 2, 1, 2],
+            [1, 2, 1, 2]])
+    """
     whole = _repeated_shape(self.shape, repeats)
     if self.size == 0 or 0 in repeats:
         return np.empty(whole, self.dtype)
@@ -69,6 +75,11 @@ repeat.vjp(self=_repeat_grad)
 
 @composite("tile(Tensor self, int[] dims) -> Tensor", samples=lambda make: [(make(3, 4), (2,)), (make(3), (2, 2))])
 def tile(self, dims):
+    """Copies the tensor side by side along its last dims.
+
+    >>> torch.tile(torch.tensor([1, 2]), (2,))
+    tensor([1, 2, 1, 2])
+    """
     return aten.repeat(self, (1,) * (self._array.ndim - len(dims)) + tuple(dims))
 
 
@@ -78,6 +89,11 @@ def tile(self, dims):
     samples=lambda make: [(make.ints(4, 3),)],
 )
 def repeat_interleave_indices(repeats, output_size):
+    """Repeats each element along `dim`.
+
+    >>> torch.repeat_interleave(torch.tensor([1, 2]), 2)
+    tensor([1, 1, 2, 2])
+    """
     if repeats.ndim != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     if repeats.dtype not in (_INT64, np.int32):
@@ -149,6 +165,11 @@ def _roll_one(array, shift, dim):
     batching=Batching.ALONG_DIM,
 )
 def roll(self, shifts, dims):
+    """Shifts elements along dims; what falls off one end comes back at the other.
+
+    >>> torch.roll(torch.tensor([1, 2, 3]), 1)
+    tensor([3, 1, 2])
+    """
     if not dims and len(shifts) == 1:
         return np.array(_roll_one(self.reshape(-1), shifts[0], 0)).reshape(self.shape)
     if not shifts:
@@ -179,6 +200,12 @@ def _flipped(array, dims):
     batching=Batching.ALONG_DIM,
 )
 def flip(self, dims):
+    """Turns the order around along the given dims.
+
+    >>> torch.flip(torch.tensor([[1, 2], [3, 4]]), (0,))
+    tensor([[3, 4],
+            [1, 2]])
+    """
     return dense_copy(_flipped(self, normal_dims(dims, self.ndim)) if len(dims) else self)
 
 
@@ -187,6 +214,12 @@ flip.vjp(self=lambda g, dims: aten.flip(g, dims))
 
 @composite("fliplr(Tensor self) -> Tensor")
 def fliplr(self):
+    """Turns columns around.
+
+    >>> torch.fliplr(torch.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 1],
+            [4, 3]])
+    """
     if self._array.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return aten.flip(self, (1,))
@@ -194,6 +227,12 @@ def fliplr(self):
 
 @composite("flipud(Tensor self) -> Tensor")
 def flipud(self):
+    """Turns rows around.
+
+    >>> torch.flipud(torch.tensor([[1, 2], [3, 4]]))
+    tensor([[3, 4],
+            [1, 2]])
+    """
     if self._array.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
     return aten.flip(self, (0,))
@@ -224,6 +263,12 @@ def _rotation_dims(ndim, dims):
     samples=lambda make: [(make(3, 4), k) for k in range(4)],
 )
 def rot90(self, k, dims):
+    """Turns the plane of two dims by 90 degrees, `k` times.
+
+    >>> torch.rot90(torch.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 4],
+            [1, 3]])
+    """
     first, second = _rotation_dims(self.ndim, dims)
     turns = k % 4
     if turns == 0:
@@ -238,13 +283,14 @@ rot90.vjp(self=lambda g, k, dims: aten.rot90(g, -k, dims))
 # ---------------------------------------------------------------- triangles
 
 
-def _triangle(name, lower):
+def _triangle(name, lower, docs):
     @op(
         f"{name}(Tensor self, int diagonal=0) -> Tensor",
         inplace=True,
         shape=like_first,
         samples=lambda make: [(make(3, 4),), (make(2, 3, 3), 1)],
         batching=Batching.LAST_DIMS,
+        doc=docs[name],
     )
     def triangle(self, diagonal, out=None):
         if self.ndim < 2:
@@ -274,6 +320,7 @@ def _triangle(name, lower):
         samples=lambda make: [(3, 4), (3, 4, 1)],
         shape=lambda row, col, offset, dtype, *_: ((2, int(inside(row, col, offset).sum())), indices_dtype(dtype)),
         host_made=True,
+        doc=docs[f"{name}_indices"],
     )
     def indices(row, col, offset, dtype, layout, device, pin_memory):
         if row < 0 or col < 0:
@@ -281,14 +328,56 @@ def _triangle(name, lower):
         return np.array(inside(row, col, offset).nonzero()).astype(indices_dtype(dtype), copy=False)
 
 
-_triangle("tril", True)
-_triangle("triu", False)
+_triangle(
+    "tril",
+    True,
+    docs={
+        "tril": """The lower triangle of a matrix, zeros elsewhere.
+
+        >>> torch.tril(torch.ones(2, 2))
+        tensor([[1., 0.],
+                [1., 1.]])
+    """,
+        "tril_indices": """The positions of the lower triangle of a matrix.
+
+        >>> torch.tril_indices(2, 2)
+        tensor([[0, 1, 1],
+                [0, 0, 1]])
+    """,
+    },
+)
+_triangle(
+    "triu",
+    False,
+    docs={
+        "triu_indices": """The positions of the upper triangle of a matrix.
+
+        >>> torch.triu_indices(2, 2)
+        tensor([[0, 0, 1],
+                [0, 1, 1]])
+    """,
+        "triu": """The upper triangle of a matrix, zeros elsewhere.
+
+        >>> torch.triu(torch.ones(2, 2))
+        tensor([[1., 1.],
+                [0., 1.]])
+    """,
+    },
+)
 
 # ---------------------------------------------------------------- diagonals
 
 
 @composite("diag(Tensor self, int diagonal=0) -> Tensor", samples=lambda make: [(make(3),), (make(3, 4), 1)], out=True)
 def diag(self, diagonal):
+    """The diagonal of a matrix, or a matrix with the given diagonal.
+
+    >>> torch.diag(torch.tensor([1, 2]))
+    tensor([[1, 0],
+            [0, 2]])
+    >>> torch.diag(torch.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """
     ndim = self._array.ndim
     if ndim == 1:
         return aten.diag_embed(self, diagonal)
@@ -298,7 +387,14 @@ def diag(self, diagonal):
 
 
 composite(
-    "diagflat(Tensor self, int offset=0) -> Tensor", lambda self, offset: aten.diag(aten.view(contiguous(self), (-1,)), offset)
+    "diagflat(Tensor self, int offset=0) -> Tensor",
+    lambda self, offset: aten.diag(aten.view(contiguous(self), (-1,)), offset),
+    doc="""A matrix with all elements on its diagonal.
+
+    >>> torch.diagflat(torch.tensor([[1], [2]]))
+    tensor([[1, 0],
+            [0, 2]])
+    """,
 )
 
 
@@ -321,6 +417,12 @@ def _embedded(shape, offset, dim1, dim2):
     samples=lambda make: [(make(3),), (make(2, 3), 1, 0, 2)],
 )
 def diag_embed(self, offset, dim1, dim2):
+    """Matrices whose diagonals are the last dim of the input.
+
+    >>> torch.diag_embed(torch.tensor([[1, 2]]))
+    tensor([[[1, 0],
+             [0, 2]]])
+    """
     whole, first, second = _embedded(self.shape, offset, dim1, dim2)
     made = np.zeros(whole, self.dtype)
     diagonal_view(made, offset, first, second)[...] = self
@@ -337,6 +439,11 @@ diag_embed.vjp(self=lambda g, offset, dim1, dim2: aten.diagonal(g, offset, dim1,
     flops=per_element(1),
 )
 def trace(self):
+    """The sum of the diagonal of a matrix.
+
+    >>> torch.trace(torch.tensor([[1, 2], [3, 4]]))
+    tensor(5)
+    """
     if self.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
     if self.dtype.kind == "b":
@@ -366,7 +473,15 @@ trace_backward.vjp(grad=lambda g: aten.trace(g))
 
 
 @composite(
-    "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", samples=lambda make: [(make(3),), (make(3), 2, True)]
+    "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
+    samples=lambda make: [(make(3),), (make(3), 2, True)],
+    doc="""The matrix of powers of the elements, highest first unless `increasing`.
+
+    >>> torch.vander(torch.tensor([1, 2, 3]))
+    tensor([[1, 1, 1],
+            [4, 2, 1],
+            [9, 3, 1]])
+    """,
 )
 def vander(x, N, increasing):
     """The powers of each element, from the highest down (or from 0 up)."""

@@ -39,6 +39,12 @@ def _zeros(g, shape):
     samples=lambda make: [(make(3, 4), make(4), 0, 1)],
 )
 def select_scatter(self, src, dim, index):
+    """A copy of the tensor with `src` at one position of a dim.
+
+    >>> torch.select_scatter(torch.zeros(2, 2), torch.ones(2), 0, 1)
+    tensor([[0., 0.],
+            [1., 1.]])
+    """
     made = dense_copy(self)
     return _placed(made, _select.kernel(made, dim, index), src)
 
@@ -55,6 +61,11 @@ select_scatter.vjp(
     samples=lambda make: [(make(3, 4), make(2, 4), 0, 1, 3)],
 )
 def slice_scatter(self, src, dim, start, end, step):
+    """A copy of the tensor with `src` where `slice` would look.
+
+    >>> torch.slice_scatter(torch.zeros(4), torch.ones(2), 0, 1, 3)
+    tensor([0., 1., 1., 0.])
+    """
     made = dense_copy(self)
     return _placed(made, _slice.kernel(made, dim, start, end, step), src)
 
@@ -71,6 +82,12 @@ slice_scatter.vjp(
     samples=lambda make: [(make(3, 4), make(3)), (make(3, 4), make(3), 1)],
 )
 def diagonal_scatter(self, src, offset, dim1, dim2):
+    """A copy of the tensor with `src` on its diagonal.
+
+    >>> torch.diagonal_scatter(torch.zeros(2, 2), torch.tensor([1.0, 2.0]))
+    tensor([[1., 0.],
+            [0., 2.]])
+    """
     made = dense_copy(self)
     return _placed(made, diagonal_view(made, offset, dim1, dim2), src)
 
@@ -97,6 +114,11 @@ def _reach(shape, strides):
 )
 def as_strided_scatter(self, src, size, stride, storage_offset):
     # A copy of the memory up to the last element, so that strides and offset mean in it what they mean in the original.
+    """A copy of the tensor with `src` put where `as_strided` would look.
+
+    >>> torch.as_strided_scatter(torch.zeros(4), torch.ones(2), (2,), (2,))
+    tensor([1., 0., 1., 0.])
+    """
     memory, start = memory_of(self)
     item = self.itemsize
     held = start // item + _reach(self.shape, [s // item for s in self.strides])

@@ -48,6 +48,12 @@ def restride(array, shape, strides):
     surface=Surface.METHOD,
 )
 def view(self, size):
+    """The same elements in another shape, or bits in another dtype, without a copy.
+
+    >>> torch.arange(4).view(2, 2)
+    tensor([[0, 1],
+            [2, 3]])
+    """
     if self.flags.c_contiguous:
         try:
             made = self.reshape(size)
@@ -162,20 +168,46 @@ composite(
     _reshaped,
     samples=lambda make: [(make(3, 4), (2, 6)), (make(3, 4), (-1,))],
     batching=Batching.RESHAPE,
+    doc="""The same elements in another shape: a view if possible, else a copy; -1 is worked out.
+
+    >>> torch.reshape(torch.arange(4), (2, -1))
+    tensor([[0, 1],
+            [2, 3]])
+    """,
 )
 composite(
     "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
     lambda self, other: aten.reshape(self, other._array.shape),
     samples=lambda make: [(make(3, 4), make(2, 6))],
     surface=Surface.METHOD,
+    doc="""The same elements in the shape of another tensor.
+
+    >>> torch.arange(4).reshape_as(torch.zeros(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """,
 )
 composite(
     "view_as(Tensor(a) self, Tensor other) -> Tensor(a)",
     lambda self, other: aten.view(self, other._array.shape),
     samples=lambda make: [(make(3, 4), make(2, 6))],
     surface=Surface.METHOD,
+    doc="""The same elements in the shape of another tensor, without a copy.
+
+    >>> torch.arange(4).view_as(torch.zeros(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """,
 )
-composite("ravel(Tensor(a) self) -> Tensor(a)", lambda self: _view(contiguous(self), (-1,)))
+composite(
+    "ravel(Tensor(a) self) -> Tensor(a)",
+    lambda self: _view(contiguous(self), (-1,)),
+    doc="""All elements in one dim: a view if possible, else a copy.
+
+    >>> torch.ravel(torch.tensor([[1, 2], [3, 4]]))
+    tensor([1, 2, 3, 4])
+    """,
+)
 
 
 def contiguous(self):
@@ -185,6 +217,11 @@ def contiguous(self):
 
 @composite("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
 def flatten(self, start_dim, end_dim):
+    """Merges the dims from `start_dim` to `end_dim` into one.
+
+    >>> torch.flatten(torch.zeros(2, 3, 4), start_dim=1).shape
+    torch.Size([2, 12])
+    """
     shape = self._array.shape
     ndim = len(shape)
     start = start_dim if start_dim >= 0 else start_dim + ndim
@@ -201,6 +238,11 @@ def flatten(self, start_dim, end_dim):
 
 @composite("unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)", samples=lambda make: [(make(3, 4), 1, (2, -1))])
 def unflatten(self, dim, sizes):
+    """Splits a dim into several.
+
+    >>> torch.unflatten(torch.zeros(4), 0, (2, 2)).shape
+    torch.Size([2, 2])
+    """
     shape = self._array.shape
     dim = normal_dim(dim, len(shape))
     sizes = tuple(sizes)
@@ -217,7 +259,16 @@ def unflatten(self, dim, sizes):
     return _view(self, (*shape[:dim], *sizes, *shape[dim + 1 :]))
 
 
-alias = op("alias(Tensor(a) self) -> Tensor(a)", lambda self: self.view(), batching=Batching.POINTWISE)
+alias = op(
+    "alias(Tensor(a) self) -> Tensor(a)",
+    lambda self: self.view(),
+    batching=Batching.POINTWISE,
+    doc="""A view of the whole tensor.
+
+            >>> torch.ops.aten.alias(torch.tensor([1, 2]))
+            tensor([1, 2])
+            """,
+)
 alias.vjp(self=lambda g: g)
 
 # ---------------------------------------------------------------- moving dims
@@ -229,6 +280,12 @@ alias.vjp(self=lambda g: g)
     batching=Batching.ALONG_DIM,
 )
 def transpose(self, dim0, dim1):
+    """A view with two dims exchanged.
+
+    >>> torch.transpose(torch.tensor([[1, 2], [3, 4]]), 0, 1)
+    tensor([[1, 3],
+            [2, 4]])
+    """
     if not self.ndim:
         normal_dim(dim0, 0), normal_dim(dim1, 0)
         return self.view()
@@ -241,6 +298,12 @@ _transpose = transpose.call
 
 @composite("t(Tensor(a) self) -> Tensor(a)")
 def t(self):
+    """The transpose of a matrix, as a view.
+
+    >>> torch.t(torch.tensor([[1, 2], [3, 4]]))
+    tensor([[1, 3],
+            [2, 4]])
+    """
     ndim = self._array.ndim
     if ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
@@ -252,6 +315,12 @@ t.vjp(self=lambda g: aten.t(g))
 
 @composite("mT(Tensor(a) self) -> Tensor(a)", surface=Surface.FUNCTION)
 def mT(self):
+    """The transpose of the last two dims, as a property.
+
+    >>> torch.tensor([[1, 2], [3, 4]]).mT
+    tensor([[1, 3],
+            [2, 4]])
+    """
     if self._array.ndim < 2:
         raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self._array.ndim}-D tensor.")
     return _transpose(self, -2, -1)
@@ -259,6 +328,12 @@ def mT(self):
 
 @composite("numpy_T(Tensor(a) self) -> Tensor(a)", surface=Surface.FUNCTION)
 def numpy_T(self):
+    """The dims in reverse order, which `Tensor.T` is.
+
+    >>> torch.tensor([[1, 2], [3, 4]]).T
+    tensor([[1, 3],
+            [2, 4]])
+    """
     ndim = self._array.ndim
     if ndim != 2:
         warn_once(
@@ -275,16 +350,33 @@ composite(
     "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
     lambda self, axis0, axis1: _transpose(self, axis0, axis1),
     samples=lambda make: [(make(3, 4), 0, 1)],
+    doc="""A view with two dims exchanged, as `transpose`.
+
+    >>> torch.swapaxes(torch.tensor([[1, 2], [3, 4]]), 0, 1)
+    tensor([[1, 3],
+            [2, 4]])
+    """,
 )
 composite(
     "swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
     lambda self, dim0, dim1: _transpose(self, dim0, dim1),
     samples=lambda make: [(make(3, 4), 0, 1)],
+    doc="""A view with two dims exchanged, as `transpose`.
+
+    >>> torch.swapdims(torch.tensor([[1, 2], [3, 4]]), 0, 1)
+    tensor([[1, 3],
+            [2, 4]])
+    """,
 )
 
 
 @op("permute(Tensor(a) self, int[] dims) -> Tensor(a)", samples=lambda make: [(make(2, 3, 4), (2, 0, 1))])
 def permute(self, dims):
+    """A view with the dims in another order.
+
+    >>> torch.permute(torch.zeros(2, 3, 4), (2, 0, 1)).shape
+    torch.Size([4, 2, 3])
+    """
     try:
         return self.transpose(dims) if dims else self.view()
     except ValueError:
@@ -333,6 +425,11 @@ composite(
     "movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
     lambda self, source, destination: _moved(self, (source,), (destination,)),
     samples=lambda make: [(make(2, 3, 4), 0, 2)],
+    doc="""Moves dims to other positions; the others keep their order.
+
+    >>> torch.movedim(torch.zeros(2, 3, 4), 0, 2).shape
+    torch.Size([3, 4, 2])
+    """,
 )
 composite(
     "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
@@ -343,6 +440,11 @@ composite(
     "moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
     lambda self, source, destination: aten.movedim(self, source, destination),
     samples=lambda make: [(make(2, 3, 4), 0, 2)],
+    doc="""Moves dims to other positions, as `movedim`.
+
+    >>> torch.moveaxis(torch.zeros(2, 3, 4), 0, 2).shape
+    torch.Size([3, 4, 2])
+    """,
 )
 composite(
     "moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
@@ -355,6 +457,12 @@ composite(
 
 @op("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", samples=lambda make: [(make(3, 4), 1), (make(3, 4), -1)])
 def unsqueeze(self, dim):
+    """A view with a new dim of size 1.
+
+    >>> torch.unsqueeze(torch.tensor([1, 2]), 1)
+    tensor([[1],
+            [2]])
+    """
     shape = self.shape
     ndim = len(shape)
     if dim < 0:
@@ -374,6 +482,11 @@ unsqueeze.vjp(self=lambda g, dim: aten.squeeze(g, dim))
 
 @op("squeeze(Tensor(a) self) -> Tensor(a)", samples=lambda make: [(make(3, 1, 4),)], batching=Batching.ALONG_DIM)
 def squeeze(self):
+    """A view without the dims of size 1, or without those named.
+
+    >>> torch.squeeze(torch.zeros(1, 3, 1)).shape
+    torch.Size([3])
+    """
     return self.squeeze()
 
 
@@ -462,6 +575,12 @@ def _expansion(shape, strides, size):
     surface=Surface.METHOD,
 )
 def expand(self, size, implicit):
+    """A view in which dims of size 1 are repeated; -1 keeps a size.
+
+    >>> torch.tensor([[1], [2]]).expand(-1, 3)
+    tensor([[1, 1, 1],
+            [2, 2, 2]])
+    """
     if len(size) < self.ndim:
         raise RuntimeError(
             f"expand(torch.{scalar_name(self)}Tensor{{{list(self.shape)}}}, "
@@ -494,9 +613,20 @@ composite(
     lambda self, other: aten.expand(self, other._array.shape),
     samples=lambda make: [(make(3, 1), make(3, 4))],
     surface=Surface.METHOD,
+    doc="""A view expanded to the shape of another tensor.
+
+    >>> torch.tensor([1]).expand_as(torch.zeros(3))
+    tensor([1, 1, 1])
+    """,
 )
 composite(
     "broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)",
     lambda self, size: aten.expand(self, size),
     samples=lambda make: [(make(4), (3, 4))],
+    doc="""A view expanded to a shape: dims of size 1 repeat.
+
+    >>> torch.broadcast_to(torch.tensor([1, 2]), (2, 2))
+    tensor([[1, 2],
+            [1, 2]])
+    """,
 )

@@ -16,6 +16,11 @@ _WHOLE = {real: whole for whole, real in _PARTS.items()}
 
 @op("view_as_real(Tensor(a) self) -> Tensor(a)", samples=lambda make: [], batching=Batching.POINTWISE)
 def view_as_real(self):
+    """Complex numbers as pairs of real numbers in a last dim, without a copy.
+
+    >>> torch.view_as_real(torch.tensor([1 + 2j]))
+    tensor([[1., 2.]])
+    """
     part = _PARTS.get(self.dtype)
     if part is None:
         raise RuntimeError("view_as_real is only supported for complex tensors")
@@ -35,6 +40,11 @@ view_as_real.vjp(self=lambda g: aten.view_as_complex(g if g._array.flags.c_conti
     batching=Batching.POINTWISE,
 )
 def view_as_complex(self):
+    """Pairs of real numbers in the last dim as complex numbers, without a copy.
+
+    >>> torch.view_as_complex(torch.tensor([[1.0, 2.0]]))
+    tensor([1.+2.j])
+    """
     whole = _WHOLE.get(self.dtype)
     if whole is None:
         raise RuntimeError(
@@ -61,11 +71,21 @@ view_as_complex.vjp(self=lambda g: aten.view_as_real(aten.resolve_conj(g)))
 
 @composite("real(Tensor(a) self) -> Tensor(a)")
 def real(self):
+    """The real parts of complex numbers, as a view.
+
+    >>> torch.real(torch.tensor([1 + 2j]))
+    tensor([1.])
+    """
     return aten.select(aten.view_as_real(self), -1, 0) if self._array.dtype.kind == "c" else self
 
 
 @composite("imag(Tensor(a) self) -> Tensor(a)", samples=lambda make: [])
 def imag(self):
+    """The imaginary parts of complex numbers, as a view.
+
+    >>> torch.imag(torch.tensor([1 + 2j]))
+    tensor([2.])
+    """
     if self._array.dtype.kind != "c":
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     return aten.select(aten.view_as_real(self), -1, 1)
@@ -80,6 +100,12 @@ def _conjugated(self):
 
 @composite("matrix_H(Tensor(a) self) -> Tensor(a)")
 def matrix_H(self):
+    """The conjugate transpose of a matrix, which `Tensor.H` is.
+
+    >>> torch.tensor([[1 + 1j, 2]]).H.resolve_conj()
+    tensor([[1.-1.j],
+            [2.-0.j]])
+    """
     ndim = self._array.ndim
     if ndim not in (0, 2):
         hint = " For batches of matrices, consider using tensor.mH" if ndim > 2 else ""
@@ -99,8 +125,26 @@ def _adjoint(name):
     return body
 
 
-composite("mH(Tensor(a) self) -> Tensor(a)", _adjoint("tensor.mH"))
-composite("adjoint(Tensor(a) self) -> Tensor(a)", _adjoint("tensor.adjoint()"))
+composite(
+    "mH(Tensor(a) self) -> Tensor(a)",
+    _adjoint("tensor.mH"),
+    doc="""The conjugate transpose of the last two dims, as a property.
+
+    >>> torch.tensor([[1 + 1j, 2]]).mH.resolve_conj()
+    tensor([[1.-1.j],
+            [2.-0.j]])
+    """,
+)
+composite(
+    "adjoint(Tensor(a) self) -> Tensor(a)",
+    _adjoint("tensor.adjoint()"),
+    doc="""The conjugate transpose of the last two dims.
+
+    >>> torch.adjoint(torch.tensor([[1 + 1j, 2]])).resolve_conj()
+    tensor([[1.-1.j],
+            [2.-0.j]])
+    """,
+)
 
 
 PROPERTIES = {

@@ -39,6 +39,11 @@ def _part(array):
     batching=Batching.ALONG_DIM,
 )
 def select(self, dim, index):
+    """A view of one position of a dim, which is gone afterwards.
+
+    >>> torch.select(torch.tensor([[1, 2], [3, 4]]), 0, 1)
+    tensor([3, 4])
+    """
     ndim = self.ndim
     if dim < 0:
         dim += ndim
@@ -81,6 +86,11 @@ select_backward.vjp(grad_output=lambda g, dim, index: aten.select(g, dim, index)
     batching=Batching.ALONG_DIM,
 )
 def slice_(self, dim, start, end, step):
+    """A view of every `step`-th position of a dim, from `start` to `end`: what `x[start:end:step]` calls.
+
+    >>> torch.ops.aten.slice(torch.arange(6), 0, 1, 5, 2)
+    tensor([1, 3])
+    """
     if step <= 0:
         raise RuntimeError("slice step must be positive")
     if dim == 0:
@@ -116,6 +126,11 @@ slice_backward.vjp(grad_output=lambda g, dim, start, end, step: aten.slice(g, di
 
 @composite("narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", samples=lambda make: [(make(3, 4), 1, 1, 2)])
 def narrow(self, dim, start, length):
+    """A view of `length` elements along `dim`, from `start` on.
+
+    >>> torch.narrow(torch.tensor([1, 2, 3, 4]), 0, 1, 2)
+    tensor([2, 3])
+    """
     shape = self._array.shape
     if start < 0 or length < 0 or not -len(shape) <= dim < len(shape) or start + length > shape[dim]:
         if shape and length < 0:
@@ -154,6 +169,11 @@ def _narrow_shape(self, dim, start, length):
     samples=lambda make: [(make(3, 4), 1, 1, 2)],
 )
 def narrow_copy(self, dim, start, length):
+    """A copy of what `narrow` shows.
+
+    >>> torch.narrow_copy(torch.tensor([1, 2, 3, 4]), 0, 1, 2)
+    tensor([2, 3])
+    """
     start = _narrow_start(self.shape, dim, start, length)
     return self[(*ALL[normal_dim(dim, self.ndim)], slice(start, start + length))].copy("C")
 
@@ -194,6 +214,11 @@ def diagonal_view(array, offset, dim1, dim2):
     batching=Batching.ALONG_DIM,
 )
 def diagonal(self, offset, dim1, dim2):
+    """A view of a diagonal of two dims.
+
+    >>> torch.diagonal(torch.tensor([[1, 2], [3, 4]]), offset=1)
+    tensor([2])
+    """
     return diagonal_view(self, offset, dim1, dim2)
 
 
@@ -224,6 +249,13 @@ diagonal_backward.vjp(grad_output=lambda g, offset, dim1, dim2: aten.diagonal(g,
     surface=Surface.METHOD,
 )
 def unfold(self, dimension, size, step):
+    """A view of windows of `size` that slide along a dim by `step`.
+
+    >>> torch.arange(5).unfold(0, 3, 1)
+    tensor([[0, 1, 2],
+            [1, 2, 3],
+            [2, 3, 4]])
+    """
     dim = normal_dim(dimension, self.ndim)
     n = self.shape[dim] if self.ndim else 1
     if size > n:
@@ -270,6 +302,12 @@ unfold_backward.vjp(grad_in=lambda g, dim, size, step: aten.unfold(g, dim, size,
     batching=Batching.STRIDED,
 )
 def as_strided(self, size, stride, storage_offset):
+    """A view with any size and strides into the tensor's memory.
+
+    >>> torch.as_strided(torch.tensor([1, 2, 3, 4]), (2, 2), (1, 1))
+    tensor([[1, 2],
+            [2, 3]])
+    """
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
     if any(s < 0 for s in stride):

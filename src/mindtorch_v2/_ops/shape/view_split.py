@@ -68,6 +68,11 @@ def _checked_sizes(self, split_size, dim):
     batching=Batching.ALONG_DIM,
 )
 def split(self, split_size, dim):
+    """Splits into views of `split_size` each, or of the given sizes.
+
+    >>> torch.split(torch.arange(5), 2)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
     sizes = _checked_sizes(self, split_size, dim)
     if self._keys > AUTOGRAD or entry_globals.observers_active:
         return tuple([_narrow(self, dim, i * split_size, size) for i, size in enumerate(sizes)])
@@ -96,6 +101,11 @@ _split = split.call
     batching=Batching.ALONG_DIM,
 )
 def split_with_sizes(self, split_sizes, dim):
+    """Splits into views of the given sizes.
+
+    >>> torch.split_with_sizes(torch.arange(4), [1, 3])
+    (tensor([0]), tensor([1, 2, 3]))
+    """
     if not self.ndim:
         raise RuntimeError("split_with_sizes expects at least a 1-dimensional tensor")
     lead = ALL[normal_dim(dim, self.ndim)]
@@ -137,6 +147,11 @@ def split_method(input: Tensor, split_size_or_sections, dim=0, *, split_size=Non
 
 @composite("chunk(Tensor(a) self, int chunks, int dim=0) -> Tensor(a)[]", samples=lambda make: [(make(5, 4), 2)])
 def chunk(self, chunks, dim):
+    """Splits into `chunks` views along `dim`; the last may be smaller.
+
+    >>> torch.chunk(torch.arange(5), 2)
+    (tensor([0, 1, 2]), tensor([3, 4]))
+    """
     n = _size_at(self, dim, "chunk")
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
@@ -164,6 +179,11 @@ def _detached_parts(self, sizes, dim):
     batching=Batching.ALONG_DIM,
 )
 def unsafe_split(self, split_size, dim):
+    """As `split`, but the results may be changed in place without autograd noticing.
+
+    >>> torch.unsafe_split(torch.arange(4), 2)
+    (tensor([0, 1]), tensor([2, 3]))
+    """
     return _detached_parts(self, _checked_sizes(self, split_size, dim), dim)
 
 
@@ -179,6 +199,11 @@ unsafe_split.vjp(
     batching=Batching.ALONG_DIM,
 )
 def unsafe_split_with_sizes(self, split_sizes, dim):
+    """As `split_with_sizes`, but the results may be changed in place without autograd noticing.
+
+    >>> torch.unsafe_split_with_sizes(torch.arange(4), [1, 3])
+    (tensor([0]), tensor([1, 2, 3]))
+    """
     return _detached_parts(self, split_sizes, dim)
 
 
@@ -188,6 +213,11 @@ composite(
     "unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
     lambda self, chunks, dim: aten.unsafe_split(self, max(1, -(-_size_at(self, dim, "unsafe_chunk") // chunks)), dim),
     samples=lambda make: [(make(5, 4), 2)],
+    doc="""As `chunk`, but the results may be changed in place without autograd noticing.
+
+    >>> torch.unsafe_chunk(torch.arange(4), 2)
+    (tensor([0, 1]), tensor([2, 3]))
+    """,
 )
 
 
@@ -198,6 +228,11 @@ composite(
     batching=Batching.ALONG_DIM,
 )
 def unbind(self, dim):
+    """One view for each position of a dim.
+
+    >>> torch.unbind(torch.tensor([[1, 2], [3, 4]]))
+    (tensor([1, 2]), tensor([3, 4]))
+    """
     lead = ALL[existing_dim(dim, self.ndim)]
     return [self[(*lead, i, ...)] for i in range(self.shape[dim])]
 
@@ -226,6 +261,11 @@ def _cut(self, bounds, dim):
     "tensor_split.sections(Tensor(a) self, int sections, int dim=0) -> Tensor(a)[]", samples=lambda make: [(make(5, 4), 3)]
 )
 def tensor_split(self, sections, dim):
+    """Splits into views of nearly equal size, or at the given positions.
+
+    >>> torch.tensor_split(torch.arange(5), 2)
+    (tensor([0, 1, 2]), tensor([3, 4]))
+    """
     n = _size_at(self, dim, "tensor_split")
     if sections <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
@@ -256,7 +296,7 @@ def tensor_split_tensor(self, tensor_indices_or_sections, dim):
     )
 
 
-def _declare_splits(name, least, dim_of):
+def _declare_splits(name, least, dim_of, *, doc=None):
     """hsplit, vsplit and dsplit: tensor_split along one dim, in equal parts where a number is given."""
 
     def check(self):
@@ -276,7 +316,9 @@ def _declare_splits(name, least, dim_of):
             )
         return aten.tensor_split(self, sections, dim)
 
-    composite(f"{name}.int(Tensor(a) self, int sections) -> Tensor(a)[]", sections, samples=lambda make: [(make(4, 4, 4), 2)])
+    composite(
+        f"{name}.int(Tensor(a) self, int sections) -> Tensor(a)[]", sections, samples=lambda make: [(make(4, 4, 4), 2)], doc=doc
+    )
     composite(
         f"{name}.array(Tensor(a) self, int[] indices) -> Tensor(a)[]",
         lambda self, indices: aten.tensor_split(self, indices, check(self)),
@@ -284,9 +326,36 @@ def _declare_splits(name, least, dim_of):
     )
 
 
-_declare_splits("hsplit", 1, lambda ndim: 0 if ndim == 1 else 1)
-_declare_splits("vsplit", 2, lambda ndim: 0)
-_declare_splits("dsplit", 3, lambda ndim: 2)
+_declare_splits(
+    "hsplit",
+    1,
+    lambda ndim: 0 if ndim == 1 else 1,
+    doc="""Splits into columns: along the second dim, or the only one.
+
+    >>> torch.hsplit(torch.arange(4), 2)
+    (tensor([0, 1]), tensor([2, 3]))
+    """,
+)
+_declare_splits(
+    "vsplit",
+    2,
+    lambda ndim: 0,
+    doc="""Splits into rows: along the first dim.
+
+    >>> torch.vsplit(torch.tensor([[1, 2], [3, 4]]), 2)
+    (tensor([[1, 2]]), tensor([[3, 4]]))
+    """,
+)
+_declare_splits(
+    "dsplit",
+    3,
+    lambda ndim: 2,
+    doc="""Splits along the third dim.
+
+    >>> [t.shape for t in torch.dsplit(torch.zeros(1, 2, 4), 2)]
+    [torch.Size([1, 2, 2]), torch.Size([1, 2, 2])]
+    """,
+)
 
 METHODS = {"split": split_method}
 FUNCTIONS = {"split": split_method}

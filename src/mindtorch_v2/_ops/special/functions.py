@@ -31,23 +31,101 @@ def _unary(name, kernel, grad, **options):
 
 # ---------------------------------------------------------------- exponentials and logarithms
 
-_unary("exp", np.exp, lambda g, result: g * conj(result), flops=count)
-_unary("exp2", np.exp2, lambda g, result: (g * conj(result)) * math.log(2), flops=count, aliases=("special_exp2",))
-_unary("expm1", np.expm1, lambda g, result: g * (conj(result) + 1), flops=count, aliases=("special_expm1",))
-_unary("log", np.log, lambda g, self: g / conj(self), flops=count)
-_unary("log2", np.log2, lambda g, self: g / (conj(self) * math.log(2)), flops=count)
-_unary("log10", np.log10, lambda g, self: g / (conj(self) * math.log(10)), flops=count)
-_unary("log1p", np.log1p, lambda g, self: g / conj(self + 1), flops=count, aliases=("special_log1p",))
+_unary(
+    "exp",
+    np.exp,
+    lambda g, result: g * conj(result),
+    flops=count,
+    doc="""The exponential of each element.
+
+    >>> torch.exp(torch.tensor([0.0, 1.0]))
+    tensor([1.0000, 2.7183])
+    """,
+)
+_unary(
+    "exp2",
+    np.exp2,
+    lambda g, result: (g * conj(result)) * math.log(2),
+    flops=count,
+    aliases=("special_exp2",),
+    doc="""Two to the power of each element.
+
+    >>> torch.exp2(torch.tensor([0.0, 3.0]))
+    tensor([1., 8.])
+    """,
+)
+_unary(
+    "expm1",
+    np.expm1,
+    lambda g, result: g * (conj(result) + 1),
+    flops=count,
+    aliases=("special_expm1",),
+    doc="""`exp(x) - 1`, exact for small x.
+
+    >>> torch.expm1(torch.tensor([0.0, 1e-6]))
+    tensor([0.0000e+00, 1.0000e-06])
+    """,
+)
+_unary(
+    "log",
+    np.log,
+    lambda g, self: g / conj(self),
+    flops=count,
+    doc="""The natural logarithm of each element.
+
+    >>> torch.log(torch.tensor([1.0, 10.0]))
+    tensor([0.0000, 2.3026])
+    """,
+)
+_unary(
+    "log2",
+    np.log2,
+    lambda g, self: g / (conj(self) * math.log(2)),
+    flops=count,
+    doc="""The logarithm to base 2.
+
+    >>> torch.log2(torch.tensor([1.0, 8.0]))
+    tensor([0., 3.])
+    """,
+)
+_unary(
+    "log10",
+    np.log10,
+    lambda g, self: g / (conj(self) * math.log(10)),
+    flops=count,
+    doc="""The logarithm to base 10.
+
+    >>> torch.log10(torch.tensor([2.0, 5.0]))
+    tensor([0.3010, 0.6990])
+    """,
+)
+_unary(
+    "log1p",
+    np.log1p,
+    lambda g, self: g / conj(self + 1),
+    flops=count,
+    aliases=("special_log1p",),
+    doc="""`log(1 + x)`, exact for small x.
+
+    >>> torch.log1p(torch.tensor([0.0, 1e-6]))
+    tensor([0.0000e+00, 1.0000e-06])
+    """,
+)
 
 
-def _log_sum(name, ufunc, exponential):
+def _log_sum(name, ufunc, exponential, *, doc=None):
     def kernel(self, other):
         if self.dtype.kind in "iub":
             raise no_kernel(f"{name}_cpu", self)
         return ufunc(self, other)
 
     made = op(
-        f"{name}(Tensor self, Tensor other) -> Tensor", kernel, promote=Promotion.SAME, tensors_only=True, flops=per_element(3)
+        f"{name}(Tensor self, Tensor other) -> Tensor",
+        kernel,
+        promote=Promotion.SAME,
+        tensors_only=True,
+        flops=per_element(3),
+        doc=doc,
     )
     made.vjp(
         self=lambda g, self, other: g / conj(exponential(other - self) + 1),
@@ -55,20 +133,132 @@ def _log_sum(name, ufunc, exponential):
     )
 
 
-_log_sum("logaddexp", log_add_exp, lambda t: t.exp())
-_log_sum("logaddexp2", np.logaddexp2, lambda t: aten.pow(2.0, t))
+_log_sum(
+    "logaddexp",
+    log_add_exp,
+    lambda t: t.exp(),
+    doc="""`log(exp(input) + exp(other))` without overflow.
+
+    >>> torch.logaddexp(torch.tensor([0.0, 100.0]), torch.tensor([0.0, 1.0]))
+    tensor([  0.6931, 100.0000])
+    """,
+)
+_log_sum(
+    "logaddexp2",
+    np.logaddexp2,
+    lambda t: aten.pow(2.0, t),
+    doc="""`log2(2**input + 2**other)` without overflow.
+
+    >>> torch.logaddexp2(torch.tensor([3.0]), torch.tensor([3.0]))
+    tensor([4.])
+    """,
+)
 
 # ---------------------------------------------------------------- circular and hyperbolic functions
 
-_unary("sin", np.sin, lambda g, self: g * conj(self.cos()), flops=count)
-_unary("cos", np.cos, lambda g, self: g * -conj(self.sin()), flops=count)
-_unary("tan", np.tan, lambda g, result: g * conj(result.pow(2) + 1), flops=count)
-_unary("asin", np.arcsin, lambda g, self: g * conj((-self * self + 1).rsqrt()), flops=per_element(1), aliases=("arcsin",))
-_unary("acos", np.arccos, lambda g, self: g * -conj((-self * self + 1).rsqrt()), flops=per_element(1), aliases=("arccos",))
-_unary("atan", np.arctan, lambda g, self: g / conj(self * self + 1), flops=per_element(1), aliases=("arctan",))
-_unary("sinh", np.sinh, lambda g, self: g * conj(self.cosh()), flops=per_element(1))
-_unary("cosh", np.cosh, lambda g, self: g * conj(self.sinh()), flops=per_element(1))
-_unary("asinh", np.arcsinh, lambda g, self: g * conj((self.pow(2) + 1).rsqrt()), flops=per_element(1), aliases=("arcsinh",))
+_unary(
+    "sin",
+    np.sin,
+    lambda g, self: g * conj(self.cos()),
+    flops=count,
+    doc="""The sine of each element.
+
+    >>> torch.sin(torch.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.8415])
+    """,
+)
+_unary(
+    "cos",
+    np.cos,
+    lambda g, self: g * -conj(self.sin()),
+    flops=count,
+    doc="""The cosine of each element.
+
+    >>> torch.cos(torch.tensor([0.0, 1.0]))
+    tensor([1.0000, 0.5403])
+    """,
+)
+_unary(
+    "tan",
+    np.tan,
+    lambda g, result: g * conj(result.pow(2) + 1),
+    flops=count,
+    doc="""The tangent of each element.
+
+    >>> torch.tan(torch.tensor([0.0, 1.0]))
+    tensor([0.0000, 1.5574])
+    """,
+)
+_unary(
+    "asin",
+    np.arcsin,
+    lambda g, self: g * conj((-self * self + 1).rsqrt()),
+    flops=per_element(1),
+    aliases=("arcsin",),
+    doc="""The arc sine of each element, in radians.
+
+    >>> torch.asin(torch.tensor([0.0, 1.0]))
+    tensor([0.0000, 1.5708])
+    """,
+)
+_unary(
+    "acos",
+    np.arccos,
+    lambda g, self: g * -conj((-self * self + 1).rsqrt()),
+    flops=per_element(1),
+    aliases=("arccos",),
+    doc="""The arc cosine of each element, in radians.
+
+    >>> torch.acos(torch.tensor([1.0, 0.0]))
+    tensor([0.0000, 1.5708])
+    """,
+)
+_unary(
+    "atan",
+    np.arctan,
+    lambda g, self: g / conj(self * self + 1),
+    flops=per_element(1),
+    aliases=("arctan",),
+    doc="""The arc tangent of each element, in radians.
+
+    >>> torch.atan(torch.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.7854])
+    """,
+)
+_unary(
+    "sinh",
+    np.sinh,
+    lambda g, self: g * conj(self.cosh()),
+    flops=per_element(1),
+    doc="""The hyperbolic sine of each element.
+
+    >>> torch.sinh(torch.tensor([0.0, 1.0]))
+    tensor([0.0000, 1.1752])
+    """,
+)
+_unary(
+    "cosh",
+    np.cosh,
+    lambda g, self: g * conj(self.sinh()),
+    flops=per_element(1),
+    doc="""The hyperbolic cosine of each element.
+
+    >>> torch.cosh(torch.tensor([0.0, 1.0]))
+    tensor([1.0000, 1.5431])
+    """,
+)
+_unary(
+    "asinh",
+    np.arcsinh,
+    lambda g, self: g * conj((self.pow(2) + 1).rsqrt()),
+    flops=per_element(1),
+    aliases=("arcsinh",),
+    doc="""The inverse hyperbolic sine of each element.
+
+    >>> torch.asinh(torch.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.8814])
+    """,
+)
 
 
 def _acosh_grad(g, self):
@@ -77,7 +267,19 @@ def _acosh_grad(g, self):
     return g * conj((self - 1).rsqrt() * (self + 1).rsqrt())  # one root of the product would be on the wrong branch
 
 
-_unary("acosh", np.arccosh, _acosh_grad, samples=lambda make: [(make(3, 4) + 1.5,)], flops=per_element(1), aliases=("arccosh",))
+_unary(
+    "acosh",
+    np.arccosh,
+    _acosh_grad,
+    samples=lambda make: [(make(3, 4) + 1.5,)],
+    flops=per_element(1),
+    aliases=("arccosh",),
+    doc="""The inverse hyperbolic cosine of each element.
+
+    >>> torch.acosh(torch.tensor([1.0, 2.0]))
+    tensor([0.0000, 1.3170])
+    """,
+)
 
 
 def _atanh_grad(g, self):
@@ -86,7 +288,18 @@ def _atanh_grad(g, self):
     return (g * 1) / conj(rest)
 
 
-_unary("atanh", np.arctanh, _atanh_grad, flops=per_element(1), aliases=("arctanh",))
+_unary(
+    "atanh",
+    np.arctanh,
+    _atanh_grad,
+    flops=per_element(1),
+    aliases=("arctanh",),
+    doc="""The inverse hyperbolic tangent of each element.
+
+    >>> torch.atanh(torch.tensor([0.0, 0.5]))
+    tensor([0.0000, 0.5493])
+    """,
+)
 
 atan2 = op(
     "atan2(Tensor self, Tensor other) -> Tensor",
@@ -96,6 +309,11 @@ atan2 = op(
     inplace=True,
     aliases=("arctan2",),
     flops=per_element(1),
+    doc="""The angle of the point (other, input), in the right quadrant.
+
+            >>> torch.atan2(torch.tensor([1.0, -1.0]), torch.tensor([-1.0, -1.0]))
+            tensor([ 2.3562, -2.3562])
+            """,
 )
 
 
@@ -109,7 +327,18 @@ def _(g, self, other, needs):
     return (g * other * inverse if needs[0] else None), (g * -self * inverse if needs[1] else None)
 
 
-_unary("deg2rad", np.deg2rad, lambda g: g * (math.pi / 180), flops=per_element(1), complex_error=_NOT_FOR_COMPLEX)
+_unary(
+    "deg2rad",
+    np.deg2rad,
+    lambda g: g * (math.pi / 180),
+    flops=per_element(1),
+    complex_error=_NOT_FOR_COMPLEX,
+    doc="""Degrees as radians.
+
+    >>> torch.deg2rad(torch.tensor([180.0, 90.0]))
+    tensor([3.1416, 1.5708])
+    """,
+)
 
 
 def _degrees(self, out=None):
@@ -119,13 +348,29 @@ def _degrees(self, out=None):
     return np.multiply(self, constant(180 / math.pi, self.dtype), out)
 
 
-_unary("rad2deg", _degrees, lambda g: g * (180 / math.pi), flops=per_element(1), complex_error=_NOT_FOR_COMPLEX)
+_unary(
+    "rad2deg",
+    _degrees,
+    lambda g: g * (180 / math.pi),
+    flops=per_element(1),
+    complex_error=_NOT_FOR_COMPLEX,
+    doc="""Radians as degrees.
+
+    >>> torch.rad2deg(torch.tensor([3.141592653589793]))
+    tensor([180.])
+    """,
+)
 
 # ---------------------------------------------------------------- quotients and products that pass through 0
 
 
 @op("sinc(Tensor self) -> Tensor", promote=Promotion.FLOAT, inplace=True, aliases=("special_sinc",), flops=per_element(2))
 def sinc(self):
+    """`sin(pi x) / (pi x)`, and 1 at 0.
+
+    >>> torch.sinc(torch.tensor([0.0, 0.5]))
+    tensor([1.0000, 0.6366])
+    """
     angle = np.multiply(self, np.array(math.pi, self.dtype))
     return np.where(
         self == 0,
@@ -178,6 +423,11 @@ xlogy = op(
     aliases=("special_xlogy",),
     flops=per_element(2),
     out_overload="OutTensor",
+    doc="""`input * log(other)`, and 0 where the input is 0.
+
+            >>> torch.xlogy(torch.tensor([0.0, 2.0]), torch.tensor([0.0, 3.0]))
+            tensor([0.0000, 2.1972])
+            """,
 )
 xlogy.vjp(self=_xlogy_self_grad("xlogy"), other=lambda g, self, other: (g * self) / other)
 
@@ -203,6 +453,11 @@ xlog1py = op(
     promote=Promotion.FLOAT,
     node="SpecialXlog1PyBackward0",
     flops=per_element(2),
+    doc="""`input * log1p(other)`, and 0 where the input is 0.
+
+            >>> torch.special.xlog1py(torch.tensor([0.0, 2.0]), torch.tensor([-1.0, 1.0]))
+            tensor([0.0000, 1.3863])
+            """,
 )
 xlog1py.vjp(self=_xlog1py_self_grad("special_xlog1py"), other=lambda g, self, other: (g * self) / (other + 1))
 
@@ -221,6 +476,11 @@ xlog1py_of_number.vjp(other=lambda g, self, other: (g * self) / (other + 1))
 
 @op("special_entr(Tensor self) -> Tensor", promote=Promotion.FLOAT, flops=per_element(2))
 def entr(self):
+    """The entropy `-x log(x)` of each element; minus infinity for negative ones.
+
+    >>> torch.special.entr(torch.tensor([0.0, 0.5, -1.0]))
+    tensor([0.0000, 0.3466,   -inf])
+    """
     made = np.where(self > 0, -self * np.log(np.where(self > 0, self, 1)), np.where(self == 0, 0, -np.inf))
     return np.where(np.isnan(self), self, made).astype(self.dtype, copy=False)
 
@@ -244,6 +504,11 @@ entr.vjp(self=_entr_grad)
     flops=per_element(3),
 )
 def logit(self, eps):
+    """The inverse of the sigmoid, `log(x / (1 - x))`; `eps` keeps x away from 0 and 1.
+
+    >>> torch.logit(torch.tensor([0.5, 0.75]))
+    tensor([0.0000, 1.0986])
+    """
     if eps is not None:
         self = np.minimum(np.maximum(self, np.array(eps, self.dtype)), np.array(1 - eps, self.dtype))
     return np.log(np.divide(self, np.subtract(np.array(1, self.dtype), self)))
@@ -300,13 +565,29 @@ def _gaussian(g, self, factor):
     return bell * g
 
 
-_unary("erf", _erf, lambda g, self: _gaussian(g, self, _TWO_OVER_ROOT_PI), flops=per_element(1), aliases=("special_erf",))
+_unary(
+    "erf",
+    _erf,
+    lambda g, self: _gaussian(g, self, _TWO_OVER_ROOT_PI),
+    flops=per_element(1),
+    aliases=("special_erf",),
+    doc="""The error function.
+
+    >>> torch.erf(torch.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.8427])
+    """,
+)
 _unary(
     "erfc",
     _in_double(special_math.erfc),
     lambda g, self: _gaussian(g, self, -_TWO_OVER_ROOT_PI),
     flops=per_element(1),
     aliases=("special_erfc",),
+    doc="""One minus the error function, exact where that is small.
+
+    >>> torch.erfc(torch.tensor([0.0, 1.0]))
+    tensor([1.0000, 0.1573])
+    """,
 )
 _unary(
     "erfinv",
@@ -314,19 +595,52 @@ _unary(
     lambda g, self: (0.5 * math.sqrt(math.pi)) * self.erfinv().pow(2).exp() * g,
     flops=per_element(1),
     aliases=("special_erfinv",),
+    doc="""The inverse of the error function.
+
+    >>> torch.erfinv(torch.tensor([0.0, 0.5]))
+    tensor([0.0000, 0.4769])
+    """,
 )
-_unary("special_erfcx", _in_double(special_math.erfcx), lambda g, self, result: ((self * 2) * result - _TWO_OVER_ROOT_PI) * g)
+_unary(
+    "special_erfcx",
+    _in_double(special_math.erfcx),
+    lambda g, self, result: ((self * 2) * result - _TWO_OVER_ROOT_PI) * g,
+    doc="""The scaled complementary error function, `exp(x**2) * erfc(x)`.
+
+    >>> torch.special.erfcx(torch.tensor([0.0, 10.0]))
+    tensor([1.0000, 0.0561])
+    """,
+)
 _unary(
     "special_ndtri",
     _in_double(special_math.ndtri),
     lambda g, result: g * (math.sqrt(2 * math.pi) * (result.square() / 2).exp()),
+    doc="""The inverse of the normal distribution's cumulative probability.
+
+    >>> torch.special.ndtri(torch.tensor([0.5, 0.975]))
+    tensor([0.0000, 1.9600])
+    """,
 )
 _unary(
     "special_log_ndtr",
     _in_double(special_math.log_ndtr),
     lambda g, self, result: g * ((-(result + self.pow(2) / 2)).exp() / math.sqrt(2 * math.pi)),
+    doc="""The logarithm of the normal distribution's cumulative probability, exact far out.
+
+    >>> torch.special.log_ndtr(torch.tensor([0.0, -10.0]))
+    tensor([ -0.6931, -53.2313])
+    """,
 )
-composite("special_ndtr(Tensor self) -> Tensor", lambda self: (aten.erf(self * math.sqrt(0.5)) + 1) * 0.5, out=True)
+composite(
+    "special_ndtr(Tensor self) -> Tensor",
+    lambda self: (aten.erf(self * math.sqrt(0.5)) + 1) * 0.5,
+    out=True,
+    doc="""The cumulative probability of the normal distribution.
+
+    >>> torch.special.ndtr(torch.tensor([0.0, 1.0]))
+    tensor([0.5000, 0.8413])
+    """,
+)
 
 # ---------------------------------------------------------------- the gamma function
 
@@ -336,6 +650,11 @@ _unary(
     lambda g, self: g * self.digamma(),
     flops=per_element(1),
     aliases=("special_gammaln",),
+    doc="""The logarithm of the absolute value of the gamma function.
+
+    >>> torch.lgamma(torch.tensor([3.0, 0.5]))
+    tensor([0.6931, 0.5724])
+    """,
 )
 _unary(
     "digamma",
@@ -343,6 +662,11 @@ _unary(
     lambda g, self: g * aten.polygamma(1, self),
     flops=per_element(1),
     aliases=("special_digamma", "special_psi"),
+    doc="""The logarithmic derivative of the gamma function.
+
+    >>> torch.digamma(torch.tensor([1.0, 0.5]))
+    tensor([-0.5772, -1.9635])
+    """,
 )
 
 
@@ -354,6 +678,11 @@ _unary(
     flops=per_element(1),
 )
 def polygamma(n, self):
+    """The n-th derivative of the digamma function.
+
+    >>> torch.polygamma(1, torch.tensor([1.0, 0.5]))
+    tensor([1.6449, 4.9348])
+    """
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     return _in_double(lambda x: special_math.polygamma(n, x))(self)
@@ -379,6 +708,11 @@ polygamma_.vjp(self=lambda g, n, self: g * aten.polygamma(n + 1, self))
     aliases=("special_multigammaln",),
 )
 def mvlgamma(self, p):
+    """The logarithm of the multivariate gamma function of dimension `p`.
+
+    >>> torch.mvlgamma(torch.tensor([2.0, 3.0]), 2)
+    tensor([0.4516, 1.5502])
+    """
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     x = self.astype(np.float64)[..., None] + (1 - np.arange(1, p + 1)) / 2
@@ -409,6 +743,11 @@ zeta = op(
     promote=Promotion.FLOAT,
     samples=lambda make: [(make(3, 4).detach() + 2, make(3, 4))],
     flops=per_element(1),
+    doc="""The Hurwitz zeta function.
+
+        >>> torch.special.zeta(torch.tensor([2.0]), torch.tensor([1.0]))
+        tensor([1.6449])
+        """,
 )
 zeta.vjp(self=no_derivative("zeta"), other=lambda g, self, other: g * -(self * aten.special_zeta(self + 1, other)))
 
@@ -442,6 +781,11 @@ igamma = op(
     samples=_second_only,
     aliases=("special_gammainc",),
     flops=per_element(1),
+    doc="""The regularized lower incomplete gamma function of order `input` at `other`.
+
+            >>> torch.igamma(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
+            tensor([0.6321, 0.5940])
+            """,
 )
 igamma.vjp(self=no_derivative("igamma: input"), other=_incomplete_grad(1))
 igammac = op(
@@ -453,6 +797,11 @@ igammac = op(
     samples=_second_only,
     aliases=("special_gammaincc",),
     flops=per_element(1),
+    doc="""The regularized upper incomplete gamma function of order `input` at `other`.
+
+            >>> torch.igammac(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
+            tensor([0.3679, 0.4060])
+            """,
 )
 igammac.vjp(self=no_derivative("igammac: input"), other=_incomplete_grad(-1))
 
@@ -480,7 +829,16 @@ def _i1e_grad(g, self, result):
 
 
 _unary(
-    "i0", _in_double(special_math.i0), lambda g, self: g * aten.special_i1(self), flops=per_element(1), aliases=("special_i0",)
+    "i0",
+    _in_double(special_math.i0),
+    lambda g, self: g * aten.special_i1(self),
+    flops=per_element(1),
+    aliases=("special_i0",),
+    doc="""The modified Bessel function of the first kind and order 0.
+
+    >>> torch.i0(torch.tensor([0.0, 1.0]))
+    tensor([1.0000, 1.2661])
+    """,
 )
 _unary(
     "special_i0e",
@@ -488,9 +846,35 @@ _unary(
     lambda g, self, result: g * (aten.special_i1e(self) - self.sgn() * result),
     node="SpecialI0EBackward0",
     flops=per_element(1),
+    doc="""The modified Bessel function of order 0, scaled by `exp(-|x|)`.
+
+    >>> torch.special.i0e(torch.tensor([0.0, 1.0]))
+    tensor([1.0000, 0.4658])
+    """,
 )
-_unary("special_i1", _in_double(special_math.i1), _i1_grad, flops=per_element(1))
-_unary("special_i1e", _in_double(special_math.i1e), _i1e_grad, node="SpecialI1EBackward0", flops=per_element(1))
+_unary(
+    "special_i1",
+    _in_double(special_math.i1),
+    _i1_grad,
+    flops=per_element(1),
+    doc="""The modified Bessel function of the first kind and order 1.
+
+    >>> torch.special.i1(torch.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.5652])
+    """,
+)
+_unary(
+    "special_i1e",
+    _in_double(special_math.i1e),
+    _i1e_grad,
+    node="SpecialI1EBackward0",
+    flops=per_element(1),
+    doc="""The modified Bessel function of order 1, scaled by `exp(-|x|)`.
+
+    >>> torch.special.i1e(torch.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.2079])
+    """,
+)
 
 # The order comes first in the op and second in the method.
 METHODS = {"polygamma": lambda self, n: aten.polygamma(n, self)}
@@ -501,15 +885,30 @@ composite(
     "special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
     lambda self, dim, dtype: aten.softmax(self, dim, dtype),
     samples=lambda make: [(make(3, 4), 1)],
+    doc="""The softmax along a dim: exponentials divided by their sum.
+
+    >>> torch.special.softmax(torch.tensor([1.0, 1.0]), 0)
+    tensor([0.5000, 0.5000])
+    """,
 )
 composite(
     "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     lambda self, dim, dtype: aten.log_softmax(self, dim, dtype),
     samples=lambda make: [(make(3, 4), 1)],
+    doc="""The logarithm of the softmax along a dim.
+
+    >>> torch.special.log_softmax(torch.tensor([1.0, 1.0]), 0)
+    tensor([-0.6931, -0.6931])
+    """,
 )
 composite(
     "special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
     lambda self, dim, keepdim: aten.logsumexp(self, dim, keepdim),
     samples=lambda make: [(make(3, 4), 1)],
     out=True,
+    doc="""The logarithm of the sum of exponentials along a dim, without overflow.
+
+    >>> torch.special.logsumexp(torch.tensor([1.0, 1.0]), 0)
+    tensor(1.6931)
+    """,
 )

@@ -21,6 +21,50 @@ Polynomial = Callable[[np.ndarray, np.ndarray], np.ndarray]
 _CLOSED_FROM = 7  # orders from which Chebyshev polynomials inside (-1, 1) are computed by their angle
 
 
+_DOCS = {
+    "special_chebyshev_polynomial_t": """The Chebyshev polynomial of the first kind of degree `n`.
+
+        >>> torch.special.chebyshev_polynomial_t(torch.tensor([0.5]), torch.tensor([3]))
+        tensor([-1.])
+        """,
+    "special_shifted_chebyshev_polynomial_t": """The Chebyshev polynomial of the first kind, shifted to [0, 1].
+
+        >>> torch.special.shifted_chebyshev_polynomial_t(torch.tensor([0.25]), torch.tensor([2]))
+        tensor([-0.5000])
+        """,
+    "special_chebyshev_polynomial_u": """The Chebyshev polynomial of the second kind of degree `n`.
+
+        >>> torch.special.chebyshev_polynomial_u(torch.tensor([0.5]), torch.tensor([3]))
+        tensor([-1.])
+        """,
+    "special_shifted_chebyshev_polynomial_u": """The Chebyshev polynomial of the second kind, shifted to [0, 1].
+
+        >>> torch.special.shifted_chebyshev_polynomial_u(torch.tensor([0.25]), torch.tensor([2]))
+        tensor([0.])
+        """,
+    "special_chebyshev_polynomial_v": """The Chebyshev polynomial of the third kind of degree `n`.
+
+        >>> torch.special.chebyshev_polynomial_v(torch.tensor([0.5]), torch.tensor([3]))
+        tensor([-1.])
+        """,
+    "special_shifted_chebyshev_polynomial_v": """The Chebyshev polynomial of the third kind, shifted to [0, 1].
+
+        >>> torch.special.shifted_chebyshev_polynomial_v(torch.tensor([0.25]), torch.tensor([2]))
+        tensor([1.])
+        """,
+    "special_chebyshev_polynomial_w": """The Chebyshev polynomial of the fourth kind of degree `n`.
+
+        >>> torch.special.chebyshev_polynomial_w(torch.tensor([0.5]), torch.tensor([3]))
+        tensor([-1.])
+        """,
+    "special_shifted_chebyshev_polynomial_w": """The Chebyshev polynomial of the fourth kind, shifted to [0, 1].
+
+        >>> torch.special.shifted_chebyshev_polynomial_w(torch.tensor([0.25]), torch.tensor([2]))
+        tensor([-1.])
+        """,
+}
+
+
 def _by_recurrence(n: np.ndarray, first: np.ndarray, step: Step) -> np.ndarray:
     """Polynomials of orders n that start with 1 and `first`."""
     before, now = np.ones_like(first), first
@@ -97,7 +141,7 @@ def _orders(n: np.ndarray) -> np.ndarray:
     return np.where(np.abs(n) < 2.0**63, n, -1).astype(np.int64)
 
 
-def _declare(name: str, polynomial: Polynomial) -> None:
+def _declare(name: str, polynomial: Polynomial, *, doc: str | None = None) -> None:
     kernel_name = f"{name}_cpu"
 
     def kernel(x: Any, n: Any) -> np.ndarray:
@@ -113,6 +157,7 @@ def _declare(name: str, polynomial: Polynomial) -> None:
         nondiff=True,
         tensors_only=True,
         samples=lambda make: [(make(3, 4), make.ints(5, 3, 4)), (make(3, 1), make.ints(12, 4))],
+        doc=doc,
     )
     op(
         f"special_{name}.x_scalar(Scalar x, Tensor n) -> Tensor",
@@ -135,9 +180,49 @@ def _declare(name: str, polynomial: Polynomial) -> None:
 
 
 for _kind in _KINDS:
-    _declare(f"chebyshev_polynomial_{_kind}", _chebyshev(_kind, shifted=False))
-    _declare(f"shifted_chebyshev_polynomial_{_kind}", _chebyshev(_kind, shifted=True))
-_declare("hermite_polynomial_h", _hermite(physicists=True))
-_declare("hermite_polynomial_he", _hermite(physicists=False))
-_declare("laguerre_polynomial_l", _laguerre)
-_declare("legendre_polynomial_p", _legendre)
+    _declare(
+        f"chebyshev_polynomial_{_kind}",
+        _chebyshev(_kind, shifted=False),
+        doc=_DOCS[f"special_chebyshev_polynomial_{_kind}"],
+    )
+    _declare(
+        f"shifted_chebyshev_polynomial_{_kind}",
+        _chebyshev(_kind, shifted=True),
+        doc=_DOCS[f"special_shifted_chebyshev_polynomial_{_kind}"],
+    )
+_declare(
+    "hermite_polynomial_h",
+    _hermite(physicists=True),
+    doc="""The physicists' Hermite polynomial of degree `n`.
+
+    >>> torch.special.hermite_polynomial_h(torch.tensor([0.5]), torch.tensor([2]))
+    tensor([-1.])
+    """,
+)
+_declare(
+    "hermite_polynomial_he",
+    _hermite(physicists=False),
+    doc="""The probabilists' Hermite polynomial of degree `n`.
+
+    >>> torch.special.hermite_polynomial_he(torch.tensor([0.5]), torch.tensor([2]))
+    tensor([-0.7500])
+    """,
+)
+_declare(
+    "laguerre_polynomial_l",
+    _laguerre,
+    doc="""The Laguerre polynomial of degree `n`.
+
+    >>> torch.special.laguerre_polynomial_l(torch.tensor([0.5]), torch.tensor([2]))
+    tensor([0.1250])
+    """,
+)
+_declare(
+    "legendre_polynomial_p",
+    _legendre,
+    doc="""The Legendre polynomial of degree `n`.
+
+    >>> torch.special.legendre_polynomial_p(torch.tensor([0.5]), torch.tensor([2]))
+    tensor([-0.1250])
+    """,
+)

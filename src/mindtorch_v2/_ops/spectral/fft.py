@@ -18,6 +18,82 @@ NONE, ROOT, WHOLE = range(3)
 _FORWARD, _BACKWARD, _OF_REAL, _TO_REAL = "fft", "ifft", "rfft", "irfft"
 
 
+_DOCS = {
+    "fft_fft2": """The discrete Fourier transform along two dims.
+
+        >>> torch.fft.fft2(torch.ones(2, 2))
+        tensor([[4.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]])
+        """,
+    "fft_fftn": """The discrete Fourier transform along several dims.
+
+        >>> torch.fft.fftn(torch.ones(2, 2))
+        tensor([[4.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]])
+        """,
+    "fft_ifft2": """The inverse discrete Fourier transform along two dims.
+
+        >>> torch.fft.ifft2(torch.ones(2, 2))
+        tensor([[1.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]])
+        """,
+    "fft_ifftn": """The inverse discrete Fourier transform along several dims.
+
+        >>> torch.fft.ifftn(torch.ones(2, 2))
+        tensor([[1.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]])
+        """,
+    "fft_rfft2": """The discrete Fourier transform of real numbers along two dims.
+
+        >>> torch.fft.rfft2(torch.ones(2, 2))
+        tensor([[4.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]])
+        """,
+    "fft_rfftn": """The discrete Fourier transform of real numbers along several dims.
+
+        >>> torch.fft.rfftn(torch.ones(2, 2))
+        tensor([[4.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]])
+        """,
+    "fft_irfft2": """The inverse of `rfft2`.
+
+        >>> torch.fft.irfft2(torch.ones(2, 2) + 0j)
+        tensor([[1., 0.],
+                [0., 0.]])
+        """,
+    "fft_irfftn": """The inverse of `rfftn`.
+
+        >>> torch.fft.irfftn(torch.ones(2, 2) + 0j)
+        tensor([[1., 0.],
+                [0., 0.]])
+        """,
+    "fft_hfft2": """The transform of a Hermitian signal along two dims.
+
+        >>> torch.fft.hfft2(torch.ones(2, 2) + 0j)
+        tensor([[4., 0.],
+                [0., 0.]])
+        """,
+    "fft_hfftn": """The transform of a Hermitian signal along several dims.
+
+        >>> torch.fft.hfftn(torch.ones(2, 2) + 0j)
+        tensor([[4., 0.],
+                [0., 0.]])
+        """,
+    "fft_ihfft2": """The inverse of `hfft2`.
+
+        >>> torch.fft.ihfft2(torch.ones(2, 2))
+        tensor([[1.-0.j, 0.-0.j],
+                [0.+0.j, 0.+0.j]])
+        """,
+    "fft_ihfftn": """The inverse of `hfftn`.
+
+        >>> torch.fft.ihfftn(torch.ones(2, 2))
+        tensor([[1.-0.j, 0.-0.j],
+                [0.+0.j, 0.+0.j]])
+        """,
+}
+
+
 def _scaled(array, dims, normalization, sizes):
     if normalization == NONE:
         return array
@@ -215,7 +291,7 @@ def _check_size(n):
         raise RuntimeError(f"Invalid number of data points ({n}) specified")
 
 
-def _one_dim(name, forward, onesided=False, real=False, conjugate=False):
+def _one_dim(name, forward, onesided=False, real=False, conjugate=False, *, doc=None):
     """A transform along one dim: complex, of real input (onesided), to real output (real, Hermitian if conjugated)."""
 
     def body(self, n, dim, norm):
@@ -251,15 +327,69 @@ def _one_dim(name, forward, onesided=False, real=False, conjugate=False):
         samples=samples,
         autocast=Autocast.FLOAT32,
         out=True,
+        doc=doc,
     )
 
 
-_one_dim("fft", True)
-_one_dim("ifft", False)
-_one_dim("rfft", True, onesided=True)
-_one_dim("irfft", False, real=True)
-_one_dim("hfft", True, real=True, conjugate=True)
-_one_dim("ihfft", False, onesided=True)
+_one_dim(
+    "fft",
+    True,
+    doc="""The discrete Fourier transform along a dim.
+
+    >>> torch.fft.fft(torch.tensor([1.0, 2.0]))
+    tensor([ 3.+0.j, -1.+0.j])
+    """,
+)
+_one_dim(
+    "ifft",
+    False,
+    doc="""The inverse discrete Fourier transform along a dim.
+
+    >>> torch.fft.ifft(torch.fft.fft(torch.tensor([1.0, 2.0]))).real
+    tensor([1., 2.])
+    """,
+)
+_one_dim(
+    "rfft",
+    True,
+    onesided=True,
+    doc="""The discrete Fourier transform of real numbers: half of the frequencies tell all.
+
+    >>> torch.fft.rfft(torch.tensor([1.0, 2.0, 3.0, 4.0]))
+    tensor([10.+0.j, -2.+2.j, -2.+0.j])
+    """,
+)
+_one_dim(
+    "irfft",
+    False,
+    real=True,
+    doc="""The inverse of `rfft`: the result is real.
+
+    >>> torch.fft.irfft(torch.fft.rfft(torch.tensor([1.0, 2.0])))
+    tensor([1., 2.])
+    """,
+)
+_one_dim(
+    "hfft",
+    True,
+    real=True,
+    conjugate=True,
+    doc="""The transform of a signal that is Hermitian in time: the result is real.
+
+    >>> torch.fft.hfft(torch.tensor([1.0 + 0j, 0.0]))
+    tensor([1., 1.])
+    """,
+)
+_one_dim(
+    "ihfft",
+    False,
+    onesided=True,
+    doc="""The inverse of `hfft`.
+
+    >>> torch.fft.ihfft(torch.tensor([1.0, 1.0]))
+    tensor([1.-0.j, 0.-0.j])
+    """,
+)
 
 
 def _dims_and_sizes(self, s, dim):
@@ -363,6 +493,7 @@ for _name, _body, _samples in (
             samples=_samples,
             autocast=None if _name in ("hfft", "ihfft") else Autocast.FLOAT32,
             out=True,
+            doc=_DOCS[_schema.partition("(")[0]],
         )
 
 # ---------------------------------------------------------------- frequencies and their order
@@ -389,6 +520,11 @@ op(
     nondiff=True,
     shape=lambda n, d, dtype, *_: ((n,), np_dtype(dtype)),
     samples=lambda make: [(8,), (5, 0.5)],
+    doc="""The frequencies that the results of `fft` belong to.
+
+    >>> torch.fft.fftfreq(4)
+    tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
+    """,
 )
 op(
     f"fft_rfftfreq(int n, float d=1.0, {_OPTIONS}) -> Tensor",
@@ -396,6 +532,11 @@ op(
     nondiff=True,
     shape=lambda n, d, dtype, *_: ((n // 2 + 1,), np_dtype(dtype)),
     samples=lambda make: [(8,), (5, 0.5)],
+    doc="""The frequencies that the results of `rfft` belong to.
+
+    >>> torch.fft.rfftfreq(4)
+    tensor([0.0000, 0.2500, 0.5000])
+    """,
 )
 
 
@@ -406,5 +547,21 @@ def _shifted(self, dim, back):
     return aten.roll(self, [(n + 1) // 2 if back else n // 2 for n in sizes], dims)
 
 
-composite("fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", lambda self, dim: _shifted(self, dim, False))
-composite("fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", lambda self, dim: _shifted(self, dim, True))
+composite(
+    "fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor",
+    lambda self, dim: _shifted(self, dim, False),
+    doc="""Moves the zero frequency to the middle.
+
+    >>> torch.fft.fftshift(torch.fft.fftfreq(4))
+    tensor([-0.5000, -0.2500,  0.0000,  0.2500])
+    """,
+)
+composite(
+    "fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor",
+    lambda self, dim: _shifted(self, dim, True),
+    doc="""Moves the zero frequency back to the front: the inverse of `fftshift`.
+
+    >>> torch.fft.ifftshift(torch.tensor([-2, -1, 0, 1]))
+    tensor([ 0,  1, -2, -1])
+    """,
+)

@@ -18,6 +18,35 @@ from .fft import NONE, ROOT
 # ---------------------------------------------------------------- windows
 
 
+_DOCS = {
+    "hann_window": """A Hann window of the given length.
+
+        >>> torch.hann_window(4)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000])
+        """,
+    "hamming_window": """A Hamming window of the given length.
+
+        >>> torch.hamming_window(4)
+        tensor([0.0800, 0.5400, 1.0000, 0.5400])
+        """,
+    "blackman_window": """A Blackman window of the given length.
+
+        >>> torch.blackman_window(5)[1:]
+        tensor([0.2008, 0.8492, 0.8492, 0.2008])
+        """,
+    "bartlett_window": """A triangular window of the given length.
+
+        >>> torch.bartlett_window(4)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000])
+        """,
+    "kaiser_window": """A Kaiser window of the given length; `beta` sets its shape.
+
+        >>> torch.kaiser_window(4)
+        tensor([5.2773e-05, 2.1567e-01, 1.0000e+00, 2.1567e-01])
+        """,
+}
+
+
 def _made(length: int, periodic: bool, dtype: Any, shape: Any) -> np.ndarray:
     """A symmetric window; one that is to repeat is a longer one without its last value."""
     wanted = np_dtype(dtype)
@@ -54,6 +83,7 @@ def _window(name: str, shapes: dict[str, tuple[str, Any]], default: Any) -> None
             nondiff=True,
             shape=rule,
             samples=lambda make: [sample],
+            doc=_DOCS[name],
         )
 
     def kernel(window_length: int, *rest: Any) -> np.ndarray:
@@ -106,6 +136,11 @@ def _framing(n_fft: int, hop_length: int | None, win_length: int | None, window:
     autocast=Autocast.FLOAT32,
 )
 def stft(self, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window):
+    """The short-time Fourier transform: spectra of windows that slide over the signal.
+
+    >>> torch.stft(torch.ones(8), 4, window=torch.ones(4), return_complex=True).shape
+    torch.Size([3, 9])
+    """
     if align_to_window:
         raise NotImplementedError("stft(align_to_window=True)")
     hop, window = _framing(n_fft, hop_length, win_length, window, "stft")
@@ -137,6 +172,11 @@ def stft(self, n_fft, hop_length, win_length, window, normalized, onesided, retu
     samples=lambda make: [(aten.stft(make(16), 4, 2), 4, 2, None, None, False)],
 )
 def istft(self, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex):
+    """The signal of a short-time Fourier transform, by overlapping and adding.
+
+    >>> torch.istft(torch.stft(torch.ones(8), 4, window=torch.ones(4), return_complex=True), 4, window=torch.ones(4))
+    tensor([1., 1., 1., 1., 1., 1., 1., 1.])
+    """
     if self._array.dtype.kind != "c":
         raise RuntimeError(
             "istft requires a complex-valued input tensor matching the output from stft with return_complex=True."

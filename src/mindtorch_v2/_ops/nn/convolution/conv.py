@@ -26,6 +26,42 @@ from ._checks import (
 from ._kernels import forward, input_grad, weight_grad
 
 
+_DOCS = {
+    "conv1d": """Convolution over one dim.
+
+        >>> F.conv1d(torch.ones(1, 1, 3), torch.ones(1, 1, 2))
+        tensor([[[2., 2.]]])
+        """,
+    "conv2d": """Convolution over two dims.
+
+        >>> F.conv2d(torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2))
+        tensor([[[[4., 4.],
+                  [4., 4.]]]])
+        """,
+    "conv3d": """Convolution over three dims.
+
+        >>> F.conv3d(torch.ones(1, 1, 2, 2, 2), torch.ones(1, 1, 2, 2, 2))
+        tensor([[[[[8.]]]]])
+        """,
+    "conv_transpose1d": """The transpose of a convolution over one dim.
+
+        >>> F.conv_transpose1d(torch.ones(1, 1, 2), torch.ones(1, 1, 2))
+        tensor([[[1., 2., 1.]]])
+        """,
+    "conv_transpose2d": """The transpose of a convolution over two dims.
+
+        >>> F.conv_transpose2d(torch.ones(1, 1, 1, 1), torch.ones(1, 1, 2, 2))
+        tensor([[[[1., 1.],
+                  [1., 1.]]]])
+        """,
+    "conv_transpose3d": """The transpose of a convolution over three dims.
+
+        >>> F.conv_transpose3d(torch.ones(1, 1, 1, 1, 1), torch.ones(1, 1, 1, 1, 2))
+        tensor([[[[[1., 1.]]]]])
+        """,
+}
+
+
 def _transposed_size(size, kernel, stride, padding, dilation, output_padding):
     return tuple(
         (n - 1) * s - 2 * p + d * (k - 1) + o + 1
@@ -123,6 +159,11 @@ def convolution_kernel(
 
 @composite(f"convolution({_ARGUMENTS}) -> Tensor", shape=_conv_shape, samples=_conv_samples)
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    """Convolution or its transpose in any number of dims: what the others call.
+
+    >>> torch.convolution(torch.ones(1, 1, 3), torch.ones(1, 1, 2), None, [1], [0], [1], False, [0], 1)
+    tensor([[[2., 2.]]])
+    """
     return aten._convolution(
         input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, False, False, True, True
     )
@@ -230,6 +271,7 @@ def _declare(dims):
         samples=samples,
         autocast=Autocast.LOWER,
         torch_counts_flops=dims == 2,
+        doc=_DOCS[name],
     )
     def forward(input, weight, bias, stride, padding, dilation, groups):
         return unbatched(
@@ -255,6 +297,7 @@ def _declare(dims):
         ),
         samples=transposed_samples,
         autocast=Autocast.LOWER,
+        doc=_DOCS[f"conv_transpose{dims}d"],
     )
     def transposed(input, weight, bias, stride, padding, output_padding, groups, dilation):
         return unbatched(

@@ -46,6 +46,11 @@ def _shape(self, weight, bias, pad=0):
     autocast=Autocast.LOWER,
 )
 def conv_tbc(self, weight, bias, pad):
+    """Convolution of sequences laid out as (time, batch, channels).
+
+    >>> torch.conv_tbc(torch.ones(3, 1, 1), torch.ones(2, 1, 1), torch.zeros(1)).flatten()
+    tensor([2., 2.])
+    """
     _check(self, weight, bias)
     time, batch, _ = self.shape
     width, _, out = weight.shape

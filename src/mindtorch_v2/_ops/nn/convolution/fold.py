@@ -15,6 +15,20 @@ from .._windows import columns, output_size, pad_spatial, scatter_columns
 # ---------------------------------------------------------------- windows
 
 
+_DOCS = {
+    "channel_shuffle": """Mixes the channels of several groups.
+
+        >>> torch.channel_shuffle(torch.arange(4).view(1, 4, 1, 1), 2).flatten()
+        tensor([0, 2, 1, 3])
+        """,
+    "native_channel_shuffle": """Mixes the channels of several groups: what `channel_shuffle` calls.
+
+        >>> torch.native_channel_shuffle(torch.arange(4.0).view(1, 4, 1, 1), 2).flatten()
+        tensor([0., 2., 1., 3.])
+        """,
+}
+
+
 def _check_sizes(name, kernel_size, dilation, padding, stride):
     for what, values, least in (
         ("kernel size", kernel_size, 1),
@@ -63,6 +77,14 @@ def _im2col_shape(self, kernel_size, dilation, padding, stride):
     batching=Batching.SPATIAL_2D,
 )
 def im2col(self, kernel_size, dilation, padding, stride):
+    """Images as columns of windows.
+
+    >>> F.unfold(torch.arange(4.0).view(1, 1, 2, 2), (2, 2))
+    tensor([[[0.],
+             [1.],
+             [2.],
+             [3.]]])
+    """
     batch, channels, out = _im2col_sizes(self.shape, kernel_size, dilation, padding, stride)
     image = self.reshape(batch, channels, *self.shape[-2:])
     padded = pad_spatial(image, tuple(padding))
@@ -115,6 +137,12 @@ def _col2im_shape(self, output_size, kernel_size, dilation, padding, stride):
     samples=lambda make: [(make(1, 8, 9), (4, 4), (2, 2), (1, 1), (0, 0), (1, 1))],
 )
 def col2im(self, output_size, kernel_size, dilation, padding, stride):
+    """Adds columns of windows up to an image: the transpose of `im2col`.
+
+    >>> F.fold(torch.ones(1, 4, 1), (2, 2), (2, 2))
+    tensor([[[[1., 1.],
+              [1., 1.]]]])
+    """
     batch, channels, out = _col2im_sizes(self.shape, output_size, kernel_size, dilation, padding, stride)
     made = scatter_columns(
         self.reshape(batch, *self.shape[-2:]),
@@ -160,6 +188,12 @@ def _shuffled_shape(shape, factor):
     samples=lambda make: [(make(1, 4, 2, 3), 2)],
 )
 def pixel_shuffle(self, upscale_factor):
+    """Channels as pixels: an image `upscale_factor` times as large.
+
+    >>> F.pixel_shuffle(torch.arange(4).view(1, 4, 1, 1), 2)
+    tensor([[[[0, 1],
+              [2, 3]]]])
+    """
     shape = _shuffled_shape(self.shape, upscale_factor)
     r, (height, width) = upscale_factor, self.shape[-2:]
     split = self.reshape(math.prod(shape[:-3]), shape[-3], r, r, height, width)
@@ -192,6 +226,11 @@ def _unshuffled_shape(shape, factor):
     samples=lambda make: [(make(1, 1, 4, 6), 2)],
 )
 def pixel_unshuffle(self, downscale_factor):
+    """Pixels as channels: the inverse of `pixel_shuffle`.
+
+    >>> F.pixel_unshuffle(torch.arange(4).view(1, 1, 2, 2), 2).flatten()
+    tensor([0, 1, 2, 3])
+    """
     shape = _unshuffled_shape(self.shape, downscale_factor)
     r = downscale_factor
     split = self.reshape(math.prod(shape[:-3]), self.shape[-3], shape[-2], r, shape[-1], r)
@@ -219,5 +258,6 @@ for _name in ("channel_shuffle", "native_channel_shuffle"):
         _channel_shuffled,
         shape=like_first,
         samples=lambda make: [(make(1, 4, 2, 2), 2)],
+        doc=_DOCS[_name],
     )
     _shuffle.vjp(self=lambda g, self_shape, groups: aten.channel_shuffle(g, self_shape[1] // groups))

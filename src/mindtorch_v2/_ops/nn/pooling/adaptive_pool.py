@@ -122,7 +122,7 @@ def _shares(array, size, output_size, made=None):
     return array
 
 
-def _declare_mean(dims):
+def _declare_mean(dims, *, doc=None):
     name = f"_adaptive_avg_pool{dims}d"
     public = name[1:]
     ints = f"int[{dims}]"
@@ -181,6 +181,7 @@ def _declare_mean(dims):
         samples=lambda make: [(make(2, 3, *(5, 4, 3)[:dims]), (2, 3, 2)[:dims])],
         autocast=Autocast.FLOAT32 if dims == 3 else None,
         out=True,
+        doc=doc,
     )
     def public_form(self, output_size):
         wanted = per_dim(output_size, dims)
@@ -196,14 +197,33 @@ def _declare_mean(dims):
         return getattr(aten, name)(self, wanted)
 
 
-_declare_mean(2)
-_declare_mean(3)
+_declare_mean(
+    2,
+    doc="""Means of as many windows as asked for, over two dims.
+
+    >>> F.adaptive_avg_pool2d(torch.arange(4.0).view(1, 2, 2), 1)
+    tensor([[[1.5000]]])
+    """,
+)
+_declare_mean(
+    3,
+    doc="""Means of as many windows as asked for, over three dims.
+
+    >>> F.adaptive_avg_pool3d(torch.ones(1, 2, 2, 2), 1)
+    tensor([[[[1.]]]])
+    """,
+)
 
 
 @composite(
     "adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", samples=lambda make: [(make(2, 3, 5), (2,))], out=True
 )
 def adaptive_avg_pool1d(self, output_size):
+    """Means of as many windows as asked for, over one dim.
+
+    >>> F.adaptive_avg_pool1d(torch.tensor([[1.0, 2.0, 3.0, 4.0]]), 2)
+    tensor([[1.5000, 3.5000]])
+    """
     check_one_int("adaptive_avg_pool1d", self._array.shape, output_size=output_size)
     return aten.squeeze(aten.adaptive_avg_pool2d(aten.unsqueeze(self, -2), (1, *output_size)), -2)
 
@@ -235,7 +255,7 @@ def _adaptive_max(self, output_size):
     return made, indices
 
 
-def _declare_max(dims):
+def _declare_max(dims, *, doc=None):
     name = f"adaptive_max_pool{dims}d"
     kernel_name = name if dims == 2 else f"{name}_cpu"
     ints = f"int[{dims}]"
@@ -251,6 +271,7 @@ def _declare_max(dims):
         samples=lambda make: [(make(2, 3, *(5, 4, 3)[:dims]), (2, 3, 2)[:dims])],
         autocast=Autocast.FLOAT32 if dims == 3 else None,
         batching=SPATIAL[dims],
+        doc=doc,
     )
     def forward(self, output_size):
         wanted = per_dim(output_size, dims)
@@ -278,14 +299,33 @@ def _declare_max(dims):
     backward.vjp(grad_output=lambda g, indices: gathered(g, indices, dims))
 
 
-_declare_max(2)
-_declare_max(3)
+_declare_max(
+    2,
+    doc="""Maxima of as many windows as asked for over two dims, and their positions.
+
+    >>> torch.ops.aten.adaptive_max_pool2d(torch.arange(4.0).view(1, 2, 2), [1, 1])
+    (tensor([[[3.]]]), tensor([[[3]]]))
+    """,
+)
+_declare_max(
+    3,
+    doc="""Maxima of as many windows as asked for over three dims, and their positions.
+
+    >>> torch.ops.aten.adaptive_max_pool3d(torch.ones(1, 2, 2, 2), [1, 1, 1])[0]
+    tensor([[[[1.]]]])
+    """,
+)
 
 
 @composite(
     "adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", samples=lambda make: [(make(2, 3, 5), (2,))]
 )
 def adaptive_max_pool1d(self, output_size):
+    """Maxima of as many windows as asked for over one dim, and their positions.
+
+    >>> torch.adaptive_max_pool1d(torch.tensor([[1.0, 2.0, 3.0, 4.0]]), 2)
+    (tensor([[2., 4.]]), tensor([[1, 3]]))
+    """
     check_one_int("adaptive_max_pool1d", self._array.shape, output_size=output_size)
     check_not_empty("adaptive_max_pool1d", self._array.shape, self._array.ndim - 1)
     made, indices = aten.adaptive_max_pool2d(aten.unsqueeze(self, -2), (1, *output_size))

@@ -132,7 +132,7 @@ def gathered(g, indices, dims):
     return g.flatten(-dims).gather(-1, indices.flatten(-dims)).view(indices.shape)
 
 
-def _declare_max(dims):
+def _declare_max(dims, docs):
     ints = f"int[{dims}]"
     public = f"max_pool{dims}d"
     name = f"{public}_with_indices"
@@ -155,6 +155,7 @@ def _declare_max(dims):
         node=node,
         samples=samples,
         batching=SPATIAL[dims],
+        doc=docs[name],
     )
     def forward(self, kernel_size, stride, padding, dilation, ceil_mode):
         kernel, stride, padding, dilation = settings(public, dims, kernel_size, stride, padding, dilation)
@@ -189,6 +190,7 @@ def _declare_max(dims):
             )[0],
             samples=samples,
             autocast=Autocast.FLOAT32 if dims == 3 else None,
+            doc=docs[public],
         )
 
 
@@ -197,8 +199,36 @@ def getattr_later(name):
     return lambda *args: getattr(aten, name)(*args)
 
 
-_declare_max(2)
-_declare_max(3)
+_declare_max(
+    2,
+    docs={
+        "max_pool2d_with_indices": """Maxima of windows that slide over two dims, and their positions.
+
+        >>> torch.ops.aten.max_pool2d_with_indices(torch.arange(4.0).view(1, 2, 2), [2, 2])
+        (tensor([[[3.]]]), tensor([[[3]]]))
+    """,
+        "max_pool2d": """Maxima of windows that slide over two dims.
+
+        >>> F.max_pool2d(torch.arange(4.0).view(1, 2, 2), 2)
+        tensor([[[3.]]])
+    """,
+    },
+)
+_declare_max(
+    3,
+    docs={
+        "max_pool3d_with_indices": """Maxima of windows that slide over three dims, and their positions.
+
+        >>> torch.ops.aten.max_pool3d_with_indices(torch.ones(1, 2, 2, 2), [2, 2, 2])[0]
+        tensor([[[[1.]]]])
+    """,
+        "max_pool3d": """Maxima of windows that slide over three dims.
+
+        >>> F.max_pool3d(torch.ones(1, 2, 2, 2), 2)
+        tensor([[[[1.]]]])
+    """,
+    },
+)
 
 _ARGUMENTS_1D = "int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False"
 
@@ -207,6 +237,11 @@ _ARGUMENTS_1D = "int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] 
     f"max_pool1d_with_indices(Tensor self, {_ARGUMENTS_1D}) -> (Tensor, Tensor)", samples=lambda make: [(make(2, 3, 6), (2,))]
 )
 def max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode):
+    """Maxima of windows that slide over one dim, and their positions.
+
+    >>> torch.max_pool1d_with_indices(torch.tensor([[1.0, 2.0]]), 2)
+    (tensor([[2.]]), tensor([[1]]))
+    """
     check_one_int("max_pool1d", self._array.shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
     made, indices = aten.max_pool2d_with_indices(
         aten.unsqueeze(self, -2), (1, *kernel_size), (1, *(stride or kernel_size)), (0, *padding), (1, *dilation), ceil_mode
@@ -214,7 +249,15 @@ def max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_m
     return aten.squeeze(made, -2), aten.squeeze(indices, -2)
 
 
-@composite(f"max_pool1d(Tensor self, {_ARGUMENTS_1D}) -> Tensor", samples=lambda make: [(make(2, 3, 6), (2,))])
+@composite(
+    f"max_pool1d(Tensor self, {_ARGUMENTS_1D}) -> Tensor",
+    samples=lambda make: [(make(2, 3, 6), (2,))],
+    doc="""Maxima of windows that slide over one dim.
+
+    >>> F.max_pool1d(torch.tensor([[1.0, 2.0, 3.0, 4.0]]), 2)
+    tensor([[2., 4.]])
+    """,
+)
 def max_pool1d(self, kernel_size, stride, padding, dilation, ceil_mode):
     """With history, composed of the pooling in two dims; without, a kernel that skips the indices."""
     wanted = settings("max_pool1d", 1, kernel_size, stride, padding, dilation)
@@ -283,7 +326,7 @@ def _avg_pool_grad(grad, shape, kernel, stride, padding, ceil_mode, count_includ
     return np.ascontiguousarray(made[(..., *[slice(p, p + n) for n, p in zip(size, padding, strict=True)])])
 
 
-def _declare_avg(dims):
+def _declare_avg(dims, *, doc=None):
     ints = f"int[{dims}]"
     name = f"avg_pool{dims}d"
     kernel_name = name if dims == 2 else f"{name}_out_frame"
@@ -304,6 +347,7 @@ def _declare_avg(dims):
         batching=SPATIAL[dims],
         flops=per_element(1),
         out_rule=like_self,
+        doc=doc,
     )
     @in_float32
     def forward(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
@@ -337,8 +381,22 @@ def _declare_avg(dims):
     )
 
 
-_declare_avg(2)
-_declare_avg(3)
+_declare_avg(
+    2,
+    doc="""Means of windows that slide over two dims.
+
+    >>> F.avg_pool2d(torch.arange(4.0).view(1, 2, 2), 2)
+    tensor([[[1.5000]]])
+    """,
+)
+_declare_avg(
+    3,
+    doc="""Means of windows that slide over three dims.
+
+    >>> F.avg_pool3d(torch.ones(1, 2, 2, 2), 2)
+    tensor([[[[1.]]]])
+    """,
+)
 
 
 @composite(
@@ -348,6 +406,11 @@ _declare_avg(3)
     out=True,
 )
 def avg_pool1d(self, kernel_size, stride, padding, ceil_mode, count_include_pad):
+    """Means of windows that slide over one dim.
+
+    >>> F.avg_pool1d(torch.tensor([[1.0, 2.0, 3.0, 4.0]]), 2)
+    tensor([[1.5000, 3.5000]])
+    """
     check_one_int("avg_pool1d", self._array.shape, kernel_size=kernel_size, stride=stride, padding=padding)
     return aten.squeeze(
         aten.avg_pool2d(

@@ -71,6 +71,12 @@ def _unpool_grad(g, indices, dims):
     autocast=Autocast.FLOAT32,
 )
 def max_unpool2d(self, indices, output_size):
+    """Puts maxima back to where they were, zeros elsewhere, over two dims.
+
+    >>> torch.ops.aten.max_unpool2d(torch.tensor([[[[5.0]]]]), torch.tensor([[[[3]]]]), [2, 2])
+    tensor([[[[0., 0.],
+              [0., 5.]]]])
+    """
     return _unpooled(self, indices, tuple(output_size), 2)
 
 
@@ -86,6 +92,11 @@ max_unpool2d.jvp(self=lambda t, indices, output_size: aten.max_unpool2d(t, indic
     autocast=Autocast.FLOAT32,
 )
 def max_unpool3d(self, indices, output_size, stride, padding):
+    """Puts maxima back to where they were, zeros elsewhere, over three dims.
+
+    >>> torch.ops.aten.max_unpool3d(torch.tensor([[[[[5.0]]]]]), torch.tensor([[[[[1]]]]]), [1, 1, 2], [1, 1, 2], [0, 0, 0])
+    tensor([[[[[0., 5.]]]]])
+    """
     if any(s <= 0 for s in stride):
         raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
     return _unpooled(self, indices, tuple(output_size), 3)
@@ -173,7 +184,7 @@ def _fractional(self, kernel, out, random_samples):
     return best.reshape(shape), places.reshape(shape)
 
 
-def _declare(dims):
+def _declare(dims, *, doc=None):
     name = f"fractional_max_pool{dims}d"
     ints = f"int[{dims}]"
 
@@ -187,6 +198,7 @@ def _declare(dims):
         node=f"FractionalMaxPool{dims}DBackward0",
         samples=lambda make: [(make(1, 2, *(6,) * dims), (2,) * dims, (3,) * dims, make.constant(1, 2, dims))],
         autocast=Autocast.FLOAT32,
+        doc=doc,
     )
     def forward(self, kernel_size, output_size, random_samples):
         kernel, out = _each(name, "kernel_size", kernel_size, dims), _each(name, "output_size", output_size, dims)
@@ -209,5 +221,19 @@ def _declare(dims):
     backward.vjp(grad_output=lambda g, indices: gathered(g, indices, dims))
 
 
-_declare(2)
-_declare(3)
+_declare(
+    2,
+    doc="""Maxima of windows of random sizes over two dims, and their positions.
+
+    >>> torch.ops.aten.fractional_max_pool2d(torch.arange(9.0).view(1, 1, 3, 3), [2, 2], [1, 1], torch.zeros(1, 1, 2))[0]
+    tensor([[[[8.]]]])
+    """,
+)
+_declare(
+    3,
+    doc="""Maxima of windows of random sizes over three dims, and their positions.
+
+    >>> torch.ops.aten.fractional_max_pool3d(torch.ones(1, 1, 3, 3, 3), [2, 2, 2], [1, 1, 1], torch.zeros(1, 1, 3))[0]
+    tensor([[[[[1.]]]]])
+    """,
+)
