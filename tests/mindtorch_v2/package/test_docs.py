@@ -99,7 +99,7 @@ def test_the_example_of_an_op_is_the_source():
     assert any(source[at : at + count] == shown for at in range(start - 9, start + 9)), "the source has changed"
 
 
-@pytest.mark.parametrize("name", ["architecture.md", "npu.md", "add-an-op.md", "interop.md"])
+@pytest.mark.parametrize("name", ["architecture.md", "how-it-works.md", "glossary.md", "npu.md", "add-an-op.md", "interop.md"])
 def test_source_files_named_on_the_page_exist(name):
     known = {path.relative_to(ROOT).as_posix() for folder in ("src", "tests") for path in (ROOT / folder).rglob("*.*")}
     text = FENCE.sub("", (ROOT / "docs" / name).read_text())
@@ -127,3 +127,21 @@ def test_python_on_the_page_compiles(page):
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_no_page_names_a_place_of_one_machine(page):
     assert not re.findall(r"(?<![\w.~])/(?:work|tmp|opt|root|home|mnt)\b\S*", page.read_text())
+
+
+def test_how_it_works_runs():
+    text = (ROOT / "docs" / "how-it-works.md").read_text()
+    program = "\n".join(code for language, code in FENCE.findall(text) if language == "python")
+    assert len([line for line in program.splitlines() if line.strip()]) <= 160
+    exec(compile(program, "how-it-works.md", "exec"), {"__name__": "page"})
+
+
+def test_every_word_of_the_glossary_has_its_place():
+    """`Name` in `file.py` is defined there."""
+    text = (ROOT / "docs" / "glossary.md").read_text()
+    for name, place in re.findall(r"`([\w.]+)` in `([\w/]+(?:\.py|/))`", text):
+        path = ROOT / "src" / "mindtorch_v2" / place
+        sources = [path] if path.suffix else sorted(path.rglob("*.py"))
+        assert any(re.search(rf"^(?:class|def) {name}\b", source.read_text(), re.MULTILINE) for source in sources), name
+    for folder in re.findall(r"`([\w/]+/)`", text):
+        assert (ROOT / "src" / "mindtorch_v2" / folder).is_dir(), folder
