@@ -425,9 +425,9 @@ def _declare_pinv(overload, arguments, tolerances, samples):
         samples=samples,
         doc="""The pseudo-inverse of matrices.
 
-            >>> torch.linalg.pinv(torch.tensor([[2.0], [0.0]]))
-            tensor([[0.5000, 0.0000]])
-            """,
+        >>> torch.linalg.pinv(torch.tensor([[2.0], [0.0]]))
+        tensor([[0.5000, 0.0000]])
+        """,
     )
     made.vjp(self=lambda g, self, result: pinv_grad(g, result, self))
     return made

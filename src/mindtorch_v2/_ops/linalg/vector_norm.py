@@ -158,9 +158,9 @@ norm = op(
     flops=per_element(2),
     doc="""The p-norm of all elements or along dims; `linalg.norm` is to be preferred.
 
-        >>> torch.norm(torch.tensor([3.0, 4.0]))
-        tensor(5.)
-        """,
+    >>> torch.norm(torch.tensor([3.0, 4.0]))
+    tensor(5.)
+    """,
 )
 norm.vjp(self=lambda g, self, p, result: norm_grad(g, self, p, result, None, False))
 norm.jvp(self=lambda t, self, p, result: _norm_tangent(t, self, p, result, None, False))

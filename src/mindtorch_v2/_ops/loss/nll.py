@@ -253,9 +253,9 @@ nll_loss = composite(
     autocast=Autocast.FLOAT32,
     doc="""The negative log likelihood of class numbers; the input holds logarithms of probabilities.
 
-            >>> F.nll_loss(torch.tensor([[0.25, 0.75]]).log(), torch.tensor([1]))
-            tensor(0.2877)
-            """,
+    >>> F.nll_loss(torch.tensor([[0.25, 0.75]]).log(), torch.tensor([1]))
+    tensor(0.2877)
+    """,
 )
 _nll_loss_rows = nll_loss.call
 

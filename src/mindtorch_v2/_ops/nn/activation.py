@@ -66,9 +66,9 @@ tanh = op(
     flops=per_element(1),
     doc="""The hyperbolic tangent of each element.
 
-        >>> torch.tanh(torch.tensor([0.0, 1.0]))
-        tensor([0.0000, 0.7616])
-        """,
+    >>> torch.tanh(torch.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.7616])
+    """,
 )
 tanh.vjp(self=lambda g, result: aten.tanh_backward(g, result))
 
@@ -101,9 +101,9 @@ sigmoid = op(
     flops=per_element(3),
     doc="""`1 / (1 + exp(-x))`.
 
-            >>> torch.sigmoid(torch.tensor([0.0, 2.0]))
-            tensor([0.5000, 0.8808])
-            """,
+    >>> torch.sigmoid(torch.tensor([0.0, 2.0]))
+    tensor([0.5000, 0.8808])
+    """,
 )
 sigmoid.vjp(self=lambda g, result: aten.sigmoid_backward(g, result))
 

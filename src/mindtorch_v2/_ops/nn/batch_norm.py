@@ -71,9 +71,9 @@ native_batch_norm = op(
     flops=per_element(8),
     doc="""What `batch_norm` computes, with the mean and the inverse deviation of each channel.
 
-                        >>> torch.native_batch_norm(torch.tensor([[1.0], [3.0]]), None, None, None, None, True, 0.1, 1e-5)[1]
-                        tensor([2.])
-                        """,
+    >>> torch.native_batch_norm(torch.tensor([[1.0], [3.0]]), None, None, None, None, True, 0.1, 1e-5)[1]
+    tensor([2.])
+    """,
 )
 
 

@@ -15,36 +15,36 @@ from .._support.numbers import number_of
 _DOCS = {
     "reflection_pad1d": """Puts a border around one dim that mirrors the inside.
 
-        >>> torch.ops.aten.reflection_pad1d(torch.tensor([[1.0, 2.0, 3.0]]), [1, 1])
-        tensor([[2., 1., 2., 3., 2.]])
-        """,
+    >>> torch.ops.aten.reflection_pad1d(torch.tensor([[1.0, 2.0, 3.0]]), [1, 1])
+    tensor([[2., 1., 2., 3., 2.]])
+    """,
     "replication_pad1d": """Puts a border around one dim that repeats the edge.
 
-        >>> torch.ops.aten.replication_pad1d(torch.tensor([[1.0, 2.0, 3.0]]), [1, 1])
-        tensor([[1., 1., 2., 3., 3.]])
-        """,
+    >>> torch.ops.aten.replication_pad1d(torch.tensor([[1.0, 2.0, 3.0]]), [1, 1])
+    tensor([[1., 1., 2., 3., 3.]])
+    """,
     "reflection_pad2d": """Puts a border around two dims that mirrors the inside.
 
-        >>> torch.ops.aten.reflection_pad2d(torch.arange(4.0).view(1, 2, 2), [1, 0, 0, 0])
-        tensor([[[1., 0., 1.],
-                 [3., 2., 3.]]])
-        """,
+    >>> torch.ops.aten.reflection_pad2d(torch.arange(4.0).view(1, 2, 2), [1, 0, 0, 0])
+    tensor([[[1., 0., 1.],
+             [3., 2., 3.]]])
+    """,
     "replication_pad2d": """Puts a border around two dims that repeats the edge.
 
-        >>> torch.ops.aten.replication_pad2d(torch.arange(4.0).view(1, 2, 2), [1, 0, 0, 0])
-        tensor([[[0., 0., 1.],
-                 [2., 2., 3.]]])
-        """,
+    >>> torch.ops.aten.replication_pad2d(torch.arange(4.0).view(1, 2, 2), [1, 0, 0, 0])
+    tensor([[[0., 0., 1.],
+             [2., 2., 3.]]])
+    """,
     "reflection_pad3d": """Puts a border around three dims that mirrors the inside.
 
-        >>> torch.ops.aten.reflection_pad3d(torch.ones(1, 2, 2, 2), [1, 0, 0, 0, 0, 0]).shape
-        torch.Size([1, 2, 2, 3])
-        """,
+    >>> torch.ops.aten.reflection_pad3d(torch.ones(1, 2, 2, 2), [1, 0, 0, 0, 0, 0]).shape
+    torch.Size([1, 2, 2, 3])
+    """,
     "replication_pad3d": """Puts a border around three dims that repeats the edge.
 
-        >>> torch.ops.aten.replication_pad3d(torch.ones(1, 1, 1, 1), [1, 0, 0, 0, 0, 0])
-        tensor([[[[1., 1.]]]])
-        """,
+    >>> torch.ops.aten.replication_pad3d(torch.ones(1, 1, 1, 1), [1, 0, 0, 0, 0, 0])
+    tensor([[[[1., 1.]]]])
+    """,
 }
 
 

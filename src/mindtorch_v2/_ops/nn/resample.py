@@ -30,20 +30,20 @@ _BYTE = np.dtype(np.uint8)
 _DOCS = {
     "upsample_nearest1d": """Resizes signals by taking the nearest element.
 
-        >>> torch.ops.aten.upsample_nearest1d(torch.tensor([[[0.0, 1.0]]]), [4])
-        tensor([[[0., 0., 1., 1.]]])
-        """,
+    >>> torch.ops.aten.upsample_nearest1d(torch.tensor([[[0.0, 1.0]]]), [4])
+    tensor([[[0., 0., 1., 1.]]])
+    """,
     "upsample_nearest2d": """Resizes images by taking the nearest element.
 
-        >>> torch.ops.aten.upsample_nearest2d(torch.arange(4.0).view(1, 1, 2, 2), [2, 4])
-        tensor([[[[0., 0., 1., 1.],
-                  [2., 2., 3., 3.]]]])
-        """,
+    >>> torch.ops.aten.upsample_nearest2d(torch.arange(4.0).view(1, 1, 2, 2), [2, 4])
+    tensor([[[[0., 0., 1., 1.],
+              [2., 2., 3., 3.]]]])
+    """,
     "upsample_nearest3d": """Resizes volumes by taking the nearest element.
 
-        >>> torch.ops.aten.upsample_nearest3d(torch.ones(1, 1, 1, 1, 1), [1, 1, 2])
-        tensor([[[[[1., 1.]]]]])
-        """,
+    >>> torch.ops.aten.upsample_nearest3d(torch.ones(1, 1, 1, 1, 1), [1, 1, 2])
+    tensor([[[[[1., 1.]]]]])
+    """,
 }
 
 

@@ -218,9 +218,9 @@ mul = op(
     torch_counts_flops=True,
     doc="""Multiplies element by element.
 
-        >>> torch.mul(torch.tensor([1, 2]), torch.tensor([10, 20]))
-        tensor([10, 40])
-        """,
+    >>> torch.mul(torch.tensor([1, 2]), torch.tensor([10, 20]))
+    tensor([10, 40])
+    """,
 )
 mul.vjp(self=lambda g, other: g * conj(other), other=lambda g, self: g * conj(self))
 
@@ -241,11 +241,11 @@ div = op(
     out_overload="out",
     doc="""Divides by `other`; `rounding_mode` may be "trunc" or "floor".
 
-        >>> torch.div(torch.tensor([7.0, -7.0]), 2)
-        tensor([ 3.5000, -3.5000])
-        >>> torch.div(torch.tensor([7.0, -7.0]), 2, rounding_mode="floor")
-        tensor([ 3., -4.])
-        """,
+    >>> torch.div(torch.tensor([7.0, -7.0]), 2)
+    tensor([ 3.5000, -3.5000])
+    >>> torch.div(torch.tensor([7.0, -7.0]), 2, rounding_mode="floor")
+    tensor([ 3., -4.])
+    """,
 )
 div.vjp(self=lambda g, other: g / conj(other), other=_quotient_grad)
 
@@ -420,9 +420,9 @@ reciprocal = op(
     flops=count,
     doc="""One divided by each element.
 
-                >>> torch.reciprocal(torch.tensor([2.0, 4.0]))
-                tensor([0.5000, 0.2500])
-                """,
+    >>> torch.reciprocal(torch.tensor([2.0, 4.0]))
+    tensor([0.5000, 0.2500])
+    """,
 )
 reciprocal.vjp(self=lambda g, result: g * -conj(result * result))
 
@@ -438,9 +438,9 @@ abs_ = op(
     aliases=("absolute",),
     doc="""The absolute value of each element; the length of complex numbers.
 
-        >>> torch.abs(torch.tensor([-1.5, 2.0]))
-        tensor([1.5000, 2.0000])
-        """,
+    >>> torch.abs(torch.tensor([-1.5, 2.0]))
+    tensor([1.5000, 2.0000])
+    """,
 )
 abs_.vjp(self=lambda g, self: g * self.sgn())
 
@@ -475,9 +475,9 @@ sgn = op(
     inplace=True,
     doc="""The direction of each number: its sign, and for complex ones the number divided by its length.
 
-        >>> torch.sgn(torch.tensor([3 + 4j]))
-        tensor([0.6000+0.8000j])
-        """,
+    >>> torch.sgn(torch.tensor([3 + 4j]))
+    tensor([0.6000+0.8000j])
+    """,
 )
 sgn.vjp(self=_sgn_grad)
 
@@ -492,9 +492,9 @@ sign = op(
     ),
     doc="""-1, 0 or 1 by the sign of each element.
 
-        >>> torch.sign(torch.tensor([-3.0, 0.0, 5.0]))
-        tensor([-1.,  0.,  1.])
-        """,
+    >>> torch.sign(torch.tensor([-3.0, 0.0, 5.0]))
+    tensor([-1.,  0.,  1.])
+    """,
 )
 sign.vjp(self=zero_grad)
 

@@ -14,29 +14,29 @@ from .._support.common import no_kernel, normal_dims, reduced_shape
 _DOCS = {
     "bitwise_and": """The bits that both operands have; logical and for bools.
 
-        >>> torch.bitwise_and(torch.tensor([12, 10]), torch.tensor([10, 6]))
-        tensor([8, 2])
-        """,
+    >>> torch.bitwise_and(torch.tensor([12, 10]), torch.tensor([10, 6]))
+    tensor([8, 2])
+    """,
     "bitwise_or": """The bits that either operand has; logical or for bools.
 
-        >>> torch.bitwise_or(torch.tensor([12, 10]), torch.tensor([10, 6]))
-        tensor([14, 14])
-        """,
+    >>> torch.bitwise_or(torch.tensor([12, 10]), torch.tensor([10, 6]))
+    tensor([14, 14])
+    """,
     "bitwise_xor": """The bits that exactly one operand has; exclusive or for bools.
 
-        >>> torch.bitwise_xor(torch.tensor([12, 10]), torch.tensor([10, 6]))
-        tensor([ 6, 12])
-        """,
+    >>> torch.bitwise_xor(torch.tensor([12, 10]), torch.tensor([10, 6]))
+    tensor([ 6, 12])
+    """,
     "bitwise_left_shift": """Moves bits to the left by as many places as `other` says.
 
-        >>> torch.bitwise_left_shift(torch.tensor([1, 3]), torch.tensor([2, 1]))
-        tensor([4, 6])
-        """,
+    >>> torch.bitwise_left_shift(torch.tensor([1, 3]), torch.tensor([2, 1]))
+    tensor([4, 6])
+    """,
     "bitwise_right_shift": """Moves bits to the right by as many places as `other` says, keeping the sign.
 
-        >>> torch.bitwise_right_shift(torch.tensor([8, -8]), torch.tensor([2, 1]))
-        tensor([ 2, -4])
-        """,
+    >>> torch.bitwise_right_shift(torch.tensor([8, -8]), torch.tensor([2, 1]))
+    tensor([ 2, -4])
+    """,
 }
 
 

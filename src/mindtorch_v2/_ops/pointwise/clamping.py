@@ -261,9 +261,9 @@ maximum = op(
     complex_error=ComplexError(RuntimeError, "{} not implemented for complex tensors."),
     doc="""The larger of two elements; nan if either is.
 
-            >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
-            tensor([3, 5])
-            """,
+    >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
+    tensor([3, 5])
+    """,
 )
 maximum.vjp(
     self=lambda g, self, other: _shared(g, self, other).masked_fill_(self < other, 0.0),
@@ -278,9 +278,9 @@ minimum = op(
     complex_error=ComplexError(RuntimeError, "{} not implemented for complex tensors."),
     doc="""The smaller of two elements; nan if either is.
 
-            >>> torch.minimum(torch.tensor([1, 5]), torch.tensor([3, 2]))
-            tensor([1, 2])
-            """,
+    >>> torch.minimum(torch.tensor([1, 5]), torch.tensor([3, 2]))
+    tensor([1, 2])
+    """,
 )
 minimum.vjp(
     self=lambda g, self, other: _shared(g, self, other).masked_fill_(self > other, 0.0),

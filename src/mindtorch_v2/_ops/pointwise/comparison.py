@@ -17,19 +17,19 @@ _BOOL = np.dtype(np.bool_)
 _DOCS = {
     "logical_and": """Whether both elements are not zero.
 
-        >>> torch.logical_and(torch.tensor([1, 0]), torch.tensor([5, 5]))
-        tensor([ True, False])
-        """,
+    >>> torch.logical_and(torch.tensor([1, 0]), torch.tensor([5, 5]))
+    tensor([ True, False])
+    """,
     "logical_or": """Whether either element is not zero.
 
-        >>> torch.logical_or(torch.tensor([1, 0]), torch.tensor([0, 0]))
-        tensor([ True, False])
-        """,
+    >>> torch.logical_or(torch.tensor([1, 0]), torch.tensor([0, 0]))
+    tensor([ True, False])
+    """,
     "logical_xor": """Whether exactly one of two elements is not zero.
 
-        >>> torch.logical_xor(torch.tensor([1, 1]), torch.tensor([0, 5]))
-        tensor([ True, False])
-        """,
+    >>> torch.logical_xor(torch.tensor([1, 1]), torch.tensor([0, 5]))
+    tensor([ True, False])
+    """,
 }
 
 

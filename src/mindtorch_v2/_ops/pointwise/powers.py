@@ -32,9 +32,9 @@ sqrt = op(
     flops=count,
     doc="""The square root of each element; nan for negative ones.
 
-        >>> torch.sqrt(torch.tensor([4.0, 9.0]))
-        tensor([2., 3.])
-        """,
+    >>> torch.sqrt(torch.tensor([4.0, 9.0]))
+    tensor([2., 3.])
+    """,
 )
 sqrt.vjp(self=_sqrt_grad)
 

@@ -23,19 +23,19 @@ _array = np.array
 _DOCS = {
     "ceil": """The smallest integer that is not below each element.
 
-        >>> torch.ceil(torch.tensor([-1.5, 0.2]))
-        tensor([-1.,  1.])
-        """,
+    >>> torch.ceil(torch.tensor([-1.5, 0.2]))
+    tensor([-1.,  1.])
+    """,
     "floor": """The largest integer that is not above each element.
 
-        >>> torch.floor(torch.tensor([-1.5, 0.2]))
-        tensor([-2.,  0.])
-        """,
+    >>> torch.floor(torch.tensor([-1.5, 0.2]))
+    tensor([-2.,  0.])
+    """,
     "trunc": """Cuts off the fraction of each element.
 
-        >>> torch.trunc(torch.tensor([-1.7, 1.7]))
-        tensor([-1.,  1.])
-        """,
+    >>> torch.trunc(torch.tensor([-1.7, 1.7]))
+    tensor([-1.,  1.])
+    """,
 }
 
 
@@ -195,9 +195,9 @@ copysign = op(
     out_overload="out",
     doc="""The size of each element with the sign of `other`.
 
-            >>> torch.copysign(torch.tensor([1.0, -2.0]), torch.tensor([-1.0, 1.0]))
-            tensor([-1.,  2.])
-            """,
+    >>> torch.copysign(torch.tensor([1.0, -2.0]), torch.tensor([-1.0, 1.0]))
+    tensor([-1.,  2.])
+    """,
 )
 copysign.vjp(self=_copysign_grad, other=lambda g, other: _flat(other))
 

@@ -121,10 +121,10 @@ _of_one_count = composite(
     samples=lambda make: [(make(12, 2).detach(), 3)],
     doc="""A histogram in several dims: rows of the input are points.
 
-                    >>> torch.histogramdd(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), bins=[2, 2]).hist
-                    tensor([[0., 1.],
-                            [1., 0.]])
-                    """,
+    >>> torch.histogramdd(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), bins=[2, 2]).hist
+    tensor([[0., 1.],
+            [1., 0.]])
+    """,
 )
 composite(f"histogramdd(Tensor self, int[] bins, {_REST}", _by_counts, samples=lambda make: [(make(12, 2).detach(), [3, 4])])
 composite(

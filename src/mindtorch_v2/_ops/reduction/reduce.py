@@ -482,7 +482,7 @@ _extreme(
 
         >>> torch.amax(torch.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
         tensor([5., 7.])
-    """,
+        """,
         "max": """The largest element; along `dim` with its position; or the larger of two tensors, element by element.
 
         >>> torch.max(torch.tensor([3, 1, 2]))
@@ -491,14 +491,14 @@ _extreme(
         torch.return_types.max(
         values=tensor([5, 7]),
         indices=tensor([1, 0]))
-    """,
+        """,
         "argmax": """The position of the largest element, in the flattened tensor or along `dim`.
 
         >>> torch.argmax(torch.tensor([[1, 9], [4, 2]]))
         tensor(1)
         >>> torch.argmax(torch.tensor([[1, 9], [4, 2]]), dim=1)
         tensor([1, 0])
-    """,
+        """,
     },
 )
 _extreme(
@@ -510,12 +510,12 @@ _extreme(
 
         >>> torch.argmin(torch.tensor([3, 1, 2]))
         tensor(1)
-    """,
+        """,
         "amin": """The smallest element along one or several dims; ties share the gradient.
 
         >>> torch.amin(torch.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
         tensor([1., 2.])
-    """,
+        """,
         "min": """The smallest element; along `dim` with its position; or the smaller of two tensors, element by element.
 
         >>> torch.min(torch.tensor([3, 1, 2]))
@@ -524,7 +524,7 @@ _extreme(
         torch.return_types.min(
         values=tensor([1, 2]),
         indices=tensor([0, 1]))
-    """,
+        """,
     },
 )
 

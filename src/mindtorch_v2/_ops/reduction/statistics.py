@@ -27,14 +27,14 @@ _FLOAT32 = np.dtype(np.float32)
 _DOCS = {
     "quantile": """Quantiles of all elements or along `dim`, by linear interpolation unless another is named.
 
-        >>> torch.quantile(torch.tensor([0.0, 1.0, 2.0]), torch.tensor([0.25, 0.5]))
-        tensor([0.5000, 1.0000])
-        """,
+    >>> torch.quantile(torch.tensor([0.0, 1.0, 2.0]), torch.tensor([0.25, 0.5]))
+    tensor([0.5000, 1.0000])
+    """,
     "nanquantile": """Quantiles of the elements that are not nan.
 
-        >>> torch.nanquantile(torch.tensor([1.0, float("nan"), 3.0]), 0.5)
-        tensor(2.)
-        """,
+    >>> torch.nanquantile(torch.tensor([1.0, float("nan"), 3.0]), 0.5)
+    tensor(2.)
+    """,
 }
 
 

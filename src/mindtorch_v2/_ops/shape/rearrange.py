@@ -337,13 +337,13 @@ _triangle(
         >>> torch.tril(torch.ones(2, 2))
         tensor([[1., 0.],
                 [1., 1.]])
-    """,
+        """,
         "tril_indices": """The positions of the lower triangle of a matrix.
 
         >>> torch.tril_indices(2, 2)
         tensor([[0, 1, 1],
                 [0, 0, 1]])
-    """,
+        """,
     },
 )
 _triangle(
@@ -355,13 +355,13 @@ _triangle(
         >>> torch.triu_indices(2, 2)
         tensor([[0, 0, 1],
                 [0, 1, 1]])
-    """,
+        """,
         "triu": """The upper triangle of a matrix, zeros elsewhere.
 
         >>> torch.triu(torch.ones(2, 2))
         tensor([[1., 1.],
                 [0., 1.]])
-    """,
+        """,
     },
 )
 

@@ -265,9 +265,9 @@ alias = op(
     batching=Batching.POINTWISE,
     doc="""A view of the whole tensor.
 
-            >>> torch.ops.aten.alias(torch.tensor([1, 2]))
-            tensor([1, 2])
-            """,
+    >>> torch.ops.aten.alias(torch.tensor([1, 2]))
+    tensor([1, 2])
+    """,
 )
 alias.vjp(self=lambda g: g)
 

@@ -59,105 +59,105 @@ _SEVERAL = (split, split_with_sizes, unbind)
 _DOCS = {
     "alias_copy": """A copy of the tensor, as the view `alias` would show it.
 
-        >>> torch.alias_copy(torch.tensor([1, 2]))
-        tensor([1, 2])
-        """,
+    >>> torch.alias_copy(torch.tensor([1, 2]))
+    tensor([1, 2])
+    """,
     "as_strided_copy": """A copy of what `as_strided` shows.
 
-        >>> torch.as_strided_copy(torch.tensor([1, 2, 3, 4]), (2, 2), (1, 1))
-        tensor([[1, 2],
-                [2, 3]])
-        """,
+    >>> torch.as_strided_copy(torch.tensor([1, 2, 3, 4]), (2, 2), (1, 1))
+    tensor([[1, 2],
+            [2, 3]])
+    """,
     "detach_copy": """A copy of what `detach` shows.
 
-        >>> torch.detach_copy(torch.tensor([1, 2]))
-        tensor([1, 2])
-        """,
+    >>> torch.detach_copy(torch.tensor([1, 2]))
+    tensor([1, 2])
+    """,
     "diagonal_copy": """A copy of what `diagonal` shows.
 
-        >>> torch.diagonal_copy(torch.tensor([[1, 2], [3, 4]]))
-        tensor([1, 4])
-        """,
+    >>> torch.diagonal_copy(torch.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """,
     "expand_copy": """A copy of what `expand` shows.
 
-        >>> torch.expand_copy(torch.tensor([[1], [2]]), (2, 2))
-        tensor([[1, 1],
-                [2, 2]])
-        """,
+    >>> torch.expand_copy(torch.tensor([[1], [2]]), (2, 2))
+    tensor([[1, 1],
+            [2, 2]])
+    """,
     "permute_copy": """A copy of what `permute` shows.
 
-        >>> torch.permute_copy(torch.zeros(2, 3), (1, 0)).shape
-        torch.Size([3, 2])
-        """,
+    >>> torch.permute_copy(torch.zeros(2, 3), (1, 0)).shape
+    torch.Size([3, 2])
+    """,
     "select_copy": """A copy of what `select` shows.
 
-        >>> torch.select_copy(torch.tensor([[1, 2], [3, 4]]), 0, 1)
-        tensor([3, 4])
-        """,
+    >>> torch.select_copy(torch.tensor([[1, 2], [3, 4]]), 0, 1)
+    tensor([3, 4])
+    """,
     "slice_copy": """A copy of what `slice` shows.
 
-        >>> torch.slice_copy(torch.arange(6), 0, 1, 5, 2)
-        tensor([1, 3])
-        """,
+    >>> torch.slice_copy(torch.arange(6), 0, 1, 5, 2)
+    tensor([1, 3])
+    """,
     "squeeze_copy": """A copy of what `squeeze` shows.
 
-        >>> torch.squeeze_copy(torch.zeros(1, 3, 1)).shape
-        torch.Size([3])
-        """,
+    >>> torch.squeeze_copy(torch.zeros(1, 3, 1)).shape
+    torch.Size([3])
+    """,
     "t_copy": """A copy of the transpose of a matrix.
 
-        >>> torch.t_copy(torch.tensor([[1, 2], [3, 4]]))
-        tensor([[1, 3],
-                [2, 4]])
-        """,
+    >>> torch.t_copy(torch.tensor([[1, 2], [3, 4]]))
+    tensor([[1, 3],
+            [2, 4]])
+    """,
     "transpose_copy": """A copy of what `transpose` shows.
 
-        >>> torch.transpose_copy(torch.tensor([[1, 2], [3, 4]]), 0, 1)
-        tensor([[1, 3],
-                [2, 4]])
-        """,
+    >>> torch.transpose_copy(torch.tensor([[1, 2], [3, 4]]), 0, 1)
+    tensor([[1, 3],
+            [2, 4]])
+    """,
     "unfold_copy": """A copy of what `unfold` shows.
 
-        >>> torch.unfold_copy(torch.arange(4), 0, 2, 2)
-        tensor([[0, 1],
-                [2, 3]])
-        """,
+    >>> torch.unfold_copy(torch.arange(4), 0, 2, 2)
+    tensor([[0, 1],
+            [2, 3]])
+    """,
     "unsqueeze_copy": """A copy of what `unsqueeze` shows.
 
-        >>> torch.unsqueeze_copy(torch.tensor([1, 2]), 0)
-        tensor([[1, 2]])
-        """,
+    >>> torch.unsqueeze_copy(torch.tensor([1, 2]), 0)
+    tensor([[1, 2]])
+    """,
     "view_copy": """A copy of what `view` shows.
 
-        >>> torch.view_copy(torch.arange(4), (2, 2))
-        tensor([[0, 1],
-                [2, 3]])
-        """,
+    >>> torch.view_copy(torch.arange(4), (2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """,
     "view_as_complex_copy": """A copy of what `view_as_complex` shows.
 
-        >>> torch.view_as_complex_copy(torch.tensor([[1.0, 2.0]]))
-        tensor([1.+2.j])
-        """,
+    >>> torch.view_as_complex_copy(torch.tensor([[1.0, 2.0]]))
+    tensor([1.+2.j])
+    """,
     "view_as_real_copy": """A copy of what `view_as_real` shows.
 
-        >>> torch.view_as_real_copy(torch.tensor([1 + 2j]))
-        tensor([[1., 2.]])
-        """,
+    >>> torch.view_as_real_copy(torch.tensor([1 + 2j]))
+    tensor([[1., 2.]])
+    """,
     "split_copy": """Copies of what `split` shows.
 
-        >>> torch.split_copy(torch.arange(4), 2)
-        (tensor([0, 1]), tensor([2, 3]))
-        """,
+    >>> torch.split_copy(torch.arange(4), 2)
+    (tensor([0, 1]), tensor([2, 3]))
+    """,
     "split_with_sizes_copy": """Copies of what `split_with_sizes` shows.
 
-        >>> torch.split_with_sizes_copy(torch.arange(4), [1, 3])
-        (tensor([0]), tensor([1, 2, 3]))
-        """,
+    >>> torch.split_with_sizes_copy(torch.arange(4), [1, 3])
+    (tensor([0]), tensor([1, 2, 3]))
+    """,
     "unbind_copy": """Copies of what `unbind` shows.
 
-        >>> torch.unbind_copy(torch.tensor([[1, 2], [3, 4]]))
-        (tensor([1, 2]), tensor([3, 4]))
-        """,
+    >>> torch.unbind_copy(torch.tensor([[1, 2], [3, 4]]))
+    (tensor([1, 2]), tensor([3, 4]))
+    """,
 }
 
 

@@ -311,9 +311,9 @@ atan2 = op(
     flops=per_element(1),
     doc="""The angle of the point (other, input), in the right quadrant.
 
-            >>> torch.atan2(torch.tensor([1.0, -1.0]), torch.tensor([-1.0, -1.0]))
-            tensor([ 2.3562, -2.3562])
-            """,
+    >>> torch.atan2(torch.tensor([1.0, -1.0]), torch.tensor([-1.0, -1.0]))
+    tensor([ 2.3562, -2.3562])
+    """,
 )
 
 
@@ -425,9 +425,9 @@ xlogy = op(
     out_overload="OutTensor",
     doc="""`input * log(other)`, and 0 where the input is 0.
 
-            >>> torch.xlogy(torch.tensor([0.0, 2.0]), torch.tensor([0.0, 3.0]))
-            tensor([0.0000, 2.1972])
-            """,
+    >>> torch.xlogy(torch.tensor([0.0, 2.0]), torch.tensor([0.0, 3.0]))
+    tensor([0.0000, 2.1972])
+    """,
 )
 xlogy.vjp(self=_xlogy_self_grad("xlogy"), other=lambda g, self, other: (g * self) / other)
 
@@ -455,9 +455,9 @@ xlog1py = op(
     flops=per_element(2),
     doc="""`input * log1p(other)`, and 0 where the input is 0.
 
-            >>> torch.special.xlog1py(torch.tensor([0.0, 2.0]), torch.tensor([-1.0, 1.0]))
-            tensor([0.0000, 1.3863])
-            """,
+    >>> torch.special.xlog1py(torch.tensor([0.0, 2.0]), torch.tensor([-1.0, 1.0]))
+    tensor([0.0000, 1.3863])
+    """,
 )
 xlog1py.vjp(self=_xlog1py_self_grad("special_xlog1py"), other=lambda g, self, other: (g * self) / (other + 1))
 
@@ -745,9 +745,9 @@ zeta = op(
     flops=per_element(1),
     doc="""The Hurwitz zeta function.
 
-        >>> torch.special.zeta(torch.tensor([2.0]), torch.tensor([1.0]))
-        tensor([1.6449])
-        """,
+    >>> torch.special.zeta(torch.tensor([2.0]), torch.tensor([1.0]))
+    tensor([1.6449])
+    """,
 )
 zeta.vjp(self=no_derivative("zeta"), other=lambda g, self, other: g * -(self * aten.special_zeta(self + 1, other)))
 
@@ -783,9 +783,9 @@ igamma = op(
     flops=per_element(1),
     doc="""The regularized lower incomplete gamma function of order `input` at `other`.
 
-            >>> torch.igamma(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
-            tensor([0.6321, 0.5940])
-            """,
+    >>> torch.igamma(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
+    tensor([0.6321, 0.5940])
+    """,
 )
 igamma.vjp(self=no_derivative("igamma: input"), other=_incomplete_grad(1))
 igammac = op(
@@ -799,9 +799,9 @@ igammac = op(
     flops=per_element(1),
     doc="""The regularized upper incomplete gamma function of order `input` at `other`.
 
-            >>> torch.igammac(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
-            tensor([0.3679, 0.4060])
-            """,
+    >>> torch.igammac(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
+    tensor([0.3679, 0.4060])
+    """,
 )
 igammac.vjp(self=no_derivative("igammac: input"), other=_incomplete_grad(-1))
 

@@ -24,44 +24,44 @@ _CLOSED_FROM = 7  # orders from which Chebyshev polynomials inside (-1, 1) are c
 _DOCS = {
     "special_chebyshev_polynomial_t": """The Chebyshev polynomial of the first kind of degree `n`.
 
-        >>> torch.special.chebyshev_polynomial_t(torch.tensor([0.5]), torch.tensor([3]))
-        tensor([-1.])
-        """,
+    >>> torch.special.chebyshev_polynomial_t(torch.tensor([0.5]), torch.tensor([3]))
+    tensor([-1.])
+    """,
     "special_shifted_chebyshev_polynomial_t": """The Chebyshev polynomial of the first kind, shifted to [0, 1].
 
-        >>> torch.special.shifted_chebyshev_polynomial_t(torch.tensor([0.25]), torch.tensor([2]))
-        tensor([-0.5000])
-        """,
+    >>> torch.special.shifted_chebyshev_polynomial_t(torch.tensor([0.25]), torch.tensor([2]))
+    tensor([-0.5000])
+    """,
     "special_chebyshev_polynomial_u": """The Chebyshev polynomial of the second kind of degree `n`.
 
-        >>> torch.special.chebyshev_polynomial_u(torch.tensor([0.5]), torch.tensor([3]))
-        tensor([-1.])
-        """,
+    >>> torch.special.chebyshev_polynomial_u(torch.tensor([0.5]), torch.tensor([3]))
+    tensor([-1.])
+    """,
     "special_shifted_chebyshev_polynomial_u": """The Chebyshev polynomial of the second kind, shifted to [0, 1].
 
-        >>> torch.special.shifted_chebyshev_polynomial_u(torch.tensor([0.25]), torch.tensor([2]))
-        tensor([0.])
-        """,
+    >>> torch.special.shifted_chebyshev_polynomial_u(torch.tensor([0.25]), torch.tensor([2]))
+    tensor([0.])
+    """,
     "special_chebyshev_polynomial_v": """The Chebyshev polynomial of the third kind of degree `n`.
 
-        >>> torch.special.chebyshev_polynomial_v(torch.tensor([0.5]), torch.tensor([3]))
-        tensor([-1.])
-        """,
+    >>> torch.special.chebyshev_polynomial_v(torch.tensor([0.5]), torch.tensor([3]))
+    tensor([-1.])
+    """,
     "special_shifted_chebyshev_polynomial_v": """The Chebyshev polynomial of the third kind, shifted to [0, 1].
 
-        >>> torch.special.shifted_chebyshev_polynomial_v(torch.tensor([0.25]), torch.tensor([2]))
-        tensor([1.])
-        """,
+    >>> torch.special.shifted_chebyshev_polynomial_v(torch.tensor([0.25]), torch.tensor([2]))
+    tensor([1.])
+    """,
     "special_chebyshev_polynomial_w": """The Chebyshev polynomial of the fourth kind of degree `n`.
 
-        >>> torch.special.chebyshev_polynomial_w(torch.tensor([0.5]), torch.tensor([3]))
-        tensor([-1.])
-        """,
+    >>> torch.special.chebyshev_polynomial_w(torch.tensor([0.5]), torch.tensor([3]))
+    tensor([-1.])
+    """,
     "special_shifted_chebyshev_polynomial_w": """The Chebyshev polynomial of the fourth kind, shifted to [0, 1].
 
-        >>> torch.special.shifted_chebyshev_polynomial_w(torch.tensor([0.25]), torch.tensor([2]))
-        tensor([-1.])
-        """,
+    >>> torch.special.shifted_chebyshev_polynomial_w(torch.tensor([0.25]), torch.tensor([2]))
+    tensor([-1.])
+    """,
 }
 
 

@@ -21,76 +21,76 @@ _FORWARD, _BACKWARD, _OF_REAL, _TO_REAL = "fft", "ifft", "rfft", "irfft"
 _DOCS = {
     "fft_fft2": """The discrete Fourier transform along two dims.
 
-        >>> torch.fft.fft2(torch.ones(2, 2))
-        tensor([[4.+0.j, 0.+0.j],
-                [0.+0.j, 0.+0.j]])
-        """,
+    >>> torch.fft.fft2(torch.ones(2, 2))
+    tensor([[4.+0.j, 0.+0.j],
+            [0.+0.j, 0.+0.j]])
+    """,
     "fft_fftn": """The discrete Fourier transform along several dims.
 
-        >>> torch.fft.fftn(torch.ones(2, 2))
-        tensor([[4.+0.j, 0.+0.j],
-                [0.+0.j, 0.+0.j]])
-        """,
+    >>> torch.fft.fftn(torch.ones(2, 2))
+    tensor([[4.+0.j, 0.+0.j],
+            [0.+0.j, 0.+0.j]])
+    """,
     "fft_ifft2": """The inverse discrete Fourier transform along two dims.
 
-        >>> torch.fft.ifft2(torch.ones(2, 2))
-        tensor([[1.+0.j, 0.+0.j],
-                [0.+0.j, 0.+0.j]])
-        """,
+    >>> torch.fft.ifft2(torch.ones(2, 2))
+    tensor([[1.+0.j, 0.+0.j],
+            [0.+0.j, 0.+0.j]])
+    """,
     "fft_ifftn": """The inverse discrete Fourier transform along several dims.
 
-        >>> torch.fft.ifftn(torch.ones(2, 2))
-        tensor([[1.+0.j, 0.+0.j],
-                [0.+0.j, 0.+0.j]])
-        """,
+    >>> torch.fft.ifftn(torch.ones(2, 2))
+    tensor([[1.+0.j, 0.+0.j],
+            [0.+0.j, 0.+0.j]])
+    """,
     "fft_rfft2": """The discrete Fourier transform of real numbers along two dims.
 
-        >>> torch.fft.rfft2(torch.ones(2, 2))
-        tensor([[4.+0.j, 0.+0.j],
-                [0.+0.j, 0.+0.j]])
-        """,
+    >>> torch.fft.rfft2(torch.ones(2, 2))
+    tensor([[4.+0.j, 0.+0.j],
+            [0.+0.j, 0.+0.j]])
+    """,
     "fft_rfftn": """The discrete Fourier transform of real numbers along several dims.
 
-        >>> torch.fft.rfftn(torch.ones(2, 2))
-        tensor([[4.+0.j, 0.+0.j],
-                [0.+0.j, 0.+0.j]])
-        """,
+    >>> torch.fft.rfftn(torch.ones(2, 2))
+    tensor([[4.+0.j, 0.+0.j],
+            [0.+0.j, 0.+0.j]])
+    """,
     "fft_irfft2": """The inverse of `rfft2`.
 
-        >>> torch.fft.irfft2(torch.ones(2, 2) + 0j)
-        tensor([[1., 0.],
-                [0., 0.]])
-        """,
+    >>> torch.fft.irfft2(torch.ones(2, 2) + 0j)
+    tensor([[1., 0.],
+            [0., 0.]])
+    """,
     "fft_irfftn": """The inverse of `rfftn`.
 
-        >>> torch.fft.irfftn(torch.ones(2, 2) + 0j)
-        tensor([[1., 0.],
-                [0., 0.]])
-        """,
+    >>> torch.fft.irfftn(torch.ones(2, 2) + 0j)
+    tensor([[1., 0.],
+            [0., 0.]])
+    """,
     "fft_hfft2": """The transform of a Hermitian signal along two dims.
 
-        >>> torch.fft.hfft2(torch.ones(2, 2) + 0j)
-        tensor([[4., 0.],
-                [0., 0.]])
-        """,
+    >>> torch.fft.hfft2(torch.ones(2, 2) + 0j)
+    tensor([[4., 0.],
+            [0., 0.]])
+    """,
     "fft_hfftn": """The transform of a Hermitian signal along several dims.
 
-        >>> torch.fft.hfftn(torch.ones(2, 2) + 0j)
-        tensor([[4., 0.],
-                [0., 0.]])
-        """,
+    >>> torch.fft.hfftn(torch.ones(2, 2) + 0j)
+    tensor([[4., 0.],
+            [0., 0.]])
+    """,
     "fft_ihfft2": """The inverse of `hfft2`.
 
-        >>> torch.fft.ihfft2(torch.ones(2, 2))
-        tensor([[1.-0.j, 0.-0.j],
-                [0.+0.j, 0.+0.j]])
-        """,
+    >>> torch.fft.ihfft2(torch.ones(2, 2))
+    tensor([[1.-0.j, 0.-0.j],
+            [0.+0.j, 0.+0.j]])
+    """,
     "fft_ihfftn": """The inverse of `hfftn`.
 
-        >>> torch.fft.ihfftn(torch.ones(2, 2))
-        tensor([[1.-0.j, 0.-0.j],
-                [0.+0.j, 0.+0.j]])
-        """,
+    >>> torch.fft.ihfftn(torch.ones(2, 2))
+    tensor([[1.-0.j, 0.-0.j],
+            [0.+0.j, 0.+0.j]])
+    """,
 }
 
 

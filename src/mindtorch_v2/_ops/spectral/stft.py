@@ -21,29 +21,29 @@ from .fft import NONE, ROOT
 _DOCS = {
     "hann_window": """A Hann window of the given length.
 
-        >>> torch.hann_window(4)
-        tensor([0.0000, 0.5000, 1.0000, 0.5000])
-        """,
+    >>> torch.hann_window(4)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """,
     "hamming_window": """A Hamming window of the given length.
 
-        >>> torch.hamming_window(4)
-        tensor([0.0800, 0.5400, 1.0000, 0.5400])
-        """,
+    >>> torch.hamming_window(4)
+    tensor([0.0800, 0.5400, 1.0000, 0.5400])
+    """,
     "blackman_window": """A Blackman window of the given length.
 
-        >>> torch.blackman_window(5)[1:]
-        tensor([0.2008, 0.8492, 0.8492, 0.2008])
-        """,
+    >>> torch.blackman_window(5)[1:]
+    tensor([0.2008, 0.8492, 0.8492, 0.2008])
+    """,
     "bartlett_window": """A triangular window of the given length.
 
-        >>> torch.bartlett_window(4)
-        tensor([0.0000, 0.5000, 1.0000, 0.5000])
-        """,
+    >>> torch.bartlett_window(4)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """,
     "kaiser_window": """A Kaiser window of the given length; `beta` sets its shape.
 
-        >>> torch.kaiser_window(4)
-        tensor([5.2773e-05, 2.1567e-01, 1.0000e+00, 2.1567e-01])
-        """,
+    >>> torch.kaiser_window(4)
+    tensor([5.2773e-05, 2.1567e-01, 1.0000e+00, 2.1567e-01])
+    """,
 }
 
 

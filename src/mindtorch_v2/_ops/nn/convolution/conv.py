@@ -29,36 +29,36 @@ from ._kernels import forward, input_grad, weight_grad
 _DOCS = {
     "conv1d": """Convolution over one dim.
 
-        >>> F.conv1d(torch.ones(1, 1, 3), torch.ones(1, 1, 2))
-        tensor([[[2., 2.]]])
-        """,
+    >>> F.conv1d(torch.ones(1, 1, 3), torch.ones(1, 1, 2))
+    tensor([[[2., 2.]]])
+    """,
     "conv2d": """Convolution over two dims.
 
-        >>> F.conv2d(torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2))
-        tensor([[[[4., 4.],
-                  [4., 4.]]]])
-        """,
+    >>> F.conv2d(torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2))
+    tensor([[[[4., 4.],
+              [4., 4.]]]])
+    """,
     "conv3d": """Convolution over three dims.
 
-        >>> F.conv3d(torch.ones(1, 1, 2, 2, 2), torch.ones(1, 1, 2, 2, 2))
-        tensor([[[[[8.]]]]])
-        """,
+    >>> F.conv3d(torch.ones(1, 1, 2, 2, 2), torch.ones(1, 1, 2, 2, 2))
+    tensor([[[[[8.]]]]])
+    """,
     "conv_transpose1d": """The transpose of a convolution over one dim.
 
-        >>> F.conv_transpose1d(torch.ones(1, 1, 2), torch.ones(1, 1, 2))
-        tensor([[[1., 2., 1.]]])
-        """,
+    >>> F.conv_transpose1d(torch.ones(1, 1, 2), torch.ones(1, 1, 2))
+    tensor([[[1., 2., 1.]]])
+    """,
     "conv_transpose2d": """The transpose of a convolution over two dims.
 
-        >>> F.conv_transpose2d(torch.ones(1, 1, 1, 1), torch.ones(1, 1, 2, 2))
-        tensor([[[[1., 1.],
-                  [1., 1.]]]])
-        """,
+    >>> F.conv_transpose2d(torch.ones(1, 1, 1, 1), torch.ones(1, 1, 2, 2))
+    tensor([[[[1., 1.],
+              [1., 1.]]]])
+    """,
     "conv_transpose3d": """The transpose of a convolution over three dims.
 
-        >>> F.conv_transpose3d(torch.ones(1, 1, 1, 1, 1), torch.ones(1, 1, 1, 1, 2))
-        tensor([[[[[1., 1.]]]]])
-        """,
+    >>> F.conv_transpose3d(torch.ones(1, 1, 1, 1, 1), torch.ones(1, 1, 1, 1, 2))
+    tensor([[[[[1., 1.]]]]])
+    """,
 }
 
 

@@ -18,14 +18,14 @@ from .._windows import columns, output_size, pad_spatial, scatter_columns
 _DOCS = {
     "channel_shuffle": """Mixes the channels of several groups.
 
-        >>> torch.channel_shuffle(torch.arange(4).view(1, 4, 1, 1), 2).flatten()
-        tensor([0, 2, 1, 3])
-        """,
+    >>> torch.channel_shuffle(torch.arange(4).view(1, 4, 1, 1), 2).flatten()
+    tensor([0, 2, 1, 3])
+    """,
     "native_channel_shuffle": """Mixes the channels of several groups: what `channel_shuffle` calls.
 
-        >>> torch.native_channel_shuffle(torch.arange(4.0).view(1, 4, 1, 1), 2).flatten()
-        tensor([0., 2., 1., 3.])
-        """,
+    >>> torch.native_channel_shuffle(torch.arange(4.0).view(1, 4, 1, 1), 2).flatten()
+    tensor([0., 2., 1., 3.])
+    """,
 }
 
 

@@ -206,12 +206,12 @@ _declare_max(
 
         >>> torch.ops.aten.max_pool2d_with_indices(torch.arange(4.0).view(1, 2, 2), [2, 2])
         (tensor([[[3.]]]), tensor([[[3]]]))
-    """,
+        """,
         "max_pool2d": """Maxima of windows that slide over two dims.
 
         >>> F.max_pool2d(torch.arange(4.0).view(1, 2, 2), 2)
         tensor([[[3.]]])
-    """,
+        """,
     },
 )
 _declare_max(
@@ -221,12 +221,12 @@ _declare_max(
 
         >>> torch.ops.aten.max_pool3d_with_indices(torch.ones(1, 2, 2, 2), [2, 2, 2])[0]
         tensor([[[[1.]]]])
-    """,
+        """,
         "max_pool3d": """Maxima of windows that slide over three dims.
 
         >>> F.max_pool3d(torch.ones(1, 2, 2, 2), 2)
         tensor([[[[1.]]]])
-    """,
+        """,
     },
 )
 
