@@ -41,7 +41,7 @@ def _as_key(shape, indices):
             dim += 1
             continue
         kind = index.dtype
-        if kind is _INT64 or kind == _INT32 or kind == _INT64:
+        if kind is _INT64 or kind in (_INT32, _INT64):
             key.append(index)
             dim += 1
             continue

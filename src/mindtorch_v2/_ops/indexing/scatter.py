@@ -16,20 +16,12 @@ from .._support.out_rules import like_self
 from ._checks import check_count, check_index, check_same_type, other_shape, size_at
 
 _INT64 = np.dtype(np.int64)
-_UINT64 = np.dtype(np.uint64)
-
-
-# Up to this many elements Python's own min and max beat NumPy's.
-_SMALL = 64
 
 # ---------------------------------------------------------------- positions
 
 
 def extremes(index):
     """(lowest, highest) of an index that is not empty."""
-    if index.size <= _SMALL:
-        values = index.ravel().tolist()
-        return min(values), max(values)
     return int(index.min()), int(index.max())
 
 
@@ -37,12 +29,6 @@ def extremes(index):
 def _mesh(shape, dim):
     """For every dim but one, the position of each element of an index along it; None in that dim's place."""
     return tuple(None if d == dim else np.arange(n).reshape((n,) + (1,) * (len(shape) - d - 1)) for d, n in enumerate(shape))
-
-
-@lru_cache(maxsize=256)
-def _row_starts(shape, width):
-    """Where in a flat matrix of this width the row of each element of an index begins."""
-    return np.repeat(np.arange(shape[0]) * width, shape[1]).reshape(shape)
 
 
 def positions(index, dim):
@@ -105,18 +91,6 @@ def gather(self, dim, index, sparse_grad):
     tensor([[1, 1],
             [4, 3]])
     """
-    shape, wanted = self.shape, index.shape
-    if (
-        (dim == 1 or dim == -1)
-        and len(shape) == 2 == len(wanted)
-        and wanted[0] <= shape[0]
-        and index.dtype is _INT64
-        and 0 < index.size <= _SMALL
-        and self.flags.c_contiguous
-    ):
-        # A few elements of a matrix: one look at the index as unsigned numbers finds those too low and too high.
-        if 0 <= index.item(index.view(_UINT64).argmax()) < shape[1]:
-            return self.ravel()[np.add(index, _row_starts(wanted, shape[1]))]
     dim = _checked(self, dim, index, "gather")
     if not index.size:
         return np.empty(index.shape, self.dtype)

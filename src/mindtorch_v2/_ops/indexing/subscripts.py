@@ -134,7 +134,7 @@ def _dims_used(indices: Sequence[Any]) -> int:
     return used
 
 
-def _apply(self: Tensor, indices: Sequence[Any]) -> tuple[Tensor, list[Tensor | None]]:
+def _apply(self: Tensor, indices: Sequence[Any]) -> tuple[Tensor, list[Tensor | None]]:  # noqa: C901  one pass over all kinds
     """Do all that views can do; what is left are tensors to index with, one per dim or mask."""
     ndim = self._array.ndim
     used = 0  # dims that the indices stand for

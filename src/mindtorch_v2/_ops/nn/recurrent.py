@@ -213,7 +213,8 @@ def _lstm_samples(make):
 def lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
     """A long short-term memory network over whole sequences.
 
-    >>> torch.lstm(torch.ones(1, 1, 1), [torch.zeros(1, 1, 1), torch.zeros(1, 1, 1)], [torch.ones(4, 1), torch.ones(4, 1), torch.zeros(4), torch.zeros(4)], True, 1, 0.0, False, False, False)[0]
+    >>> weights, state = [torch.ones(4, 1), torch.ones(4, 1)], torch.zeros(1, 1, 1)
+    >>> torch.lstm(torch.ones(1, 1, 1), [state, state], weights, False, 1, 0.0, False, False, False)[0]
     tensor([[[0.3696]]])
     """
     projected = _check_lstm(hx)
@@ -273,7 +274,8 @@ _declare(
     3,
     doc="""A gated recurrent network over whole sequences.
 
-    >>> torch.gru(torch.ones(2, 1, 1), torch.zeros(1, 1, 1), [torch.ones(3, 1), torch.ones(3, 1), torch.zeros(3), torch.zeros(3)], True, 1, 0.0, False, False, False)[0].flatten()
+    >>> weights = [torch.ones(3, 1), torch.ones(3, 1)]
+    >>> torch.gru(torch.ones(2, 1, 1), torch.zeros(1, 1, 1), weights, False, 1, 0.0, False, False, False)[0].flatten()
     tensor([0.2048, 0.3468])
     """,
 )
@@ -282,7 +284,8 @@ _declare(
     1,
     doc="""A recurrent network with `tanh` over whole sequences.
 
-    >>> torch.rnn_tanh(torch.ones(1, 1, 1), torch.zeros(1, 1, 1), [torch.ones(1, 1), torch.ones(1, 1)], False, 1, 0.0, False, False, False)[0]
+    >>> weights = [torch.ones(1, 1), torch.ones(1, 1)]
+    >>> torch.rnn_tanh(torch.ones(1, 1, 1), torch.zeros(1, 1, 1), weights, False, 1, 0.0, False, False, False)[0]
     tensor([[[0.7616]]])
     """,
 )
@@ -291,7 +294,8 @@ _declare(
     1,
     doc="""A recurrent network with `relu` over whole sequences.
 
-    >>> torch.rnn_relu(torch.ones(2, 1, 1), torch.zeros(1, 1, 1), [torch.ones(1, 1), torch.ones(1, 1)], False, 1, 0.0, False, False, False)[0].flatten()
+    >>> weights = [torch.ones(1, 1), torch.ones(1, 1)]
+    >>> torch.rnn_relu(torch.ones(2, 1, 1), torch.zeros(1, 1, 1), weights, False, 1, 0.0, False, False, False)[0].flatten()
     tensor([1., 2.])
     """,
 )

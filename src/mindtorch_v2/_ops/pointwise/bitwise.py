@@ -10,7 +10,6 @@ from ..._dispatch.facts import Promotion
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import no_kernel, normal_dims, reduced_shape
 
-
 _DOCS = {
     "bitwise_and": """The bits that both operands have; logical and for bools.
 

@@ -334,7 +334,7 @@ def choice(value, dtype):
     surface=Surface.FUNCTION,
 )
 def where(condition, self, other):
-    """Takes elements of `input` where the condition holds, of `other` elsewhere; with the condition alone, the positions where it holds.
+    """Takes elements of `input` where the condition holds, of `other` elsewhere; the condition alone gives positions.
 
     >>> torch.where(torch.tensor([True, False]), torch.tensor([1, 2]), torch.tensor([10, 20]))
     tensor([ 1, 20])

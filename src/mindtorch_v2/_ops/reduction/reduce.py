@@ -370,7 +370,7 @@ def _pair_shape(self, dim, keepdim):
     return [(shape, self._array.dtype), (shape, _INT64)]
 
 
-def _extreme(name, reduce, find, docs):
+def _extreme(name, reduce, find, docs):  # noqa: C901  declares four ops
     @op(
         f"{name}(Tensor self) -> Tensor",
         shape=lambda self: ((), self._array.dtype),

@@ -25,13 +25,9 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
         raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
     array, strides = self._array, self.stride()
     formats = [] if isinstance(ambiguity_check, bool) else ambiguity_check
-    if ambiguity_check is not False and (
-        1 in array.shape or any(outer == inner for outer, inner in itertools.pairwise(strides))
-    ):
-        if sum(_lies_in(array, given) for given in formats) != 1:
-            raise RuntimeError(
-                "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
-            )
+    ambiguous = 1 in array.shape or any(outer == inner for outer, inner in itertools.pairwise(strides))
+    if ambiguity_check is not False and ambiguous and sum(_lies_in(array, given) for given in formats) != 1:
+        raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one of the given memory formats.")
     in_order = array.flags.c_contiguous
     if ambiguity_check and (_lies_in(array, _LAST.get(array.ndim)) if in_order else 0 in strides):
         raise RuntimeError("The tensor does not have unique dim order.")

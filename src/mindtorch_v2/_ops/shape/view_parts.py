@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 import numpy as np
 
@@ -23,10 +24,8 @@ ALL = tuple((slice(None),) * d for d in range(65))
 def _part(array):
     """A part of an expanded array; it may be written to again once no two of its elements share a place."""
     if 0 not in [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1]:
-        try:
+        with suppress(ValueError):  # the memory itself is read-only
             array.flags.writeable = True
-        except ValueError:  # the memory itself is read-only
-            pass
     return array
 
 

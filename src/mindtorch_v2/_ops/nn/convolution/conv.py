@@ -25,7 +25,6 @@ from ._checks import (
 )
 from ._kernels import forward, input_grad, weight_grad
 
-
 _DOCS = {
     "conv1d": """Convolution over one dim.
 

@@ -44,7 +44,7 @@ def _check(name, shape, kernel, stride, padding, dilation, ceil_mode):
             and (name != "avg_pool3d" or all(map(_is_within, kernel, shape[-3:])))
         ):
             return out
-    refuse(name, shape, kernel, stride, padding, dilation, out)
+    return refuse(name, shape, kernel, stride, padding, dilation, out)
 
 
 def _fits(padding, kernel):
