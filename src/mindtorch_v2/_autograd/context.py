@@ -12,7 +12,7 @@ from .._dispatch.observer import call_user_code
 from .._dispatch.registry import aten
 from .handles import Handle
 from .node import Gradients, Node
-from .saved import freed, result_parts, tie, unpack_one, unpack_result, version_of
+from .saved import freed, result_parts, set_history, unpack_one, unpack_result, version_of
 
 
 class FunctionCtx:
@@ -162,7 +162,7 @@ class FunctionNode(Node):
                 values.append(unpack_one(self, *kept))
             else:
                 values.append(unpack_result(self, *kept))
-                tie(values[-1], self, kept[0])
+                set_history(values[-1], self, kept[0])
         return tuple(values)
 
     def release(self) -> None:

@@ -19,7 +19,7 @@ from .context import BackwardCFunction, FunctionCtx, FunctionNode
 from .graph import FLOATING
 from .inplace import check_view_in_place, rebase_history
 from .node import Gradients, Node
-from .saved import tie
+from .saved import set_history
 
 _new = object.__new__
 
@@ -175,8 +175,8 @@ def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], state: Threa
         state.grad_enabled = enabled
     if node is not None:
         ctx._keep_saved(node)
-        if graph.watched():
-            graph.tell(node)
+        if graph.has_node_listeners():
+            graph.notify_node(node)
     return outputs[0] if single else outputs
 
 
@@ -206,7 +206,7 @@ def _tie(outputs: tuple[Any, ...], args: tuple[Any, ...], ctx: Any, node: Functi
                 written.append((output, number))
             elif differentiable:
                 assert node is not None
-                tie(output, node, number)
+                set_history(output, node, number)
             elif output._keys & AUTOGRAD and not modified:
                 output = aten.detach(output)
             forms.append((output._array.shape, output._array.dtype))
@@ -289,7 +289,7 @@ def _poisoned(output: Tensor) -> Tensor:
     node.sequence = state.sequence
     state.sequence += 1
     alias: Tensor = aten.detach(output)
-    tie(alias, node, 0)
+    set_history(alias, node, 0)
     return alias
 
 

@@ -15,7 +15,7 @@ from .._core.tensor import Tensor, make_tensor
 from .._core.threads import threads
 from .._dispatch import entry_globals
 from .context import FunctionNode
-from .graph import OpNode, add_node_listener
+from .graph import OpNode, add_node_listener, remove_node_listener
 from .node import Node
 
 _plain_new = object.__new__
@@ -71,7 +71,7 @@ def _mark(tensor: Any) -> None:
     tensor._inference = UNTRACKED
     with _lock:
         if not _alive:
-            add_node_listener(_check, True)
+            add_node_listener(_check)
         _alive.add(weakref.ref(tensor, _gone))
 
 
@@ -79,7 +79,7 @@ def _gone(reference: weakref.ref[Tensor]) -> None:
     with _lock:
         _alive.discard(reference)
         if not _alive:
-            add_node_listener(_check, False)
+            remove_node_listener(_check)
 
 
 def _check(node: Node) -> None:

@@ -19,7 +19,7 @@ from .context import FunctionNode
 from .graph import NoDerivative, derivative_of, fill_results, without_history
 from .node import Edge, Gradients, Node
 from .node_compiler import maker, mask_of
-from .saved import freed, short_name, tie
+from .saved import freed, set_history, short_name
 
 _MANY = (
     "This view is the output of a function that returns multiple views. Such functions do not allow the output "
@@ -108,8 +108,8 @@ def run_in_place(
     node.inputs = (array.shape, array.dtype)
     shared = _may_have_views(target)  # asked before the node saves its result, which holds the storage, too
     fill_results(node, (target,))
-    if graph.watched():
-        graph.tell(node)
+    if graph.has_node_listeners():
+        graph.notify_node(node)
     _rebase(target, node, 0, shared)
     return target
 
@@ -153,7 +153,7 @@ def _move(tensor: Tensor, node: Node, number: int = 0) -> None:
             if reference is not None and reference() is tensor:
                 del hooks.retain[tensor._output_nr]
                 node.own_hooks().retain[number] = reference
-    tie(tensor, node, number)
+    set_history(tensor, node, number)
 
 
 def _live_views(base: Tensor) -> list[Tensor]:
@@ -164,7 +164,7 @@ def _live_views(base: Tensor) -> list[Tensor]:
 def _renew_view(view: Tensor, base: Tensor, before: Node | None) -> None:
     """Make a view of a base that was written into a view of its new value; `before` made the old one."""
     reason = _why_not(view, before) if view._keys & AUTOGRAD else ""
-    tie(view, StaleView(view, base, reason) if reason else AsStridedBackward0(view, base), 0)
+    set_history(view, StaleView(view, base, reason) if reason else AsStridedBackward0(view, base), 0)
 
 
 class Geometry:

@@ -144,7 +144,7 @@ def _recorded(run: Callable[..., Gradients], state: ThreadState) -> Callable[...
         kept = node.saved if node.plan.keeps_tensors else None  # noqa: F841  until the span has ended
         start = clock()
         try:
-            with anomaly.parent(node):
+            with anomaly.parent_of_new_nodes(node):
                 return run(node, grads, retain)
         finally:
             span = state.span

@@ -12,7 +12,7 @@ from .._core.threads import threads
 from .._dispatch.registry import aten
 from .graph import OpNode
 from .node import Edge, Gradients, Node
-from .saved import tie
+from .saved import set_history
 
 
 class Pushforward(Node):
@@ -59,6 +59,6 @@ def push(node: OpNode, grads: Any, retain: bool) -> Gradients:
             made = Pushforward(node, formula, slots, into, outputs)
             shape, kind = made.inputs
             zeros = aten.new_zeros(outputs[0][1], shape, dtype=dt.from_numpy(kind))
-            tie(zeros, made, 0)
+            set_history(zeros, made, 0)
             results[position] = zeros
     return results

@@ -61,7 +61,7 @@ def unpack_saved(node: Node, value: Any, version: int) -> Tensor:
     if version == PACKED and value.__class__ is Packed:
         tensor: Tensor = value.get()
         if value.edge is not None:
-            tie(tensor, *value.edge)
+            set_history(tensor, *value.edge)
         return tensor
     raise RuntimeError(modified_message(value, version, value.grad_fn, value.output_nr))
 
@@ -79,11 +79,11 @@ def unpack_result(node: Node, number: int, array: Any, storage: Storage | None, 
         if storage is not None and storage.version != version:
             raise RuntimeError(modified_message(tensor, version, node, number))
     if threads.state.grad_enabled:
-        tie(tensor, node, number)
+        set_history(tensor, node, number)
     return tensor
 
 
-def tie(tensor: Tensor, node: Node, number: int) -> None:
+def set_history(tensor: Tensor, node: Node, number: int) -> None:
     """Make a tensor the output `number` of a node."""
     tensor._keys |= AUTOGRAD
     tensor._node = node

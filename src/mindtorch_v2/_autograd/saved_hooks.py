@@ -12,10 +12,10 @@ from .._core.threads import threads
 from .._dispatch.registry import aten
 from .context import FunctionNode
 from .derivative import ARG, RESULT
-from .graph import FLOATING, OpNode, add_node_listener, without_history
+from .graph import FLOATING, OpNode, add_node_listener, remove_node_listener, without_history
 from .inference import check_savable, is_inference
 from .node import Node
-from .saved import PACKED, Packed, tie, unpack_result
+from .saved import PACKED, Packed, set_history, unpack_result
 
 # Messages of the disable_saved_tensors_hooks blocks that are open, by thread.
 _disabled: dict[int, list[str]] = {}
@@ -36,11 +36,11 @@ class saved_tensors_hooks:
         if messages:
             raise RuntimeError(messages[-1])
         state.saved_tensor_hooks.append((self.pack_hook, self.unpack_hook))
-        add_node_listener(pack_saved, True)
+        add_node_listener(pack_saved)
 
     def __exit__(self, *exc: Any) -> None:
         threads.state.saved_tensor_hooks.pop()
-        add_node_listener(pack_saved, False)
+        remove_node_listener(pack_saved)
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -160,7 +160,7 @@ def _packed_result(node: Node, kept: tuple[Any, ...], pair: Any) -> tuple[Any, .
     # what the hook returned, and would hold itself.
     differentiable = alias._array.dtype.kind in FLOATING
     if differentiable:
-        tie(alias, node, number)
+        set_history(alias, node, number)
     try:
         packed = without_history(Packed, (alias, pair, None), {})
     finally:

@@ -15,7 +15,7 @@ from .._autograd.backward import grad, pullback
 from .._autograd.grad_mode import enable_grad
 from .._autograd.graph import require_grad
 from .._autograd.graph_search import nodes_behind, reaches_others
-from .._autograd.saved import tie
+from .._autograd.saved import set_history
 from .._core.keys import AUTOGRAD
 from .._core.tensor import Tensor
 from .._core.threads import threads
@@ -109,7 +109,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         # No leaf and no view, since a dual may be written in place.
         dual = aten.detach(tensor)
         with enable_grad():
-            tie(dual, aten.view_as(begin, begin)._node, 0)
+            set_history(dual, aten.view_as(begin, begin)._node, 0)
     _level.duals.append((begin, tangent, tied))
     return dual
 
