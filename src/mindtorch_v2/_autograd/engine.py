@@ -6,17 +6,17 @@ import itertools
 import threading
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
+from .._core.cpython import REFCOUNT_WITH_OWNER, getrefcount
 from .._core.tensor import Tensor
 from .._core.threads import threads
 from .._dispatch import entry_globals
 from .._dispatch.observer import call_user_code
 from .._dispatch.registry import aten
-from .accumulate import HELD_ONCE_MORE, AccumulateGrad, owns_memory
+from .accumulate import AccumulateGrad, owns_memory
 from .grad_form import to_form
 from .hooks import run_after_hooks, run_before_hooks, run_hooked, run_tensor_hooks
 from .node import Edge, Gradients, Node
@@ -137,7 +137,7 @@ class GraphTask:
                     if position + 1 < len(results):
                         _validate(node, results, position + 1)
                     if (
-                        getrefcount(held) <= HELD_ONCE_MORE
+                        getrefcount(held) <= REFCOUNT_WITH_OWNER
                         and not self.create_graph
                         and not held._keys
                         and held._base is None

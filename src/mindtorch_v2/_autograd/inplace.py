@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-import gc
 from collections.abc import Callable, Sequence
-from sys import getrefcount
 from typing import Any
 
+from .._core.cpython import REFCOUNT_WITH_OWNER, getrefcount, referrers
 from .._core.keys import AUTOGRAD
+from .._core.strides import overlaps
 from .._core.tensor import Tensor
 from .._core.threads import threads
 from .._dispatch import dispatcher, entry_globals, observer
@@ -123,10 +123,9 @@ def rebase_history(target: Tensor, node: Node, number: int = 0) -> None:
 
 
 def _may_have_views(target: Tensor) -> bool:
-    """Whether somebody but a tensor that is written in place, and its base, holds their storage."""
+    """Whether anything but a tensor that is written in place, and its base, refers to their storage."""
     storage = target._storage
-    # It is held by the target, by its base, by the variable and by the argument of getrefcount.
-    return storage is not None and getrefcount(storage) > (3 if target._base is None else 4)
+    return storage is not None and getrefcount(storage) > REFCOUNT_WITH_OWNER + (target._base is not None)
 
 
 def _rebase(target: Tensor, node: Node, number: int, shared: bool) -> None:
@@ -157,8 +156,8 @@ def _move(tensor: Tensor, node: Node, number: int = 0) -> None:
 
 
 def _live_views(base: Tensor) -> list[Tensor]:
-    """The tensors that look at `base`. They are searched for, since views are made often and this is needed seldom."""
-    return [held for held in gc.get_referrers(base) if isinstance(held, Tensor) and held._base is base]
+    """The views of `base` that are alive. They are searched for: views are made often, and this is needed seldom."""
+    return [tensor for tensor in referrers(base, Tensor) if tensor._base is base]
 
 
 def _renew_view(view: Tensor, base: Tensor, before: Node | None) -> None:
@@ -186,15 +185,6 @@ class Geometry:
         made = copy.copy(self)
         made.shape = tuple(1 if d in dims else n for d, n in enumerate(self.shape))
         return made
-
-    def overlaps(self) -> bool:
-        """Whether two elements may lie at one place, apart from dims of one element."""
-        reach = 0
-        for stride, size in sorted((s, n) for s, n in zip(self.strides, self.shape, strict=True) if n > 1):
-            if stride <= reach:
-                return True
-            reach += stride * (size - 1)
-        return False
 
     def of(self, tensor: Tensor) -> Tensor:
         """The same part of another tensor that is laid out like the base."""
@@ -305,7 +295,7 @@ class AsStridedBackward0(_ViewNode):
         if repeated:
             grad = aten.sum(grad, repeated, True)
             view = view.narrowed(repeated)
-        if view.overlaps():
+        if overlaps(view.shape, view.strides):
             raise NotImplementedError(
                 "the gradient of a view whose elements overlap in memory (as those of unfold "
                 "do), after its base was written in place"
