@@ -53,7 +53,7 @@ class OpNode(Node):
         return slots
 
     def _saved_names(self) -> dict[str, int | None]:
-        """torch's names (`_saved_self`) of what nodes of this kind save, each with its slot; None where this node saves none."""
+        """torch's names of what nodes of this op may save, each with its slot; None where this node does not save it."""
         derivative = self.plan.derivative
         arguments = derivative.op.schema.arguments
         names: dict[str, int | None] = {}
