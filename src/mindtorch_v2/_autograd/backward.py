@@ -109,6 +109,7 @@ def grad(
 def _grad(
     outputs: list[Any], inputs: list[Any], grads: list[Any], retain: bool, create_graph: bool, allow_unused: bool
 ) -> list[Tensor | None]:
+    """The gradients of `inputs` from one backward pass; RuntimeError for an unused one, unless `allow_unused`."""
     targets = _edges(inputs)
     task = GraphTask(retain, create_graph, targets, capture=True)
     _run(task, outputs, grads)
@@ -173,6 +174,7 @@ def retain_grad(tensor: Tensor) -> None:
 
 
 def _warn_of_cycle() -> None:
+    """torch's warning about backward(create_graph=True), once in a process."""
     if not _warned:
         _warned.append(True)
         warnings.warn(

@@ -181,7 +181,7 @@ def add_node_listener(listener: Callable[[Node], None]) -> None:
 
 
 def remove_node_listener(listener: Callable[[Node], None]) -> None:
-    """Undo one `add_node_listener`."""
+    """Undo one call of `add_node_listener` with this listener."""
     _node_listeners.remove(listener)
     _choose_recorders()
 

@@ -134,6 +134,7 @@ def _may_have_views(target: Tensor) -> bool:
 
 
 def _rebase(target: Tensor, node: Node, number: int, shared: bool) -> None:
+    """`rebase_history`, where the caller knows whether the storage may be shared with further views."""
     base = target._base
     before = _node_of(target if base is None else base)
     if base is None:

@@ -80,6 +80,7 @@ class _Writer:
         return f"({', '.join(parts)},)" if parts else ""
 
     def _saved_argument(self, index: int, name: str) -> str:
+        """The expressions of an argument's slot: a tensor with its version, a list of such pairs, or the value alone."""
         argument = self.arguments[index]
         if argument.is_tensor_list:
             return f"save_list({name})"

@@ -189,6 +189,7 @@ def _compile_record(
     known: bool = False,
     first: bool = False,
 ) -> Callable[..., None]:
+    """record(args, result, state) with the lines of the plans for `masks`; see `node_codegen.record_source`."""
     plans = [plan_for(derivative, mask) for mask in masks]
     source = record_source(derivative, plans, others is not None, known, first)
     return _compile(
