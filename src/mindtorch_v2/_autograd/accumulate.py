@@ -1,15 +1,16 @@
-"""AccumulateGrad: where a path of the graph ends in a leaf, and when a gradient may be taken over or added to."""
+"""AccumulateGrad, the node at which a path of the graph ends in a leaf, and when `.grad` may take a gradient's memory over."""
 
 from __future__ import annotations
 
 import threading
 import weakref
 from collections.abc import Sequence
-from sys import getrefcount
 from typing import Any
 
+from .._core.cpython import REFCOUNT_OF_LOCAL, REFCOUNT_WITH_OWNER, getrefcount
 from .._core.keys import AUTOGRAD, SPARSE
 from .._core.memory_format import contiguous_format
+from .._core.strides import is_dense
 from .._core.tensor import Tensor
 from .._dispatch.observer import call_user_code
 from .._dispatch.registry import aten
@@ -18,12 +19,12 @@ from .node import Gradients, Node
 # Runs as soon as it is ready: larger than any forward op's number.
 ACCUMULATE_SEQUENCE = 1 << 62
 
-# Two threads may bring gradients to one leaf at a time. Hooks and subclasses may start another backward inside.
+# Two threads may add gradients to one leaf at a time. Reentrant: hooks and subclasses may start another backward inside.
 _lock = threading.RLock()
 
 
 class AccumulateGrad(Node):
-    """Adds what arrives to a leaf's `.grad`. The leaf owns it, so it holds the leaf weakly."""
+    """Adds the gradient that arrives to a leaf's `.grad`. The leaf owns this node, which refers to it weakly."""
 
     __slots__ = ("_variable",)
 
@@ -39,10 +40,11 @@ class AccumulateGrad(Node):
 
     @property
     def variable(self) -> Tensor | None:
+        """The leaf, None once it is gone."""
         return self._variable()
 
     def fits(self, variable: Tensor) -> bool:
-        """Whether the leaf still looks as it did; it may have been given other data since."""
+        """Whether the leaf still has the shape and gradient dtype of this node; `.data` may have replaced its memory."""
         shape, dtype = self.inputs
         return bool(variable._array.shape == shape and _gradient_dtype(variable) == dtype)
 
@@ -51,22 +53,26 @@ class AccumulateGrad(Node):
         return ()
 
     def accumulate(self, waiting: list[Any], create_graph: bool) -> None:
-        """Add the gradient that `waiting` ends with, and holds alone if nobody else has it."""
+        """Add the last item of `waiting`, a gradient, to the leaf's `.grad`.
+
+        It is taken out of the list, so that its reference count tells whether anything but this call refers to it: then its
+        memory becomes that of `.grad`, else it is copied.
+        """
         variable = self._variable()
         grad = waiting.pop()
         if variable is None or grad is None:
             return
         with _lock:
-            held = variable._grad
-            if held is None:
-                if not create_graph and getrefcount(grad) <= HELD_ALONE and may_steal(grad, variable):
+            total = variable._grad
+            if total is None:
+                if not create_graph and getrefcount(grad) <= REFCOUNT_OF_LOCAL and may_steal(grad, variable):
                     variable._grad = aten.detach(grad)
                 else:
                     variable._grad = copy_like(grad, variable)
-            elif create_graph or (held._keys | grad._keys) & SPARSE:
-                variable._grad = aten.add(held, grad)
+            elif create_graph or (total._keys | grad._keys) & SPARSE:
+                variable._grad = aten.add(total, grad)
             else:
-                aten.add_(held, grad)
+                aten.add_(total, grad)
         if self.hooks is not None:
             for hook in list(self.hooks.post_accumulate.values()):
                 call_user_code(hook, variable)
@@ -77,36 +83,22 @@ class AccumulateGrad(Node):
 
 def _gradient_dtype(variable: Tensor) -> Any:
     """The NumPy dtype of a leaf's gradient."""
-    chosen = variable._grad_dtype
-    return variable._array.dtype if chosen is None else chosen.np
-
-
-def _known() -> tuple[int, int]:
-    """What getrefcount says of an object that one variable holds, and of one that something else holds as well.
-
-    Interpreters differ in whether the call itself counts.
-    """
-    alone = object()
-    holder = [object()]
-    shared = holder[0]
-    return getrefcount(alone), getrefcount(shared)
-
-
-HELD_ALONE, HELD_ONCE_MORE = _known()
+    grad_dtype = variable._grad_dtype
+    return variable._array.dtype if grad_dtype is None else grad_dtype.np
 
 
 def may_steal(grad: Tensor, variable: Tensor) -> bool:
-    """Whether a gradient that nobody else holds can become `.grad` as it is: laid out like the leaf, its own memory."""
+    """Whether a gradient that only the caller refers to can become `.grad` as it is: laid out like the leaf, its own memory."""
     return grad._array.strides == variable._array.strides and not grad._keys and owns_memory(grad)
 
 
 def owns_memory(tensor: Tensor) -> bool:
-    """Whether no other tensor looks at this one's memory: it has its own, or its base is known to it alone."""
+    """Whether no other tensor shares this one's memory: it has its own, or only this tensor refers to its base."""
     base, storage = tensor._base, tensor._storage
     if base is None:
-        return storage is None or getrefcount(storage) <= HELD_ONCE_MORE
-    # The storage is held by the base as well.
-    return getrefcount(base) <= HELD_ONCE_MORE and getrefcount(storage) <= HELD_ONCE_MORE + 1
+        return storage is None or getrefcount(storage) <= REFCOUNT_WITH_OWNER
+    # The base refers to the storage as well.
+    return getrefcount(base) <= REFCOUNT_WITH_OWNER and getrefcount(storage) <= REFCOUNT_WITH_OWNER + 1
 
 
 def copy_like(grad: Tensor, variable: Tensor) -> Tensor:
@@ -115,27 +107,12 @@ def copy_like(grad: Tensor, variable: Tensor) -> Tensor:
     if grad._keys & ~AUTOGRAD or not is_dense(array):
         copied: Tensor = aten.clone(grad, memory_format=contiguous_format)
         return copied
-    return copied_into(empty_strided(grad, array.shape, [s // array.itemsize for s in array.strides]), grad)
-
-
-def copied_into(target: Tensor, grad: Tensor) -> Tensor:
-    aten.copy_(target, grad)
-    return target
-
-
-def is_dense(array: Any) -> bool:
-    """Whether an array fills its memory without gaps or overlaps, in some order of dims."""
-    if array.flags.forc:
-        return True
-    step = array.itemsize
-    for stride, size in sorted((s, n) for s, n in zip(array.strides, array.shape, strict=True) if n != 1):
-        if stride != step:
-            return False
-        step *= size
-    return True
+    copied = empty_strided(grad, array.shape, [s // array.itemsize for s in array.strides])
+    aten.copy_(copied, grad)
+    return copied
 
 
 def empty_strided(like: Tensor, shape: Any, strides: Any, dtype: Any = None) -> Tensor:
-    """An uninitialised tensor with these sizes and strides."""
-    made: Tensor = aten.new_empty_strided(like, shape, strides, dtype=dtype)
-    return made
+    """An uninitialized tensor with these sizes and strides, on the device of `like`."""
+    empty: Tensor = aten.new_empty_strided(like, shape, strides, dtype=dtype)
+    return empty

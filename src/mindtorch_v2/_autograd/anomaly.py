@@ -1,4 +1,4 @@
-"""Anomaly mode: nodes remember where the forward call was made, and NaN in a gradient is an error."""
+"""Anomaly mode: each node remembers the stack of its forward call, and NaN in a gradient is an error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten
 from . import saved
-from .graph import add_node_listener, without_history
+from .graph import add_node_listener, remove_node_listener, without_history
 from .node import Node
 
 _TRACEBACK = "traceback_"
@@ -27,7 +27,7 @@ state = _State()
 
 
 class _Current(threading.local):
-    """The node that is being run on this thread, which made the nodes that are made meanwhile."""
+    """The node whose backward runs on this thread: the parent of the nodes that this backward creates."""
 
     node: Node | None = None
 
@@ -36,14 +36,14 @@ _current = _Current()
 
 
 def remember(node: Node) -> None:
-    """Note where a node is made, and by which node's backward."""
+    """Store in a new node's metadata the stack that created it and, inside a backward pass, its parent node."""
     node.metadata[_TRACEBACK] = traceback.format_stack()[:-3]
     if _current.node is not None:
         node.metadata[_PARENT] = _current.node
 
 
-class parent:
-    """Inside, nodes are made by the backward of `node`."""
+class parent_of_new_nodes:
+    """Inside the block, `node` becomes the parent of every new node."""
 
     __slots__ = ("before", "node")
 
@@ -59,7 +59,7 @@ class parent:
 
 
 def check(node: Node, results: Sequence[Tensor | None]) -> None:
-    """RuntimeError if a node returned NaN."""
+    """RuntimeError if one of the gradients that a node returned has NaN in it."""
     if not state.check_nan:
         return
     for position, grad in enumerate(results):
@@ -72,7 +72,7 @@ def _has_nan(grad: Tensor) -> bool:
 
 
 def report(node: Node) -> None:
-    """Warn with the traceback of the forward call whose backward failed."""
+    """Warn with the stack of the forward call whose backward failed, and with those of the nodes that led to it."""
     if _TRACEBACK not in node.metadata:
         warnings.warn(
             f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly "
@@ -85,22 +85,22 @@ def report(node: Node) -> None:
         + "".join(node.metadata[_TRACEBACK]),
         stacklevel=2,
     )
-    seen = node
-    while (maker := seen.metadata.get(_PARENT)) is not None:
-        text = maker.metadata.get(_TRACEBACK)
+    child = node
+    while (parent := child.metadata.get(_PARENT)) is not None:
+        text = parent.metadata.get(_TRACEBACK)
         if text is None:
             warnings.warn(
-                f"\n\nPrevious calculation was induced by {maker.name()}. No forward pass information "
+                f"\n\nPrevious calculation was induced by {parent.name()}. No forward pass information "
                 "available. Enable detect anomaly during forward pass for more information.",
                 stacklevel=2,
             )
         else:
             warnings.warn(
-                f"\n\nPrevious calculation was induced by {maker.name()}. Traceback of forward call that "
+                f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that "
                 "induced the previous calculation:\n" + "".join(text),
                 stacklevel=2,
             )
-        seen = maker
+        child = parent
 
 
 def is_anomaly_enabled() -> bool:
@@ -109,12 +109,12 @@ def is_anomaly_enabled() -> bool:
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly mode looks out for NaN."""
+    """Whether anomaly mode raises at NaN in a gradient."""
     return state.check_nan
 
 
 class set_detect_anomaly:
-    """Turns anomaly mode on or off at once; as a context manager, puts it back at the end."""
+    """Turns anomaly mode on or off at once; as a context manager, restores the previous setting at the end."""
 
     __module__ = "mindtorch_v2.autograd.anomaly_mode"
 
@@ -131,7 +131,7 @@ class set_detect_anomaly:
 
 
 class detect_anomaly:
-    """Inside, anomaly mode is on."""
+    """A block in which anomaly mode is on; `check_nan=False` leaves only the stacks."""
 
     __module__ = "mindtorch_v2.autograd.anomaly_mode"
 
@@ -154,6 +154,6 @@ class detect_anomaly:
 
 def _set(mode: bool, check_nan: bool) -> None:
     if bool(mode) != state.enabled:
-        add_node_listener(remember, bool(mode))
+        (add_node_listener if mode else remove_node_listener)(remember)
     state.enabled, state.check_nan = bool(mode), bool(check_nan)
     saved.state.anomaly = state.enabled

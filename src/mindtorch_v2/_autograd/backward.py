@@ -1,4 +1,4 @@
-"""backward() and grad(): the calls that start the engine."""
+"""backward() and grad(): check the arguments, find the roots and targets, and start the engine."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from .engine import GraphRoot, GraphTask, Root
 from .node import Edge
 from .observed_engine import walk_for
 
-_warned = False
+# Whether `_warn_of_cycle` has warned in this process; a list, so that it is changed in place.
+_warned: list[bool] = []
 
 
 def _sequence(value: Any) -> list[Any]:
+    """An argument that may be one tensor, a sequence or a mapping of them, as a list."""
     if value is None or isinstance(value, Tensor | GradientEdge):
         return [value]
     return list(value.values()) if isinstance(value, Mapping) else list(value)
@@ -107,6 +109,7 @@ def grad(
 def _grad(
     outputs: list[Any], inputs: list[Any], grads: list[Any], retain: bool, create_graph: bool, allow_unused: bool
 ) -> list[Tensor | None]:
+    """The gradients of `inputs` from one backward pass; RuntimeError for an unused one, unless `allow_unused`."""
     targets = _edges(inputs)
     task = GraphTask(retain, create_graph, targets, capture=True)
     _run(task, outputs, grads)
@@ -122,9 +125,9 @@ def _grad(
 
 
 def pullback(outputs: Sequence[Tensor], inputs: Sequence[Tensor], seeds: Sequence[Tensor]) -> list[Tensor | None]:
-    """Gradients of `inputs` that are linear in those of `outputs`, `seeds`, which are 0 and require grad.
+    """Gradients of `inputs` that are linear in `seeds`, the gradients of `outputs`, which are 0 and require grad.
 
-    Their derivatives by the seeds are tangents: those of ops with a forward derivative of their own are what that gives.
+    Differentiated by the seeds they give tangents (double-backward trick); an op that declares a jvp takes part with that.
     """
     targets = _edges(inputs)
     task = GraphTask(True, True, targets, capture=True)
@@ -136,7 +139,7 @@ def pullback(outputs: Sequence[Tensor], inputs: Sequence[Tensor], seeds: Sequenc
 def _grad_of_batch(
     outputs: list[Any], inputs: list[Any], grad_outputs: Any, retain: bool, create_graph: bool, allow_unused: bool
 ) -> list[Tensor | None]:
-    """One pass per row of the given gradients; the results are stacked."""
+    """grad() with `is_grads_batched`: one backward pass per row of `grad_outputs`, whose results are stacked."""
     batches = _sequence(grad_outputs)
     for index, (output, batch) in enumerate(zip(outputs, batches, strict=False)):
         if isinstance(batch, Tensor) and batch._array.shape[1:] != _form(output)[0]:
@@ -164,16 +167,16 @@ def _grad_of_batch(
 
 
 def retain_grad(tensor: Tensor) -> None:
-    """Keep the gradient of a tensor that is no leaf."""
+    """Have backward passes store the gradient of a tensor that is no leaf in its `.grad`."""
     node = tensor._node
     if not node.is_accumulator:
         node.own_hooks().retain[tensor._output_nr] = weakref.ref(tensor)
 
 
 def _warn_of_cycle() -> None:
-    global _warned
+    """torch's warning about backward(create_graph=True), once in a process."""
     if not _warned:
-        _warned = True
+        _warned.append(True)
         warnings.warn(
             "Using backward() with create_graph=True will create a reference cycle between the parameter and "
             "its gradient which can cause a memory leak. We recommend using autograd.grad when creating the "
@@ -184,29 +187,30 @@ def _warn_of_cycle() -> None:
 
 
 def _form(output: Any) -> tuple[tuple[int, ...], Any]:
-    """Shape and NumPy dtype of a root."""
+    """Shape and NumPy dtype of the gradient that a root takes."""
     if isinstance(output, GradientEdge):
         form: Any = output.node.inputs
         return form[output.output_nr] if form.__class__ is list else form  # type: ignore[no-any-return]
     return output._array.shape, output._array.dtype
 
 
-def _gradients(outputs: Sequence[Any], given: Any) -> list[Tensor | None]:
-    """The gradients to start from: those given, ones where a scalar has none."""
-    grads = [None] * len(outputs) if given is None else _sequence(given)
-    made: list[Tensor | None] = []
+def _gradients(outputs: Sequence[Any], grad_outputs: Any) -> list[Tensor | None]:
+    """The gradients that a pass starts from: `grad_outputs`, and 1 for a scalar output that has none there."""
+    grads = [None] * len(outputs) if grad_outputs is None else _sequence(grad_outputs)
+    seeds: list[Tensor | None] = []
     for index, (output, grad) in enumerate(zip(outputs, grads, strict=False)):
         if grad is None:
-            made.append(_implicit(output))
+            seeds.append(_implicit_gradient(output))
         elif isinstance(grad, Tensor):
-            _check_given(index, output, grad)
-            made.append(grad)
+            _check_gradient(index, output, grad)
+            seeds.append(grad)
         else:
             raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
-    return made
+    return seeds
 
 
-def _implicit(output: Any) -> Tensor | None:
+def _implicit_gradient(output: Any) -> Tensor | None:
+    """1 for a real scalar, RuntimeError for another output with history, None for one without."""
     is_edge = isinstance(output, GradientEdge)
     if not is_edge and not output._keys & AUTOGRAD:
         return None
@@ -215,13 +219,14 @@ def _implicit(output: Any) -> Tensor | None:
         raise RuntimeError("grad can be implicitly created only for scalar outputs")
     if np_dtype.kind == "c":
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dt.from_numpy(np_dtype)}")
-    made: Tensor = (
+    ones: Tensor = (
         aten.ones(shape, dtype=dt.from_numpy(np_dtype)) if is_edge else aten.ones_like(output, memory_format=preserve_format)
     )
-    return made
+    return ones
 
 
-def _check_given(index: int, output: Any, grad: Tensor) -> None:
+def _check_gradient(index: int, output: Any, grad: Tensor) -> None:
+    """RuntimeError if the shape of a gradient is not that of its output, or only one of them is complex."""
     shape, np_dtype = _form(output)
     if grad._array.shape != shape:
         raise RuntimeError(
@@ -237,6 +242,7 @@ def _check_given(index: int, output: Any, grad: Tensor) -> None:
 
 
 def _run(task: GraphTask, outputs: Sequence[Any], grads: Sequence[Tensor | None]) -> None:
+    """Run a backward pass from several roots; no op in it shows as a Python call in a profile."""
     roots: list[Root] = []
     for index, (output, grad) in enumerate(zip(outputs, grads, strict=False)):
         if isinstance(output, Tensor) and not output._keys & AUTOGRAD:
@@ -253,6 +259,7 @@ def _run(task: GraphTask, outputs: Sequence[Any], grads: Sequence[Tensor | None]
 
 
 def _edges(inputs: Sequence[Any]) -> list[Edge]:
+    """The edges at which a pass with targets ends; RuntimeError where an input does not require grad."""
     edges: list[Edge] = []
     for tensor in inputs:
         if not isinstance(tensor, GradientEdge) and not tensor._keys & AUTOGRAD:

@@ -1,4 +1,4 @@
-"""The context of a custom Function: what forward notes there and backward reads, and the node that runs backward."""
+"""`ctx` of a custom Function, on which forward saves what backward reads, and the node that calls its backward."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .._dispatch.observer import call_user_code
 from .._dispatch.registry import aten
 from .handles import Handle
 from .node import Gradients, Node
-from .saved import freed, result_parts, tie, unpack_one, unpack_result, version_of
+from .saved import freed, result_parts, set_history, unpack_one, unpack_result, version_of
 
 
 class FunctionCtx:
-    """What `forward` and `backward` of a Function are given as `ctx`. Any attribute may be set on it."""
+    """The `ctx` argument of a Function's `forward` and `backward`. Any attribute may be set on it."""
 
     __module__ = "mindtorch_v2.autograd.function"
 
@@ -28,11 +28,11 @@ class FunctionCtx:
     needs_input_grad: tuple[bool, ...] = ()
 
     def save_for_backward(self, *tensors: Any) -> None:
-        """Keep tensors (or None) for backward, where `saved_tensors` gives them."""
+        """Save tensors (or None) for backward, where `ctx.saved_tensors` returns them."""
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Keep tensors for jvp, where `saved_tensors` gives them."""
+        """Save tensors for jvp, where `ctx.saved_tensors` returns them."""
         for tensor in tensors:
             if not (isinstance(tensor, Tensor) or tensor is None):
                 raise AssertionError(
@@ -41,7 +41,7 @@ class FunctionCtx:
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Tensor) -> None:
-        """Say which inputs forward changed in place; they have to be returned."""
+        """Declare which inputs forward changed in place; it has to return them."""
         self.dirty_tensors = args
 
     def mark_shared_storage(self, *pairs: Any) -> None:
@@ -54,16 +54,16 @@ class FunctionCtx:
         )
 
     def mark_non_differentiable(self, *args: Tensor) -> None:
-        """Say which outputs have no gradient."""
+        """Declare which outputs have no gradient."""
         self.non_differentiable = args
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether backward gets zeros (the default) or None for outputs that were not used."""
+        """Set whether backward gets zeros (the default) or None for outputs that were not used."""
         self.materialize_grads = value
 
 
 class BackwardCFunction(FunctionCtx):
-    """The context of one call of a Function; each Function has a subclass."""
+    """The `ctx` of one call of a Function; each Function has a subclass named after it."""
 
     __module__ = "mindtorch_v2.autograd.function"
 
@@ -71,12 +71,12 @@ class BackwardCFunction(FunctionCtx):
     _node: Callable[[], FunctionNode | None] = staticmethod(lambda: None)
 
     def apply(self, *args: Any) -> Any:
-        """Run the Function's backward on gradients."""
+        """Call the Function's backward (or vjp) with the gradients of its outputs."""
         return self._forward_cls._derivative()(self, *args)
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What `save_for_backward` kept."""
+        """The tensors of `save_for_backward`; RuntimeError if they were freed, or modified in place since."""
         node = self._node()
         if node is None:
             return self.to_save or ()
@@ -84,24 +84,25 @@ class BackwardCFunction(FunctionCtx):
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:
+        """Deprecated name of `saved_tensors`."""
         warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
         return self.saved_tensors
 
     def _keep_saved(self, node: FunctionNode) -> None:
-        """Hand the tensors to the node, which watches over their versions."""
-        kept: list[Any] = []
+        """Move the tensors of `save_for_backward` to the node, with their versions."""
+        saved: list[Any] = []
         for position, value in enumerate(self.to_save or ()):
             if value is None:
-                kept.append((None, None))
+                saved.append((None, None))
             elif not isinstance(value, Tensor):
                 raise TypeError(
                     f"save_for_backward can only save variables, but argument {position} is of type {type(value).__name__}"
                 )
             elif value._keys & 1 and value._node is node:
-                kept.append((value._output_nr, *result_parts(value)))
+                saved.append((value._output_nr, *result_parts(value)))
             else:
-                kept.append((value, version_of(value)))
-        node.saved = tuple(kept)
+                saved.append((value, version_of(value)))
+        node.saved = tuple(saved)
         self.to_save = None
 
     def _own_node(self) -> FunctionNode:
@@ -134,7 +135,7 @@ class BackwardCFunction(FunctionCtx):
 
 
 class FunctionNode(Node):
-    """The node of a custom Function. What it does not know itself, its context does."""
+    """The node of one call of a custom Function. Attributes that it lacks are looked up on its `ctx`."""
 
     __slots__ = ("__weakref__", "ctx", "devices", "is_tensor", "saved")
 
@@ -142,7 +143,7 @@ class FunctionNode(Node):
     # Device of each output, and which arguments of forward were tensors; edges are those of the tensors.
     devices: Sequence[Any]
     is_tensor: tuple[bool, ...]
-    # (tensor, version), or (output number, array, storage, version, keys) of a tensor that is an output of its own.
+    # (tensor, version), or (output number, array, storage, version, keys) of a tensor that is an output of this node.
     saved: tuple[Any, ...] | None
 
     def __getattr__(self, name: str) -> Any:
@@ -154,15 +155,16 @@ class FunctionNode(Node):
         return f"<torch.autograd.function.{type(self).__name__} object at 0x{id(self):x}>"
 
     def unpacked(self) -> tuple[Any, ...]:
+        """The saved tensors; one that is an output of this node gets its history back."""
         if self.saved is None:
             raise freed()
         values = []
-        for kept in self.saved:
-            if len(kept) == 2:
-                values.append(unpack_one(self, *kept))
+        for slot in self.saved:
+            if len(slot) == 2:
+                values.append(unpack_one(self, *slot))
             else:
-                values.append(unpack_result(self, *kept))
-                tie(values[-1], self, kept[0])
+                values.append(unpack_result(self, *slot))
+                set_history(values[-1], self, slot[0])
         return tuple(values)
 
     def release(self) -> None:
@@ -173,8 +175,8 @@ class FunctionNode(Node):
         ctx = self.ctx
         if ctx.materialize_grads:
             grads = [self._zeros(number) if grad is None else grad for number, grad in enumerate(grads)]
-        made = call_user_code(ctx.apply, *grads)
-        results = list(made) if isinstance(made, tuple) else [made]
+        returned = call_user_code(ctx.apply, *grads)
+        results = list(returned) if isinstance(returned, tuple) else [returned]
         expected = len(self.is_tensor)
         if len(results) > expected and all(extra is None for extra in results[expected:]):
             del results[expected:]
@@ -196,10 +198,10 @@ class FunctionNode(Node):
         return gradients
 
     def _zeros(self, number: int) -> Tensor | None:
-        """The gradient of an output that was not used."""
+        """The gradient of an output that no other op used."""
         form = self.inputs[number]
         if form is None:
             return None
         shape, np_dtype = form
-        made: Tensor = aten.zeros(shape, dtype=dt.from_numpy(np_dtype), device=self.devices[number])
-        return made
+        zeros: Tensor = aten.zeros(shape, dtype=dt.from_numpy(np_dtype), device=self.devices[number])
+        return zeros

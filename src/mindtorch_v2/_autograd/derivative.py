@@ -1,4 +1,6 @@
-"""Derivatives as declared by `op.vjp(...)`, turned once into plans of what to save and what to run."""
+"""The derivative of an op, from what `op.vjp(...)` declares: one plan, of what to save and what to run, for each set of
+inputs that require grad. `node_codegen` writes functions from plans, `node_compiler` compiles them.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,14 @@ from .._dispatch.registry import OpSpec
 _RESULT = re.compile(r"result(\d*)$")
 ARG, SHAPE, STRIDES, DTYPE, RESULT, NEEDS = range(6)
 
-# One formula: the position of its input among the derivative's, the function, the slots of `saved` it takes.
+# One formula: the position of its input among the derivative's inputs, the function, and the slots of `saved` it takes.
 Formula = tuple[int, Callable[..., Any], tuple[int, ...]]
 
 
 class Plan:
-    """For one set of inputs that need a gradient: what to save, and the formulas with the saved values they take.
+    """For one set of inputs that require grad: what to save, and the formulas with the saved values they take.
 
-    `run(node, gradients, retain_graph)`, compiled from that, gives the inputs' gradients.
+    `run(node, gradients, retain_graph)`, compiled from that, returns the gradients of the inputs.
     """
 
     __slots__ = ("derivative", "formulas", "keeps_tensors", "make", "mask", "parts", "pushes", "run", "saved")
@@ -28,35 +30,36 @@ class Plan:
         self, derivative: Derivative, mask: int, saved: list[tuple[int, int]], formulas: list[Formula], pushes: list[Formula]
     ) -> None:
         self.derivative = derivative
-        # Bit i: the derivative's i-th input needs a gradient.
+        # Bit i: the derivative's i-th input requires grad.
         self.mask = mask
         self.saved = tuple(saved)
-        # Whether there is anything to free once a node ran.
+        # Whether there is anything to free once a node has run.
         arguments = derivative.op.schema.arguments
         self.keeps_tensors = any(
             kind == RESULT or (kind == ARG and (arguments[i].is_tensor or arguments[i].is_tensor_list)) for kind, i in saved
         )
         self.formulas = formulas
-        # Forward derivatives that are declared on their own.
+        # Formulas of tangents, for an op that declares a jvp.
         self.pushes = pushes
         self.run: Callable[..., Any]
-        # Compiled for in-place ops.
+        # make(args, state), compiled at the first call of an in-place op: see `node_codegen.make_source`.
         self.make: Callable[..., Any] | None = None
-        # Runs that compute only some of the gradients, for passes that want only some; by mask.
+        # By mask: variants of `run` that compute only some of the gradients, for passes with targets.
         self.parts: dict[int, Callable[..., Any]] = {}
 
     @property
     def needs(self) -> tuple[bool, ...]:
+        """For each input of the derivative whether it requires grad."""
         return needs_of(self.mask, len(self.derivative.arguments))
 
 
 def needs_of(mask: int, count: int) -> tuple[bool, ...]:
-    """A mask as a tuple of truths."""
+    """The lowest `count` bits of a mask, lowest first, as a formula's `needs` argument has them."""
     return tuple(bool(mask >> i & 1) for i in range(count))
 
 
 class Derivative:
-    """The derivative of one op."""
+    """The derivative of one op: its formulas, the class of its nodes, and its plans by mask."""
 
     __slots__ = (
         "arguments",
@@ -100,42 +103,43 @@ class Derivative:
             raise ValueError(f"{op.schema.full_name}: a derivative by more than one list of tensors")
         if declared.forward and list(declared.forward) != names:
             raise ValueError(f"{op.schema.full_name}: jvp names {sorted(declared.forward)}, not {names}")
-        # Formulas of tangents, if they are declared, in the order of `arguments`.
+        # Formulas of tangents in the order of `arguments`, for an op that declares a jvp.
         self.forward = tuple(declared.forward.values())
         # Whether the formulas take the gradients of all outputs, or that of the first one.
         self.takes_all = op.takes_all_grads
         # By mask of the inputs that need a gradient.
         self.plans: dict[int, Plan] = {}
-        # record(args, result, thread state): leaves the node of one call, if an input needs a gradient.
+        # record(args, result, thread state): leaves the node of one call, if an input requires grad.
         self.record: Callable[..., None]
-        # The same for a call of which only the first result is shown, and the others are arrays; compiled when first asked for.
+        # The same for a call of whose results only the first is a tensor and the others are arrays; compiled at its first use.
         self.record_first: Callable[..., None] | None = None
 
     def lay_out(self, mask: int) -> Plan:
-        """The plan for the inputs in `mask`, not compiled yet."""
+        """A new plan for the inputs in `mask`, not compiled yet."""
         saved: list[tuple[int, int]] = []
         index = {a.name: i for i, a in enumerate(self.op.schema.arguments)}
 
         def slot(name: str) -> int:
-            kind = self._meaning(name, index)
-            if kind not in saved:
-                saved.append(kind)
-            return saved.index(kind)
+            source = self._source(name, index)
+            if source not in saved:
+                saved.append(source)
+            return saved.index(source)
 
         def slots(function: Callable[..., Any]) -> tuple[int, ...]:
             return tuple(slot(name) for name in _parameters(function)[1:])
 
-        def laid_out(functions: Iterable[Callable[..., Any]]) -> list[Formula]:
+        def wanted(functions: Iterable[Callable[..., Any]]) -> list[Formula]:
             return [
                 (position, function, slots(function)) for position, function in enumerate(functions) if mask >> position & 1
             ]
 
         formulas = (
-            laid_out(self.formulas[i] for i in self.arguments) if self.joint is None else [(-1, self.joint, slots(self.joint))]
+            wanted(self.formulas[i] for i in self.arguments) if self.joint is None else [(-1, self.joint, slots(self.joint))]
         )
-        return Plan(self, mask, saved, formulas, laid_out(self.forward))
+        return Plan(self, mask, saved, formulas, wanted(self.forward))
 
-    def _meaning(self, name: str, index: dict[str, int]) -> tuple[int, int]:
+    def _source(self, name: str, index: dict[str, int]) -> tuple[int, int]:
+        """What a formula's parameter takes its value from: the kind, and the position among arguments or results."""
         if name in index:
             return ARG, index[name]
         result = _RESULT.match(name)
@@ -150,6 +154,7 @@ class Derivative:
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
+    """The names of a function's parameters, from its code object where that says it all: inspect takes 40 times as long."""
     code = getattr(function, "__code__", None)
     if code is None or code.co_flags & inspect.CO_VARARGS or code.co_kwonlyargcount:
         return list(inspect.signature(function).parameters)
@@ -164,7 +169,7 @@ def camel(name: str) -> str:
 
 
 def node_name(op: OpSpec) -> str:
-    """torch's name of the node that an op leaves: declared, or the op's name and `Backward0`."""
+    """torch's name of the node that an op leaves: the declared one, or the op's name in camel case and `Backward0`."""
     return op.node_name or camel(op.schema.name.rstrip("_").rpartition("::")[2]) + "Backward0"
 
 
@@ -172,16 +177,16 @@ _node_types: dict[str, type] = {}
 
 
 def node_type_of(name: str, base: type) -> type:
-    """The class of the nodes with a name; of a name with a namespace the class has the last part."""
-    made = _node_types.get(name)
-    if made is None:
+    """The class of the nodes of that name, one in the process; a namespace in it goes to the class's `title` alone."""
+    node_type = _node_types.get(name)
+    if node_type is None:
         title = name if "::" in name else None
-        made = _node_types[name] = type(name.rpartition("::")[2], (base,), {"__slots__": (), "title": title})
-    return made
+        node_type = _node_types[name] = type(name.rpartition("::")[2], (base,), {"__slots__": (), "title": title})
+    return node_type
 
 
 def declared_derivative(op: OpSpec, base: type) -> Derivative | None:
-    """An op's derivative, or None if it has none. In-place forms take their functional form's."""
+    """A new Derivative for an op, None if it declares none. An in-place op takes the formulas of its functional form."""
     source = getattr(op, "_derivative_source", None)
     declared: OpSpec | None = op
     if source is None:

@@ -1,4 +1,4 @@
-"""GradientEdge: a place in the graph that backward() and grad() take where they take a tensor."""
+"""GradientEdge: an output of a node, which backward() and grad() accept in place of a tensor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class GradientEdge(NamedTuple):
 
     node: Node
     output_nr: int
-    # Something that has to live as long as the edge is used.
+    # An object that has to live as long as the edge.
     ownership_token: Any = None
 
 
@@ -22,15 +22,15 @@ GradientEdge.__module__ = "mindtorch_v2.autograd.graph"
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The edge of a tensor that requires grad."""
+    """The edge along which the gradient of a tensor arrives; RuntimeError if it does not require grad."""
     if not tensor._keys & AUTOGRAD:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     node, number = edge_of(tensor)
     return GradientEdge(node, number)
 
 
-def edge_of(where: Tensor | GradientEdge) -> Edge:
-    """Node and output number of a tensor with history, or of an edge."""
-    if isinstance(where, GradientEdge):
-        return where.node, where.output_nr
-    return where._node, where._output_nr
+def edge_of(root: Tensor | GradientEdge) -> Edge:
+    """Node and output number of a tensor with history, or of a GradientEdge."""
+    if isinstance(root, GradientEdge):
+        return root.node, root.output_nr
+    return root._node, root._output_nr

@@ -1,4 +1,7 @@
-"""The engine: walks the graph from the roots, newest node first, and hands gradients on."""
+"""The engine of the backward pass: runs the nodes below the roots, newest first, and delivers gradients along the edges.
+
+This is the plain walk, for a pass that is not recorded and computes every gradient; `observed_engine` has the others.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,22 @@ import itertools
 import threading
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
+from .._core.cpython import REFCOUNT_WITH_OWNER, getrefcount
 from .._core.tensor import Tensor
 from .._core.threads import threads
 from .._dispatch import entry_globals
 from .._dispatch.observer import call_user_code
 from .._dispatch.registry import aten
-from .accumulate import HELD_ONCE_MORE, AccumulateGrad, owns_memory
+from .accumulate import AccumulateGrad, owns_memory
 from .grad_form import to_form
 from .hooks import run_after_hooks, run_before_hooks, run_hooked, run_tensor_hooks
 from .node import Edge, Gradients, Node
 
-# What a node waits with: how many edges have yet to deliver, and its gradient, or list of gradients.
+# What the engine keeps for a node until it runs: how many edges have yet to deliver, and its gradient, or list of gradients.
 Waiting = list[Any]
 Root = tuple[Node, int, Tensor | None]
 
@@ -29,7 +32,7 @@ _task_ids = itertools.count()
 
 
 class _Running(threading.local):
-    """The passes that are under way on this thread, innermost last."""
+    """The backward passes under way on this thread, innermost last: a hook or a Function may start another."""
 
     def __init__(self) -> None:
         self.tasks: list[GraphTask] = []
@@ -48,9 +51,9 @@ class GraphTask:
         self.retain_graph = retain_graph
         self.create_graph = create_graph
         self.targets = targets
-        # Whether gradients are caught at the targets (autograd.grad), or the targets are run like other nodes.
+        # Whether gradients are captured at the targets (autograd.grad), or the targets run like other nodes (backward).
         self.capture = capture
-        # Whether gradients are made only to be differentiated by those that were given: see `backward.pullback`.
+        # Whether gradients are computed only to be differentiated by the seeds: see `backward.pullback`.
         self.linear = False
         self.captured: dict[Edge, Tensor] = {}
         # The nodes from which a target can be reached; None: all nodes.
@@ -64,7 +67,7 @@ class GraphTask:
     def run(
         self, root: Node, number: int, grad: Tensor | None, walk: Callable[[GraphTask, Node, Waiting], None] | None = None
     ) -> None:
-        """Walk the graph below a root, whose output `number` has the gradient `grad`."""
+        """Run the pass below a root, whose output `number` has the gradient `grad`; `walk` replaces the plain walk."""
         state = threads.state
         self._count_edges(root)
         waiting = self.pending.pop(root)
@@ -73,7 +76,7 @@ class GraphTask:
                 waiting[1] = grad
             else:
                 waiting[1][number] = grad
-        del grad  # from here on only buffers hold gradients, which tells whether they may be changed in place
+        del grad  # from here on only buffers refer to gradients: reference counts tell whether one may be changed in place
         enabled = state.grad_enabled
         state.grad_enabled = self.create_graph
         running.tasks.append(self)
@@ -86,7 +89,7 @@ class GraphTask:
             state.grad_enabled = enabled
 
     def _count_edges(self, root: Node) -> None:
-        """How many edges lead to each node that can be reached; iterative, since graphs may be deep."""
+        """Count the edges to each node below the root; iterative, since graphs may be deep."""
         pending = self.pending
         inputs = root.inputs
         pending[root] = [0, [None] * len(inputs) if inputs.__class__ is list else None]
@@ -102,10 +105,10 @@ class GraphTask:
                         pending[node] = [1, [None] * len(inputs) if inputs.__class__ is list else None]
                         stack.append(node)
 
-    def deliver(self, node: Node, results: Gradients) -> Node | None:
-        """Deliver a node's results to the nodes that take them.
+    def deliver(self, node: Node, results: Gradients) -> Node | None:  # noqa: C901  one piece: a call per edge would show
+        """Deliver a node's results along its edges, and add them up where several arrive at one output.
 
-        Returns one of the nodes that became ready by it; others are put with `ready`, leaves with `leaves`.
+        Returns one of the nodes that became ready; further ones go to `ready`, leaves to `leaves`.
         """
         pending, needed = self.pending, self.needed
         following: Node | None = None
@@ -121,7 +124,7 @@ class GraphTask:
                 continue
             grad = results[position]
             if grad is not None:
-                results[position] = None  # so that the buffer is its only holder
+                results[position] = None  # so that only the buffer refers to it
                 form = target.inputs
                 if form.__class__ is tuple:
                     buffer, place = waiting, 1
@@ -130,29 +133,29 @@ class GraphTask:
                 array = grad._array
                 if form is not None and (array.shape != form[0] or array.dtype is not form[1]):
                     grad = to_form(node, position, grad, form)
-                held = buffer[place]
-                if held is None:
+                total = buffer[place]
+                if total is None:
                     buffer[place] = grad
                 else:
                     if position + 1 < len(results):
                         _validate(node, results, position + 1)
                     if (
-                        getrefcount(held) <= HELD_ONCE_MORE
+                        getrefcount(total) <= REFCOUNT_WITH_OWNER
                         and not self.create_graph
-                        and not held._keys
-                        and held._base is None
-                        and held._array.base is None
+                        and not total._keys
+                        and total._base is None
+                        and total._array.base is None
                         and not grad._keys
-                        and (held._storage is None or owns_memory(held))
+                        and (total._storage is None or owns_memory(total))
                     ):
                         if entry_globals.observers_active:
-                            aten.add_(held, grad)
+                            aten.add_(total, grad)
                         else:
-                            # Nobody but the buffer has seen this gradient, so nothing but its values need change.
-                            array = held._array
+                            # Only the buffer refers to this gradient, so no version has to be counted: the values will do.
+                            array = total._array
                             np.add(array, grad._array, array)
                     else:
-                        buffer[place] = aten.add(held, grad)
+                        buffer[place] = aten.add(total, grad)
             if not left:
                 if target.__class__ is AccumulateGrad:
                     self.leaves.append(target)
@@ -163,7 +166,7 @@ class GraphTask:
         return following
 
     def next_ready(self, following: Node | None) -> Node | None:
-        """The newest node that is ready, among `following` and those that were ready before."""
+        """The newest ready node, among `following` and those in `ready`; None if there is none."""
         ready = self.ready
         if following is None:
             return heappop(ready)[2] if ready else None
@@ -174,7 +177,7 @@ class GraphTask:
 
 
 def _walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
-    """The walk when nobody looks and every gradient is wanted."""
+    """The plain walk: run a node, deliver its results, run the leaves that became ready, go on with the newest ready node."""
     pending, leaves, ready = task.pending, task.leaves, task.ready
     retain, create = task.retain_graph, task.create_graph
     deliver = task.deliver
@@ -216,7 +219,7 @@ def _walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
 
 
 def _validate(node: Node, results: Gradients, start: int) -> None:
-    """Bring the results from `start` on to the form that their receivers take: all do before the first addition."""
+    """Bring the results from `start` on to the form that their receivers take; as in torch, before the first addition."""
     for position in range(start, len(node.edges)):
         edge, grad = node.edges[position], results[position]
         if edge is not None and grad is not None:
@@ -225,7 +228,7 @@ def _validate(node: Node, results: Gradients, start: int) -> None:
 
 
 def run_leaf(leaf: Node, waiting: Waiting, create_graph: bool) -> None:
-    """Run a leaf's hooks and add its gradient."""
+    """Run a leaf's hooks in torch's order, and between them add the gradient to its `.grad`."""
     hooks = leaf.hooks
     if hooks is None:
         leaf.accumulate(waiting, create_graph)  # type: ignore[attr-defined]
@@ -240,7 +243,7 @@ def run_leaf(leaf: Node, waiting: Waiting, create_graph: bool) -> None:
 
 
 class GraphRoot(Node):
-    """Stands above several roots, so that the walk starts at one node."""
+    """A node above several roots, so that a pass starts at one node."""
 
     __slots__ = ("grads",)
 
@@ -256,17 +259,17 @@ class GraphRoot(Node):
         state.sequence += 1
 
     def apply(self, grads: Gradients) -> Gradients:
-        handed, self.grads = self.grads, []
-        return handed
+        seeds, self.grads = self.grads, []
+        return seeds
 
 
 def queue_callback(callback: Callable[[], None]) -> None:
-    """Call `callback` when the backward pass that is under way ends."""
+    """Call `callback` at the end of the backward pass under way on this thread; RuntimeError outside of one."""
     if not running.tasks:
         raise RuntimeError("Final callbacks can only be installed during backward pass.")
     running.tasks[-1].callbacks.append(callback)
 
 
 def current_task_id() -> int:
-    """The number of the backward pass that is under way on this thread, or -1."""
+    """The number of the backward pass under way on this thread, -1 outside of one."""
     return running.tasks[-1].id if running.tasks else -1

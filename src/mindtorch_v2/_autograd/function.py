@@ -1,4 +1,4 @@
-"""Function: ops with a derivative written by the user."""
+"""torch.autograd.Function: ops whose forward and backward the user writes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .context import BackwardCFunction, FunctionCtx, FunctionNode
 from .graph import FLOATING
 from .inplace import check_view_in_place, rebase_history
 from .node import Gradients, Node
-from .saved import tie
+from .saved import set_history
 
 _new = object.__new__
 
 
 class FunctionMeta(type):
-    """Gives every Function the classes of its contexts and nodes, which are called `<name>Backward`."""
+    """Gives every Function its classes of contexts and nodes, both named `<name>Backward`."""
 
     __module__ = "mindtorch_v2.autograd.function"
 
@@ -67,17 +67,17 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """The op itself, run without history."""
+        """Compute the outputs; runs with grad mode off."""
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """Note on `ctx` what backward needs, where forward takes no ctx."""
+        """Set on `ctx` what backward needs, for a forward that takes no ctx."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """The gradients of forward's arguments, given those of its outputs."""
+        """Compute the gradients of forward's arguments from those of its outputs."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom "
             "autograd.Function to use it with backward mode AD."
@@ -87,21 +87,21 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """Forward-mode derivative."""
+        """Compute the tangents of the outputs from those of forward's arguments."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        """The op on a batch."""
+        """Compute the outputs for a batch, and say along which dims they are batched."""
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True."
         )
 
     @classmethod
     def _derivative(cls) -> Callable[..., Any]:
-        """The `backward` or `vjp` that the subclass wrote."""
+        """The subclass's `backward` or `vjp`; RuntimeError if it has both."""
         if cls.backward is not Function.backward and cls.vjp is not Function.vjp:
             raise RuntimeError(
                 "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
@@ -111,7 +111,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Run forward and tie its results to backward."""
+        """Run forward, and record a node that runs backward if an argument requires grad."""
         separate = cls.setup_context is not Function.setup_context
         if separate:
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
@@ -120,12 +120,12 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         state = threads.state
         number = state.sequence
         state.sequence += 1
-        watched = entry_globals.observers_active and state.span is not None
-        start = observer.clock() if watched else 0
+        recorded = entry_globals.observers_active and state.span is not None
+        start = observer.clock() if recorded else 0
         try:
             return _apply(cls, args, kwargs, state, number, separate)
         finally:
-            if watched and state.span is not None:
+            if recorded and state.span is not None:
                 end, inputs = observer.clock(), () if state.capture_by_op is None else _outline(args)
                 state.span(cls.__name__, observer.OP, start, end, number, inputs)
 
@@ -134,21 +134,22 @@ _NUMBERS = (bool, int, float, complex)
 
 
 def _outline(args: tuple[Any, ...]) -> observer.Outline:
-    """What forward was given, for a recording that wants to know. As in torch, texts and other objects leave no trace."""
-    made: list[tuple[Any, ...] | None] = []
+    """Outlines of forward's arguments, for a recording with shapes. As in torch, strings and other objects are left out."""
+    outlines: list[tuple[Any, ...] | None] = []
     for value in args:
         if isinstance(value, Tensor):
-            made.append((value._array.shape, value._array.strides, value._array.dtype))
+            outlines.append((value._array.shape, value._array.strides, value._array.dtype))
         elif type(value) in _NUMBERS:
-            made.append((type(value), value))
+            outlines.append((type(value), value))
         elif value is None or isinstance(value, tuple | dict):
-            made.append(None)
-        elif isinstance(value, list) and value and all(type(one) in _NUMBERS for one in value):
-            made.append((list, *[(type(one), one) for one in value]))
-    return tuple(made)
+            outlines.append(None)
+        elif isinstance(value, list) and value and all(type(item) in _NUMBERS for item in value):
+            outlines.append((list, *[(type(item), item) for item in value]))
+    return tuple(outlines)
 
 
 def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], state: ThreadState, number: int, separate: bool) -> Any:
+    """Function.apply inside its span: `number` is the node's sequence number, `separate` says there is a setup_context."""
     ctx = cls._backward_cls()
     ctx.needs_input_grad = tuple(isinstance(a, Tensor) and bool(a._keys & AUTOGRAD) for a in args)
     enabled = state.grad_enabled
@@ -170,62 +171,64 @@ def _apply(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], state: Threa
         else:
             output = cls.forward(ctx, *args, **kwargs)
         single = not isinstance(output, tuple)
-        outputs = _tie((output,) if single else output, args, ctx, node)
+        outputs = _set_histories((output,) if single else output, args, ctx, node)
     finally:
         state.grad_enabled = enabled
     if node is not None:
         ctx._keep_saved(node)
-        if graph.watched():
-            graph.tell(node)
+        if graph.has_node_listeners():
+            graph.notify_node(node)
     return outputs[0] if single else outputs
 
 
-def _tie(outputs: tuple[Any, ...], args: tuple[Any, ...], ctx: Any, node: FunctionNode | None) -> tuple[Any, ...]:
-    """Make a node the maker of what forward returned; what is returned as it came in becomes a view of itself."""
-    dirty = _among(ctx.dirty_tensors)
-    plain = _among(ctx.non_differentiable)
-    inputs = _among(args)
-    if any(id(t) not in _among(outputs) for t in ctx.dirty_tensors or ()):
+def _set_histories(outputs: tuple[Any, ...], args: tuple[Any, ...], ctx: Any, node: FunctionNode | None) -> tuple[Any, ...]:
+    """Make the tensors that forward returned outputs of its node; an input that is not dirty becomes a view of itself."""
+    dirty = _tensor_ids(ctx.dirty_tensors)
+    plain = _tensor_ids(ctx.non_differentiable)
+    inputs = _tensor_ids(args)
+    if any(id(t) not in _tensor_ids(outputs) for t in ctx.dirty_tensors or ()):
         raise RuntimeError(
             "Some elements marked as dirty during the forward method were not returned as output. The "
             "inputs that are modified inplace must all be outputs of the Function."
         )
-    tied: list[Any] = []
+    results: list[Any] = []
     forms: list[Any] = []
     written: list[tuple[Tensor, int]] = []
-    for number, output in enumerate(outputs):
+    for number, returned in enumerate(outputs):
+        output = returned
         if isinstance(output, Tensor):
-            modified = id(output) in dirty
+            modified = id(returned) in dirty
             if modified:
-                _check_written(output, id(output) in inputs, len(outputs))
+                _check_written(output, id(returned) in inputs, len(outputs))
                 storage_of(output).version += 1
-            elif id(output) in inputs:
+            elif id(returned) in inputs:
                 output = aten.view_as(output, output)
-            differentiable = node is not None and id(outputs[number]) not in plain and output._array.dtype.kind in FLOATING
+            differentiable = node is not None and id(returned) not in plain and output._array.dtype.kind in FLOATING
             if differentiable and modified:
                 written.append((output, number))
             elif differentiable:
                 assert node is not None
-                tie(output, node, number)
+                set_history(output, node, number)
             elif output._keys & AUTOGRAD and not modified:
                 output = aten.detach(output)
             forms.append((output._array.shape, output._array.dtype))
         else:
             forms.append(None)
-        tied.append(output)
+        results.append(output)
     if node is not None:
         node.inputs = forms
-        node.devices = [output.device if isinstance(output, Tensor) else None for output in tied]
-        for output, number in written:
-            rebase_history(output, node, number)
-    return tuple(tied)
+        node.devices = [result.device if isinstance(result, Tensor) else None for result in results]
+        for tensor, number in written:
+            rebase_history(tensor, node, number)
+    return tuple(results)
 
 
-def _among(values: Sequence[Any] | None) -> set[int]:
+def _tensor_ids(values: Sequence[Any] | None) -> set[int]:
     return {id(value) for value in values or () if isinstance(value, Tensor)}
 
 
 def _check_written(output: Tensor, is_input: bool, count: int) -> None:
+    """RuntimeError or warning where torch has one for a tensor marked dirty, of a Function with `count` outputs."""
     if output._keys & AUTOGRAD and output._node.is_accumulator:
         raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
     if not is_input:
@@ -251,7 +254,7 @@ def _check_written(output: Tensor, is_input: bool, count: int) -> None:
 
 
 class ErrorNode(Node):
-    """Stands where a second derivative was ruled out."""
+    """The node of a gradient that must not be differentiated again: its backward raises."""
 
     __slots__ = ("message",)
 
@@ -263,7 +266,7 @@ class ErrorNode(Node):
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates a `backward` that is not differentiable: it runs without history; a second derivative is an error."""
+    """Decorates a `backward` that is not differentiable: it runs with grad mode off, and a second derivative raises."""
 
     @functools.wraps(fn)
     def wrapper(ctx: Any, *args: Any) -> Any:
@@ -272,16 +275,17 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
         if not enabled or not any(isinstance(a, Tensor) and a._keys & AUTOGRAD for a in args):
             return outputs
         single = not isinstance(outputs, tuple)
-        made = tuple(
-            _poisoned(o) if isinstance(o, Tensor) and o._array.dtype.kind in FLOATING else o
+        results = tuple(
+            _once_differentiated(o) if isinstance(o, Tensor) and o._array.dtype.kind in FLOATING else o
             for o in ((outputs,) if single else outputs)
         )
-        return made[0] if single else made
+        return results[0] if single else results
 
     return wrapper
 
 
-def _poisoned(output: Tensor) -> Tensor:
+def _once_differentiated(output: Tensor) -> Tensor:
+    """The same memory as the output of an ErrorNode."""
     state = threads.state
     node = _new(ErrorNode)
     node.message = "trying to differentiate twice a function that was marked with @once_differentiable"
@@ -289,12 +293,12 @@ def _poisoned(output: Tensor) -> Tensor:
     node.sequence = state.sequence
     state.sequence += 1
     alias: Tensor = aten.detach(output)
-    tie(alias, node, 0)
+    set_history(alias, node, 0)
     return alias
 
 
 class InplaceFunction(Function):
-    """A Function that remembers whether it is to work in place."""
+    """A Function with an `inplace` flag, which torch keeps for old code."""
 
     __module__ = "mindtorch_v2.autograd.function"
 

@@ -1,4 +1,7 @@
-"""Jacobians, Hessians and their products with vectors, all by differentiating backwards."""
+"""torch.autograd.functional: Jacobians, Hessians and their products with vectors, all from backward passes.
+
+The functions that the user passes in may take and return a tensor or a tuple of tensors; inside, everything is a tuple.
+"""
 
 from __future__ import annotations
 
@@ -22,35 +25,36 @@ _OUTPUTS = "outputs of the user-provided function"
 
 def _as_tuple(value: Any, what: str, where: str) -> tuple[bool, Tensors]:
     """Whether a value was a tuple of tensors, and the tensors."""
-    given = isinstance(value, tuple)
-    values = value if given else (value,)
+    is_tuple = isinstance(value, tuple)
+    values = value if is_tuple else (value,)
     for index, each in enumerate(values):
         if not isinstance(each, Tensor):
-            which = f"the value at index {index}" if given else f"the given {what}"
+            which = f"the value at index {index}" if is_tuple else f"the given {what}"
             raise TypeError(
                 f"The {what} given to {where} must be either a Tensor or a tuple of Tensors but {which} has type {type(each)}."
             )
-    return given, values
+    return is_tuple, values
 
 
-def _like(given: bool, values: Sequence[Any]) -> Any:
-    """A tuple, or its only item where no tuple was given."""
-    return tuple(values) if given else values[0]
+def _like(is_tuple: bool, values: Sequence[Any]) -> Any:
+    """A tuple, or its only item where the user's function has no tuple."""
+    return tuple(values) if is_tuple else values[0]
 
 
 def _fresh(inputs: Tensors, create_graph: bool) -> Tensors:
-    """Inputs to differentiate by; with create_graph they stay tied to the graph they came from."""
+    """Inputs to differentiate by: leaves, or with `create_graph` views of the inputs, which keep their history."""
     return tuple(aten.view_as(t, t) if create_graph and t._keys & AUTOGRAD else _leaf(t) for t in inputs)
 
 
 def _leaf(tensor: Tensor) -> Tensor:
+    """A leaf that requires grad on the memory of a tensor."""
     leaf: Tensor = aten.detach(tensor)
     require_grad(leaf)
     return leaf
 
 
 def _plain(values: Any, create_graph: bool) -> Any:
-    """Results as they are returned: without history unless a graph was asked for."""
+    """Results as they are returned: detached, unless `create_graph`."""
     if create_graph:
         return values
     if isinstance(values, Tensor):
@@ -59,7 +63,7 @@ def _plain(values: Any, create_graph: bool) -> Any:
 
 
 def _vector(v: Any, like: Tensors, is_tuple: bool, where: str) -> Tensors:
-    """The vector of a product, checked against what it multiplies."""
+    """The vector `v` of a product as a tuple; RuntimeError if its sizes are not those of `like`."""
     _, vector = _as_tuple(v, "v", where)
     if len(vector) != len(like):
         if is_tuple:
@@ -82,7 +86,7 @@ def _single(values: Tensors) -> bool:
 def _gradients(
     outputs: Tensors, inputs: Tensors, vector: Sequence[Tensor | None] | None, create_graph: bool
 ) -> list[Tensor | None]:
-    """Gradients of the outputs that have history, None where an input is not used."""
+    """Gradients of those outputs that have history by all inputs; None where an input is not used."""
     vector = vector or [None] * len(outputs)
     used = [(o, v) for o, v in zip(outputs, vector, strict=True) if o._keys & AUTOGRAD]
     if not used:
@@ -95,17 +99,18 @@ def _gradients(
 
 
 def _filled(grads: Sequence[Tensor | None], like: Tensors, strict: bool, create_graph: bool, stage: str) -> Tensors:
-    """Zeros where there is no gradient, which strict mode forbids."""
-    made: list[Tensor] = []
-    for index, (each, other) in enumerate(zip(grads, like, strict=True)):
-        if each is None:
+    """The gradients, with zeros where there is none; RuntimeError for those in strict mode. `stage` chooses its message."""
+    filled: list[Tensor] = []
+    for index, (grad, other) in enumerate(zip(grads, like, strict=True)):
+        if grad is None:
             if strict:
                 raise RuntimeError(_UNUSED[stage].format(index))
-            each = aten.zeros_like(other)
-        elif strict and create_graph and not each._keys & AUTOGRAD and "double" not in stage:
+            filled.append(aten.zeros_like(other))
+            continue
+        if strict and create_graph and not grad._keys & AUTOGRAD and "double" not in stage:
             raise RuntimeError(_INDEPENDENT[stage].format(index))
-        made.append(each)
-    return tuple(made)
+        filled.append(grad)
+    return tuple(filled)
 
 
 _UNUSED = {
@@ -126,7 +131,7 @@ _INDEPENDENT = {
 
 
 def _require(values: Tensors, strict: bool, what: str) -> None:
-    """In strict mode everything that is differentiated has to have history."""
+    """RuntimeError if a value has no history, which strict mode asks of everything that is differentiated."""
     if not strict:
         return
     for index, each in enumerate(values):
@@ -151,8 +156,8 @@ _NO_HISTORY = {
 def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """(func(inputs), the product of `v` with the Jacobian there)."""
     with enable_grad():
-        is_inputs_tuple, given = _as_tuple(inputs, "inputs", "vjp")
-        inner = _fresh(given, create_graph)
+        is_inputs_tuple, primals = _as_tuple(inputs, "inputs", "vjp")
+        inner = _fresh(primals, create_graph)
         is_outputs_tuple, outputs = _as_tuple(func(*inner), _OUTPUTS, "vjp")
         _require(outputs, strict, "outputs")
         if v is None and not _single(outputs):
@@ -162,31 +167,31 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         vector = None if v is None else _vector(v, outputs, is_outputs_tuple, "vjp")
     with set_grad_enabled(create_graph):
         grads = _gradients(outputs, inner, vector, create_graph)
-        product = _filled(grads, given, strict, create_graph, "back")
+        product = _filled(grads, primals, strict, create_graph, "back")
     return _like(is_outputs_tuple, _plain(outputs, create_graph)), _like(is_inputs_tuple, _plain(product, create_graph))
 
 
 def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
-    """(func(inputs), the product of the Jacobian there with `v`), found by differentiating the vjp by its vector."""
+    """(func(inputs), the product of the Jacobian there with `v`), from the derivative of the vjp by its vector."""
     with enable_grad():
-        is_inputs_tuple, given = _as_tuple(inputs, "inputs", "jvp")
-        inner = _fresh(given, create_graph)
-        if v is None and not _single(given):
+        is_inputs_tuple, primals = _as_tuple(inputs, "inputs", "jvp")
+        inner = _fresh(primals, create_graph)
+        if v is None and not _single(primals):
             raise RuntimeError(
                 "The vector v can only be None if the input to the user-provided function is a single "
                 "Tensor with a single element."
             )
-        vector = None if v is None else _vector(v, given, is_inputs_tuple, "jvp")
+        vector = None if v is None else _vector(v, primals, is_inputs_tuple, "jvp")
         is_outputs_tuple, outputs = _as_tuple(func(*inner), _OUTPUTS, "jvp")
         _require(outputs, strict, "outputs")
         # The vjp is linear in its vector, so its derivative by that vector is the Jacobian itself.
         probes = tuple(_leaf(aten.zeros_like(output)) for output in outputs)
-        gradients = _filled(_gradients(outputs, inner, probes, True), given, strict, False, "back")
+        gradients = _filled(_gradients(outputs, inner, probes, True), primals, strict, False, "back")
         _require(gradients, strict, "grad_inputs")
     with set_grad_enabled(create_graph):
         ones = tuple(aten.ones_like(g) for g in gradients) if vector is None else vector
-        found = _gradients(gradients, probes, ones, create_graph)
-        product = _filled(found, outputs, strict, create_graph, "back_trick")
+        tangents = _gradients(gradients, probes, ones, create_graph)
+        product = _filled(tangents, outputs, strict, create_graph, "back_trick")
     return (_like(is_outputs_tuple, _plain(outputs, create_graph)), _like(is_outputs_tuple, _plain(product, create_graph)))
 
 
@@ -198,9 +203,9 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """The Jacobian of `func` at `inputs`: for each output and input a tensor of their sizes, one after the other.
+    """The Jacobian of `func` at `inputs`: for each pair of output and input a tensor of the dims of both.
 
-    `vectorize` and `strategy` choose among torch's ways to the same result; here they all go backwards, row by row.
+    `vectorize` and `strategy` choose how torch computes it; here each is one backward pass per row.
     """
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
@@ -223,8 +228,8 @@ def jacobian(
             "together. Please either set `strict=False` or `vectorize=False`."
         )
     with enable_grad():
-        is_inputs_tuple, given = _as_tuple(inputs, "inputs", "jacobian")
-        inner = _fresh(given, create_graph)
+        is_inputs_tuple, primals = _as_tuple(inputs, "inputs", "jacobian")
+        inner = _fresh(primals, create_graph)
         is_outputs_tuple, outputs = _as_tuple(func(*inner), _OUTPUTS, "jacobian")
         _require(outputs, strict, "outputs")
         rows = tuple(_like(is_inputs_tuple, _jacobian_of(output, inner, create_graph, strict)) for output in outputs)
@@ -232,7 +237,7 @@ def jacobian(
 
 
 def _jacobian_of(output: Tensor, inputs: Tensors, create_graph: bool, strict: bool) -> Tensors:
-    """One output's derivatives by each input, element after element."""
+    """One output's Jacobian by each input, from one backward pass per element of the output."""
     columns: list[list[Tensor]] = [[] for _ in inputs]
     flat = aten.reshape(output, (-1,))
     for i in range(output._array.size):
@@ -258,8 +263,8 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The Hessian of a function with one element: for each pair of inputs a tensor of their sizes."""
-    is_inputs_tuple, given = _as_tuple(inputs, "inputs", "hessian")
+    """The Hessian of a function that returns one element: for each pair of inputs a tensor of the dims of both."""
+    is_inputs_tuple, primals = _as_tuple(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(_STRATEGY)
 
@@ -271,12 +276,12 @@ def hessian(
     def gradient(*args: Tensor) -> Tensors:
         if outer_jacobian_strategy == "forward-mode":
             args = tuple(_leaf(t) if not t._keys & AUTOGRAD else t for t in args)
-        found = jacobian(scalar, args, create_graph=True)
-        made = tuple(aten.reshape(g, t._array.shape) for g, t in zip(found, args, strict=True))
-        _require(made, strict, "jacobian")
-        return made
+        rows = jacobian(scalar, args, create_graph=True)
+        grads = tuple(aten.reshape(row, t._array.shape) for row, t in zip(rows, args, strict=True))
+        _require(grads, strict, "jacobian")
+        return grads
 
-    blocks = jacobian(gradient, given, create_graph=create_graph, strict=strict, vectorize=vectorize, strategy="reverse-mode")
+    blocks = jacobian(gradient, primals, create_graph=create_graph, strict=strict, vectorize=vectorize, strategy="reverse-mode")
     return tuple(blocks) if is_inputs_tuple else blocks[0][0]
 
 
@@ -288,51 +293,52 @@ def _check_scalar(is_tuple: bool, outputs: Tensors, where: str) -> None:
 
 
 def _scalar_gradient(
-    func: Callable[..., Any], given: Tensors, create_graph: bool, strict: bool, where: str
+    func: Callable[..., Any], primals: Tensors, create_graph: bool, strict: bool, where: str
 ) -> tuple[Tensors, Tensor, Tensors]:
-    """The inputs used, the value, and the gradient of a function with one element, ready to be differentiated again."""
-    inner = _fresh(given, create_graph)
+    """The inputs used, the value, and the gradient of a function with one element, which can be differentiated again."""
+    inner = _fresh(primals, create_graph)
     is_tuple, outputs = _as_tuple(func(*inner), _OUTPUTS, where)
     _check_scalar(is_tuple, outputs, where)
     _require(outputs, strict, "outputs")
-    gradient = _filled(_gradients(outputs, inner, None, True), given, strict, False, "back")
+    gradient = _filled(_gradients(outputs, inner, None, True), primals, strict, False, "back")
     _require(gradient, strict, "jacobian")
     return inner, outputs[0], gradient
 
 
-def _hessian_vector(v: Any, given: Tensors, is_tuple: bool, where: str) -> Tensors | None:
+def _hessian_vector(v: Any, primals: Tensors, is_tuple: bool, where: str) -> Tensors | None:
+    """The vector of a product with the Hessian; None, which stands for 1, only for an input of one element."""
     if v is None:
-        if not _single(given):
+        if not _single(primals):
             raise RuntimeError(
                 "The vector v can only be None if the input to the user-provided function is a single "
                 "Tensor with a single element."
             )
         return None
-    return _vector(v, given, is_tuple, where)
+    return _vector(v, primals, is_tuple, where)
 
 
 def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """(func(inputs), the product of `v` with the Hessian there)."""
     with enable_grad():
-        is_tuple, given = _as_tuple(inputs, "inputs", "vhp")
-        vector = _hessian_vector(v, given, is_tuple, "vhp")
-        inner, value, gradient = _scalar_gradient(func, given, create_graph, strict, "vhp")
+        is_tuple, primals = _as_tuple(inputs, "inputs", "vhp")
+        vector = _hessian_vector(v, primals, is_tuple, "vhp")
+        inner, value, gradient = _scalar_gradient(func, primals, create_graph, strict, "vhp")
     with set_grad_enabled(create_graph):
-        product = _filled(_gradients(gradient, inner, vector, create_graph), given, strict, create_graph, "double_back")
+        product = _filled(_gradients(gradient, inner, vector, create_graph), primals, strict, create_graph, "double_back")
     return _plain(value, create_graph), _like(is_tuple, _plain(product, create_graph))
 
 
 def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """(func(inputs), the product of the Hessian there with `v`)."""
     with enable_grad():
-        is_tuple, given = _as_tuple(inputs, "inputs", "hvp")
-        vector = _hessian_vector(v, given, is_tuple, "hvp")
-        inner, value, gradient = _scalar_gradient(func, given, create_graph, strict, "hvp")
+        is_tuple, primals = _as_tuple(inputs, "inputs", "hvp")
+        vector = _hessian_vector(v, primals, is_tuple, "hvp")
+        inner, value, gradient = _scalar_gradient(func, primals, create_graph, strict, "hvp")
         probes = tuple(_leaf(aten.zeros_like(g)) for g in gradient)
-        double = _filled(_gradients(gradient, inner, probes, True), given, strict, False, "double_back")
+        double = _filled(_gradients(gradient, inner, probes, True), primals, strict, False, "double_back")
         _require(double, strict, "hessian")
     with set_grad_enabled(create_graph):
         ones = tuple(aten.ones_like(g) for g in double) if vector is None else vector
-        found = _gradients(double, probes, ones, create_graph)
-        product = _filled(found, given, strict, create_graph, "double_back_trick")
+        tangents = _gradients(double, probes, ones, create_graph)
+        product = _filled(tangents, primals, strict, create_graph, "double_back_trick")
     return _plain(value, create_graph), _like(is_tuple, _plain(product, create_graph))

@@ -1,4 +1,8 @@
-"""Bringing a gradient to the form its node takes, so that no formula needs to mention broadcasting."""
+"""The form, shape and dtype, in which a node takes a gradient.
+
+The engine brings each result of a node to the form that its receiver takes: it sums over the dims that broadcasting added,
+drops the imaginary part, casts. So no formula mentions broadcasting or type promotion.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +15,17 @@ from .node import Node
 
 
 def sum_to_shape(grad: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Sum over the dimensions that broadcasting added or stretched."""
-    given = grad._array.shape
-    lead = len(given) - len(shape)
-    dims = [*range(lead), *[i + lead for i, n in enumerate(shape) if n == 1 and given[i + lead] != 1]]
+    """Sum over the dims that broadcasting from `shape` added or stretched."""
+    stretched = grad._array.shape
+    lead = len(stretched) - len(shape)
+    dims = [*range(lead), *[i + lead for i, n in enumerate(shape) if n == 1 and stretched[i + lead] != 1]]
     if dims:
         grad = aten.sum(grad, dims, True)
     return aten.view(grad, shape) if lead > 0 else grad
 
 
 def to_form(node: Node, position: int, grad: Tensor, form: tuple[tuple[int, ...], Any] | None) -> Tensor:
-    """The gradient that `node` returned at `position` in the shape and dtype that its receiver takes."""
+    """The gradient that `node` returned at `position`, in its receiver's form; RuntimeError if the shapes do not broadcast."""
     if form is None:
         return grad
     shape, np_dtype = form
@@ -42,4 +46,5 @@ def to_form(node: Node, position: int, grad: Tensor, form: tuple[tuple[int, ...]
 
 
 def _broadcasts(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
+    """Whether a tensor of shape `small` can be broadcast to `large`."""
     return len(small) <= len(large) and all(n in (1, m) for n, m in zip(reversed(small), reversed(large), strict=False))

@@ -28,6 +28,7 @@ class _GradMode:
         threads.state.grad_enabled = self._previous.pop()
 
     def clone(self) -> _GradMode:
+        """A new instance with the same mode, for one call of a decorated function."""
         return type(self)()
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,7 +43,7 @@ class _GradMode:
         return call
 
     def _wrap_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A generator runs in the mode, its caller does not."""
+        """Decorate a generator function: the mode holds while the generator runs, not in the code that iterates over it."""
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -61,15 +62,16 @@ class _GradMode:
 
 
 def _decorator_form(cls: type, function: Any) -> Any:
-    made: Any = object.__new__(cls)
+    """A new mode, or the decorated function where the class itself is used as a decorator, without parentheses."""
+    mode: Any = object.__new__(cls)
     if function is None:
-        return made
-    made.__init__()
-    return made(function)
+        return mode
+    mode.__init__()
+    return mode(function)
 
 
 class no_grad(_GradMode):
-    """Inside, no history is recorded. Also a decorator, with or without brackets."""
+    """A block in which ops record no nodes. Also a decorator, with or without parentheses."""
 
     __module__ = "mindtorch_v2.autograd.grad_mode"
 
@@ -81,7 +83,7 @@ class no_grad(_GradMode):
 
 
 class enable_grad(_GradMode):
-    """Inside, history is recorded again."""
+    """A block in which ops record nodes, also inside no_grad. Also a decorator, with or without parentheses."""
 
     __module__ = "mindtorch_v2.autograd.grad_mode"
 
@@ -95,7 +97,7 @@ class enable_grad(_GradMode):
 
 
 class set_grad_enabled(_GradMode):
-    """Sets grad mode at once; as a context manager, puts it back at the end."""
+    """Sets grad mode at once; as a context manager, restores the previous mode at the end."""
 
     __module__ = "mindtorch_v2.autograd.grad_mode"
 
@@ -118,7 +120,7 @@ class set_grad_enabled(_GradMode):
 
 
 class inference_mode(_GradMode):
-    """As no_grad, for code that never needs its results in autograd."""
+    """As no_grad, for results that autograd never uses: using one in a recorded computation is an error."""
 
     __module__ = "mindtorch_v2.autograd.grad_mode"
 
@@ -150,7 +152,7 @@ class inference_mode(_GradMode):
 
 
 def is_grad_enabled() -> bool:
-    """Whether ops record history on this thread."""
+    """Whether ops on this thread record nodes."""
     return threads.state.grad_enabled
 
 
@@ -160,7 +162,7 @@ def is_inference_mode_enabled() -> bool:
 
 
 def is_multithreading_enabled() -> bool:
-    """Whether backward may use other threads. It never does: each pass runs on the thread that calls it."""
+    """The setting of `set_multithreading_enabled`. Each backward pass runs on the thread that calls it either way."""
     return _multithreading.enabled
 
 
@@ -172,7 +174,7 @@ _multithreading = _Multithreading()
 
 
 class set_multithreading_enabled:
-    """Remembers the setting; passes run on the calling thread either way."""
+    """Stores the setting for `is_multithreading_enabled`; each backward pass runs on the calling thread either way."""
 
     __module__ = "mindtorch_v2.autograd.grad_mode"
 

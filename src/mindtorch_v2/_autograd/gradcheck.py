@@ -1,8 +1,7 @@
-"""gradcheck: derivatives against differences of function values."""
+"""gradcheck and gradgradcheck: gradients compared with finite differences."""
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from .graph import FLOATING, require_grad
 
 
 class GradcheckError(RuntimeError):
-    """Raised by gradcheck and gradgradcheck where a derivative is wrong."""
+    """Raised by gradcheck and gradgradcheck where a gradient does not agree with finite differences."""
 
 
 def gradcheck(
@@ -38,9 +37,10 @@ def gradcheck(
     fast_mode: bool = False,
     masked: bool | None = None,
 ) -> bool:
-    """Whether the gradients of `func` by those of `inputs` that require grad are those that small differences give.
+    """Whether the gradients of `func` by those of `inputs` that require grad agree with finite differences.
 
-    With `fast_mode` only one random combination of each Jacobian's entries is compared.
+    GradcheckError where they do not, or False if not `raise_exception`. `fast_mode` compares only one random combination of
+    each Jacobian's entries.
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
@@ -48,10 +48,10 @@ def gradcheck(
         raise NotImplementedError("gradcheck(check_forward_ad=True): there is no forward-mode AD")
     if masked:
         raise NotImplementedError("gradcheck(masked=True): gradients of sparse inputs by their specified elements")
-    given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    arguments = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     try:
-        _check_inputs(given)
-        check = _Check(func, given, eps, atol, rtol, nondet_tol, fast_mode)
+        _check_inputs(arguments)
+        check = _Check(func, arguments, eps, atol, rtol, nondet_tol, fast_mode)
         check.run()
         if check.outputs:
             if check_undefined_grad:
@@ -86,19 +86,19 @@ def gradgradcheck(
     fast_mode: bool = False,
     masked: bool = False,
 ) -> bool:
-    """Whether the gradients of the gradients of `func` are those that small differences give."""
+    """Whether the second derivatives of `func` agree with finite differences of its gradients."""
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
     if check_fwd_over_rev:
         raise NotImplementedError("gradgradcheck(check_fwd_over_rev=True): there is no forward-mode AD")
-    given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    arguments = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     if grad_outputs is None:
-        outputs = _differentiable(func(*given))
+        outputs = _differentiable(func(*arguments))
         weights = tuple(_random_weight(o, gen_non_contig_grad_outputs) for o in outputs)
     else:
         weights = (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
     count = len(weights)
-    wanted = [index for index, value in enumerate(given) if _requires_grad(value)]
+    wanted = [index for index, value in enumerate(arguments) if _requires_grad(value)]
 
     def gradients(*args: Any) -> tuple[Tensor, ...]:
         own, vector = args[:-count], args[-count:]
@@ -109,7 +109,7 @@ def gradgradcheck(
 
     return gradcheck(
         gradients,
-        given + weights,
+        arguments + weights,
         eps=eps,
         atol=atol,
         rtol=rtol,
@@ -124,7 +124,7 @@ def gradgradcheck(
 
 
 def _tracked(tensor: Tensor) -> Tensor:
-    """A tensor that requires grad: itself, or without history a leaf of the same memory."""
+    """The tensor itself if it requires grad, else a leaf on the same memory that does."""
     if tensor._keys & AUTOGRAD:
         return tensor
     leaf: Tensor = aten.detach(tensor)
@@ -133,13 +133,14 @@ def _tracked(tensor: Tensor) -> Tensor:
 
 
 def _random_weight(output: Tensor, non_contiguous: bool) -> Tensor:
+    """A random gradient of an output, which requires grad itself."""
     rng = np.random.default_rng(0)
     values = rng.standard_normal((*output._array.shape, 2 if non_contiguous else 1)).astype(output._array.dtype)
     if output._array.dtype.kind == "c":
         values = values + 1j * rng.standard_normal(values.shape).astype(values.real.dtype)
-    made = make_external(values[..., 0] if non_contiguous else values[..., 0].copy())
-    require_grad(made)
-    return made
+    weight = make_external(values[..., 0] if non_contiguous else values[..., 0].copy())
+    require_grad(weight)
+    return weight
 
 
 def _requires_grad(value: Any) -> bool:
@@ -147,15 +148,19 @@ def _requires_grad(value: Any) -> bool:
 
 
 def _differentiable(outputs: Any) -> tuple[Tensor, ...]:
+    """The outputs of a function that require grad."""
     return tuple(o for o in ((outputs,) if not isinstance(outputs, tuple | list) else outputs) if o.requires_grad)
 
 
 def _check_inputs(inputs: Sequence[Any]) -> None:
-    found = False
+    """ValueError if no input requires grad; warnings and errors for inputs that finite differences cannot work with."""
+    if not any(map(_requires_grad, inputs)):
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
+        )
     for index, value in enumerate(inputs):
         if not _requires_grad(value):
             continue
-        found = True
         array = value._array
         if array.dtype.str[1:] not in ("f8", "c16"):
             warnings.warn(
@@ -170,14 +175,10 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
                 "that are non-overlapping to be able to compute the numerical gradients correctly. You "
                 "should call .contiguous on the input before passing it to gradcheck."
             )
-    if not found:
-        raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
-        )
 
 
 class _Check:
-    """One function at one point. Complex numbers count as pairs of real ones throughout."""
+    """The checks of one function at one point. A complex number counts as a pair of real ones throughout."""
 
     def __init__(
         self,
@@ -196,11 +197,12 @@ class _Check:
         self.outputs = _differentiable(func(*inputs))
 
     def run(self) -> None:
+        """GradcheckError if a Jacobian differs from finite differences, or from run to run by more than `nondet_tol`."""
         if not self.outputs:
             self._expect_zero()
             return
         numerical = {position: self._numerical(value) for position, value in enumerate(self.wanted)}
-        for number, output in enumerate(self.outputs):
+        for number in range(len(self.outputs)):
             first = self._analytical(number)
             if self._distance(first, self._analytical(number)) > self.nondet_tol:
                 raise GradcheckError(
@@ -211,19 +213,17 @@ class _Check:
                 )
             for position in range(len(self.wanted)):
                 self._compare(number, position, numerical[position][number], first[position])
-            assert output is not None
 
     def _values(self) -> list[np.ndarray]:
         """The differentiable outputs at the inputs as they are now, as flat real arrays."""
         outputs = self.func(*self.inputs)
         outputs = outputs if isinstance(outputs, tuple | list) else (outputs,)
-        kept = [o for o in outputs if isinstance(o, Tensor) and o._array.dtype.kind in FLOATING]
-        return [_flat(o._array) for o in kept]
+        return [_flat(o._array) for o in outputs if isinstance(o, Tensor) and o._array.dtype.kind in FLOATING]
 
     def _numerical(self, value: Tensor) -> list[np.ndarray]:
-        """For each output the Jacobian by one input: a row per (real) element of the input."""
+        """For each output the Jacobian by one input, from finite differences: a row per (real) element of the input."""
         rows: list[list[np.ndarray]] = []
-        for write in _nudges(value._array):
+        for write in _steps(value._array):
             write(self.eps)
             above = self._values()
             write(-self.eps)
@@ -234,7 +234,7 @@ class _Check:
         return [np.stack([row[i] for row in rows]) if rows else np.zeros((0, n)) for i, n in enumerate(sizes)]
 
     def _analytical(self, number: int) -> list[np.ndarray]:
-        """The Jacobian of one output by each input: a column per (real) element of the output."""
+        """The Jacobian of one output by each input, from backward passes: a column per (real) element of the output."""
         output = self.outputs[number]
         array = output._array
         columns: list[list[np.ndarray]] = [[] for _ in self.wanted]
@@ -250,18 +250,20 @@ class _Check:
         ]
 
     def _backward(self, output: Tensor, seed: Tensor) -> list[np.ndarray]:
+        """The gradients of one backward pass as flat real arrays, 0 where an input is not used."""
         grads = _grad(output, self.wanted, seed, retain_graph=True, allow_unused=True)
-        made = []
+        flat = []
         for value, grad in zip(self.wanted, grads, strict=True):
             if grad is None:
-                made.append(np.zeros(_flat(value._array).size))
+                flat.append(np.zeros(_flat(value._array).size))
                 continue
             if grad._array.shape != value._array.shape:
                 raise GradcheckError("grad has incorrect size")
-            made.append(_flat(grad._array))
-        return made
+            flat.append(_flat(grad._array))
+        return flat
 
     def _compare(self, number: int, position: int, numerical: np.ndarray, analytical: np.ndarray) -> None:
+        """GradcheckError if two Jacobians differ; in fast mode, if a random combination of their entries does."""
         a, n = analytical, numerical
         if self.fast:
             rng = np.random.default_rng(0)
@@ -274,12 +276,13 @@ class _Check:
             )
 
     @staticmethod
-    def _distance(one: list[np.ndarray], two: list[np.ndarray]) -> float:
-        return max((float(np.abs(a - b).max()) for a, b in zip(one, two, strict=True) if a.size), default=0.0)
+    def _distance(first: list[np.ndarray], second: list[np.ndarray]) -> float:
+        return max((float(np.abs(a - b).max()) for a, b in zip(first, second, strict=True) if a.size), default=0.0)
 
     def _expect_zero(self) -> None:
+        """GradcheckError if outputs without history change with the inputs."""
         for value in self.wanted:
-            for write in _nudges(value._array):
+            for write in _steps(value._array):
                 write(self.eps)
                 above = self._values()
                 write(-self.eps)
@@ -289,12 +292,11 @@ class _Check:
                     raise GradcheckError("Numerical gradient for function expected to be zero")
 
     def undefined_gradients(self) -> None:
-        """Outputs that take no part must not break backward."""
-        for left_out in itertools.chain([None], range(len(self.outputs)) if len(self.outputs) > 1 else ()):
-            outputs = _differentiable(self.func(*self.inputs))
-            kept = [o for i, o in enumerate(outputs) if left_out is not None and i != left_out]
-            if not kept:
-                continue
+        """GradcheckError if a zero gradient, with another output's left undefined, gives a gradient that is not zero."""
+        if len(self.outputs) == 1:
+            return
+        for undefined in range(len(self.outputs)):
+            kept = [o for i, o in enumerate(_differentiable(self.func(*self.inputs))) if i != undefined]
             seeds = [aten.zeros_like(o) for o in kept]
             for grad in _grad(kept, self.wanted, seeds, allow_unused=True):
                 if grad is not None and bool(np.any(grad._array != 0)):
@@ -305,6 +307,7 @@ class _Check:
                     )
 
     def dtypes(self) -> None:
+        """GradcheckError if a gradient has another dtype than its input."""
         for output in self.outputs:
             grads = _grad(output, self.wanted, aten.ones_like(output), retain_graph=True, allow_unused=True)
             for value, grad in zip(self.wanted, grads, strict=True):
@@ -312,7 +315,7 @@ class _Check:
                     raise GradcheckError("Gradient has dtype mismatch.")
 
     def batched(self) -> None:
-        """Several gradients at a time give what they give one by one."""
+        """GradcheckError if a batch of gradients gives something else than they give one by one."""
         for output in self.outputs:
             seeds = aten.stack([aten.ones_like(output), aten.full_like(output, 2.0)])
             together = _grad(output, self.wanted, seeds, retain_graph=True, allow_unused=True, is_grads_batched=True)
@@ -332,8 +335,8 @@ def _flat(array: np.ndarray) -> np.ndarray:
     return array.reshape(-1).astype(np.float64)
 
 
-def _nudges(array: np.ndarray) -> Any:
-    """For each (real) element of an array a function that sets it to its value plus some step."""
+def _steps(array: np.ndarray) -> Any:
+    """For each (real) element of an array a function that sets it to its first value plus a step."""
     for index in np.ndindex(array.shape):
         value = array[index]
         for unit in (1, 1j) if array.dtype.kind == "c" else (1,):

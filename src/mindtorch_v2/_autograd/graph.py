@@ -1,4 +1,4 @@
-"""Writing history: the node that an op leaves behind when one of its inputs requires grad."""
+"""Recording the graph: the node that an op leaves behind when one of its inputs requires grad."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .accumulate import AccumulateGrad
 from .derivative import ARG, NEEDS, RESULT, Derivative, Plan, declared_derivative
 from .node import Edge, Gradients, Node
 from .node_compiler import compile_record
-from .saved import freed, result_parts, tie, unpack_list, unpack_one, unpack_result
+from .saved import freed, result_parts, set_history, unpack_list, unpack_one, unpack_result
 
 FLOATING = "fcV"
 """The kinds of NumPy dtypes that may require grad: real, complex, and the narrow floats, which NumPy calls void."""
@@ -40,20 +40,20 @@ class OpNode(Node):
             self.saved = None
 
     def slots(self) -> list[tuple[int, int, tuple[Any, ...]]]:
-        """What is saved: (kind, index) as in the plan, and the values of that slot."""
+        """What is saved: kind and index of each slot as in the plan, and the values that stand in it."""
         if self.saved is None:
             raise freed()
         arguments = self.plan.derivative.op.schema.arguments
-        found, start = [], 0
+        slots, start = [], 0
         for kind, index in self.plan.saved:
             is_tensor = kind == ARG and arguments[index].is_tensor
             width = 4 if kind == RESULT else 0 if kind == NEEDS else 2 if is_tensor else 1
-            found.append((kind, index, self.saved[start : start + width]))
+            slots.append((kind, index, self.saved[start : start + width]))
             start += width
-        return found
+        return slots
 
-    def _kept(self) -> dict[str, int | None]:
-        """torch's names of what nodes of this kind keep, and the slots they mean; None where this node does not."""
+    def _saved_names(self) -> dict[str, int | None]:
+        """torch's names of what nodes of this op may save, each with its slot; None where this node does not save it."""
         derivative = self.plan.derivative
         arguments = derivative.op.schema.arguments
         names: dict[str, int | None] = {}
@@ -66,19 +66,19 @@ class OpNode(Node):
         return names
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self._kept()]
+        return [*super().__dir__(), *self._saved_names()]
 
     def __getattr__(self, name: str) -> Any:
-        """`_saved_self`, `_saved_result`: what the node keeps, as torch names it."""
+        """`_saved_self`, `_saved_result`: what the node saved, under torch's names."""
         if name.startswith("_saved_"):
-            kept = self._kept()
-            if name in kept:
-                slot = kept[name]
+            slots = self._saved_names()
+            if name in slots:
+                slot = slots[name]
                 return None if slot is None else self.unpacked(slot)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def unpacked(self, slot: int) -> Any:
-        """What is saved in a slot."""
+        """The value of a slot; a tensor as it was saved, RuntimeError if it was modified since."""
         kind, index, values = self.slots()[slot]
         if kind == RESULT:
             return unpack_result(self, index, *values)
@@ -88,7 +88,7 @@ class OpNode(Node):
 
 
 class NotImplementedNode(Node):
-    """Stands where an op has no derivative: the forward is fine, a gradient asked of it is an error."""
+    """The node of an op without a derivative: its forward works, its backward raises."""
 
     __slots__ = ("op_name",)
 
@@ -100,13 +100,13 @@ class NotImplementedNode(Node):
 
 
 class NoDerivative:
-    """In place of a derivative, for an op that has none."""
+    """Takes the place of a `Derivative` for an op that has none."""
 
     def __init__(self, op: OpSpec) -> None:
         self.op = op
 
     def record(self, args: tuple[Any, ...], result: Any, state: ThreadState) -> None:
-        """An op that ought to be differentiable leaves a node that says it is not."""
+        """Leave a node that raises in backward, unless the op is declared `nondiff`."""
         if self.op.nondiff:
             return
         outputs = result if isinstance(result, tuple | list) else (result,)
@@ -120,13 +120,13 @@ class NoDerivative:
             node.inputs = [(o._array.shape, o._array.dtype) if isinstance(o, Tensor) else None for o in outputs]
             for number, output in enumerate(outputs):
                 if any(output is o for o in floating):
-                    tie(output, node, number)
+                    set_history(output, node, number)
 
     record_first = record
 
 
 def _edges_among(values: Sequence[Any]) -> Iterator[Edge]:
-    """Where the gradients of those arguments would go that require grad."""
+    """The edges of the arguments that require grad, also of those inside lists."""
     for value in values:
         if isinstance(value, Tensor):
             if value._keys & AUTOGRAD:
@@ -136,29 +136,29 @@ def _edges_among(values: Sequence[Any]) -> Iterator[Edge]:
 
 
 def derivative_of(op: OpSpec) -> Derivative | NoDerivative:
-    """An op's derivative, compiled."""
-    made: Derivative | NoDerivative | None = op.derivative
-    if made is None:
+    """An op's derivative, looked up and compiled at the first call."""
+    derivative: Derivative | NoDerivative | None = op.derivative
+    if derivative is None:
         declared = declared_derivative(op, OpNode)
         if declared is None:
-            made = NoDerivative(op)
+            derivative = NoDerivative(op)
         else:
             if not op.schema.mutates:
                 declared.record = compile_record(declared)
-            made = declared
-        op.derivative = made
-    return made
+            derivative = declared
+        op.derivative = derivative
+    return derivative
 
 
-def attach(op: OpSpec, args: tuple[Any, ...], result: Any) -> None:
+def record_node(op: OpSpec, args: tuple[Any, ...], result: Any) -> None:
     """Record that `result` came from `op(*args)`, if grad mode is on and the op has a derivative."""
     state = threads.state
     if state.grad_enabled:
         (op.derivative or derivative_of(op)).record(args, result, state)
 
 
-def attach_first(op: OpSpec, args: tuple[Any, ...], result: tuple[Any, ...]) -> None:
-    """As `attach`, for an op with several results of which the caller shows the first alone: the others are arrays."""
+def record_node_of_first(op: OpSpec, args: tuple[Any, ...], result: tuple[Any, ...]) -> None:
+    """As `record_node`, for an op of whose results the caller makes only the first a tensor: the others are arrays."""
     state = threads.state
     if state.grad_enabled:
         derivative = op.derivative or derivative_of(op)
@@ -169,54 +169,63 @@ def attach_first(op: OpSpec, args: tuple[Any, ...], result: tuple[Any, ...]) -> 
         record(args, result, state)
 
 
-# Called with every node as it is made, while somebody wants to know: anomaly mode, saved_tensors_hooks.
-_on_node: list[Callable[[Node], None]] = []
+# Called with every new node, by anomaly mode, saved_tensors_hooks and inference mode. A listener that was added twice stands
+# here twice and is called once.
+_node_listeners: list[Callable[[Node], None]] = []
 
 
-def add_node_listener(function: Callable[[Node], None], on: bool) -> None:
-    """Have `function(node)` called for every new node, or stop it. Ops take the longer way only while some are."""
-    if on:
-        _on_node.append(function)
-    else:
-        _on_node.remove(function)
-    entry_globals.attach = _watched(attach) if _on_node else attach
-    entry_globals.attach_first = _watched(attach_first) if _on_node else attach_first
+def add_node_listener(listener: Callable[[Node], None]) -> None:
+    """Have `listener(node)` called for every new node, until it is removed as often as it was added."""
+    _node_listeners.append(listener)
+    _choose_recorders()
 
 
-def watched() -> bool:
-    """Whether anybody wants to be told of new nodes."""
-    return bool(_on_node)
+def remove_node_listener(listener: Callable[[Node], None]) -> None:
+    """Undo one call of `add_node_listener` with this listener."""
+    _node_listeners.remove(listener)
+    _choose_recorders()
 
 
-def tell(node: Node) -> None:
-    """Show a new node to those who watch."""
-    for function in tuple(dict.fromkeys(_on_node)):
-        function(node)
+def has_node_listeners() -> bool:
+    """Whether new nodes have to be passed to `notify_node`."""
+    return bool(_node_listeners)
 
 
-def _watched(attaching: Callable[..., None]) -> Callable[..., None]:
-    """The same with the new node shown to those who watch."""
+def notify_node(node: Node) -> None:
+    """Call each listener once with a new node."""
+    for listener in tuple(dict.fromkeys(_node_listeners)):
+        listener(node)
 
-    def attach_watched(op: OpSpec, args: tuple[Any, ...], result: Any) -> None:
+
+def _choose_recorders() -> None:
+    """Have entries notify listeners of new nodes while there are listeners, and take the direct way otherwise."""
+    entry_globals.record_node = _notifying(record_node) if _node_listeners else record_node
+    entry_globals.record_node_of_first = _notifying(record_node_of_first) if _node_listeners else record_node_of_first
+
+
+def _notifying(record: Callable[..., None]) -> Callable[..., None]:
+    """`record` followed by `notify_node`, if it left a node."""
+
+    def record_and_notify(op: OpSpec, args: tuple[Any, ...], result: Any) -> None:
         state = threads.state
         before = state.sequence
-        attaching(op, args, result)
+        record(op, args, result)
         if state.sequence != before:
             outputs = result if isinstance(result, tuple | list) else (result,)
             for output in outputs:
                 if isinstance(output, Tensor) and output._keys & AUTOGRAD:
-                    tell(output._node)
+                    notify_node(output._node)
                     return
 
-    return attach_watched
+    return record_and_notify
 
 
 def fill_results(node: OpNode, outputs: Sequence[Tensor]) -> None:
-    """Save the results that a node asks for, once they are there."""
+    """Save those of an in-place op's outputs that its formulas take; the node was made before they were computed."""
     if any(kind == RESULT for kind, _ in node.plan.saved):
         values: list[Any] = []
-        for kind, index, held in node.slots():
-            values += result_parts(outputs[index]) if kind == RESULT else held
+        for kind, index, slot in node.slots():
+            values += result_parts(outputs[index]) if kind == RESULT else slot
         node.saved = tuple(values)
 
 
@@ -224,7 +233,7 @@ def fill_results(node: OpNode, outputs: Sequence[Tensor]) -> None:
 
 
 def without_history(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Call with grad mode off."""
+    """`function(*args, **kwargs)` with grad mode off."""
     state = threads.state
     enabled = state.grad_enabled
     state.grad_enabled = False
@@ -235,12 +244,12 @@ def without_history(function: Callable[..., Any], args: Any, kwargs: Any) -> Any
 
 
 def below_autograd(function: Callable[..., Any], *args: Any) -> Any:
-    """Run what lies below an op's own derivative, so that it leaves no nodes of its own."""
+    """Run the body of a composite op that has a derivative of its own, so that the ops inside it leave no nodes."""
     return without_history(function, args, {})
 
 
 def require_grad(tensor: Tensor, on: bool = True) -> None:
-    """Make a leaf require grad, or stop it."""
+    """Set whether a leaf requires grad; RuntimeError where torch does not allow it."""
     if on:
         if tensor._array.dtype.kind not in FLOATING:
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
@@ -260,13 +269,13 @@ def require_grad(tensor: Tensor, on: bool = True) -> None:
 
 
 def refresh_accumulator(tensor: Tensor) -> None:
-    """A leaf's AccumulateGrad: the one it had before, with its hooks, if it still fits; any other node stays."""
+    """Give a leaf an AccumulateGrad of its shape and dtype. One that fits stays, with its hooks; so does any other node."""
     try:
         node = tensor._node
-        kept = not node.is_accumulator or node.fits(tensor)
+        fits = not node.is_accumulator or node.fits(tensor)
     except AttributeError:
-        kept = False
-    if not kept:
+        fits = False
+    if not fits:
         tensor._node = AccumulateGrad(tensor)
         tensor._output_nr = 0
 
@@ -277,8 +286,8 @@ def _give_accumulator(tensor: Tensor) -> None:
         tensor._grad = None
 
 
-entry_globals.attach = attach
-entry_globals.attach_first = attach_first
+entry_globals.record_node = record_node
+entry_globals.record_node_of_first = record_node_of_first
 entry_globals.below_autograd = below_autograd
 entry_globals.without_history = without_history
 entry_globals.require_grad = require_grad

@@ -1,4 +1,4 @@
-"""What a recorded computation goes back to."""
+"""Searches in a recorded graph: which nodes and leaves a tensor was computed from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .node import Node
 
 
 def nodes_behind(outputs: Iterable[Tensor], ends: Iterable[Tensor] = ()) -> Iterator[Node]:
-    """Every node that outputs came from, once; the search does not go beyond the nodes of `ends`, which it yields."""
+    """Every node that `outputs` were computed by, each once; the nodes of `ends` are yielded, those behind them are not."""
     stops = {id(t._node) for t in ends if t._keys & AUTOGRAD}
     todo = [t._node for t in outputs if t._keys & AUTOGRAD]
     seen = set(map(id, todo))
@@ -26,7 +26,7 @@ def nodes_behind(outputs: Iterable[Tensor], ends: Iterable[Tensor] = ()) -> Iter
 
 
 def reaches_others(outputs: Iterable[Tensor], inputs: Iterable[Tensor]) -> bool:
-    """Whether some leaf other than the inputs has a part in the outputs."""
+    """Whether `outputs` were computed from a leaf that is not among `inputs`."""
     inputs = list(inputs)
     own = {id(t._node) for t in inputs if t._keys & AUTOGRAD}
     return any(node.is_accumulator and id(node) not in own for node in nodes_behind(outputs, inputs))

@@ -1,4 +1,4 @@
-"""Handles: what registering a hook returns."""
+"""The handles that registering a hook returns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class RemovableHandle:
-    """Takes a hook away again, with `remove()` or at the end of a `with` block."""
+    """Removes a hook, by `remove()` or at the end of a `with` block; refers to the table of hooks weakly."""
 
     __module__ = "mindtorch_v2.utils.hooks"
 
@@ -23,6 +23,7 @@ class RemovableHandle:
         self.extra_dict_ref: tuple[Any, ...] = tuple(map(weakref.ref, extra))
 
     def remove(self) -> None:
+        """Remove the hook, if its table is still alive and holds it."""
         for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
             hooks = reference()
             if hooks is not None and self.id in hooks:
@@ -33,9 +34,9 @@ class RemovableHandle:
 
     def __setstate__(self, state: Any) -> None:
         hooks, self.id, extra = state
-        # A dict that is gone leaves an empty one behind, so that remove() still works.
+        # A table that was gone is replaced by an empty one, so that remove() still works.
         self.hooks_dict_ref = weakref.ref(_Hooks() if hooks is None else hooks)
-        self.extra_dict_ref = tuple(weakref.ref(_Hooks() if held is None else held) for held in extra)
+        self.extra_dict_ref = tuple(weakref.ref(_Hooks() if table is None else table) for table in extra)
         RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
 
     def __enter__(self) -> RemovableHandle:
@@ -46,13 +47,13 @@ class RemovableHandle:
 
 
 class _Hooks(dict[int, Any]):
-    """A dict that can be referred to weakly."""
+    """A dict to which a weak reference is possible."""
 
     __slots__ = ("__weakref__",)
 
 
 class Handle(RemovableHandle):
-    """The same for hooks in a plain dict, which nothing can refer to weakly."""
+    """A RemovableHandle for a table of hooks that is a plain dict, to which no weak reference is possible."""
 
     _ids = itertools.count()
 
@@ -62,6 +63,7 @@ class Handle(RemovableHandle):
         hooks[self.id] = hook
 
     def remove(self) -> None:
+        """Remove the hook; a second call does nothing."""
         self._hooks.pop(self.id, None)
 
     def __getstate__(self) -> Any:

@@ -1,4 +1,4 @@
-"""Running hooks, in torch's order: those of tensors, then a node's own before and after it runs."""
+"""Running hooks in torch's order: those on tensors, then a node's pre-hooks, the node, and its hooks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .node import Gradients, Node
 
 
 def run_tensor_hooks(node: Node, grads: Gradients) -> None:
-    """Hooks on the tensors whose gradients arrived, then gradients to keep on them."""
+    """Run the hooks on the tensors whose gradients arrived, then store gradients on tensors with `retain_grad`."""
     hooks = node.hooks
     assert hooks is not None
     for number, registered in hooks.tensor.items():
@@ -26,12 +26,12 @@ def run_tensor_hooks(node: Node, grads: Gradients) -> None:
     for number, reference in hooks.retain.items():
         tensor, grad = reference(), grads[number]
         if tensor is not None and grad is not None:
-            held = getattr(tensor, "_grad", None)
-            tensor._grad = aten.clone(grad, memory_format=contiguous_format) if held is None else aten.add(held, grad)
+            total = getattr(tensor, "_grad", None)
+            tensor._grad = aten.clone(grad, memory_format=contiguous_format) if total is None else aten.add(total, grad)
 
 
 def run_before_hooks(node: Node, grads: Gradients) -> None:
-    """A node's hooks on the gradients it is about to take."""
+    """Run a node's pre-hooks, which may replace the gradients that it takes."""
     assert node.hooks is not None
     for hook in list(node.hooks.before.values()):
         changed = call_user_code(hook, tuple(grads))
@@ -40,20 +40,20 @@ def run_before_hooks(node: Node, grads: Gradients) -> None:
 
 
 def run_after_hooks(node: Node, results: Sequence[Tensor | None], grads: Gradients) -> Gradients:
-    """A node's hooks on what it made of the gradients it took; gives what they left of it."""
+    """Run a node's hooks on its results and the gradients it took; returns the results, which hooks may have replaced."""
     assert node.hooks is not None
-    made = list(results)
+    gradients = list(results)
     for hook in list(node.hooks.after.values()):
-        changed = call_user_code(hook, tuple(made), tuple(grads))
+        changed = call_user_code(hook, tuple(gradients), tuple(grads))
         if changed is not None:
-            made = _checked_tuple(hook, made, changed)
-    return made
+            gradients = _checked_tuple(hook, gradients, changed)
+    return gradients
 
 
 def run_hooked(
     node: Node, waiting: list[Any], run: Callable[..., Any], retain: bool, with_tensor_hooks: bool = True
 ) -> Gradients:
-    """Run a node that has hooks on the gradients that `waiting` ends with."""
+    """Run a node with its hooks on the last item of `waiting`, its gradient or list of gradients."""
     hooks = node.hooks
     assert hooks is not None
     single = node.inputs.__class__ is not list
@@ -74,7 +74,7 @@ def _type_name(tensor: Tensor) -> str:
 
 
 def _checked(hook: Any, before: Tensor | None, after: Any) -> Tensor | None:
-    """What a hook returned for one gradient; it may not change its kind."""
+    """What a hook returned for one gradient; RuntimeError if it has another dtype or shape."""
     if after is None:
         return None
     if not isinstance(after, Tensor):
@@ -91,6 +91,7 @@ def _checked(hook: Any, before: Tensor | None, after: Any) -> Tensor | None:
 
 
 def _checked_tuple(hook: Any, before: Gradients, after: Any) -> Gradients:
+    """What a hook returned for several gradients, as a list; TypeError or RuntimeError if number or form do not match."""
     if isinstance(after, Tensor) or not isinstance(after, tuple | list):
         raise TypeError(f"expected tuple, but hook returned '{type(after).__name__}'")
     if len(after) != len(before):

@@ -1,7 +1,8 @@
-"""Inference tensors: what ops make inside inference_mode, which autograd must not meet later.
+"""Inference tensors: the results of ops inside inference_mode, which autograd must not save later.
 
-Ops do not look at the mode. While a thread is inside, the function with which entries make their results marks them;
-while marked tensors live, new nodes are looked through for them. The version of their storage refuses to grow outside.
+Entries do not look at the mode. While a thread is inside, the function with which entries create their results marks them;
+while marked tensors are alive, a node listener checks what new nodes save. Their version counter is `UNTRACKED`, which cannot
+be incremented outside the mode.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from .._core.tensor import Tensor, make_tensor
 from .._core.threads import threads
 from .._dispatch import entry_globals
 from .context import FunctionNode
-from .graph import OpNode, add_node_listener
+from .graph import OpNode, add_node_listener, remove_node_listener
 from .node import Node
 
 _plain_new = object.__new__
@@ -31,7 +32,7 @@ _count = _Count()
 
 
 def enter() -> None:
-    """A thread goes into inference mode."""
+    """Enter inference mode on one thread: from the first on, entries create results that may be marked."""
     with _lock:
         _count.inside += 1
         entry_globals.new = _new_marked
@@ -39,7 +40,7 @@ def enter() -> None:
 
 
 def leave() -> None:
-    """A thread comes out of it."""
+    """Leave inference mode on one thread: after the last, entries create results directly again."""
     with _lock:
         _count.inside -= 1
         if not _count.inside:
@@ -48,55 +49,59 @@ def leave() -> None:
 
 
 def is_inference(tensor: Tensor) -> bool:
-    """Whether a tensor was made inside inference_mode, or looks at the memory of one that was."""
+    """Whether a tensor was created inside inference_mode, or is a view of one that was."""
     storage = tensor._storage
     return bool(tensor._inference) or (storage is not None and storage.version is UNTRACKED)
 
 
 def _new_marked(cls: type) -> Any:
-    made: Any = _plain_new(cls)
+    """`object.__new__`, with the result marked on a thread in inference mode."""
+    tensor: Any = _plain_new(cls)
     if threads.state.inference:
-        _mark(made)
-    return made
+        _mark(tensor)
+    return tensor
 
 
 def _make_marked(array: Any) -> Tensor:
-    made = make_tensor(array)
+    """`make_tensor`, with the result marked on a thread in inference mode."""
+    tensor = make_tensor(array)
     if threads.state.inference:
-        _mark(made)
-    return made
+        _mark(tensor)
+    return tensor
 
 
 def _mark(tensor: Any) -> None:
+    """Make a new tensor an inference tensor, and check new nodes for as long as it lives."""
     tensor._inference = UNTRACKED
     with _lock:
         if not _alive:
-            add_node_listener(_check, True)
-        _alive.add(weakref.ref(tensor, _gone))
+            add_node_listener(_check)
+        _alive.add(weakref.ref(tensor, _forget))
 
 
-def _gone(reference: weakref.ref[Tensor]) -> None:
+def _forget(reference: weakref.ref[Tensor]) -> None:
+    """Stop the checks when the last inference tensor is gone."""
     with _lock:
         _alive.discard(reference)
         if not _alive:
-            add_node_listener(_check, False)
+            remove_node_listener(_check)
 
 
 def _check(node: Node) -> None:
-    """RuntimeError if a node saved an inference tensor."""
+    """RuntimeError if a new node saved an inference tensor."""
     values: list[Any] = []
     if isinstance(node, OpNode) and node.plan.saved:
-        for _, _, held in node.slots():
-            values += [pair[0] for pair in held[0]] if held and isinstance(held[0], list) else held
+        for _, _, slot in node.slots():
+            values += [pair[0] for pair in slot[0]] if slot and isinstance(slot[0], list) else slot
     elif isinstance(node, FunctionNode):
-        values += [kept[0] for kept in node.saved or ()]
+        values += [slot[0] for slot in node.saved or ()]
     for value in values:
         if isinstance(value, Tensor):
             check_savable(value)
 
 
 def check_savable(tensor: Tensor) -> None:
-    """RuntimeError if a tensor is one that must not be saved for backward."""
+    """RuntimeError if a tensor is an inference tensor, which must not be saved for backward."""
     if is_inference(tensor):
         raise RuntimeError(
             "Inference tensors cannot be saved for backward. Please do not use Tensors created in "

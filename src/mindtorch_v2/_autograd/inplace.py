@@ -1,14 +1,19 @@
-"""In-place ops on tensors with history, also through views: the tensor, its base and its views get new makers."""
+"""In-place ops on tensors with history, also through views: the tensor, its base and its other views get new nodes.
+
+An op that writes into a tensor makes that tensor the output of its node. If the tensor is a view, its base becomes the output
+of a CopySlices, which runs the op's node on the view's part of the gradient; if it has views, each of them becomes the output
+of an AsStridedBackward0 on the new value of the base.
+"""
 
 from __future__ import annotations
 
 import copy
-import gc
 from collections.abc import Callable, Sequence
-from sys import getrefcount
 from typing import Any
 
+from .._core.cpython import REFCOUNT_WITH_OWNER, getrefcount, referrers
 from .._core.keys import AUTOGRAD
+from .._core.strides import overlaps
 from .._core.tensor import Tensor
 from .._core.threads import threads
 from .._dispatch import dispatcher, entry_globals, observer
@@ -18,8 +23,8 @@ from .accumulate import empty_strided
 from .context import FunctionNode
 from .graph import NoDerivative, derivative_of, fill_results, without_history
 from .node import Edge, Gradients, Node
-from .node_compiler import maker, mask_of
-from .saved import freed, short_name, tie
+from .node_compiler import make_for, mask_of
+from .saved import freed, set_history, short_name
 
 _MANY = (
     "This view is the output of a function that returns multiple views. Such functions do not allow the output "
@@ -55,7 +60,7 @@ def check_view_in_place(view: Tensor) -> None:
                 "tracked) or both outside (if you want the inplace to be tracked)."
             )
         return
-    reason = _why_not(view, _maker(base))
+    reason = _why_not(view, _node_of(base))
     if reason:
         raise RuntimeError(
             f"Output {view._output_nr} of {short_name(view._node)} is a view and is being modified inplace. {reason}"
@@ -64,14 +69,14 @@ def check_view_in_place(view: Tensor) -> None:
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
 
 
-def _maker(base: Tensor) -> Node | None:
-    return base._node if base._keys & AUTOGRAD else None
+def _node_of(tensor: Tensor) -> Node | None:
+    return tensor._node if tensor._keys & AUTOGRAD else None
 
 
 def _why_not(view: Tensor, end: Node | None) -> str:
-    """Why a view with history must not be written into: what one of the views it was made through came from.
+    """Why a view with history must not be written into, empty if it may be: which op took it, or a view on the way to it.
 
-    `end` made the base when the view was taken: how the base came about does not matter.
+    `end` is the node of the base when the view was taken: how the base was computed does not matter.
     """
     node: Node | None = view._node
     while node is not None and node is not end:
@@ -87,7 +92,7 @@ def _why_not(view: Tensor, end: Node | None) -> str:
 def run_in_place(
     op: OpSpec, args: tuple[Any, ...], execute: Callable[[OpSpec, tuple[Any, ...]], Any] = dispatcher.execute
 ) -> Any:
-    """An in-place op on tensors with history: the target becomes the result of the op's node."""
+    """Run an in-place op on tensors with history: the target becomes the output of the op's node."""
     state = threads.state
     target = args[0]
     derivative = derivative_of(op)
@@ -102,14 +107,14 @@ def run_in_place(
     if not state.grad_enabled or not mask:
         return without_history(execute, (op, args), {})
     check_in_place(target)
-    node = maker(derivative, mask)(args, state)
+    node = make_for(derivative, mask)(args, state)
     without_history(execute, (op, args), {})
     array = target._array
     node.inputs = (array.shape, array.dtype)
-    shared = _may_have_views(target)  # asked before the node saves its result, which holds the storage, too
+    shared = _may_have_views(target)  # asked before the node saves its result, which refers to the storage, too
     fill_results(node, (target,))
-    if graph.watched():
-        graph.tell(node)
+    if graph.has_node_listeners():
+        graph.notify_node(node)
     _rebase(target, node, 0, shared)
     return target
 
@@ -118,34 +123,34 @@ def run_in_place(
 
 
 def rebase_history(target: Tensor, node: Node, number: int = 0) -> None:
-    """Make `node` the maker of a tensor that was written in place; a view's base and its other views learn of it."""
+    """Make a tensor that was written in place the output `number` of `node`, and update its base and the views of that."""
     _rebase(target, node, number, _may_have_views(target))
 
 
 def _may_have_views(target: Tensor) -> bool:
-    """Whether somebody but a tensor that is written in place, and its base, holds their storage."""
+    """Whether anything but a tensor that is written in place, and its base, refers to their storage."""
     storage = target._storage
-    # It is held by the target, by its base, by the variable and by the argument of getrefcount.
-    return storage is not None and getrefcount(storage) > (3 if target._base is None else 4)
+    return storage is not None and getrefcount(storage) > REFCOUNT_WITH_OWNER + (target._base is not None)
 
 
 def _rebase(target: Tensor, node: Node, number: int, shared: bool) -> None:
+    """`rebase_history`, where the caller knows whether the storage may be shared with further views."""
     base = target._base
-    before = _maker(target if base is None else base)
+    before = _node_of(target if base is None else base)
     if base is None:
-        _move(target, node, number)
+        _replace_history(target, node, number)
         base = target
     else:
-        _move(base, CopySlices(base, target, node))
-        _renew_view(target, base, before)
+        _replace_history(base, CopySlices(base, target, node))
+        _update_view(target, base, before)
     if shared:
         for view in _live_views(base):
             if view is not target:
-                _renew_view(view, base, before)
+                _update_view(view, base, before)
 
 
-def _move(tensor: Tensor, node: Node, number: int = 0) -> None:
-    """Give a tensor a new maker; a gradient that is to be kept is kept of the new value."""
+def _replace_history(tensor: Tensor, node: Node, number: int = 0) -> None:
+    """Make a tensor the output of another node; `retain_grad` then means the gradient of the new value."""
     if tensor._keys & AUTOGRAD:
         hooks = tensor._node.hooks
         if hooks is not None:
@@ -153,22 +158,22 @@ def _move(tensor: Tensor, node: Node, number: int = 0) -> None:
             if reference is not None and reference() is tensor:
                 del hooks.retain[tensor._output_nr]
                 node.own_hooks().retain[number] = reference
-    tie(tensor, node, number)
+    set_history(tensor, node, number)
 
 
 def _live_views(base: Tensor) -> list[Tensor]:
-    """The tensors that look at `base`. They are searched for, since views are made often and this is needed seldom."""
-    return [held for held in gc.get_referrers(base) if isinstance(held, Tensor) and held._base is base]
+    """The views of `base` that are alive. They are searched for: views are made often, and this is needed seldom."""
+    return [tensor for tensor in referrers(base, Tensor) if tensor._base is base]
 
 
-def _renew_view(view: Tensor, base: Tensor, before: Node | None) -> None:
-    """Make a view of a base that was written into a view of its new value; `before` made the old one."""
+def _update_view(view: Tensor, base: Tensor, before: Node | None) -> None:
+    """Make a view that of the base's new value; `before` is the node of the old one."""
     reason = _why_not(view, before) if view._keys & AUTOGRAD else ""
-    tie(view, StaleView(view, base, reason) if reason else AsStridedBackward0(view, base), 0)
+    set_history(view, StaleView(view, base, reason) if reason else AsStridedBackward0(view, base), 0)
 
 
 class Geometry:
-    """Where a view lies in its base, in elements of the view's dtype."""
+    """Offset, sizes and strides of a view in its base, in elements of the view's dtype."""
 
     __slots__ = ("as_real", "offset", "shape", "strides")
 
@@ -178,23 +183,14 @@ class Geometry:
         self.shape = array.shape
         self.strides = tuple(s // item for s in array.strides)
         self.offset = (array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]) // item
-        # A part of complex numbers, seen as real ones.
+        # A view of real or imaginary parts.
         self.as_real = whole.dtype.kind == "c" and array.dtype.kind != "c"
 
     def narrowed(self, dims: list[int]) -> Geometry:
-        """The same without repetition along some dims."""
-        made = copy.copy(self)
-        made.shape = tuple(1 if d in dims else n for d, n in enumerate(self.shape))
-        return made
-
-    def overlaps(self) -> bool:
-        """Whether two elements may lie at one place, apart from dims of one element."""
-        reach = 0
-        for stride, size in sorted((s, n) for s, n in zip(self.strides, self.shape, strict=True) if n > 1):
-            if stride <= reach:
-                return True
-            reach += stride * (size - 1)
-        return False
+        """The same with size 1 along `dims`, along which elements repeat."""
+        narrowed = copy.copy(self)
+        narrowed.shape = tuple(1 if d in dims else n for d, n in enumerate(self.shape))
+        return narrowed
 
     def of(self, tensor: Tensor) -> Tensor:
         """The same part of another tensor that is laid out like the base."""
@@ -204,7 +200,7 @@ class Geometry:
 
 
 class Layout:
-    """How a base lies in memory."""
+    """Sizes, strides and dtype of a base."""
 
     __slots__ = ("dtype", "shape", "strides")
 
@@ -215,12 +211,12 @@ class Layout:
         self.dtype = base.dtype
 
     def empty(self, grad: Tensor) -> Tensor:
-        """An uninitialised tensor that lies like the base, for gradients like `grad`."""
+        """An uninitialized tensor that is laid out like the base, on the device of `grad`."""
         return empty_strided(grad, self.shape, self.strides, self.dtype)
 
 
 class CopySlices(Node):
-    """A base after one of its views was written: runs the writing op's node on the view's part of the gradient."""
+    """The node of a base of which a view was written in place: runs the op's node on the view's part of the gradient."""
 
     __slots__ = ("base", "node", "view")
 
@@ -255,7 +251,7 @@ class CopySlices(Node):
         return results
 
     def _run(self, grad: Tensor) -> Gradients:
-        """Run the writing op's node, which shows in a profile inside this one."""
+        """Run the op's node, with a span inside that of this node."""
         node = self.node
         assert node is not None
         start = observer.clock()
@@ -272,7 +268,7 @@ class CopySlices(Node):
 
 
 class _ViewNode(Node):
-    """A view whose base was written after the view was made."""
+    """The node of a view whose base was written in place after the view was taken."""
 
     __slots__ = ("base", "view")
 
@@ -289,7 +285,7 @@ class _ViewNode(Node):
 
 
 class AsStridedBackward0(_ViewNode):
-    """Puts the view's gradient where the view lies in the base."""
+    """Copies the gradient of a view to its place in a zero gradient of the base."""
 
     __slots__ = ()
 
@@ -299,13 +295,13 @@ class AsStridedBackward0(_ViewNode):
             return [None]
         whole = aten.zero_(self.base.empty(grad))
         view = self.view
-        # Dims along which the view repeats its elements: their gradients add up.
+        # Along these dims the view repeats its elements: their gradients add up.
         sizes = zip(view.shape, view.strides, strict=True)
         repeated = [d for d, (size, stride) in enumerate(sizes) if size > 1 and not stride]
         if repeated:
             grad = aten.sum(grad, repeated, True)
             view = view.narrowed(repeated)
-        if view.overlaps():
+        if overlaps(view.shape, view.strides):
             raise NotImplementedError(
                 "the gradient of a view whose elements overlap in memory (as those of unfold "
                 "do), after its base was written in place"
@@ -315,7 +311,7 @@ class AsStridedBackward0(_ViewNode):
 
 
 class StaleView(_ViewNode):
-    """A view that must not be used any more, since its base was written: its gradient is not defined."""
+    """The node of a view that has no gradient any more, since its base was written in place: its backward raises."""
 
     __slots__ = ("message",)
 

@@ -1,4 +1,4 @@
-"""What Tensor gets from autograd: gradients, hooks, and where it came from."""
+"""Methods and properties of Tensor that belong to autograd: backward, grad, hooks, grad_fn, data."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def backward(
 
 
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
-    """Have ops on this tensor recorded, or not."""
+    """Set whether ops on this leaf are recorded; returns the tensor."""
     graph.require_grad(self, requires_grad)
     return self
 
 
 def retain_grad(self: Tensor) -> None:
-    """Keep the gradient of a tensor that is no leaf."""
+    """Have backward passes store the gradient of this tensor in its `.grad`, also if it is no leaf."""
     if not self._keys & AUTOGRAD:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     _backward.retain_grad(self)
 
 
 def register_hook(self: Tensor, hook: Callable[..., Any]) -> Handle:
-    """Call `hook(grad)` when the gradient of this tensor is computed; it may return another one."""
+    """Call `hook(grad)` when the gradient of this tensor is computed; it may return another gradient."""
     if not self._keys & AUTOGRAD:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     hooks = self._node.own_hooks().tensor
@@ -63,12 +63,13 @@ def detach(self: Tensor) -> Tensor:
 
 
 def detach_(self: Tensor) -> Tensor:
-    """Forget how this tensor came to be."""
+    """Drop this tensor's history, so that it becomes a leaf; returns the tensor."""
     detached: Tensor = aten.detach_(self)
     return detached
 
 
 def _get_grad(self: Tensor) -> Tensor | None:
+    """`.grad`; torch's warning for a tensor that never gets one."""
     try:
         grad: Tensor | None = self._grad
     except AttributeError:
@@ -86,6 +87,7 @@ def _get_grad(self: Tensor) -> Tensor | None:
 
 
 def _set_grad(self: Tensor, value: Tensor | None) -> None:
+    """Set `.grad`; TypeError or RuntimeError for a gradient of another dtype or size."""
     if value is not None:
         if not isinstance(value, Tensor):
             raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
@@ -94,7 +96,7 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
         wanted = self._grad_dtype or self.dtype
         if value.dtype != wanted:
             raise RuntimeError(
-                f"attempting to assign a gradient with dtype '{_word(value)}' to a tensor with grad_dtype "
+                f"attempting to assign a gradient with dtype '{_c_name(value)}' to a tensor with grad_dtype "
                 f"'{wanted.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to the "
                 "tensor's dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to "
                 "allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may "
@@ -109,31 +111,33 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
     self._grad = value
 
 
-def _word(tensor: Tensor) -> str:
+def _c_name(tensor: Tensor) -> str:
+    """How torch's messages name the dtype of a gradient: as C++ does."""
     return {"Float": "float", "Double": "double", "Int": "int", "Long": "long int"}.get(
         tensor.dtype.scalar_name, tensor.dtype.scalar_name
     )
 
 
 def _get_grad_dtype(self: Tensor) -> dt.dtype:
-    """The dtype of a leaf's gradient: its own, unless another was set."""
+    """The dtype of a leaf's gradient: the leaf's own, unless another was set."""
     if not self.is_leaf:
         raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
     return self._grad_dtype or self.dtype
 
 
 def _set_grad_dtype(self: Tensor, value: Any) -> None:
+    """Set the dtype in which this leaf's gradient is accumulated."""
     if value is None:
         raise NotImplementedError("grad_dtype = None: a gradient has the dtype of its leaf or the one that is set")
     if not isinstance(value, dt.dtype):
         raise RuntimeError(f"grad_dtype must be a torch.dtype or None, but got {type(value).__name__}")
     if not self.is_leaf:
         raise RuntimeError("grad_dtype can only be set on leaf tensors.")
-    held = getattr(self, "_grad", None)
-    if held is not None and held.dtype != value:
+    grad = getattr(self, "_grad", None)
+    if grad is not None and grad.dtype != value:
         raise RuntimeError(
             f"Cannot set grad_dtype to '{value.scalar_name}' because there is already a gradient with dtype "
-            f"'{_word(held)}'. Please clear the gradient (.grad = None) before changing grad_dtype, or ensure "
+            f"'{_c_name(grad)}'. Please clear the gradient (.grad = None) before changing grad_dtype, or ensure "
             "the new grad_dtype matches the existing gradient's dtype."
         )
     self._grad_dtype = value
@@ -142,6 +146,7 @@ def _set_grad_dtype(self: Tensor, value: Any) -> None:
 
 
 def _retains_grad(self: Tensor) -> bool:
+    """Whether `retain_grad` was called on a tensor that is no leaf."""
     if not self._keys & AUTOGRAD or self._node.hooks is None:
         return False
     reference = self._node.hooks.retain.get(self._output_nr)
@@ -149,7 +154,7 @@ def _retains_grad(self: Tensor) -> bool:
 
 
 def _grad_fn(self: Tensor) -> Node | None:
-    """The node that made this tensor; None for a leaf."""
+    """The node of which this tensor is an output; None for a leaf."""
     if not self._keys & AUTOGRAD or self._node.is_accumulator:
         return None
     node: Node = self._node
@@ -159,7 +164,7 @@ def _grad_fn(self: Tensor) -> Node | None:
 
 
 def _get_data(self: Tensor) -> Tensor:
-    """The same memory without history; what is written there is not counted as a change of this tensor."""
+    """The same memory without history; a write into it does not increment this tensor's version."""
     alias = make_alias(self._array, self)
     own = storage_of(self)
     alias._storage = Storage(own.owner, external=True, device=own.device)
@@ -167,7 +172,7 @@ def _get_data(self: Tensor) -> Tensor:
 
 
 def _set_data(self: Tensor, value: Tensor) -> None:
-    """Point this tensor at another one's memory, history aside."""
+    """Let this tensor share the memory of another one; its history stays."""
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     if self._keys & AUTOGRAD and value._array.dtype.kind not in graph.FLOATING:

@@ -13,7 +13,7 @@ from .handles import Handle
 
 
 class _MultiHandle:
-    """Removes the hooks on all the tensors."""
+    """Removes a hook from all its tensors, by `remove()` or at the end of a `with` block."""
 
     __module__ = "mindtorch_v2.autograd.graph"
 
@@ -21,6 +21,7 @@ class _MultiHandle:
         self.handles = tuple(handles)
 
     def remove(self) -> None:
+        """Remove the hook from every tensor."""
         for handle in self.handles:
             handle.remove()
 
@@ -34,11 +35,10 @@ class _MultiHandle:
 def register_multi_grad_hook(
     tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: Literal["all", "any"] = "all"
 ) -> _MultiHandle:
-    """Call `fn` once per backward pass: with the list of all gradients (None where there is none), or the first."""
+    """Call `fn` once per backward pass: with the list of all gradients, None where there is none, or ("any") with the first."""
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of {('all', 'any')} but got {mode}")
-    make = _when_all if mode == "all" else _when_any
-    hooks = make(tensors, fn)
+    hooks = (_hooks_for_all if mode == "all" else _hooks_for_any)(tensors, fn)
     handles = [
         Handle(t._node.own_hooks().tensor.setdefault(t._output_nr, {}), hook)
         for t, hook in zip(tensors, hooks, strict=True)
@@ -48,7 +48,7 @@ def register_multi_grad_hook(
 
 
 def _will_run(tensor: Tensor, current: Tensor) -> bool:
-    """Whether the pass that is under way will come to a tensor's node."""
+    """Whether the backward pass under way, which is at the tensor `current`, runs the node of `tensor`."""
     if tensor is current:
         return True
     if not tensor._keys & AUTOGRAD:
@@ -58,8 +58,9 @@ def _will_run(tensor: Tensor, current: Tensor) -> bool:
     return node is current._node or (node in task.pending and (task.needed is None or node in task.needed))
 
 
-def _when_all(tensors: Sequence[Tensor], fn: Callable[..., Any]) -> list[Callable[[Tensor], None]]:
-    # Per pass: how many gradients are still to come, and those that came.
+def _hooks_for_all(tensors: Sequence[Tensor], fn: Callable[..., Any]) -> list[Callable[[Tensor], None]]:
+    """A hook for each tensor; the last that a pass runs calls `fn`."""
+    # Per pass: how many gradients have yet to arrive, and those that have.
     waiting: dict[int, tuple[list[int], list[Tensor | None]]] = {}
     lock = threading.Lock()
 
@@ -83,7 +84,8 @@ def _when_all(tensors: Sequence[Tensor], fn: Callable[..., Any]) -> list[Callabl
     return [hook_of(index) for index in range(len(tensors))]
 
 
-def _when_any(tensors: Sequence[Tensor], fn: Callable[..., Any]) -> list[Callable[[Tensor], None]]:
+def _hooks_for_any(tensors: Sequence[Tensor], fn: Callable[..., Any]) -> list[Callable[[Tensor], None]]:
+    """A hook for each tensor; the first that a pass runs calls `fn`."""
     ran: set[int] = set()
     lock = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""Nodes of the autograd graph: what was done, and where gradients go next."""
+"""Nodes of the autograd graph: each computes the gradients of an op's inputs, and its edges say which nodes take them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ HookTable = dict[int, Callable[..., Any]]
 
 
 class GeneralPlan:
-    """How the engine runs a node that has an `apply` of its own."""
+    """The plan of a node with an `apply` of its own; the nodes of declared ops have compiled plans."""
 
-    keeps_tensors = True  # or may do so
+    keeps_tensors = True  # it may: only the node knows
 
     @staticmethod
     def run(node: Node, grads: Any, retain: bool) -> Gradients:
+        """Apply a node to its gradient, or list of gradients; one result per edge."""
         results = list(node.apply(grads if node.inputs.__class__ is list else [grads]))
         if not retain:
             node.release()
@@ -30,10 +31,10 @@ class GeneralPlan:
 
 
 class Node:
-    """One step of the graph. `edges[i]` says where the gradient of input i goes (None: nowhere).
+    """One op of the graph. `edges[i]`, a node and its output number, takes the gradient of input i (None: it needs none).
 
-    `inputs` describes the gradients that the node takes, one per output of the forward op: (shape, NumPy
-    dtype) if there is one output, else a list of those. Gradients are brought to that form on their way in.
+    `inputs` has the form of the gradients that the node takes, one per output of the forward op: (shape, NumPy dtype) if there
+    is one output, else a list of those. The engine brings gradients to that form before the node runs.
     """
 
     __module__ = "mindtorch_v2.autograd.graph"
@@ -43,7 +44,7 @@ class Node:
     # What the engine calls: plan.run(node, gradient or list of gradients, retain_graph).
     plan: Any = GeneralPlan
     title: str | None = None
-    # What was kept of the forward pass; nodes that keep something have a slot of that name.
+    # Values saved by the forward pass; nodes that save something have a slot of that name.
     saved: Any = None
 
     is_accumulator = False
@@ -54,27 +55,29 @@ class Node:
     hooks: Hooks | None
 
     def apply(self, grads: Gradients) -> Sequence[Tensor | None]:
-        """Gradients of the inputs, given those of the outputs."""
+        """The gradients of the op's inputs from those of its outputs."""
         raise NotImplementedError
 
     def __call__(self, *grads: Tensor | None) -> Any:
-        """Run the node by itself: the gradient of its input, or a tuple of them."""
+        """Run the node outside a backward pass; returns the gradient of its input, or a tuple of them."""
         results = self.plan.run(self, list(grads) if self.inputs.__class__ is list else grads[0], True)
         return results[0] if len(results) == 1 else tuple(results)
 
     def release(self) -> None:
-        """Let go of what was saved; the graph will not be walked again."""
+        """Free the saved values, after a pass without `retain_graph`."""
 
     def name(self) -> str:
+        """torch's name of the node, as `MulBackward0`."""
         return self.title or type(self).__name__
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """The edges as torch shows them, with (None, 0) for an input that needs no gradient."""
         return tuple((None, 0) if edge is None else edge for edge in self.edges)
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Whatever anybody wants to keep with a node."""
+        """A dict for the program's notes about this node; anomaly mode stores the stack of the forward call there."""
         return self.own_hooks().metadata
 
     def _sequence_nr(self) -> int:
@@ -84,13 +87,13 @@ class Node:
         self.sequence = number
 
     def own_hooks(self) -> Hooks:
-        """This node's hooks, made at the first one."""
+        """This node's hooks, created at the first use."""
         if self.hooks is None:
             self.hooks = Hooks()
         return self.hooks
 
     def register_hook(self, fn: Callable[..., Any]) -> Handle:
-        """Call `fn(grad_inputs, grad_outputs)` after this node ran; it may return other grad_inputs."""
+        """Call `fn(grad_inputs, grad_outputs)` after this node has run; it may return other grad_inputs."""
         return Handle(self.own_hooks().after, fn)
 
     def register_prehook(self, fn: Callable[..., Any]) -> Handle:
@@ -102,7 +105,7 @@ class Node:
 
 
 class Hooks:
-    """Hooks of one node, and notes about it. Most nodes have none, so they are kept apart."""
+    """The hooks and the metadata of one node; a separate object, since most nodes have none."""
 
     __slots__ = ("after", "before", "metadata", "post_accumulate", "retain", "tensor")
 
@@ -111,7 +114,7 @@ class Hooks:
         self.after: HookTable = {}
         # output number -> hooks on that output's tensor
         self.tensor: dict[int, HookTable] = {}
-        # output number -> tensor whose gradient is kept
+        # output number -> tensor on which retain_grad() was called
         self.retain: dict[int, weakref.ref[Tensor]] = {}
         self.post_accumulate: HookTable = {}
         self.metadata: dict[str, Any] = {}

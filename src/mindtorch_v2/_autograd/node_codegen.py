@@ -1,4 +1,9 @@
-"""The text of the functions that leave an op's node and that run it, written out from a plan."""
+"""Source code of the functions of an op's nodes, written from plans, so that at run time nothing is looked up in a plan.
+
+`record(args, result, state)` leaves the node of a call, `make(args, state)` makes that of an in-place call, and
+`run(node, g, retain)` computes gradients in a backward pass. `node_compiler` compiles them. In the source `a<i>` are the
+arguments of the call, `o<i>` its outputs, `g` the gradient that arrived, and `v<i>` the saved values.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ from .derivative import ARG, DTYPE, NEEDS, RESULT, SHAPE, STRIDES, Derivative, P
 
 
 class _Writer:
-    """Lines of one function, and the places its values take."""
+    """Collects the lines of one function of a plan, and writes the expressions for edges and saved values."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -20,7 +25,7 @@ class _Writer:
         self.lines += lines
 
     def needs(self, index: int) -> bool:
-        """Whether the argument at `index` of the schema is known to be a tensor that requires grad."""
+        """Whether the plan's mask says that the argument at `index` of the schema is a tensor that requires grad."""
         arguments = self.derivative.arguments
         return (
             index in arguments
@@ -29,9 +34,11 @@ class _Writer:
         )
 
     def surely_tensor(self, index: int) -> bool:
+        """Whether the argument at `index` of the schema cannot be None or a number."""
         return self.needs(index) or _surely_tensor(self.derivative, self.arguments[index], index)
 
     def edges(self) -> str:
+        """The expression of a node's `edges`, from the arguments `a<i>`."""
         parts = []
         for position, index in enumerate(self.derivative.arguments):
             if self.derivative.lists[position]:
@@ -47,8 +54,10 @@ class _Writer:
         return f"({', '.join(parts)},)"
 
     def saved(self, in_place: bool, first: bool = False) -> str:
-        """The expression of the tuple to save; the results of an in-place op are filled in later. With `first`, results
-        but the first are arrays, which nobody can change and which need no storage to tell."""
+        """The expression of a node's `saved`; the results of an in-place op are filled in later.
+
+        With `first`, results but the first are arrays, which no other code can change: they need no version.
+        """
         parts = []
         for kind, index in self.plan.saved:
             if kind == RESULT:
@@ -72,6 +81,7 @@ class _Writer:
         return f"({', '.join(parts)},)" if parts else ""
 
     def _saved_argument(self, index: int, name: str) -> str:
+        """The expressions of an argument's slot: a tensor with its version, a list of such pairs, or the value alone."""
         argument = self.arguments[index]
         if argument.is_tensor_list:
             return f"save_list({name})"
@@ -85,7 +95,7 @@ class _Writer:
         return f"{name}, ({version})"
 
     def unpacking(self) -> list[str]:
-        """Lines that turn the saved tuple into one variable `v<i>` for each slot."""
+        """Lines that unpack `saved` into one variable `v<i>` for each slot, and check the versions of tensors."""
         names, lines = [], []
         for slot, (kind, index) in enumerate(self.plan.saved):
             v, n = f"v{slot}", f"n{slot}"
@@ -118,12 +128,12 @@ def _surely_tensor(derivative: Derivative, argument: Argument, index: int) -> bo
 
 
 def _tensor_test(derivative: Derivative, argument: Argument, name: str) -> str:
-    """The expression of whether a value that may be None, or a number where numbers are promoted, is a tensor."""
+    """The test whether an argument that may be None, or a number where numbers are promoted, is a tensor."""
     return f"isinstance({name}, Tensor)" if argument.name in derivative.op.promoted else f"({name} is not None)"
 
 
 def unpacked(derivative: Derivative) -> str:
-    """The line that gives every argument its name `a<i>`."""
+    """The line that unpacks `args` into one variable `a<i>` for each argument."""
     return f"{', '.join(f'a{i}' for i in range(len(derivative.op.schema.arguments)))}, = args"
 
 
@@ -134,11 +144,11 @@ def single_output(derivative: Derivative) -> bool:
 
 
 def record_source(derivative: Derivative, plans: list[Plan], others: bool, known: bool, first: bool) -> str:
-    """record(args, result, state): leaves the node of a call that gave `result`, if an input requires grad.
+    """record(args, result, state): leaves the node of a call that returned `result`, if an input requires grad.
 
-    What differs between the sets of inputs that require grad is written out for each of `plans`. `others` says that
-    there are more sets, which are left to the function of that name; `known`, that the caller has found out which set
-    it is; `first`, that of several results only the first is a tensor, and the others are arrays.
+    What differs between the sets of inputs that require grad is written out for each of `plans`. `others`: there are further
+    sets, which the function of that name records. `known`: the caller knows that the set is that of the only plan. `first`: of
+    several results only the first is a tensor, and the others are arrays.
     """
     lines = [unpacked(derivative), *([] if known else _refusals(derivative))]
     if others:
@@ -167,10 +177,10 @@ def record_source(derivative: Derivative, plans: list[Plan], others: bool, known
     elif derivative.op.schema.returns_list:
         lines.append("link(node, result)")
     elif first:
-        others_of = [f"(o{i}.shape, o{i}.dtype)" for i in range(1, len(derivative.op.schema.returns))]
+        further_forms = [f"(o{i}.shape, o{i}.dtype)" for i in range(1, len(derivative.op.schema.returns))]
         lines += [
             "array = o0._array",
-            f"node.inputs = [(array.shape, array.dtype), {', '.join(others_of)}]",
+            f"node.inputs = [(array.shape, array.dtype), {', '.join(further_forms)}]",
             "o0._keys |= 1",
             "o0._node = node",
             "o0._output_nr = 0",
@@ -181,7 +191,7 @@ def record_source(derivative: Derivative, plans: list[Plan], others: bool, known
 
 
 def _refusals(derivative: Derivative) -> list[str]:
-    """Lines that raise where an argument requires grad that must not."""
+    """Lines that raise if an argument requires grad by which the op is declared not differentiable."""
     schema = derivative.op.schema
     lines = []
     for index in derivative.refused:
@@ -192,8 +202,8 @@ def _refusals(derivative: Derivative) -> list[str]:
 
 
 def _only_input(derivative: Derivative) -> bool:
-    """Whether nothing but an op's one tensor, or list of them, can be what requires grad: no number, for which a 0-d
-    tensor may stand."""
+    """Whether only one argument of an op, a tensor or list of tensors, can require grad: there is no other and no number,
+    in whose place a 0-d tensor is accepted."""
     kinds = [a.type_text for a in derivative.op.schema.arguments]
     return sum(kind.startswith("Tensor") for kind in kinds) == 1 and not any(
         kind.startswith(("Scalar", "float")) and not kind.startswith("ScalarType") for kind in kinds
@@ -201,7 +211,7 @@ def _only_input(derivative: Derivative) -> bool:
 
 
 def _linked(count: int, constants: tuple[int, ...]) -> list[str]:
-    """Lines that make `node` the maker of several outputs; constants, and those that are not floating point, take no part."""
+    """Lines that set the history of several outputs, except for constants and for those that are not floating point."""
     lines = [f"{', '.join(f'o{i}' for i in range(count))} = result"]
     for i in range(count):
         lines += [
@@ -219,7 +229,7 @@ def _linked(count: int, constants: tuple[int, ...]) -> list[str]:
 
 
 def _body(plan: Plan, single: bool, first: bool) -> list[str]:
-    """What a node takes from a call: edges, and values to save."""
+    """Lines that set what differs by plan: the node's plan, edges and saved values."""
     writer = _Writer(plan)
     lines = [f"node.plan = plan_{plan.mask}", f"node.edges = {writer.edges()}"]
     for index in sorted({index for kind, index in plan.saved if kind == RESULT and not (first and index)}):
@@ -230,7 +240,7 @@ def _body(plan: Plan, single: bool, first: bool) -> list[str]:
 
 
 def make_source(plan: Plan) -> str:
-    """make(args, state): the node of an in-place call that is about to happen; its results come later."""
+    """make(args, state): the node of an in-place call, made before the call overwrites its target; results are saved later."""
     writer = _Writer(plan)
     lines = [
         unpacked(plan.derivative),
@@ -251,74 +261,81 @@ def make_source(plan: Plan) -> str:
 
 
 def function(signature: str, lines: list[str]) -> str:
-    """The text of a function."""
+    """The source of a function with that signature and body."""
     return f"def {signature}:\n" + "\n".join("    " + line for line in lines) + "\n"
 
 
 def run_source(plan: Plan, wanted: int) -> str:
-    """run(node, gradients, retain_graph): the gradients of the inputs in `wanted`, None for the others."""
+    """run(node, gradients, retain_graph): returns the gradients of the inputs in `wanted`, None for the others."""
     writer = _Writer(plan)
     derivative = plan.derivative
-    single = single_output(derivative)
-    frees = plan.keeps_tensors
     unpacking = writer.unpacking()
     if unpacking:
         writer.add("saved = node.saved")
-    if frees:
+    if plan.keeps_tensors:
         writer.add("if saved is None: raise freed()")
-    nothing = "[None] * len(node.edges)"
-    if derivative.takes_all:
-        if single:
-            writer.add("g = [g]")
-        writer.add(f"if not any(each is not None for each in g): return {nothing}")
-    else:
-        if not single:
-            writer.add("g = g[0]")
-        writer.add(f"if g is None: return {nothing}")
-    writer.add(*unpacking)
-
-    def call(name: str, slots: tuple[int, ...]) -> str:
-        values = ["NEEDS" if plan.saved[slot][0] == NEEDS else f"v{slot}" for slot in slots]
-        return f"{name}({', '.join(['g', *values])})"
-
-    if derivative.joint is not None:
-        writer.add(
-            f"made = {call('joint', plan.formulas[0][2])}",
-            "made = list(made) if made.__class__ is tuple or made.__class__ is list else [made]",
-        )
-        parts = [f"made[{position}]" for position in range(len(derivative.arguments))]
-        plain = not any(derivative.lists)
-    else:
-        parts = ["None"] * len(derivative.arguments)
-        # torch runs the formulas in the order of their inputs' names, which a profile shows.
-        names = [writer.arguments[index].name for index in derivative.arguments]
-        for position, _, slots in sorted(plan.formulas, key=lambda formula: names[formula[0]]):
-            if wanted >> position & 1:
-                parts[position] = f"g{position}"
-                writer.add(f"g{position} = {call(f'f{position}', slots)}")
-        plain = False
-    if not plain:
+    writer.add(*_gradient_lines(derivative), *unpacking)
+    parts = _call_joint(writer) if derivative.joint is not None else _call_formulas(writer, wanted)
+    # What a joint formula returned is a list already, which holds one gradient per edge unless an argument is a list.
+    if derivative.joint is None or any(derivative.lists):
         for position, is_list in enumerate(derivative.lists):
             if is_list:
                 parts[position] = f"*spread({parts[position]}, len(node.edges) - {len(derivative.lists) - 1})"
-        writer.add(f"made = [{', '.join(parts)}]")
-    if frees:
+        writer.add(f"results = [{', '.join(parts)}]")
+    if plan.keeps_tensors:
         writer.add("if not retain: node.saved = None")
-    writer.add("return made")
+    writer.add("return results")
     return function("run(node, g, retain)", writer.lines)
 
 
+def _gradient_lines(derivative: Derivative) -> list[str]:
+    """Lines that make `g` what the formulas take, and return early if no gradient arrived."""
+    single = single_output(derivative)
+    no_gradients = "[None] * len(node.edges)"
+    if derivative.takes_all:
+        return [*(["g = [g]"] if single else []), f"if not any(each is not None for each in g): return {no_gradients}"]
+    return [*([] if single else ["g = g[0]"]), f"if g is None: return {no_gradients}"]
+
+
+def _call(plan: Plan, name: str, slots: tuple[int, ...]) -> str:
+    """The call of a formula with the gradient and the saved values that it takes."""
+    values = ["NEEDS" if plan.saved[slot][0] == NEEDS else f"v{slot}" for slot in slots]
+    return f"{name}({', '.join(['g', *values])})"
+
+
+def _call_joint(writer: _Writer) -> list[str]:
+    """Add the call of a formula for all inputs; returns the expressions of their gradients."""
+    writer.add(
+        f"results = {_call(writer.plan, 'joint', writer.plan.formulas[0][2])}",
+        "results = list(results) if results.__class__ is tuple or results.__class__ is list else [results]",
+    )
+    return [f"results[{position}]" for position in range(len(writer.derivative.arguments))]
+
+
+def _call_formulas(writer: _Writer, wanted: int) -> list[str]:
+    """Add the calls of the formulas of the inputs in `wanted`; returns the expressions of the gradients of all inputs."""
+    derivative = writer.derivative
+    parts = ["None"] * len(derivative.arguments)
+    # torch runs the formulas in the order of their inputs' names, which a profile shows.
+    names = [writer.arguments[index].name for index in derivative.arguments]
+    for position, _, slots in sorted(writer.plan.formulas, key=lambda formula: names[formula[0]]):
+        if wanted >> position & 1:
+            parts[position] = f"g{position}"
+            writer.add(f"g{position} = {_call(writer.plan, f'f{position}', slots)}")
+    return parts
+
+
 def mask_source(derivative: Derivative) -> str:
-    """The expression of which inputs among `a0, a1, ...` require grad, one bit each."""
+    """The expression of the mask, one bit for each input among `a0, a1, ...` that requires grad."""
     arguments = derivative.op.schema.arguments
     parts = []
     for position, index in enumerate(derivative.arguments):
         name = f"a{index}"
         if derivative.lists[position]:
-            one = f"requires_any({name})" if arguments[index].type_text != "Tensor[]" else f"listed_keys({name}) & 1"
+            bit = f"requires_any({name})" if arguments[index].type_text != "Tensor[]" else f"listed_keys({name}) & 1"
         elif _surely_tensor(derivative, arguments[index], index):
-            one = f"{name}._keys & 1"
+            bit = f"{name}._keys & 1"
         else:
-            one = f"({name}._keys & 1 if {_tensor_test(derivative, arguments[index], name)} else 0)"
-        parts.append(f"({one}) << {position}" if position else f"({one})")
+            bit = f"({name}._keys & 1 if {_tensor_test(derivative, arguments[index], name)} else 0)"
+        parts.append(f"({bit}) << {position}" if position else f"({bit})")
     return " | ".join(parts)

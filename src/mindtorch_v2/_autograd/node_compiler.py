@@ -1,5 +1,5 @@
-"""Compiling plans: for each op and each set of inputs that need a gradient, one function that leaves the node
-of a call and one that runs it, written out from the plan so that neither looks anything up.
+"""Compiles plans: for each op one function that leaves the node of a call (`record`), and for each set of inputs that
+require grad one that computes gradients (`run`), both when they are first needed. `node_codegen` writes their source.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from .node import Node
 from .node_codegen import make_source, record_source, run_source
 from .saved import freed, fresh_storage, save_list, unpack_list, unpack_one, unpack_result, unpack_saved
 
-# Up to this many inputs every set of them that may require grad gets its own lines in one `record`; beyond it, that of
-# the first input alone, and every other set gets a function when it first occurs.
+# Up to this many inputs, every set of inputs that may require grad gets its own lines in one `record`. Beyond it only the set
+# of the first input alone does, and any other set gets a function of its own when it first occurs.
 _WRITTEN_OUT = 2
 
 _F32 = dt.float32.np
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
-# ---------------------------------------------------------------- what compiled functions call
+# ---------------------------------------------------------------- names that compiled functions use
 
 
 def _requires_any(values: Sequence[Any] | None) -> int:
-    """1 if a tensor of a list that may have gaps requires grad, else 0."""
+    """1 if a tensor in a list of tensors and None requires grad, else 0."""
     for value in values or ():
         if value is not None and value._keys & 1:
             return 1
@@ -48,15 +48,14 @@ def _shape_of(value: Any) -> Any:
 
 
 def _spread(values: Any, count: int) -> Sequence[Any]:
-    """The gradients of a list of tensors."""
+    """The gradients of a list of tensors; None for each where a formula returned None for the list."""
     return [None] * count if values is None else values
 
 
 def _link(node: Node, outputs: Sequence[Any]) -> None:
-    """Make a node the maker of a list of outputs; those that are not floating point take no part."""
+    """Set the history of a list of outputs, except for those that are not floating point."""
     forms: list[Any] = []
-    number = 0
-    for output in outputs:
+    for number, output in enumerate(outputs):
         if output is None:
             forms.append(None)
         else:
@@ -67,7 +66,6 @@ def _link(node: Node, outputs: Sequence[Any]) -> None:
                 output._keys |= 1
                 output._node = node
                 output._output_nr = number
-        number += 1
     node.inputs = forms
 
 
@@ -79,7 +77,7 @@ def _not_differentiable(function: str, argument: str) -> RuntimeError:
 
 
 def _original(target: Tensor) -> Tensor:
-    """A copy of what is about to be overwritten, with its history."""
+    """A copy, with history, of a tensor that is about to be overwritten."""
     copied: Tensor = aten.clone(target)
     return copied
 
@@ -115,40 +113,41 @@ _NAMES: dict[str, Any] = {
 
 
 def _compile(derivative: Derivative, what: str, tag: str, source: str, names: dict[str, Any]) -> Callable[..., Any]:
+    """The function `what` of a source; tracebacks show its lines, under a file name with the op and `tag`."""
     op = derivative.op
-    # As if it lay in this folder, so that it counts as what it is: a part of this room.
+    # In this folder, so that whatever tells the runtime's frames by their path counts it among them.
     overload = "." + op.schema.overload if op.schema.overload else ""
     filename = os.path.join(_FOLDER, f"<{what} {op.name}{overload}{tag}>")
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     space = {**_NAMES, "NodeType": derivative.node_type, **names}
     exec(compile(source, filename, "exec"), space)
-    made: Callable[..., Any] = space[what]
-    return made
+    compiled: Callable[..., Any] = space[what]
+    return compiled
 
 
 def _compile_run(plan: Plan, wanted: int) -> Callable[..., Any]:
+    """run(node, gradients, retain_graph) of a plan, for the gradients in `wanted`."""
     names: dict[str, Any] = {f"f{position}": formula for position, formula, _ in plan.formulas}
     names.update(joint=plan.derivative.joint, NEEDS=needs_of(wanted, len(plan.derivative.arguments)))
     return _compile(plan.derivative, "run", f" {wanted:b}", run_source(plan, wanted), names)
 
 
 def plan_for(derivative: Derivative, mask: int) -> Plan:
-    """The plan of a derivative for the inputs in `mask`; what it runs is compiled when it is first run."""
+    """The plan of a derivative for the inputs in `mask`; its `run` compiles itself at the first call."""
     plan = derivative.plans.get(mask)
     if plan is None:
-        plan = derivative.plans[mask] = derivative.lay_out(mask)
-        made = plan
+        new = derivative.plans[mask] = plan = derivative.lay_out(mask)
 
         def first_run(node: Node, grads: Any, retain: bool) -> Any:
-            made.run = _compile_run(made, mask)
-            return made.run(node, grads, retain)
+            new.run = _compile_run(new, mask)
+            return new.run(node, grads, retain)
 
         plan.run = first_run
     return plan
 
 
 def partial_run(plan: Plan, wanted: int) -> Callable[..., Any]:
-    """A plan's run for a pass that wants only some of its gradients."""
+    """A plan's `run` that computes only the gradients in `wanted`, for a backward pass with targets."""
     wanted &= plan.mask
     if wanted == plan.mask:
         return plan.run
@@ -158,7 +157,7 @@ def partial_run(plan: Plan, wanted: int) -> Callable[..., Any]:
     return run
 
 
-def maker(derivative: Derivative, mask: int) -> Callable[..., Any]:
+def make_for(derivative: Derivative, mask: int) -> Callable[..., Any]:
     """make(args, state) of an in-place op, for the inputs in `mask`."""
     plan = plan_for(derivative, mask)
     if plan.make is None:
@@ -190,6 +189,7 @@ def _compile_record(
     known: bool = False,
     first: bool = False,
 ) -> Callable[..., None]:
+    """record(args, result, state) with the lines of the plans for `masks`; see `node_codegen.record_source`."""
     plans = [plan_for(derivative, mask) for mask in masks]
     source = record_source(derivative, plans, others is not None, known, first)
     return _compile(
@@ -202,7 +202,7 @@ def _compile_record(
 
 
 def mask_of(derivative: Derivative, args: tuple[Any, ...]) -> int:
-    """Which of a derivative's inputs require grad, one bit each."""
+    """One bit for each of a derivative's inputs that requires grad."""
     mask = 0
     for position, index in enumerate(derivative.arguments):
         value = args[index]

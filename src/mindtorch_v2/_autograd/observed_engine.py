@@ -1,7 +1,7 @@
-"""The walks of a pass that is watched, wants only some gradients, or looks out for NaN.
+"""The engine's walks of a backward pass that is profiled, has targets, or runs in anomaly mode.
 
-Each node shows in a profile as `autograd::engine::evaluate_function: X` around `X`; what the engine does
-to a gradient after the node (summing it to the input's shape, adding several up) lies between the two.
+In a profile each node is a span `autograd::engine::evaluate_function: X` around a span `X`. What the engine does to a gradient
+after the node has run, summing it to the input's shape and adding several up, lies in the outer span alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EVALUATE_LEAF = f"{_EVALUATE}{_LEAF}"
 
 
 class _Labels(dict[str, str]):
-    """By a node's name what its evaluation is called, put together once."""
+    """The names of the outer spans by the names of nodes, each formatted once."""
 
     def __missing__(self, name: str) -> str:
         label = self[name] = _EVALUATE + name
@@ -39,17 +39,17 @@ _labels = _Labels()
 
 
 def walk_for(task: GraphTask) -> Callable[[GraphTask, Node, Waiting], None] | None:
-    """The walk that a pass needs: one of these, or None where the plain one will do."""
+    """The walk that a pass needs, None for the engine's plain one."""
     if task.targets is not None or anomaly.state.enabled:
         return _walk
     return _recorded_walk if entry_globals.observers_active and threads.state.span is not None else None
 
 
-def _recorded_walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
-    """The engine's plain walk with a span around each node and one around its evaluation.
+def _recorded_walk(task: GraphTask, node: Node, waiting: Waiting) -> None:  # noqa: C901  one piece: see the docstring
+    """The engine's plain walk with two spans for each node.
 
-    Written out in one piece, so that a recorded pass takes hardly longer than one that nobody looks at. When gradients are
-    handed on, none is held here either: who holds one tells the engine whether it may be changed in place.
+    Written out in one piece, so that a recorded pass takes hardly longer than one that is not. As in the plain walk no variable
+    refers to a gradient while it is delivered: its reference count tells the engine whether it may be changed in place.
     """
     state = threads.state
     pending, leaves, ready, deliver = task.pending, task.leaves, task.ready, task.deliver
@@ -64,16 +64,16 @@ def _recorded_walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
         try:
             if node.hooks is None:
                 inputs = () if state.capture_by_op is None else _outline(waiting[1])
-                given, kept = waiting.pop(), node.saved if node.plan.keeps_tensors else None
+                grads, saved = waiting.pop(), node.saved if node.plan.keeps_tensors else None
                 start = clock()
                 try:
-                    results = node.plan.run(node, given, retain)
+                    results = node.plan.run(node, grads, retain)
                 finally:
                     span = state.span
                     if span is not None:
                         span(name, BACKWARD, start, clock(), sequence, inputs)
-                    # As in torch, the evaluation gives back what the node was given, not the node.
-                    given = kept = None  # noqa: F841
+                    # As in torch, the node's gradients and saved values are freed inside the outer span, not in the node's.
+                    grads = saved = None  # noqa: F841
             else:
                 results = run_hooked(node, waiting, _recorded(node.plan.run, state), retain)
             edges = node.edges
@@ -115,7 +115,7 @@ def _recorded_walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
 
 
 def _evaluate_leaf(leaf: Node, waiting: Waiting, create_graph: bool, state: ThreadState) -> None:
-    """Run a leaf inside its two spans."""
+    """Run a leaf with its two spans."""
     began = clock()
     try:
         _run_leaf(leaf, waiting, create_graph, state)
@@ -126,6 +126,7 @@ def _evaluate_leaf(leaf: Node, waiting: Waiting, create_graph: bool, state: Thre
 
 
 def _run_leaf(leaf: Node, waiting: Waiting, create_graph: bool, state: ThreadState) -> None:
+    """Run a leaf with the inner span alone."""
     inputs = () if state.capture_by_op is None else _outline(waiting[1])
     start = clock()
     try:
@@ -137,14 +138,14 @@ def _run_leaf(leaf: Node, waiting: Waiting, create_graph: bool, state: ThreadSta
 
 
 def _recorded(run: Callable[..., Gradients], state: ThreadState) -> Callable[..., Gradients]:
-    """A node's run inside its span."""
+    """A plan's `run` with the inner span, as a parent of the nodes that it records."""
 
     def recorded(node: Node, grads: Any, retain: bool) -> Gradients:
         inputs = () if state.capture_by_op is None else _outline(grads)
-        kept = node.saved if node.plan.keeps_tensors else None  # noqa: F841  until the span has ended
+        saved = node.saved if node.plan.keeps_tensors else None  # noqa: F841  kept alive until the span has ended
         start = clock()
         try:
-            with anomaly.parent(node):
+            with anomaly.parent_of_new_nodes(node):
                 return run(node, grads, retain)
         finally:
             span = state.span
@@ -155,19 +156,20 @@ def _recorded(run: Callable[..., Gradients], state: ThreadState) -> Callable[...
 
 
 def _outline(grads: Any) -> Outline:
-    """What a node is given, for a recording that wants to know; no gradient is held."""
+    """Outlines of a node's gradients, for a recording with shapes; they refer to no gradient."""
     if grads is None:
         return ()
     if grads.__class__ is not list and grads.__class__ is not tuple:
         array = grads._array
         return ((array.shape, array.strides, array.dtype),)
-    given = list(grads)
-    while given and given[-1] is None:  # outputs that have no gradient, as indices and saved statistics
-        given.pop()
-    return tuple([None if g is None else (g._array.shape, g._array.strides, g._array.dtype) for g in given])
+    arrived = list(grads)
+    while arrived and arrived[-1] is None:  # outputs that have no gradient, as indices and saved statistics
+        arrived.pop()
+    return tuple([None if g is None else (g._array.shape, g._array.strides, g._array.dtype) for g in arrived])
 
 
 def _walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
+    """The walk with targets or in anomaly mode, recorded or not."""
     if task.targets is not None:
         task.needed = _leading_to({target for target, _ in task.targets}, node, task.pending)
     evaluation = _Evaluation(task)
@@ -185,19 +187,19 @@ def _walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
 
 
 class _Evaluation:
-    """Evaluates one node after another of a pass."""
+    """Runs the nodes of a pass with targets or in anomaly mode."""
 
     def __init__(self, task: GraphTask) -> None:
         self.task = task
         self.state: ThreadState = threads.state
-        # Where gradients are to be caught: node -> edges.
-        self.catches: dict[Node, list[Edge]] = {}
+        # node -> the edges at which gradients are captured
+        self.captures: dict[Node, list[Edge]] = {}
         if task.capture:
             for edge in task.targets or ():
-                self.catches.setdefault(edge[0], []).append(edge)
+                self.captures.setdefault(edge[0], []).append(edge)
 
     def evaluate(self, node: Node, waiting: Waiting) -> Node | None:
-        """Run one node and hand its results on; returns as `deliver` does."""
+        """Run one node inside its outer span and deliver its results; returns what `deliver` does."""
         began = clock()
         try:
             results = self._run(node, waiting)
@@ -216,18 +218,18 @@ class _Evaluation:
                 span(_labels[node.name()], ENGINE, began, clock(), -1 if node.is_accumulator else node.sequence)
 
     def _run(self, node: Node, waiting: Waiting) -> Gradients | None:
-        """A node's results, or None where it is not to be run."""
-        catches = self.catches.get(node)
-        goes_on = self._goes_on(node)
-        if catches:
+        """Capture gradients at a node and run it; returns its results, None for a leaf or a node that only captures."""
+        edges = self.captures.get(node)
+        is_run = self._is_run(node)
+        if edges:
             grads = waiting[1] if node.inputs.__class__ is list else [waiting[1]]
-            if not goes_on and node.hooks is not None:
+            if not is_run and node.hooks is not None:
                 run_tensor_hooks(node, grads)
-            for edge in catches:
+            for edge in edges:
                 if grads[edge[1]] is not None:
                     self.task.captured[edge] = grads[edge[1]]
             del grads
-        if not goes_on:
+        if not is_run:
             return None
         if node.__class__ is AccumulateGrad:
             _run_leaf(node, waiting, self.task.create_graph, self.state)
@@ -237,14 +239,15 @@ class _Evaluation:
             return run(node, waiting.pop(), self.task.retain_graph)
         return run_hooked(node, waiting, run, self.task.retain_graph)
 
-    def _goes_on(self, node: Node) -> bool:
-        """Whether a node is run: not if gradients are only caught there."""
+    def _is_run(self, node: Node) -> bool:
+        """Whether a node runs: not one that captures gradients and leads to no further target."""
         needed = self.task.needed
         if needed is None or not self.task.capture:
             return True
         return any(edge is not None and edge[0] in needed for edge in node.edges)
 
     def _runner(self, node: Node) -> Callable[..., Gradients]:
+        """The `run` of a node's plan for this pass: the pushforward, only the gradients that lead to a target, or all."""
         run: Callable[..., Gradients] = node.plan.run
         needed = self.task.needed
         if self.task.linear and isinstance(node, OpNode) and node.plan.pushes:
@@ -255,7 +258,7 @@ class _Evaluation:
 
 
 def _wanted(node: OpNode, needed: set[Node]) -> int:
-    """The mask of a node's inputs whose gradients lead on to a target."""
+    """The mask of a node's inputs whose gradients lead to a target."""
     lists = node.plan.derivative.lists
     edges = iter(node.edges)
     mask = 0
@@ -274,11 +277,11 @@ def _leading_to(targets: set[Node], root: Node, pending: dict[Node, Waiting]) ->
         for edge in node.edges:
             if edge is not None:
                 parents.setdefault(edge[0], []).append(node)
-    found = {node for node in targets if node in pending or node is root}
-    stack = list(found)
+    leading = {node for node in targets if node in pending or node is root}
+    stack = list(leading)
     while stack:
         for node in parents.get(stack.pop(), ()):
-            if node not in found:
-                found.add(node)
+            if node not in leading:
+                leading.add(node)
                 stack.append(node)
-    return found
+    return leading

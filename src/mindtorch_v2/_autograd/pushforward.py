@@ -1,4 +1,8 @@
-"""Forward derivatives that ops declare, in a pass whose gradients are there to be differentiated."""
+"""Forward derivatives that ops declare (`op.jvp`), for the linear pass from which forward-mode AD takes its tangents.
+
+See `backward.pullback`: a tangent is the derivative of a gradient by its seed. For an op that declares a jvp the pass makes no
+gradient, but a zero whose node runs the declared formula when it is differentiated.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,12 @@ from .._core.threads import threads
 from .._dispatch.registry import aten
 from .graph import OpNode
 from .node import Edge, Gradients, Node
-from .saved import tie
+from .saved import set_history
 
 
 class Pushforward(Node):
-    """The gradient of an op's input as a function of those of its outputs, which is linear: run backwards, it takes a
-    tangent of the input to tangents of the outputs."""
+    """The node of a gradient of an op's input, which is linear in the gradients of its outputs: backward takes a tangent of
+    the input to tangents of the outputs."""
 
     __slots__ = ("formula", "numbers", "slots", "source")
 
@@ -42,23 +46,23 @@ class Pushforward(Node):
     def apply(self, grads: Gradients) -> Sequence[Tensor | None]:
         if grads[0] is None:
             return [None] * len(self.edges)
-        made = self.formula(grads[0], *[self.source.unpacked(slot) for slot in self.slots])
-        tangents = made if isinstance(made, tuple) else (made,)
+        returned = self.formula(grads[0], *[self.source.unpacked(slot) for slot in self.slots])
+        tangents = returned if isinstance(returned, tuple) else (returned,)
         return [tangents[number] for number in self.numbers]
 
 
 def push(node: OpNode, grads: Any, retain: bool) -> Gradients:
-    """What an op's node with a declared forward derivative gives in a linear pass: zeros, whose derivative that is."""
-    given = grads if node.inputs.__class__ is list else [grads]
-    outputs = [(number, grad) for number, grad in enumerate(given) if grad is not None and grad._keys & AUTOGRAD]
+    """`run` of an op's node with a declared jvp in a linear pass: zeros, each the output of a Pushforward."""
+    arrived = grads if node.inputs.__class__ is list else [grads]
+    outputs = [(number, grad) for number, grad in enumerate(arrived) if grad is not None and grad._keys & AUTOGRAD]
     results: Gradients = [None] * len(node.edges)
     if outputs:
         for position, formula, slots in node.plan.pushes:
             into = node.edges[position]
             assert into is not None
-            made = Pushforward(node, formula, slots, into, outputs)
-            shape, kind = made.inputs
-            zeros = aten.new_zeros(outputs[0][1], shape, dtype=dt.from_numpy(kind))
-            tie(zeros, made, 0)
+            pushforward = Pushforward(node, formula, slots, into, outputs)
+            shape, np_dtype = pushforward.inputs
+            zeros = aten.new_zeros(outputs[0][1], shape, dtype=dt.from_numpy(np_dtype))
+            set_history(zeros, pushforward, 0)
             results[position] = zeros
     return results

@@ -1,8 +1,8 @@
-"""Tensors kept for backward: with the version they had, or packed by a hook.
+"""Saved tensors: the tensors that a node saves for backward, with the version they had, or packed by a hook.
 
-A node keeps plain values in one tuple, `saved`. A tensor takes two places there, itself and its version; a
-result of the node's own op takes four (array, storage, version, keys), so that the node does not hold the tensor
-that holds the node. Of a result that nobody was shown there is only the array.
+A node has its saved values in one tuple, `saved`. A tensor takes two places there, itself and its version; an output of the
+node's own op takes four (array, storage, version, keys), so that there is no reference cycle of node and tensor. Of an output
+that never became a tensor there is only the array.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _ndarray = np.ndarray
 
 
 class Packed:
-    """What a saved_tensors_hooks pair made of a tensor, and the tensor's place in the graph."""
+    """What the pack hook of a saved_tensors_hooks pair returned for a tensor, and the tensor's edge."""
 
     __slots__ = ("edge", "unpack", "value")
 
-    # Looks like a tensor that nobody shares, so that the version test sends it on to `unpack_saved`.
+    # As of a tensor without a storage, whose version is 0: never PACKED, so that the version test leads to `unpack_saved`.
     _storage = None
 
     def __init__(self, tensor: Tensor, hooks: tuple[Callable[..., Any], Callable[..., Any]], edge: Edge | None) -> None:
@@ -49,7 +49,7 @@ class Packed:
             )
 
     def get(self) -> Tensor:
-        """The tensor again, without history."""
+        """What the unpack hook returns, without history; TypeError if that is no tensor."""
         tensor = call_user_code(self.unpack, self.value)
         if not isinstance(tensor, Tensor):
             raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor)}")
@@ -57,17 +57,17 @@ class Packed:
 
 
 def unpack_saved(node: Node, value: Any, version: int) -> Tensor:
-    """A saved argument whose version is not what it was: unpack it, or say that it was modified."""
+    """A saved argument with another version than it was saved with: unpacked by its hook, or RuntimeError: it was modified."""
     if version == PACKED and value.__class__ is Packed:
         tensor: Tensor = value.get()
         if value.edge is not None:
-            tie(tensor, *value.edge)
+            set_history(tensor, *value.edge)
         return tensor
     raise RuntimeError(modified_message(value, version, value.grad_fn, value.output_nr))
 
 
 def unpack_result(node: Node, number: int, array: Any, storage: Storage | None, version: int, keys: int) -> Tensor:
-    """The node's own result number `number` as a tensor again, tied to the node while a graph is being made."""
+    """The node's own output `number` as a tensor again, with history in grad mode; RuntimeError if it was modified."""
     if array.__class__ is Packed:
         tensor: Tensor = array.get()
     else:
@@ -79,31 +79,32 @@ def unpack_result(node: Node, number: int, array: Any, storage: Storage | None, 
         if storage is not None and storage.version != version:
             raise RuntimeError(modified_message(tensor, version, node, number))
     if threads.state.grad_enabled:
-        tie(tensor, node, number)
+        set_history(tensor, node, number)
     return tensor
 
 
-def tie(tensor: Tensor, node: Node, number: int) -> None:
-    """Make a tensor the output `number` of a node."""
+def set_history(tensor: Tensor, node: Node, number: int) -> None:
+    """Make a tensor the output `number` of a node, so that it requires grad."""
     tensor._keys |= AUTOGRAD
     tensor._node = node
     tensor._output_nr = number
 
 
 def save_list(values: Sequence[Any] | None) -> list[Any] | None:
-    """A list of tensors (and None) with their versions."""
+    """The tensors (and None) of a list in pairs with their versions."""
     if values is None:
         return None
     return [(value, version_of(value)) if isinstance(value, Tensor) else (value, None) for value in values]
 
 
 def version_of(tensor: Tensor) -> int:
-    """The version to save a tensor with. Inference tensors, which have none, are refused when the node is complete."""
+    """The version to save a tensor with. Inference tensors, which have none, are refused once the node is recorded."""
     storage = tensor._storage
     return 0 if storage is None else storage.version
 
 
 def unpack_list(node: Node, saved: list[Any] | None) -> list[Any] | None:
+    """The tensors of `save_list`, each unpacked or checked."""
     if saved is None:
         return None
     return [
@@ -113,7 +114,7 @@ def unpack_list(node: Node, saved: list[Any] | None) -> list[Any] | None:
 
 
 def unpack_one(node: Node, value: Any, version: int | None) -> Any:
-    """A saved argument, which may be a number or None as well."""
+    """A saved argument, checked or unpacked if it is a tensor; a number or None is saved with the version None."""
     if version is None:
         return value
     storage = value._storage
@@ -121,13 +122,13 @@ def unpack_one(node: Node, value: Any, version: int | None) -> Any:
 
 
 def result_parts(tensor: Tensor) -> tuple[Any, Storage, int, int]:
-    """How a node keeps a result of its own op."""
+    """The four values as which a node saves an output of its own op."""
     storage = storage_of(tensor)
     return tensor._array, storage, storage.version, tensor._keys & ~AUTOGRAD
 
 
 def fresh_storage(tensor: Tensor) -> Storage:
-    """As storage_of, for a tensor that has none yet. Every node that saves its result makes one, so it is short."""
+    """As storage_of, for a tensor that has no storage yet; inline, since every node that saves its result calls this."""
     array = tensor._array
     storage = _new(Storage)
     base = array.base
@@ -139,8 +140,9 @@ def fresh_storage(tensor: Tensor) -> Storage:
     return storage
 
 
-def modified_message(tensor: Tensor, version: int, maker: Node | None, output_nr: int) -> str:
-    source = "" if maker is None else f", which is output {output_nr} of {short_name(maker)},"
+def modified_message(tensor: Tensor, version: int, node: Node | None, output_nr: int) -> str:
+    """torch's message for a saved tensor, output `output_nr` of `node`, that was modified after it was saved."""
+    source = "" if node is None else f", which is output {output_nr} of {short_name(node)},"
     return (
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"[{tensor.type()} {list(tensor.shape)}]{source} is at version "
@@ -150,12 +152,12 @@ def modified_message(tensor: Tensor, version: int, maker: Node | None, output_nr
 
 
 def short_name(node: Node) -> str:
-    """How messages name a node: without `Backward0`."""
+    """A node's name as torch's messages have it, without `Backward0`."""
     return re.sub(r"Backward\d*$", "", node.name())
 
 
 class _Advice:
-    """Whether anomaly mode is on, which changes what messages advise."""
+    """Whether anomaly mode is on, which changes the hint at the end of messages."""
 
     anomaly = False
 
@@ -170,7 +172,7 @@ _ADVICE = {
 
 
 def freed() -> RuntimeError:
-    """The error of walking a graph whose saved values are gone."""
+    """torch's error for a second backward pass through nodes whose saved values are freed."""
     return RuntimeError(
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
         "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "

@@ -1,4 +1,4 @@
-"""saved_tensors_hooks and its relatives: what becomes of tensors between the call that saves them and backward."""
+"""saved_tensors_hooks and what is built on it: hooks that store saved tensors elsewhere between forward and backward."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .._core.threads import threads
 from .._dispatch.registry import aten
 from .context import FunctionNode
 from .derivative import ARG, RESULT
-from .graph import FLOATING, OpNode, add_node_listener, without_history
+from .graph import FLOATING, OpNode, add_node_listener, remove_node_listener, without_history
 from .inference import check_savable, is_inference
 from .node import Node
-from .saved import PACKED, Packed, tie, unpack_result
+from .saved import PACKED, Packed, set_history, unpack_result
 
-# Messages of the disable_saved_tensors_hooks blocks that are open, by thread.
+# Messages of the open disable_saved_tensors_hooks blocks, by the id of the thread's state.
 _disabled: dict[int, list[str]] = {}
 
 
 class saved_tensors_hooks:
-    """Inside, a tensor saved for backward is replaced by `pack_hook(tensor)`; backward gets `unpack_hook` of that."""
+    """A block in which nodes save `pack_hook(tensor)` in place of a tensor; backward gets `unpack_hook` of that."""
 
     __module__ = "mindtorch_v2.autograd.graph"
 
@@ -36,15 +36,15 @@ class saved_tensors_hooks:
         if messages:
             raise RuntimeError(messages[-1])
         state.saved_tensor_hooks.append((self.pack_hook, self.unpack_hook))
-        add_node_listener(pack_saved, True)
+        add_node_listener(pack_saved)
 
     def __exit__(self, *exc: Any) -> None:
         threads.state.saved_tensor_hooks.pop()
-        add_node_listener(pack_saved, False)
+        remove_node_listener(pack_saved)
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Inside, tensors saved for backward are kept on the CPU and brought back to their device when needed."""
+    """A block in which nodes save tensors on the CPU; backward copies them back to their device."""
 
     __module__ = "mindtorch_v2.autograd.graph"
 
@@ -64,7 +64,7 @@ class save_on_cpu(saved_tensors_hooks):
 
 @contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Inside, saved_tensors_hooks cannot be used."""
+    """A block in which saved_tensors_hooks raises RuntimeError with this message."""
     state = threads.state
     if state.saved_tensor_hooks:
         raise RuntimeError(error_message)
@@ -79,18 +79,19 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
 
 class _Copies:
-    """The handle that allow_mutation_on_saved_tensors gives."""
+    """What allow_mutation_on_saved_tensors yields: the copies of saved tensors."""
 
     def __init__(self) -> None:
         self.cloned: list[Tensor] = []
 
     def clear(self) -> None:
+        """Drop the list of copies; nodes keep theirs."""
         self.cloned.clear()
 
 
 @contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[_Copies]:
-    """Inside, tensors saved for backward may be changed in place afterwards: they are copied as they are saved."""
+    """A block in which saved tensors may be changed in place afterwards: nodes save copies."""
     copies = _Copies()
 
     def pack(tensor: Tensor) -> Tensor:
@@ -105,7 +106,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[_Copies]:
 
 
 def increment_version(tensor: Any) -> None:
-    """Count a change of a tensor (or of several) that was made where autograd does not see it."""
+    """Increment the version of a tensor (or of several) whose memory was changed outside of ops."""
     for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
         if not is_inference(each):
             storage_of(each).version += 1
@@ -115,7 +116,7 @@ def increment_version(tensor: Any) -> None:
 
 
 def pack_saved(node: Node) -> None:
-    """Put what a new node saved through this thread's innermost hooks."""
+    """Replace the saved tensors of a new node by what this thread's innermost pack hook returns for them."""
     hooks = threads.state.saved_tensor_hooks
     if not hooks:
         return
@@ -125,42 +126,45 @@ def pack_saved(node: Node) -> None:
             node.saved = _packed_slots(node, pair)
     elif isinstance(node, FunctionNode):
         node.saved = tuple(
-            _packed_result(node, kept, pair) if len(kept) == 5 else _packed_pair(kept, pair) for kept in node.saved or ()
+            _packed_result(node, slot, pair) if len(slot) == 5 else _packed_argument(slot, pair) for slot in node.saved or ()
         )
 
 
 def _packed_slots(node: OpNode, pair: Any) -> tuple[Any, ...]:
+    """The `saved` of an op's node with its tensors packed by a pair of hooks."""
     arguments = node.plan.derivative.op.schema.arguments
     values: list[Any] = []
-    for kind, index, held in node.slots():
+    for kind, index, slot in node.slots():
         if kind == RESULT:
-            values += _packed_result(node, (index, *held), pair)[1:]
+            values += _packed_result(node, (index, *slot), pair)[1:]
         elif kind == ARG and arguments[index].is_tensor:
-            values += _packed_pair(held, pair)
-        elif kind == ARG and arguments[index].is_tensor_list and held[0] is not None:
-            values.append([_packed_pair(each, pair) for each in held[0]])
+            values += _packed_argument(slot, pair)
+        elif kind == ARG and arguments[index].is_tensor_list and slot[0] is not None:
+            values.append([_packed_argument(each, pair) for each in slot[0]])
         else:
-            values += held
+            values += slot
     return tuple(values)
 
 
-def _packed_pair(kept: tuple[Any, Any], pair: Any) -> tuple[Any, Any]:
-    value, version = kept
+def _packed_argument(slot: tuple[Any, Any], pair: Any) -> tuple[Any, Any]:
+    """The slot (value, version) of an argument, packed if it is a tensor."""
+    value = slot[0]
     if not isinstance(value, Tensor):
-        return kept
+        return slot
     check_savable(value)
     edge = (value._node, value._output_nr) if value._keys & AUTOGRAD else None
     return without_history(Packed, (value, pair, edge), {}), PACKED
 
 
-def _packed_result(node: Node, kept: tuple[Any, ...], pair: Any) -> tuple[Any, ...]:
-    number, array, storage, version, keys = kept
-    alias = without_history(unpack_result, (node, number, array, storage, version, keys), {})
-    # The hook sees which node made the result. Afterwards it must not matter if it kept what it was given: the node holds
-    # what the hook returned, and would hold itself.
+def _packed_result(node: Node, slot: tuple[Any, ...], pair: Any) -> tuple[Any, ...]:
+    """The slot (output number, array, storage, version, keys) of an output, packed."""
+    number = slot[0]
+    alias = without_history(unpack_result, (node, *slot), {})
+    # The hook sees the output with its history. Afterwards the history is removed, since the hook may return its argument: the
+    # node refers to what the hook returned, and would refer to itself.
     differentiable = alias._array.dtype.kind in FLOATING
     if differentiable:
-        tie(alias, node, number)
+        set_history(alias, node, number)
     try:
         packed = without_history(Packed, (alias, pair, None), {})
     finally:

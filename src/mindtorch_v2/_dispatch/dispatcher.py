@@ -77,7 +77,7 @@ def _run_kernel(op: OpSpec, args: tuple[Any, ...]) -> Any:
             return entry_globals.run_in_place(op, args)
         result = entry_globals.below_autograd(execute, op, args)
         if keys & AUTOGRAD:
-            entry_globals.attach(op, args, result)
+            entry_globals.record_node(op, args, result)
         return result
     return execute(op, args)
 

@@ -194,7 +194,7 @@ def _composite_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: l
         text.add(f"_result = _kernel({args})")
         text.end()
         text.add("finally: _thread.grad_enabled = _enabled")
-        text.add(f"if _keys and _enabled: attach({ident}, {packed}, _result)", "return _result")
+        text.add(f"if _keys and _enabled: record_node({ident}, {packed}, _result)", "return _result")
     else:
         text.add(f"if _keys & 2: return run_kernel({ident}, {packed})", f"return _kernel({args})")
 
@@ -250,7 +250,7 @@ def _kernel_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list
     if factory:
         text.add("if requires_grad: require_grad(_result)")
     elif not op.nondiff:
-        text.add(f"if _keys: attach({ident}, {packed}, _result)")
+        text.add(f"if _keys: record_node({ident}, {packed}, _result)")
     text.add("return _result")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._core import dtype as dt
+from .._core.strides import is_dense
 from .._core.tensor import Tensor
 from .callers import is_method_call, only_a_method
 from .facts import Promotion
@@ -94,9 +95,9 @@ def overlapping_write() -> RuntimeError:
 
 
 def overlapping_input(target: np.ndarray, source: np.ndarray) -> None:
-    """RuntimeError for a write into a part of an operand's memory; the very same elements are no harm, and where either
-    array has gaps nobody looks closer."""
-    if not target.size or not source.size or not _dense(target) or not _dense(source):
+    """RuntimeError for a write into a part of an operand's memory; the very same elements are no harm, and as in torch,
+    arrays with gaps are not looked into."""
+    if not target.size or not source.size or not is_dense(target) or not is_dense(source):
         return
     start, begin = (array.__array_interface__["data"][0] for array in (target, source))
     stop, end = start + target.nbytes, begin + source.nbytes
@@ -106,16 +107,6 @@ def overlapping_input(target: np.ndarray, source: np.ndarray) -> None:
             "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
             "single memory location. Please clone() the tensor before performing the operation."
         )
-
-
-def _dense(array: np.ndarray) -> bool:
-    """Whether an array's elements fill its memory without gaps or repetition, in whatever order of dims."""
-    reach = array.itemsize
-    for stride, size in sorted((s, n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
-        if stride != reach:
-            return False
-        reach *= size
-    return True
 
 
 def no_order() -> Exception:

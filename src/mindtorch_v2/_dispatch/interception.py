@@ -63,7 +63,7 @@ class TorchDispatchMode(Mode):
             return entry_globals.run_in_place(op, args, self._call)
         result = self._call(op, args)
         if with_history and not op.schema.mutates:
-            entry_globals.attach(op, args, result)
+            entry_globals.record_node(op, args, result)
         return result
 
     def _call(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
@@ -227,7 +227,7 @@ def _call_dispatch(op: OpSpec, args: tuple[Any, ...], types: list[type], positio
             result = entry_globals.below_autograd(handler, overload_of(op), tuple(types), positional, keywords)
             if result is not NotImplemented:
                 if dispatcher.keys_of(args) & AUTOGRAD and not op.schema.mutates:
-                    entry_globals.attach(op, args, result)
+                    entry_globals.record_node(op, args, result)
                 return result
     raise TypeError(f"no implementation found for '{op.name}' on types that implement __torch_dispatch__: {types}")
 

@@ -22,6 +22,7 @@ from time import perf_counter_ns as clock
 from types import FrameType, TracebackType
 from typing import Any
 
+from .._core.cpython import is_only_thread
 from .._core.threads import ThreadState, TracerSwitch, threads
 from . import entry_globals
 
@@ -104,7 +105,7 @@ def expect_one_thread(*, hidden_from_tracer: bool = False) -> None:
 
     `hidden_from_tracer`: somebody listens to every call of a builtin, so have them call it in a way that is not heard.
     """
-    alone = len(sys._current_frames()) == 1 and threading.getprofile() in (None, _thread_began)
+    alone = is_only_thread() and threading.getprofile() in (None, _thread_began)
     find = _own.get if alone else _unknown.get
     if alone:
         _own.set(threads.state)

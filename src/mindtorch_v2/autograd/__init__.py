@@ -1,4 +1,4 @@
-"""torch.autograd: gradients of recorded computations."""
+"""torch.autograd: backward passes, grad modes, custom Functions and gradient checks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ __all__ = [
     "variable",
 ]
 
-# Imported when they are first asked for: training needs none of them.
+# Imported at their first use: training needs none of them.
 __getattr__, __dir__ = _later(
     __name__,
     ("forward_ad", "functional", "graph", "profiler", "profiler_legacy", "profiler_util"),

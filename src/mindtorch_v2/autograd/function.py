@@ -1,4 +1,4 @@
-"""torch.autograd.function: ops with a derivative written by the user."""
+"""torch.autograd.function: ops whose forward and backward the user writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch.autograd.grad_mode: whether ops are recorded."""
+"""torch.autograd.grad_mode: blocks in which ops record nodes, or do not."""
 
 from __future__ import annotations
 

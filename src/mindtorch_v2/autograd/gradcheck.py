@@ -1,4 +1,4 @@
-"""torch.autograd.gradcheck: derivatives against differences of function values."""
+"""torch.autograd.gradcheck: gradients compared with finite differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch.autograd.graph: looking at the graph, and at what it saves."""
+"""torch.autograd.graph: nodes and edges of the graph, and hooks on what nodes save."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch.autograd.profiler: the inner profiler and its relatives."""
+"""torch.autograd.profiler: `profile` and `record_function` under their older names, and the parts they are made of."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _profiler_enabled() -> bool:
 
 
 def _disable_profiler() -> None:
-    """End every profile of the calling thread; what was recorded stays with it."""
+    """Stop every profile that records the calling thread; each keeps what it has recorded."""
     for session in active.running():
         if isinstance(session, profile) and session._hears(threads.state):
             session.abandon()

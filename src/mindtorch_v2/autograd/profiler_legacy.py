@@ -1,4 +1,4 @@
-"""torch.autograd.profiler_legacy: the profiler from before Kineto, whose events say is_legacy."""
+"""torch.autograd.profiler_legacy: the interface from before Kineto, whose events have `is_legacy`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["profile"]
 
 
 class profile(_profile):
-    """The same recording; results only once it has finished."""
+    """As autograd.profiler.profile, but its events have `is_legacy`, and there are none before the end of the block."""
 
     def __init__(
         self,

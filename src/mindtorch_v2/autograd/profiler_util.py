@@ -1,4 +1,4 @@
-"""torch.autograd.profiler_util: the events that a profile consists of."""
+"""torch.autograd.profiler_util: events, their lists and averages, and how a table formats times and sizes."""
 
 from __future__ import annotations
 

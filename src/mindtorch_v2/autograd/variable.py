@@ -1,4 +1,4 @@
-"""torch.autograd.variable: Variable, the name that Tensor had before it had history itself."""
+"""torch.autograd.variable: Variable, the former name of tensors that require grad."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Variable"]
 
 
 class _ExecutionEngine:
-    """What is left of the engine's own interface: callbacks for the end of a backward pass."""
+    """The part of torch's engine object that libraries use: callbacks for the end of a backward pass."""
 
     queue_callback = staticmethod(queue_callback)
 
@@ -29,7 +29,8 @@ class Variable(metaclass=_VariableMeta):
     _execution_engine = _ExecutionEngine()
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = False) -> Any:
-        made: Tensor = aten.empty((0,)) if data is None else aten.detach(data)
+        """A tensor on the memory of `data`, or an empty one."""
+        tensor: Tensor = aten.empty((0,)) if data is None else aten.detach(data)
         if requires_grad:
-            require_grad(made)
-        return made
+            require_grad(tensor)
+        return tensor

@@ -389,7 +389,7 @@ def test_inference_tensors_have_no_version():
         part = x[0]
     for each in (x, part, x.detach(), x.view(4)):
         assert each.is_inference()
-        with pytest.raises(RuntimeError, match="Inference tensors do not track version counter."):
+        with pytest.raises(RuntimeError, match=r"Inference tensors do not track version counter\."):
             _ = each._version
     assert copy.deepcopy(x)._version == pickle.loads(pickle.dumps(x))._version == x.clone()._version == 0
     assert not copy.deepcopy(x).is_inference()

@@ -119,9 +119,9 @@ def test_what_is_refused(pair):
             fw.enter_dual_level()
         with pytest.raises(RuntimeError, match=r"Tensor is of size \[3, 4\] while the given forward gradient is of size \[2\]"):
             fw.make_dual(value, torch.ones(2))
-        with pytest.raises(ValueError, match="Expected primal to be floating point or complex, but got: torch.int64"):
+        with pytest.raises(ValueError, match=r"Expected primal to be floating point or complex, but got: torch\.int64"):
             fw.make_dual(value.long(), direction)
-        with pytest.raises(ValueError, match="Expected tangent to be floating point or complex, but got: torch.int64"):
+        with pytest.raises(ValueError, match=r"Expected tangent to be floating point or complex, but got: torch\.int64"):
             fw.make_dual(value, direction.long())
         with pytest.raises(RuntimeError, match="already has a forward gradient"):
             fw.make_dual(fw.make_dual(value, direction) * 2, direction)

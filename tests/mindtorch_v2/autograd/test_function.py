@@ -162,7 +162,7 @@ def test_a_saved_output_has_history():
     assert torch.autograd.gradgradcheck(F.apply, (x,))
 
 
-def test_saved_tensors_are_freed_and_watched():
+def test_saved_tensors_are_freed_and_checked():
     F = function(lambda ctx, x: (ctx.save_for_backward(x), x * 1)[1], lambda ctx, g: g * ctx.saved_tensors[0])
     y = F.apply(x2() * 1).sum()
     y.backward()

@@ -109,7 +109,7 @@ def test_the_original_is_kept_where_the_formula_wants_it():
 
 
 def test_a_gradient_to_be_kept_is_that_of_the_new_value():
-    x, y = base()
+    _x, y = base()
     y.retain_grad()
     y.mul_(2)
     y.sum().backward()
@@ -117,7 +117,7 @@ def test_a_gradient_to_be_kept_is_that_of_the_new_value():
 
 
 def test_a_hook_stays_with_the_value_it_was_set_on():
-    x, y = base()
+    _x, y = base()
     seen = []
     y.register_hook(lambda g: seen.append(g.sum().item()))
     y.mul_(2)
@@ -137,14 +137,14 @@ def test_versions():
 
 
 def _changed_argument():
-    x, y = base()
+    _x, y = base()
     z = y * y
     y.add_(1)
     z.sum().backward()
 
 
 def _changed_result():
-    x, y = base()
+    _x, y = base()
     z = y.exp()
     z.mul_(2)
     z.sum().backward()
@@ -159,7 +159,7 @@ def _changed_leaf():
 
 
 def _changed_alias():
-    x, y = base()
+    _x, y = base()
     z = y.tanh()
     z.detach().zero_()
     z.sum().backward()
@@ -209,17 +209,17 @@ def _view_made_without_grad():
 
 
 def _one_of_several_views():
-    x, y = base()
+    _x, y = base()
     y.unbind(0)[1].mul_(2)
 
 
 def _view_of_one_of_several():
-    x, y = base()
+    _x, y = base()
     y.unbind(0)[1][0].mul_(2)
 
 
 def _stale_view():
-    x, y = base()
+    _x, y = base()
     rows = y.unbind(0)
     y.mul_(2)
     rows[0].sum().backward()

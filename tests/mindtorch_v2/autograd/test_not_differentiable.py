@@ -114,7 +114,7 @@ def test_an_op_without_a_derivative_stops_every_pass_that_comes_to_it(call, name
 def test_a_backward_op_without_a_derivative_stops_a_second_pass():
     x = _rows().requires_grad_()
     (once,) = torch.autograd.grad(F.multi_margin_loss(x, torch.tensor(LABELS)) * x.sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="^derivative for aten::multi_margin_loss_backward is not implemented$"):
+    with pytest.raises(RuntimeError, match=r"^derivative for aten::multi_margin_loss_backward is not implemented$"):
         torch.autograd.grad(once.sum(), x)
 
 

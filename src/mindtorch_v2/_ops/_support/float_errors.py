@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 
 import numpy as np
 
+from ..._core.cpython import calling_module
 from ..._core.threads import ThreadState, started, threads
 
 _OURS = __name__.partition(".")[0]
@@ -19,13 +19,7 @@ class _Listener:
     """
 
     def write(self, text: str) -> None:
-        frame = sys._getframe(1)
-        while True:
-            module = frame.f_globals.get("__name__", "")
-            if frame.f_back is None or not module.startswith("numpy."):
-                break
-            frame = frame.f_back
-        if module.partition(".")[0] != _OURS:
+        if calling_module(skipped="numpy").partition(".")[0] != _OURS:
             warnings.warn(text.removeprefix("Warning: ").rstrip("\n"), RuntimeWarning, stacklevel=2)
 
 

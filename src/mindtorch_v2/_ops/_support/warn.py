@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
+
+from ..._core.cpython import stack_level
 
 _OURS = __name__.partition(".")[0]
 _said: set[str] = set()
@@ -11,10 +12,7 @@ _said: set[str] = set()
 
 def warn(text: str) -> None:
     """UserWarning at the innermost line that is not of this package."""
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _OURS:
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, UserWarning, stacklevel=level)
+    warnings.warn(text, UserWarning, stacklevel=stack_level(_OURS))
 
 
 def warn_once(text: str) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
 
+from ..._core.cpython import is_capsule_named
 from ..._core.keys import AUTOGRAD, BACKENDS
 from ..._core.tensor import Tensor, make_external
 
@@ -15,8 +15,6 @@ _CPU = (1, 0)
 
 # Capsules of this name do not say whether their memory may be written to; later ones do.
 _UNVERSIONED = b"dltensor"
-_has_name = ctypes.pythonapi.PyCapsule_IsValid
-_has_name.argtypes = (ctypes.py_object, ctypes.c_char_p)
 
 
 class _Exporter:
@@ -28,7 +26,7 @@ class _Exporter:
 
     def __dlpack__(self, **options: Any) -> Any:
         capsule = self._source.__dlpack__(**options) if hasattr(self._source, "__dlpack__") else self._source
-        self.unversioned = bool(_has_name(capsule, _UNVERSIONED))
+        self.unversioned = is_capsule_named(capsule, _UNVERSIONED)
         return capsule
 
     def __dlpack_device__(self) -> Any:

@@ -426,11 +426,11 @@ def _plain_loss(self, target, reduction, ignore_index):
         return make_tensor(_array(total / labels.size if reduction == MEAN else total, _F32))
     likely = make_tensor(_log_softmax_kernel(scores, 1, False))
     if keys:
-        entry_globals.attach(log_softmax_kernel, (self, 1, False), likely)
+        entry_globals.record_node(log_softmax_kernel, (self, 1, False), likely)
     loss, total = _nll_kernel(likely._array, labels, None, reduction, ignore_index)
     made = make_tensor(loss if loss.__class__ is np.ndarray else np.asarray(loss))
     if keys:
-        entry_globals.attach_first(nll_loss_forward, (likely, target, None, reduction, ignore_index), (made, total))
+        entry_globals.record_node_of_first(nll_loss_forward, (likely, target, None, reduction, ignore_index), (made, total))
     return made
 
 

@@ -273,7 +273,7 @@ def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
     made, mean, rstd = _native_layer_norm_checked(array, normalized_shape, weights, biases, eps)
     shown = make_tensor(made)
     if keys:
-        entry_globals.attach_first(native_layer_norm, (input, normalized_shape, weight, bias, eps), (shown, mean, rstd))
+        entry_globals.record_node_of_first(native_layer_norm, (input, normalized_shape, weight, bias, eps), (shown, mean, rstd))
     return shown
 
 

@@ -216,7 +216,7 @@ def softmax(self, dim, dtype):
     # What the op does, when there is nobody to see it.
     made = make_tensor(_softmax_kernel(self._array, dim, False))
     if keys:
-        entry_globals.attach(softmax_kernel, (self, dim, False), made)
+        entry_globals.record_node(softmax_kernel, (self, dim, False), made)
     return made
 
 
@@ -232,5 +232,5 @@ def log_softmax(self, dim, dtype):
         return _log_softmax_call(self if dtype is None else _as(self, dtype), dim, False)
     made = make_tensor(_log_softmax_kernel(self._array, dim, False))
     if keys:
-        entry_globals.attach(log_softmax_kernel, (self, dim, False), made)
+        entry_globals.record_node(log_softmax_kernel, (self, dim, False), made)
     return made

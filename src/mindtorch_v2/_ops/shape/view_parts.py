@@ -8,6 +8,7 @@ from contextlib import suppress
 import numpy as np
 
 from ..._core.keys import AUTOGRAD
+from ..._core.strides import overlaps
 from ..._core.tensor import Tensor
 from ..._core.threads import threads
 from ..._dispatch.facts import Batching, Surface
@@ -325,22 +326,10 @@ def as_strided(self, size, stride, storage_offset):
     return np.ndarray(size, self.dtype, memory, offset, steps)
 
 
-def _overlaps(shape, strides):
-    """Whether two elements may share a place."""
-    reach = 1
-    for stride, n in sorted(zip(strides, shape, strict=True)):
-        if n == 1:
-            continue
-        if stride < reach:
-            return True
-        reach = stride * (n - 1) + reach
-    return False
-
-
 def _place_grad(g, size, stride, offset, count):
     """A flat array of `count` elements with the gradient added at its places."""
     flat = aten.new_zeros(g, (count,))
-    if not _overlaps(size, stride):
+    if not overlaps(size, stride):
         aten.copy_(aten.as_strided(flat, size, stride, offset), g)
         return flat
     places = aten.as_strided(aten.arange(count, device=home_of(g)), size, stride, offset)
@@ -356,7 +345,7 @@ def _(g, self_shape, self_strides, self_dtype, size, stride, storage_offset):
         offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True) if n),
     )
     flat = _place_grad(g, size, stride, offset, count)
-    if _overlaps(self_shape, own):
+    if overlaps(self_shape, own):
         # Elements that share a place share its gradient.
         ones = aten.ones(tuple(self_shape), dtype=g.dtype, device=home_of(g))
         flat = flat / aten.clamp(_place_grad(ones, self_shape, own, 0, count), min=1)

@@ -1,0 +1,246 @@
+"""What the runtime asks CPython's insides: reference counts, referrers, bytecode, frames, threads and capsules.
+
+Everything that depends on an implementation detail stands here, one function or constant per question. Each says what it
+relies on and tests that once, at import where that takes a few microseconds, else before its first answer. Where the test
+fails (another implementation, a later version, a debugger that holds references) the answer is the safe one: the runtime then
+copies where it would have reused memory, searches longer, or numbers arguments as for a function. Results stay the same.
+
+Only the profiler's tracers (`profiler/recording/python_calls`) read frames on their own: that is their subject.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+from collections.abc import Callable
+from functools import cache
+from opcode import opname
+from threading import get_ident
+from types import FrameType
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class _Owner:
+    """Holds a value in a slot, as a tensor holds its storage and its base."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+# ---------------------------------------------------------------- reference counts
+
+# Lower than any count, also with a few owners added to it.
+NO_COUNT = -(1 << 30)
+
+
+def _unknown_count(_value: object) -> int:
+    """Stands in for sys.getrefcount where there is none: everything counts as shared."""
+    return sys.maxsize
+
+
+getrefcount: Callable[[object], int] = getattr(sys, "getrefcount", _unknown_count)
+
+
+def measure_counts(count: Callable[[object], int]) -> tuple[int, int]:
+    """What `count(x)` is if only the local variable x holds an object, and if one owner (a slot, a list) holds it as well.
+
+    Relies on a count that rises and falls with each holder. Whether the variable's value is passed to `count` as one more
+    reference (up to 3.13) or borrowed (since 3.14) is measured. A tracer that has read `f_locals` holds every local variable;
+    a threshold that is too high for that reason would let memory be reused that is shared, so it is refused: compared with a
+    value that no variable holds, a variable may count for one or, borrowed, for nothing. Both are NO_COUNT where this fails.
+    """
+    local = object()
+    owner = _Owner(object())
+    owned = owner.value
+    temporary, alone, with_owner = count(object()), count(local), count(owned)
+    second = [local]
+    shared = count(local)
+    second.clear()
+    if alone - temporary not in (0, 1) or not (shared == with_owner == alone + 1) or count(local) != alone:
+        return NO_COUNT, NO_COUNT
+    return alone, with_owner
+
+
+# For hot paths, which read the count inline. Of a local variable x that is no parameter, `getrefcount(x) <= REFCOUNT_OF_LOCAL`
+# says that nothing else holds the object; `<= REFCOUNT_WITH_OWNER`, that it has one owner besides, and `+ 1` for one more.
+# Counts may be higher than expected (a debugger attached later), never lower. Where they cannot be relied on, both are false.
+REFCOUNT_OF_LOCAL, REFCOUNT_WITH_OWNER = measure_counts(getrefcount)
+
+
+# ---------------------------------------------------------------- referrers
+
+
+def referrers(target: object, kind: type[T]) -> list[T]:
+    """The live objects of class `kind` that hold `target` in a slot.
+
+    Relies on the garbage collector, which knows every object with slots: on `gc.get_referrers`, or where that does not find
+    what it should on `gc.get_objects`, which takes longer and gives every object of that class, so a caller has to look at the
+    slot it means. Neither sees objects behind `gc.freeze()`, so those are unfrozen: a collection takes longer again, but a view
+    that is overlooked would get a wrong gradient. NotImplementedError where the collector lists nothing at all.
+    """
+    if getattr(gc, "get_freeze_count", int)():
+        gc.unfreeze()
+    if _lists_referrers():
+        candidates = gc.get_referrers(target)
+    elif _lists_objects():
+        candidates = gc.get_objects()
+    else:
+        raise NotImplementedError(
+            "writing in place into a tensor with history that may have views: this interpreter's gc module cannot list them. "
+            "Use the out-of-place form of the operation."
+        )
+    return [each for each in candidates if issubclass(type(each), kind)]
+
+
+@cache
+def _lists_referrers() -> bool:
+    """Whether gc.get_referrers finds the owner of an object."""
+    owner = _Owner(object())
+    return any(each is owner for each in gc.get_referrers(owner.value))
+
+
+@cache
+def _lists_objects() -> bool:
+    """Whether gc.get_objects lists an object with slots."""
+    owner = _Owner(object())
+    return any(each is owner for each in gc.get_objects())
+
+
+# ---------------------------------------------------------------- bytecode
+
+
+def arguments_written(frame: FrameType) -> int | None:
+    """How many arguments are written in the call that a frame is making: 1 for `x.f(a)`, 2 for `f(x, a)` and for `f(x, a=1)`.
+
+    Relies on the opcodes CALL and CALL_KW, whose argument is that number, and on the inline cache behind them. None where the
+    bytecode does not say, as for `f(*args)` or an operator, or where it is not what this function expects.
+    """
+    return _read_call(frame) if _reads_calls() else None
+
+
+def _read_call(frame: FrameType) -> int | None:
+    code, place = frame.f_code.co_code, frame.f_lasti
+    while place > 0 and opname[code[place]] == "CACHE":  # what follows a call instruction belongs to it
+        place -= 2
+    return code[place + 1] if place >= 0 and opname[code[place]] in ("CALL", "CALL_KW") else None
+
+
+@cache
+def _reads_calls() -> bool:
+    """Whether calls whose arguments are known are read as they are written."""
+    probe = _Probe()
+    call, args = probe.call, (1, 2)
+    try:
+        call()
+        call(1, 2)
+        call(1, b=2)
+        probe.call(1)
+        probe.call(1, b=2)
+        call(*args)
+        _ = probe + 1
+    except (AttributeError, IndexError, TypeError):
+        return False
+    return probe.counts == [0, 2, 2, 1, 2, None, None]
+
+
+class _Probe:
+    """Collects what `_read_call` says of the calls that reach it."""
+
+    def __init__(self) -> None:
+        self.counts: list[int | None] = []
+
+    def call(self, *_args: Any, **_kwargs: Any) -> None:
+        self.counts.append(_read_call(sys._getframe(1)))
+
+    def __add__(self, other: int) -> None:
+        self.counts.append(_read_call(sys._getframe(1)))
+
+
+# ---------------------------------------------------------------- frames and threads
+
+_getframe: Callable[[int], FrameType] | None = getattr(sys, "_getframe", None)
+
+
+def _package_of(frame: FrameType) -> str:
+    package: str = frame.f_globals.get("__name__", "").partition(".")[0]
+    return package
+
+
+def call_into(package: str) -> tuple[FrameType, FrameType] | None:
+    """The innermost call from outside `package` into it: the frame that calls, and the one that is called.
+
+    Relies on `sys._getframe`; None without it, or if no frame outside the package called.
+    """
+    if _getframe is None:
+        return None
+    inside: FrameType | None = None
+    frame: FrameType | None = _getframe(1)
+    while frame is not None and _package_of(frame) == package:
+        inside, frame = frame, frame.f_back
+    return None if frame is None or inside is None else (frame, inside)
+
+
+def stack_level(package: str) -> int:
+    """The `stacklevel` with which the calling function warns of the innermost line outside `package`, or of the outermost line.
+
+    Relies on `sys._getframe`; without it, the line that called the function.
+    """
+    if _getframe is None:
+        return 2
+    level, frame = 1, _getframe(1)
+    while frame.f_back is not None and (level == 1 or _package_of(frame) == package):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def calling_module(skipped: str) -> str:
+    """The name of the module that called the calling function, leaving out the frames of the package `skipped`.
+
+    Relies on `sys._getframe`; empty without it.
+    """
+    if _getframe is None:
+        return ""
+    frame = _getframe(2)
+    while frame.f_back is not None and _package_of(frame) == skipped:
+        frame = frame.f_back
+    name: str = frame.f_globals.get("__name__", "")
+    return name
+
+
+def is_only_thread() -> bool:
+    """Whether no thread but the calling one runs Python code.
+
+    Relies on `sys._current_frames`, also for threads that the threading module did not start; False without it.
+    """
+    frames: dict[int, FrameType] = getattr(sys, "_current_frames", dict)()
+    return len(frames) == 1 and get_ident() in frames
+
+
+# ---------------------------------------------------------------- capsules
+
+
+@cache
+def _capsule_is_valid() -> Callable[[Any, bytes], int] | None:
+    """PyCapsule_IsValid of the interpreter's C API; None where ctypes does not reach it."""
+    try:
+        function = ctypes.pythonapi.PyCapsule_IsValid
+    except AttributeError:
+        return None
+    function.argtypes = (ctypes.py_object, ctypes.c_char_p)
+    return function
+
+
+def is_capsule_named(capsule: Any, name: bytes) -> bool:
+    """Whether a value is a capsule of that name.
+
+    Relies on the C API's PyCapsule_IsValid; without it, on the name that a capsule shows in its repr.
+    """
+    is_valid = _capsule_is_valid()
+    if is_valid is None:
+        return repr(capsule).startswith(f'<capsule object "{name.decode()}" ')
+    return bool(is_valid(capsule, name))
