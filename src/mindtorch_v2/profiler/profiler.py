@@ -91,7 +91,7 @@ class _KinetoProfile(ResultsMixin):
         # What the execution trace observer saw of the last window.
         self._observed: Window | None = None
         # Whoever keeps what is recorded while the recording goes on, if the recorder is not to.
-        self._keeper: RetentionPolicy | None = None
+        self._retention: RetentionPolicy | None = None
 
     # ------------------------------------------------------------------ recording
 
@@ -128,7 +128,7 @@ class _KinetoProfile(ResultsMixin):
                 activity_filters=self.activity_filters,
             )
         self.profiler.custom_trace_id_callback = self.custom_trace_id_callback
-        self.profiler._keeper = self._keeper
+        self.profiler._retention = self._retention
         self._observed = None
         self.profiler._prepare_trace()
 
@@ -322,9 +322,9 @@ class profile(_KinetoProfile):
             "profile_memory": profile_memory,
             "use_device": self.use_device is not None and device_available(),
         }
-        self._keeper = retention_policy(stream_to, flush_interval_s, max_memory_mb, mode, options)
-        if self._keeper is not None:
-            self._keeper.metadata = self._said
+        self._retention = retention_policy(stream_to, flush_interval_s, max_memory_mb, mode, options)
+        if self._retention is not None:
+            self._retention.metadata = self._trace_metadata
         self.schedule: Schedule = schedule if schedule else record_always
         self.record_steps = bool(schedule)
         self.on_trace_ready = on_trace_ready
@@ -446,16 +446,16 @@ class profile(_KinetoProfile):
 
     def aggregate(self) -> AggregateStats:
         """The statistics of all windows so far. Needs mode="aggregate"."""
-        if self._keeper is None:
+        if self._retention is None:
             raise RuntimeError("aggregate() needs profile(max_memory_mb=..., mode='aggregate')")
-        return self._keeper.stats()
+        return self._retention.stats()
 
     @property
     def dropped_events(self) -> int:
         """Events of the last window that are kept nowhere: with mode="ring" the oldest, with stream_to what no disk took."""
-        return self._keeper.dropped_events if self._keeper is not None else 0
+        return self._retention.dropped_events if self._retention is not None else 0
 
-    def _said(self) -> dict[str, Any]:
+    def _trace_metadata(self) -> dict[str, Any]:
         """What was said about the trace."""
         return {key: json.loads(value) for key, value in {**self.preset_metadata, **self._metadata}.items()}
 

@@ -41,8 +41,11 @@ def freeze(recorder: Recorder, *, release: bool = False, device: DeviceRecorder 
     """
     end = recorder.clock_end_ns if recorder.clock_end_ns is not None else recorder.clock()
     tables = Tables()
-    with_lanes = any(tap.tasks is not None for tap in recorder.taps)
-    parts = [_thread_columns(recorder.options, tap, tables, end, release, with_lanes) for tap in recorder.taps]
+    with_lanes = any(recording.tasks is not None for recording in recorder.thread_recordings)
+    parts = [
+        _thread_columns(recorder.options, recording, tables, end, release, with_lanes)
+        for recording in recorder.thread_recordings
+    ]
     columns: Columns = {}
     if len(parts) == 1:
         columns = {**parts[0], "tid": np.int32(0)}
@@ -51,15 +54,23 @@ def freeze(recorder: Recorder, *, release: bool = False, device: DeviceRecorder 
         columns["tid"] = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part["start"]) for part in parts])
     else:
         columns = {name: np.empty(0, np.int64) for name in ("name", "kind", "tid", "start", "end", "seq", "op", "shapes")}
-    threads = [ThreadInfo(tap.ident, tap.name) for tap in recorder.taps]
-    lanes = task_lanes([None if tap.tasks is None else tap.tasks.names for tap in recorder.taps], columns, threads)
+    threads = [ThreadInfo(recording.ident, recording.name) for recording in recorder.thread_recordings]
+    lanes = task_lanes(
+        [None if recording.tasks is None else recording.tasks.names for recording in recorder.thread_recordings],
+        columns,
+        threads,
+    )
     columns["step"] = steps(recorder, columns["start"])
     columns["fwd_tid"] = forward_threads(columns)
     if recorder.options.with_flops:
         columns["flops"] = tables.flops(columns["op"], columns["shapes"])
     if recorder.memory is not None:
         columns.update(_memory_columns(recorder.memory.rows, threads))
-        move_memory([None if tap.tasks is None else tap.tasks.turns() for tap in recorder.taps], columns, lanes)
+        move_memory(
+            [None if recording.tasks is None else recording.tasks.turns() for recording in recorder.thread_recordings],
+            columns,
+            lanes,
+        )
     _add_foreign(recorder, columns, threads, tables)
     if device is not None:
         device.added(columns, threads, tables.name, lambda start: steps(recorder, start))
@@ -83,10 +94,12 @@ def freeze(recorder: Recorder, *, release: bool = False, device: DeviceRecorder 
 
 def storage_notes(recorder: Recorder) -> StorageNotes:
     """What ops did to which storage, and which storages are parameters."""
-    rows = [value for tap in recorder.taps for value in tap.touched]
+    rows = [value for recording in recorder.thread_recordings for value in recording.touched]
     table = np.fromiter(rows, np.int64, len(rows)).reshape(-1, TOUCH_WIDTH)
     # The last column holds the op and the argument's position: was it written to?
-    parameters = frozenset().union(*(tap.modules.parameters for tap in recorder.taps if tap.modules is not None))
+    parameters = frozenset().union(
+        *(recording.modules.parameters for recording in recorder.thread_recordings if recording.modules is not None)
+    )
     return StorageNotes(with_written(table), parameters)
 
 
@@ -103,27 +116,29 @@ def _is_written(op: int, position: int) -> bool:
 
 
 def _thread_columns(
-    options: Options, tap: ThreadRecording, tables: Tables, end: int, release: bool, with_lanes: bool
+    options: Options, recording: ThreadRecording, tables: Tables, end: int, release: bool, with_lanes: bool
 ) -> Columns:
     """The rows of one thread in the order in which they ended: ops and spans, then modules, then Python calls."""
-    rows = _moved(tap.rows) if release else np.fromiter(tap.rows[:], np.int64)
-    rows = rows.reshape(-1, tap.width)
-    columns = op_columns(tap, np.concatenate([*tap.kept, rows]) if tap.kept else rows, tables)
+    rows = _moved(recording.rows) if release else np.fromiter(recording.rows[:], np.int64)
+    rows = rows.reshape(-1, recording.width)
+    columns = op_columns(recording, np.concatenate([*recording.compacted, rows]) if recording.compacted else rows, tables)
     if with_lanes:
-        columns["lane"] = _lanes(tap, columns)
-    python = python_rows(tap.stretches(end), end) if options.with_stack else None
+        columns["lane"] = _lanes(recording, columns)
+    python = python_rows(recording.segments(end), end) if options.with_stack else None
     if options.captures_arguments:
-        columns["shapes"] = renumbered(columns["shapes"], [tables.info(key) for key in list(tap.keys)])
-    modules = module_columns(tap.modules.infos, tap.modules.calls(end), tables) if tap.modules is not None else None
+        columns["shapes"] = renumbered(columns["shapes"], [tables.info(key) for key in list(recording.keys)])
+    modules = (
+        module_columns(recording.modules.infos, recording.modules.calls(end), tables) if recording.modules is not None else None
+    )
     return with_calls(columns, modules, python, tables, options.with_modules)
 
 
-def op_columns(tap: ThreadRecording, table: NDArray[np.int64], tables: Tables) -> Columns:
-    """Columns of rows that a tap has taken down."""
+def op_columns(recording: ThreadRecording, table: NDArray[np.int64], tables: Tables) -> Columns:
+    """Columns of rows that a recording has taken down."""
     ident = table[:, 0]
     is_span = ident >= SPAN_BASE
-    span_names, span_kinds = np.zeros(max(tap.spans.made, 1), np.int32), np.zeros(max(tap.spans.made, 1), np.int8)
-    for (text, of_kind), number in list(tap.spans.items()):
+    span_names, span_kinds = np.zeros(max(recording.spans.count, 1), np.int32), np.zeros(max(recording.spans.count, 1), np.int8)
+    for (text, of_kind), number in list(recording.spans.items()):
         if number - SPAN_BASE < len(span_names):  # one may be numbered just now, by the thread itself
             span_names[number - SPAN_BASE], span_kinds[number - SPAN_BASE] = tables.name(text), of_kind
     name, kind = np.empty(len(ident), np.int32), np.zeros(len(ident), np.int8)
@@ -143,7 +158,7 @@ def op_columns(tap: ThreadRecording, table: NDArray[np.int64], tables: Tables) -
         "seq": table[:, 3],
         "op": np.where(is_span, -1, ident).astype(np.int32),
     }
-    if tap.width > 4:
+    if recording.width > 4:
         columns["shapes"] = table[:, 4]
     return columns
 
@@ -160,10 +175,10 @@ def _moved(values: list[int]) -> NDArray[np.int64]:
     return table
 
 
-def _lanes(tap: ThreadRecording, columns: Columns) -> NDArray[np.int64]:
-    if tap.tasks is None:
+def _lanes(recording: ThreadRecording, columns: Columns) -> NDArray[np.int64]:
+    if recording.tasks is None:
         return np.zeros(len(columns["start"]), np.int64)
-    return lanes_of_rows(tap.tasks.turns(), columns["kind"], columns["start"], columns["end"])
+    return lanes_of_rows(recording.tasks.turns(), columns["kind"], columns["start"], columns["end"])
 
 
 def _add_foreign(recorder: Recorder, columns: Columns, threads: list[ThreadInfo], tables: Tables) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..recording.python_calls.code_origin import ENTRY, INSIDE, LIBRARY, belongs
+from ..recording.python_calls.code_origin import ENTRY, INSIDE, LIBRARY, classify
 from ..recording.python_calls.stream import WIDTH, CallSegment, OpenFrame
 from ..store import tree as _tree
 
@@ -67,12 +67,12 @@ class PythonRows(NamedTuple):
         return np.where(before < 0, _ROOT, self.stack_after[before])
 
 
-def python_rows(stretches: list[CallSegment], end: int, most_frames: int | None = None) -> PythonRows:
-    """Make rows of what was heard on a thread. A call that did not return ends with its stretch, or at `end`.
+def python_rows(segments: list[CallSegment], end: int, most_frames: int | None = None) -> PythonRows:
+    """Make rows of what was heard on a thread. A call that did not return ends with its segment, or at `end`.
 
     most_frames: ValueError if all stacks together have more than that; eight characters of text count as one.
     """
-    objects, spots, moments = _one_stream(stretches, end)
+    objects, spots, moments = _one_stream(segments, end)
     times = np.fromiter(moments, np.int64, len(objects))
     target_of, targets = _targets(objects)
     kinds = np.array([t.kind for t in targets], np.int8)[target_of] if targets else np.empty(0, np.int8)
@@ -106,25 +106,25 @@ def python_rows(stretches: list[CallSegment], end: int, most_frames: int | None 
     )
 
 
-def _one_stream(stretches: list[CallSegment], end: int) -> tuple[list[Any], list[int], list[int]]:
+def _one_stream(segments: list[CallSegment], end: int) -> tuple[list[Any], list[int], list[int]]:
     """Stretches after another, each with calls for the frames it began with and returns for those it ended with."""
     objects: list[Any] = []
     places: list[int] = []
     times: list[int] = []
     ended = still_open = 0
-    for stretch in stretches:
+    for segment in segments:
         objects += [None] * still_open
         places += [-1] * still_open
         times += [ended] * still_open
-        objects += stretch.opened
-        places += stretch.opened_places
-        times += [stretch.start] * len(stretch.opened)
-        objects += stretch.events[0::WIDTH]
-        places += stretch.events[1::WIDTH]
-        times += stretch.events[2::WIDTH]
-        heard = stretch.events[0::WIDTH]
-        still_open = len(stretch.opened) + len(heard) - 2 * heard.count(None)
-        ended = stretch.end if stretch.end is not None else end
+        objects += segment.opened
+        places += segment.opened_places
+        times += [segment.start] * len(segment.opened)
+        objects += segment.events[0::WIDTH]
+        places += segment.events[1::WIDTH]
+        times += segment.events[2::WIDTH]
+        heard = segment.events[0::WIDTH]
+        still_open = len(segment.opened) + len(heard) - 2 * heard.count(None)
+        ended = segment.end if segment.end is not None else end
     return objects, places, times
 
 
@@ -145,7 +145,7 @@ def target_of(what: Any, shorten: Shortener) -> Target:
     if isinstance(what, Target):
         return what
     code, line = what if isinstance(what, OpenFrame) else (what, what.co_firstlineno)
-    owner = belongs(code.co_filename)
+    owner = classify(code.co_filename)
     file = shorten(code.co_filename)
     return Target(FRAME, f"{file}({line}): {code.co_name}", code, owner in (INSIDE, ENTRY), owner == LIBRARY, file)
 

@@ -12,7 +12,7 @@ import warnings
 from typing import Protocol
 
 from ..._dispatch import observer
-from .recorder import changing
+from .recorder import recorders_lock
 
 
 class Session(Protocol):
@@ -42,13 +42,13 @@ def running() -> list[Session]:
 
 def _before_fork() -> None:
     # With these held nothing is half started or half stopped in the child.
-    changing.acquire()
+    recorders_lock.acquire()
     observer.changing.acquire()
 
 
 def _in_parent() -> None:
     observer.changing.release()
-    changing.release()
+    recorders_lock.release()
 
 
 def _in_child() -> None:

@@ -89,7 +89,7 @@ def _any_thread(rows: list[int], clock: Callable[[], int], hidden_from_tracer: b
 
 
 # What runs whenever a tensor goes while memory is recorded: listeners to Python calls need not hear it.
-FINALISERS = inner_code(_any_thread, "tensor_freed"), inner_code(_any_thread, "storage_freed")
+FINALIZERS = inner_code(_any_thread, "tensor_freed"), inner_code(_any_thread, "storage_freed")
 
 
 def _only_on(thread: int, ident: Callable[[], int], watcher: MemoryWatcher) -> MemoryWatcher:

@@ -80,7 +80,7 @@ class TaskLog:
 
     # ------------------------------------------------------------------ beside the functions that take rows
 
-    def extend(self, take: Callable[[tuple[int, ...]], None]) -> Callable[[tuple[int, ...]], None]:
+    def wrap_append_row(self, take: Callable[[tuple[int, ...]], None]) -> Callable[[tuple[int, ...]], None]:
         """The function that takes an op's row, with an eye on whose turn it is."""
 
         def extend(row: tuple[int, ...]) -> None:
@@ -90,7 +90,7 @@ class TaskLog:
 
         return extend
 
-    def detail(self, take: Callable[..., None]) -> Callable[..., None]:
+    def wrap_capture(self, take: Callable[..., None]) -> Callable[..., None]:
         """The same for one that is given start, end and more."""
 
         def detail(start: int, end: int, *more: Any) -> None:
@@ -100,7 +100,7 @@ class TaskLog:
 
         return detail
 
-    def span(self, take: Callable[..., None]) -> Callable[..., None]:
+    def wrap_span(self, take: Callable[..., None]) -> Callable[..., None]:
         """The same for spans."""
 
         def span(name: str, kind: int, start: int, end: int, *more: Any) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-class GcWatch:
+class GcPauseLog:
     """Takes down (start, end, generation) of every collection between start() and stop(), on whatever thread."""
 
     def __init__(self, clock: Callable[[], int]) -> None:

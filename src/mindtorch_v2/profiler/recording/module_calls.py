@@ -70,7 +70,7 @@ class ModuleLog:
         """How many numbers it holds."""
         return len(self._events)
 
-    def take(self) -> NDArray[np.int64]:
+    def drain(self) -> NDArray[np.int64]:
         """The events so far, which it no longer has; `calls_of` makes calls of all of them together."""
         count = len(self._events) // WIDTH * WIDTH
         taken = np.fromiter(self._events[:count], np.int64, count).reshape(-1, WIDTH)

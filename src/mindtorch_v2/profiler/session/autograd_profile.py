@@ -26,10 +26,10 @@ from ..config import (
 )
 from ..recording import active
 from ..recording.device import DeviceRecorder, available
-from ..recording.gc_pauses import GcWatch
+from ..recording.gc_pauses import GcPauseLog
 from ..recording.out_variants import OutCalls
 from ..recording.recorder import Options, Recorder
-from ..retention.base import RetentionPolicy, Window
+from ..retention.base import RecordingWindow, RetentionPolicy
 from ..store.store import EventStore, StorageNotes
 from ..views.averages import FunctionEventAvg
 from ..views.event_list import EventList
@@ -110,11 +110,11 @@ class profile:
         )
         self._recorder: Recorder | None = None
         self._left_out: list[str] = []
-        self._gc: GcWatch | None = None
+        self._gc: GcPauseLog | None = None
         self._device: DeviceRecorder | None = None
         self._out_calls: OutCalls | None = None
         # Whoever keeps what is recorded while the recording goes on, if the recorder is not to.
-        self._keeper: RetentionPolicy | None = None
+        self._retention: RetentionPolicy | None = None
         # What was recorded: the last recording, and with acc_events those before it, newest first.
         self._store: EventStore | None = None
         self._earlier: list[EventStore] = []
@@ -142,7 +142,7 @@ class profile:
         if self.acc_events and self._recorder is not None:
             self._earlier.insert(0, self.store)
         self._recorder = Recorder(self._options)
-        self._gc = GcWatch(self._recorder.clock)
+        self._gc = GcPauseLog(self._recorder.clock)
         self._device = None
         if self.use_device == "npu":
             self._device = DeviceRecorder(self._recorder.clock, self._options.profile_memory)
@@ -158,8 +158,8 @@ class profile:
         self._gc.start()
         if self._out_calls is not None:
             self._out_calls.start()
-        if self._keeper is not None:
-            self._keeper.begin(Window(self._recorder, self._gc, self._device, self._out_calls, self._meta()))
+        if self._retention is not None:
+            self._retention.start(RecordingWindow(self._recorder, self._gc, self._device, self._out_calls, self._meta()))
 
     def _stop_trace(self) -> None:
         assert self._recorder is not None and self._gc is not None
@@ -172,21 +172,21 @@ class profile:
         self._recorder.stop()
         if self._device is not None:
             self._device.stop()
-        if self._keeper is not None:
-            self._keeper.end()
+        if self._retention is not None:
+            self._retention.stop()
         self._events = None
 
     abandon = _stop_trace  # what a session does when the process is forked or ends
 
-    def _hears(self, state: ThreadState) -> bool:
-        """Whether it listens to a thread."""
-        return self._recorder is not None and self._recorder.hears(state)
+    def _records_thread(self, state: ThreadState) -> bool:
+        """Whether events of this thread are being recorded now."""
+        return self._recorder is not None and self._recorder.records_thread(state)
 
     def _mark_step(self, number: int) -> None:
-        if self._recorder is not None and self._recorder.listening:
+        if self._recorder is not None and self._recorder.running:
             self._recorder.step(number)
-            if self._keeper is not None:
-                self._keeper.step()
+            if self._retention is not None:
+                self._retention.step()
 
     @property
     def recording(self) -> bool:
@@ -203,9 +203,9 @@ class profile:
         if ProfilerActivity.CPU not in wanted or not self.recording:
             return
         assert self._recorder is not None
-        if enabled and not self._recorder.listening:
+        if enabled and not self._recorder.running:
             self._recorder.resume()
-        elif not enabled and self._recorder.listening:
+        elif not enabled and self._recorder.running:
             self._recorder.pause()
 
     def config(self, create_trace_id: bool = False) -> ProfilerConfig:
@@ -260,14 +260,14 @@ class profile:
         return store
 
     def _freeze(self) -> EventStore:
-        keeper = self._keeper if self._recorder is not None and bool(self._recorder.steps) else None
-        if keeper is None:
+        retention = self._retention if self._recorder is not None and bool(self._recorder.steps) else None
+        if retention is None:
             return self._freeze_recorder({})
-        kept = keeper.store()
+        kept = retention.store()
         if kept is not None:
             return kept
-        with keeper.lock:  # it takes rows from one place to another
-            dropped = keeper.dropped_events
+        with retention.lock:  # it takes rows from one place to another
+            dropped = retention.dropped_events
             return self._freeze_recorder({"dropped_events": dropped} if dropped else {})
 
     def _meta(self) -> dict[str, Any]:
@@ -297,7 +297,7 @@ class profile:
 
     def storage_notes(self) -> StorageNotes:
         """What the last recording noted of storages; needs record_shapes, profile_memory and with_stack."""
-        notes = self._keeper.storage_notes() if self._keeper is not None else None
+        notes = self._retention.storage_notes() if self._retention is not None else None
         if notes is not None:
             return notes
         return storage_notes(self._recorder if self._recorder is not None else Recorder(self._options))

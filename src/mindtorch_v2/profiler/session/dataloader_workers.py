@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._dispatch import observer
 from ..assembly.freeze import freeze
-from ..recording.recorder import ForeignRows, Options, Recorder, listening
+from ..recording.recorder import ForeignRows, Options, Recorder, active_recorders
 
 FETCH = "DataLoader worker: fetch"
 
@@ -54,13 +54,13 @@ class WorkerRows:
 
     def deliver(self) -> None:
         """Hand it to every recording under way."""
-        for recorder in list(listening):
+        for recorder in list(active_recorders):
             recorder.foreign.append(self._rows)
 
 
 def _task() -> Any:
     """What a worker is to record for everybody who records now; None if nobody does."""
-    wanted = [recorder.options for recorder in listening]
+    wanted = [recorder.options for recorder in active_recorders]
     if not wanted:
         return None
     flags = {name: any(getattr(options, name) for options in wanted) for name in Options._fields}

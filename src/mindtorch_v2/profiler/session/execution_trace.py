@@ -155,7 +155,7 @@ class ExecutionTraceObserver:
 
 
 class Window:
-    """One stretch of observing: what ran, and by row what it was given and gave back."""
+    """One segment of observing: what ran, and by row what it was given and gave back."""
 
     def __init__(self, recorder: Recorder, calls: list[Call], before: Window | None) -> None:
         self._recorder: Recorder | None = recorder
@@ -177,7 +177,7 @@ class Window:
         """By row: what an op was given and gave back."""
         assert self._recorder is not None
         store = self.store
-        thread_of = {id(tap.state): tid for tid, tap in enumerate(self._recorder.taps)}
+        thread_of = {id(recording.state): tid for tid, recording in enumerate(self._recorder.thread_recordings)}
         tid = np.array([thread_of[id(call.thread)] for call in self._calls], np.int32)
         moment = np.array([call.moment for call in self._calls], np.int64)
         # At that moment the innermost row is the op's own.

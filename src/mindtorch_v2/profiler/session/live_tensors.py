@@ -16,7 +16,7 @@ from ..._core.tensor import Tensor
 from .._io.files import write_file
 from .._io.strict_json import dumps
 from ..assembly.freeze import freeze
-from ..recording.recorder import listening
+from ..recording.recorder import active_recorders
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def _name_contents(top: Any, roles: dict[int, tuple[str, str]]) -> None:
 
 def _origins() -> dict[int, tuple[float, tuple[str, ...]]]:
     """Age in seconds and stack of memory that a recording saw being allocated, by identity of the array that owns it."""
-    recorder = next((one for one in reversed(listening) if one.memory is not None), None)
+    recorder = next((one for one in reversed(active_recorders) if one.memory is not None), None)
     if recorder is None:
         return {}
     store = freeze(recorder)

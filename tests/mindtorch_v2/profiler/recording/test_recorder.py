@@ -10,7 +10,7 @@ import weakref
 
 import numpy as np
 import pytest
-from keeping import Clock
+from retention_cases import Clock
 
 import mindtorch_v2 as torch
 from mindtorch_v2._core.storage import Storage, allocation
@@ -22,7 +22,7 @@ from mindtorch_v2.profiler import profile
 from mindtorch_v2.profiler.assembly.freeze import freeze
 from mindtorch_v2.profiler.recording import op_inputs
 from mindtorch_v2.profiler.recording.record_function import record_function
-from mindtorch_v2.profiler.recording.recorder import Options, Recorder, sites
+from mindtorch_v2.profiler.recording.recorder import Options, Recorder, recorders_by_thread
 
 
 @pytest.fixture
@@ -97,12 +97,12 @@ def test_nothing_is_left_behind(ops):
     recorder.stop()
     assert entry_globals.observers_active == before
     assert (state.append_row, state.capture_by_op, state.span, state.module_enter, state.module_exit) == (None,) * 5
-    assert not sites
+    assert not recorders_by_thread
 
 
 def test_plain_recording_is_the_buffers_own_extend(ops):
     recorder = recorded()
-    assert threads.state.append_row == recorder.taps[0].rows.extend
+    assert threads.state.append_row == recorder.thread_recordings[0].rows.extend
     recorder.stop()
 
 

@@ -70,8 +70,8 @@ def events(objects, times, places):
     ]
 
 
-def rows(*stretches, end=1000):
-    made = python_rows(list(stretches), end)
+def rows(*segments, end=1000):
+    made = python_rows(list(segments), end)
     return [(made.names[n], int(s), int(e)) for n, s, e in zip(made.name, made.start, made.end, strict=True)], made
 
 

@@ -10,7 +10,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2.autograd.graph import saved_tensors_hooks
 from mindtorch_v2.profiler import profile
-from mindtorch_v2.profiler.recording.python_calls.stream import PythonLog
+from mindtorch_v2.profiler.recording.python_calls.stream import PythonCallLog
 
 x = torch.ones(3)
 
@@ -205,8 +205,8 @@ def test_a_profile_that_ends_in_a_hook():
 def test_the_engine_is_not_heard(monkeypatch):
     """Whatever the length of a pass, a listener is told of the same few calls."""
     logs = []
-    made = PythonLog.__init__
-    monkeypatch.setattr(PythonLog, "__init__", lambda self, *given: (made(self, *given), logs.append(self))[0])
+    made = PythonCallLog.__init__
+    monkeypatch.setattr(PythonCallLog, "__init__", lambda self, *given: (made(self, *given), logs.append(self))[0])
 
     def heard(length):
         value = torch.ones(3, requires_grad=True)

@@ -280,7 +280,7 @@ class Lifecycle(RuleBasedStateMachine):
     def watchers_are_counted(self):
         if hasattr(self, "everything"):
             running = [one for one in self.everything if one.running and one.action in RECORDING]
-            assert len(recorder.listening) == len(running)
+            assert len(recorder.active_recorders) == len(running)
             assert entry_globals.observers_active == len(running)
 
     def teardown(self):
@@ -295,7 +295,7 @@ class Lifecycle(RuleBasedStateMachine):
             self.on(thread, lambda scope=scope: scope.__exit__(None, None, None))
         self.helper.close()
         self.caught.__exit__(None, None, None)
-        assert entry_globals.observers_active == 0 and not recorder.sites and not recorder.listening
+        assert entry_globals.observers_active == 0 and not recorder.recorders_by_thread and not recorder.active_recorders
 
     def end(self, session):
         if session.action in RECORDING:

@@ -41,7 +41,7 @@ everybody = _ExperimentalConfig(profile_all_threads=True)
 @pytest.fixture(autouse=True)
 def nothing_left():
     yield
-    assert entry_globals.observers_active == 0 and not recorder.listening and not recorder.sites
+    assert entry_globals.observers_active == 0 and not recorder.active_recorders and not recorder.recorders_by_thread
     assert sys.getprofile() is None
 
 
@@ -364,7 +364,7 @@ def test_a_fork_neither_records_nor_writes_for_its_parent(options):
         x + x
 
         def child():
-            before = entry_globals.observers_active, sys.getprofile(), len(recorder.listening)
+            before = entry_globals.observers_active, sys.getprofile(), len(recorder.active_recorders)
             x * x
             prof.step()
             with profile() as own:
