@@ -1,4 +1,4 @@
-"""FLOPs of a call, by the formula of its op."""
+"""FLOPs of a call, from the formula that its op declares and the shapes of its inputs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def flops_of(op: int, inputs: InputInfo) -> int:
 
 
 def _formula(op: int) -> Callable[..., int] | None:
-    """What the op declares."""
+    """The formula of an op's declaration, None if it has none."""
     schema = observer.op_schemas[op]
     packet = registry.packets.get(schema.name) if schema is not None else None
     return None if packet is None else packet.overloads[schema.overload].flops

@@ -1,4 +1,8 @@
-"""From what a Recorder holds to an EventStore: flat lists become columns, notes become tables. Runs after stop()."""
+"""From a Recorder to an EventStore: flat lists become columns, and keys of inputs, names and stacks become tables.
+
+Runs after stop(), or while recording for what there is so far. `freeze` is the way in; the other public functions serve
+retention policies, which convert rows drain by drain.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,7 @@ _CHUNK = 1 << 16
 def freeze(recorder: Recorder, *, release: bool = False, device: DeviceRecorder | None = None, **meta: Any) -> EventStore:
     """Everything recorded so far as a store; `meta` goes to EventStore.freeze. A recorder that runs goes on.
 
-    With `release` the recorder gives its rows away as they are read, so that they are not in memory twice.
+    With `release` rows are removed from the recorder as they are read, so that they are not in memory twice.
     """
     end = recorder.clock_end_ns if recorder.clock_end_ns is not None else recorder.clock()
     tables = Tables()
@@ -93,10 +97,9 @@ def freeze(recorder: Recorder, *, release: bool = False, device: DeviceRecorder 
 
 
 def storage_notes(recorder: Recorder) -> StorageNotes:
-    """What ops did to which storage, and which storages are parameters."""
+    """Which storages ops read and wrote, and which storages are parameters."""
     rows = [value for recording in recorder.thread_recordings for value in recording.touched]
     table = np.fromiter(rows, np.int64, len(rows)).reshape(-1, TOUCH_WIDTH)
-    # The last column holds the op and the argument's position: was it written to?
     parameters = frozenset().union(
         *(recording.modules.parameters for recording in recorder.thread_recordings if recording.modules is not None)
     )
@@ -104,7 +107,7 @@ def storage_notes(recorder: Recorder) -> StorageNotes:
 
 
 def with_written(touched: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows of what ops touched, with 1 where it was written to in place of op and position."""
+    """Rows of storages that ops were given, with 1 for written or 0 in place of the last column, op and argument position."""
     places, which = np.unique(touched[:, 3], return_inverse=True)
     written = np.array([_is_written(*divmod(place, MOST_ARGUMENTS)) for place in places.tolist()], np.int64)
     return np.column_stack([touched[:, :3], written[which]])
@@ -118,7 +121,7 @@ def _is_written(op: int, position: int) -> bool:
 def _thread_columns(
     options: Options, recording: ThreadRecording, tables: Tables, end: int, release: bool, with_lanes: bool
 ) -> Columns:
-    """The rows of one thread in the order in which they ended: ops and spans, then modules, then Python calls."""
+    """The rows of one thread: ops and spans in the order in which they ended, then modules, then Python calls."""
     rows = _moved(recording.rows) if release else np.fromiter(recording.rows[:], np.int64)
     rows = rows.reshape(-1, recording.width)
     columns = op_columns(recording, np.concatenate([*recording.compacted, rows]) if recording.compacted else rows, tables)
@@ -134,12 +137,12 @@ def _thread_columns(
 
 
 def op_columns(recording: ThreadRecording, table: NDArray[np.int64], tables: Tables) -> Columns:
-    """Columns of rows that a recording has taken down."""
+    """Columns of a table of rows from a ThreadRecording's list."""
     ident = table[:, 0]
     is_span = ident >= SPAN_BASE
     span_names, span_kinds = np.zeros(max(recording.spans.count, 1), np.int32), np.zeros(max(recording.spans.count, 1), np.int8)
     for (text, of_kind), number in list(recording.spans.items()):
-        if number - SPAN_BASE < len(span_names):  # one may be numbered just now, by the thread itself
+        if number - SPAN_BASE < len(span_names):  # the thread may be numbering another one right now
             span_names[number - SPAN_BASE], span_kinds[number - SPAN_BASE] = tables.name(text), of_kind
     name, kind = np.empty(len(ident), np.int32), np.zeros(len(ident), np.int8)
     if is_span.any():
@@ -164,8 +167,8 @@ def op_columns(recording: ThreadRecording, table: NDArray[np.int64], tables: Tab
 
 
 def _moved(values: list[int]) -> NDArray[np.int64]:
-    """The numbers of a list as an array. The list is emptied on the way, so that not all are in memory twice."""
-    last = len(values)  # an op that was under way when the recording ended may still add a row, which comes too late
+    """The numbers of a list as an array. The list is emptied chunk by chunk, so that they are not all in memory twice."""
+    last = len(values)  # an op that was under way at the end may still append a row: it is not part of the recording
     table = np.empty(last, np.int64)
     while last:
         first = max(0, last - _CHUNK)
@@ -182,10 +185,10 @@ def _lanes(recording: ThreadRecording, columns: Columns) -> NDArray[np.int64]:
 
 
 def _add_foreign(recorder: Recorder, columns: Columns, threads: list[ThreadInfo], tables: Tables) -> None:
-    """Rows of other processes, each process on a lane of its own. What began before the recording is not its own."""
+    """Append the rows of other processes, each process as a thread of its own."""
     lanes: dict[int, int] = {}
-    for ident, name, given, foreign in recorder.foreign:
-        more = foreign_columns(recorder, given, foreign, tables)
+    for ident, name, recorded, foreign in recorder.foreign:
+        more = foreign_columns(recorder, recorded, foreign, tables)
         if not len(more["start"]):
             continue
         if ident not in lanes:
@@ -199,10 +202,10 @@ def _add_foreign(recorder: Recorder, columns: Columns, threads: list[ThreadInfo]
                 columns[column] = np.concatenate([np.broadcast_to(values, count), other])
 
 
-def foreign_columns(recorder: Recorder, given: Columns, foreign: Mapping[str, list[Any]], tables: Tables) -> Columns:
-    """The rows that another process recorded during this recording, pointing into its tables."""
-    kept = given["start"] >= recorder.clock_start_ns
-    more = {column: values[kept] for column, values in given.items()}
+def foreign_columns(recorder: Recorder, recorded: Columns, foreign: Mapping[str, list[Any]], tables: Tables) -> Columns:
+    """The rows that another process recorded since this recording began, renumbered to refer to `tables`."""
+    own = recorded["start"] >= recorder.clock_start_ns
+    more = {column: values[own] for column, values in recorded.items()}
     more["name"] = renumbered(more["name"], [tables.name(text) for text in foreign["names"]])
     more["shapes"] = renumbered(more["shapes"], [tables.info(info) for info in foreign["input_infos"]])
     more["stack"] = renumbered(more["stack"], added(tables.stacks, foreign["stacks"]))
@@ -213,14 +216,14 @@ def foreign_columns(recorder: Recorder, given: Columns, foreign: Mapping[str, li
 
 
 def steps(recorder: Recorder, start: NDArray[np.int64]) -> Any:
-    """The step that each row began in."""
+    """The step in which each row began."""
     marks = recorder.steps[:]
     moments = np.array([moment for moment, _ in marks], np.int64)
     return steps_at(moments, np.array([number for _, number in marks] or [0], np.int32), start)
 
 
 def _memory_columns(rows: dict[int, list[int]], threads: list[ThreadInfo]) -> Columns:
-    """Allocations and frees of all threads, by operating-system thread id."""
+    """Memory columns from the rows of each thread, by operating-system thread id. Threads without an op are appended."""
     known = {thread.ident: number for number, thread in enumerate(threads)}
     tables = {ident: np.fromiter(own[:], np.int64).reshape(-1, allocations.WIDTH) for ident, own in list(rows.items())}
     for ident in tables:
@@ -230,6 +233,6 @@ def _memory_columns(rows: dict[int, list[int]], threads: list[ThreadInfo]) -> Co
     table = np.concatenate([*tables.values(), np.empty((0, allocations.WIDTH), np.int64)])
     numbers = np.array([known[ident] for ident in tables], np.int64)
     thread = np.repeat(numbers, [len(own) for own in tables.values()])
-    kept, size = of_this_recording(table)
-    time, _, address = table[kept].T
-    return {"mem_time": time, "mem_bytes": size[kept], "mem_addr": address, "mem_tid": thread[kept]}
+    shown, size = of_this_recording(table)
+    time, _, address = table[shown].T
+    return {"mem_time": time, "mem_bytes": size[shown], "mem_addr": address, "mem_tid": thread[shown]}

@@ -75,7 +75,7 @@ class record_function(Scope):
         own = threading.local()
 
         @functools.wraps(function)
-        def labelled(*args: Any, **kwargs: Any) -> Any:
+        def labeled(*args: Any, **kwargs: Any) -> Any:
             try:
                 scope = own.scope
             except AttributeError:
@@ -83,7 +83,7 @@ class record_function(Scope):
             with scope:
                 return function(*args, **kwargs)
 
-        return labelled  # type: ignore[return-value]
+        return labeled  # type: ignore[return-value]
 
 
 class step_function(record_function):

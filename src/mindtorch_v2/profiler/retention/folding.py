@@ -116,7 +116,7 @@ def _self_times(
 
 
 def _inherited(rows: Rows, above: Numbers) -> Numbers:
-    """The module of each row, where what runs around and inside a backward row has that row's module, which is its forward op's."""
+    """The module of each row: a backward row has its forward op's, and so have the rows around and inside it."""
     backward = np.flatnonzero(rows["module_from"] == BACKWARD)
     if not (rows["module_from"] > 0).any():
         return rows["module"]

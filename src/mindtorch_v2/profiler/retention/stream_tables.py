@@ -61,7 +61,7 @@ class StreamTables(_columns.Tables):
         return number
 
     def calls(self, what: list[Any], shorten: Shortener) -> NDArray[np.int64]:
-        """The number of each code object, open frame or builtin's text; ENDS for a return, and marks, which are numbers, as they are."""
+        """The number of each code object, open frame or builtin's text; ENDS for a return. Marks are numbers already."""
         idents = np.fromiter(map(id, what), np.int64, len(what))
         _, first, which = np.unique(idents, return_index=True, return_inverse=True)
         return np.array([self._call(what[at], shorten) for at in first.tolist()], np.int64)[which]

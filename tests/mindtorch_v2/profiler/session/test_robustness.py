@@ -325,11 +325,11 @@ def test_memory_follows_the_task():
 
 def test_turns_are_cheap_to_note():
     log = TaskLog()
-    taken = []
-    extend = log.extend(taken.append)
+    rows = []
+    append_row = log.wrap_append_row(rows.append)
     for row in range(5):
-        extend((0, 10 * row, 10 * row + 5, -1))
-    assert len(taken) == 5 and not len(log.names)
+        append_row((0, 10 * row, 10 * row + 5, -1))
+    assert len(rows) == 5 and not len(log.names)
 
 
 # ------------------------------------------------------------------------------ forks
