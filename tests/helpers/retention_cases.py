@@ -1,4 +1,4 @@
-"""What the tests of recordings that are kept while they run share: a training run, and keepers that are fed by hand."""
+"""Shared by the tests of retention policies: a training run, and a policy and recorder that a test feeds by hand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ALL = {"record_shapes": True, "with_stack": True, "profile_memory": True, "with_
 
 
 class Clock:
-    """Says what it is told, one more each time it is asked."""
+    """A clock that counts up by one at each reading; a test may set `now`."""
 
     def __init__(self, now=0):
         self.now = now
@@ -27,7 +27,7 @@ class Clock:
 
 
 class ByHand:
-    """A retention without a thread of its own, beside a recorder that is fed by hand and, if asked, its twin, which keeps all."""
+    """A policy without its thread, and a recorder that the test feeds; with `twin` a second one that keeps all rows."""
 
     def __init__(self, retention, twin=False, **options):
         self.retention = retention
@@ -74,7 +74,7 @@ def helper():
 
 
 def train(prof, steps, flush=None, every=1):
-    """Train a small network; every so many steps flush() in the middle of one, and after one."""
+    """Train a small network; every `every` steps flush() in the middle of a step, and after one."""
     net = Net()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     for number in range(steps):

@@ -27,7 +27,7 @@ from .retention.base import RetentionPolicy
 from .retention.select import retention_policy
 from .retention.stats import AggregateStats
 from .session import autograd_profile
-from .session.execution_trace import ExecutionTraceObserver, ObservedWindow
+from .session.execution_trace import ExecutionTraceObserver, ObservedWindow, TraceObserver
 from .session.live_tensors import write_after_failure
 from .session.schedule import TRANSITIONS, ProfilerAction, Schedule, record_always, schedule
 from .session.step_counter import KinetoStepTracker
@@ -67,7 +67,7 @@ class _KinetoProfile(ResultsMixin):
         with_flops: bool = False,
         with_modules: bool = False,
         experimental_config: _ExperimentalConfig | None = None,
-        execution_trace_observer: Any = None,
+        execution_trace_observer: TraceObserver | None = None,
         acc_events: bool = False,
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
@@ -288,7 +288,7 @@ class profile(_KinetoProfile):
         with_flops: bool = False,
         with_modules: bool = False,
         experimental_config: _ExperimentalConfig | None = None,
-        execution_trace_observer: Any = None,
+        execution_trace_observer: TraceObserver | None = None,
         acc_events: bool = False,
         use_cuda: bool | None = None,
         custom_trace_id_callback: Callable[[], str] | None = None,
@@ -455,7 +455,7 @@ class profile(_KinetoProfile):
 
     @property
     def dropped_events(self) -> int:
-        """How many events of the last window were dropped: by mode="ring" the oldest, by stream_to those a full disk refused."""
+        """Events of the last window that were dropped: with mode="ring" the oldest, with stream_to what the disk refused."""
         return self._retention.dropped_events if self._retention is not None else 0
 
     def _trace_metadata(self) -> dict[str, Any]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..recording.python_calls.stream import Called
 from .python_rows import BUILTIN, FRAME, SavedCode, Shortener, Target, target_of
 
 
-def described(what: Any, shorten: Shortener) -> list[Any]:
+def described(what: Called, shorten: Shortener) -> list[Any]:
     """The table entry of a code object, an open frame or a builtin's text."""
     target = target_of(what, shorten)
     if target.code is None:

@@ -21,6 +21,7 @@ from .flops import flops_of
 from .python_rows import PythonRows
 
 Columns = dict[str, Any]  # arrays, or one number for all rows
+PerRow = NDArray[np.integer[Any]] | np.integer[Any]  # an array, or one number for all rows
 _FIRST_TASK = 1_000_000_000  # asyncio tasks are numbered from here, above the operating system's threads
 
 
@@ -216,15 +217,16 @@ def _fit_scopes(columns: Columns, python: PythonRows) -> None:
     columns["start"][scopes], columns["end"][scopes] = begin, np.maximum(finish, begin)
 
 
-def steps_at(moments: NDArray[np.int64], numbers: NDArray[Any], start: NDArray[np.int64]) -> Any:
+def steps_at(moments: NDArray[np.int64], numbers: NDArray[np.integer[Any]], start: NDArray[np.int64]) -> PerRow:
     """The step in which each row began. moments, numbers: start time and number of each step."""
     if len(numbers) == 1:
-        return numbers[0]
+        only: np.integer[Any] = numbers[0]
+        return only
     at = np.searchsorted(moments, start, side="right") - 1
     return numbers[np.maximum(at, 0)]
 
 
-def forward_threads(columns: Columns) -> Any:
+def forward_threads(columns: Columns) -> PerRow:
     """fwd_tid of backward rows: the thread of the forward op with their sequence number, their own if there is none."""
     kind, tid, seq = columns["kind"], columns["tid"], columns["seq"]
     backward = np.flatnonzero(((kind == observer.BACKWARD) | (kind == observer.ENGINE)) & (seq >= 0))

@@ -21,6 +21,7 @@ from ..recording.recorder import SPAN_BASE, Options, Recorder, ThreadRecording
 from ..store.store import EventStore, StorageNotes, ThreadInfo
 from .columns import (
     Columns,
+    PerRow,
     Tables,
     added,
     forward_threads,
@@ -215,7 +216,7 @@ def foreign_columns(recorder: Recorder, recorded: Columns, foreign: Mapping[str,
     return more
 
 
-def steps(recorder: Recorder, start: NDArray[np.int64]) -> Any:
+def steps(recorder: Recorder, start: NDArray[np.int64]) -> PerRow:
     """The step in which each row began."""
     marks = recorder.steps[:]
     moments = np.array([moment for moment, _ in marks], np.int64)

@@ -9,15 +9,15 @@ from __future__ import annotations
 import os
 import sys
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..recording.python_calls.code_origin import ENTRY, INSIDE, LIBRARY, classify
-from ..recording.python_calls.stream import WIDTH, CallSegment, OpenFrame
+from ..recording.python_calls.stream import WIDTH, Called, CallSegment, OpenFrame
 from ..store import tree as _tree
 
 RETURN, FRAME, BUILTIN = 0, 1, 2
@@ -106,9 +106,9 @@ def python_rows(segments: list[CallSegment], end: int, most_frames: int | None =
     )
 
 
-def _one_stream(segments: list[CallSegment], end: int) -> tuple[list[Any], list[int], list[int]]:
+def _one_stream(segments: list[CallSegment], end: int) -> tuple[list[Called | Target], list[int], list[int]]:
     """What, place and time of all segments, with calls for the frames that are open at a start and returns at an end."""
-    objects: list[Any] = []
+    objects: list[Called | Target] = []
     places: list[int] = []
     times: list[int] = []
     ended = still_open = 0
@@ -128,7 +128,7 @@ def _one_stream(segments: list[CallSegment], end: int) -> tuple[list[Any], list[
     return objects, places, times
 
 
-def _targets(objects: list[Any]) -> tuple[NDArray[np.int64], list[Target]]:
+def _targets(objects: Sequence[Called | Target]) -> tuple[NDArray[np.int64], list[Target]]:
     """The index of each object's Target, and the Targets; objects are told apart by id()."""
     idents = np.fromiter(map(id, objects), np.int64, len(objects))
     _, first, number = np.unique(idents, return_index=True, return_inverse=True)
@@ -136,7 +136,7 @@ def _targets(objects: list[Any]) -> tuple[NDArray[np.int64], list[Target]]:
     return number.astype(np.int64), [target_of(objects[i], shorten) for i in first.tolist()]
 
 
-def target_of(what: Any, shorten: Shortener) -> Target:
+def target_of(what: Called | Target, shorten: Shortener) -> Target:
     """The Target of an entry of a stream: None, a text, a code object, an open frame, or a Target itself."""
     if what is None:
         return Target(RETURN, "", None, False, False)

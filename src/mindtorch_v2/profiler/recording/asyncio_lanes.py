@@ -13,12 +13,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from heapq import heappop, heappush
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Task
 
 # The lane of the running task, 0 outside of tasks. A task that opens no scope inherits the lane of the task that created it.
 _current_lane: ContextVar[int] = ContextVar("lane of the task", default=0)
@@ -32,10 +35,10 @@ def _no_loop() -> None:
     """Stands for asyncio's own function until the program has imported asyncio."""
 
 
-_running_loop: Callable[[], Any] = _no_loop
+_running_loop: Callable[[], AbstractEventLoop | None] = _no_loop
 
 
-def current_task() -> Any:
+def current_task() -> Task[Any] | None:
     """The asyncio task that runs on this thread, None if there is none. Does not import asyncio."""
     global _running_loop  # noqa: PLW0603  found once, since every scope asks
     if _running_loop() is None:
@@ -43,7 +46,8 @@ def current_task() -> Any:
             return None
         _running_loop = _modules["asyncio.events"]._get_running_loop
         return current_task()
-    return _modules["asyncio.tasks"].current_task()
+    task: Task[Any] | None = _modules["asyncio.tasks"].current_task()
+    return task
 
 
 class TaskLog:
@@ -51,12 +55,12 @@ class TaskLog:
 
     def __init__(self) -> None:
         self.names: dict[int, str] = {}
-        self._lanes: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._lanes: weakref.WeakKeyDictionary[Task[Any], int] = weakref.WeakKeyDictionary()
         self._turns: list[tuple[int, int]] = []  # (from this moment on, this lane)
         self._lane = 0  # whose turn it is
         self._last = 0  # time of the last event
 
-    def entered(self, task: Any, moment: int) -> None:
+    def entered(self, task: Task[Any] | None, moment: int) -> None:
         """Called when a scope begins; `task` is the one that opens it, None outside of tasks."""
         if task is not None:
             lane = self._lanes.get(task)

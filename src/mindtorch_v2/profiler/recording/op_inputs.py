@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import CodeType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,9 +19,13 @@ from ..._core.storage import owner_of
 from ..._dispatch import observer
 from ..store.store import InputInfo
 
+if TYPE_CHECKING:
+    from ..._dispatch.schema import Schema
+
 Key = tuple[Any, ...]
 Capture = Callable[..., None]  # start, end, sequence number, and the op's arguments one by one
 AppendRow = Callable[[tuple[int, ...]], None]
+Decoded = tuple[Any, str, Any, Any]  # dims, type, strides and concrete value of one argument
 
 TOUCH_WIDTH = 4  # start of the op, address, bytes, op id and position of the argument
 MOST_ARGUMENTS = 64
@@ -97,7 +101,7 @@ def _outlined(inputs: observer.Outline) -> InputInfo:
     return InputInfo(dims, types, strides, concrete)
 
 
-def _outlined_input(outline: tuple[Any, ...] | None) -> tuple[Any, str, Any, Any]:
+def _outlined_input(outline: tuple[Any, ...] | None) -> Decoded:
     if outline is None:
         return (), "", (), None
     head = outline[0]
@@ -318,7 +322,7 @@ _OWN_GENERATOR_FORM = frozenset({"rand", "randn", "randperm"})
 _OPEN_PINNING = frozenset({"to", "_to_copy", "range"})
 
 
-def _as_torch_passes(schema: Any, notes: list[Any], wanted: list[str]) -> None:
+def _as_torch_passes(schema: Schema, notes: list[Any], wanted: list[str]) -> None:
     """Fill in the values that torch passes for arguments left out, and put the arguments into the order of its overload."""
     for at, argument in enumerate(schema.arguments):
         if argument.name == "pin_memory":
@@ -337,7 +341,7 @@ def _as_torch_passes(schema: Any, notes: list[Any], wanted: list[str]) -> None:
             wanted.insert(1, type_text)
 
 
-def _decode_one(noted: Any, type_text: str) -> tuple[Any, str, Any, Any]:
+def _decode_one(noted: Any, type_text: str) -> Decoded:
     """(dims, type, strides, concrete value) of one note."""
     if noted is None or noted is _OTHER or isinstance(noted, str):
         return (), "", (), None
@@ -356,7 +360,7 @@ def _decode_one(noted: Any, type_text: str) -> tuple[Any, str, Any, Any]:
     return (), "Scalar", (), value
 
 
-def _decode_list(items: tuple[Any, ...], type_text: str) -> tuple[Any, str, Any, Any]:
+def _decode_list(items: tuple[Any, ...], type_text: str) -> Decoded:
     if type_text.startswith("Tensor?["):
         return (), "", (), None
     if type_text.startswith("Tensor[") or any(isinstance(i, tuple) and i[0] is _TENSOR for i in items):

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from time import perf_counter_ns
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ..._core.threads import threads
 from ..._dispatch import entry_globals, observer
@@ -83,7 +83,7 @@ class record_function(Scope):
             with scope:
                 return function(*args, **kwargs)
 
-        return labeled  # type: ignore[return-value]
+        return cast("_Function", labeled)
 
 
 class step_function(record_function):

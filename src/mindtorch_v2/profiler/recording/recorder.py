@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns, time_ns
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from .asyncio_lanes import TaskLog
 from .module_calls import ModuleLog
 from .op_inputs import TEXT_INPUT, Captures
 from .python_calls.stream import CallSegment, PythonCallLog, PythonCallWindow
+
+if TYPE_CHECKING:
+    from asyncio import Task
 
 AppendRow = Callable[[tuple[int, ...]], None]
 CaptureByOp = Mapping[int, Callable[..., None]]  # by op id: a function of start, end, sequence number and the op's arguments
@@ -239,7 +242,7 @@ class ThreadRecorders:
         for resolve in list(self.pending):
             resolve(True)
 
-    def enter(self, scope: Scope, task: Any) -> None:
+    def enter(self, scope: Scope, task: Task[Any] | None) -> None:
         """Note that a scope begins, at scope.began; `task` is the asyncio task that opens it, or None."""
         if self.tasks is None:
             self.tasks = TaskLog()
@@ -303,7 +306,7 @@ class ThreadRecorders:
             recording.scope(scope, end)
 
 
-def _call_each(functions: Sequence[Callable[..., None]]) -> Any:
+def _call_each(functions: Sequence[Callable[..., None]]) -> Callable[..., None] | None:
     """One function that calls each: None if there is none, the function itself if there is one."""
     if len(functions) < 2:
         return functions[0] if functions else None

@@ -31,7 +31,7 @@ from ..formats._saved_layout import (
 )
 from ..formats._saved_reader import read_part
 from ..formats.saved import Writer
-from ..recording.python_calls.stream import WIDTH, CallSegmentPart
+from ..recording.python_calls.stream import WIDTH, Called, CallSegmentPart
 from ..recording.recorder import ForeignRows, Recorder
 from ..store.store import OPTIONAL, EventStore, StorageNotes, ThreadInfo
 from .base import RecordingWindow, RetentionPolicy
@@ -218,7 +218,7 @@ class Stream(RetentionPolicy):
 
     def _call_rows(self, part: CallSegmentPart) -> Table:
         """Python calls as rows of what (the number of its table entry), place and time."""
-        chunks: list[tuple[list[Any], list[int], list[int]]] = []
+        chunks: list[tuple[Sequence[Called | int], list[int], list[int]]] = []
         if part.begun is not None:
             start, opened, places = part.begun
             chunks.append(([BEGINS, *opened], [len(opened), *places], [start] * (1 + len(opened))))

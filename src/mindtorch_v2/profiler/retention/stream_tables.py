@@ -5,6 +5,7 @@ In: what a drain moved off the recorder. Out: new table entries, and columns and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ..assembly.python_rows import Shortener
 from ..formats._saved_layout import ENDS
 from ..recording.asyncio_lanes import TaskLog
 from ..recording.module_calls import ModuleInfo
-from ..recording.python_calls.stream import OpenFrame
+from ..recording.python_calls.stream import Called, OpenFrame
 from ..recording.recorder import SPAN_BASE, Recorder, ThreadRecording
 from ..store.derived import STEP_PREFIX
 from .drain import Table
@@ -31,9 +32,9 @@ class StreamTables(_columns.Tables):
         super().__init__()
         self._fresh: dict[str, list[Any]] = {}
         self._count = 0
-        self._call_numbers: dict[Any, int] = {}  # by id()
-        self._calls: list[Any] = []  # kept, so that no other object gets the same id()
-        self._equal_calls: dict[Any, int] = {}  # texts and open frames, which are made anew each time
+        self._call_numbers: dict[int, int] = {}  # by id()
+        self._calls: list[Called] = []  # kept, so that no other object gets the same id()
+        self._equal_calls: dict[str | OpenFrame, int] = {}  # texts and open frames, which are made anew each time
         self._module_numbers: dict[Any, int] = {}
         self._written = dict.fromkeys(("input_infos", "overloads", "stacks", "modules"), 0)
 
@@ -60,27 +61,31 @@ class StreamTables(_columns.Tables):
             self.add("module_infos", entry)
         return number
 
-    def calls(self, what: list[Any], shorten: Shortener) -> NDArray[np.int64]:
+    def calls(self, what: Sequence[Called | int], shorten: Shortener) -> NDArray[np.int64]:
         """The number of each code object, open frame or builtin's text; ENDS for a return. Marks are numbers already."""
         idents = np.fromiter(map(id, what), np.int64, len(what))
         _, first, which = np.unique(idents, return_index=True, return_inverse=True)
         return np.array([self._call(what[at], shorten) for at in first.tolist()], np.int64)[which]
 
-    def _call(self, what: Any, shorten: Shortener) -> int:
+    def _call(self, what: Called | int, shorten: Shortener) -> int:
         if what is None:
             return ENDS
         if isinstance(what, int):
             return what
-        by_value = isinstance(what, str | OpenFrame)
-        known: dict[Any, int] = self._equal_calls if by_value else self._call_numbers
-        key = what if by_value else id(what)
-        number = known.get(key)
-        if number is not None:
+        if isinstance(what, str | OpenFrame):
+            number = self._equal_calls.get(what)
+            if number is None:
+                number = self._equal_calls[what] = self._add_call(what, shorten)
             return number
-        number = known[key] = len(self._calls)
+        number = self._call_numbers.get(id(what))
+        if number is None:
+            number = self._call_numbers[id(what)] = self._add_call(what, shorten)
+        return number
+
+    def _add_call(self, what: Called, shorten: Shortener) -> int:
         self._calls.append(what)
         self.add("calls", described(what, shorten))
-        return number
+        return len(self._calls) - 1
 
     def add(self, table: str, entry: Any) -> None:
         """Have an entry written with the next fresh()."""

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,19 @@ _SCHEMA = "1.1.1-chakra.0.0.4"
 _PROCESS = 1  # the first node's number
 _ANNOTATION = 7
 _SCOPES = (0, 1, 0, 7, 7)  # torch's scope number by observer kind
+
+
+class TraceObserver(Protocol):
+    """What profile(execution_trace_observer=...) calls: start and stop with each window, cleanup at the end."""
+
+    def start(self) -> None:
+        """Begin to observe."""
+
+    def stop(self) -> None:
+        """Stop observing."""
+
+    def cleanup(self) -> None:
+        """Write and release what was observed."""
 
 
 class ExecutionTraceObserver:

@@ -29,10 +29,9 @@ class _Emitter:
         self.entered = False
         self.record_shapes = record_shapes
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> None:
         if self.enabled:
             self._fail()
-        return None
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         return None

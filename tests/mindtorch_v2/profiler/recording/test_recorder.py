@@ -281,12 +281,12 @@ def test_memory_rows_of_this_thread(ops):
     recorder = recorded(profile_memory=True)
     array = np.zeros(50)
     address = id(array)
-    kept = [make_tensor(array)]
+    tensors = [make_tensor(array)]
     # The first thing that another thread does here has it told apart from this one.
     elsewhere = threading.Thread(target=lambda: threads.state and make_tensor(np.zeros(99)))
     elsewhere.start()
     elsewhere.join()
-    kept.clear()
+    tensors.clear()
     recorder.stop()
     store = freeze(recorder)
     assert store.mem_bytes.tolist() == [400, -400]
@@ -355,12 +355,12 @@ def run_in_a_raw_thread(work):
 @pytest.mark.parametrize("elsewhere", [run_in_thread, run_in_a_copied_context, run_in_a_raw_thread])
 @pytest.mark.parametrize("options", [{}, {"record_shapes": True}, {"with_stack": True}])
 def test_ops_of_a_thread_that_begins_while_recording_are_not_ours(elsewhere, options):
-    one = make_tensor(np.ones(3))
+    tensor = make_tensor(np.ones(3))
     recorder = Recorder(Options(**options))
     recorder.start()
-    one + one
-    elsewhere(lambda: one * one)
-    one - one
+    tensor + tensor
+    elsewhere(lambda: tensor * tensor)
+    tensor - tensor
     recorder.stop()
     store = freeze(recorder)
     assert [store.names[n] for n, kind in zip(store.name, store.kind, strict=True) if kind == observer.OP] == [

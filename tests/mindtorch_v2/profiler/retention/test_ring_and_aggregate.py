@@ -185,12 +185,12 @@ def exact(store, by=("label",)):
 
 
 def counted(stats, by=("label",)):
-    found = {}
+    totals = {}
     for row in stats.rows:
         key = (row.name, *([row.shapes] if "shapes" in by else []), *([row.module] if "module" in by else []))
-        before = found.get(key)
+        before = totals.get(key)
         now = [row.count, row.sum_ns, row.self_ns, row.min_ns, row.max_ns, row.flops]
-        found[key] = (
+        totals[key] = (
             now
             if before is None
             else [
@@ -200,7 +200,7 @@ def counted(stats, by=("label",)):
                 before[5] + now[5],
             ]
         )
-    return found
+    return totals
 
 
 @pytest.mark.parametrize(
@@ -214,9 +214,9 @@ def counted(stats, by=("label",)):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("held", [64, 1 << 14])
-def test_totals_are_exact(monkeypatch, options, by, held):
-    monkeypatch.setattr(_folding, "_MOST_PENDING", held)
+@pytest.mark.parametrize("pending", [64, 1 << 14])
+def test_totals_are_exact(monkeypatch, options, by, pending):
+    monkeypatch.setattr(_folding, "_MOST_PENDING", pending)
     monkeypatch.setattr(_folding, "_MOST_REMAINDERS", 8)
     with profile(max_memory_mb=20, mode="aggregate", **options) as prof, profile(**options) as plain:
         with record_function("all of it"):
@@ -260,7 +260,7 @@ def test_totals_in_any_chunks(monkeypatch, seed):
     assert hand.retention.stats().self_ns == int(freeze(hand.twin).self_ns.sum())
 
 
-def test_what_is_held_is_bounded():
+def test_pending_rows_and_remainders_are_bounded():
     hand = ByHand(Aggregator(10))
     scope = record_function("always open")
     scope.__enter__()
@@ -270,7 +270,8 @@ def test_what_is_held_is_bounded():
         if number % 2000 == 0:
             hand.retention.flush()
     folding = next(iter(hand.retention._threads.values())).folding
-    assert len(folding._pending["start"]) <= _folding._MOST_PENDING and len(folding._remainders["start"]) <= _folding._MOST_REMAINDERS
+    assert len(folding._pending["start"]) <= _folding._MOST_PENDING
+    assert len(folding._remainders["start"]) <= _folding._MOST_REMAINDERS
     recorders, scope.recorders = scope.recorders, None
     recorders.close(scope, 10_000_000)
     hand.stop()

@@ -60,10 +60,10 @@ def rows(store, since=0, until=1 << 62, kinds=range(12)):
         ),
         strict=True,
     )
-    found = []
+    rows = []
     for name, kind, tid, start, end, seq, step, shapes, stack, flops, module, fwd_tid, op, parent in columns:
         if since <= start and end <= until and kind in kinds:
-            found.append(
+            rows.append(
                 (
                     store.names[name],
                     kind,
@@ -81,7 +81,7 @@ def rows(store, since=0, until=1 << 62, kinds=range(12)):
                     store.names[store.name[parent]] if parent >= 0 else "",
                 )
             )
-    return found
+    return rows
 
 
 def allocations(store, since, until):
@@ -105,20 +105,20 @@ def test_the_file_is_what_memory_would_have_held(tmp_path, options):
         with profile(**options) as plain:
             train(prof, 5, flush)
         flush()
-    kept, streamed = plain.profiler.store, load(path)
+    in_memory, streamed = plain.profiler.store, load(path)
     assert streamed.recovery.intact
     assert streamed.store.options["with_stack"] == options.get("with_stack", False)
-    since, until = kept.clock_start_ns, kept.clock_end_ns
+    since, until = in_memory.clock_start_ns, in_memory.clock_end_ns
     # Both are handed the same rows of ops and ranges; steps are the streamed profile's own, and each reads the clock itself
     # for modules and memory.
     shared = (observer.OP, observer.BACKWARD, observer.ENGINE, observer.SCOPE)
-    want = [row[:6] + row[7:13] for row in rows(kept, since, until - 1, shared)]
+    want = [row[:6] + row[7:13] for row in rows(in_memory, since, until - 1, shared)]
     got = [row[:6] + row[7:13] for row in rows(streamed.store, since, until - 1, shared)]
     assert got == want and len(want) > 100
-    modules = [[row[0] for row in rows(store, since, until, (observer.MODULE,))] for store in (kept, streamed.store)]
+    modules = [[row[0] for row in rows(store, since, until, (observer.MODULE,))] for store in (in_memory, streamed.store)]
     assert modules[0] == modules[1]
     assert {row[6] for row in rows(streamed.store)} == set(range(5))
-    assert allocations(streamed.store, since, until) == allocations(kept, since, until)
+    assert allocations(streamed.store, since, until) == allocations(in_memory, since, until)
     assert rows(prof.profiler.store) == rows(streamed.store)
     assert not [problem for problem in validate(streamed.store) if problem.severity == "error"]
 

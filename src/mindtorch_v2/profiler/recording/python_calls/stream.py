@@ -36,6 +36,11 @@ class OpenFrame(NamedTuple):
     line: int
 
 
+# What an event is about: a function, one that ran already at the start, a builtin, or None for a return.
+Called = CodeType | OpenFrame | str | None
+CallEvents = list[Any]  # flat: Called, place, time, Called, place, time ...
+
+
 class SegmentStart(NamedTuple):
     """How a segment begins: when, with which frames on the stack (outermost first), and how far each one's caller had come."""
 
@@ -51,14 +56,14 @@ class CallSegment(NamedTuple):
     end: int | None
     opened: list[OpenFrame]
     opened_places: list[int]
-    events: list[Any]  # WIDTH entries each
+    events: CallEvents
 
 
 class CallSegmentPart(NamedTuple):
     """Some events of a segment, with its start if they are the first ones and its end time if they are the last."""
 
     begun: SegmentStart | None
-    events: list[Any]
+    events: CallEvents
     ended: int | None
 
 
@@ -68,7 +73,7 @@ class PythonCallWindow:
     def __init__(self, log: PythonCallLog) -> None:
         self._log = log
         self._begun = SegmentStart(0, [], [])
-        self._events: list[Any] = []  # those moved here from the log's stream, unpacked
+        self._events: CallEvents = []  # those moved here from the log's stream, unpacked
         self._ended: int | None = None
         self._start_drained = self._end_drained = False
         # Index in the log's stream of the first event that is not in `_events` yet.
@@ -125,12 +130,12 @@ class PythonCallWindow:
         Returns how many of the dropped calls would have made a row.
         """
         start, opened, places = self._begun
-        at_start: list[Any] = []
+        at_start: CallEvents = []
         for frame, place in zip(opened, places, strict=True):
             at_start += (frame, place, start)
         events = at_start + self._events
         past = next((at for at in range(0, len(events), WIDTH) if events[at + 2] > until), len(events))
-        under_way: list[Any] = []
+        under_way: CallEvents = []
         hidden: list[bool] = [False]
         returned = 0
         for at in range(0, past, WIDTH):
@@ -145,7 +150,7 @@ class PythonCallWindow:
         return returned
 
 
-def _is_hidden(what: Any, called_from_hidden: bool) -> bool:
+def _is_hidden(what: CodeType | OpenFrame | str, called_from_hidden: bool) -> bool:
     """Whether a call makes no row: its code is this runtime's inside, or a library's and called from the inside."""
     if isinstance(what, str):
         return called_from_hidden
@@ -185,7 +190,7 @@ class PythonCallLog:
     """The stream of one thread. Its tracer runs while at least one window is open."""
 
     def __init__(self, clock: Callable[[], int], state: ThreadState) -> None:
-        self.events: list[Any] = []
+        self.events: list[Any] = []  # as the tracer appends them
         self._clock = clock
         self._windows: list[PythonCallWindow] = []
         self._lock = threading.Lock()  # held while windows open, close, or move events out of the stream
@@ -220,11 +225,11 @@ class PythonCallLog:
             self._windows.clear()
             self.events.clear()
 
-    def since(self, first: int) -> list[Any]:
+    def since(self, first: int) -> CallEvents:
         """The stream from an index on, unpacked."""
         return self.tracer.unpacked(self.events[first:])
 
-    def pop_events(self, window: PythonCallWindow) -> list[Any]:
+    def pop_events(self, window: PythonCallWindow) -> CallEvents:
         """The events that a window does not have yet. Those that all windows have are removed from the stream."""
         with self._lock:
             last = len(self.events)
