@@ -97,12 +97,13 @@ class ThreadRecording:
         # The operating system's thread id and the thread's name; 0 and "" until start_on_thread().
         self.ident = 0
         self.name = ""
+        # Rows of `width` numbers: op id or span number, start, end, sequence number, and number of the inputs' key.
         self.rows: list[int] = []
         # Earlier rows, which a retention policy moved from `rows` into arrays.
         self.compacted: list[NDArray[np.int64]] = []
-        self.spans = Numbered(SPAN_BASE)
-        self.keys = Numbered()
-        self.touched: list[int] = []
+        self.spans = Numbered(SPAN_BASE)  # by (name, kind)
+        self.keys = Numbered()  # by key of the inputs, see op_inputs
+        self.touched: list[int] = []  # a row of TOUCH_WIDTH numbers for every storage that an op was given
         self.width = SHAPES_WIDTH if options.captures_arguments else PLAIN_WIDTH
         self.since = 0
         self.append_row: AppendRow | None = None
