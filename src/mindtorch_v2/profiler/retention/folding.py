@@ -57,11 +57,7 @@ class Folding:
         count, before = len(rows["start"]), len(self._remainders["start"])
         start = np.concatenate([self._remainders["start"], rows["start"]])
         end = np.concatenate([self._remainders["end"], rows["end"]])
-        order = tree.row_order(start, end)
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
-        above = np.append(order, -1)[tree.parents(np.zeros(len(order), np.int32), start[order], end[order])]
-        parent = above[place]  # indices before sorting: remainders first, then rows as they ended
+        parent = _parents(start, end)  # as indices into remainders and rows together
         duration = rows["end"] - rows["start"]
         self_ns, subtract, hidden = _self_times(rows, self._remainders, parent, duration)
         done = count if everything else max(0, count - _MOST_PENDING)
@@ -82,6 +78,16 @@ class Folding:
                 remainders if len(remainders["start"]) <= _MOST_REMAINDERS else _merged(remainders, np.unique(bounds))
             )
         return counted
+
+
+def _parents(start: Numbers, end: Numbers) -> Numbers:
+    """The index of the parent of each row, -1 for none; the rows may be in any order."""
+    order = tree.row_order(start, end)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    above = np.append(order, -1)[tree.parents(np.zeros(len(order), np.int32), start[order], end[order])]
+    parents: Numbers = above[place]
+    return parents
 
 
 def _self_times(

@@ -163,6 +163,8 @@ _SORTS: dict[str, Callable[[AggregateRow], float]] = {
     "p99": lambda row: row.quantile(0.99),
     "flops": lambda row: row.flops,
 }
+# Name, Shapes and Module are aligned left; the other columns of a table are numbers.
+_TEXT_COLUMNS = (0, 11, 12)
 
 
 class AggregateStats:
@@ -240,7 +242,7 @@ class AggregateStats:
         rule = "  ".join("-" * width for width in widths)
         texts = [
             "  ".join(
-                cell.ljust(width) if at in (0, *range(11, 13)) else cell.rjust(width)
+                cell.ljust(width) if at in _TEXT_COLUMNS else cell.rjust(width)
                 for at, (cell, width) in enumerate(zip(line, widths, strict=True))
             ).rstrip()
             for line in lines
