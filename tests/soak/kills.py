@@ -91,13 +91,13 @@ def one_kill(folder: str, number: int, chance: random.Random, longest: float) ->
         for name, end in zip(store.name, store.end, strict=True)
         if store.names[name].startswith("range ")
     ]
-    found = [at for at, _ in sorted(rows)]
-    if found != list(range(len(found))):
-        return f"ranges {found[:5]} ... {found[-5:]} have gaps"
-    if len(found) < len(due):
-        return f"{len(found)} ranges of {len(due)} that had ended {INTERVAL_S} s before the kill"
-    if len(found) > len(left) + 1:
-        return f"{len(found)} ranges, but only {len(left)} were left"
+    numbers = [at for at, _ in sorted(rows)]
+    if numbers != list(range(len(numbers))):
+        return f"ranges {numbers[:5]} ... {numbers[-5:]} have gaps"
+    if len(numbers) < len(due):
+        return f"{len(numbers)} ranges of {len(due)} that had ended {INTERVAL_S} s before the kill"
+    if len(numbers) > len(left) + 1:
+        return f"{len(numbers)} ranges, but only {len(left)} were left"
     invented = [at for at, end in rows if at in left and end > left[at]]
     if invented:
         return f"range {invented[0]} ended later than it was left"
@@ -106,7 +106,7 @@ def one_kill(folder: str, number: int, chance: random.Random, longest: float) ->
         return str(errors[0])
     print(
         f"{number + 1}: {options or 'plain'}{' scheduled' if scheduled else ''}: {len(store)} events, "
-        f"{len(left) - len(found)} of {len(left)} ranges younger than the last flush; {loaded.recovery}",
+        f"{len(left) - len(numbers)} of {len(left)} ranges younger than the last flush; {loaded.recovery}",
         flush=True,
     )
     return None

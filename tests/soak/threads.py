@@ -30,7 +30,7 @@ STEP_S = 0.02
 
 
 def rss_mb() -> float:
-    """What is in use. What is free goes back first: how much of it is kept depends on the largest window so far."""
+    """Megabytes in use. Free memory goes back first: how much the allocator keeps depends on the largest window so far."""
     gc.collect()
     if hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
         libc.malloc_trim(0)
@@ -39,7 +39,7 @@ def rss_mb() -> float:
 
 
 class Trainer(threading.Thread):
-    """Trains until it is told to stop."""
+    """Trains until the event `over` is set."""
 
     def __init__(self, number: int, over: threading.Event) -> None:
         super().__init__(name=f"trainer {number}")
@@ -64,7 +64,7 @@ class Trainer(threading.Thread):
 
 def gaps(store: object, threads: int) -> list[str]:
     """Where a thread's numbers do not follow one another."""
-    found = []
+    problems = []
     for thread in range(threads):
         rows = [
             (int(start), int(store.names[name].split(":")[1]))
@@ -74,8 +74,8 @@ def gaps(store: object, threads: int) -> list[str]:
         numbers = [number for _, number in sorted(rows)]
         wrong = [(a, b) for a, b in itertools.pairwise(numbers) if b != (a + 1) % NUMBERS]
         if wrong:
-            found.append(f"thread {thread}: {wrong[0][1]} follows {wrong[0][0]}")
-    return found
+            problems.append(f"thread {thread}: {wrong[0][1]} follows {wrong[0][0]}")
+    return problems
 
 
 def main() -> int:

@@ -13,8 +13,8 @@ from ..profiler.config import kineto_available as kineto_available
 from ..profiler.config import supported_activities as _supported_activities  # noqa: F401
 from ..profiler.recording import active
 from ..profiler.recording.record_function import record_function
-from ..profiler.recording.recorder import listening as _listening
-from ..profiler.recording.recorder import sites as _sites
+from ..profiler.recording.recorder import active_recorders as _active_recorders
+from ..profiler.recording.recorder import recorders_by_thread as _recorders_by_thread
 from ..profiler.session.autograd_profile import profile
 from ..profiler.session.legacy import EnforceUnique, emit_itt, emit_nvtx, load_nvprof, parse_nvprof_trace
 from ..profiler.session.step_counter import KinetoStepTracker
@@ -43,17 +43,17 @@ __all__ = [
 
 def _profiler_enabled() -> bool:
     """Whether the calling thread is being recorded."""
-    return any(recorder.hears(threads.state) for recorder in _listening)
+    return any(recorder.records_thread(threads.state) for recorder in _active_recorders)
 
 
 def _disable_profiler() -> None:
     """Stop every profile that records the calling thread; each keeps what it has recorded."""
     for session in active.running():
-        if isinstance(session, profile) and session._hears(threads.state):
+        if isinstance(session, profile) and session._records_thread(threads.state):
             session.abandon()
 
 
 def __getattr__(name: str) -> Any:
     if name == "_is_profiler_enabled":
-        return bool(_sites)
+        return bool(_recorders_by_thread)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

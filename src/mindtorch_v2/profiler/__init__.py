@@ -1,4 +1,4 @@
-"""The profiler: torch.profiler's public names."""
+"""torch.profiler's public names, and this project's own: load, diff, validate, live_tensors, serve_on_demand."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ __all__ = [
     "validate",
 ]
 
-# Reading files is a room that most processes never enter: it is imported when first asked for.
-_LATER = {
+# Imported when first used: most processes read no files.
+_LAZY = {
     "TraceError": "formats",
     "diff": "session.compare",
     "live_tensors": "session.live_tensors",
@@ -59,7 +59,7 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _LAZY:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    found = globals()[name] = getattr(import_module(f".{_LATER[name]}", __name__), name)
-    return found
+    value = globals()[name] = getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    return value

@@ -17,28 +17,28 @@ def _children(event: Any) -> Iterable[Any]:
 
 
 def traverse_dfs(tree: Iterable[_Node], children_fn: Callable[[_Node], Iterable[_Node]] = _children) -> Iterator[_Node]:
-    """Every event before what it called, in order of start."""
-    waiting = list(tree)[::-1]
-    while waiting:
-        event = waiting.pop()
+    """Every event, parents before their children, in order of start."""
+    pending = list(tree)[::-1]
+    while pending:
+        event = pending.pop()
         yield event
-        waiting.extend(list(children_fn(event))[::-1])
+        pending.extend(list(children_fn(event))[::-1])
 
 
 def traverse_bfs(
     tree: Iterable[_Node], children_fn: Callable[[_Node], Iterable[_Node]] = _children, reverse: bool = False
 ) -> Iterator[_Node]:
-    """The outermost events, then all that these called, and so on; with `reverse` the last of each list first."""
+    """Every event, level by level; with `reverse` the last of each list of children first."""
     order = reversed if reverse else iter
-    waiting = deque(order(list(tree)))
-    while waiting:
-        event = waiting.popleft()
+    pending = deque(order(list(tree)))
+    while pending:
+        event = pending.popleft()
         yield event
-        waiting.extend(order(list(children_fn(event))))
+        pending.extend(order(list(children_fn(event))))
 
 
 def source_code_location(event: Any) -> str:
-    """The name of the innermost Python function around an event; a sentence if none was recorded."""
+    """The name of the innermost Python function around an event, or torch's text that says there is none."""
     while event is not None:
         if _IN_A_FILE.search(event.name):
             return str(event.name)
@@ -49,14 +49,14 @@ def source_code_location(event: Any) -> str:
 def index_of_first_match(
     seq: Sequence[_Node], predicate: Callable[[_Node], Any], start: int = 0, end: int | None = None
 ) -> int | None:
-    """Where, from start to before end, something matches first; None if nothing does."""
+    """The index of the first match in seq[start:end], None if there is none."""
     stop = len(seq) if end is None else min(end, len(seq))
     return next((at for at in range(start, stop) if predicate(seq[at])), None)
 
 
 def argmax(
-    seq: Sequence[_Node], key: Callable[[_Node], Any] = lambda one: one, start: int = 0, end: int | None = None
+    seq: Sequence[_Node], key: Callable[[_Node], Any] = lambda item: item, start: int = 0, end: int | None = None
 ) -> int | None:
-    """Where, from start to before end, the first of the largest is; None if there is nothing."""
+    """The index of the first largest item in seq[start:end], None if that is empty."""
     stop = len(seq) if end is None else min(end, len(seq))
     return max(range(start, stop), key=lambda at: key(seq[at]), default=None)

@@ -1,4 +1,4 @@
-"""What a profile can be asked for: activities, scopes, states and the experimental switches, checked as torch does."""
+"""Arguments of a profile: activities, scopes, states and the experimental switches, checked as torch checks them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class ProfilerActivity(Enum):
-    """Whose work is recorded. NPU is this runtime's name for torch's PrivateUse1."""
+    """The device whose work is recorded. NPU is this runtime's name for torch's PrivateUse1."""
 
     CPU = 0
     XPU = 1
@@ -17,7 +17,7 @@ class ProfilerActivity(Enum):
     HPU = 3
     MTIA = 4
     PrivateUse1 = 5
-    NPU = 5
+    NPU = PrivateUse1
 
     def __int__(self) -> int:
         return int(self.value)
@@ -26,7 +26,7 @@ class ProfilerActivity(Enum):
 
 
 class RecordScope(IntEnum):
-    """The number in FunctionEvent.scope."""
+    """What an event is, as the number in FunctionEvent.scope."""
 
     FUNCTION = 0
     BACKWARD_FUNCTION = 1
@@ -41,7 +41,7 @@ class RecordScope(IntEnum):
 
 
 class ProfilerState(IntEnum):
-    """What kind of profiler runs; here it is always Kineto's."""
+    """The kind of profiler that runs; here it is always KINETO."""
 
     Disabled = 0
     CPU = 1
@@ -56,7 +56,7 @@ class ProfilerState(IntEnum):
 
 
 class ProfilerConfig(NamedTuple):
-    """The switches of one recording."""
+    """The options of one recording, as torch's profile.config() returns them."""
 
     state: ProfilerState
     report_input_shapes: bool
@@ -83,13 +83,13 @@ def as_strict_flag(name: str, value: Any) -> bool:
 
 
 def as_timeout(value: float | None) -> float | None:
-    """Seconds, not negative, or None."""
+    """The value if it is None or not negative, else ValueError."""
     if value is not None and value < 0:
         raise ValueError("post_processing_timeout_s must be non-negative")
     return value
 
 
-# Switches that say something about hardware or formats that are not here.
+# Switches for hardware or formats that this runtime does not have.
 _UNSUPPORTED = (
     "profiler_metrics",
     "profiler_measure_per_kernel",
@@ -128,9 +128,9 @@ class _ExperimentalConfig:
         adjust_timestamps: bool = False,
         trace_only: bool = False,
     ) -> None:
-        given = dict(locals())
-        del given["self"]
-        for name, value in given.items():
+        switches = dict(locals())
+        del switches["self"]
+        for name, value in switches.items():
             if name in ("profiler_metrics", "performance_events"):
                 if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(v, str) for v in value):
                     raise TypeError(f"{name} must be a list of str, not {type(value).__name__}")
@@ -138,10 +138,10 @@ class _ExperimentalConfig:
                 if not isinstance(value, str):
                     raise TypeError(f"{name} must be a str, not {type(value).__name__}")
             else:
-                given[name] = as_flag(name, value)
-            if given[name] and name in _UNSUPPORTED:
+                switches[name] = as_flag(name, value)
+            if switches[name] and name in _UNSUPPORTED:
                 raise NotImplementedError(f"_ExperimentalConfig({name}={value!r}) is not supported")
-        self.__dict__.update(given)
+        self.__dict__.update(switches)
 
     verbose: bool
     profile_all_threads: bool
@@ -151,7 +151,7 @@ class _ExperimentalConfig:
     trace_only: bool
 
 
-# The device that an activity other than CPU's stands for.
+# The device of each activity but the CPU's.
 _DEVICES = {
     ProfilerActivity.CUDA: "cuda",
     ProfilerActivity.XPU: "xpu",
@@ -168,41 +168,41 @@ def supported_activities() -> set[ProfilerActivity]:
 
 
 def kineto_available() -> bool:
-    """Whether profiles have the form of Kineto's: they do."""
+    """Whether profiles have Kineto's form; always true here."""
     return True
 
 
 def parse_activities(
     activities: Iterable[Any] | None,
 ) -> tuple[set[ProfilerActivity], dict[ProfilerActivity, set[str]]]:
-    """The activities asked for, and the filters of those that were given as {activity: [name, ...]}."""
+    """The activities, and the filters of those that are given as {activity: [name, ...]}."""
     if activities is None:
         return supported_activities(), {}
     if isinstance(activities, Iterator):
         raise AssertionError("activities must be a collection, not an iterator that can be read only once")
-    found: list[ProfilerActivity] = []
-    strange: list[Any] = []
+    chosen: list[ProfilerActivity] = []
+    invalid: list[Any] = []
     filters: dict[ProfilerActivity, set[str]] = {}
     for entry in activities:
-        for one in entry if isinstance(entry, dict) else (entry,):
-            (found if isinstance(one, ProfilerActivity) else strange).append(one)
+        for activity in entry if isinstance(entry, dict) else (entry,):
+            (chosen if isinstance(activity, ProfilerActivity) else invalid).append(activity)
             if isinstance(entry, dict):
-                filters[one] = set(entry[one])
-    if not found:
+                filters[activity] = set(entry[activity])
+    if not chosen:
         raise AssertionError("No valid profiler activities found")
-    if strange:
-        raise TypeError(f"Expected ProfilerActivity or dict, got {type(strange[0])}")
-    for one in found:
-        if found.count(one) > 1:
-            raise ValueError(f"Activity {one} specified more than once")
-    return set(found), filters
+    if invalid:
+        raise TypeError(f"Expected ProfilerActivity or dict, got {type(invalid[0])}")
+    for activity in chosen:
+        if chosen.count(activity) > 1:
+            raise ValueError(f"Activity {activity} specified more than once")
+    return set(chosen), filters
 
 
 _RUNTIMES = {
     name: name.lower()
     for name in ("CUDA_RUNTIME", "CUDA_DRIVER", "XPU_RUNTIME", "XPU_DRIVER", "PRIVATEUSE1_RUNTIME", "PRIVATEUSE1_DRIVER")
 }
-# What a filter may name, and the category that this has in a trace.
+# The names that a filter may have, and the category of each in a trace.
 _OF_HOST = {
     "CPU_OP": "cpu_op",
     "USER_ANNOTATION": "user_annotation",
@@ -222,19 +222,19 @@ _OF_DEVICE = {
 
 
 def filtered_out(filters: Mapping[ProfilerActivity, Iterable[str]]) -> list[str]:
-    """The categories that filters keep out of a trace; RuntimeError if one names what its activity does not have."""
-    left_out: set[str] = set()
-    kept: set[str] = set()
+    """The categories that filters leave out of a trace; RuntimeError for a name that its activity does not have."""
+    members_of_all: set[str] = set()
+    chosen: set[str] = set()
     for activity, names in filters.items():
         members = _OF_HOST if activity is ProfilerActivity.CPU else _OF_DEVICE
         for name in names:
             if name not in members:
                 raise RuntimeError(f"Unknown or non-member activity type name: '{name}'")
-            kept.add(members[name])
-        left_out.update(members.values())
-    return sorted(left_out - kept - {""})
+            chosen.add(members[name])
+        members_of_all.update(members.values())
+    return sorted(members_of_all - chosen - {""})
 
 
 def device_of(activities: Iterable[ProfilerActivity]) -> str | None:
-    """The device among some activities, None if they are the CPU's alone."""
+    """The device of the first activity that is not the CPU's, None if there is none."""
     return next((device for activity, device in _DEVICES.items() if activity in activities), None)

@@ -10,7 +10,7 @@ __all__ = ["is_available", "mark", "range", "range_pop", "range_push"]
 
 
 def is_available() -> bool:
-    """Whether marks go anywhere: they do not."""
+    """Whether marks can be made: always False here."""
     return False
 
 
@@ -19,23 +19,23 @@ def _fail() -> NoReturn:
 
 
 def range_push(msg: str) -> None:
-    """Begin a nested range."""
+    """Begin a nested range; raises, since ITT is not part of this runtime."""
     _fail()
 
 
 def range_pop() -> None:
-    """End the innermost range."""
+    """End the innermost range; raises, since ITT is not part of this runtime."""
     _fail()
 
 
 def mark(msg: str) -> None:
-    """Mark a moment."""
+    """Mark a moment; raises, since ITT is not part of this runtime."""
     _fail()
 
 
 @contextmanager
 def range(msg: str, *args: object, **kwargs: object) -> Iterator[None]:
-    """A range around a block; the text is formatted with the other arguments."""
+    """A range around a block, named `msg.format(*args, **kwargs)`."""
     range_push(msg.format(*args, **kwargs))
     try:
         yield

@@ -1,4 +1,4 @@
-"""Profiling a process that is already running: by signal, by touching a file, or when a step is suddenly slow."""
+"""serve_on_demand(): profile a running process on a signal, when a file is touched, or when a step is slow."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .config import _ExperimentalConfig
 from .profiler import profile
 
 _POLL_S = 0.2
-_HISTORY = 50  # steps whose median is what is usual
-_WARM_UP = 10  # steps before anything is called slow
+_HISTORY = 50  # steps whose median is the usual time
+_WARM_UP = 10  # steps before any is called slow
 
 
 class OnDemand:
-    """Waits to be asked. `dumps` lists the files written so far; `close()` ends it, writing what is being recorded."""
+    """Records when triggered. `dumps` lists the files written so far; close() ends it and writes a recording under way."""
 
     def __init__(self, folder: str | os.PathLike[str], options: dict[str, Any]) -> None:
         self.folder = os.fspath(folder)
@@ -29,7 +29,7 @@ class OnDemand:
         self._options = options
         self._profile: profile | None = None
         self._lock = threading.RLock()
-        self._end: list[Callable[[], None]] = []
+        self._on_close: list[Callable[[], None]] = []
         self._process = os.getpid()
 
     @property
@@ -38,13 +38,13 @@ class OnDemand:
         return self._profile is not None
 
     def start(self) -> None:
-        """Begin to record every thread; nothing happens if that is so already."""
+        """Begin to record every thread; nothing happens if it records already."""
         with self._lock:
-            if self._profile is None and self._process == os.getpid():  # forks are not served
+            if self._profile is None and self._process == os.getpid():  # a forked child has no triggers
                 config = _ExperimentalConfig(profile_all_threads=True)
-                made = profile(experimental_config=config, **self._options)
-                made.start()
-                self._profile = made  # only now: whoever asks is told that it records when it does
+                prof = profile(experimental_config=config, **self._options)
+                prof.start()
+                self._profile = prof  # only now: `recording` is not to be true before it is
 
     def stop(self) -> str | None:
         """End the recording and write it; returns the file, None if nothing was recording."""
@@ -60,7 +60,7 @@ class OnDemand:
             return path
 
     def toggle(self) -> None:
-        """Start, or stop and write."""
+        """Start a recording, or stop and write the one that runs."""
         with self._lock:
             if self._profile is None:
                 self.start()
@@ -68,10 +68,10 @@ class OnDemand:
                 self.stop()
 
     def close(self) -> None:
-        """Listen no more; a recording that runs is written first."""
-        for end in self._end:
-            end()
-        self._end.clear()
+        """Remove the triggers, and write a recording that runs."""
+        for remove_trigger in self._on_close:
+            remove_trigger()
+        self._on_close.clear()
         self.stop()
 
     def __enter__(self) -> OnDemand:
@@ -103,7 +103,7 @@ def serve_on_demand(
     if not os.path.isdir(folder):
         raise NotADirectoryError(f"there is no folder {os.fspath(folder)!r} to write to")
     served = OnDemand(folder, options)
-    profile(**options)  # arguments that are wrong are said now, not when the signal comes
+    profile(**options)  # so that wrong options raise now, not at the first trigger
     if isinstance(trigger, int):
         _on_signal(served, trigger)
     elif trigger is not None:
@@ -114,14 +114,14 @@ def serve_on_demand(
 
 
 def _on_signal(served: OnDemand, number: int) -> None:
-    # The handler runs between two steps of whatever the main thread does, so the work is left to another thread.
-    wanted = threading.Semaphore(0)
+    # The handler may run between any two bytecodes of the main thread, so the work is left to another thread.
+    requests = threading.Semaphore(0)
     closed = threading.Event()
-    before = signal.signal(number, lambda received, frame: wanted.release())
+    previous = signal.signal(number, lambda received, frame: requests.release())
 
     def work() -> None:
         while True:
-            wanted.acquire()
+            requests.acquire()
             if closed.is_set():
                 return
             _toggle(served)
@@ -129,20 +129,20 @@ def _on_signal(served: OnDemand, number: int) -> None:
     worker = threading.Thread(target=work, name="profiler on demand", daemon=True)
     worker.start()
 
-    def end() -> None:
-        signal.signal(number, before)
+    def remove_trigger() -> None:
+        signal.signal(number, previous)
         closed.set()
-        wanted.release()
+        requests.release()
         worker.join()
 
-    served._end.append(end)
+    served._on_close.append(remove_trigger)
 
 
 def _toggle(served: OnDemand) -> None:
-    """Do what was asked for on the thread that listens, which must go on listening whatever comes of it."""
+    """Toggle from the thread that waits for triggers; a failure is a warning, so that the thread goes on waiting."""
     try:
         served.toggle()
-    except Exception as error:  # nobody above could hear of it
+    except Exception as error:  # there is no caller to handle it
         warnings.warn(f"profiling on demand failed: {error}", RuntimeWarning, stacklevel=2)
 
 
@@ -161,11 +161,11 @@ def _on_touch(served: OnDemand, path: str) -> None:
     worker = threading.Thread(target=work, name="profiler on demand", daemon=True)
     worker.start()
 
-    def end() -> None:
+    def remove_trigger() -> None:
         closed.set()
         worker.join()
 
-    served._end.append(end)
+    served._on_close.append(remove_trigger)
 
 
 def _touched(path: str) -> int | None:
@@ -176,7 +176,7 @@ def _touched(path: str) -> int | None:
 
 
 class SlowSteps:
-    """Told of the end of every step, it says when one took too long."""
+    """Tells slow steps: those that took more than `times` the median of the last ones."""
 
     def __init__(self, times: float, clock: Callable[[], int] = time.perf_counter_ns) -> None:
         self._times = times
@@ -185,7 +185,7 @@ class SlowSteps:
         self._last: int | None = None
 
     def slow(self) -> bool:
-        """A step has ended: was it slow? It counts as usual only if it was not."""
+        """Called at the end of each step: whether it was slow. A slow step does not count for the median."""
         now = self._clock()
         last, self._last = self._last, now
         if last is None:
@@ -197,27 +197,27 @@ class SlowSteps:
         return False
 
     def forget_last(self) -> None:
-        """What happens until the next step is not one: a recording was being written."""
+        """Do not count the time until the next call as a step, because a recording was written in it."""
         self._last = None
 
 
 def _on_slow_steps(served: OnDemand, times: float, count: int) -> None:
     from ..optim.optimizer import call_after_steps
 
-    watch = SlowSteps(times)
+    steps = SlowSteps(times)
     left = 0
 
-    def ended() -> None:
+    def after_step() -> None:
         nonlocal left
-        slow = watch.slow()
+        slow = steps.slow()
         if left:
             left -= 1
             if not left:
                 served.stop()
-                watch.forget_last()
+                steps.forget_last()
         elif slow and not served.recording:
             served.start()
             left = count
 
-    handle = call_after_steps(ended)
-    served._end.append(handle.remove)
+    handle = call_after_steps(after_step)
+    served._on_close.append(handle.remove)

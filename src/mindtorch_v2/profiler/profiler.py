@@ -27,7 +27,7 @@ from .retention.base import RetentionPolicy
 from .retention.select import retention_policy
 from .retention.stats import AggregateStats
 from .session import autograd_profile
-from .session.execution_trace import ExecutionTraceObserver, Window
+from .session.execution_trace import ExecutionTraceObserver, ObservedWindow, TraceObserver
 from .session.live_tensors import write_after_failure
 from .session.schedule import TRANSITIONS, ProfilerAction, Schedule, record_always, schedule
 from .session.step_counter import KinetoStepTracker
@@ -67,7 +67,7 @@ class _KinetoProfile(ResultsMixin):
         with_flops: bool = False,
         with_modules: bool = False,
         experimental_config: _ExperimentalConfig | None = None,
-        execution_trace_observer: Any = None,
+        execution_trace_observer: TraceObserver | None = None,
         acc_events: bool = False,
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
@@ -88,24 +88,24 @@ class _KinetoProfile(ResultsMixin):
         self.use_device = device_of(self.activities)
         self.preset_metadata: dict[str, str] = {}
         self._metadata: dict[str, str] = {}
-        # What the execution trace observer saw of the last window.
-        self._observed: Window | None = None
-        # Whoever keeps what is recorded while the recording goes on, if the recorder is not to.
-        self._keeper: RetentionPolicy | None = None
+        # The last window as the execution trace observer saw it.
+        self._observed: ObservedWindow | None = None
+        # Drains the recorder while it records; None if rows stay with it until the end.
+        self._retention: RetentionPolicy | None = None
 
     # ------------------------------------------------------------------ recording
 
     def start(self) -> None:
-        """Prepare and begin to record."""
+        """Begin to record a new window: prepare_trace(), then start_trace()."""
         self.prepare_trace()
         self.start_trace()
 
     def stop(self) -> None:
-        """End the recording."""
+        """End the window, as stop_trace() does."""
         self.stop_trace()
 
     def prepare_trace(self) -> None:
-        """Make ready for a window; its results take the place of the last one's."""
+        """Prepare a new window; its results replace those of the last one."""
         if self.profiler is not None and not self.acc_events:
             _warn_once(
                 "Warning: Profiler clears events at the end of each cycle. Only events from the current cycle will be "
@@ -128,19 +128,19 @@ class _KinetoProfile(ResultsMixin):
                 activity_filters=self.activity_filters,
             )
         self.profiler.custom_trace_id_callback = self.custom_trace_id_callback
-        self.profiler._keeper = self._keeper
+        self.profiler._retention = self._retention
         self._observed = None
         self.profiler._prepare_trace()
 
     def start_trace(self) -> None:
-        """Begin to record; prepare_trace() comes first."""
+        """Begin to record; prepare_trace() must have been called."""
         profiler = self._ready("starting trace")
         if self.execution_trace_observer is not None:
             self.execution_trace_observer.start()
         profiler._start_trace(getattr(self, "step_num", 0))
 
     def stop_trace(self) -> None:
-        """End the window. Nothing happens if it has ended already."""
+        """End the window; nothing happens if it has ended already."""
         profiler = self._ready("stopping trace")
         if profiler.recording:
             profiler._stop_trace()
@@ -215,7 +215,7 @@ class _KinetoProfile(ResultsMixin):
             "`export_memory_timeline` is deprecated and will be removed in a future version.", FutureWarning, stacklevel=2
         )
         self.mem_tl = self._memory_profile()
-        from .exporters import memory  # here, because hardly any recording is written this way
+        from .exporters import memory  # here, because few recordings are written this way
 
         memory.export(self.mem_tl, path, device="cpu" if device is None else device)
 
@@ -236,7 +236,7 @@ class _KinetoProfile(ResultsMixin):
         """A notebook's view: key_averages() as a table; None, which means repr(), before anything was recorded."""
         return None if self.profiler is None or self.profiler.recording else self.key_averages()._repr_html_()
 
-    # ------------------------------------------------------------------ what is said about a trace
+    # ------------------------------------------------------------------ metadata of a trace
 
     def add_metadata(self, key: str, value: str) -> None:
         """Put a text under a key at the top level of the trace."""
@@ -252,7 +252,7 @@ class _KinetoProfile(ResultsMixin):
         self._metadata[key] = checked(value)
 
     def preset_metadata_json(self, key: str, value: str) -> None:
-        """The same, before recording starts."""
+        """Put a JSON value, given as text, into every trace of this profile; callable before recording starts."""
         self.preset_metadata[key] = checked(value)
 
     def get_trace_id(self) -> str | None:
@@ -271,9 +271,9 @@ class profile(_KinetoProfile):
     whenever a window is complete. Results are those of the last complete window. Profiles may be nested: each
     records everything of its own time. The other arguments are those of _KinetoProfile, and four that torch does not have:
 
-    stream_to: a file that everything recorded is written to while it is recorded, at least every flush_interval_s seconds;
-    after a crash profiler.load(path) has all but the last of it. max_memory_mb: how much to keep at most, with mode="ring"
-    the newest events (dropped_events counts the others), with mode="aggregate" statistics instead of events, see aggregate().
+    stream_to: a file to which events are written while they are recorded, at least every flush_interval_s seconds; after a
+    crash profiler.load(path) has all but the last of them. max_memory_mb: a bound of memory, with mode="ring" for the newest
+    events (dropped_events counts the others), with mode="aggregate" for statistics instead of events, see aggregate().
     """
 
     def __init__(
@@ -288,7 +288,7 @@ class profile(_KinetoProfile):
         with_flops: bool = False,
         with_modules: bool = False,
         experimental_config: _ExperimentalConfig | None = None,
-        execution_trace_observer: Any = None,
+        execution_trace_observer: TraceObserver | None = None,
         acc_events: bool = False,
         use_cuda: bool | None = None,
         custom_trace_id_callback: Callable[[], str] | None = None,
@@ -322,9 +322,9 @@ class profile(_KinetoProfile):
             "profile_memory": profile_memory,
             "use_device": self.use_device is not None and device_available(),
         }
-        self._keeper = retention_policy(stream_to, flush_interval_s, max_memory_mb, mode, options)
-        if self._keeper is not None:
-            self._keeper.metadata = self._said
+        self._retention = retention_policy(stream_to, flush_interval_s, max_memory_mb, mode, options)
+        if self._retention is not None:
+            self._retention.metadata = self._trace_metadata
         self.schedule: Schedule = schedule if schedule else record_always
         self.record_steps = bool(schedule)
         self.on_trace_ready = on_trace_ready
@@ -351,8 +351,8 @@ class profile(_KinetoProfile):
                 self.execution_trace_observer.cleanup()
 
     def start(self) -> None:
-        """Begin with what the schedule says for the current step. A profile that runs already just goes on."""
-        if self._forked:  # begun by the parent: here it begins anew
+        """Begin with the action of the current step. Nothing happens if the profile runs already."""
+        if self._forked:  # started in the parent: in this process it starts anew
             self._running, self.step_rec_fn, self.profiler, self._process = False, None, None, os.getpid()
         if self._running:
             return
@@ -363,7 +363,7 @@ class profile(_KinetoProfile):
         self._open_step()
 
     def stop(self) -> None:
-        """End. What was recorded stays; a second stop() changes nothing."""
+        """End the profile. Its results stay; a second stop() does nothing."""
         if (not self._running and self.profiler is not None) or self._forked:
             return
         self._running = False
@@ -371,7 +371,7 @@ class profile(_KinetoProfile):
         self._transit_action(self.current_action, None)
 
     def step(self) -> None:
-        """Say that the next step begins."""
+        """Mark the end of a step: the next step begins, with the action that the schedule has for it."""
         if self._forked:
             return
         self._close_step()
@@ -390,7 +390,7 @@ class profile(_KinetoProfile):
 
     @property
     def _forked(self) -> bool:
-        """Whether this process was forked while the profile ran. It is the parent's, and nothing comes of it here."""
+        """Whether this process was forked while the profile ran: the profile is the parent's and does nothing here."""
         return self._running and self._process != os.getpid()
 
     def _action_of(self, step: int) -> ProfilerAction:
@@ -414,25 +414,28 @@ class profile(_KinetoProfile):
 
     @property
     def action_map(self) -> dict[tuple[ProfilerAction, ProfilerAction | None], list[Callable[[], Any]]]:
-        """What is done between two actions. Not kept: with methods of its own a profile would hold itself, and what it
-        recorded would stay in memory until the garbage collector came by.
-        """
-        return {pair: [partial(self._do, deed) for deed in deeds] for pair, deeds in TRANSITIONS.items()}
+        """What is done between two actions, as torch has it.
 
-    def _do(self, deed: str) -> None:
-        if deed.startswith("Incorrect"):
-            warnings.warn(deed, stacklevel=4)
+        Built at each access: bound methods in an attribute would make a reference cycle, and the recorded events would
+        stay in memory until the garbage collector runs.
+        """
+        return {pair: [partial(self._run_transition, name) for name in names] for pair, names in TRANSITIONS.items()}
+
+    def _run_transition(self, name: str) -> None:
+        """Call a method by its name in TRANSITIONS, or give the warning that stands there."""
+        if name.startswith("Incorrect"):
+            warnings.warn(name, stacklevel=4)
         else:
-            getattr(self, deed)()
+            getattr(self, name)()
 
     def _transit_action(self, before: ProfilerAction, after: ProfilerAction | None) -> None:
-        """Do what lies between two actions. If on_trace_ready raises, the next window is still made ready."""
+        """Go from one action to the next. If on_trace_ready raises, the next window is still prepared and started."""
         failure: BaseException | None = None
-        for deed in TRANSITIONS.get((before, after), ()):
+        for name in TRANSITIONS.get((before, after), ()):
             try:
-                self._do(deed)
+                self._run_transition(name)
             except BaseException as error:
-                if deed != self._trace_ready.__name__:
+                if name != self._trace_ready.__name__:
                     raise
                 failure = error
         if failure is not None:
@@ -442,21 +445,21 @@ class profile(_KinetoProfile):
         if self.on_trace_ready:
             self.on_trace_ready(self)
 
-    # ------------------------------------------------------------------ what is kept while recording
+    # ------------------------------------------------------------------ retention policies
 
     def aggregate(self) -> AggregateStats:
-        """The statistics of all windows so far. Needs mode="aggregate"."""
-        if self._keeper is None:
+        """The statistics of all windows so far; needs mode="aggregate"."""
+        if self._retention is None:
             raise RuntimeError("aggregate() needs profile(max_memory_mb=..., mode='aggregate')")
-        return self._keeper.stats()
+        return self._retention.stats()
 
     @property
     def dropped_events(self) -> int:
-        """Events of the last window that are kept nowhere: with mode="ring" the oldest, with stream_to what no disk took."""
-        return self._keeper.dropped_events if self._keeper is not None else 0
+        """Events of the last window that were dropped: with mode="ring" the oldest, with stream_to what the disk refused."""
+        return self._retention.dropped_events if self._retention is not None else 0
 
-    def _said(self) -> dict[str, Any]:
-        """What was said about the trace."""
+    def _trace_metadata(self) -> dict[str, Any]:
+        """The metadata that the user added, parsed."""
         return {key: json.loads(value) for key, value in {**self.preset_metadata, **self._metadata}.items()}
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
@@ -483,7 +486,7 @@ def tensorboard_trace_handler(
             except OSError as error:
                 raise RuntimeError(f"Can't create directory: {dir_name}") from error
         worker = worker_name or f"{platform.node()}_{os.getpid()}"
-        # Nanoseconds, so that two windows of one worker never meet.
+        # Nanoseconds, so that two windows of one worker never have the same name.
         name = f"{worker}.{time.time_ns()}.pt.trace.json{'.gz' if use_gzip else ''}"
         prof.export_chrome_trace(os.path.join(dir_name, name), use_python_export)
 
@@ -494,14 +497,14 @@ _warned: set[str] = set()
 
 
 def _warn_once(message: str) -> None:
-    """Warn, but not a second time in this process: a training loop has many cycles."""
+    """Warn once per process and message: a training loop has many cycles."""
     if message not in _warned:
         _warned.add(message)
         warnings.warn(message, stacklevel=3)
 
 
 def _compatible(config: _ExperimentalConfig | None, with_stack: bool) -> _ExperimentalConfig | None:
-    """The experimental switches, without trace_only where stacks are asked for."""
+    """The experimental switches; trace_only is turned off, with a warning, if with_stack is on."""
     if config is None or not config.trace_only or not with_stack:
         return config
     warnings.warn(

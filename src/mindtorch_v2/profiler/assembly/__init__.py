@@ -1,1 +1,1 @@
-"""After `stop()`: the flat lists of the recorder become the columns of a store."""
+"""After `stop()`: the flat lists of a recorder become the columns and tables of an EventStore."""

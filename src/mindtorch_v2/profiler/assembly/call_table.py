@@ -1,14 +1,15 @@
-"""What Python called, as entries of a file's table: names, places and line numbers instead of code objects."""
+"""Code objects as entries of a saved file's table, and back: name, file, and the line of each bytecode offset."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from ..recording.python_calls.stream import Called
 from .python_rows import BUILTIN, FRAME, SavedCode, Shortener, Target, target_of
 
 
-def described(what: Any, shorten: Shortener) -> list[Any]:
-    """A code object, an open frame or a builtin's name as a table entry."""
+def described(what: Called, shorten: Shortener) -> list[Any]:
+    """The table entry of a code object, an open frame or a builtin's text."""
     target = target_of(what, shorten)
     if target.code is None:
         return [target.text]
@@ -25,7 +26,7 @@ def described(what: Any, shorten: Shortener) -> list[Any]:
 
 
 def restored(entry: Any) -> Target:
-    """What was called, from a table entry; TypeError or ValueError if it is none."""
+    """The Target that a table entry describes; TypeError or ValueError if it is malformed."""
     if not isinstance(entry, list) or not entry or not isinstance(entry[0], str):
         raise TypeError("not a call")
     if len(entry) == 1:

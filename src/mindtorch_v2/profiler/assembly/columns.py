@@ -1,4 +1,7 @@
-"""From columns of rows to those of a whole recording: pure functions, for what is in memory and for what comes from a file."""
+"""From the columns of each thread to those of a whole recording: pure functions, used by `freeze` and by readers of files.
+
+They add modules, Python calls, stacks, FLOPs, asyncio lanes, and the links from backward rows to forward ops.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
-from ..recording.asyncio_lanes import lane_at
+from ..recording.asyncio_lanes import Turns, lane_at
 from ..recording.module_calls import ModuleInfo, module_path
 from ..recording.op_inputs import decode
 from ..store import tree
@@ -18,11 +21,12 @@ from .flops import flops_of
 from .python_rows import PythonRows
 
 Columns = dict[str, Any]  # arrays, or one number for all rows
+PerRow = NDArray[np.integer[Any]] | np.integer[Any]  # an array, or one number for all rows
 _FIRST_TASK = 1_000_000_000  # asyncio tasks are numbered from here, above the operating system's threads
 
 
 class Tables:
-    """What the columns of all threads point into."""
+    """The names, inputs, stacks and module paths that columns refer to by number."""
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
@@ -36,7 +40,7 @@ class Tables:
         return self.names.setdefault(text, len(self.names))
 
     def info(self, key: Any) -> int:
-        """The number of some inputs, noted or decoded."""
+        """The number of the inputs that a key stands for, or of an InputInfo."""
         number = self._info_numbers.get(key)
         if number is None:
             number = self._info_numbers[key] = len(self.infos)
@@ -44,22 +48,22 @@ class Tables:
         return number
 
     def flops(self, op: NDArray[Any], shapes: NDArray[Any]) -> NDArray[np.int64]:
-        """FLOPs of every row: worked out once per op and kind of input."""
+        """FLOPs of every row, computed once per op and entry of `infos`."""
         counted = np.flatnonzero((op >= 0) & (shapes >= 0))
         pairs = op[counted] * (len(self.infos) + 1) + shapes[counted]
         distinct, which = np.unique(pairs, return_inverse=True)
         ops, infos = np.divmod(distinct, len(self.infos) + 1)
-        amounts = [flops_of(one, self.infos[info]) for one, info in zip(ops.tolist(), infos.tolist(), strict=True)]
-        found = np.zeros(len(op), np.int64)
+        amounts = [flops_of(number, self.infos[info]) for number, info in zip(ops.tolist(), infos.tolist(), strict=True)]
+        flops = np.zeros(len(op), np.int64)
         if amounts:
-            found[counted] = np.array(amounts, np.int64)[which]
-        return found
+            flops[counted] = np.array(amounts, np.int64)[which]
+        return flops
 
 
 def with_calls(
     columns: Columns, modules: Columns | None, python: PythonRows | None, tables: Tables, with_modules: bool
 ) -> Columns:
-    """The rows of one thread with the modules they ran in, the stacks they began with, and rows for Python calls."""
+    """The rows of one thread with the module and the stack of each, and with rows for module calls and Python calls."""
     if modules is not None:
         if with_modules:
             columns["module"] = modules_at(columns["start"], modules)
@@ -75,18 +79,19 @@ def with_calls(
 
 def renumbered(values: NDArray[Any], numbers: list[int]) -> NDArray[np.int64]:
     """Each value replaced by numbers[value]; -1 stays."""
-    found: NDArray[np.int64] = np.array([*numbers, -1], np.int64)[values]
-    return found
+    new: NDArray[np.int64] = np.array([*numbers, -1], np.int64)[values]
+    return new
 
 
 def added(table: list[Any], more: list[Any]) -> list[int]:
+    """Append entries to a table and return their numbers."""
     first = len(table)
     table.extend(more)
     return list(range(first, len(table)))
 
 
 def _joined(columns: Columns, more: Columns) -> Columns:
-    """The rows of both; a column that the second does not have is -1 there."""
+    """The rows of both; where `more` lacks a column, its rows have -1."""
     count = len(more["start"])
     return {
         name: np.concatenate([values, more[name] if name in more else np.full(count, -1, np.int64)])
@@ -97,7 +102,7 @@ def _joined(columns: Columns, more: Columns) -> Columns:
 def module_columns(
     infos: Sequence[ModuleInfo], table: NDArray[np.int64], tables: Tables, most_text: int | None = None
 ) -> Columns:
-    """Module calls (module, start, end) in order of start, with the path of each as a column of its own.
+    """Rows of module, start and end as columns in order of start, with parent and module path.
 
     most_text: ValueError if all paths together have more characters than that.
     """
@@ -132,10 +137,11 @@ def module_columns(
 
 
 def modules_at(moments: NDArray[np.int64], modules: Columns) -> NDArray[np.int64]:
-    """For each moment the path of the innermost module that was running, -1 if none was."""
-    one = np.zeros(len(modules["start"]), np.int32)
-    found = tree.enclosing(one, modules["start"], modules["end"], modules["parent"], np.zeros(len(moments), np.int32), moments)
-    return np.append(modules["path"], -1)[found]
+    """The number of the path of the innermost module that was running at each moment, -1 if none was."""
+    thread = np.zeros(len(modules["start"]), np.int32)
+    at = np.zeros(len(moments), np.int32)
+    call = tree.enclosing(thread, modules["start"], modules["end"], modules["parent"], at, moments)
+    return np.append(modules["path"], -1)[call]
 
 
 def _python_columns(python: PythonRows, tables: Tables) -> Columns:
@@ -151,33 +157,37 @@ def _python_columns(python: PythonRows, tables: Tables) -> Columns:
 def task_lanes(
     tasks: Sequence[Mapping[int, str] | None], columns: Columns, threads: list[ThreadInfo]
 ) -> dict[tuple[int, int], int]:
-    """Give tasks whose scopes met those of others a thread each, by (thread, lane). tasks: names by lane, per thread."""
-    made: dict[tuple[int, int], int] = {}
+    """Append a thread for each lane that rows are on, and move those rows there; returns the new threads by (thread, lane).
+
+    tasks: per thread the names of tasks by lane, None for a thread without.
+    """
+    lanes: dict[tuple[int, int], int] = {}
     lane = columns.pop("lane", None)
     if lane is None or not (lane > 0).any():
-        return made
+        return lanes
     tid = columns["tid"] = np.broadcast_to(columns["tid"], len(lane)).copy()
     for at, names in enumerate(tasks):
         if names is None:
             continue
-        for one in np.unique(lane[(lane > 0) & (tid == at)]).tolist():
-            made[at, one] = len(threads)
-            tid[(lane == one) & (tid == at)] = len(threads)
-            threads.append(ThreadInfo(_FIRST_TASK + one, f"{threads[at].name}: {names[one]}"))
-    return made
+        for number in np.unique(lane[(lane > 0) & (tid == at)]).tolist():
+            lanes[at, number] = len(threads)
+            tid[(lane == number) & (tid == at)] = len(threads)
+            threads.append(ThreadInfo(_FIRST_TASK + number, f"{threads[at].name}: {names[number]}"))
+    return lanes
 
 
-def move_memory(turns: Sequence[Any], columns: Columns, lanes: dict[tuple[int, int], int]) -> None:
-    """What a task on a lane of its own allocated belongs there, too. turns: rows of moment and lane, per thread."""
+def move_memory(turns: Sequence[Turns | None], columns: Columns, lanes: dict[tuple[int, int], int]) -> None:
+    """Move memory rows to the lane of the task that allocated. turns: per thread its rows of moment and lane, or None."""
     for at in {thread for thread, _ in lanes}:
         rows = np.flatnonzero(columns["mem_tid"] == at)
-        if turns[at] is not None and len(rows):
-            lane = lane_at(turns[at], columns["mem_time"][rows])
-            columns["mem_tid"][rows] = [lanes.get((at, one), at) for one in lane.tolist()]
+        noted = turns[at]
+        if noted is not None and len(rows):
+            lane = lane_at(noted, columns["mem_time"][rows])
+            columns["mem_tid"][rows] = [lanes.get((at, number), at) for number in lane.tolist()]
 
 
 def _fit_scopes(columns: Columns, python: PythonRows) -> None:
-    """Let no scope overlap a visible call partially.
+    """Change times so that no scope overlaps a visible call partially.
 
     A scope that was opened inside a call that returned before it (a helper that enters a record_function for its
     caller) begins where that call ends; one that is closed inside a later call ends where that call begins.
@@ -189,17 +199,17 @@ def _fit_scopes(columns: Columns, python: PythonRows) -> None:
         return
     order = tree.row_order(python.start, python.end)
     start, end = python.start[order], python.end[order]
-    one = np.zeros(len(start), np.int32)
-    parent = tree.parents(one, start, end)
+    thread = np.zeros(len(start), np.int32)
+    parent = tree.parents(thread, start, end)
     above = np.append(parent, np.int32(-1))
     at = np.zeros(len(scopes), np.int32)
     opened, closed = columns["start"][scopes], columns["end"][scopes]
     begin, finish = opened.copy(), closed.copy()
-    call = tree.enclosing(one, start, end, parent, at, opened)
+    call = tree.enclosing(thread, start, end, parent, at, opened)
     while (shorter := (call >= 0) & (end[call] < closed)).any():
         begin[shorter] = end[call[shorter]]
         call = np.where(shorter, above[call], -1)
-    call = tree.enclosing(one, start, end, parent, at, closed)
+    call = tree.enclosing(thread, start, end, parent, at, closed)
     while (later := (call >= 0) & (start[call] > opened)).any():
         finish[later] = start[call[later]]
         call = np.where(later, above[call], -1)
@@ -207,16 +217,17 @@ def _fit_scopes(columns: Columns, python: PythonRows) -> None:
     columns["start"][scopes], columns["end"][scopes] = begin, np.maximum(finish, begin)
 
 
-def steps_at(moments: NDArray[np.int64], numbers: NDArray[Any], start: NDArray[np.int64]) -> Any:
-    """The step that each row began in, from when each step began and its number."""
+def steps_at(moments: NDArray[np.int64], numbers: NDArray[np.integer[Any]], start: NDArray[np.int64]) -> PerRow:
+    """The step in which each row began. moments, numbers: start time and number of each step."""
     if len(numbers) == 1:
-        return numbers[0]
+        only: np.integer[Any] = numbers[0]
+        return only
     at = np.searchsorted(moments, start, side="right") - 1
     return numbers[np.maximum(at, 0)]
 
 
-def forward_threads(columns: Columns) -> Any:
-    """fwd_tid of backward rows: the thread that recorded the op with their number, their own if none did."""
+def forward_threads(columns: Columns) -> PerRow:
+    """fwd_tid of backward rows: the thread of the forward op with their sequence number, their own if there is none."""
     kind, tid, seq = columns["kind"], columns["tid"], columns["seq"]
     backward = np.flatnonzero(((kind == observer.BACKWARD) | (kind == observer.ENGINE)) & (seq >= 0))
     if not len(backward):
@@ -232,41 +243,41 @@ def forward_threads(columns: Columns) -> Any:
             tid[backward].astype(np.int64) * len(numbers) + of_backward, tid[ops].astype(np.int64) * len(numbers) + of_op
         )
         elsewhere = np.full(len(numbers), -1, np.int32)
-        elsewhere[of_op] = tid[ops]  # the last one of a number counts
+        elsewhere[of_op] = tid[ops]  # of several ops with one number the last counts
         known = elsewhere[of_backward]
         forward_tid[backward] = np.where(own | (known < 0), tid[backward], known)
     return forward_tid
 
 
 def of_this_recording(table: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Which rows to show, and the bytes of each, negative where they were freed.
+    """Which rows of time, bytes and address to show, and the bytes of each row, negative for a free.
 
-    Not shown is the end of memory whose beginning was not recorded, as in torch: the running total would fall below zero.
+    A free whose allocation was not recorded is not shown, as in torch: the running total would fall below zero.
     """
     time, size, address = table.T
     order = np.lexsort((time, address))
     begins, place = size[order] >= 0, address[order]
     known = begins.copy()
     known[1:] |= begins[:-1] & (place[1:] == place[:-1])
-    kept, amount = np.empty(len(table), np.bool_), size.copy()
-    kept[order] = known
+    shown, amount = np.empty(len(table), np.bool_), size.copy()
+    shown[order] = known
     ends = np.flatnonzero(known & ~begins)
     amount[order[ends]] = -size[order[ends - 1]]
-    return kept, amount
+    return shown, amount
 
 
 def inherit(store: EventStore, column: str) -> None:
-    """Give backward rows, and what runs inside them, the forward op's entry of a column."""
+    """Set a column of backward rows, and of the rows around and inside them, to the value of the forward op."""
     forward, backward = store.links
     values: NDArray[Any] = np.array(getattr(store, column))
-    given = np.zeros(len(store), np.bool_)
-    given[backward] = True
+    inherits = np.zeros(len(store), np.bool_)
+    inherits[backward] = True
     values[backward] = values[forward]
     engine = store.parent[backward]
     outer = (engine >= 0) & (store.kind[engine] == observer.ENGINE)
     values[engine[outer]] = values[backward[outer]]
-    given[engine[outer]] = True
-    above = tree.nearest_ancestor(store.parent, given)
-    inner = np.flatnonzero((above >= 0) & ~given)
+    inherits[engine[outer]] = True
+    above = tree.nearest_ancestor(store.parent, inherits)
+    inner = np.flatnonzero((above >= 0) & ~inherits)
     values[inner] = values[above[inner]]
     setattr(store, column, values)

@@ -1,4 +1,4 @@
-"""FLOPs of a call, by the formula of its op."""
+"""FLOPs of a call, from the formula that its op declares and the shapes of its inputs."""
 
 from __future__ import annotations
 

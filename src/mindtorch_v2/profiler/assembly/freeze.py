@@ -1,4 +1,8 @@
-"""From what a Recorder holds to an EventStore: flat lists become columns, notes become tables. Runs after stop()."""
+"""From a Recorder to an EventStore: flat lists become columns, and keys of inputs, names and stacks become tables.
+
+Runs after stop(), or while recording for what there is so far. `freeze` is the way in; the other public functions serve
+retention policies, which convert rows drain by drain.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,7 @@ from ..recording.recorder import SPAN_BASE, Options, Recorder, ThreadRecording
 from ..store.store import EventStore, StorageNotes, ThreadInfo
 from .columns import (
     Columns,
+    PerRow,
     Tables,
     added,
     forward_threads,
@@ -37,12 +42,15 @@ _CHUNK = 1 << 16
 def freeze(recorder: Recorder, *, release: bool = False, device: DeviceRecorder | None = None, **meta: Any) -> EventStore:
     """Everything recorded so far as a store; `meta` goes to EventStore.freeze. A recorder that runs goes on.
 
-    With `release` the recorder gives its rows away as they are read, so that they are not in memory twice.
+    With `release` rows are removed from the recorder as they are read, so that they are not in memory twice.
     """
     end = recorder.clock_end_ns if recorder.clock_end_ns is not None else recorder.clock()
     tables = Tables()
-    with_lanes = any(tap.tasks is not None for tap in recorder.taps)
-    parts = [_thread_columns(recorder.options, tap, tables, end, release, with_lanes) for tap in recorder.taps]
+    with_lanes = any(recording.tasks is not None for recording in recorder.thread_recordings)
+    parts = [
+        _thread_columns(recorder.options, recording, tables, end, release, with_lanes)
+        for recording in recorder.thread_recordings
+    ]
     columns: Columns = {}
     if len(parts) == 1:
         columns = {**parts[0], "tid": np.int32(0)}
@@ -51,15 +59,23 @@ def freeze(recorder: Recorder, *, release: bool = False, device: DeviceRecorder 
         columns["tid"] = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part["start"]) for part in parts])
     else:
         columns = {name: np.empty(0, np.int64) for name in ("name", "kind", "tid", "start", "end", "seq", "op", "shapes")}
-    threads = [ThreadInfo(tap.ident, tap.name) for tap in recorder.taps]
-    lanes = task_lanes([None if tap.tasks is None else tap.tasks.names for tap in recorder.taps], columns, threads)
+    threads = [ThreadInfo(recording.ident, recording.name) for recording in recorder.thread_recordings]
+    lanes = task_lanes(
+        [None if recording.tasks is None else recording.tasks.names for recording in recorder.thread_recordings],
+        columns,
+        threads,
+    )
     columns["step"] = steps(recorder, columns["start"])
     columns["fwd_tid"] = forward_threads(columns)
     if recorder.options.with_flops:
         columns["flops"] = tables.flops(columns["op"], columns["shapes"])
     if recorder.memory is not None:
         columns.update(_memory_columns(recorder.memory.rows, threads))
-        move_memory([None if tap.tasks is None else tap.tasks.turns() for tap in recorder.taps], columns, lanes)
+        move_memory(
+            [None if recording.tasks is None else recording.tasks.turns() for recording in recorder.thread_recordings],
+            columns,
+            lanes,
+        )
     _add_foreign(recorder, columns, threads, tables)
     if device is not None:
         device.added(columns, threads, tables.name, lambda start: steps(recorder, start))
@@ -82,16 +98,17 @@ def freeze(recorder: Recorder, *, release: bool = False, device: DeviceRecorder 
 
 
 def storage_notes(recorder: Recorder) -> StorageNotes:
-    """What ops did to which storage, and which storages are parameters."""
-    rows = [value for tap in recorder.taps for value in tap.touched]
+    """Which storages ops read and wrote, and which storages are parameters."""
+    rows = [value for recording in recorder.thread_recordings for value in recording.touched]
     table = np.fromiter(rows, np.int64, len(rows)).reshape(-1, TOUCH_WIDTH)
-    # The last column holds the op and the argument's position: was it written to?
-    parameters = frozenset().union(*(tap.modules.parameters for tap in recorder.taps if tap.modules is not None))
+    parameters = frozenset().union(
+        *(recording.modules.parameters for recording in recorder.thread_recordings if recording.modules is not None)
+    )
     return StorageNotes(with_written(table), parameters)
 
 
 def with_written(touched: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows of what ops touched, with 1 where it was written to in place of op and position."""
+    """Rows of storages that ops were given, with 1 for written or 0 in place of the last column, op and argument position."""
     places, which = np.unique(touched[:, 3], return_inverse=True)
     written = np.array([_is_written(*divmod(place, MOST_ARGUMENTS)) for place in places.tolist()], np.int64)
     return np.column_stack([touched[:, :3], written[which]])
@@ -103,28 +120,30 @@ def _is_written(op: int, position: int) -> bool:
 
 
 def _thread_columns(
-    options: Options, tap: ThreadRecording, tables: Tables, end: int, release: bool, with_lanes: bool
+    options: Options, recording: ThreadRecording, tables: Tables, end: int, release: bool, with_lanes: bool
 ) -> Columns:
-    """The rows of one thread in the order in which they ended: ops and spans, then modules, then Python calls."""
-    rows = _moved(tap.rows) if release else np.fromiter(tap.rows[:], np.int64)
-    rows = rows.reshape(-1, tap.width)
-    columns = op_columns(tap, np.concatenate([*tap.kept, rows]) if tap.kept else rows, tables)
+    """The rows of one thread: ops and spans in the order in which they ended, then modules, then Python calls."""
+    rows = _moved(recording.rows) if release else np.fromiter(recording.rows[:], np.int64)
+    rows = rows.reshape(-1, recording.width)
+    columns = op_columns(recording, np.concatenate([*recording.compacted, rows]) if recording.compacted else rows, tables)
     if with_lanes:
-        columns["lane"] = _lanes(tap, columns)
-    python = python_rows(tap.stretches(end), end) if options.with_stack else None
+        columns["lane"] = _lanes(recording, columns)
+    python = python_rows(recording.segments(end), end) if options.with_stack else None
     if options.captures_arguments:
-        columns["shapes"] = renumbered(columns["shapes"], [tables.info(key) for key in list(tap.keys)])
-    modules = module_columns(tap.modules.infos, tap.modules.calls(end), tables) if tap.modules is not None else None
+        columns["shapes"] = renumbered(columns["shapes"], [tables.info(key) for key in list(recording.keys)])
+    modules = (
+        module_columns(recording.modules.infos, recording.modules.calls(end), tables) if recording.modules is not None else None
+    )
     return with_calls(columns, modules, python, tables, options.with_modules)
 
 
-def op_columns(tap: ThreadRecording, table: NDArray[np.int64], tables: Tables) -> Columns:
-    """Columns of rows that a tap has taken down."""
+def op_columns(recording: ThreadRecording, table: NDArray[np.int64], tables: Tables) -> Columns:
+    """Columns of a table of rows from a ThreadRecording's list."""
     ident = table[:, 0]
     is_span = ident >= SPAN_BASE
-    span_names, span_kinds = np.zeros(max(tap.spans.made, 1), np.int32), np.zeros(max(tap.spans.made, 1), np.int8)
-    for (text, of_kind), number in list(tap.spans.items()):
-        if number - SPAN_BASE < len(span_names):  # one may be numbered just now, by the thread itself
+    span_names, span_kinds = np.zeros(max(recording.spans.count, 1), np.int32), np.zeros(max(recording.spans.count, 1), np.int8)
+    for (text, of_kind), number in list(recording.spans.items()):
+        if number - SPAN_BASE < len(span_names):  # the thread may be numbering another one right now
             span_names[number - SPAN_BASE], span_kinds[number - SPAN_BASE] = tables.name(text), of_kind
     name, kind = np.empty(len(ident), np.int32), np.zeros(len(ident), np.int8)
     if is_span.any():
@@ -143,14 +162,14 @@ def op_columns(tap: ThreadRecording, table: NDArray[np.int64], tables: Tables) -
         "seq": table[:, 3],
         "op": np.where(is_span, -1, ident).astype(np.int32),
     }
-    if tap.width > 4:
+    if recording.width > 4:
         columns["shapes"] = table[:, 4]
     return columns
 
 
 def _moved(values: list[int]) -> NDArray[np.int64]:
-    """The numbers of a list as an array. The list is emptied on the way, so that not all are in memory twice."""
-    last = len(values)  # an op that was under way when the recording ended may still add a row, which comes too late
+    """The numbers of a list as an array. The list is emptied chunk by chunk, so that they are not all in memory twice."""
+    last = len(values)  # an op that was under way at the end may still append a row: it is not part of the recording
     table = np.empty(last, np.int64)
     while last:
         first = max(0, last - _CHUNK)
@@ -160,17 +179,17 @@ def _moved(values: list[int]) -> NDArray[np.int64]:
     return table
 
 
-def _lanes(tap: ThreadRecording, columns: Columns) -> NDArray[np.int64]:
-    if tap.tasks is None:
+def _lanes(recording: ThreadRecording, columns: Columns) -> NDArray[np.int64]:
+    if recording.tasks is None:
         return np.zeros(len(columns["start"]), np.int64)
-    return lanes_of_rows(tap.tasks.turns(), columns["kind"], columns["start"], columns["end"])
+    return lanes_of_rows(recording.tasks.turns(), columns["kind"], columns["start"], columns["end"])
 
 
 def _add_foreign(recorder: Recorder, columns: Columns, threads: list[ThreadInfo], tables: Tables) -> None:
-    """Rows of other processes, each process on a lane of its own. What began before the recording is not its own."""
+    """Append the rows of other processes, each process as a thread of its own."""
     lanes: dict[int, int] = {}
-    for ident, name, given, foreign in recorder.foreign:
-        more = foreign_columns(recorder, given, foreign, tables)
+    for ident, name, recorded, foreign in recorder.foreign:
+        more = foreign_columns(recorder, recorded, foreign, tables)
         if not len(more["start"]):
             continue
         if ident not in lanes:
@@ -184,10 +203,10 @@ def _add_foreign(recorder: Recorder, columns: Columns, threads: list[ThreadInfo]
                 columns[column] = np.concatenate([np.broadcast_to(values, count), other])
 
 
-def foreign_columns(recorder: Recorder, given: Columns, foreign: Mapping[str, list[Any]], tables: Tables) -> Columns:
-    """The rows that another process recorded during this recording, pointing into its tables."""
-    kept = given["start"] >= recorder.clock_start_ns
-    more = {column: values[kept] for column, values in given.items()}
+def foreign_columns(recorder: Recorder, recorded: Columns, foreign: Mapping[str, list[Any]], tables: Tables) -> Columns:
+    """The rows that another process recorded since this recording began, renumbered to refer to `tables`."""
+    own = recorded["start"] >= recorder.clock_start_ns
+    more = {column: values[own] for column, values in recorded.items()}
     more["name"] = renumbered(more["name"], [tables.name(text) for text in foreign["names"]])
     more["shapes"] = renumbered(more["shapes"], [tables.info(info) for info in foreign["input_infos"]])
     more["stack"] = renumbered(more["stack"], added(tables.stacks, foreign["stacks"]))
@@ -197,15 +216,15 @@ def foreign_columns(recorder: Recorder, given: Columns, foreign: Mapping[str, li
     return more
 
 
-def steps(recorder: Recorder, start: NDArray[np.int64]) -> Any:
-    """The step that each row began in."""
+def steps(recorder: Recorder, start: NDArray[np.int64]) -> PerRow:
+    """The step in which each row began."""
     marks = recorder.steps[:]
     moments = np.array([moment for moment, _ in marks], np.int64)
     return steps_at(moments, np.array([number for _, number in marks] or [0], np.int32), start)
 
 
 def _memory_columns(rows: dict[int, list[int]], threads: list[ThreadInfo]) -> Columns:
-    """Allocations and frees of all threads, by operating-system thread id."""
+    """Memory columns from the rows of each thread, by operating-system thread id. Threads without an op are appended."""
     known = {thread.ident: number for number, thread in enumerate(threads)}
     tables = {ident: np.fromiter(own[:], np.int64).reshape(-1, allocations.WIDTH) for ident, own in list(rows.items())}
     for ident in tables:
@@ -215,6 +234,6 @@ def _memory_columns(rows: dict[int, list[int]], threads: list[ThreadInfo]) -> Co
     table = np.concatenate([*tables.values(), np.empty((0, allocations.WIDTH), np.int64)])
     numbers = np.array([known[ident] for ident in tables], np.int64)
     thread = np.repeat(numbers, [len(own) for own in tables.values()])
-    kept, size = of_this_recording(table)
-    time, _, address = table[kept].T
-    return {"mem_time": time, "mem_bytes": size[kept], "mem_addr": address, "mem_tid": thread[kept]}
+    shown, size = of_this_recording(table)
+    time, _, address = table[shown].T
+    return {"mem_time": time, "mem_bytes": size[shown], "mem_addr": address, "mem_tid": thread[shown]}

@@ -1,7 +1,7 @@
-"""From a thread's stream of Python calls to rows with start, end and name, and the call stack at any moment.
+"""Rows of Python calls, with start, end and name, and the stack at any moment.
 
-Frames of this runtime's insides are left out, and with them what they call in NumPy and the standard library: the
-rows show the user's functions, and the layers, optimizers and loaders that the user calls.
+In: the CallSegments of a thread. Out: PythonRows. Frames of this runtime's inside are hidden, and with them what they call in
+NumPy and the standard library: rows show the user's functions, and the layers, optimizers and loaders that those call.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 import os
 import sys
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..recording.python_calls.code_origin import ENTRY, INSIDE, LIBRARY, belongs
-from ..recording.python_calls.stream import WIDTH, CallSegment, OpenFrame
+from ..recording.python_calls.code_origin import ENTRY, INSIDE, LIBRARY, classify
+from ..recording.python_calls.stream import WIDTH, Called, CallSegment, OpenFrame
 from ..store import tree as _tree
 
 RETURN, FRAME, BUILTIN = 0, 1, 2
@@ -25,31 +25,31 @@ _ROOT = -1  # the empty stack
 
 
 class SavedCode(NamedTuple):
-    """What is needed of a code object that is not there: it ran in another process."""
+    """What is needed of a code object of another process, read from a file."""
 
     co_name: str
     co_firstlineno: int
-    places: tuple[tuple[int, int], ...]  # from this instruction on, this line
+    places: tuple[tuple[int, int], ...]  # (from this bytecode offset on, this line)
 
     def co_lines(self) -> Iterator[tuple[int, int, int]]:
-        """As a code object has it."""
+        """(start, end, line) as CodeType.co_lines(); the end is not known and not needed."""
         for start, line in self.places:
             yield start, start, line
 
 
 class Target(NamedTuple):
-    """A distinct thing that was called."""
+    """A function or builtin that was called, or RETURN, which stands for every return."""
 
     kind: int
     text: str
     code: CodeType | SavedCode | None
-    inside: bool  # part of this runtime's insides
-    library: bool  # left out when called from inside
+    inside: bool  # part of this runtime's inside: hidden
+    library: bool  # hidden when called from the inside
     file: str = ""
 
 
 class PythonRows(NamedTuple):
-    """The visible calls of one thread, in order of end, and the means to tell the stack at a moment."""
+    """The visible calls of one thread, in order of end, and what `stack_at` needs."""
 
     start: NDArray[np.int64]
     end: NDArray[np.int64]
@@ -60,24 +60,24 @@ class PythonRows(NamedTuple):
     stacks: list[tuple[str, ...]]
 
     def stack_at(self, moments: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For each moment the index of the stack that was then on the thread."""
+        """The index of the thread's stack at each moment, -1 for the empty stack."""
         if not len(self.times):
             return np.full(len(moments), _ROOT, np.int64)
         before = np.searchsorted(self.times, moments, side="right") - 1
         return np.where(before < 0, _ROOT, self.stack_after[before])
 
 
-def python_rows(stretches: list[CallSegment], end: int, most_frames: int | None = None) -> PythonRows:
-    """Make rows of what was heard on a thread. A call that did not return ends with its stretch, or at `end`.
+def python_rows(segments: list[CallSegment], end: int, most_frames: int | None = None) -> PythonRows:
+    """The rows of a thread's segments. A call that did not return ends with its segment, or at `end`.
 
     most_frames: ValueError if all stacks together have more than that; eight characters of text count as one.
     """
-    objects, spots, moments = _one_stream(stretches, end)
+    objects, offsets, moments = _one_stream(segments, end)
     times = np.fromiter(moments, np.int64, len(objects))
     target_of, targets = _targets(objects)
     kinds = np.array([t.kind for t in targets], np.int8)[target_of] if targets else np.empty(0, np.int8)
     calls = np.flatnonzero(kinds != RETURN)
-    places = np.fromiter(spots, np.int64, len(objects))[calls]
+    places = np.fromiter(offsets, np.int64, len(objects))[calls]
     depth = np.cumsum(np.where(kinds == RETURN, -1, 1))
     returned = _tree.matching_ends(kinds != RETURN)
     tree = _Tree(targets, target_of[calls], depth[calls], calls, places)
@@ -106,38 +106,38 @@ def python_rows(stretches: list[CallSegment], end: int, most_frames: int | None 
     )
 
 
-def _one_stream(stretches: list[CallSegment], end: int) -> tuple[list[Any], list[int], list[int]]:
-    """Stretches after another, each with calls for the frames it began with and returns for those it ended with."""
-    objects: list[Any] = []
+def _one_stream(segments: list[CallSegment], end: int) -> tuple[list[Called | Target], list[int], list[int]]:
+    """What, place and time of all segments, with calls for the frames that are open at a start and returns at an end."""
+    objects: list[Called | Target] = []
     places: list[int] = []
     times: list[int] = []
     ended = still_open = 0
-    for stretch in stretches:
+    for segment in segments:
         objects += [None] * still_open
         places += [-1] * still_open
         times += [ended] * still_open
-        objects += stretch.opened
-        places += stretch.opened_places
-        times += [stretch.start] * len(stretch.opened)
-        objects += stretch.events[0::WIDTH]
-        places += stretch.events[1::WIDTH]
-        times += stretch.events[2::WIDTH]
-        heard = stretch.events[0::WIDTH]
-        still_open = len(stretch.opened) + len(heard) - 2 * heard.count(None)
-        ended = stretch.end if stretch.end is not None else end
+        objects += segment.opened
+        places += segment.opened_places
+        times += [segment.start] * len(segment.opened)
+        what = segment.events[0::WIDTH]
+        objects += what
+        places += segment.events[1::WIDTH]
+        times += segment.events[2::WIDTH]
+        still_open = len(segment.opened) + len(what) - 2 * what.count(None)
+        ended = segment.end if segment.end is not None else end
     return objects, places, times
 
 
-def _targets(objects: list[Any]) -> tuple[NDArray[np.int64], list[Target]]:
-    """Number what was called; returns are number 0 .. wherever None falls."""
+def _targets(objects: Sequence[Called | Target]) -> tuple[NDArray[np.int64], list[Target]]:
+    """The index of each object's Target, and the Targets; objects are told apart by id()."""
     idents = np.fromiter(map(id, objects), np.int64, len(objects))
     _, first, number = np.unique(idents, return_index=True, return_inverse=True)
     shorten = Shortener()
     return number.astype(np.int64), [target_of(objects[i], shorten) for i in first.tolist()]
 
 
-def target_of(what: Any, shorten: Shortener) -> Target:
-    """What an entry of a stream stands for."""
+def target_of(what: Called | Target, shorten: Shortener) -> Target:
+    """The Target of an entry of a stream: None, a text, a code object, an open frame, or a Target itself."""
     if what is None:
         return Target(RETURN, "", None, False, False)
     if isinstance(what, str):
@@ -145,13 +145,13 @@ def target_of(what: Any, shorten: Shortener) -> Target:
     if isinstance(what, Target):
         return what
     code, line = what if isinstance(what, OpenFrame) else (what, what.co_firstlineno)
-    owner = belongs(code.co_filename)
+    origin = classify(code.co_filename)
     file = shorten(code.co_filename)
-    return Target(FRAME, f"{file}({line}): {code.co_name}", code, owner in (INSIDE, ENTRY), owner == LIBRARY, file)
+    return Target(FRAME, f"{file}({line}): {code.co_name}", code, origin in (INSIDE, ENTRY), origin == LIBRARY, file)
 
 
 class Shortener:
-    """File names as torch shows them: relative to the folder that they were imported from."""
+    """Shortens file names as torch does: relative to the folder of sys.path that they are in."""
 
     def __init__(self) -> None:
         folders = {os.path.abspath(path).rstrip(os.sep) + os.sep for path in [*sys.path, "."]}
@@ -159,6 +159,7 @@ class Shortener:
         self._known: dict[str, str] = {}
 
     def __call__(self, filename: str) -> str:
+        """The shortened name; unchanged if the file is in no folder of sys.path."""
         short = self._known.get(filename)
         if short is None:
             folder = next((f for f in self._folders if filename.startswith(f)), "")
@@ -167,9 +168,9 @@ class Shortener:
 
 
 class _Tree:
-    """Who called whom, who is hidden, and the stack at each call; all worked out depth by depth.
+    """Which call made which, which are hidden, and the stack at each call, computed depth by depth.
 
-    A stack is a number: nodes[number] is (number of the stack above, what was running, how far it had come).
+    A stack is a number: _nodes[number] is (number of the outer stack, target on top, bytecode offset in it).
     """
 
     def __init__(
@@ -199,19 +200,19 @@ class _Tree:
             if len(above):
                 parent = self.parent[rows] = above[np.searchsorted(above, rows) - 1]
                 self.hidden[rows] |= library[own] & self.hidden[parent]
-                # A hidden caller adds nothing: the stack is what it was when it was called itself.
+                # A hidden caller adds no frame: the stack is what it was when the caller was called.
                 self.outer[rows] = self.outer[parent]
-                shown = ~self.hidden[parent]
-                over = parent[shown]
-                self.outer[rows[shown]] = self._push(self.outer[over], target[over], places[rows[shown]])
+                visible = ~self.hidden[parent]
+                caller = parent[visible]
+                self.outer[rows[visible]] = self._push(self.outer[caller], target[caller], places[rows[visible]])
             above = rows
 
     def inner(self) -> NDArray[np.int64]:
         """The stack just after each call, with the called frame at its first line if it is visible."""
-        found = self.outer.copy()
-        shown = np.flatnonzero(~self.hidden)
-        found[shown] = self._push(self.outer[shown], self._target[shown], np.full(len(shown), -1))
-        return found
+        stack = self.outer.copy()
+        visible = np.flatnonzero(~self.hidden)
+        stack[visible] = self._push(self.outer[visible], self._target[visible], np.full(len(visible), -1))
+        return stack
 
     def _push(self, above: NDArray[np.int64], target: NDArray[np.int64], place: NDArray[np.int64]) -> NDArray[np.int64]:
         """Numbers of the stacks that have (target, place) on top of `above`."""
@@ -219,32 +220,32 @@ class _Tree:
         key = (above + 1) << 40 | target << 20 | np.minimum(place + 1, limit)
         distinct, inverse = np.unique(key, return_inverse=True)
         numbers = np.empty(len(distinct), np.int64)
-        for i, one in enumerate(distinct.tolist()):
-            number = self._numbers.get(one)
+        for i, packed in enumerate(distinct.tolist()):
+            number = self._numbers.get(packed)
             if number is None:
-                number = self._numbers[one] = len(self._nodes)
-                self._nodes.append(((one >> 40) - 1, one >> 20 & limit, (one & limit) - 1))
+                number = self._numbers[packed] = len(self._nodes)
+                self._nodes.append(((packed >> 40) - 1, packed >> 20 & limit, (packed & limit) - 1))
             numbers[i] = number
         return numbers[inverse]
 
     def stacks(self, most_frames: int | None = None) -> list[tuple[str, ...]]:
-        """Every stack as text, innermost first."""
+        """Every stack as texts, innermost frame first; ValueError if they have more than `most_frames`."""
         frames = 0
         lines = _Lines()
-        made: list[tuple[str, ...]] = []
+        stacks: list[tuple[str, ...]] = []
         for above, target, place in self._nodes:  # a stack comes after the one above it
             text, code = self._targets[target].text, self._targets[target].code
             if code is not None:
                 text = f"{self._targets[target].file}({lines(code, place)}): {code.co_name}"
-            made.append((text, *made[above]) if above != _ROOT else (text,))
-            frames += len(made[-1]) + len(text) // 8
+            stacks.append((text, *stacks[above]) if above != _ROOT else (text,))
+            frames += len(stacks[-1]) + len(text) // 8
             if most_frames is not None and frames > most_frames:
                 raise ValueError("stacks are too large")
-        return made
+        return stacks
 
 
 class _Lines:
-    """Line numbers from how far a frame has come."""
+    """Line numbers of bytecode offsets; the table of a code object is built once."""
 
     def __init__(self) -> None:
         self._tables: dict[int, tuple[list[int], list[int]]] = {}

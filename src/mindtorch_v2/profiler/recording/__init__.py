@@ -1,1 +1,1 @@
-"""The hot path: one appended row for each event, by thread, without a lock."""
+"""The hot path: each event appends one row to a list of its thread, without a lock. `recorder` is where to begin reading."""

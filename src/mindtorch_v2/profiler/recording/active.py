@@ -1,7 +1,7 @@
-"""Recordings under way, for the two moments when the process stops being what it was: a fork, and its end.
+"""Sessions that record now, so that a fork and the end of the process can end them.
 
-A child that os.fork() makes has the parent's recordings in memory, hooks and all. They end there and then: they are the
-parent's, so the child neither records into them nor writes them, and may start recordings of its own.
+A child that os.fork() makes has the parent's sessions in memory, with their hooks installed. They end in the child at once:
+they are the parent's, so the child neither records into them nor writes them, and may start sessions of its own.
 """
 
 from __future__ import annotations
@@ -12,43 +12,43 @@ import warnings
 from typing import Protocol
 
 from ..._dispatch import observer
-from .recorder import changing
+from .recorder import recorders_lock
 
 
 class Session(Protocol):
-    """Something that records."""
+    """What records and can be ended from outside: a profile, or an execution trace observer."""
 
     def abandon(self) -> None:
-        """Take every hook out and keep what there is."""
+        """Remove every hook; what was recorded stays."""
 
 
 _running: dict[int, Session] = {}
 
 
-def opened(session: Session) -> None:
-    """It records from now on."""
+def add(session: Session) -> None:
+    """Register a session that starts to record."""
     _running[id(session)] = session
 
 
-def closed(session: Session) -> None:
-    """It records no more. Nothing happens if it did not."""
+def remove(session: Session) -> None:
+    """Unregister a session that has stopped; nothing happens if it is not registered."""
     _running.pop(id(session), None)
 
 
 def running() -> list[Session]:
-    """Those that record now."""
+    """The sessions that record now, oldest first."""
     return list(_running.values())
 
 
 def _before_fork() -> None:
-    # With these held nothing is half started or half stopped in the child.
-    changing.acquire()
+    # With both locks held no session is half started or half stopped in the child.
+    recorders_lock.acquire()
     observer.changing.acquire()
 
 
 def _in_parent() -> None:
     observer.changing.release()
-    changing.release()
+    recorders_lock.release()
 
 
 def _in_child() -> None:

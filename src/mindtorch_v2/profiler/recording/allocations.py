@@ -1,4 +1,7 @@
-"""Memory while recording: one row of plain numbers per allocation and free, straight from the storage hook."""
+"""Memory while recording: one row per allocation and free.
+
+In: calls of the storage hooks (`_core.storage.watch_memory`). Out: per thread a flat list of time, bytes and address.
+"""
 
 from __future__ import annotations
 
@@ -13,42 +16,42 @@ from ..._core.storage import MemoryWatcher, owner_of
 from .python_calls.code_origin import inner_code
 
 WIDTH = 3  # time, bytes or FREED, address
-FREED = -1  # as many bytes as the address was given before
+FREED = -1  # in place of the bytes, which are those of the last allocation at that address
 
 
 class MemoryLog:
     """The allocations and frees of one thread, or of all."""
 
     def __init__(self, all_threads: bool, clock: Callable[[], int], hidden_from_tracer: bool = False) -> None:
-        """`hidden_from_tracer`: somebody listens to every call of a builtin, so call them in a way that is not heard."""
+        """`hidden_from_tracer`: Python calls are traced too, so call builtins in a way that the tracer does not see."""
         # By operating-system thread id.
         self.rows: dict[int, list[int]] = {}
-        self._everybody = all_threads
+        self._all_threads = all_threads
         self._clock = clock
         self._hidden_from_tracer = hidden_from_tracer
         self._watcher: MemoryWatcher | None = None
         self._begin_check: Callable[[threads.ThreadState], None] | None = None
 
     def start(self) -> None:
-        """Listen, on behalf of the calling thread."""
-        if self._everybody:
-            self._listen(_every_thread(self._rows_of_caller, self._clock))
+        """Install the storage hooks, for the calling thread or for all."""
+        if self._all_threads:
+            self._install(_every_thread(self._rows_of_caller, self._clock))
             return
         mine, alone = get_ident(), len(threads.states()) == 1
         watcher = _any_thread(self._rows_of_caller(), self._clock, self._hidden_from_tracer)
         checked = _only_on(mine, partial(get_ident) if self._hidden_from_tracer else get_ident, watcher)
-        self._listen(watcher if alone else checked)
+        self._install(watcher if alone else checked)
         if alone:
-            # Asking who calls costs as much as the rest, so it begins when a second thread has something to do here.
+            # Asking for the thread costs as much as the rest, so that begins when there is a second thread.
             def no_longer_alone(state: threads.ThreadState) -> None:
                 self.stop()
-                self._listen(checked)
+                self._install(checked)
 
             self._begin_check = no_longer_alone
             threads.started.append(no_longer_alone)
 
     def stop(self) -> None:
-        """Listen no more."""
+        """Remove the storage hooks."""
         if self._begin_check is not None:
             threads.started.remove(self._begin_check)
             self._begin_check = None
@@ -56,7 +59,7 @@ class MemoryLog:
             storage.unwatch_memory(self._watcher)
             self._watcher = None
 
-    def _listen(self, watcher: MemoryWatcher) -> None:
+    def _install(self, watcher: MemoryWatcher) -> None:
         self._watcher = watcher
         storage.watch_memory(watcher)
 
@@ -65,14 +68,14 @@ class MemoryLog:
 
 
 def _any_thread(rows: list[int], clock: Callable[[], int], hidden_from_tracer: bool) -> MemoryWatcher:
-    """Whoever calls, it goes into one list. Most arrays own their memory: those cost no further call."""
-    take = rows.extend
-    # Tensors end anywhere, and there builtins would be heard; allocations happen inside ops, where nobody listens.
-    extend, now, address = (partial(take), partial(clock), partial(id)) if hidden_from_tracer else (take, clock, id)
+    """Hooks that append to one list, whichever thread calls. Most arrays own their memory: those cost no further call."""
+    append = rows.extend
+    # Tensors end anywhere, where calls of builtins are traced; allocations happen inside ops, where the tracer is paused.
+    extend, now, address = (partial(append), partial(clock), partial(id)) if hidden_from_tracer else (append, clock, id)
 
     def on_alloc(array: Any, when: int) -> None:
         owner = owner_of(array)
-        take((when or clock(), owner.nbytes, id(owner)))
+        append((when or clock(), owner.nbytes, id(owner)))
 
     def tensor_freed(tensor: Any) -> None:
         if tensor._storage is None:
@@ -85,15 +88,15 @@ def _any_thread(rows: list[int], clock: Callable[[], int], hidden_from_tracer: b
         if not storage.external:
             extend((now(), FREED, address(storage.owner)))
 
-    return MemoryWatcher(take, on_alloc, tensor_freed, storage_freed)
+    return MemoryWatcher(append, on_alloc, tensor_freed, storage_freed)
 
 
-# What runs whenever a tensor goes while memory is recorded: listeners to Python calls need not hear it.
-FINALISERS = inner_code(_any_thread, "tensor_freed"), inner_code(_any_thread, "storage_freed")
+# What runs at the end of every tensor while memory is recorded: tracers of Python calls leave it out.
+FINALIZERS = inner_code(_any_thread, "tensor_freed"), inner_code(_any_thread, "storage_freed")
 
 
 def _only_on(thread: int, ident: Callable[[], int], watcher: MemoryWatcher) -> MemoryWatcher:
-    """The watcher as one that takes down nothing of what other threads do."""
+    """The watcher with every hook restricted to one thread."""
 
     def checked(function: Callable[..., None]) -> Callable[..., None]:
         def call(*what: Any) -> None:
@@ -106,6 +109,8 @@ def _only_on(thread: int, ident: Callable[[], int], watcher: MemoryWatcher) -> M
 
 
 def _every_thread(rows_of_caller: Callable[[], list[int]], clock: Callable[[], int]) -> MemoryWatcher:
+    """Hooks that append to the list of the thread that calls."""
+
     class Own(threading.local):
         """`own.extend` is that of the calling thread's rows."""
 

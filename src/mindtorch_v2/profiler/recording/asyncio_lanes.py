@@ -1,7 +1,7 @@
-"""asyncio tasks that take turns on one thread: each has its own scopes, so each gets a lane of its own.
+"""asyncio tasks that take turns on one thread: each task whose scopes overlap those of another gets a lane of its own.
 
-Ops never wait, so at any moment one task runs; scopes do, so those of two tasks overlap in time without one being inside
-the other. From the first scope that is opened inside a task on, the thread notes when another task's turn comes.
+A scope may contain an `await`, so scopes of two tasks can overlap in time without one being inside the other. Ops cannot, so
+at any moment one task runs. From the first scope that a task opens, the thread's TaskLog notes when another task's turn begins.
 """
 
 from __future__ import annotations
@@ -10,110 +10,115 @@ import itertools
 import sys
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from heapq import heappop, heappush
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
 
-# The lane of the task that runs: 0 outside of tasks. A task that opens no scope goes on the lane of the one that made it.
-_lane: ContextVar[int] = ContextVar("lane of the task", default=0)
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Task
+
+# The lane of the running task, 0 outside of tasks. A task that opens no scope inherits the lane of the task that created it.
+_current_lane: ContextVar[int] = ContextVar("lane of the task", default=0)
 _numbers = itertools.count(1)
 _modules = sys.modules
+Turns = Sequence[tuple[int, int]] | NDArray[np.int64]  # rows of moment and lane
 _ON_LANES = (observer.OP, observer.BACKWARD, observer.ENGINE, observer.SCOPE, observer.STEP)
 
 
 def _no_loop() -> None:
-    """Stands for asyncio's own function for as long as nobody has imported asyncio."""
+    """Stands for asyncio's own function until the program has imported asyncio."""
 
 
-_running_loop: Callable[[], Any] = _no_loop
+_running_loop: Callable[[], AbstractEventLoop | None] = _no_loop
 
 
-def current_task() -> Any:
-    """The asyncio task that runs on this thread, None if there is none. Imports nothing."""
-    global _running_loop
+def current_task() -> Task[Any] | None:
+    """The asyncio task that runs on this thread, None if there is none. Does not import asyncio."""
+    global _running_loop  # noqa: PLW0603  found once, since every scope asks
     if _running_loop() is None:
         if _running_loop is not _no_loop or "asyncio.tasks" not in _modules:
             return None
         _running_loop = _modules["asyncio.events"]._get_running_loop
         return current_task()
-    return _modules["asyncio.tasks"].current_task()
+    task: Task[Any] | None = _modules["asyncio.tasks"].current_task()
+    return task
 
 
 class TaskLog:
-    """Whose turn it was when, on one thread."""
+    """Which task's turn it was when, on one thread."""
 
     def __init__(self) -> None:
         self.names: dict[int, str] = {}
-        self._lanes: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._turns: list[tuple[int, int]] = []  # from this moment on, this lane
-        self._now = 0
-        self._seen = 0
+        self._lanes: weakref.WeakKeyDictionary[Task[Any], int] = weakref.WeakKeyDictionary()
+        self._turns: list[tuple[int, int]] = []  # (from this moment on, this lane)
+        self._lane = 0  # whose turn it is
+        self._last = 0  # time of the last event
 
-    def entered(self, task: Any, moment: int) -> None:
-        """A scope begins; `task` is the one that opens it."""
+    def entered(self, task: Task[Any] | None, moment: int) -> None:
+        """Called when a scope begins; `task` is the one that opens it, None outside of tasks."""
         if task is not None:
             lane = self._lanes.get(task)
             if lane is None:
                 lane = self._lanes[task] = next(_numbers)
                 self.names[lane] = task.get_name()
-            if _lane.get() != lane:
-                _lane.set(lane)
+            if _current_lane.get() != lane:
+                _current_lane.set(lane)
         self._turn(moment)
-        self._seen = moment
+        self._last = moment
 
     def left(self, moment: int) -> None:
-        """A scope ends."""
-        self._turn(self._seen + 1)
-        self._seen = moment
+        """Called when a scope ends."""
+        self._turn(self._last + 1)
+        self._last = moment
 
     def _turn(self, moment: int) -> None:
-        lane = _lane.get()
-        if lane != self._now:
-            self._now = lane
+        lane = _current_lane.get()
+        if lane != self._lane:
+            self._lane = lane
             self._turns.append((moment, lane))
 
-    # ------------------------------------------------------------------ beside the functions that take rows
+    # ------------------------------------------------------------------ wrappers of recording functions, which note turns
 
-    def extend(self, take: Callable[[tuple[int, ...]], None]) -> Callable[[tuple[int, ...]], None]:
-        """The function that takes an op's row, with an eye on whose turn it is."""
+    def wrap_append_row(self, append_row: Callable[[tuple[int, ...]], None]) -> Callable[[tuple[int, ...]], None]:
+        """Wrap a function that takes an op's row."""
 
-        def extend(row: tuple[int, ...]) -> None:
-            self._turn(self._seen + 1)
-            self._seen = row[2]
-            take(row)
+        def noting_turn(row: tuple[int, ...]) -> None:
+            self._turn(self._last + 1)
+            self._last = row[2]
+            append_row(row)
 
-        return extend
+        return noting_turn
 
-    def detail(self, take: Callable[..., None]) -> Callable[..., None]:
-        """The same for one that is given start, end and more."""
+    def wrap_capture(self, capture: Callable[..., None]) -> Callable[..., None]:
+        """Wrap a function that takes an op's start, end, sequence number and arguments."""
 
-        def detail(start: int, end: int, *more: Any) -> None:
-            self._turn(self._seen + 1)
-            self._seen = end
-            take(start, end, *more)
+        def noting_turn(start: int, end: int, *more: Any) -> None:
+            self._turn(self._last + 1)
+            self._last = end
+            capture(start, end, *more)
 
-        return detail
+        return noting_turn
 
-    def span(self, take: Callable[..., None]) -> Callable[..., None]:
-        """The same for spans."""
+    def wrap_span(self, span: Callable[..., None]) -> Callable[..., None]:
+        """Wrap a function that takes a span's name, kind, start and end."""
 
-        def span(name: str, kind: int, start: int, end: int, *more: Any) -> None:
-            self._turn(self._seen + 1)
-            self._seen = end
-            take(name, kind, start, end, *more)
+        def noting_turn(name: str, kind: int, start: int, end: int, *more: Any) -> None:
+            self._turn(self._last + 1)
+            self._last = end
+            span(name, kind, start, end, *more)
 
-        return span
+        return noting_turn
 
     # ------------------------------------------------------------------ afterwards
 
     def turns(self, after: int = 0) -> list[tuple[int, int]]:
-        """(from which moment on, which lane), without the first so many."""
+        """(from which moment on, which lane), without the first `after` entries."""
         return self._turns[after:]
 
     def lane_at(self, moments: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -121,25 +126,25 @@ class TaskLog:
         return lane_at(self._turns, moments)
 
 
-def lane_at(noted: Any, moments: NDArray[np.int64]) -> NDArray[np.int64]:
+def lane_at(noted: Turns, moments: NDArray[np.int64]) -> NDArray[np.int64]:
     """The lane whose turn it was at each moment, from rows of moment and lane."""
     turns = np.concatenate([np.zeros((1, 2), np.int64), np.asarray(noted, np.int64).reshape(-1, 2)])
     # A turn is noted when its first row ends, so one may be noted after a later one began: each counts from its own.
     turns = turns[np.argsort(turns[:, 0], kind="stable")]
-    found: NDArray[np.int64] = turns[np.searchsorted(turns[:, 0], moments, side="right") - 1, 1]
-    return found
+    lanes: NDArray[np.int64] = turns[np.searchsorted(turns[:, 0], moments, side="right") - 1, 1]
+    return lanes
 
 
-def lanes_of_rows(turns: Any, kind: NDArray[Any], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The lane of each row of a thread: that of its task if the task's scopes met those of another, else 0.
+def lanes_of_rows(turns: Turns, kind: NDArray[Any], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The lane of each row of a thread: that of its task if the task's scopes overlap those of another, else 0.
 
     Python calls stay with the thread: a task that waits has none running.
     """
     lane = np.where(np.isin(kind, _ON_LANES), lane_at(turns, start), 0)
     scopes = np.flatnonzero((kind == observer.SCOPE) & (lane > 0))
     order = scopes[np.argsort(start[scopes], kind="stable")]
-    met: set[int] = set()
-    alone: set[int] = set()  # lanes with scopes under way that have met no other
+    overlapping: set[int] = set()
+    alone: set[int] = set()  # lanes with scopes under way that overlap none so far
     under_way: list[tuple[int, int]] = []  # a heap of ends and lanes
     counts: Counter[int] = Counter()  # of scopes under way, by lane
     for begin, finish, own in zip(start[order].tolist(), end[order].tolist(), lane[order].tolist(), strict=True):
@@ -151,10 +156,12 @@ def lanes_of_rows(turns: Any, kind: NDArray[Any], start: NDArray[np.int64], end:
                 alone.discard(over)
         heappush(under_way, (finish, own))
         counts[own] += 1
-        if own not in met:
+        if own not in overlapping:
             alone.add(own)
         if len(counts) > 1:
-            met |= alone
+            overlapping |= alone
             alone.clear()
-    found: NDArray[np.int64] = np.where(np.isin(lane, list(met)), lane, 0) if met else np.zeros(len(lane), np.int64)
-    return found
+    if not overlapping:
+        return np.zeros(len(lane), np.int64)
+    lanes: NDArray[np.int64] = np.where(np.isin(lane, list(overlapping)), lane, 0)
+    return lanes

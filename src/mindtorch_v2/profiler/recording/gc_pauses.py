@@ -1,4 +1,4 @@
-"""The garbage collector's pauses while something records."""
+"""The garbage collector's pauses while a recording runs, which advice and traces show."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 
-class GcWatch:
-    """Takes down (start, end, generation) of every collection between start() and stop(), on whatever thread."""
+class GcPauseLog:
+    """(start, end, generation) of every collection between start() and stop(), whichever thread it ran on."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self.pauses: list[tuple[int, int, int]] = []
@@ -16,15 +16,15 @@ class GcWatch:
         self._began: int | None = None
 
     def start(self) -> None:
-        """Listen to the collector."""
-        gc.callbacks.append(self._heard)
+        """Install the callback that the collector calls."""
+        gc.callbacks.append(self._on_collection)
 
     def stop(self) -> None:
-        """Listen no more. Nothing happens if it does not."""
-        if self._heard in gc.callbacks:
-            gc.callbacks.remove(self._heard)
+        """Remove the callback; nothing happens if it is not installed."""
+        if self._on_collection in gc.callbacks:
+            gc.callbacks.remove(self._on_collection)
 
-    def _heard(self, phase: str, info: dict[str, Any]) -> None:
+    def _on_collection(self, phase: str, info: dict[str, Any]) -> None:
         if phase == "start":
             self._began = self._clock()
         elif self._began is not None:

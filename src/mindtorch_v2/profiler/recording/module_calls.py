@@ -1,4 +1,8 @@
-"""nn.Module calls while recording: which module, from when to when. Where it sits in its parents is told by nesting."""
+"""nn.Module calls while recording: which module, from when to when.
+
+In: enter and leave, from nn.Module.__call__. Out: rows of module number, start and end. The path of a
+module follows from how calls are nested.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +19,17 @@ from ..._core.storage import owner_of
 from ..store import tree
 
 WIDTH = 2  # module number when it begins or _ENDS, time
-# In place of a module's number: it ended; the thread was listened to from now on, until now.
+# In place of a module's number: the innermost call ends; recording begins; recording stops.
 _ENDS, _BEGINS, _STOPS = -1, -2, -3
 
 
 class ModuleInfo(NamedTuple):
-    """A module that was called; it is not kept alive."""
+    """What is known of a module that was called; the module itself is not kept alive."""
 
     ident: int
     class_name: str
     order: int  # how many modules of its class were called before it
-    children: dict[int, str]  # by id(): the names under which it holds others
+    children: dict[int, str]  # attribute names of its submodules, by id()
 
     @property
     def label(self) -> str:
@@ -37,9 +41,9 @@ class ModuleLog:
     """The module calls of one thread."""
 
     def __init__(self, clock: Callable[[], int], *, note_parameters: bool = False, hidden_from_tracer: bool = False) -> None:
-        """`note_parameters`: also note where the modules' parameters are in memory.
+        """`note_parameters`: also note the addresses of the modules' parameters.
 
-        `hidden_from_tracer`: somebody listens to every call of a builtin, so call them in a way that is not heard.
+        `hidden_from_tracer`: Python calls are traced too, so call builtins in a way that the tracer does not see.
         """
         self.infos: list[ModuleInfo] = []
         self.parameters: set[int] = set()
@@ -48,13 +52,13 @@ class ModuleLog:
         self._references: list[weakref.ref[Any]] = []
         self._of_class: dict[str, int] = {}
         self._events: list[int] = []
-        # For callers that write out what `enter` does with a known module, and `leave`.
+        # For callers that do inline what `enter` does with a known module, and `leave`.
         ident, now = (partial(id), partial(clock)) if hidden_from_tracer else (id, clock)
         self.direct = (self._events, self._known, ident, now)
         self.enter, self.leave = _functions(self._events, self._known, self._register, now, ident)
 
     def start(self) -> None:
-        """Begin with nothing open: calls that are under way already are not ours."""
+        """Begin with no call open: those under way are not recorded."""
         self._events += (_BEGINS, 0)
 
     def stop(self, end: int) -> None:
@@ -67,18 +71,18 @@ class ModuleLog:
 
     @property
     def entries(self) -> int:
-        """How many numbers it holds."""
+        """How many numbers the list of events has."""
         return len(self._events)
 
-    def take(self) -> NDArray[np.int64]:
-        """The events so far, which it no longer has; `calls_of` makes calls of all of them together."""
+    def drain(self) -> NDArray[np.int64]:
+        """Remove and return the events so far. `calls_of` needs the events of all drains together."""
         count = len(self._events) // WIDTH * WIDTH
-        taken = np.fromiter(self._events[:count], np.int64, count).reshape(-1, WIDTH)
+        events = np.fromiter(self._events[:count], np.int64, count).reshape(-1, WIDTH)
         del self._events[:count]
-        return taken
+        return events
 
     def trim(self, until: int) -> int:
-        """Forget what happened up to a moment, but for calls that are still under way; returns how many had ended."""
+        """Drop the events up to a time, except for calls that have not ended by then; returns how many calls were dropped."""
         flat = self._events[:]
         past = next((at for at in range(0, len(flat), WIDTH) if flat[at + 1] > until), len(flat) // WIDTH * WIDTH)
         under_way: list[int] = [_BEGINS, 0]
@@ -108,8 +112,8 @@ class ModuleLog:
         known = self._known
         self._references.append(weakref.ref(module, lambda _: known.pop(ident, None)))
         if self._note_parameters:
-            held = getattr(module, "_parameters", {}).values()
-            self.parameters.update(id(owner_of(one._array)) for one in held if one is not None)
+            parameters = getattr(module, "_parameters", {}).values()
+            self.parameters.update(id(owner_of(each._array)) for each in parameters if each is not None)
         return number
 
 
@@ -120,7 +124,7 @@ def _functions(
     clock: Callable[[], int],
     ident: Callable[[Any], int],
 ) -> tuple[Callable[[Any], None], Callable[[Any], None]]:
-    """What to call when a module begins and ends. The list grows by `+=`, which unlike a method call nobody hears."""
+    """The functions for the start and end of a call. The list grows by `+=`: a method call would be traced."""
 
     def enter(module: Any) -> None:
         nonlocal events
@@ -140,16 +144,16 @@ def _functions(
 def calls_of(events: NDArray[np.int64], end: int) -> NDArray[np.int64]:
     """Rows of module number, start and end from a log's events; calls still under way end at `end`."""
     bounds = [*np.flatnonzero(events[:, 0] == _BEGINS).tolist(), len(events)]
-    found = [np.empty((0, 3), np.int64)]
+    parts = [np.empty((0, 3), np.int64)]
     for first, last in itertools.pairwise(bounds):
         stops = np.flatnonzero(events[first:last, 0] == _STOPS)
         finish = int(events[first + stops[0], 1]) if len(stops) else end
-        found.append(_paired(events[first + 1 : first + int(stops[0]) if len(stops) else last], finish))
-    return np.concatenate(found)
+        parts.append(_paired(events[first + 1 : first + int(stops[0]) if len(stops) else last], finish))
+    return np.concatenate(parts)
 
 
 def module_path(infos: Sequence[ModuleInfo], module: int, above: int, above_path: str) -> str:
-    """`Sequential.0.1`: the outermost module's class, then the names under which each holds the next.
+    """`Sequential.0.1`: the outermost module's class, then the attribute name of each submodule in the one before.
 
     `above` is the number of the module that called this one, -1 if none did.
     """

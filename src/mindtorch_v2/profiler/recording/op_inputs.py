@@ -1,11 +1,15 @@
-"""Op arguments: what is noted of them while recording, and what is read back from those notes afterwards."""
+"""Op inputs: while recording, the arguments of a call become a small hashable key; afterwards `decode` reads the key.
+
+In: a call's arguments, through a capture function that is generated per op (`Captures`). Out: rows that refer to a key by
+number, and `InputInfo` of each key: shapes, types, strides and values.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import CodeType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,9 +20,13 @@ from ..._dispatch import observer
 from ..store.store import InputInfo
 from .op_facts import has_number_form
 
+if TYPE_CHECKING:
+    from ..._dispatch.schema import Schema
+
 Key = tuple[Any, ...]
 Capture = Callable[..., None]  # start, end, sequence number, and the op's arguments one by one
-Extend = Callable[[tuple[int, ...]], None]
+AppendRow = Callable[[tuple[int, ...]], None]
+Decoded = tuple[Any, str, Any, Any]  # dims, type, strides and concrete value of one argument
 
 TOUCH_WIDTH = 4  # start of the op, address, bytes, op id and position of the argument
 MOST_ARGUMENTS = 64
@@ -31,7 +39,7 @@ MOST_ARGUMENTS = 64
 #   dtype, memory_format, layout: as they are, they live for ever
 _TENSOR = "tensor"
 _LIST = "list"
-_OTHER = (_LIST, None)  # anything that leaves no trace: generators, objects of the user
+_OTHER = (_LIST, None)  # anything that traces do not show: generators, objects of the user
 
 # torch passes these as numbers, and that is how traces show them.
 _SCALAR_TYPES = [
@@ -84,30 +92,30 @@ _NUMBERS |= {
 # How a Python number shows where the op wants a tensor.
 _NUMBER_TYPES = {int: "long int", bool: "bool", float: "double", complex: "c10::complex<double>"}
 
-# What a record_function's `args` text adds to its event.
+# The inputs of a record_function that was given `args`.
 TEXT_INPUT = InputInfo(((),), ("",), ((),), (None,))
 
 
 def _outlined(inputs: observer.Outline) -> InputInfo:
     """The inputs of a span: tensors and numbers, or nothing where one was missing."""
-    dims, types, strides, concrete = zip(*map(_outlined_one, inputs), strict=True)
+    dims, types, strides, concrete = zip(*map(_outlined_input, inputs), strict=True)
     return InputInfo(dims, types, strides, concrete)
 
 
-def _outlined_one(one: tuple[Any, ...] | None) -> tuple[Any, str, Any, Any]:
-    if one is None:
+def _outlined_input(outline: tuple[Any, ...] | None) -> Decoded:
+    if outline is None:
         return (), "", (), None
-    head = one[0]
+    head = outline[0]
     if head is list:
-        return (), "ScalarList", (), tuple([value for _, value in one[1:]])
+        return (), "ScalarList", (), tuple([value for _, value in outline[1:]])
     if isinstance(head, type):
-        return (), "Scalar", (), one[1]
-    _, strides, np_dtype = one
+        return (), "Scalar", (), outline[1]
+    _, strides, np_dtype = outline
     return head, from_numpy(np_dtype).cpp_name, tuple(s // np_dtype.itemsize for s in strides), None
 
 
 def note(value: Any) -> Any:
-    """The note of any argument."""
+    """The note that stands for an argument in a key, see the list above."""
     kind = value.__class__
     if kind is int or kind is str or value is None:
         return value
@@ -130,23 +138,23 @@ def note(value: Any) -> Any:
 
 
 def _notes(op: int, args: tuple[Any, ...]) -> Key:
-    """The key of a call whose arguments are not what the schema leads one to expect."""
+    """The key of a call in which an argument is no tensor although the schema says Tensor."""
     return (~op, *map(note, args))
 
 
-# Values that may be kept from one call to the next to see whether they are the same again: they hold nothing else.
+# Types whose values a capture may keep until the next call, to see whether they are the same again: they keep nothing alive.
 _KEPT = frozenset((int, str, float, bool, type(None)))
 
 
 def _source(type_texts: tuple[str, ...], follows: bool) -> tuple[str, list[str]]:
-    """The text of the capture of an op whose arguments have these types, and the names of what it remembers.
+    """The source of the capture function for ops whose arguments have these types, and the globals in which it keeps state.
 
-    Names that are global to the function cost it nothing when it is called, unlike those that it would close over.
+    Globals cost a function nothing when it is called, unlike names that it closes over.
 
-    The usual case, a tensor wherever the schema says Tensor, is written out: (op, shape, strides, dtype, ...).
-    Everything else gives a key that starts with ~op and has one note per argument. A call is mostly like the last
-    one of its op, and comparing with that costs less than looking a key up; an array that is given twice is looked at
-    once. With `follows` it is also noted which memory the op was given.
+    The usual case, a tensor wherever the schema says Tensor, has the key (op, shape, strides, dtype, ...). Any other case
+    has a key that starts with ~op and has one note per argument. Most calls of an op are like the last one, and comparing
+    with that costs less than looking up a key; an array that is passed twice is compared once. With `follows` the
+    function also notes which storages the op was given.
     """
     names = [f"a{i}" for i in range(len(type_texts))]
     tensors = [i for i, type_text in enumerate(type_texts) if type_text == "Tensor"]
@@ -213,13 +221,12 @@ def _code(type_texts: tuple[str, ...], follows: bool) -> tuple[CodeType, list[st
 
 
 class Captures(dict[int, Capture]):
-    """For each op the function that takes its row: start, end, sequence number and arguments. Made when first needed."""
+    """By op id the op's capture function, made at its first look-up: takes start, end, sequence number and arguments."""
 
-    def __init__(self, extend: Extend, numbers: Mapping[Key, int], touched: list[int] | None = None) -> None:
-        """`extend` takes rows that end with the number of the arguments' key; `numbers` gives every key a number, also
-        one that it has not seen yet.
+    def __init__(self, extend: AppendRow, numbers: Mapping[Key, int], touched: list[int] | None = None) -> None:
+        """`extend` takes the rows, whose last entry is the number of the key; `numbers` numbers keys, new ones too.
 
-        `touched` takes a row for every piece of memory that an op was given, if anybody wants to know.
+        `touched`, if it is not None, gets a row for every storage that an op was given.
         """
         self._extend = extend
         self._numbers = numbers
@@ -227,14 +234,14 @@ class Captures(dict[int, Capture]):
 
     def __missing__(self, op: int) -> Capture:
         schema, follows = observer.op_schemas[op], self._touched is not None
-        touch: Extend | None = self._touched.extend if self._touched is not None else None
+        touch: AppendRow | None = self._touched.extend if self._touched is not None else None
         capture: Capture
         if schema is None:
             capture = _without_schema(op, self._extend, self._numbers, touch)
         else:
             code, remembered = _code(tuple([argument.type_text for argument in schema.arguments]), follows)
             nothing = object()
-            # A code object of its own, since Python tunes it to the globals that it meets.
+            # A code object of its own, since Python specializes it for the globals that it runs with.
             capture = FunctionType(
                 code.replace(),
                 dict.fromkeys(remembered, nothing)
@@ -257,7 +264,7 @@ class Captures(dict[int, Capture]):
         return capture
 
 
-def _without_schema(op: int, extend: Extend, numbers: Mapping[Key, int], touch: Extend | None) -> Capture:
+def _without_schema(op: int, extend: AppendRow, numbers: Mapping[Key, int], touch: AppendRow | None) -> Capture:
     def capture(start: int, end: int, sequence: int, *args: Any) -> None:
         if touch is not None:
             _touch_all(touch, op, args, start)
@@ -266,22 +273,22 @@ def _without_schema(op: int, extend: Extend, numbers: Mapping[Key, int], touch: 
     return capture
 
 
-def _touch_all(touch: Extend, op: int, args: tuple[Any, ...], start: int) -> None:
+def _touch_all(touch: AppendRow, op: int, args: tuple[Any, ...], start: int) -> None:
     for position, value in enumerate(args):
         _touch_one(touch, op * MOST_ARGUMENTS + position, value, start)
 
 
-def _touch_one(touch: Extend, place: int, value: Any, start: int) -> None:
-    """Note the memory behind an argument of any kind, without keeping it."""
-    for one in value if isinstance(value, list | tuple) else (value,):
-        array = getattr(one, "_array", None)
+def _touch_one(touch: AppendRow, place: int, value: Any, start: int) -> None:
+    """Append a row for the storage of an argument, or for that of each tensor in a list; the storage is not kept alive."""
+    for item in value if isinstance(value, list | tuple) else (value,):
+        array = getattr(item, "_array", None)
         if array is not None:
             owner = owner_of(array)
             touch((start, id(owner), owner.nbytes, place))
 
 
 def decode(key: Key) -> InputInfo:
-    """The inputs that a key stands for, one entry per argument. The key of a span is its outline, or what is asked for."""
+    """The inputs that a key stands for, one entry per argument. The key of a span is its outline, or the InputInfo itself."""
     if isinstance(key, InputInfo):
         return key
     op = key[0]
@@ -305,53 +312,56 @@ def decode(key: Key) -> InputInfo:
     if schema is not None:
         _as_torch_passes(schema, notes, wanted)
     wanted += [""] * (len(notes) - len(wanted))
-    columns = [_decode_one(one, type_text) for one, type_text in zip(notes, wanted, strict=False)]
+    columns = [_decode_one(noted, type_text) for noted, type_text in zip(notes, wanted, strict=False)]
     dims, types, strides, concrete = zip(*columns, strict=True) if columns else ((), (), (), ())
     return InputInfo(dims, types, strides, concrete)
 
 
-# Factories whose form without a generator has no such argument in torch; with one it follows the size.
+# Factories that in torch have one overload without a generator argument, and one where it follows the size.
 _OWN_GENERATOR_FORM = frozenset({"rand", "randn", "randperm"})
-# What keeps `pin_memory` open; everywhere else torch passes False for nothing.
+# Ops for which torch passes None on for `pin_memory`; for all others it passes False.
 _OPEN_PINNING = frozenset({"to", "_to_copy", "range"})
 
 
-def _as_torch_passes(schema: Any, notes: list[Any], wanted: list[str]) -> None:
-    """Fill in what torch's functions pass for what a call left out, and put the arguments into the order of its forms."""
+def _as_torch_passes(schema: Schema, notes: list[Any], wanted: list[str]) -> None:
+    """Fill in the values that torch passes for arguments left out, and put the arguments into the order of its overload."""
     for at, argument in enumerate(schema.arguments):
         if argument.name == "pin_memory":
             if notes[at] is None and schema.name not in _OPEN_PINNING:
                 notes[at] = (bool, False)
-        elif argument.type_text == "ScalarType?" and isinstance(argument.default, str):  # the name of a dtype
-            if notes[at] is None or notes[at] == argument.default:
-                notes[at] = DTYPES[argument.default]
+        elif (
+            argument.type_text == "ScalarType?"
+            and isinstance(argument.default, str)  # the name of a dtype
+            and (notes[at] is None or notes[at] == argument.default)
+        ):
+            notes[at] = DTYPES[argument.default]
     if schema.name in _OWN_GENERATOR_FORM and schema.arguments[-1].name == "generator":
-        given, kind = notes.pop(), wanted.pop()
-        if given is not None:
-            notes.insert(1, given)
-            wanted.insert(1, kind)
+        generator, type_text = notes.pop(), wanted.pop()
+        if generator is not None:
+            notes.insert(1, generator)
+            wanted.insert(1, type_text)
 
 
-def _decode_one(one: Any, type_text: str) -> tuple[Any, str, Any, Any]:
+def _decode_one(noted: Any, type_text: str) -> Decoded:
     """(dims, type, strides, concrete value) of one note."""
-    if one is None or one is _OTHER or isinstance(one, str):
+    if noted is None or noted is _OTHER or isinstance(noted, str):
         return (), "", (), None
-    if isinstance(one, tuple):
-        head = one[0]
+    if isinstance(noted, tuple):
+        head = noted[0]
         if head is _TENSOR:
-            _, shape, strides, np_dtype = one
+            _, shape, strides, np_dtype = noted
             return shape, from_numpy(np_dtype).cpp_name, tuple(s // np_dtype.itemsize for s in strides), None
         if head is _LIST:
-            return _decode_list(one[1:], type_text)
-        value = one[1]
+            return _decode_list(noted[1:], type_text)
+        value = noted[1]
     else:
-        value = _NUMBERS.get(one, one)
+        value = _NUMBERS.get(noted, noted)
     if type_text.startswith("Tensor"):
         return (), _NUMBER_TYPES[type(value)], (), None
     return (), "Scalar", (), value
 
 
-def _decode_list(items: tuple[Any, ...], type_text: str) -> tuple[Any, str, Any, Any]:
+def _decode_list(items: tuple[Any, ...], type_text: str) -> Decoded:
     if type_text.startswith("Tensor?["):
         return (), "", (), None
     if type_text.startswith("Tensor[") or any(isinstance(i, tuple) and i[0] is _TENSOR for i in items):

@@ -8,12 +8,12 @@ import threading
 from collections.abc import Callable
 from time import perf_counter_ns
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ..._core.threads import threads
 from ..._dispatch import entry_globals, observer
 from .asyncio_lanes import current_task
-from .recorder import Scope, sites
+from .recorder import Scope, recorders_by_thread
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -34,39 +34,39 @@ class record_function(Scope):
         self.name = name
         self.args = args
         self.began = _NEVER_ENTERED
-        self.site = None
+        self.recorders = None
 
     def __enter__(self) -> record_function:
         if self.name.__class__ is not str or self.args is not None:
             _check(self.name, self.args)
         if entry_globals.observers_active:
-            if self.site is not None:
+            if self.recorders is not None:
                 self._close()
-            site = sites.get(id(threads.state))
-            if site is not None:
-                self.site = site
-                if site.waiting:
-                    site.settle()
-                site.scopes.append(self)
+            recorders = recorders_by_thread.get(id(threads.state))
+            if recorders is not None:
+                self.recorders = recorders
+                if recorders.pending:
+                    recorders.resolve()
+                recorders.scopes.append(self)
                 self.began = perf_counter_ns()
                 if "asyncio" in _modules:
                     task = current_task()
-                    if task is not None or site.tasks is not None:
-                        site.enter(self, task)
+                    if task is not None or recorders.tasks is not None:
+                        recorders.enter(self, task)
                 return self
         self.began = 0
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
-        if self.site is not None:
+        if self.recorders is not None:
             self._close()
         elif self.began == _NEVER_ENTERED:
             raise AssertionError("Expected record to be set")
 
     def _close(self) -> None:
-        site, self.site = self.site, None
-        assert site is not None
-        site.close(self, perf_counter_ns())
+        recorders, self.recorders = self.recorders, None
+        assert recorders is not None
+        recorders.close(self, perf_counter_ns())
 
     def __call__(self, function: _Function) -> _Function:
         """Label every call of a function."""
@@ -75,7 +75,7 @@ class record_function(Scope):
         own = threading.local()
 
         @functools.wraps(function)
-        def labelled(*args: Any, **kwargs: Any) -> Any:
+        def labeled(*args: Any, **kwargs: Any) -> Any:
             try:
                 scope = own.scope
             except AttributeError:
@@ -83,7 +83,7 @@ class record_function(Scope):
             with scope:
                 return function(*args, **kwargs)
 
-        return labelled  # type: ignore[return-value]
+        return cast("_Function", labeled)
 
 
 class step_function(record_function):

@@ -1,8 +1,12 @@
-"""The hot path: what ops, scopes and modules hand over while a recording runs, kept as flat lists of plain values.
+"""The hot path: ops, scopes and modules append their events to flat lists of plain integers while a recording runs.
 
-Each recorded thread has a ThreadRecording per recording: the lists, and the functions that fill them, made when the recording
-starts so that no event asks which options are on. All taps of a thread meet in its ThreadRecorders, which puts the
-functions into the thread's ThreadState: those of a single tap as they are, those of several behind one that calls each.
+In: calls from the generated op entries and the engine, through the slots of the thread's ThreadState. Out: per thread one
+ThreadRecording, whose lists `assembly.freeze` turns into an EventStore after `stop()`.
+
+A ThreadRecording is what one Recorder has from one thread: the lists and the functions that fill them. The functions are
+chosen when the recording starts, so that no event tests an option. Several recordings may run at once; ThreadRecorders
+holds those of one thread and puts their functions into the ThreadState: those of a single recording directly, those of
+several behind one function that calls each.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns, time_ns
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,29 +26,32 @@ from .allocations import MemoryLog
 from .asyncio_lanes import TaskLog
 from .module_calls import ModuleLog
 from .op_inputs import TEXT_INPUT, Captures
-from .python_calls.stream import CallSegment, PythonLog, PythonWindow
+from .python_calls.stream import CallSegment, PythonCallLog, PythonCallWindow
 
-Extend = Callable[[tuple[int, ...]], None]
-Detail = Mapping[int, Callable[..., None]]  # by op id: what takes start, end, sequence number and arguments
+if TYPE_CHECKING:
+    from asyncio import Task
+
+AppendRow = Callable[[tuple[int, ...]], None]
+CaptureByOp = Mapping[int, Callable[..., None]]  # by op id: a function of start, end, sequence number and the op's arguments
 Span = Callable[..., None]  # name, kind, start, end, sequence number, and the outline of its inputs
 
-# Ids from here on are spans, numbered per tap; smaller ones are op ids.
+# Row ids from here on are spans, numbered per thread and recording; smaller ones are op ids.
 SPAN_BASE = 1 << 32
 PLAIN_WIDTH = 4  # id, start, end, sequence number
-SHAPES_WIDTH = 5  # and the number of the arguments' key
+SHAPES_WIDTH = 5  # the same and the number of the inputs' key
 
 
 class ForeignRows(NamedTuple):
-    """What another process recorded, as columns and the tables they point into."""
+    """Rows that another process recorded, as columns and the tables that the columns index."""
 
     ident: int
     name: str
-    columns: dict[str, Any]
+    columns: dict[str, NDArray[Any]]
     tables: dict[str, list[Any]]
 
 
 class Options(NamedTuple):
-    """What a recording takes down beside names and times."""
+    """What is recorded besides names and times."""
 
     record_shapes: bool = False
     profile_memory: bool = False
@@ -55,11 +62,12 @@ class Options(NamedTuple):
 
     @property
     def captures_arguments(self) -> bool:
+        """Whether rows refer to the op's inputs: shapes are shown, FLOPs are computed from them."""
         return self.record_shapes or self.with_flops
 
     @property
     def follows_storages(self) -> bool:
-        """Whether there is enough to tell what memory was used for."""
+        """Whether every op notes the storages it was given, from which the memory profiler infers what memory is for."""
         return self.record_shapes and self.profile_memory and self.with_stack
 
 
@@ -68,58 +76,60 @@ class Numbered(dict[Any, int]):
 
     def __init__(self, first: int = 0) -> None:
         self.first = first
-        self.made = 0  # how many numbers were given away
+        self.count = 0  # of numbers assigned; never lowered, so that none is assigned twice
 
     def __missing__(self, key: Any) -> int:
-        number = self[key] = self.first + self.made
-        self.made += 1
+        number = self[key] = self.first + self.count
+        self.count += 1
         return number
 
     def forget(self, numbers: set[int]) -> None:
-        """Drop the keys of numbers that nobody will ask for again."""
+        """Drop the keys of these numbers. A dropped key that comes up again gets a new number."""
         for key in [key for key, number in list(self.items()) if number in numbers]:
             del self[key]
 
 
 class ThreadRecording:
-    """What one recording takes from one thread."""
+    """The part of one recording that is recorded on one thread: its lists, and the functions that append to them."""
 
     def __init__(self, options: Options, state: ThreadState, clock: Callable[[], int]) -> None:
         self.state = state
+        # The operating system's thread id and the thread's name; 0 and "" until start_on_thread().
         self.ident = 0
         self.name = ""
+        # Rows of `width` numbers: op id or span number, start, end, sequence number, and number of the inputs' key.
         self.rows: list[int] = []
-        # Rows that came before and were taken off that list, for whoever keeps them more compactly.
-        self.kept: list[NDArray[np.int64]] = []
-        self.spans = Numbered(SPAN_BASE)
-        self.keys = Numbered()
-        self.touched: list[int] = []
+        # Earlier rows, which a retention policy moved from `rows` into arrays.
+        self.compacted: list[NDArray[np.int64]] = []
+        self.spans = Numbered(SPAN_BASE)  # by (name, kind)
+        self.keys = Numbered()  # by key of the inputs, see op_inputs
+        self.touched: list[int] = []  # a row of TOUCH_WIDTH numbers for every storage that an op was given
         self.width = SHAPES_WIDTH if options.captures_arguments else PLAIN_WIDTH
         self.since = 0
-        self.append_row: Extend | None = None
-        self.capture_by_op: Detail | None = None
+        self.append_row: AppendRow | None = None
+        self.capture_by_op: CaptureByOp | None = None
         self.span: Span
         if options.captures_arguments:
             self.capture_by_op = Captures(self.rows.extend, self.keys, self.touched if options.follows_storages else None)
         else:
             self.append_row = self.rows.extend
-        wants_modules = options.with_modules or options.with_stack
+        records_modules = options.with_modules or options.with_stack
         self.modules = (
             ModuleLog(clock, note_parameters=options.follows_storages, hidden_from_tracer=options.with_stack)
-            if wants_modules
+            if records_modules
             else None
         )
-        # Python calls: the window that is open now, and those that pauses have closed.
+        # Python calls: the window that is open now, and all windows so far; each pause closes one.
         self.with_stack = options.with_stack
-        self.window: PythonWindow | None = None
-        self.windows: list[PythonWindow] = []
+        self.window: PythonCallWindow | None = None
+        self.windows: list[PythonCallWindow] = []
         self._clock = clock
         self.tasks: TaskLog | None = None
-        # Until its thread hands over something: ends the wait, by arriving (True, on that thread) or not.
-        self.settle: Callable[[bool], None] | None = None
+        # Set while the thread has not recorded anything yet: ends that state. True means that it runs on that thread.
+        self.resolve: Callable[[bool], None] | None = None
 
-    def listen(self, since: int) -> None:
-        """Take down what begins from now on; scopes under way already belong to somebody else."""
+    def start(self, since: int) -> None:
+        """Record events that begin from `since` on; a span that began earlier is not recorded."""
         self.since = since
         self.span = (
             _plain_span(self.rows.extend, self.spans, since)
@@ -129,73 +139,76 @@ class ThreadRecording:
         if self.modules is not None:
             self.modules.start()
 
-    def arrive(self, site: ThreadRecorders) -> None:
-        """Learn who and where we are: runs on the tap's own thread, before its first row."""
+    def start_on_thread(self, recorders: ThreadRecorders) -> None:
+        """Take the thread's id and name and begin to trace its calls. Runs on that thread, before its first row."""
         self.ident = threading.get_native_id()
         self.name = threading.current_thread().name
         if self.with_stack:
-            self.window = site.python_log(self._clock).open()
+            self.window = recorders.python_log(self._clock).open()
             self.windows.append(self.window)
 
-    def leave(self, site: ThreadRecorders, end: int) -> None:
-        """Listen no more."""
+    def stop(self, recorders: ThreadRecorders, end: int) -> None:
+        """Close the logs of Python and module calls; calls under way end at `end`."""
         if self.window is not None:
-            site.python_log(self._clock).close(self.window, end)
+            recorders.python_log(self._clock).close(self.window, end)
             self.window = None
         if self.modules is not None:
             self.modules.stop(end)
 
-    def stretches(self, end: int) -> list[CallSegment]:
-        """The Python calls so far."""
-        return [stretch for window in self.windows for stretch in window.stretches(end)]
+    def segments(self, end: int) -> list[CallSegment]:
+        """The Python calls so far; a segment that is still open ends at `end`."""
+        return [segment for window in self.windows for segment in window.segments(end)]
 
     def scope(self, scope: Scope, end: int) -> None:
-        """Take down a scope of the user's."""
+        """Append the row of a user's scope that ends now."""
         if scope.args is None or self.append_row is not None:
             self.span(scope.name, scope.kind, scope.began, end, -1)
         elif scope.began >= self.since:
             self.rows.extend((self.spans[scope.name, scope.kind], scope.began, end, -1, self.keys[TEXT_INPUT]))
 
 
-def _arrive_with_first_row(tap: ThreadRecording, site: ThreadRecorders) -> None:
-    """For a thread that is running already: the tap arrives when that thread hands something over."""
-    extend, detail, span = tap.append_row, tap.capture_by_op, tap.span
+def _start_with_first_row(recording: ThreadRecording, recorders: ThreadRecorders) -> None:
+    """Have a thread that runs already call start_on_thread() itself, when it hands over its first event.
 
-    def settle(here: bool) -> None:
-        tap.settle = None
-        site.waiting.remove(settle)
-        tap.append_row, tap.capture_by_op, tap.span = extend, detail, span
-        site.connect()
-        if here:
-            tap.arrive(site)
+    Until then each of the recording's functions is wrapped in one that does so; resolve() takes the wrappers off.
+    """
+    append_row, capture_by_op, span = recording.append_row, recording.capture_by_op, recording.span
 
-    def then(function: Callable[..., None]) -> Callable[..., None]:
-        def first(*values: Any) -> None:
-            if tap.settle is not None:
-                tap.settle(True)
+    def resolve(on_its_thread: bool) -> None:
+        recording.resolve = None
+        recorders.pending.remove(resolve)
+        recording.append_row, recording.capture_by_op, recording.span = append_row, capture_by_op, span
+        recorders.connect()
+        if on_its_thread:
+            recording.start_on_thread(recorders)
+
+    def resolving(function: Callable[..., None]) -> Callable[..., None]:
+        def resolve_and_call(*values: Any) -> None:
+            if recording.resolve is not None:
+                recording.resolve(True)
             function(*values)
 
-        return first
+        return resolve_and_call
 
-    tap.append_row = then(extend) if extend is not None else None
-    tap.capture_by_op = PerOp(lambda op: then(detail[op])) if detail is not None else None
-    tap.span = then(span)
-    tap.settle = settle
-    site.waiting.append(settle)
+    recording.append_row = resolving(append_row) if append_row is not None else None
+    recording.capture_by_op = PerOp(lambda op: resolving(capture_by_op[op])) if capture_by_op is not None else None
+    recording.span = resolving(span)
+    recording.resolve = resolve
+    recorders.pending.append(resolve)
 
 
-def _plain_span(extend: Extend, numbers: Numbered, since: int) -> Span:
+def _plain_span(append_row: AppendRow, numbers: Numbered, since: int) -> Span:
     def span(name: str, kind: int, start: int, end: int, sequence: int, inputs: observer.Outline = ()) -> None:
         if start >= since:
-            extend((numbers[name, kind], start, end, sequence))
+            append_row((numbers[name, kind], start, end, sequence))
 
     return span
 
 
-def _wide_span(extend: Extend, numbers: Numbered, since: int, keys: Numbered) -> Span:
+def _wide_span(append_row: AppendRow, numbers: Numbered, since: int, keys: Numbered) -> Span:
     def span(name: str, kind: int, start: int, end: int, sequence: int, inputs: observer.Outline = ()) -> None:
         if start >= since:
-            extend((numbers[name, kind], start, end, sequence, keys[inputs] if inputs else -1))
+            append_row((numbers[name, kind], start, end, sequence, keys[inputs] if inputs else -1))
 
     return span
 
@@ -203,96 +216,98 @@ def _wide_span(extend: Extend, numbers: Numbered, since: int, keys: Numbered) ->
 class Scope:
     """A range that the user opens and closes, as the recorder sees it; record_function is one."""
 
-    __slots__ = ("args", "began", "name", "site")
+    __slots__ = ("args", "began", "name", "recorders")
 
     kind = observer.SCOPE
     name: str
     args: str | None
     began: int
-    site: ThreadRecorders | None
+    recorders: ThreadRecorders | None
 
 
 class ThreadRecorders:
-    """All taps of one thread, and the scopes that are open on it."""
+    """All recordings of one thread, and the scopes that are open on it."""
 
-    __slots__ = ("_python", "scopes", "state", "taps", "tasks", "waiting")
+    __slots__ = ("_python", "pending", "recordings", "scopes", "state", "tasks")
 
     def __init__(self, state: ThreadState) -> None:
         self.state = state
-        self.taps: list[ThreadRecording] = []
+        self.recordings: list[ThreadRecording] = []
         self.scopes: list[Scope] = []
-        self._python: PythonLog | None = None
-        self.tasks: TaskLog | None = None  # once a task has opened a scope
-        self.waiting: list[Callable[[bool], None]] = []  # of taps that have not arrived
+        self._python: PythonCallLog | None = None
+        self.tasks: TaskLog | None = None  # from the first scope that an asyncio task opens
+        self.pending: list[Callable[[bool], None]] = []  # `resolve` of recordings that wait for the thread's first event
 
-    def settle(self) -> None:
-        """Have the taps arrive: runs on their thread."""
-        for settle in list(self.waiting):
-            settle(True)
+    def resolve(self) -> None:
+        """Start the recordings that wait for this thread; runs on it."""
+        for resolve in list(self.pending):
+            resolve(True)
 
-    def enter(self, scope: Scope, task: Any) -> None:
-        """Begin a scope that `task` opens, if that is not None, at scope.began."""
+    def enter(self, scope: Scope, task: Task[Any] | None) -> None:
+        """Note that a scope begins, at scope.began; `task` is the asyncio task that opens it, or None."""
         if self.tasks is None:
             self.tasks = TaskLog()
-            for tap in self.taps:
-                tap.tasks = self.tasks
+            for recording in self.recordings:
+                recording.tasks = self.tasks
             self.connect()
         self.tasks.entered(task, scope.began)
 
-    def python_log(self, clock: Callable[[], int]) -> PythonLog:
-        """The thread's stream of Python calls, which all its taps share."""
+    def python_log(self, clock: Callable[[], int]) -> PythonCallLog:
+        """The thread's stream of Python calls, which all its recordings share."""
         if self._python is None:
-            self._python = PythonLog(clock, self.state)
+            self._python = PythonCallLog(clock, self.state)
         return self._python
 
-    def add(self, tap: ThreadRecording) -> None:
-        tap.tasks = self.tasks
-        self.taps.append(tap)
+    def add(self, recording: ThreadRecording) -> None:
+        """Hand the thread's events to this recording too."""
+        recording.tasks = self.tasks
+        self.recordings.append(recording)
         self.connect()
 
-    def remove(self, tap: ThreadRecording) -> None:
-        self.taps.remove(tap)
+    def remove(self, recording: ThreadRecording) -> None:
+        """Hand this recording no more events."""
+        self.recordings.remove(recording)
         self.connect()
 
     def connect(self) -> None:
-        """Put the taps' functions into the thread's state."""
-        state, taps = self.state, self.taps
-        details = [tap.capture_by_op for tap in taps if tap.capture_by_op is not None]
-        extends = [tap.append_row for tap in taps if tap.append_row is not None]
-        modules = [tap.modules for tap in taps if tap.modules is not None]
-        state.span = _each([tap.span for tap in taps])
-        state.module_enter = _each([log.enter for log in modules])
-        state.module_exit = _each([log.leave for log in modules])
+        """Put the functions of all recordings into the slots of the thread's state."""
+        state, recordings = self.state, self.recordings
+        captures = [each.capture_by_op for each in recordings if each.capture_by_op is not None]
+        appends = [each.append_row for each in recordings if each.append_row is not None]
+        modules = [each.modules for each in recordings if each.modules is not None]
+        state.span = _call_each([each.span for each in recordings])
+        state.module_enter = _call_each([log.enter for log in modules])
+        state.module_exit = _call_each([log.leave for log in modules])
         state.module_log = modules[0].direct if len(modules) == 1 else None
-        extend = None if details else _each(extends)
-        listened_to = any(tap.with_stack for tap in taps)
-        state.append_row, state.append_row_traced = (None, extend) if listened_to else (extend, None)
-        state.capture_by_op = _detail_of_all(extends, details) if details else None
+        append_row = None if captures else _call_each(appends)
+        traced = any(each.with_stack for each in recordings)
+        state.append_row, state.append_row_traced = (None, append_row) if traced else (append_row, None)
+        state.capture_by_op = _capture_for_each(appends, captures) if captures else None
         if self.tasks is not None:
-            self._watch_turns(self.tasks)
+            self._note_turns(self.tasks)
 
-    def _watch_turns(self, tasks: TaskLog) -> None:
-        """Have the functions notice whose turn it is."""
+    def _note_turns(self, tasks: TaskLog) -> None:
+        """Wrap the functions in the slots so that the task log learns which task handed over each event."""
         state = self.state
-        state.append_row = state.append_row and tasks.extend(state.append_row)
-        state.append_row_traced = state.append_row_traced and tasks.extend(state.append_row_traced)
-        state.span = state.span and tasks.span(state.span)
-        detail = state.capture_by_op
-        state.capture_by_op = None if detail is None else PerOp(lambda op: tasks.detail(detail[op]))
+        state.append_row = state.append_row and tasks.wrap_append_row(state.append_row)
+        state.append_row_traced = state.append_row_traced and tasks.wrap_append_row(state.append_row_traced)
+        state.span = state.span and tasks.wrap_span(state.span)
+        capture_by_op = state.capture_by_op
+        state.capture_by_op = None if capture_by_op is None else PerOp(lambda op: tasks.wrap_capture(capture_by_op[op]))
 
     def close(self, scope: Scope, end: int) -> None:
-        """End a scope for every tap that saw it begin."""
+        """End a scope in every recording; one that started after the scope did not see it begin and skips it."""
         if self.scopes and self.scopes[-1] is scope:
             self.scopes.pop()
         else:
             self.scopes.remove(scope)
         if self.tasks is not None:
             self.tasks.left(end)
-        for tap in self.taps:
-            tap.scope(scope, end)
+        for recording in self.recordings:
+            recording.scope(scope, end)
 
 
-def _each(functions: Sequence[Callable[..., None]]) -> Any:
+def _call_each(functions: Sequence[Callable[..., None]]) -> Callable[..., None] | None:
     """One function that calls each: None if there is none, the function itself if there is one."""
     if len(functions) < 2:
         return functions[0] if functions else None
@@ -305,7 +320,7 @@ def _each(functions: Sequence[Callable[..., None]]) -> Any:
 
 
 class PerOp(dict[int, Callable[..., None]]):
-    """A function for each op, made when first needed."""
+    """A function for each op id, made at the op's first look-up."""
 
     def __init__(self, make: Callable[[int], Callable[..., None]]) -> None:
         self._make = make
@@ -315,50 +330,51 @@ class PerOp(dict[int, Callable[..., None]]):
         return function
 
 
-def _detail_of_all(extends: Sequence[Extend], details: Sequence[Detail]) -> Detail:
-    if not extends and len(details) == 1:
-        return details[0]
+def _capture_for_each(appends: Sequence[AppendRow], captures: Sequence[CaptureByOp]) -> CaptureByOp:
+    """Captures that serve all recordings: those that want arguments, and those that want plain rows."""
+    if not appends and len(captures) == 1:
+        return captures[0]
 
-    def detail_of(op: int) -> Callable[..., None]:
-        takers = [detail[op] for detail in details]
+    def capture_of(op: int) -> Callable[..., None]:
+        capture_each = [capture_by_op[op] for capture_by_op in captures]
 
-        def detail(start: int, end: int, sequence: int, *args: Any) -> None:
-            for extend in extends:
-                extend((op, start, end, sequence))
-            for take in takers:
-                take(start, end, sequence, *args)
+        def capture(start: int, end: int, sequence: int, *args: Any) -> None:
+            for append_row in appends:
+                append_row((op, start, end, sequence))
+            for capture_one in capture_each:
+                capture_one(start, end, sequence, *args)
 
-        return detail
+        return capture
 
-    return PerOp(detail_of)
-
-
-# The sites of all threads that are being recorded, by the id() of their state, which a site keeps alive.
-sites: dict[int, ThreadRecorders] = {}
+    return PerOp(capture_of)
 
 
-def site_of(state: ThreadState) -> ThreadRecorders:
-    """The thread's site, made now if this is its first tap."""
-    site = sites.get(id(state))
-    if site is None:
-        site = sites[id(state)] = ThreadRecorders(state)
-    return site
+# By the id() of the thread's state, which its ThreadRecorders keeps alive. Only threads that are being recorded are here.
+recorders_by_thread: dict[int, ThreadRecorders] = {}
 
 
-# Held while recordings begin or end: sites and their taps belong to all of them.
-changing = threading.RLock()
-# Recordings that are listening, oldest first.
-listening: list[Recorder] = []
+def thread_recorders_of(state: ThreadState) -> ThreadRecorders:
+    """The ThreadRecorders of a thread, created for its first recording."""
+    recorders = recorders_by_thread.get(id(state))
+    if recorders is None:
+        recorders = recorders_by_thread[id(state)] = ThreadRecorders(state)
+    return recorders
+
+
+# Held while a recording starts, pauses or stops: all recordings share `recorders_by_thread` and what is in it.
+recorders_lock = threading.RLock()
+# Recorders that are running, oldest first.
+active_recorders: list[Recorder] = []
 
 
 class Recorder:
-    """One recording: start, mark steps, pause and resume, stop; then `_freeze.freeze` makes an EventStore of it."""
+    """One recording: start, mark steps, pause and resume, stop; `assembly.freeze` makes an EventStore of it."""
 
     def __init__(self, options: Options, clock: Callable[[], int] = perf_counter_ns) -> None:
         self.options = options
         self.clock = clock
-        self.taps: list[ThreadRecording] = []
-        self.listening = False
+        self.thread_recordings: list[ThreadRecording] = []
+        self.running = False  # not while it is paused
         self.clock_start_ns = 0
         self.wall_start_ns = 0
         self.clock_end_ns: int | None = None
@@ -369,7 +385,7 @@ class Recorder:
         self.foreign: list[ForeignRows] = []
 
     def start(self, step: int = 0) -> None:
-        """Begin to record the calling thread, or every thread if the options say so."""
+        """Begin to record the calling thread, or with options.all_threads every thread."""
         self.wall_start_ns = time_ns()
         self.clock_start_ns = self.clock()
         self.steps.append((self.clock_start_ns, step))
@@ -382,17 +398,17 @@ class Recorder:
     def stop(self) -> None:
         """End the recording; scopes that are still open end with it."""
         if self.clock_end_ns is None:
-            self.clock_end_ns = self.pause() if self.listening else self.clock()
+            self.clock_end_ns = self.pause() if self.running else self.clock()
 
     def resume(self) -> None:
-        """Listen (again)."""
-        with changing:
+        """Begin to record, or go on after pause()."""
+        with recorders_lock:
             self._resume()
 
     def _resume(self) -> None:
-        self.listening = True
+        self.running = True
         observer.expect_one_thread(hidden_from_tracer=self.options.with_stack)
-        listening.append(self)
+        active_recorders.append(self)
         observer.acquire()
         if self.options.all_threads:
             all_threads.started.append(self._attach)
@@ -404,8 +420,8 @@ class Recorder:
             self.memory.start()
 
     def pause(self) -> int:
-        """Listen no more and say when that was. Open scopes end here as far as this recording is concerned."""
-        with changing:
+        """Record no more until resume(); returns the time. Open scopes end then, as far as this recording is concerned."""
+        with recorders_lock:
             return self._pause()
 
     def _pause(self) -> int:
@@ -414,44 +430,44 @@ class Recorder:
         end = self.clock()
         if self.options.all_threads:
             all_threads.started.remove(self._attach)
-        for tap in self.taps:
-            self._detach(tap, end)
+        for recording in self.thread_recordings:
+            self._detach(recording, end)
         observer.release()
-        listening.remove(self)
-        if not listening:
+        active_recorders.remove(self)
+        if not active_recorders:
             observer.expect_threads()
-        self.listening = False
+        self.running = False
         return end
 
-    def hears(self, state: ThreadState) -> bool:
-        """Whether it listens to a thread."""
-        return self.listening and id(state) in self._by_state
+    def records_thread(self, state: ThreadState) -> bool:
+        """Whether events of this thread are being recorded now."""
+        return self.running and id(state) in self._by_state
 
     def _attach(self, state: ThreadState) -> None:
-        with changing:
-            if self.listening:  # a thread may begin while the recording ends
+        with recorders_lock:
+            if self.running:  # a thread may begin while the recording ends
                 self._attach_now(state)
 
     def _attach_now(self, state: ThreadState) -> None:
-        tap = self._by_state.get(id(state))
-        if tap is None:
-            tap = self._by_state[id(state)] = ThreadRecording(self.options, state, self.clock)
-            self.taps.append(tap)
-        tap.listen(self.clock())
-        site = site_of(state)
+        recording = self._by_state.get(id(state))
+        if recording is None:
+            recording = self._by_state[id(state)] = ThreadRecording(self.options, state, self.clock)
+            self.thread_recordings.append(recording)
+        recording.start(self.clock())
+        recorders = thread_recorders_of(state)
         if state is not threads.state:
-            _arrive_with_first_row(tap, site)
-        site.add(tap)
+            _start_with_first_row(recording, recorders)
+        recorders.add(recording)
         if state is threads.state:
-            tap.arrive(site)
+            recording.start_on_thread(recorders)
 
-    def _detach(self, tap: ThreadRecording, end: int) -> None:
-        site = sites[id(tap.state)]
-        if tap.settle is not None:
-            tap.settle(False)
-        tap.leave(site, end)
-        for scope in reversed(site.scopes):
-            tap.scope(scope, max(end, scope.began))  # another thread may have opened it just now
-        site.remove(tap)
-        if not site.taps:
-            del sites[id(tap.state)]
+    def _detach(self, recording: ThreadRecording, end: int) -> None:
+        recorders = recorders_by_thread[id(recording.state)]
+        if recording.resolve is not None:
+            recording.resolve(False)
+        recording.stop(recorders, end)
+        for scope in reversed(recorders.scopes):
+            recording.scope(scope, max(end, scope.began))  # another thread may have opened it just now
+        recorders.remove(recording)
+        if not recorders.recordings:
+            del recorders_by_thread[id(recording.state)]

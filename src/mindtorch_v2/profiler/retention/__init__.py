@@ -1,1 +1,1 @@
-"""What becomes of rows while a recording runs: kept, streamed to a file, kept in a ring, or added up."""
+"""What happens to rows while a recording runs: they stay with the recorder, or a policy streams, bounds or sums them."""

@@ -1,7 +1,7 @@
-"""Who keeps what is recorded while the recording goes on: a thread that takes it off the recorder again and again.
+"""RetentionPolicy: a thread that drains the recorder's lists again and again while the recording runs.
 
-The recorder knows nothing of it, so recording costs what it costs anyway. `Stream` writes to a file, `Ring` keeps the
-newest, `Aggregator` sums up.
+In: the lists of a Recorder, which knows nothing of it, so that recording an event costs no more. Out, by policy: a file
+(`Stream`), the newest events within a bound of memory (`Ring`), or statistics (`Aggregator`).
 """
 
 from __future__ import annotations
@@ -14,136 +14,144 @@ from time import monotonic
 from typing import Any
 
 from ..recording.device import DeviceRecorder
-from ..recording.gc_pauses import GcWatch
+from ..recording.gc_pauses import GcPauseLog
 from ..recording.out_variants import OutCalls
 from ..recording.recorder import Recorder
 from ..store.store import EventStore, StorageNotes
 from .stats import AggregateStats
 
-# A step asks for its events to be kept, but not more often than this: very short steps would do little else.
+# A step asks for a drain, but not more often than this: very short steps would do little else.
 _LEAST_PAUSE_S = 0.05
-# Numbers in the recorder's lists, some 45 bytes each: beyond that a step waits until they are kept. On a machine with too
-# much to do the thread may have to wait for its turn.
-_MOST_WAITING = 1 << 17
+# Numbers in the recorder's lists, some 45 bytes each: beyond that a step drains them itself, since on a busy machine the
+# draining thread may not get its turn in time.
+_MOST_UNDRAINED = 1 << 17
 
 
-class Window:
-    """One recording, from start to stop, and all that listens on its behalf."""
+class RecordingWindow:
+    """One recording from start to stop: its recorder, and what is recorded beside it."""
 
     def __init__(
         self,
         recorder: Recorder,
-        gc_watch: GcWatch,
+        gc_log: GcPauseLog,
         device: DeviceRecorder | None,
         out_calls: OutCalls | None,
         meta: Mapping[str, Any],
     ) -> None:
         self.recorder = recorder
-        self.gc_watch = gc_watch
+        self.gc_log = gc_log
         self.device = device
         self.out_calls = out_calls
         self.meta = dict(meta)  # options and trace_id
 
 
 class RetentionPolicy:
-    """Calls `keep()` from a thread of its own while a window is open, and once more when it closes."""
+    """Calls drain() from a thread of its own while a window is recorded, and once more when it has ended.
+
+    Subclasses define drain() and what happens at the start and end of a window.
+    """
 
     def __init__(self, pause_s: float, most_s: float = float("inf")) -> None:
-        """pause_s: how long to wait from one time to the next. most_s: after that long a step waits for it."""
-        self.window: Window | None = None
-        self.metadata: Callable[[], Mapping[str, Any]] = dict  # what was said about the trace
+        """pause_s: time between two drains. most_s: a step that comes later than that after the last one waits for a drain."""
+        self.window: RecordingWindow | None = None
+        self.metadata: Callable[[], Mapping[str, Any]] = dict  # what the user added to the trace
         self.lock = threading.RLock()
         self._pause_s = pause_s
         self._most_s = most_s
-        self._wanted = threading.Event()
+        self._wake = threading.Event()
         self._open = False
         self._thread: threading.Thread | None = None
-        self._waiting: list[threading.Event] = []  # for the next time that everything is kept
-        self._kept_at = 0.0
+        self._flushing: list[threading.Event] = []  # set after the next drain, one for each flush() that waits for it
+        self._drained_at = 0.0
         self._pid = 0
 
     # ------------------------------------------------------------------ what the profile calls
 
-    def begin(self, window: Window) -> None:
-        """A recording has started."""
+    def start(self, window: RecordingWindow) -> None:
+        """Begin to drain a recording that has just started."""
         self.window = window
         self._pid = os.getpid()
-        self.opened()
-        self._kept_at = monotonic()
+        self.on_window_start()
+        self._drained_at = monotonic()
         self._open = True
-        self._thread = threading.Thread(target=self._run, name="profiler keeper", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="profiler retention", daemon=True)
         self._thread.start()
 
     def step(self) -> None:
-        """A step has ended: keep what it left behind soon, or at once if the thread does not get round to it."""
+        """Called at the end of a step: have its events drained soon, or drain them here if the thread is too late."""
         assert self.window is not None
         recorder = self.window.recorder
-        late = monotonic() - self._kept_at
+        late = monotonic() - self._drained_at
         if late > self._most_s:
             self.flush()
-        elif not recorder.options.with_stack and sum(len(tap.rows) for tap in recorder.taps) > _MOST_WAITING:
-            self._keep_now()
+        elif (
+            not recorder.options.with_stack
+            and sum(len(recording.rows) for recording in recorder.thread_recordings) > _MOST_UNDRAINED
+        ):
+            self._drain_now()
         elif late > _LEAST_PAUSE_S:
-            self._wanted.set()
+            self._wake.set()
 
-    def end(self) -> None:
-        """The recording has stopped."""
+    def stop(self) -> None:
+        """Drain the rest of a recording that has just stopped, and end the thread."""
         if not self._open:
             return
         self._open = False
-        self._wanted.set()
+        self._wake.set()
         if self._thread is not None and os.getpid() == self._pid:
             self._thread.join()
         self._thread = None
         self.flush()
         if os.getpid() == self._pid:
-            self.closed()
+            self.on_window_end()
 
     def flush(self) -> None:
-        """Keep everything recorded so far, now. A process that was forked off keeps nothing: this one is still at it."""
+        """Drain everything recorded so far and return when that is done. Does nothing in a forked child: the window is the
+        parent's.
+        """
         if os.getpid() != self._pid:
             return
         if self._open and self._thread is not None and self._thread.is_alive():
-            # On the thread itself, since what another one does might be recorded, and there would be no end to it.
+            # On the draining thread, which is not recorded: draining here would add events to drain.
             done = threading.Event()
-            self._waiting.append(done)
-            self._wanted.set()
+            self._flushing.append(done)
+            self._wake.set()
             done.wait()
         else:
-            self._keep_now()
+            self._drain_now()
 
-    def _keep_now(self) -> None:
+    def _drain_now(self) -> None:
         with self.lock:
-            self._kept_at = monotonic()
-            self.keep()
+            self._drained_at = monotonic()
+            self.drain()
 
-    # ------------------------------------------------------------------ what each does in its own way
+    # ------------------------------------------------------------------ what each policy defines
 
-    def opened(self) -> None:
-        """Called when a window begins, before anything is kept of it."""
+    def on_window_start(self) -> None:
+        """Called when a window begins, before its first drain."""
 
-    def keep(self) -> None:
-        """Take what was recorded off the recorder; called with the lock held."""
+    def drain(self) -> None:
+        """Move what was recorded off the recorder's lists; called with the lock held."""
         raise NotImplementedError
 
-    def closed(self) -> None:
-        """Called when a window has ended and all of it is kept."""
+    def on_window_end(self) -> None:
+        """Called when a window has ended, after its last drain."""
 
     def store(self) -> EventStore | None:
-        """The window as a store; None if the recorder still has it."""
+        """The window as a store; None if it is still with the recorder."""
         return None
 
     def storage_notes(self) -> StorageNotes | None:
-        """What the window noted of storages; None if the recorder still has it."""
+        """The storages that ops were given; None if that is still with the recorder."""
         return None
 
     def stats(self) -> AggregateStats:
-        """The statistics of all windows, if that is what is kept."""
+        """The statistics of all windows; only Aggregator has them."""
         raise RuntimeError("aggregate() needs profile(max_memory_mb=..., mode='aggregate')")
 
     @property
     def dropped_events(self) -> int:
-        """Events of the window that are kept nowhere."""
+        """How many events of the window were dropped."""
         return 0
 
     # ------------------------------------------------------------------ the thread
@@ -151,20 +159,20 @@ class RetentionPolicy:
     def _run(self) -> None:
         pause = _LEAST_PAUSE_S
         while True:
-            # Soon at first: the first time takes longest, since everything is new.
-            self._wanted.wait(min(pause, self._pause_s))
+            # Soon at first: the first drain takes longest, since every name and input is new.
+            self._wake.wait(min(pause, self._pause_s))
             pause = min(2 * pause, self._pause_s)
-            self._wanted.clear()
-            waiting = self._waiting[:]
-            del self._waiting[: len(waiting)]
+            self._wake.clear()
+            flushing = self._flushing[:]
+            del self._flushing[: len(flushing)]
             try:
                 if not self._open:
                     return
-                self._keep_now()
-            except Exception as error:  # nobody above us could hear of it, and the program must go on
+                self._drain_now()
+            except Exception as error:  # no caller could handle it, and the program must go on
                 warnings.warn(
                     f"the profiler cannot keep what it records: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=1
                 )
             finally:
-                for one in waiting:
-                    one.set()
+                for done in flushing:
+                    done.set()

@@ -1,7 +1,8 @@
-"""Taking what was recorded off a recorder that goes on recording.
+"""Moving what was recorded off a recorder's lists while it goes on recording.
 
-Threads add to their lists by single calls, which nothing can come between, so that the beginning of a list may be taken
-away at any time. Nothing here makes a recorded thread wait.
+In: the flat lists of each ThreadRecording. Out: the same as arrays. A thread appends each row by a single call, which no
+other thread can interrupt, so that whole rows may be removed from the front of a list at any time: no recorded thread
+ever waits.
 """
 
 from __future__ import annotations
@@ -14,40 +15,40 @@ from numpy.typing import NDArray
 from ..assembly import columns
 from ..recording import allocations, module_calls
 from ..recording.op_inputs import TOUCH_WIDTH
-from ..recording.python_calls.stream import Piece
-from ..recording.recorder import Recorder, ThreadRecording, changing
+from ..recording.python_calls.stream import CallSegmentPart
+from ..recording.recorder import Recorder, ThreadRecording, recorders_lock
 
 Table = NDArray[np.int64]
 
 
 class Drained(NamedTuple):
-    """What one thread has recorded since the last time."""
+    """What one thread has recorded since the last drain."""
 
-    tap: ThreadRecording
+    recording: ThreadRecording
     rows: Table
     modules: Table
-    calls: list[Piece]
+    calls: list[CallSegmentPart]
     touched: Table
 
 
-def take(recorder: Recorder) -> list[Drained]:
-    """Everything that the threads have recorded so far; they no longer have it."""
-    with changing:
+def drain_threads(recorder: Recorder) -> list[Drained]:
+    """Everything that the threads have recorded since the last drain, removed from their lists."""
+    with recorders_lock:
         return [
             Drained(
-                tap,
-                pop_rows(tap.rows, tap.width),
-                tap.modules.take() if tap.modules is not None else np.empty((0, module_calls.WIDTH), np.int64),
-                [piece for window in tap.windows for piece in window.take()],
-                pop_rows(tap.touched, TOUCH_WIDTH),
+                recording,
+                pop_rows(recording.rows, recording.width),
+                recording.modules.drain() if recording.modules is not None else np.empty((0, module_calls.WIDTH), np.int64),
+                [part for window in recording.windows for part in window.drain()],
+                pop_rows(recording.touched, TOUCH_WIDTH),
             )
-            for tap in list(recorder.taps)
-            if tap.ident  # one that has not arrived on its thread yet has nothing
+            for recording in list(recorder.thread_recordings)
+            if recording.ident  # else it has not started on its thread yet
         ]
 
 
 def pop_rows(values: list[int], width: int, most: int | None = None) -> Table:
-    """The whole rows of a flat list, or so many of them, which are taken out of it."""
+    """Remove whole rows, at most `most` of them, from the front of a flat list and return them as a table."""
     count = min(len(values) // width, len(values) if most is None else most) * width
     table = np.fromiter(values[:count], np.int64, count).reshape(-1, width)
     del values[:count]
@@ -55,46 +56,46 @@ def pop_rows(values: list[int], width: int, most: int | None = None) -> Table:
 
 
 class MemoryDrain:
-    """Allocations and frees, with the bytes of each: a free is noted without, so what is allocated is remembered."""
+    """Drains allocations and frees. A free is recorded without its bytes, so the allocations that are alive are kept here."""
 
     def __init__(self) -> None:
-        # Rows of thread, time, bytes, address that came after the last moment at which all threads were looked at.
-        self._waiting = np.empty((0, 4), np.int64)
+        # Rows of thread, time, bytes and address that are newer than the last drain's time, see below.
+        self._too_new = np.empty((0, 4), np.int64)
         # Rows of address and bytes.
         self._alive = np.empty((0, 2), np.int64)
 
-    def take(self, recorder: Recorder, last: bool) -> Table:
+    def drain(self, recorder: Recorder, last: bool) -> Table:
         """Rows of operating-system thread id, time, bytes (negative when freed) and address.
 
-        last: nothing will come after it.
+        last: the recording has ended, so that no row need be held back.
         """
         if recorder.memory is None:
-            return self._waiting[:0]
-        # Memory may be freed by another thread than it was allocated by. Whatever is freed up to this moment was
-        # allocated, and noted, before it.
+            return self._too_new[:0]
+        # A thread may free what another one allocated. What was freed by this time was allocated, and recorded, before it;
+        # newer rows wait for the next drain, since the allocation that they belong to may not have been drained.
         until = recorder.clock()
-        parts = [self._waiting]
+        parts = [self._too_new]
         for ident, rows in list(recorder.memory.rows.items()):
             table = pop_rows(rows, allocations.WIDTH)
             parts.append(np.column_stack([np.full(len(table), ident), table]))
         table = np.concatenate(parts)
         done = np.ones(len(table), np.bool_) if last else table[:, 1] <= until
-        table, self._waiting = table[done], table[~done]
+        table, self._too_new = table[done], table[~done]
         before = np.column_stack([np.full((len(self._alive), 2), -1), self._alive[:, ::-1]])
         whole = np.concatenate([before, table])
-        kept, size = columns.of_this_recording(whole[:, 1:])
+        known, size = columns.of_this_recording(whole[:, 1:])
         self._alive = _alive_after(whole)
-        kept[: len(before)] = False
+        known[: len(before)] = False
         whole[:, 2] = size
-        return whole[kept]
+        return whole[known]
 
 
 def _alive_after(table: Table) -> Table:
-    """Address and bytes of what is allocated and not freed in rows of thread, time, bytes and address."""
+    """Address and bytes of what rows of thread, time, bytes and address allocate and do not free."""
     _, time, size, address = table.T
     order = np.lexsort((time, address))
     last = np.ones(len(order), np.bool_)
     last[:-1] = address[order[1:]] != address[order[:-1]]
-    found = order[last]
-    found = found[size[found] >= 0]
-    return np.column_stack([address[found], size[found]])
+    newest = order[last]
+    alive = newest[size[newest] >= 0]
+    return np.column_stack([address[alive], size[alive]])

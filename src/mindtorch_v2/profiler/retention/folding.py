@@ -1,9 +1,9 @@
-"""Rows of one thread on their way into totals: each stays until its parent is known, then it is counted and gone.
+"""Folding: rows of one thread go in as they end, and come out with their self time once their parent is known.
 
-A parent ends after its children, so the newest rows are held back until _HELD later ones have ended. Of rows that were
-counted without a parent only start, end and duration are carried on, to be taken off the self time of a range that is
-still open; between the beginnings of open ranges they are merged. So self times are exact for ranges of any length and
-for ops with up to _HELD rows inside them, and what is kept is bounded.
+A parent ends after its children, so the newest _MOST_PENDING rows are held back: their parent may be still to come. A row
+that is counted before its parent leaves a remainder behind (start, end, and the time to subtract from the parent's self
+time). Remainders between the starts of two open ranges have the same parent and are merged. So self times are exact for
+ranges of any length and for ops with up to _MOST_PENDING rows inside them, in bounded memory.
 """
 
 from __future__ import annotations
@@ -20,124 +20,133 @@ from ..store import tree
 Numbers = NDArray[np.int64]
 Rows = dict[str, Numbers]  # COLUMNS, in the order in which the rows ended
 
-COLUMNS = ("start", "end", "kind", "label", "shape", "module", "given", "step", "flops")
-_CARRIED = ("start", "end", "taken", "count")  # of counted rows: what to take off a parent's self time, and how many
-# In the column `given`: the row was given the module of a forward op, as its backward node or as the engine's around it.
+COLUMNS = ("start", "end", "kind", "label", "shape", "module", "module_from", "step", "flops")
+# Remainders of counted rows: `subtract` is the time to subtract from the parent's self time, `count` the number of rows.
+_REMAINDER = ("start", "end", "subtract", "count")
+# In the column `module_from`: the row has the module of a forward op, as its backward node or as the engine's row around it.
 BACKWARD, ENGINE = 1, 2
-_HELD = 1 << 14
-_MOST_CARRIED = 1 << 12
+_MOST_PENDING = 1 << 14
+_MOST_REMAINDERS = 1 << 12
 
 
 class Counted(NamedTuple):
-    """Rows that are done with."""
+    """Rows whose parent is known, or will not matter, and the self time of each."""
 
     rows: Rows
     self_ns: Numbers
 
 
 def empty(columns: tuple[str, ...]) -> Rows:
-    """No rows."""
+    """Columns of no rows."""
     return {name: np.empty(0, np.int64) for name in columns}
 
 
 class Folding:
-    """What is held and carried of one thread."""
+    """The pending rows and the remainders of one thread."""
 
     def __init__(self) -> None:
-        self._held = empty(COLUMNS)
-        self._carried = empty(_CARRIED)
+        self._pending = empty(COLUMNS)
+        self._remainders = empty(_REMAINDER)
 
     def fold(self, new: Rows, open_ranges: Numbers, *, everything: bool = False, keep: bool = True) -> Counted:
-        """Take new rows and give back those that can be counted: `everything` if no more will come.
+        """Add new rows, and return those that can be counted now: with `everything` all of them, since no more will come.
 
-        open_ranges: when the ranges that are still open began. keep=False leaves what is held as it was.
+        open_ranges: start times of the ranges that are still open. keep=False leaves the state as it was before the call.
         """
-        held = {name: np.concatenate([self._held[name], new[name]]) for name in COLUMNS}
-        count, before = len(held["start"]), len(self._carried["start"])
-        start = np.concatenate([self._carried["start"], held["start"]])
-        end = np.concatenate([self._carried["end"], held["end"]])
-        order = tree.row_order(start, end)
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
-        above = np.append(order, -1)[tree.parents(np.zeros(len(order), np.int32), start[order], end[order])]
-        parent = above[place]  # by number before sorting: carried ones first, then rows as they ended
-        duration = held["end"] - held["start"]
-        self_ns, taken, hidden = _self_times(held, self._carried, parent, duration)
-        done = count if everything else max(0, count - _HELD)
-        module = _inherited(held, parent[before:] - before)
-        finished = {name: values[:done] for name, values in held.items()}
+        rows = {name: np.concatenate([self._pending[name], new[name]]) for name in COLUMNS}
+        count, before = len(rows["start"]), len(self._remainders["start"])
+        start = np.concatenate([self._remainders["start"], rows["start"]])
+        end = np.concatenate([self._remainders["end"], rows["end"]])
+        parent = _parents(start, end)  # as indices into remainders and rows together
+        duration = rows["end"] - rows["start"]
+        self_ns, subtract, hidden = _self_times(rows, self._remainders, parent, duration)
+        done = count if everything else max(0, count - _MOST_PENDING)
+        module = _inherited(rows, parent[before:] - before)
+        finished = {name: values[:done] for name, values in rows.items()}
         finished["module"] = module[:done]
-        shown = ~hidden[:done]
-        counted = Counted({name: values[shown] for name, values in finished.items()}, self_ns[:done][shown])
+        visible = ~hidden[:done]
+        counted = Counted({name: values[visible] for name, values in finished.items()}, self_ns[:done][visible])
         if keep:
-            waits = (parent < 0) | (parent >= before + done)  # for a parent that is not counted yet
-            waits[before + done :] = False
-            amounts = np.concatenate([self._carried["taken"], taken])
-            numbers = np.concatenate([self._carried["count"], np.ones(count, np.int64)])
-            self._held = {name: values[done:].copy() for name, values in held.items()}
-            carried = {"start": start[waits], "end": end[waits], "taken": amounts[waits], "count": numbers[waits]}
-            bounds = np.concatenate([open_ranges, self._held["start"]])
-            self._carried = carried if len(carried["start"]) <= _MOST_CARRIED else _merged(carried, np.unique(bounds))
+            remains = (parent < 0) | (parent >= before + done)  # the parent is not counted yet
+            remains[before + done :] = False
+            amounts = np.concatenate([self._remainders["subtract"], subtract])
+            numbers = np.concatenate([self._remainders["count"], np.ones(count, np.int64)])
+            self._pending = {name: values[done:].copy() for name, values in rows.items()}
+            remainders = {"start": start[remains], "end": end[remains], "subtract": amounts[remains], "count": numbers[remains]}
+            bounds = np.concatenate([open_ranges, self._pending["start"]])
+            self._remainders = (
+                remainders if len(remainders["start"]) <= _MOST_REMAINDERS else _merged(remainders, np.unique(bounds))
+            )
         return counted
 
 
-def _self_times(
-    held: Rows, carried: Mapping[str, Numbers], parent: Numbers, duration: Numbers
-) -> tuple[Numbers, Numbers, NDArray[np.bool_]]:
-    """Self time of each held row, what it takes off its parent's, and whether it is not shown.
+def _parents(start: Numbers, end: Numbers) -> Numbers:
+    """The index of the parent of each row, -1 for none; the rows may be in any order."""
+    order = tree.row_order(start, end)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    above = np.append(order, -1)[tree.parents(np.zeros(len(order), np.int32), start[order], end[order])]
+    parents: Numbers = above[place]
+    return parents
 
-    As in the views of a recording, an only child that has its parent's name is not shown; its time is its parent's.
+
+def _self_times(
+    rows: Rows, remainders: Mapping[str, Numbers], parent: Numbers, duration: Numbers
+) -> tuple[Numbers, Numbers, NDArray[np.bool_]]:
+    """Self time of each row, the time to subtract from its parent's, and whether the row is hidden.
+
+    As in the views of a recording, an only child that has its parent's name is hidden; its time counts as its parent's.
     """
-    count, before = len(duration), len(carried["start"])
-    children = tree.sums(parent, np.concatenate([carried["taken"], duration]), before + count)[before:]
+    count, before = len(duration), len(remainders["start"])
+    children = tree.sums(parent, np.concatenate([remainders["subtract"], duration]), before + count)[before:]
     self_ns = np.maximum(duration - children, 0)
-    siblings = tree.sums(parent, np.concatenate([carried["count"], np.ones(count, np.int64)]), before + count)[before:]
+    siblings = tree.sums(parent, np.concatenate([remainders["count"], np.ones(count, np.int64)]), before + count)[before:]
     above = parent[before:] - before
     inner = np.flatnonzero(above >= 0)
     hidden = np.zeros(count, np.bool_)
-    hidden[inner] = (siblings[above[inner]] == 1) & (held["label"][inner] == held["label"][above[inner]])
+    hidden[inner] = (siblings[above[inner]] == 1) & (rows["label"][inner] == rows["label"][above[inner]])
     if not hidden.any():
         return self_ns, duration, hidden
     near = tree.nearest_kept(above.clip(-1).astype(np.int32), np.flatnonzero(~hidden))[:-1]
-    shown_ns = np.zeros(count, np.int64)
-    np.add.at(shown_ns, np.flatnonzero(~hidden)[near], self_ns)
-    # The children of a row that is not shown are its parent's.
+    visible_ns = np.zeros(count, np.int64)
+    np.add.at(visible_ns, np.flatnonzero(~hidden)[near], self_ns)
+    # The children of a hidden row are subtracted from its parent directly.
     below = self_ns.copy()
     below[~hidden] = 0
-    taken = duration.copy()
+    subtract = duration.copy()
     for row in np.flatnonzero(hidden).tolist():  # children come before their parents
-        taken[row] -= below[row]
+        subtract[row] -= below[row]
         if hidden[above[row]]:
             below[above[row]] += below[row]
-    return shown_ns, taken, hidden
+    return visible_ns, subtract, hidden
 
 
-def _inherited(held: Rows, above: Numbers) -> Numbers:
-    """Modules of rows: backward rows have been given their forward op's, and what runs around and inside them has that too."""
-    backward = np.flatnonzero(held["given"] == BACKWARD)
-    if not (held["given"] > 0).any():
-        return held["module"]
+def _inherited(rows: Rows, above: Numbers) -> Numbers:
+    """The module of each row: a backward row has its forward op's, and so have the rows around and inside it."""
+    backward = np.flatnonzero(rows["module_from"] == BACKWARD)
+    if not (rows["module_from"] > 0).any():
+        return rows["module"]
     parent = above.clip(-1).astype(np.int32)
     engine = parent[backward]
-    outer = (engine >= 0) & (held["kind"][engine] == observer.ENGINE)
-    # The backward row may be counted before the engine's around it, which is why that is told now.
-    held["module"][engine[outer]] = held["module"][backward[outer]]
-    held["given"][engine[outer]] = ENGINE
-    module, known = held["module"].copy(), held["given"] > 0
+    outer = (engine >= 0) & (rows["kind"][engine] == observer.ENGINE)
+    # Stored in the rows, since the backward row may be counted before the engine's row around it.
+    rows["module"][engine[outer]] = rows["module"][backward[outer]]
+    rows["module_from"][engine[outer]] = ENGINE
+    module, known = rows["module"].copy(), rows["module_from"] > 0
     nearest = tree.nearest_ancestor(parent, known)
     inner = np.flatnonzero((nearest >= 0) & ~known)
     module[inner] = module[nearest[inner]]
     return module
 
 
-def _merged(carried: Rows, bounds: Numbers) -> Rows:
-    """Carried rows summed up between the moments at which a range that may still take them began."""
-    bucket = np.searchsorted(bounds, carried["start"], side="right")
-    order = np.lexsort((carried["start"], bucket))
+def _merged(remainders: Rows, bounds: Numbers) -> Rows:
+    """Remainders summed up between `bounds`, the start times of rows that may still turn out to be their parent."""
+    bucket = np.searchsorted(bounds, remainders["start"], side="right")
+    order = np.lexsort((remainders["start"], bucket))
     first = np.flatnonzero(np.append(True, np.diff(bucket[order]) > 0))
     return {
-        "start": np.minimum.reduceat(carried["start"][order], first),
-        "end": np.maximum.reduceat(carried["end"][order], first),
-        "taken": np.add.reduceat(carried["taken"][order], first),
-        "count": np.add.reduceat(carried["count"][order], first),
+        "start": np.minimum.reduceat(remainders["start"][order], first),
+        "end": np.maximum.reduceat(remainders["end"][order], first),
+        "subtract": np.add.reduceat(remainders["subtract"][order], first),
+        "count": np.add.reduceat(remainders["count"][order], first),
     }

@@ -1,4 +1,4 @@
-"""Which keeper a profile's arguments ask for; arguments that make no sense are said at once."""
+"""Which RetentionPolicy a profile's arguments ask for. Arguments that contradict each other raise when the profile is made."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def retention_policy(
     mode: str | None,
     options: dict[str, Any],
 ) -> RetentionPolicy | None:
-    """Whoever keeps what is recorded while the recording runs; None if the recorder itself does, as torch's."""
+    """The policy for these arguments of profile(); None if rows stay with the recorder until the end, as in torch."""
     if stream_to is None and max_memory_mb is None and mode is None:
         _positive("flush_interval_s", flush_interval_s)
         return None
@@ -27,7 +27,7 @@ def retention_policy(
         raise ValueError("acc_events=True keeps every window in memory, which stream_to and max_memory_mb are there to avoid")
     if stream_to is not None:
         _positive("flush_interval_s", flush_interval_s)
-        from .stream import Stream  # here, as below, because hardly any profile needs it
+        from .stream import Stream  # here, as below, because few profiles need it
 
         return Stream(stream_to, flush_interval_s)
     if mode is not None and mode not in MODES:

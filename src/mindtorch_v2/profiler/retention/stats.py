@@ -7,25 +7,25 @@ from dataclasses import dataclass, field
 from math import ceil, log
 from typing import Any
 
-# Quantiles come from counts of durations in ranges that grow by the factor _GROWTH: an answer is off by at most 2 %.
+# Quantiles come from a histogram whose bins grow by the factor _GROWTH: they are off by at most 2 %.
 RELATIVE_ERROR = 0.02
 _GROWTH = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 LOG_GROWTH = log(_GROWTH)
-# Ranges up to a day; what takes longer counts as that long.
+# Bins up to a day; what takes longer counts as that long.
 BINS = ceil(log(86_400e9) / LOG_GROWTH) + 1
 
 Key = tuple[str, str, str]  # name, shapes, module; "" where it was not recorded
 
 
 def duration_of(number: int) -> float:
-    """Nanoseconds in the middle of a range: the one from which both ends are equally far, relative to them."""
+    """Nanoseconds that stand for a bin: both its ends are off by the same relative error."""
     upper: float = _GROWTH**number
     return 2 * upper / (1 + _GROWTH)
 
 
 @dataclass
 class Summary:
-    """Some durations in nanoseconds: how many, their sum, the least, the most, and counts by range for quantiles."""
+    """Durations in nanoseconds: how many, sum, extremes, and the histogram (count by number of the bin) for quantiles."""
 
     count: int = 0
     sum_ns: int = 0
@@ -39,21 +39,21 @@ class Summary:
             raise ValueError(f"a quantile is between 0 and 1, not {q}")
         if not self.count:
             raise ValueError("there is no quantile of nothing")
-        wanted = q * (self.count - 1)
-        before = 0
+        rank = q * (self.count - 1)
+        seen = 0
         for number in sorted(self.bins):
-            before += self.bins[number]
-            if before > wanted:
+            seen += self.bins[number]
+            if seen > rank:
                 return min(max(duration_of(number), self.min_ns), self.max_ns)
         return float(self.max_ns)
 
     @property
     def mean_ns(self) -> float:
-        """The mean, 0 of nothing."""
+        """The mean in nanoseconds; 0 if there is no duration."""
         return self.sum_ns / self.count if self.count else 0.0
 
     def merged(self, other: Summary) -> Summary:
-        """Of both together."""
+        """The summary of the durations of both."""
         if not self.count or not other.count:
             return self if self.count else other
         bins = dict(self.bins)
@@ -68,7 +68,7 @@ class Summary:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """The summary as a dict of plain values, which JSON takes."""
         return {
             "count": self.count,
             "sum_ns": self.sum_ns,
@@ -79,7 +79,7 @@ class Summary:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Summary:
-        """From what to_dict() made."""
+        """The summary that to_dict() was called on."""
         return cls(
             values["count"],
             values["sum_ns"],
@@ -106,32 +106,32 @@ class AggregateRow:
 
     @property
     def key(self) -> Key:
-        """What tells it from other rows."""
+        """Name, shapes and module, which no other row has."""
         return self.name, self.shapes, self.module
 
     @property
     def count(self) -> int:
-        """How many calls."""
+        """How many calls were counted."""
         return self.calls.count
 
     @property
     def sum_ns(self) -> int:
-        """What they took together."""
+        """Nanoseconds that all calls took together."""
         return self.calls.sum_ns
 
     @property
     def min_ns(self) -> int:
-        """The shortest call."""
+        """Nanoseconds of the shortest call."""
         return self.calls.min_ns
 
     @property
     def max_ns(self) -> int:
-        """The longest call."""
+        """Nanoseconds of the longest call."""
         return self.calls.max_ns
 
     @property
     def mean_ns(self) -> float:
-        """The mean of all calls."""
+        """Nanoseconds of a call on average."""
         return self.calls.mean_ns
 
     def quantile(self, q: float) -> float:
@@ -139,7 +139,7 @@ class AggregateRow:
         return self.calls.quantile(q)
 
     def merged(self, other: AggregateRow) -> AggregateRow:
-        """Of both together."""
+        """The row of the calls of both, with this one's name, shapes and module."""
         return AggregateRow(
             self.name,
             self.shapes,
@@ -151,7 +151,7 @@ class AggregateRow:
         )
 
 
-# What a table may be sorted by.
+# The columns that a table may be sorted by.
 _SORTS: dict[str, Callable[[AggregateRow], float]] = {
     "sum": lambda row: row.sum_ns,
     "self": lambda row: row.self_ns,
@@ -163,12 +163,14 @@ _SORTS: dict[str, Callable[[AggregateRow], float]] = {
     "p99": lambda row: row.quantile(0.99),
     "flops": lambda row: row.flops,
 }
+# Name, Shapes and Module are aligned left; the other columns of a table are numbers.
+_TEXT_COLUMNS = (0, 11, 12)
 
 
 class AggregateStats:
     """Statistics by op, and by input shapes and module where those were recorded. Those of several processes can be merged.
 
-    steps: how many steps they are of.
+    steps: how many steps were counted.
     """
 
     def __init__(self, rows: Iterable[AggregateRow], steps: int) -> None:
@@ -180,21 +182,21 @@ class AggregateStats:
 
     @property
     def count(self) -> int:
-        """All events."""
+        """How many events were counted, of all ops."""
         return sum(row.count for row in self.rows)
 
     @property
     def self_ns(self) -> int:
-        """What all events took, counting no moment of a thread twice."""
+        """Nanoseconds that all events took, where no moment of a thread counts twice."""
         return sum(row.self_ns for row in self.rows)
 
     def by_name(self) -> dict[str, AggregateRow]:
         """Rows of one name merged, whatever their shapes and modules."""
-        found: dict[str, AggregateRow] = {}
+        rows: dict[str, AggregateRow] = {}
         for row in self.rows:
             bare = AggregateRow(row.name, "", "", row.self_ns, row.flops, row.calls, row.steps)
-            found[row.name] = found[row.name].merged(bare) if row.name in found else bare
-        return found
+            rows[row.name] = rows[row.name].merged(bare) if row.name in rows else bare
+        return rows
 
     def quantile(self, q: float, name: str) -> float:
         """Nanoseconds that a part q of the calls of an op do not exceed, off by at most RELATIVE_ERROR."""
@@ -205,10 +207,10 @@ class AggregateStats:
 
     def merge(self, other: AggregateStats) -> AggregateStats:
         """Statistics of both together: of two processes, or of two parts of one job."""
-        found = {row.key: row for row in self.rows}
+        rows = {row.key: row for row in self.rows}
         for row in other.rows:
-            found[row.key] = found[row.key].merged(row) if row.key in found else row
-        return AggregateStats(found.values(), self.steps + other.steps)
+            rows[row.key] = rows[row.key].merged(row) if row.key in rows else row
+        return AggregateStats(rows.values(), self.steps + other.steps)
 
     def table(self, sort_by: str = "self", row_limit: int = 100) -> str:
         """The rows as a text table, largest first. sort_by: self, sum, count, mean, min, max, p50, p99 or flops."""
@@ -240,7 +242,7 @@ class AggregateStats:
         rule = "  ".join("-" * width for width in widths)
         texts = [
             "  ".join(
-                cell.ljust(width) if at in (0, *range(11, 13)) else cell.rjust(width)
+                cell.ljust(width) if at in _TEXT_COLUMNS else cell.rjust(width)
                 for at, (cell, width) in enumerate(zip(line, widths, strict=True))
             ).rstrip()
             for line in lines
@@ -249,7 +251,7 @@ class AggregateStats:
         return "\n".join([rule, texts[0], rule, *texts[1:], rule, footer, ""])
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values, which JSON takes."""
+        """The statistics as a dict of plain values, which JSON takes."""
         return {
             "steps": self.steps,
             "relative_error": RELATIVE_ERROR,
@@ -269,7 +271,7 @@ class AggregateStats:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> AggregateStats:
-        """From what to_dict() made, there or in another process."""
+        """The statistics that to_dict() was called on, in this process or another."""
         if values["relative_error"] != RELATIVE_ERROR:
             raise ValueError("the statistics count durations in other ranges than this version does")
         return cls(

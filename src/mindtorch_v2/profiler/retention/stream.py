@@ -1,4 +1,4 @@
-"""`profile(stream_to=path)`: what is recorded goes to a file while the recording runs, so that a crash loses little.
+"""`profile(stream_to=path)`: events go to a file while the recording runs, so that a crash loses little.
 
 The file is a saved profile whose rows come in the order in which they ended, with logs of Python calls, modules and other
 things beside them (see docs/saved-format.md). All windows of a profile go to one file.
@@ -7,7 +7,7 @@ things beside them (see docs/saved-format.md). All windows of a profile go to on
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,20 +31,20 @@ from ..formats._saved_layout import (
 )
 from ..formats._saved_reader import read_part
 from ..formats.saved import Writer
-from ..recording.python_calls.stream import WIDTH, Piece
-from ..recording.recorder import ForeignRows
+from ..recording.python_calls.stream import WIDTH, Called, CallSegmentPart
+from ..recording.recorder import ForeignRows, Recorder
 from ..store.store import OPTIONAL, EventStore, StorageNotes, ThreadInfo
-from .base import RetentionPolicy, Window
-from .drain import Drained, MemoryDrain, Table, take
+from .base import RecordingWindow, RetentionPolicy
+from .drain import Drained, MemoryDrain, Table, drain_threads
 from .stream_file import StreamFile, check_target
-from .stream_tables import Pen, StreamTables
+from .stream_tables import StreamTables, ThreadEncoder
 
 
 class Stream(RetentionPolicy):
     """Writes the windows of a profile to one file."""
 
     def __init__(self, path: str | os.PathLike[str], flush_interval_s: float) -> None:
-        # More often than once per interval, so that what a kill loses is younger than that, writing included.
+        # More often than once per interval, so that a kill loses no more than one interval, the time to write included.
         super().__init__(flush_interval_s / 4, flush_interval_s / 2)
         self.path = path_text(path)
         check_target(self.path)
@@ -54,15 +54,15 @@ class Stream(RetentionPolicy):
         self._threads: dict[ThreadInfo, int] = {}
         self._shorten = Shortener()
         self._first: dict[str, int] = {}  # clock_start_ns and wall_start_ns of the first window
-        self._begun_at = 0
+        self._window_at = 0  # where in the file the current window begins
         self._process = 0
         self._memory = MemoryDrain()
-        self._pens: dict[int, Pen] = {}
-        self._steps = self._parameters = 0
+        self._encoders: dict[int, ThreadEncoder] = {}  # by id() of the ThreadRecording
+        self._steps = self._parameters = 0  # how many the recorder has of which the file has been told
 
     # ------------------------------------------------------------------ windows
 
-    def opened(self) -> None:
+    def on_window_start(self) -> None:
         """Begin a window in the file."""
         window = self.window
         assert window is not None
@@ -75,23 +75,23 @@ class Stream(RetentionPolicy):
             self._file.add([self._writer.header()])
         self._file.open()
         self._memory = MemoryDrain()
-        self._pens.clear()
+        self._encoders.clear()
         self._steps = self._parameters = 0
-        self._begun_at = self._file.size
+        self._window_at = self._file.size
         tables = [block for name, entries in self._tables.fresh() for block in self._writer.table(name, entries)]
         self._write([self._meta(0), *tables])
 
-    def keep(self) -> None:
-        """Write what was recorded since the last time."""
+    def drain(self) -> None:
+        """Write what was recorded since the last drain."""
         window = self.window
         assert window is not None
         last = window.recorder.clock_end_ns is not None
         marks = len(window.recorder.steps)
-        taken = take(window.recorder)
-        memory = self._memory.take(window.recorder, last)
-        self._write([*self._frames(window, taken, memory, marks)])
+        drained = drain_threads(window.recorder)
+        memory = self._memory.drain(window.recorder, last)
+        self._write([*self._frames(window, drained, memory, marks)])
 
-    def closed(self) -> None:
+    def on_window_end(self) -> None:
         """End a window in the file; until another one begins, the file is complete."""
         window = self.window
         assert window is not None
@@ -106,7 +106,7 @@ class Stream(RetentionPolicy):
         return self._read()[0]
 
     def storage_notes(self) -> StorageNotes:
-        """What the window noted of storages."""
+        """The storages that ops were given, read back from the file."""
         return rebuild.storage_notes(self._read()[1])
 
     def _read(self) -> tuple[EventStore, rebuild.Logs]:
@@ -124,11 +124,11 @@ class Stream(RetentionPolicy):
             "clock_end_ns": end,
             "trace_id": window.meta["trace_id"],
         }
-        return read_part(self.path, (self._begun_at, self._file.size), meta)
+        return read_part(self.path, (self._window_at, self._file.size), meta)
 
     @property
     def dropped_events(self) -> int:
-        """Events that could not be written."""
+        """How many events could not be written because the disk was full for too long."""
         return self._file.dropped
 
     # ------------------------------------------------------------------ frames
@@ -140,51 +140,35 @@ class Stream(RetentionPolicy):
     def _meta(self, end: int) -> bytes:
         window = self.window
         assert window is not None
-        said = dict(self.metadata())
+        metadata = dict(self.metadata())
         if self._file.dropped:
-            said["dropped_events"] = self._file.dropped
+            metadata["dropped_events"] = self._file.dropped
         return self._writer.meta(
             {
                 **window.meta,
                 **self._first,
                 "clock_end_ns": end,
-                "metadata": said,
+                "metadata": metadata,
                 "pid": self._pid,
                 "segments": [[0, self._first["clock_start_ns"]]],
                 "logs": True,
             }
         )
 
-    def _frames(self, window: Window, taken: list[Drained], memory: Table, marks: int) -> Iterator[bytes]:
-        """Everything in the order in which a reader wants it: tables before what points into them."""
-        recorder, writer, tables = window.recorder, self._writer, self._tables
+    def _frames(self, window: RecordingWindow, drained: list[Drained], memory: Table, marks: int) -> Iterator[bytes]:
+        """The frames of a drain, in the order in which a reader needs them: tables before the rows that refer to them."""
+        writer = self._writer
         if self._file.giving_up:
-            self._file.dropped += sum(len(one.rows) for one in taken)
+            self._file.dropped += sum(len(part.rows) for part in drained)
             return
-        columns, logs = [], []
-        for one in taken:
-            pen = self._pens.get(id(one.tap))
-            if pen is None:
-                pen = self._pens[id(one.tap)] = Pen(one.tap)
-            if not len(one.rows) and not len(one.modules) and not one.calls:
-                continue
-            thread = self._number_of(ThreadInfo(one.tap.ident, one.tap.name))
-            if len(one.rows):
-                columns.append({**pen.columns(one.rows, tables, recorder), "tid": np.full(len(one.rows), thread, np.int32)})
-            if len(one.modules):
-                logs.append((MODULE_LOG, thread, pen.modules(one.modules, tables)))
-            logs += [(PYTHON_LOG, thread, self._call_rows(piece)) for piece in one.calls]
-            if one.tap.tasks is not None:
-                logs.append((TASK_LOG, thread, pen.turns(one.tap.tasks, tables)))
-            if len(one.touched):
-                logs.append((TOUCHED_LOG, thread, freeze.with_written(one.touched)))
-        numbers = {info.ident: number for info, number in self._threads.items()}
-        for ident in np.unique(memory[:, 0]).tolist():
-            if ident not in numbers:  # a thread that allocated and ran no op
-                numbers[ident] = self._number_of(ThreadInfo(ident, f"thread {ident}"))
+        columns: list[dict[str, Any]] = []
+        logs: list[tuple[int, int, Table]] = []
+        for part in drained:
+            self._encode_thread(part, window.recorder, columns, logs)
+        numbers = self._numbers_by_ident(memory)
         logs += self._other_logs(window, numbers, marks)
         columns += self._foreign(window)
-        for name, entries in tables.fresh():
+        for name, entries in self._tables.fresh():
             yield from writer.table(name, entries)
         for number, thread, table in logs:
             yield from writer.log(number, thread, table)
@@ -196,6 +180,35 @@ class Stream(RetentionPolicy):
                 {"mem_time": memory[:, 1], "mem_bytes": memory[:, 2], "mem_addr": memory[:, 3], "mem_tid": tid}
             )
 
+    def _encode_thread(
+        self, part: Drained, recorder: Recorder, columns: list[dict[str, Any]], logs: list[tuple[int, int, Table]]
+    ) -> None:
+        """Add what one thread recorded to `columns` and `logs`; its new table entries go to the tables."""
+        encoder = self._encoders.get(id(part.recording))
+        if encoder is None:
+            encoder = self._encoders[id(part.recording)] = ThreadEncoder(part.recording)
+        if not len(part.rows) and not len(part.modules) and not part.calls:
+            return
+        tables = self._tables
+        thread = self._number_of(ThreadInfo(part.recording.ident, part.recording.name))
+        if len(part.rows):
+            columns.append({**encoder.columns(part.rows, tables, recorder), "tid": np.full(len(part.rows), thread, np.int32)})
+        if len(part.modules):
+            logs.append((MODULE_LOG, thread, encoder.modules(part.modules, tables)))
+        logs += [(PYTHON_LOG, thread, self._call_rows(calls)) for calls in part.calls]
+        if part.recording.tasks is not None:
+            logs.append((TASK_LOG, thread, encoder.turns(part.recording.tasks, tables)))
+        if len(part.touched):
+            logs.append((TOUCHED_LOG, thread, freeze.with_written(part.touched)))
+
+    def _numbers_by_ident(self, memory: Table) -> dict[int, int]:
+        """The number of each thread by the operating system's id, threads that allocated and ran no op included."""
+        numbers = {info.ident: number for info, number in self._threads.items()}
+        for ident in np.unique(memory[:, 0]).tolist():
+            if ident not in numbers:
+                numbers[ident] = self._number_of(ThreadInfo(ident, f"thread {ident}"))
+        return numbers
+
     def _number_of(self, info: ThreadInfo) -> int:
         number = self._threads.get(info)
         if number is None:
@@ -203,60 +216,64 @@ class Stream(RetentionPolicy):
             self._tables.add("threads", info)
         return number
 
-    def _call_rows(self, piece: Piece) -> Table:
-        """A part of a stream of Python calls as numbers."""
-        parts: list[tuple[list[Any], list[int], list[int]]] = []
-        if piece.begun is not None:
-            start, opened, places = piece.begun
-            parts.append(([BEGINS, *opened], [len(opened), *places], [start] * (1 + len(opened))))
-        parts.append((piece.events[0::WIDTH], piece.events[1::WIDTH], piece.events[2::WIDTH]))
-        if piece.ended is not None:
-            parts.append(([STOPS], [0], [piece.ended]))
-        what = [one for objects, _, _ in parts for one in objects]
+    def _call_rows(self, part: CallSegmentPart) -> Table:
+        """Python calls as rows of what (the number of its table entry), place and time."""
+        chunks: list[tuple[Sequence[Called | int], list[int], list[int]]] = []
+        if part.begun is not None:
+            start, opened, places = part.begun
+            chunks.append(([BEGINS, *opened], [len(opened), *places], [start] * (1 + len(opened))))
+        chunks.append((part.events[0::WIDTH], part.events[1::WIDTH], part.events[2::WIDTH]))
+        if part.ended is not None:
+            chunks.append(([STOPS], [0], [part.ended]))
+        what = [called for objects, _, _ in chunks for called in objects]
         table = np.empty((len(what), 3), np.int64)
         table[:, 0] = self._tables.calls(what, self._shorten)
-        table[:, 1] = [place for _, places, _ in parts for place in places]
-        table[:, 2] = [time for _, _, times in parts for time in times]
+        table[:, 1] = [place for _, places, _ in chunks for place in places]
+        table[:, 2] = [time for _, _, times in chunks for time in times]
         return table
 
-    def _other_logs(self, window: Window, numbers: Mapping[int, int], marks: int) -> list[tuple[int, int, Table]]:
-        """Step marks, the garbage collector's pauses, parameters, and calls with `out=`, as far as they are new."""
-        recorder, found = window.recorder, []
-        # All but the last mark leave the recorder's list, so that it stays short however many steps there are.
-        found.append((STEP_LOG, 0, _table(recorder.steps[self._steps : marks], 2)))
+    def _other_logs(self, window: RecordingWindow, numbers: Mapping[int, int], marks: int) -> list[tuple[int, int, Table]]:
+        """The new step marks, garbage collections, parameters and calls with `out=`, as (log, thread, rows)."""
+        recorder = window.recorder
+        logs: list[tuple[int, int, Table]] = []
+        # All but the last mark are removed from the recorder's list, so that it stays short however many steps there are.
+        logs.append((STEP_LOG, 0, _table(recorder.steps[self._steps : marks], 2)))
         del recorder.steps[: max(marks - 1, 0)]
         self._steps = min(marks, 1)
-        pauses = window.gc_watch.pauses
-        taken = pauses[: len(pauses)]
-        del pauses[: len(taken)]
-        found.append((GC_LOG, 0, _table(taken, 3)))
+        pauses = window.gc_log.pauses
+        new_pauses = pauses[: len(pauses)]
+        del pauses[: len(new_pauses)]
+        logs.append((GC_LOG, 0, _table(new_pauses, 3)))
         parameters = {
-            address for tap in list(recorder.taps) if tap.modules is not None for address in list(tap.modules.parameters)
+            address
+            for recording in list(recorder.thread_recordings)
+            if recording.modules is not None
+            for address in list(recording.modules.parameters)
         }
         if len(parameters) > self._parameters:
             self._parameters = len(parameters)
-            found.append((PARAMETER_LOG, 0, _table([(address,) for address in parameters], 1)))
+            logs.append((PARAMETER_LOG, 0, _table([(address,) for address in parameters], 1)))
         if window.out_calls is not None:
             for moment, ident, op in window.out_calls.take():
                 if ident in numbers:
-                    found.append((OUT_LOG, numbers[ident], _table([(moment, op)], 2)))
-        return [log for log in found if len(log[2])]
+                    logs.append((OUT_LOG, numbers[ident], _table([(moment, op)], 2)))
+        return [log for log in logs if len(log[2])]
 
-    def _foreign(self, window: Window) -> list[dict[str, Any]]:
-        """What other processes have recorded on behalf of this one."""
-        given: list[ForeignRows] = window.recorder.foreign[:]
-        del window.recorder.foreign[: len(given)]
-        found = []
-        for ident, name, columns, tables in given:
-            more = freeze.foreign_columns(window.recorder, columns, tables, self._tables)
-            count = len(more["start"])
+    def _foreign(self, window: RecordingWindow) -> list[dict[str, Any]]:
+        """Columns of what other processes have recorded for this one since the last drain."""
+        foreign: list[ForeignRows] = window.recorder.foreign[:]
+        del window.recorder.foreign[: len(foreign)]
+        parts = []
+        for ident, name, columns, tables in foreign:
+            renumbered = freeze.foreign_columns(window.recorder, columns, tables, self._tables)
+            count = len(renumbered["start"])
             if count:
                 thread = self._number_of(ThreadInfo(ident, name))
-                found.append({**more, "tid": np.full(count, thread, np.int32), "correlation": np.full(count, FOREIGN)})
-        return found
+                parts.append({**renumbered, "tid": np.full(count, thread, np.int32), "correlation": np.full(count, FOREIGN)})
+        return parts
 
-    def _device_frames(self, window: Window) -> Iterator[bytes]:
-        """What ran on a device, which is known when the window has ended."""
+    def _device_frames(self, window: RecordingWindow) -> Iterator[bytes]:
+        """The frames of what ran on a device, which is known when the window has ended."""
         assert window.device is not None
         columns: dict[str, Any] = {name: np.empty(0, np.int64) for name in ("name", "kind", "tid", "start", "end")}
         threads = list(self._threads)
@@ -272,7 +289,7 @@ class Stream(RetentionPolicy):
 
 
 def _concatenated(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """The rows of all parts; where one has no such column, what a row has when nothing was recorded."""
+    """The rows of all parts; where a part lacks a column, its rows have the value that stands for "not recorded"."""
     names = dict.fromkeys(name for part in parts for name in part)
     return {
         name: np.concatenate([part[name] if name in part else np.full(len(part["start"]), OPTIONAL[name][1]) for part in parts])
@@ -280,5 +297,5 @@ def _concatenated(parts: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _table(rows: Any, width: int) -> Table:
+def _table(rows: Sequence[tuple[int, ...]], width: int) -> Table:
     return np.array(rows, np.int64).reshape(-1, width)

@@ -1,16 +1,16 @@
-"""The file that a recording is streamed to."""
+"""The file that a recording is streamed to: frames go in, and what a full disk refuses is written later."""
 
 from __future__ import annotations
 
 import os
 import warnings
 
-# Bytes that wait for a disk that is full. Beyond that, events are counted instead of kept.
+# Bytes that wait while the disk is full. Beyond that, events are counted as dropped.
 _MOST_WAITING = 32 << 20
 
 
 class StreamFile:
-    """The file, written at a place that is known, so that what failed can be written again."""
+    """A file that is written at its known end, so that a write that failed half-way can be repeated."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -22,17 +22,17 @@ class StreamFile:
         self.dropped = 0
 
     def open(self) -> None:
-        """Make ready to write at the end."""
+        """Open the file to write at its end; the first time it is created or emptied."""
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
         self._number = os.open(self._path, flags if self._exists else flags | os.O_TRUNC, 0o666)
         self._exists = True
 
     def add(self, blocks: list[bytes]) -> None:
-        """Have something written by the next write()."""
+        """Queue blocks for the next write()."""
         self._blocks += blocks
 
     def write(self) -> None:
-        """Write what there is. If that fails it waits, and the file is whole up to its size."""
+        """Write the queued blocks. If that fails they stay queued, and the file is intact up to `size`."""
         data = b"".join(self._blocks)
         try:
             os.ftruncate(self._number, self.size)
@@ -47,7 +47,7 @@ class StreamFile:
         self._blocks, self.failure = [], None
 
     def close(self, end: bytes) -> None:
-        """Write the last frame of a complete file. Should more follow, it takes that frame's place."""
+        """Write the last frame of a complete file and close it. If more follows, it overwrites that frame."""
         if not self.waiting:
             try:
                 _write_at(self._number, end, self.size)
@@ -58,12 +58,12 @@ class StreamFile:
 
     @property
     def waiting(self) -> int:
-        """Bytes that are not in the file yet."""
+        """Bytes that are queued and not in the file yet."""
         return sum(map(len, self._blocks))
 
     @property
     def giving_up(self) -> bool:
-        """Whether so much is waiting that no more can be taken."""
+        """Whether so much is queued that further events are to be dropped."""
         return self.waiting > _MOST_WAITING
 
 
@@ -75,7 +75,7 @@ def _write_at(number: int, data: bytes, place: int) -> None:
 
 
 def check_target(path: str) -> None:
-    """An OSError that says why a file cannot be written there, if so."""
+    """Raise an OSError that says why no file can be written at `path`, if that is so."""
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"stream_to: there is no folder {folder!r}")

@@ -1,7 +1,11 @@
-"""Tables of a streamed file: entries are numbered for good, written once, and forgotten where nobody asks again."""
+"""What a streamed file needs to refer to: tables whose entries are written once, and rows with those entries' numbers.
+
+In: what a drain moved off the recorder. Out: new table entries, and columns and logs that refer to entries by number.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,26 +18,28 @@ from ..assembly.call_table import described
 from ..assembly.python_rows import Shortener
 from ..formats._saved_layout import ENDS
 from ..recording.asyncio_lanes import TaskLog
-from ..recording.python_calls.stream import OpenFrame
+from ..recording.module_calls import ModuleInfo
+from ..recording.python_calls.stream import Called, OpenFrame
 from ..recording.recorder import SPAN_BASE, Recorder, ThreadRecording
 from ..store.derived import STEP_PREFIX
 from .drain import Table
 
 
 class StreamTables(_columns.Tables):
-    """The tables of a file. Entries are numbered for good, written once, and what will not be asked for again forgotten."""
+    """The tables of a file. An entry keeps its number, is written once, and is forgotten if it cannot come up again."""
 
     def __init__(self) -> None:
         super().__init__()
         self._fresh: dict[str, list[Any]] = {}
         self._count = 0
-        self._call_numbers: dict[Any, int] = {}  # by id()
-        self._calls: list[Any] = []  # kept, so that no other object gets the same id()
-        self._equal_calls: dict[Any, int] = {}  # texts and open frames, which are made anew each time
+        self._call_numbers: dict[int, int] = {}  # by id()
+        self._calls: list[Called] = []  # kept, so that no other object gets the same id()
+        self._equal_calls: dict[str | OpenFrame, int] = {}  # texts and open frames, which are made anew each time
         self._module_numbers: dict[Any, int] = {}
-        self._told = dict.fromkeys(("input_infos", "overloads", "stacks", "modules"), 0)
+        self._written = dict.fromkeys(("input_infos", "overloads", "stacks", "modules"), 0)
 
     def name(self, text: str) -> int:
+        """The number of a name. Numbers stay in use after forget_steps()."""
         number = self.names.get(text)
         if number is None:
             number = self.names[text] = self._count
@@ -42,12 +48,12 @@ class StreamTables(_columns.Tables):
         return number
 
     def forget_steps(self) -> None:
-        """Names that each step brings are not needed once the window is over."""
+        """Forget the names of single steps, which no later window uses."""
         for text in [text for text in self.names if text.startswith(STEP_PREFIX)]:
             del self.names[text]
 
-    def module(self, info: Any) -> int:
-        """The number of a module that was called."""
+    def module(self, info: ModuleInfo) -> int:
+        """The number of a module's entry."""
         entry = (info.ident, info.class_name, info.order, tuple(info.children.items()))
         number = self._module_numbers.get(entry)
         if number is None:
@@ -55,34 +61,38 @@ class StreamTables(_columns.Tables):
             self.add("module_infos", entry)
         return number
 
-    def calls(self, what: list[Any], shorten: Shortener) -> NDArray[np.int64]:
-        """The number of each thing that was called; marks, which are numbers already, stay, and a return is ENDS."""
+    def calls(self, what: Sequence[Called | int], shorten: Shortener) -> NDArray[np.int64]:
+        """The number of each code object, open frame or builtin's text; ENDS for a return. Marks are numbers already."""
         idents = np.fromiter(map(id, what), np.int64, len(what))
         _, first, which = np.unique(idents, return_index=True, return_inverse=True)
         return np.array([self._call(what[at], shorten) for at in first.tolist()], np.int64)[which]
 
-    def _call(self, what: Any, shorten: Shortener) -> int:
+    def _call(self, what: Called | int, shorten: Shortener) -> int:
         if what is None:
             return ENDS
         if isinstance(what, int):
             return what
-        by_value = isinstance(what, str | OpenFrame)
-        known: dict[Any, int] = self._equal_calls if by_value else self._call_numbers
-        key = what if by_value else id(what)
-        number = known.get(key)
-        if number is not None:
+        if isinstance(what, str | OpenFrame):
+            number = self._equal_calls.get(what)
+            if number is None:
+                number = self._equal_calls[what] = self._add_call(what, shorten)
             return number
-        number = known[key] = len(self._calls)
-        self._calls.append(what)
-        self.add("calls", described(what, shorten))
+        number = self._call_numbers.get(id(what))
+        if number is None:
+            number = self._call_numbers[id(what)] = self._add_call(what, shorten)
         return number
 
+    def _add_call(self, what: Called, shorten: Shortener) -> int:
+        self._calls.append(what)
+        self.add("calls", described(what, shorten))
+        return len(self._calls) - 1
+
     def add(self, table: str, entry: Any) -> None:
-        """An entry that has to be written."""
+        """Have an entry written with the next fresh()."""
         self._fresh.setdefault(table, []).append(entry)
 
     def fresh(self) -> list[tuple[str, list[Any]]]:
-        """The tables that have new entries, and those; they count as written."""
+        """Names and new entries of the tables that have any; from now on they count as written."""
         grown: dict[str, list[Any]] = {
             "input_infos": self.infos,
             "overloads": observer.op_overloads,
@@ -90,41 +100,41 @@ class StreamTables(_columns.Tables):
             "modules": list(self.modules),
         }
         for table, entries in grown.items():
-            new = entries[self._told[table] :]
-            self._told[table] += len(new)
+            new = entries[self._written[table] :]
+            self._written[table] += len(new)
             if new:
                 self._fresh.setdefault(table, []).extend(new)
-        made, self._fresh = self._fresh, {}
-        return list(made.items())
+        unwritten, self._fresh = self._fresh, {}
+        return list(unwritten.items())
 
 
-class Pen:
-    """Turns what one thread recorded into columns, chunk by chunk."""
+class ThreadEncoder:
+    """Turns what one thread recorded into columns and logs for the file, drain by drain."""
 
-    def __init__(self, tap: ThreadRecording) -> None:
-        self._tap = tap
+    def __init__(self, recording: ThreadRecording) -> None:
+        self._tap = recording
         self._infos: list[int] = []
         self._modules: list[int] = []
         self._turns = 0
         self._tasks = 0
 
     def columns(self, rows: Table, tables: StreamTables, recorder: Recorder) -> dict[str, Any]:
-        """The columns of some rows."""
-        tap = self._tap
-        columns = freeze.op_columns(tap, rows, tables)
+        """The columns of rows, whose inputs are numbered as in the file."""
+        recording = self._tap
+        columns = freeze.op_columns(recording, rows, tables)
         if "shapes" in columns:
-            self._infos += [tables.info(key) for key in list(tap.keys)[len(self._infos) :]]
+            self._infos += [tables.info(key) for key in list(recording.keys)[len(self._infos) :]]
             columns["shapes"] = _columns.renumbered(columns["shapes"], self._infos)
             if recorder.options.with_flops:
                 columns["flops"] = tables.flops(columns["op"], columns["shapes"])
         columns["step"] = np.broadcast_to(freeze.steps(recorder, columns["start"]), len(rows))
         steps = rows[rows[:, 0] >= SPAN_BASE, 0][columns["kind"][rows[:, 0] >= SPAN_BASE] == observer.STEP]
         if len(steps):
-            tap.spans.forget(set(steps.tolist()))
+            recording.spans.forget(set(steps.tolist()))
         return columns
 
     def modules(self, events: Table, tables: StreamTables) -> Table:
-        """Module calls, with the numbers that modules have in the file."""
+        """Rows of module number, as in the file, and time."""
         log = self._tap.modules
         assert log is not None
         self._modules += [tables.module(info) for info in log.infos[len(self._modules) :]]
@@ -132,7 +142,7 @@ class Pen:
         return np.column_stack([number, events[:, 1]])
 
     def turns(self, tasks: TaskLog, tables: StreamTables) -> Table:
-        """Whose turn it was from when on, as far as that is new."""
+        """Rows of time and asyncio lane: the turns since the last drain. Names of new lanes go to the table `tasks`."""
         new = tasks.turns(self._turns)
         self._turns += len(new)
         named = list(tasks.names.items())[self._tasks :]

@@ -1,4 +1,7 @@
-"""Sums, extremes and counts by range of many durations, for each of a bounded number of groups."""
+"""Totals: count, sum, extremes and histogram of durations, as columns with one row per group.
+
+In: groups and durations of rows, by `aggregate`. Out: a `stats.Summary` per group.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,11 @@ class Totals:
         self._sums = np.zeros((0, 4), np.int64)  # count, sum, least, most
         self._bins = np.zeros((0, BINS), np.int64)
 
-    # What a group takes.
+    # Memory per group.
     BYTES = 8 * (4 + BINS)
 
     def grow(self, groups: int) -> None:
-        """Make room for so many groups."""
+        """Have columns for at least this many groups."""
         if groups > len(self._sums):
             more = max(groups, 2 * len(self._sums)) - len(self._sums)
             fresh = np.zeros((more, 4), np.int64)
@@ -31,7 +34,7 @@ class Totals:
             self._bins = np.concatenate([self._bins, np.zeros((more, BINS), np.int64)])
 
     def add(self, group: Numbers, duration: Numbers) -> None:
-        """Count durations, each for its group."""
+        """Add durations, each to its group."""
         if not len(group):
             return
         sums = self._sums
@@ -44,21 +47,21 @@ class Totals:
         self._bins.reshape(-1)[place] += count
 
     def summary(self, group: int) -> Summary:
-        """What was counted for a group."""
+        """The totals of one group as plain numbers."""
         count, total, least, most = self._sums[group].tolist()
         used = np.flatnonzero(self._bins[group])
         bins = dict(zip(used.tolist(), self._bins[group, used].tolist(), strict=True))
         return Summary(count, total, least if count else 0, most, bins)
 
     def copy(self) -> Totals:
-        """The same, to go its own way."""
-        made = Totals()
-        made._sums, made._bins = self._sums.copy(), self._bins.copy()
-        return made
+        """A copy that does not change when this one does."""
+        copy = Totals()
+        copy._sums, copy._bins = self._sums.copy(), self._bins.copy()
+        return copy
 
 
 class StepTotals:
-    """For each group what it took in each step. The step that is under way is summed up until another one begins."""
+    """Totals of the time that a group took per step. The step under way is summed up until a row of a later step comes."""
 
     def __init__(self) -> None:
         self.totals = Totals()
@@ -66,7 +69,7 @@ class StepTotals:
         self._so_far = np.zeros(0, np.int64)
 
     def grow(self, groups: int) -> None:
-        """Make room for so many groups."""
+        """Have columns for at least this many groups."""
         self.totals.grow(groups)
         more = max(groups, 2 * len(self._step)) - len(self._step) if groups > len(self._step) else 0
         if more:
@@ -74,10 +77,10 @@ class StepTotals:
             self._so_far = np.concatenate([self._so_far, np.zeros(more, np.int64)])
 
     def add(self, group: Numbers, step: Numbers, duration: Numbers) -> None:
-        """Add durations, each to its group and step; steps come one after another."""
+        """Add durations, each to its group and step; steps do not go back."""
         if not len(group):
             return
-        step = np.maximum(step, self._step[group])  # what began in an earlier step and ended in this one counts for this one
+        step = np.maximum(step, self._step[group])  # a row that began in an earlier step counts for the one it ended in
         order = np.lexsort((step, group))
         group, step, duration = group[order], step[order], duration[order]
         first = np.flatnonzero(np.append(True, (group[1:] != group[:-1]) | (step[1:] != step[:-1])))
@@ -92,14 +95,14 @@ class StepTotals:
         self._step[group[last]], self._so_far[group[last]] = step[last], total[last]
 
     def finished(self) -> Totals:
-        """With the step that is under way as if it ended now."""
-        made = self.totals.copy()
-        open_ = np.flatnonzero(self._step >= 0)
-        made.add(open_, self._so_far[open_])
-        return made
+        """The totals with the step under way counted as if it ended now."""
+        totals = self.totals.copy()
+        under_way = np.flatnonzero(self._step >= 0)
+        totals.add(under_way, self._so_far[under_way])
+        return totals
 
     def copy(self) -> StepTotals:
-        """The same, to go its own way."""
-        made = StepTotals()
-        made.totals, made._step, made._so_far = self.totals.copy(), self._step.copy(), self._so_far.copy()
-        return made
+        """A copy that does not change when this one does."""
+        copy = StepTotals()
+        copy.totals, copy._step, copy._so_far = self.totals.copy(), self._step.copy(), self._so_far.copy()
+        return copy

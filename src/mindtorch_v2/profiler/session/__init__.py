@@ -1,1 +1,1 @@
-"""One recording from start to stop: its schedule, its options, and what is recorded beside the rows."""
+"""One recording from start to stop: its options and schedule, and what is recorded beside the rows."""

@@ -26,10 +26,10 @@ from ..config import (
 )
 from ..recording import active
 from ..recording.device import DeviceRecorder, available
-from ..recording.gc_pauses import GcWatch
+from ..recording.gc_pauses import GcPauseLog
 from ..recording.out_variants import OutCalls
 from ..recording.recorder import Options, Recorder
-from ..retention.base import RetentionPolicy, Window
+from ..retention.base import RecordingWindow, RetentionPolicy
 from ..store.store import EventStore, StorageNotes
 from ..views.averages import FunctionEventAvg
 from ..views.event_list import EventList
@@ -110,12 +110,12 @@ class profile:
         )
         self._recorder: Recorder | None = None
         self._left_out: list[str] = []
-        self._gc: GcWatch | None = None
+        self._gc: GcPauseLog | None = None
         self._device: DeviceRecorder | None = None
         self._out_calls: OutCalls | None = None
-        # Whoever keeps what is recorded while the recording goes on, if the recorder is not to.
-        self._keeper: RetentionPolicy | None = None
-        # What was recorded: the last recording, and with acc_events those before it, newest first.
+        # Drains the recorder while it records; None if rows stay with it until the end.
+        self._retention: RetentionPolicy | None = None
+        # The last recording, and with acc_events those before it, newest first.
         self._store: EventStore | None = None
         self._earlier: list[EventStore] = []
         self._events: EventList | None = None
@@ -142,7 +142,7 @@ class profile:
         if self.acc_events and self._recorder is not None:
             self._earlier.insert(0, self.store)
         self._recorder = Recorder(self._options)
-        self._gc = GcWatch(self._recorder.clock)
+        self._gc = GcPauseLog(self._recorder.clock)
         self._device = None
         if self.use_device == "npu":
             self._device = DeviceRecorder(self._recorder.clock, self._options.profile_memory)
@@ -154,48 +154,48 @@ class profile:
         if self._device is not None:
             self._device.start()
         self._recorder.start(step)
-        active.opened(self)
+        active.add(self)
         self._gc.start()
         if self._out_calls is not None:
             self._out_calls.start()
-        if self._keeper is not None:
-            self._keeper.begin(Window(self._recorder, self._gc, self._device, self._out_calls, self._meta()))
+        if self._retention is not None:
+            self._retention.start(RecordingWindow(self._recorder, self._gc, self._device, self._out_calls, self._meta()))
 
     def _stop_trace(self) -> None:
         assert self._recorder is not None and self._gc is not None
         if not self.recording:
             return
-        active.closed(self)
+        active.remove(self)
         if self._out_calls is not None:
             self._out_calls.stop()
         self._gc.stop()
         self._recorder.stop()
         if self._device is not None:
             self._device.stop()
-        if self._keeper is not None:
-            self._keeper.end()
+        if self._retention is not None:
+            self._retention.stop()
         self._events = None
 
-    abandon = _stop_trace  # what a session does when the process is forked or ends
+    abandon = _stop_trace  # for `active`, when the process is forked or ends
 
-    def _hears(self, state: ThreadState) -> bool:
-        """Whether it listens to a thread."""
-        return self._recorder is not None and self._recorder.hears(state)
+    def _records_thread(self, state: ThreadState) -> bool:
+        """Whether events of this thread are being recorded now."""
+        return self._recorder is not None and self._recorder.records_thread(state)
 
     def _mark_step(self, number: int) -> None:
-        if self._recorder is not None and self._recorder.listening:
+        if self._recorder is not None and self._recorder.running:
             self._recorder.step(number)
-            if self._keeper is not None:
-                self._keeper.step()
+            if self._retention is not None:
+                self._retention.step()
 
     @property
     def recording(self) -> bool:
-        """Whether it has started and not stopped, paused or not."""
+        """Whether it has started and not stopped; true also while it is paused."""
         recorder = self._recorder
         return recorder is not None and bool(recorder.steps) and recorder.clock_end_ns is None
 
     def toggle_collection_dynamic(self, enabled: bool, activities: Iterable[ProfilerActivity]) -> None:
-        """Stop or go on collecting some activities while recording; only the CPU's make a difference here."""
+        """Pause or resume the collection of some activities while recording; only the CPU's has an effect here."""
         wanted = list(activities)
         for activity in wanted:
             if not isinstance(activity, ProfilerActivity):
@@ -203,13 +203,13 @@ class profile:
         if ProfilerActivity.CPU not in wanted or not self.recording:
             return
         assert self._recorder is not None
-        if enabled and not self._recorder.listening:
+        if enabled and not self._recorder.running:
             self._recorder.resume()
-        elif not enabled and self._recorder.listening:
+        elif not enabled and self._recorder.running:
             self._recorder.pause()
 
     def config(self, create_trace_id: bool = False) -> ProfilerConfig:
-        """The switches in force."""
+        """The options of this profile as torch's ProfilerConfig."""
         if create_trace_id:
             self.trace_id = self.create_trace_id()
         options = self._options
@@ -232,46 +232,46 @@ class profile:
         """A new trace id, from the user's callback if there is one."""
         if not self.custom_trace_id_callback:
             return self.default_trace_id()
-        made = self.custom_trace_id_callback()
-        if not isinstance(made, str):
-            raise TypeError(f"custom_trace_id_callback must return a str, not {type(made).__name__}")
-        return made
+        trace_id = self.custom_trace_id_callback()
+        if not isinstance(trace_id, str):
+            raise TypeError(f"custom_trace_id_callback must return a str, not {type(trace_id).__name__}")
+        return trace_id
 
     # ------------------------------------------------------------------ results
 
     @property
     def store(self) -> EventStore:
-        """The last recording, as far as it got."""
+        """The last recording; while recording, what there is so far."""
         if self._store is not None:
             return self._store
-        listener = sys.getprofile()
-        # While it records, whoever listens to Python calls must not hear what is made of them: the next time there would
-        # be many times as much. Neither call here is heard, so that none is without its return.
-        deaf, hearing = partial(sys.setprofile, None), partial(sys.setprofile, listener)
-        if callable(listener):
-            deaf()
+        tracer = sys.getprofile()
+        # A tracer of Python calls must not trace what turns them into rows: the next store would have many times as many.
+        # `pause` and `resume` are not Python functions, so that the tracer sees neither a call nor a return of theirs.
+        pause, resume = partial(sys.setprofile, None), partial(sys.setprofile, tracer)
+        if callable(tracer):
+            pause()
         try:
-            store = self._freeze()
+            store = self._build_store()
         finally:
-            if callable(listener):
-                hearing()
+            if callable(tracer):
+                resume()
         if self._finished:
             self._store = store
         return store
 
-    def _freeze(self) -> EventStore:
-        keeper = self._keeper if self._recorder is not None and bool(self._recorder.steps) else None
-        if keeper is None:
-            return self._freeze_recorder({})
-        kept = keeper.store()
-        if kept is not None:
-            return kept
-        with keeper.lock:  # it takes rows from one place to another
-            dropped = keeper.dropped_events
-            return self._freeze_recorder({"dropped_events": dropped} if dropped else {})
+    def _build_store(self) -> EventStore:
+        retention = self._retention if self._recorder is not None and bool(self._recorder.steps) else None
+        if retention is None:
+            return self._store_from_recorder({})
+        store = retention.store()
+        if store is not None:
+            return store
+        with retention.lock:  # a drain moves rows from one list to another
+            dropped = retention.dropped_events
+            return self._store_from_recorder({"dropped_events": dropped} if dropped else {})
 
     def _meta(self) -> dict[str, Any]:
-        """Options and id of the recording, as its store has them."""
+        """Options and trace id, as arguments of EventStore.freeze."""
         options: dict[str, Any] = self._options._asdict()
         options["use_device"] = self.use_device
         options["capture_overload_names"] = self.experimental_config.capture_overload_names
@@ -280,7 +280,7 @@ class profile:
         options["verbose"] = self.experimental_config.verbose
         return {"options": options, "trace_id": self.trace_id}
 
-    def _freeze_recorder(self, metadata: dict[str, Any]) -> EventStore:
+    def _store_from_recorder(self, metadata: dict[str, Any]) -> EventStore:
         recorder = self._recorder if self._recorder is not None else Recorder(self._options)
         meta = self._meta()
         meta["options"]["gc_pauses"] = [] if self._gc is None else list(self._gc.pauses)
@@ -288,7 +288,7 @@ class profile:
         return store if self._out_calls is None else self._out_calls.shown_in(store)
 
     def calibration(self) -> Calibration:
-        """What an event of this recording costs; measured when first asked for, after the recording has ended."""
+        """What recording an event with these options costs; measured at the first call, after the recording has ended."""
         known = calibration_of(self.store)
         if known is None:
             known = calibrate(self._options)
@@ -296,8 +296,8 @@ class profile:
         return known
 
     def storage_notes(self) -> StorageNotes:
-        """What the last recording noted of storages; needs record_shapes, profile_memory and with_stack."""
-        notes = self._keeper.storage_notes() if self._keeper is not None else None
+        """Which storages ops read and wrote; needs record_shapes, profile_memory and with_stack."""
+        notes = self._retention.storage_notes() if self._retention is not None else None
         if notes is not None:
             return notes
         return storage_notes(self._recorder if self._recorder is not None else Recorder(self._options))
@@ -307,7 +307,7 @@ class profile:
         """The last recording as torch's native events; None before there is one."""
         if self._recorder is None or not self._recorder.steps:
             return None
-        from ..views.kineto_results import _ProfilerResult  # here, because hardly any recording is read this way
+        from ..views.kineto_results import _ProfilerResult  # here, because few recordings are read this way
 
         return _ProfilerResult(self.store)
 
@@ -318,7 +318,7 @@ class profile:
 
     @property
     def profiling_end_time_ns(self) -> int:
-        """When it ended, 0 before that."""
+        """When the last recording ended, by time.perf_counter_ns(); 0 before that."""
         return 0 if self._recorder is None else self._recorder.clock_end_ns or 0
 
     @property
@@ -346,12 +346,12 @@ class profile:
         return events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def total_average(self) -> FunctionEventAvg:
-        """All events as one average."""
+        """One FunctionEventAvg over all events."""
         return self.function_events.total_average()
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Microseconds of all events together, each without its children."""
+        """Microseconds of all events together, children not counted twice."""
         return self.function_events.self_cpu_time_total
 
     def table(
@@ -364,7 +364,7 @@ class profile:
         header: str | None = None,
         top_level_events_only: bool = False,
     ) -> str:
-        """The events as a text table."""
+        """The events as a text table, one row for each."""
         return self.function_events.table(
             sort_by=sort_by,
             row_limit=row_limit,
@@ -401,7 +401,7 @@ class profile:
 
 
 def _available(device: str | None) -> str | None:
-    """The device if it can be recorded, else a warning and None. Scripts ask for CUDA and mean the device there is."""
+    """The device to record, else a warning and None. "cuda" stands for the NPU where there is one: scripts ask for it so."""
     if device is None:
         return None
     if device in ("npu", "cuda") and available():

@@ -1,4 +1,4 @@
-"""What recording one event costs on this machine with given options, measured on the spot in a few milliseconds."""
+"""What recording one event costs on this machine with given options, measured in a few milliseconds."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def calibrate(options: Options) -> Calibration:
     """
     if observer.is_active():
         raise RuntimeError("the cost of recording cannot be measured while something records: stop() first")
-    found: list[Calibration | BaseException] = []
+    results: list[Calibration | BaseException] = []
 
     def measure() -> None:
         try:
-            found.append(_measure(options._replace(all_threads=False)))
+            results.append(_measure(options._replace(all_threads=False)))
         except BaseException as error:  # handed to the caller
-            found.append(error)
+            results.append(error)
 
     worker = threading.Thread(target=measure, name="calibration")
     worker.start()
     worker.join()
-    if isinstance(found[0], BaseException):
-        raise found[0]
-    return found[0]
+    if isinstance(results[0], BaseException):
+        raise results[0]
+    return results[0]
 
 
 # A file name of its own: calls inside this package are not recorded as the user's.
@@ -71,20 +71,20 @@ def scopes():
 def _measure(options: Options) -> Calibration:
     work: dict[str, Any] = {"x": make_tensor(np.ones((1,), np.float32)), "record_function": record_function, "times": _CALLS}
     exec(_WORK, work)
-    python = _added(work["calls"], options, observer.PYTHON, 0.0) if options.with_stack else 0.0
+    python = _cost_per_row(work["calls"], options, observer.PYTHON, 0.0) if options.with_stack else 0.0
     return Calibration(
-        op=_added(work["ops"], options, observer.OP, python),
-        scope=_added(work["scopes"], options, observer.SCOPE, python),
+        op=_cost_per_row(work["ops"], options, observer.OP, python),
+        scope=_cost_per_row(work["scopes"], options, observer.SCOPE, python),
         python=python,
         inside=_clock_cost(),
     )
 
 
-def _added(work: Callable[[], None], options: Options, kind: int, python: float) -> float:
-    """Nanoseconds that recording adds to `work`, divided by the rows of `kind` it makes; Python rows beside them are known."""
+def _cost_per_row(work: Callable[[], None], options: Options, kind: int, python: float) -> float:
+    """Nanoseconds that recording adds to `work` per row of `kind`. `python`: the known cost of the Python rows beside them."""
     off: list[int] = []
     on: list[int] = []
-    # In turns, since a machine's speed changes; and on until recording is seen to cost something.
+    # Alternately, since a machine's speed changes; and further rounds while the difference is lost in noise.
     while len(on) < _ROUNDS or (min(on) <= min(off) and len(on) < _MOST_ROUNDS):
         off.append(_timed(work))
         recorder = Recorder(options)

@@ -21,7 +21,7 @@ def diff(
     """What became faster or slower from `a` to `b`: profiles that have ended, loaded ones, or paths of files.
 
     Ops are aligned by name, input shapes and module path, and compared step by step. `confidence` holds for all of them
-    together; changes smaller than `least` (0.05: five per cent of the op's time) are not called a change.
+    together; changes smaller than `least` (0.05: five percent of the op's time) are not called a change.
 
     Each side may be a list of at least two instead. How the recordings of one side differ then shows what a difference
     between the sides is worth, which on a machine with other work one recording of each cannot.
@@ -29,13 +29,13 @@ def diff(
     return compare(_recordings(a), _recordings(b), confidence=confidence, least=least)
 
 
-def _recordings(given: Comparable | Sequence[Comparable]) -> EventStore | list[EventStore]:
-    return [_recording(one) for one in given] if isinstance(given, list | tuple) else _recording(given)
+def _recordings(side: Comparable | Sequence[Comparable]) -> EventStore | list[EventStore]:
+    return [_recording(each) for each in side] if isinstance(side, list | tuple) else _recording(side)
 
 
-def _recording(given: Any) -> EventStore:
-    if isinstance(given, ResultsMixin):
-        return given._recording()
-    if isinstance(given, (str, os.PathLike)):
-        return load(given).store
-    raise TypeError(f"diff compares profiles or paths of files, not {type(given).__name__}")
+def _recording(source: Any) -> EventStore:
+    if isinstance(source, ResultsMixin):
+        return source._recording()
+    if isinstance(source, (str, os.PathLike)):
+        return load(source).store
+    raise TypeError(f"diff compares profiles or paths of files, not {type(source).__name__}")

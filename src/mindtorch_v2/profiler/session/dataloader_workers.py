@@ -1,24 +1,23 @@
-"""DataLoader workers: each task that the parent sends while it records is recorded in the worker, and comes back.
+"""Recording in DataLoader workers: a task that is sent while the parent records is recorded, and its rows come back.
 
-The parent's clock is the worker's, too: both count from the machine's start.
+Parent and worker share a clock (perf_counter_ns counts from the machine's start), so times need no conversion.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import numpy as np
 
 from ..._dispatch import observer
 from ..assembly.freeze import freeze
-from ..recording.recorder import ForeignRows, Options, Recorder, listening
+from ..recording.recorder import ForeignRows, Options, Recorder, active_recorders
 
 FETCH = "DataLoader worker: fetch"
 
 
 class WorkerTask:
-    """Goes to a worker along with what it is to fetch. Made by the parent, begun and ended by the worker."""
+    """Sent to a worker with each fetch: created by the parent, begun and ended by the worker."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -27,7 +26,7 @@ class WorkerTask:
         self._worker = 0
 
     def begin(self, worker: int) -> None:
-        """Record from now on."""
+        """Start a recorder in worker number `worker`."""
         self._worker = worker
         self._recorder = Recorder(self._options)
         self._recorder.start()
@@ -35,7 +34,7 @@ class WorkerTask:
         self._span.__enter__()
 
     def end(self) -> WorkerRows:
-        """Record no more; returns what goes back with the batch."""
+        """Stop the recorder and return its rows, which go back with the batch."""
         assert self._recorder is not None and self._span is not None
         self._span.__exit__(None, None, None)
         self._recorder.stop()
@@ -47,23 +46,23 @@ class WorkerTask:
 
 
 class WorkerRows:
-    """What a worker recorded, on its way to whoever records in the parent."""
+    """What a worker recorded during one task, on its way to the recorders of the parent."""
 
     def __init__(self, rows: ForeignRows) -> None:
         self._rows = rows
 
     def deliver(self) -> None:
-        """Hand it to every recording under way."""
-        for recorder in list(listening):
+        """Append the rows to every recorder that is running, in the parent."""
+        for recorder in list(active_recorders):
             recorder.foreign.append(self._rows)
 
 
-def _task() -> Any:
-    """What a worker is to record for everybody who records now; None if nobody does."""
-    wanted = [recorder.options for recorder in listening]
-    if not wanted:
+def _task() -> WorkerTask | None:
+    """A task with the options of all running recorders together; None if none is running."""
+    options = [recorder.options for recorder in active_recorders]
+    if not options:
         return None
-    flags = {name: any(getattr(options, name) for options in wanted) for name in Options._fields}
+    flags = {name: any(getattr(each, name) for each in options) for name in Options._fields}
     return WorkerTask(Options(**{**flags, "profile_memory": False, "all_threads": False}))
 
 

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,19 @@ _ANNOTATION = 7
 _SCOPES = (0, 1, 0, 7, 7)  # torch's scope number by observer kind
 
 
+class TraceObserver(Protocol):
+    """What profile(execution_trace_observer=...) calls: start and stop with each window, cleanup at the end."""
+
+    def start(self) -> None:
+        """Begin to observe."""
+
+    def stop(self) -> None:
+        """Stop observing."""
+
+    def cleanup(self) -> None:
+        """Write and release what was observed."""
+
+
 class ExecutionTraceObserver:
     """Writes an execution trace: register_callback(path), start(), stop(), unregister_callback().
 
@@ -39,7 +52,7 @@ class ExecutionTraceObserver:
         self._path: str | None = None
         self._last_path: str | None = None
         self._running: tuple[Recorder, TensorIoMode] | None = None
-        self._finished: list[Window] = []
+        self._finished: list[ObservedWindow] = []
         self._started_ns = 0
         self._process = os.getpid()
         self.extra_resources_collection = False
@@ -49,16 +62,16 @@ class ExecutionTraceObserver:
         """An observer with a file in the temporary folder if ENABLE_PYTORCH_EXECUTION_TRACE is 1, else None."""
         if os.environ.get("ENABLE_PYTORCH_EXECUTION_TRACE", "0") != "1":
             return None
-        import tempfile  # here, because it brings a dozen modules along
+        import tempfile  # here, because it imports a dozen modules
 
         number, path = tempfile.mkstemp(suffix=".et.json")
         os.close(number)
-        made = ExecutionTraceObserver().register_callback(path)
+        trace_observer = ExecutionTraceObserver().register_callback(path)
         if os.environ.get("ENABLE_PYTORCH_EXECUTION_TRACE_EXTRAS", "0") == "1":
-            made.set_extra_resource_collection(True)
-        return made
+            trace_observer.set_extra_resource_collection(True)
+        return trace_observer
 
-    # ------------------------------------------------------------------ where to
+    # ------------------------------------------------------------------ the file
 
     def register_callback(self, output_file_path: str) -> ExecutionTraceObserver:
         """Write to this file from now on; returns the observer."""
@@ -69,12 +82,12 @@ class ExecutionTraceObserver:
         return self
 
     def unregister_callback(self) -> None:
-        """Write the file and have none."""
+        """Stop, write the file and forget it; nothing happens when not registered."""
         if self._path is None:
             return
         self.stop()
         path, self._path = self._path, None
-        if self._process != os.getpid():  # a fork of the one that the file belongs to
+        if self._process != os.getpid():  # forked: the file is the parent's to write
             self._finished = []
             return
         windows, self._finished = self._finished, []
@@ -84,57 +97,57 @@ class ExecutionTraceObserver:
 
     @property
     def is_registered(self) -> bool:
-        """Whether it has a file to write."""
+        """Whether there is a file to be written."""
         return self._path is not None
 
     def get_output_file_path(self) -> str | None:
-        """The file, also once it is written; None before the first."""
+        """The path last registered, also after the file is written; None before the first."""
         return self._last_path
 
-    # ------------------------------------------------------------------ when
+    # ------------------------------------------------------------------ observing
 
     def start(self) -> None:
         """Begin to observe the calling thread; nothing happens when not registered."""
         if self._path is not None and self._running is None:
             recorder = Recorder(Options())
-            witness = TensorIoMode(recorder.clock)
+            tensor_io = TensorIoMode(recorder.clock)
             recorder.start()
-            witness.start()
-            self._running = recorder, witness
-            active.opened(self)
+            tensor_io.start()
+            self._running = recorder, tensor_io
+            active.add(self)
 
     def stop(self) -> None:
-        """Observe no more."""
-        active.closed(self)
+        """Stop observing; what was observed is written when the observer is unregistered."""
+        active.remove(self)
         if self._running is not None:
-            recorder, witness = self._running
-            witness.stop()
+            recorder, tensor_io = self._running
+            tensor_io.stop()
             recorder.stop()
-            self._finished.append(Window(recorder, witness.calls, self.last_window))
+            self._finished.append(ObservedWindow(recorder, tensor_io.calls, self.last_window))
             self._running = None
 
     @property
-    def last_window(self) -> Window | None:
-        """What was observed between the last start() and stop(); None once it is written."""
+    def last_window(self) -> ObservedWindow | None:
+        """What was observed between the last start() and stop(); None after it is written."""
         return self._finished[-1] if self._finished else None
 
     def abandon(self) -> None:
-        """Observe no more and write nothing: the process was forked, or ends."""
+        """Stop observing and write nothing, because the process was forked or ends."""
         self.stop()
         self._path, self._finished = None, []
 
     def is_running(self) -> bool:
-        """Whether it observes."""
+        """Whether it is between start() and stop()."""
         return self._running is not None
 
     def cleanup(self) -> None:
-        """Stop, write, unregister."""
+        """torch's other name of unregister_callback()."""
         self.unregister_callback()
 
     # ------------------------------------------------------------------ further files
 
     def set_extra_resource_collection(self, val: bool) -> None:
-        """Whether there is to be a folder for further files beside the trace."""
+        """Set whether to create a folder for further files beside the trace."""
         self.extra_resources_collection = val
         if val:
             self.get_resources_dir(can_create=True)
@@ -147,51 +160,51 @@ class ExecutionTraceObserver:
 
     @staticmethod
     def get_resources_dir_for_et_path(trace_path: str, create_dir: bool = False) -> str | None:
-        """The folder that belongs to a trace file, None if it does not exist and is not to be made."""
+        """The folder of a trace file; None if it does not exist and create_dir is False."""
         folder = os.path.splitext(trace_path)[0] + "_resources"
         if create_dir:
             os.makedirs(folder, exist_ok=True)
         return folder if os.path.isdir(folder) else None
 
 
-class Window:
-    """One stretch of observing: what ran, and by row what it was given and gave back."""
+class ObservedWindow:
+    """What was observed between a start() and its stop(): rows, and the inputs and outputs of ops."""
 
-    def __init__(self, recorder: Recorder, calls: list[Call], before: Window | None) -> None:
+    def __init__(self, recorder: Recorder, calls: list[Call], before: ObservedWindow | None) -> None:
         self._recorder: Recorder | None = recorder
         self._calls = calls
         self._before = before
 
     @cached_property
     def store(self) -> EventStore:
-        """What ran."""
+        """The rows, as a store."""
         assert self._recorder is not None
         return freeze(self._recorder)
 
     @cached_property
     def first(self) -> int:
-        """How many rows the windows before it have: rf_id counts on from there."""
+        """How many rows the windows before have: rf_id counts on from there."""
         return 0 if self._before is None else self._before.first + len(self._before.store)
 
     def calls(self) -> dict[int, Call]:
-        """By row: what an op was given and gave back."""
+        """The inputs and outputs of ops, by row of the store."""
         assert self._recorder is not None
         store = self.store
-        thread_of = {id(tap.state): tid for tid, tap in enumerate(self._recorder.taps)}
+        thread_of = {id(recording.state): tid for tid, recording in enumerate(self._recorder.thread_recordings)}
         tid = np.array([thread_of[id(call.thread)] for call in self._calls], np.int32)
         moment = np.array([call.moment for call in self._calls], np.int64)
-        # At that moment the innermost row is the op's own.
+        # At the time of the call, the innermost row is the op's own.
         rows = tree.enclosing(store.tid, store.start, store.end, store.parent, tid, moment)
         return {
             row: call for row, call in zip(rows.tolist(), self._calls, strict=True) if row >= 0 and store.op[row] == call.op
         }
 
     def is_written(self) -> None:
-        """Let go of what only writing needed. `store` and `first`, which were made for it, stay."""
+        """Free what only writing needs; `store` and `first` stay."""
         self._recorder, self._calls, self._before = None, [], None
 
     def record_function_ids(self, store: EventStore) -> NDArray[np.int64]:
-        """The rf_id of each row of another recording of the same time; 0 where nothing of it was observed here."""
+        """The rf_id of each row of another recording of the same time; 0 for a row that was not observed here."""
         known: dict[tuple[int, int, int, str], list[int]] = {}
         for number, key in enumerate(_keys(self.store), self.first + 1):
             known.setdefault(key, []).insert(0, number)
@@ -199,14 +212,14 @@ class Window:
 
 
 def _keys(store: EventStore) -> Iterator[tuple[int, int, int, str]]:
-    """Thread, times and name of every row. Recordings of one thread share the readings of the clock."""
+    """Thread, times and name of every row, which are equal in all recordings of a thread: they share clock readings."""
     columns = (store.tid, store.start, store.end, store.name)
     for tid, start, end, name in zip(*(column.tolist() for column in columns), strict=True):
         yield store.threads[tid].ident, start, end, store.names[name]
 
 
 class _Numbers(dict[int, int]):
-    """Small numbers for tensors, storages and nodes, each given once."""
+    """Numbers tensors, storages and nodes from 2 on; 1 is the process node."""
 
     def __init__(self) -> None:
         self.last = _PROCESS
@@ -220,14 +233,14 @@ class _Numbers(dict[int, int]):
         return number
 
 
-def _text(windows: list[Window], started_ns: int) -> Iterator[bytes]:
+def _text(windows: list[ObservedWindow], started_ns: int) -> Iterator[bytes]:
     head = {"schema": _SCHEMA, "pid": os.getpid(), "time": time.strftime("%Y-%m-%d %H:%M:%S"), "start_ts": started_ns // 1000}
     nodes = [dumps(node) for node in _nodes(windows)]
     body = ",\n    ".join(nodes)
     yield (f'{dumps(head)[:-1]},\n  "nodes": [\n    {body}\n  ],\n  "finish_ts": {time.monotonic_ns() // 1000}\n}}\n').encode()
 
 
-def _nodes(windows: list[Window]) -> Iterator[dict[str, Any]]:
+def _nodes(windows: list[ObservedWindow]) -> Iterator[dict[str, Any]]:
     numbers = _Numbers()
     threads: dict[int, int] = {}
     yield _node(_PROCESS, "[pytorch|profiler|execution_trace|process]", _PROCESS, scope=_ANNOTATION)
@@ -253,7 +266,7 @@ def _nodes(windows: list[Window]) -> Iterator[dict[str, Any]]:
             kind = int(store.kind[row])
             schema = observer.op_schemas[op] if op >= 0 else None
             call = calls.get(row)
-            # The engine's call around a backward node is no part of the graph that the numbers are about.
+            # The engine's row around a backward node is not a node of the autograd graph, so it has no sequence number.
             engine = kind == observer.ENGINE
             yield _node(
                 number,
@@ -276,13 +289,13 @@ def _listed(values: list[Value], numbers: _Numbers) -> dict[str, list[Any]]:
         if isinstance(value, tuple):
             tensor, storage, *rest = value
             return [numbers[tensor], numbers[storage], *rest]
-        return [numbered(one) for one in value] if isinstance(value, list) else value
+        return [numbered(item) for item in value] if isinstance(value, list) else value
 
     return {
-        "values": [numbered(one.value) for one in values],
-        "shapes": [one.shape for one in values],
-        "types": [one.type for one in values],
-        "strides": [one.stride for one in values],
+        "values": [numbered(each.value) for each in values],
+        "shapes": [each.shape for each in values],
+        "types": [each.type for each in values],
+        "strides": [each.stride for each in values],
     }
 
 

@@ -1,4 +1,4 @@
-"""Small names of torch.autograd.profiler that scripts still use."""
+"""Names of torch.autograd.profiler that scripts still use: EnforceUnique, and marks for tools that are not part of this."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class EnforceUnique:
         self.seen: set[tuple[Any, ...]] = set()
 
     def see(self, *key: Any) -> None:
-        """Note a key."""
+        """Remember a key; RuntimeError if it was seen before."""
         if key in self.seen:
             raise RuntimeError("duplicate key: " + str(key))
         self.seen.add(key)
@@ -29,10 +29,9 @@ class _Emitter:
         self.entered = False
         self.record_shapes = record_shapes
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> None:
         if self.enabled:
             self._fail()
-        return None
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         return None
@@ -56,10 +55,10 @@ class emit_nvtx(_Emitter):
 
 
 def parse_nvprof_trace(path: str) -> NoReturn:
-    """Read events from a database of nvprof's: not supported."""
+    """Raises NotImplementedError: databases of nvprof are not supported."""
     raise NotImplementedError("reading nvprof databases is not supported")
 
 
 def load_nvprof(path: str) -> NoReturn:
-    """Open an nvprof trace: not supported."""
+    """Raises NotImplementedError: traces of nvprof are not supported."""
     raise NotImplementedError("reading nvprof databases is not supported")

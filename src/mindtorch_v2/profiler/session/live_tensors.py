@@ -1,4 +1,4 @@
-"""What is alive: every tensor of the process by size, with what it is for, who owns it, and where it came from."""
+"""live_tensors(): every tensor of the process by size, with its role, its owner, and the stack of its allocation."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..._core.tensor import Tensor
 from .._io.files import write_file
 from .._io.strict_json import dumps
 from ..assembly.freeze import freeze
-from ..recording.recorder import listening
+from ..recording.recorder import active_recorders
 
 
 @dataclass(frozen=True)
 class LiveTensor:
-    """One piece of memory that tensors hold.
+    """One storage, with the tensors that share it.
 
     category: parameter, gradient, optimizer state, buffer, activation (kept for backward), or other. owner: the module path
     of a parameter or buffer, or the optimizer. stack: where it was allocated, and age_s how long ago: known while a profile
@@ -40,37 +40,37 @@ class LiveTensor:
 
 
 def live_tensors(limit: int | None = None) -> list[LiveTensor]:
-    """The tensors that are alive, the largest first; those that share memory are one."""
+    """The tensors that are alive, the largest first, at most `limit`; those that share memory are one entry."""
     roles = _roles()
     origins = _origins()
-    found: dict[int, list[Tensor]] = {}
+    by_storage: dict[int, list[Tensor]] = {}
     for tensor in _instances(Tensor):
         array = getattr(tensor, "_array", None)
         if array is not None and not getattr(tensor, "is_meta", False):
-            found.setdefault(id(owner_of(array)), []).append(tensor)
-    made = [_described(key, tensors, roles, origins) for key, tensors in found.items()]
-    made.sort(key=lambda one: -one.bytes)
-    return made if limit is None else made[:limit]
+            by_storage.setdefault(id(owner_of(array)), []).append(tensor)
+    live = [_described(key, tensors, roles, origins) for key, tensors in by_storage.items()]
+    live.sort(key=lambda storage: -storage.bytes)
+    return live if limit is None else live[:limit]
 
 
 def write_live_tensors(path: str | os.PathLike[str], limit: int | None = 1000) -> None:
-    """The same as JSON, with totals by category."""
-    everything = live_tensors()
+    """Write live_tensors() as JSON, with the totals of each category, which `limit` does not affect."""
+    live = live_tensors()
     totals: dict[str, int] = {}
-    for one in everything:
-        totals[one.category] = totals.get(one.category, 0) + one.bytes
+    for storage in live:
+        totals[storage.category] = totals.get(storage.category, 0) + storage.bytes
     report = {
         "pid": os.getpid(),
-        "bytes": sum(one.bytes for one in everything),
+        "bytes": sum(storage.bytes for storage in live),
         "bytes_by_category": dict(sorted(totals.items(), key=lambda item: -item[1])),
-        "count": len(everything),
-        "tensors": [asdict(one) for one in everything[:limit]],
+        "count": len(live),
+        "tensors": [asdict(storage) for storage in live[:limit]],
     }
     write_file(path, [dumps(report, indent=1).encode()])
 
 
 def write_after_failure() -> None:
-    """Memory ran out while something recorded: leave the list in the current folder, and say where."""
+    """After an out-of-memory error in a profile: write the list to the current folder, and warn where it is."""
     path = os.path.abspath(f"live-tensors-{os.getpid()}-{time.strftime('%Y%m%d-%H%M%S')}.json")
     try:
         write_live_tensors(path)
@@ -106,7 +106,7 @@ def _instances(*kinds: type) -> Iterable[Any]:
 
 
 def _roles() -> dict[int, tuple[str, str]]:
-    """What parameters, gradients, buffers and optimizer states are, by identity of the tensor."""
+    """Category and owner of parameters, gradients, buffers and optimizer states, by id() of the tensor."""
     roles: dict[int, tuple[str, str]] = {}
     module = getattr(sys.modules.get("mindtorch_v2.nn.modules.module"), "Module", None)
     optimizer = getattr(sys.modules.get("mindtorch_v2.optim.optimizer"), "Optimizer", None)
@@ -138,18 +138,18 @@ def _name_contents(top: Any, roles: dict[int, tuple[str, str]]) -> None:
 
 
 def _origins() -> dict[int, tuple[float, tuple[str, ...]]]:
-    """Age in seconds and stack of memory that a recording saw being allocated, by identity of the array that owns it."""
-    recorder = next((one for one in reversed(listening) if one.memory is not None), None)
+    """Age in seconds and stack of memory whose allocation a running profile recorded, by id() of the array that owns it."""
+    recorder = next((each for each in reversed(active_recorders) if each.memory is not None), None)
     if recorder is None:
         return {}
     store = freeze(recorder)
     now = recorder.clock()
-    found: dict[int, tuple[float, tuple[str, ...]]] = {}
+    origins: dict[int, tuple[float, tuple[str, ...]]] = {}
     columns = (store.mem_addr, store.mem_bytes, store.mem_time, store.mem_event)
     for address, amount, when, event in zip(*(column.tolist() for column in columns), strict=True):
         if amount <= 0:
-            found.pop(address, None)
+            origins.pop(address, None)
             continue
         stack = int(store.call_stack[event]) if event >= 0 else -1
-        found[address] = (now - when) / 1e9, store.stacks[stack] if stack >= 0 else ()
-    return found
+        origins[address] = (now - when) / 1e9, store.stacks[stack] if stack >= 0 else ()
+    return origins

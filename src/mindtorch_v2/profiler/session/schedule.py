@@ -1,4 +1,4 @@
-"""When to record: ProfilerAction, schedule(), and what happens between two actions, as a table."""
+"""When to record: ProfilerAction, schedule(), and the methods that a profile calls between two actions, as a table."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def schedule(
 
     `repeat=0` cycles for ever. With a non-zero `skip_first_wait` the first cycle does not wait.
     """
-    given = {"wait": wait, "warmup": warmup, "active": active, "repeat": repeat, "skip_first": skip_first}
+    arguments = {"wait": wait, "warmup": warmup, "active": active, "repeat": repeat, "skip_first": skip_first}
     if not (wait >= 0 and warmup >= 0 and active > 0 and repeat >= 0 and skip_first >= 0):
-        values = ", ".join(f"{name}={value} (need {'>' if name == 'active' else '>='} 0)" for name, value in given.items())
+        values = ", ".join(f"{name}={value} (need {'>' if name == 'active' else '>='} 0)" for name, value in arguments.items())
         raise AssertionError(f"Invalid profiler schedule arguments. Got {values}.")
     if warmup == 0:
         warnings.warn("Profiler won't be using warmup, this can skew profiler results", stacklevel=2)
@@ -55,15 +55,15 @@ def schedule(
 
 
 def record_always(step: int) -> ProfilerAction:
-    """The schedule of a profile that was given none."""
+    """The schedule of a profile for which no schedule was given: RECORD at every step."""
     return ProfilerAction.RECORD
 
 
 _NONE, _WARMUP, _RECORD, _SAVE, _ = ProfilerAction
 _NEW_CYCLE = ("stop_trace", "_trace_ready", "prepare_trace")
 
-# What a profile does, by method name, when it goes from one action to the next; None is its end. A text that starts
-# with "Incorrect" is a warning. Pairs that are not here do nothing.
+# The names of the methods that a profile calls when it goes from one action to the next; None is its end. A text that
+# starts with "Incorrect" is a warning to give. A pair that is not here needs nothing.
 TRANSITIONS: Mapping[tuple[ProfilerAction, ProfilerAction | None], tuple[str, ...]] = {
     (_NONE, _NONE): (),
     (_NONE, _WARMUP): ("prepare_trace",),

@@ -1,4 +1,4 @@
-"""KinetoStepTracker: one step count for everybody who counts steps (profilers, optimizers, training loops)."""
+"""KinetoStepTracker: one global step count for all that count steps: profilers, optimizers, training loops."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ class KinetoStepTracker:
 
     @classmethod
     def init_step_count(cls, requester: str) -> None:
-        """Let a requester begin at the current step."""
+        """Register a requester; it starts at the global step."""
         cls._counts[requester] = cls._current_step
 
     @classmethod
     def erase_step_count(cls, requester: str) -> bool:
-        """Forget a requester; whether it was known."""
+        """Remove a requester; returns whether it was registered."""
         return cls._counts.pop(requester, None) is not None
 
     @classmethod
     def increment_step(cls, requester: str) -> int:
-        """Count one more step of a requester and return the global step."""
+        """Count a step of a requester and return the global step."""
         count = cls._counts[requester] = cls._counts.get(requester, cls._current_step) + 1
         if count > cls._current_step:
             cls._current_step = count
@@ -31,5 +31,5 @@ class KinetoStepTracker:
 
     @classmethod
     def current_step(cls) -> int:
-        """The global step."""
+        """The global step: the highest count of all requesters so far."""
         return cls._current_step

@@ -77,4 +77,4 @@ def test_measuring_goes_on_until_recording_costs_something(monkeypatch):
     monkeypatch.setattr(calibration, "_timed", lambda work: work() or next(times))
     work = {"x": torch.ones(1), "times": 1, "record_function": record_function}
     exec(calibration._WORK, work)
-    assert calibration._added(work["ops"], Options(), observer.OP, 0.0) == 3_500 - 3_000
+    assert calibration._cost_per_row(work["ops"], Options(), observer.OP, 0.0) == 3_500 - 3_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 from mindtorch_v2.profiler import profile
-from mindtorch_v2.profiler.recording.gc_pauses import GcWatch
+from mindtorch_v2.profiler.recording.gc_pauses import GcPauseLog
 
 
 def test_collections_inside_the_session_are_noted():
@@ -20,9 +20,9 @@ def test_collections_inside_the_session_are_noted():
 
 
 def test_a_collection_that_began_before_is_not_counted():
-    watch = GcWatch(iter(range(100)).__next__)
-    watch._heard("stop", {"generation": 1})
-    watch._heard("start", {"generation": 0})
-    watch._heard("stop", {"generation": 0})
-    watch._heard("stop", {"generation": 1})
-    assert watch.pauses == [(0, 1, 0)]
+    log = GcPauseLog(iter(range(100)).__next__)
+    log._on_collection("stop", {"generation": 1})
+    log._on_collection("start", {"generation": 0})
+    log._on_collection("stop", {"generation": 0})
+    log._on_collection("stop", {"generation": 1})
+    assert log.pauses == [(0, 1, 0)]

@@ -94,7 +94,7 @@ def test_each_recording_has_its_own_and_the_dispatcher_gets_its_function_back():
     assert [e.overload_name for e in outer.events() if "empty" not in e.name] == ["out", "out"]
     assert entry_globals.run_out is before
     with profile():
-        assert entry_globals.run_out is before  # nobody asked for overload names
+        assert entry_globals.run_out is before  # overload names are not captured
 
 
 def test_other_threads():
@@ -105,5 +105,5 @@ def test_other_threads():
         thread.start()
         thread.join()
         x + x
-    found = {(event.overload_name, event.thread) for event in prof.events() if event.name == "aten::add"}
-    assert {overload for overload, _ in found} == {"Tensor", "out"} and len(found) == 2
+    adds = {(event.overload_name, event.thread) for event in prof.events() if event.name == "aten::add"}
+    assert {overload for overload, _ in adds} == {"Tensor", "out"} and len(adds) == 2

@@ -10,7 +10,7 @@ import weakref
 
 import numpy as np
 import pytest
-from keeping import Clock
+from retention_cases import Clock
 
 import mindtorch_v2 as torch
 from mindtorch_v2._core.storage import Storage, allocation
@@ -22,7 +22,7 @@ from mindtorch_v2.profiler import profile
 from mindtorch_v2.profiler.assembly.freeze import freeze
 from mindtorch_v2.profiler.recording import op_inputs
 from mindtorch_v2.profiler.recording.record_function import record_function
-from mindtorch_v2.profiler.recording.recorder import Options, Recorder, sites
+from mindtorch_v2.profiler.recording.recorder import Options, Recorder, recorders_by_thread
 
 
 @pytest.fixture
@@ -97,12 +97,12 @@ def test_nothing_is_left_behind(ops):
     recorder.stop()
     assert entry_globals.observers_active == before
     assert (state.append_row, state.capture_by_op, state.span, state.module_enter, state.module_exit) == (None,) * 5
-    assert not sites
+    assert not recorders_by_thread
 
 
 def test_plain_recording_is_the_buffers_own_extend(ops):
     recorder = recorded()
-    assert threads.state.append_row == recorder.taps[0].rows.extend
+    assert threads.state.append_row == recorder.thread_recordings[0].rows.extend
     recorder.stop()
 
 
@@ -281,12 +281,12 @@ def test_memory_rows_of_this_thread(ops):
     recorder = recorded(profile_memory=True)
     array = np.zeros(50)
     address = id(array)
-    kept = [make_tensor(array)]
+    tensors = [make_tensor(array)]
     # The first thing that another thread does here has it told apart from this one.
     elsewhere = threading.Thread(target=lambda: threads.state and make_tensor(np.zeros(99)))
     elsewhere.start()
     elsewhere.join()
-    kept.clear()
+    tensors.clear()
     recorder.stop()
     store = freeze(recorder)
     assert store.mem_bytes.tolist() == [400, -400]
@@ -355,12 +355,12 @@ def run_in_a_raw_thread(work):
 @pytest.mark.parametrize("elsewhere", [run_in_thread, run_in_a_copied_context, run_in_a_raw_thread])
 @pytest.mark.parametrize("options", [{}, {"record_shapes": True}, {"with_stack": True}])
 def test_ops_of_a_thread_that_begins_while_recording_are_not_ours(elsewhere, options):
-    one = make_tensor(np.ones(3))
+    tensor = make_tensor(np.ones(3))
     recorder = Recorder(Options(**options))
     recorder.start()
-    one + one
-    elsewhere(lambda: one * one)
-    one - one
+    tensor + tensor
+    elsewhere(lambda: tensor * tensor)
+    tensor - tensor
     recorder.stop()
     store = freeze(recorder)
     assert [store.names[n] for n, kind in zip(store.name, store.kind, strict=True) if kind == observer.OP] == [

@@ -1,4 +1,4 @@
-"""Python calls and source locations: with_stack, export_stacks, and both ways to listen."""
+"""Python calls and source locations: with_stack, export_stacks, and both CallTracers."""
 
 from __future__ import annotations
 
@@ -63,16 +63,18 @@ def function(name, filename="/user/code.py", line=10):
 
 
 def events(objects, times, places):
-    """One list of what, place and time, as listeners make it; places are those of calls."""
-    given = iter(places)
+    """One list of what, place and time, as a CallTracer makes it; places are those of calls."""
+    remaining = iter(places)
     return [
-        entry for what, time in zip(objects, times, strict=True) for entry in (what, -1 if what is None else next(given), time)
+        entry
+        for what, time in zip(objects, times, strict=True)
+        for entry in (what, -1 if what is None else next(remaining), time)
     ]
 
 
-def rows(*stretches, end=1000):
-    made = python_rows(list(stretches), end)
-    return [(made.names[n], int(s), int(e)) for n, s, e in zip(made.name, made.start, made.end, strict=True)], made
+def rows(*segments, end=1000):
+    python = python_rows(list(segments), end)
+    return [(python.names[n], int(s), int(e)) for n, s, e in zip(python.name, python.start, python.end, strict=True)], python
 
 
 def test_calls_and_returns_are_paired():
@@ -96,12 +98,12 @@ def test_a_pause_ends_what_is_open():
 
 def test_frames_of_the_runtime_and_what_they_call_are_left_out():
     user = function("user")
-    own = function("kernel", torch.__file__.replace("__init__.py", "_ops/any.py"))
+    inside = function("kernel", torch.__file__.replace("__init__.py", "_ops/any.py"))
     library = function("mean", os.path.join(os.path.dirname(os.__file__), "statistics.py"))
     hook = function("hook", line=30)
-    calls = [user, own, library, "<built-in function len>", None, None, hook, None, None, library, None, None]
-    found, _ = rows(CallSegment(0, None, [], [], events(calls, range(10, 130, 10), [-1] + [0] * 5)))
-    assert [short(name) for name, _, _ in found] == [
+    calls = [user, inside, library, "<built-in function len>", None, None, hook, None, None, library, None, None]
+    calls_shown, _ = rows(CallSegment(0, None, [], [], events(calls, range(10, 130, 10), [-1] + [0] * 5)))
+    assert [short(name) for name, _, _ in calls_shown] == [
         "code.py(30): hook",
         short(f"/{library.co_filename}(10): mean"),
         "code.py(10): user",
@@ -112,11 +114,11 @@ def test_the_stack_at_a_moment_has_lines():
     f, g = function("f"), function("g", line=20)
     places = {line: start for start, _, line in f.co_lines() if line}
     stream = CallSegment(0, None, [], [], events([f, g, None, None], [10, 20, 30, 40], [-1, places[12]]))
-    _, made = rows(stream)
+    _, python = rows(stream)
 
     def at(moment):
-        number = int(made.stack_at(np.array([moment]))[0])
-        return list(made.stacks[number]) if number >= 0 else []
+        number = int(python.stack_at(np.array([moment]))[0])
+        return list(python.stacks[number]) if number >= 0 else []
 
     assert at(5) == []
     assert at(15) == ["/user/code.py(10): f"]
@@ -213,8 +215,8 @@ def test_calls_go_on_after_a_call_that_was_refused():
 
 def test_tensors_that_go_are_not_calls():
     def user():
-        kept = [leaf() for _ in range(3)]
-        kept.clear()
+        tensors = [leaf() for _ in range(3)]
+        tensors.clear()
         return middle()
 
     with profile(with_stack=True, profile_memory=True) as prof:
@@ -263,9 +265,9 @@ def test_frames_are_not_kept_alive():
         pass
 
     def user():
-        held = Big()
+        big = Big()
         x + x
-        return weakref.ref(held)
+        return weakref.ref(big)
 
     with profile(with_stack=True):
         gone = user()
@@ -273,12 +275,12 @@ def test_frames_are_not_kept_alive():
         assert gone() is None
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="listens through sys.monitoring there")
-def test_another_profile_function_is_heard_and_put_back():
-    heard = []
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="traces through sys.monitoring there")
+def test_another_profile_function_goes_on_and_is_put_back():
+    seen = []
 
     def other(frame, event, arg):
-        heard.append(event)
+        seen.append(event)
 
     sys.setprofile(other)
     try:
@@ -287,7 +289,7 @@ def test_another_profile_function_is_heard_and_put_back():
         assert sys.getprofile() is other
     finally:
         sys.setprofile(None)
-    assert "call" in heard and inner(prof, "leaf") == ["aten::add"]
+    assert "call" in seen and inner(prof, "leaf") == ["aten::add"]
 
 
 # ------------------------------------------------------------------------------ export_stacks
@@ -356,19 +358,19 @@ def failed():
 
 
 @pytest.mark.parametrize("function", [refused, failed])
-def test_calls_are_heard_after_an_op_that_failed(function):
+def test_calls_are_traced_after_an_op_that_failed(function):
     try:
         x + torch.ones(4)
     except RuntimeError as error:
-        kept = error  # and with it the op's frame
+        last_error = error  # and with it the op's frame
     with profile(activities=[ProfilerActivity.CPU], with_stack=True) as prof:
         function()
         try:
             x + torch.ones(4)
         except RuntimeError as error:
-            kept = error
+            last_error = error
         middle()
-    assert kept is not None
+    assert last_error is not None
     names = [short(event.name) for event in prof.events()]
     assert names.count(here(middle)) == 1
     assert names.count(here(leaf)) == (1 if function is refused else 2)

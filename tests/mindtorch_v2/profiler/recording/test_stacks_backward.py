@@ -1,4 +1,4 @@
-"""Python calls during a backward pass: the user's are recorded, the engine's are not even heard."""
+"""Python calls during a backward pass: the user's are recorded, the engine's are not even traced."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2.autograd.graph import saved_tensors_hooks
 from mindtorch_v2.profiler import profile
-from mindtorch_v2.profiler.recording.python_calls.stream import PythonLog
+from mindtorch_v2.profiler.recording.python_calls.stream import PythonCallLog
 
 x = torch.ones(3)
 
@@ -202,13 +202,13 @@ def test_a_profile_that_ends_in_a_hook():
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="there the inside's code is switched off, all but the entries of ops")
-def test_the_engine_is_not_heard(monkeypatch):
-    """Whatever the length of a pass, a listener is told of the same few calls."""
+def test_the_engine_is_not_traced(monkeypatch):
+    """Whatever the length of a pass, the tracer gets the same few events."""
     logs = []
-    made = PythonLog.__init__
-    monkeypatch.setattr(PythonLog, "__init__", lambda self, *given: (made(self, *given), logs.append(self))[0])
+    init = PythonCallLog.__init__
+    monkeypatch.setattr(PythonCallLog, "__init__", lambda self, *args: (init(self, *args), logs.append(self))[0])
 
-    def heard(length):
+    def traced(length):
         value = torch.ones(3, requires_grad=True)
         loss = value
         for _ in range(length):
@@ -220,4 +220,4 @@ def test_the_engine_is_not_heard(monkeypatch):
             loss.backward()
             return len(logs[-1].events) - before
 
-    assert heard(20) == heard(2) < 200
+    assert traced(20) == traced(2) < 200

@@ -29,20 +29,20 @@ OPS = {
 
 def calls_of(function):
     """Python and builtin calls that one call makes below itself."""
-    made = {"call": 0, "c_call": 0}
+    counts = {"call": 0, "c_call": 0}
 
     def count(frame, event, arg):
-        if event in made:
-            made[event] += 1
+        if event in counts:
+            counts[event] += 1
 
-    function()  # whatever is made at a first call is made
+    function()  # compiles what a first call compiles
     sys.setprofile(count)
     try:
         function()
     finally:
         sys.setprofile(None)
     # Less the function itself and the setprofile at the end.
-    return made["call"] - 1, made["c_call"] - 1
+    return counts["call"] - 1, counts["c_call"] - 1
 
 
 def recorded(function, **options):
@@ -84,7 +84,7 @@ def test_a_layer_adds_as_many_calls_as_it_has_events():
     events = len(prof.events())
     off = calls_of(OPS["linear"])
     on = recorded(OPS["linear"])
-    assert on[0] - off[0] <= 1  # the module looks whether anybody wants to hear of it
+    assert on[0] - off[0] <= 1  # the module looks whether its calls are recorded
     assert on[1] - off[1] <= 4 * events + 1
 
 
@@ -156,8 +156,8 @@ def test_averages_and_tables_make_no_object_per_event(made, calls):
     # At most one for each group, which stands for all of its events.
     assert made[FunctionEvent] <= groups
     made[FunctionEvent] = 0
-    for one in rows:
-        one.table(sort_by="self_cpu_time_total")
+    for averages in rows:
+        averages.table(sort_by="self_cpu_time_total")
     assert made[FunctionEvent] == 0
 
 

@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from keeping import ALL, ByHand, train
+from retention_cases import ALL, ByHand, train
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
@@ -40,9 +40,9 @@ def test_ring_keeps_the_newest():
     for number in range(rows):
         hand.op(number % 7, 10_000 + 10 * number, 10_000 + 10 * number + 5)
         if number % 1000 == 999:
-            hand.keeper.flush()
+            hand.retention.flush()
     hand.stop()
-    store, dropped = freeze(hand.recorder), hand.keeper.dropped_events
+    store, dropped = freeze(hand.recorder), hand.retention.dropped_events
     assert len(store) + dropped == rows
     assert 0.7 * SMALL * (1 << 20) < len(store) * 32 <= SMALL * (1 << 20)
     assert store.start.tolist() == [10_000 + 10 * number for number in range(dropped, rows)]
@@ -54,7 +54,7 @@ def test_ring_takes_more_than_fits_at_once():
         hand.op(0, 10_000 + 10 * number, 10_005 + 10 * number)
     hand.stop()
     store = freeze(hand.recorder)
-    assert len(store) + hand.keeper.dropped_events == 100_000 and len(store) > 1000
+    assert len(store) + hand.retention.dropped_events == 100_000 and len(store) > 1000
     assert store.end[-1] == 10_005 + 10 * 99_999
 
 
@@ -70,7 +70,7 @@ def test_ring_that_nothing_left():
 def test_ring_is_the_default_mode():
     with profile(max_memory_mb=5) as prof:
         torch.ones(1)
-    assert isinstance(prof._keeper, Ring) and names(prof.profiler.store) == ["aten::ones"]
+    assert isinstance(prof._retention, Ring) and names(prof.profiler.store) == ["aten::ones"]
 
 
 def test_dropped_events_are_told_everywhere(tmp_path):
@@ -78,7 +78,7 @@ def test_dropped_events_are_told_everywhere(tmp_path):
         for _ in range(20):
             for _ in range(100):
                 torch.ones(2) + 1
-            prof._keeper.flush()
+            prof._retention.flush()
     count = prof.dropped_events
     assert count + len(prof.profiler.store) == 4000 and count > 2000
     assert prof.key_averages().table().endswith(f"Dropped events: {count}\n")
@@ -96,7 +96,7 @@ def test_dropped_events_are_told_everywhere(tmp_path):
 @pytest.mark.parametrize("options", [{}, {"with_stack": True}, {"with_modules": True}, ALL], ids=str)
 def test_ring_with_every_option(options):
     with profile(max_memory_mb=0.4 if options.get("with_stack") else 0.1, mode="ring", **options) as prof:
-        train(prof, 60, prof._keeper.flush, every=3)
+        train(prof, 60, prof._retention.flush, every=3)
     store = prof.profiler.store
     assert prof.dropped_events > 0 and not errors(prof)
     assert store.step.max() == 59 and len(store) > 50
@@ -120,8 +120,8 @@ def test_ring_bounds_logs_without_ops():
         for _ in range(20):
             for _ in range(200):
                 call()
-            prof._keeper.flush()
-        (window,) = prof.profiler._recorder.taps[0].windows
+            prof._retention.flush()
+        (window,) = prof.profiler._recorder.thread_recordings[0].windows
         assert window.entries * 36 < 0.06 * (1 << 20)
     assert prof.dropped_events > 1000
 
@@ -134,10 +134,10 @@ def test_ring_of_many_steps_forgets_their_names():
             torch.ones(1)
             prof.step()
             if number % 50 == 0:
-                prof._keeper.flush()
-        (tap,) = prof.profiler._recorder.taps
-        prof._keeper.flush()
-        assert len(tap.spans) < 1000 and len(prof.profiler._recorder.steps) < 1000
+                prof._retention.flush()
+        (recording,) = prof.profiler._recorder.thread_recordings
+        prof._retention.flush()
+        assert len(recording.spans) < 1000 and len(prof.profiler._recorder.steps) < 1000
     assert names(prof.profiler.store)[-2:] == ["aten::ones", "ProfilerStep#1500"] or prof.dropped_events
 
 
@@ -185,12 +185,12 @@ def exact(store, by=("label",)):
 
 
 def counted(stats, by=("label",)):
-    found = {}
+    totals = {}
     for row in stats.rows:
         key = (row.name, *([row.shapes] if "shapes" in by else []), *([row.module] if "module" in by else []))
-        before = found.get(key)
+        before = totals.get(key)
         now = [row.count, row.sum_ns, row.self_ns, row.min_ns, row.max_ns, row.flops]
-        found[key] = (
+        totals[key] = (
             now
             if before is None
             else [
@@ -200,7 +200,7 @@ def counted(stats, by=("label",)):
                 before[5] + now[5],
             ]
         )
-    return found
+    return totals
 
 
 @pytest.mark.parametrize(
@@ -214,13 +214,13 @@ def counted(stats, by=("label",)):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("held", [64, 1 << 14])
-def test_totals_are_exact(monkeypatch, options, by, held):
-    monkeypatch.setattr(_folding, "_HELD", held)
-    monkeypatch.setattr(_folding, "_MOST_CARRIED", 8)
+@pytest.mark.parametrize("pending", [64, 1 << 14])
+def test_totals_are_exact(monkeypatch, options, by, pending):
+    monkeypatch.setattr(_folding, "_MOST_PENDING", pending)
+    monkeypatch.setattr(_folding, "_MOST_REMAINDERS", 8)
     with profile(max_memory_mb=20, mode="aggregate", **options) as prof, profile(**options) as plain:
         with record_function("all of it"):
-            train(prof, 12, prof._keeper.flush, every=2)
+            train(prof, 12, prof._retention.flush, every=2)
         middle = prof.aggregate()
     stats = prof.aggregate()
     assert counted(stats, by) == exact(plain.profiler.store, by)
@@ -231,8 +231,8 @@ def test_totals_are_exact(monkeypatch, options, by, held):
 @pytest.mark.parametrize("seed", range(8))
 def test_totals_in_any_chunks(monkeypatch, seed):
     """Fed by hand with a fake clock: self times across chunks, only children with their parent's name, long ranges."""
-    monkeypatch.setattr(_folding, "_HELD", 40)
-    monkeypatch.setattr(_folding, "_MOST_CARRIED", 4)
+    monkeypatch.setattr(_folding, "_MOST_PENDING", 40)
+    monkeypatch.setattr(_folding, "_MOST_REMAINDERS", 4)
     chance = np.random.default_rng(seed)
     hand = ByHand(Aggregator(10), twin=True)
 
@@ -242,7 +242,7 @@ def test_totals_in_any_chunks(monkeypatch, seed):
             op(depth - 1)
         hand.op(int(chance.integers(0, 4)), start, hand.clock())
         if chance.random() < 0.15:
-            hand.keeper.flush()
+            hand.retention.flush()
 
     scopes = [record_function(f"range {n}") for n in range(3)]
     for at, scope in enumerate(scopes):
@@ -253,14 +253,14 @@ def test_totals_in_any_chunks(monkeypatch, seed):
     for scope in reversed(scopes):
         for _ in range(40):
             op(2)
-        site, scope.site = scope.site, None
-        site.close(scope, hand.clock())
+        recorders, scope.recorders = scope.recorders, None
+        recorders.close(scope, hand.clock())
     hand.stop()
-    assert counted(hand.keeper.stats()) == exact(freeze(hand.twin))
-    assert hand.keeper.stats().self_ns == int(freeze(hand.twin).self_ns.sum())
+    assert counted(hand.retention.stats()) == exact(freeze(hand.twin))
+    assert hand.retention.stats().self_ns == int(freeze(hand.twin).self_ns.sum())
 
 
-def test_what_is_held_is_bounded():
+def test_pending_rows_and_remainders_are_bounded():
     hand = ByHand(Aggregator(10))
     scope = record_function("always open")
     scope.__enter__()
@@ -268,13 +268,14 @@ def test_what_is_held_is_bounded():
     for number in range(60_000):
         hand.op(0, 10_000 + 10 * number, 10_005 + 10 * number)
         if number % 2000 == 0:
-            hand.keeper.flush()
-    folding = next(iter(hand.keeper._threads.values())).folding
-    assert len(folding._held["start"]) <= _folding._HELD and len(folding._carried["start"]) <= _folding._MOST_CARRIED
-    site, scope.site = scope.site, None
-    site.close(scope, 10_000_000)
+            hand.retention.flush()
+    folding = next(iter(hand.retention._threads.values())).folding
+    assert len(folding._pending["start"]) <= _folding._MOST_PENDING
+    assert len(folding._remainders["start"]) <= _folding._MOST_REMAINDERS
+    recorders, scope.recorders = scope.recorders, None
+    recorders.close(scope, 10_000_000)
     hand.stop()
-    row = hand.keeper.stats().by_name()["always open"]
+    row = hand.retention.stats().by_name()["always open"]
     assert (row.sum_ns, row.self_ns) == (10_000_000 - 2000, 10_000_000 - 2000 - 5 * 60_000)
 
 
@@ -319,10 +320,10 @@ def test_per_step_statistics():
             start = hand.clock()
             hand.clock.now += 999
             hand.op(0, start, hand.clock())
-        hand.keeper.flush()
+        hand.retention.flush()
         hand.recorder.step(step)
     hand.stop()
-    (row,) = hand.keeper.stats().rows
+    (row,) = hand.retention.stats().rows
     assert (row.count, row.sum_ns, row.min_ns, row.max_ns) == (10, 10_000, 1000, 1000)
     assert (row.steps.count, row.steps.sum_ns, row.steps.min_ns, row.steps.max_ns) == (4, 10_000, 1000, 4000)
 
@@ -335,7 +336,7 @@ def test_quantiles(durations):
         hand.op(0, start, start + took)
         start += took + 1
     hand.stop()
-    stats = hand.keeper.stats()
+    stats = hand.retention.stats()
     (row,) = stats.rows
     for q in (0, 0.1, 0.5, 0.9, 0.99, 1):
         want = float(np.quantile(durations, q, method="inverted_cdf" if q else "linear"))

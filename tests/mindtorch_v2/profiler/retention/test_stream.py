@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 import pytest
-from keeping import ALL, ByHand, Net, helper, train
+from retention_cases import ALL, ByHand, Net, helper, train
 
 import mindtorch_v2 as torch
 from mindtorch_v2._core.threads import threads
@@ -60,10 +60,10 @@ def rows(store, since=0, until=1 << 62, kinds=range(12)):
         ),
         strict=True,
     )
-    found = []
+    rows = []
     for name, kind, tid, start, end, seq, step, shapes, stack, flops, module, fwd_tid, op, parent in columns:
         if since <= start and end <= until and kind in kinds:
-            found.append(
+            rows.append(
                 (
                     store.names[name],
                     kind,
@@ -81,7 +81,7 @@ def rows(store, since=0, until=1 << 62, kinds=range(12)):
                     store.names[store.name[parent]] if parent >= 0 else "",
                 )
             )
-    return found
+    return rows
 
 
 def allocations(store, since, until):
@@ -100,25 +100,25 @@ def allocations(store, since, until):
 def test_the_file_is_what_memory_would_have_held(tmp_path, options):
     path = tmp_path / "run.mtp"
     with profile(stream_to=path, flush_interval_s=NEVER, **options) as prof:
-        flush = prof._keeper.flush
+        flush = prof._retention.flush
         flush()
         with profile(**options) as plain:
             train(prof, 5, flush)
         flush()
-    kept, streamed = plain.profiler.store, load(path)
+    in_memory, streamed = plain.profiler.store, load(path)
     assert streamed.recovery.intact
     assert streamed.store.options["with_stack"] == options.get("with_stack", False)
-    since, until = kept.clock_start_ns, kept.clock_end_ns
+    since, until = in_memory.clock_start_ns, in_memory.clock_end_ns
     # Both are handed the same rows of ops and ranges; steps are the streamed profile's own, and each reads the clock itself
     # for modules and memory.
     shared = (observer.OP, observer.BACKWARD, observer.ENGINE, observer.SCOPE)
-    want = [row[:6] + row[7:13] for row in rows(kept, since, until - 1, shared)]
+    want = [row[:6] + row[7:13] for row in rows(in_memory, since, until - 1, shared)]
     got = [row[:6] + row[7:13] for row in rows(streamed.store, since, until - 1, shared)]
     assert got == want and len(want) > 100
-    modules = [[row[0] for row in rows(store, since, until, (observer.MODULE,))] for store in (kept, streamed.store)]
+    modules = [[row[0] for row in rows(store, since, until, (observer.MODULE,))] for store in (in_memory, streamed.store)]
     assert modules[0] == modules[1]
     assert {row[6] for row in rows(streamed.store)} == set(range(5))
-    assert allocations(streamed.store, since, until) == allocations(kept, since, until)
+    assert allocations(streamed.store, since, until) == allocations(in_memory, since, until)
     assert rows(prof.profiler.store) == rows(streamed.store)
     assert not [problem for problem in validate(streamed.store) if problem.severity == "error"]
 
@@ -143,7 +143,7 @@ def test_python_calls_across_chunks(tmp_path):
         )
 
     with profile(stream_to=path, flush_interval_s=NEVER, with_stack=True) as prof:
-        outer(prof._keeper.flush, 3)
+        outer(prof._retention.flush, 3)
     with profile(with_stack=True) as plain:
         outer(lambda: None, 3)
     assert shape_of(load(path).store) == shape_of(plain.profiler.store)
@@ -180,9 +180,9 @@ def test_rows_in_any_chunks(tmp_path, seed):
 def test_memory_freed_by_another_chunk(tmp_path):
     with profile(stream_to=tmp_path / "run.mtp", flush_interval_s=NEVER, profile_memory=True) as prof:
         kept = [torch.ones(1000) for _ in range(3)]
-        prof._keeper.flush()
+        prof._retention.flush()
         del kept[0]
-        prof._keeper.flush()
+        prof._retention.flush()
         del kept
         before = torch.ones(10)
     store = load(tmp_path / "run.mtp").store
@@ -215,7 +215,7 @@ def test_tasks_that_take_turns(tmp_path):
         with record_function(name):
             await asyncio.sleep(0)
             torch.ones(2)
-            prof._keeper.flush()
+            prof._retention.flush()
             await asyncio.sleep(0)
 
     async def both(prof):
@@ -242,7 +242,7 @@ def test_overloads_with_out(tmp_path):
 
 def test_memory_timeline(tmp_path):
     with profile(stream_to=tmp_path / "run.mtp", flush_interval_s=NEVER, **ALL) as prof:
-        train(prof, 2, prof._keeper.flush)
+        train(prof, 2, prof._retention.flush)
     with pytest.warns(FutureWarning):
         prof.export_memory_timeline(tmp_path / "timeline.json")
     categories = {category for *_, category in prof._memory_profile().on_device("cpu") if category is not None}
@@ -286,7 +286,7 @@ def test_later_windows_bring_nothing_that_is_known(tmp_path):
     known = []
 
     def ready(prof):
-        tables = prof._keeper._tables
+        tables = prof._retention._tables
         known.append((len(tables._module_numbers), len(tables.names), len(tables.infos), len(tables._calls)))
 
     with profile(
@@ -313,10 +313,10 @@ def test_recorder_holds_little(tmp_path):
         for _ in range(200):
             torch.ones(2)
             prof.step()
-            prof._keeper.flush()
+            prof._retention.flush()
         recorder = prof.profiler._recorder
-        (tap,) = recorder.taps
-        assert len(tap.rows) == 0 and len(tap.spans) <= 2 and len(recorder.steps) <= 2
+        (recording,) = recorder.thread_recordings
+        assert len(recording.rows) == 0 and len(recording.spans) <= 2 and len(recorder.steps) <= 2
     names = [row[0] for row in rows(load(tmp_path / "run.mtp").store)]
     assert [name for name in names if name.startswith("Prof")] == [f"ProfilerStep#{n}" for n in range(201)][
         : names.count("aten::ones") + 1
@@ -363,7 +363,7 @@ def test_a_torn_frame_is_dropped_and_counted(tmp_path):
     with profile(stream_to=path, flush_interval_s=NEVER) as prof:
         for _ in range(10):
             torch.ones(2)
-            prof._keeper.flush()
+            prof._retention.flush()
     whole = path.read_bytes()
     counts = []
     for size in range(600, len(whole), 97):
@@ -381,7 +381,7 @@ def test_repair(tmp_path, capsys):
     with profile(stream_to=path, flush_interval_s=NEVER, with_stack=True) as prof:
         for _ in range(5):
             torch.ones(2)
-            prof._keeper.flush()
+            prof._retention.flush()
     data = path.read_bytes()
     path.write_bytes(data[:-150])
     assert main(["repair", str(path), "-o", str(repaired)]) == 0
@@ -407,7 +407,7 @@ def test_a_full_disk_is_waited_for(tmp_path, monkeypatch):
         monkeypatch.setattr(os, "pwrite", pwrite)
         torch.ones(2)
         with pytest.warns(RuntimeWarning, match="No space left"):
-            prof._keeper.flush()
+            prof._retention.flush()
         torch.ones(2)
         full[0] = False
     assert [row[0] for row in rows(load(tmp_path / "run.mtp").store)].count("aten::ones") == 2
@@ -425,7 +425,7 @@ def test_a_disk_that_stays_full_drops_and_counts(tmp_path, monkeypatch):
             broken.setattr(os, "pwrite", pwrite)
             for _ in range(3):
                 torch.ones(2)
-                prof._keeper.flush()
+                prof._retention.flush()
         assert prof.dropped_events == 2
     loaded = load(tmp_path / "run.mtp")
     assert loaded.dropped_events == 2
@@ -445,7 +445,7 @@ with profile(stream_to=sys.argv[1], flush_interval_s=0.1, with_stack=sys.argv[2]
         number += 1
         print("left", number, flush=True)
         if number % 50 == 0:
-            prof._keeper.flush()
+            prof._retention.flush()
             print("flushed", number, flush=True)
 """
 

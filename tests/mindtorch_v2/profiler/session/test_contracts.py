@@ -50,7 +50,7 @@ def test_kineto_is_there():
 
 
 def test_lightning_passes_only_arguments_that_the_signature_names():
-    given = {
+    arguments = {
         "activities": [ProfilerActivity.CPU],
         "schedule": None,
         "on_trace_ready": None,
@@ -65,10 +65,10 @@ def test_lightning_passes_only_arguments_that_the_signature_names():
         "metric": "self_cpu_time_total",
     }
     parameters = inspect.signature(torch.profiler.profile.__init__).parameters
-    dropped = sorted(set(given) - set(parameters))
+    dropped = sorted(set(arguments) - set(parameters))
     assert dropped == ["export_to_flame_graph", "metric"]
-    made = torch.profiler.profile(**{name: value for name, value in given.items() if name in parameters})
-    assert isinstance(made, torch.profiler.profile)
+    prof = torch.profiler.profile(**{name: value for name, value in arguments.items() if name in parameters})
+    assert isinstance(prof, torch.profiler.profile)
     legacy = inspect.signature(autograd_profiler.profile.__init__).parameters
     assert {"enabled", "use_cuda", "record_shapes", "with_flops", "profile_memory", "with_stack"} <= set(legacy)
     assert {"enabled", "record_shapes"} <= set(inspect.signature(autograd_profiler.emit_nvtx.__init__).parameters)

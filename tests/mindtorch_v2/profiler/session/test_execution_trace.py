@@ -187,13 +187,13 @@ def numbers_of(nodes):
 def numbers_in(path):
     """The names in a Chrome trace by record function id."""
     events = json.loads(path.read_text())["traceEvents"]
-    found = [
+    names_by_id = [
         (event["args"]["Record function id"], event["name"])
         for event in events
         if "Record function id" in event.get("args", {})
     ]
-    assert len(dict(found)) == len(found)
-    return dict(found)
+    assert len(dict(names_by_id)) == len(names_by_id)
+    return dict(names_by_id)
 
 
 def train():

@@ -471,17 +471,17 @@ def test_labels_nest_and_end_when_the_body_raises():
 def test_a_label_on_a_function():
     @record_function("down")
     def down(n):
-        """Goes down."""
+        """Calls itself n times."""
         x + x
         return down(n - 1) if n else "bottom"
 
     with profile() as prof:
         assert down(1) == "bottom"
     assert tree(prof) == [["down", ["aten::add"]]] * 2
-    assert (down.__name__, down.__doc__) == ("down", "Goes down.")
+    assert (down.__name__, down.__doc__) == ("down", "Calls itself n times.")
 
 
-def test_a_labelled_function_on_two_threads():
+def test_a_labeled_function_on_two_threads():
     met = threading.Barrier(2, timeout=10)
     profiles = []
 

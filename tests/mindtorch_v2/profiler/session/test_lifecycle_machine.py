@@ -10,6 +10,7 @@ import queue
 import threading
 import warnings
 from collections import Counter
+from contextlib import suppress
 
 import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
@@ -74,9 +75,9 @@ class HandlerFailed(Exception):
 class Session:
     """A profile, and what it must have recorded."""
 
-    def __init__(self, flags, everybody, plan, failing):
-        self.everybody, self.failing, self.plan = everybody, failing, plan
-        self.heard = []  # what on_trace_ready saw
+    def __init__(self, flags, all_threads, plan, failing):
+        self.all_threads, self.failing, self.plan = all_threads, failing, plan
+        self.seen = []  # what on_trace_ready saw
         self.windows = []  # what it should have seen
         self.ops, self.scopes = Counter(), Counter()
         self.thread = None
@@ -85,11 +86,11 @@ class Session:
             **flags,
             on_trace_ready=self.ready,
             schedule=None if plan is None else schedule(**plan),
-            experimental_config=_ExperimentalConfig(profile_all_threads=everybody),
+            experimental_config=_ExperimentalConfig(profile_all_threads=all_threads),
         )
 
     def ready(self, prof):
-        self.heard.append(call_untraced(recorded, prof))
+        self.seen.append(call_untraced(recorded, prof))
         if self.failing:
             raise HandlerFailed
 
@@ -98,7 +99,7 @@ class Session:
         return self.prof.current_action
 
     def records(self, thread):
-        return self.running and self.action in RECORDING and (self.everybody or thread == self.thread)
+        return self.running and self.action in RECORDING and (self.all_threads or thread == self.thread)
 
     def window_ends(self):
         self.windows.append((Counter(self.ops), Counter(self.scopes)))
@@ -108,8 +109,8 @@ class Session:
         self.scopes.clear()
 
 
-# Called as call_untraced(recorded, prof): what reads events while they are recorded with their stacks would be in them the next time,
-# and would soon be all there is.
+# Called as call_untraced(recorded, prof): the calls that read events with their stacks would otherwise be recorded too, and
+# soon outnumber all others.
 def recorded(prof):
     names = [event.name for event in prof.events()]
     return (Counter(name for name in names if name in OPS), Counter(name for name in names if name.startswith("scope")))
@@ -137,15 +138,15 @@ class Lifecycle(RuleBasedStateMachine):
     @rule(
         target=sessions,
         flags=st.sets(st.sampled_from(FLAGS)),
-        everybody=st.booleans(),
+        all_threads=st.booleans(),
         failing=st.booleans(),
         plan=st.none()
         | st.fixed_dictionaries(
             {"wait": st.integers(0, 1), "warmup": st.integers(0, 1), "active": st.integers(1, 2), "repeat": st.integers(0, 2)}
         ),
     )
-    def make(self, flags, everybody, failing, plan):
-        session = Session(dict.fromkeys(flags, True), everybody, plan, failing)
+    def make(self, flags, all_threads, failing, plan):
+        session = Session(dict.fromkeys(flags, True), all_threads, plan, failing)
         self.everything.append(session)
         return session
 
@@ -251,7 +252,7 @@ class Lifecycle(RuleBasedStateMachine):
         self.on(thread, made.start)
         made.join()
         for session in self.everything:
-            if session.running and session.action in RECORDING and session.everybody:
+            if session.running and session.action in RECORDING and session.all_threads:
                 session.ops["aten::neg"] += 1
 
     # -------------------------------------------------------------------------- what must hold
@@ -272,7 +273,7 @@ class Lifecycle(RuleBasedStateMachine):
         self.check(session)
 
     def check(self, session):
-        assert session.heard == [(+ops, +scopes) for ops, scopes in session.windows]
+        assert session.seen == [(+ops, +scopes) for ops, scopes in session.windows]
         wrong = [problem for problem in call_untraced(validate, session.prof) if problem.severity == ERROR]
         assert not wrong, wrong
 
@@ -280,7 +281,7 @@ class Lifecycle(RuleBasedStateMachine):
     def watchers_are_counted(self):
         if hasattr(self, "everything"):
             running = [one for one in self.everything if one.running and one.action in RECORDING]
-            assert len(recorder.listening) == len(running)
+            assert len(recorder.active_recorders) == len(running)
             assert entry_globals.observers_active == len(running)
 
     def teardown(self):
@@ -295,16 +296,14 @@ class Lifecycle(RuleBasedStateMachine):
             self.on(thread, lambda scope=scope: scope.__exit__(None, None, None))
         self.helper.close()
         self.caught.__exit__(None, None, None)
-        assert entry_globals.observers_active == 0 and not recorder.sites and not recorder.listening
+        assert entry_globals.observers_active == 0 and not recorder.recorders_by_thread and not recorder.active_recorders
 
     def end(self, session):
         if session.action in RECORDING:
             self.cut_scopes(session)
             session.window_ends()
-        try:
+        with suppress(HandlerFailed):
             session.prof.stop()
-        except HandlerFailed:
-            pass
         session.running = False
 
 

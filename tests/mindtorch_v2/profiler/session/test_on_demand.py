@@ -131,23 +131,23 @@ def test_live_tensors_know_what_they_are():
     optimizer = torch.optim.Adam(model.parameters())
     model(torch.randn(5, 7)).sum().backward()
     optimizer.step()
-    kinds = {(one.category, one.owner) for one in of_shape((13, 7))}
+    kinds = {(tensor.category, tensor.owner) for tensor in of_shape((13, 7))}
     assert kinds == {
         ("parameter", "Sequential.0.weight"), ("gradient", "Sequential.0.weight"), ("optimizer state", "Adam.exp_avg"),
         ("optimizer state", "Adam.exp_avg_sq"),
     }  # fmt: skip
-    assert ("buffer", "Sequential.1.running_mean") in {(one.category, one.owner) for one in of_shape((13,))}
-    kept = model(torch.randn(3, 7))
-    assert [one.category for one in of_shape((3, 13))].count("activation") >= 1
-    del kept
+    assert ("buffer", "Sequential.1.running_mean") in {(tensor.category, tensor.owner) for tensor in of_shape((13,))}
+    output = model(torch.randn(3, 7))
+    assert [tensor.category for tensor in of_shape((3, 13))].count("activation") >= 1
+    del output
 
 
 def test_tensors_that_share_memory_are_one_and_the_largest_comes_first():
     whole, other = torch.zeros(77, 31), torch.zeros(3)
     parts = [whole[:3], whole.t()]
-    (one,) = [one for one in live_tensors() if one.bytes == 77 * 31 * 4]
-    assert one.tensors >= 3
-    sizes = [one.bytes for one in live_tensors()]
+    (tensor,) = [tensor for tensor in live_tensors() if tensor.bytes == 77 * 31 * 4]
+    assert tensor.tensors >= 3
+    sizes = [tensor.bytes for tensor in live_tensors()]
     assert sizes == sorted(sizes, reverse=True)
     assert len(live_tensors(limit=2)) == 2
     del parts, other
@@ -155,26 +155,26 @@ def test_tensors_that_share_memory_are_one_and_the_largest_comes_first():
 
 def test_a_recording_knows_stack_and_age():
     with profile(profile_memory=True, with_stack=True):
-        made = torch.zeros(91, 17)
-        (one,) = of_shape((91, 17))
-        assert 0 <= one.age_s < 60
-        assert any("test_on_demand.py" in frame for frame in one.stack)
-    (one,) = of_shape((91, 17))
-    assert (one.stack, one.age_s) == ((), None)
-    del made
+        array = torch.zeros(91, 17)
+        (tensor,) = of_shape((91, 17))
+        assert 0 <= tensor.age_s < 60
+        assert any("test_on_demand.py" in frame for frame in tensor.stack)
+    (tensor,) = of_shape((91, 17))
+    assert (tensor.stack, tensor.age_s) == ((), None)
+    del array
 
 
 def test_a_memory_error_leaves_the_list(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    held = torch.zeros(123, 11)
+    array = torch.zeros(123, 11)
     with pytest.raises(MemoryError), pytest.warns(RuntimeWarning, match="live-tensors"):
         with profile(profile_memory=True):
             torch.ones(3)
             raise MemoryError
     (path,) = tmp_path.iterdir()
     report = json.loads(path.read_text())
-    assert any(one["shape"] == [123, 11] for one in report["tensors"])
-    assert report["bytes"] >= held.nbytes
+    assert any(tensor["shape"] == [123, 11] for tensor in report["tensors"])
+    assert report["bytes"] >= array.nbytes
     assert sum(report["bytes_by_category"].values()) == report["bytes"]
 
 

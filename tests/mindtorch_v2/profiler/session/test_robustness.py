@@ -35,13 +35,13 @@ x = torch.ones(3)
 SOURCE = str(Path(torch.__file__).parent.parent)
 EVERYTHING = {"record_shapes": True, "profile_memory": True, "with_stack": True, "with_modules": True, "with_flops": True}
 OPTIONS = [{}, EVERYTHING]
-everybody = _ExperimentalConfig(profile_all_threads=True)
+ALL_THREADS = _ExperimentalConfig(profile_all_threads=True)
 
 
 @pytest.fixture(autouse=True)
 def nothing_left():
     yield
-    assert entry_globals.observers_active == 0 and not recorder.listening and not recorder.sites
+    assert entry_globals.observers_active == 0 and not recorder.active_recorders and not recorder.recorders_by_thread
     assert sys.getprofile() is None
 
 
@@ -74,7 +74,7 @@ def test_many_threads_start_and_stop_at_once():
     def work(number):
         try:
             for _ in range(30):
-                with profile(experimental_config=everybody if number % 2 else None) as prof:
+                with profile(experimental_config=ALL_THREADS if number % 2 else None) as prof:
                     x + x
                 assert "aten::add" in ops(prof)
         except BaseException as error:
@@ -100,7 +100,7 @@ def test_threads_that_outlive_the_recording():
         done.set()
 
     thread = threading.Thread(target=work)
-    with profile(experimental_config=everybody) as prof:
+    with profile(experimental_config=ALL_THREADS) as prof:
         thread.start()
         while "aten::add" not in ops(prof):
             time.sleep(0.001)
@@ -126,7 +126,7 @@ def test_an_op_that_ends_after_the_recording_does_no_harm():
         def backward(ctx, grad):
             return grad
 
-    with profile(experimental_config=everybody) as prof:
+    with profile(experimental_config=ALL_THREADS) as prof:
         thread = threading.Thread(target=lambda: Slow.apply(x))
         thread.start()
         entered.wait()
@@ -251,8 +251,8 @@ def test_each_task_keeps_its_own_parent(options):
     with profile(**options) as prof:
         asyncio.run(jobs())
     parents = Counter((event.name, scope_above(event)) for event in prof.events() if event.name.startswith("aten::"))
-    found = {pair: count for pair, count in parents.items() if pair[0] in ("aten::add", "aten::mul", "aten::relu")}
-    assert found == {
+    parents_of_ops = {pair: count for pair, count in parents.items() if pair[0] in ("aten::add", "aten::mul", "aten::relu")}
+    assert parents_of_ops == {
         ("aten::add", "one"): 3,
         ("aten::mul", "two"): 3,
         ("aten::relu", "inside one"): 3,
@@ -293,7 +293,7 @@ def in_threads():
 
 @pytest.mark.parametrize("run, tasks", [(one_after_another, 4), (in_turns, 2), (in_threads, 4)])
 def test_tasks_of_several_event_loops_are_told_apart(run, tasks):
-    with profile(experimental_config=everybody) as prof:
+    with profile(experimental_config=ALL_THREADS) as prof:
         run()
     parents = Counter((event.name, scope_above(event)) for event in prof.events() if event.name in ("aten::add", "aten::mul"))
     assert parents == {("aten::add", "one"): 3 * tasks // 2, ("aten::mul", "two"): 3 * tasks // 2}
@@ -325,18 +325,18 @@ def test_memory_follows_the_task():
 
 def test_turns_are_cheap_to_note():
     log = TaskLog()
-    taken = []
-    extend = log.extend(taken.append)
+    rows = []
+    append_row = log.wrap_append_row(rows.append)
     for row in range(5):
-        extend((0, 10 * row, 10 * row + 5, -1))
-    assert len(taken) == 5 and not len(log.names)
+        append_row((0, 10 * row, 10 * row + 5, -1))
+    assert len(rows) == 5 and not len(log.names)
 
 
 # ------------------------------------------------------------------------------ forks
 
 
 def in_a_child(task):
-    """Run it in a fork and give what it returned, as text."""
+    """Run `task` in a forked child; returns its result as text."""
     read, write = os.pipe()
     child = os.fork()
     if not child:
@@ -348,33 +348,33 @@ def in_a_child(task):
             os._exit(0)
     os.close(write)
     with os.fdopen(read) as pipe:
-        found = pipe.read()
+        text_of_child = pipe.read()
     os.waitpid(child, 0)
-    return found
+    return text_of_child
 
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 
 
 @needs_fork
-@pytest.mark.parametrize("options", [*OPTIONS, {"experimental_config": everybody}])
+@pytest.mark.parametrize("options", [*OPTIONS, {"experimental_config": ALL_THREADS}])
 def test_a_fork_neither_records_nor_writes_for_its_parent(options):
     called = []
     with profile(on_trace_ready=lambda prof: called.append(os.getpid()), **options) as prof:
         x + x
 
         def child():
-            before = entry_globals.observers_active, sys.getprofile(), len(recorder.listening)
+            before = entry_globals.observers_active, sys.getprofile(), len(recorder.active_recorders)
             x * x
             prof.step()
-            with profile() as own:
+            with profile() as inner:
                 x - x
             prof.__exit__(None, None, None)
-            return before, ops(own), called
+            return before, ops(inner), called
 
-        found = in_a_child(child)
+        result = in_a_child(child)
         x / x
-    assert found == "((0, None, 0), ['aten::sub'], [])"
+    assert result == "((0, None, 0), ['aten::sub'], [])"
     assert ops(prof) == ["aten::add", "aten::div"] and called == [os.getpid()]
 
 
@@ -475,11 +475,11 @@ def test_workers_have_lanes_of_their_own(options, tmp_path):
     with profile(**options) as prof:
         for batch in DataLoader(Numbers(), batch_size=2, num_workers=2):
             batch + batch
-    found = lanes(prof)
+    rows = lanes(prof)
     for worker in ("DataLoader worker 0", "DataLoader worker 1"):
-        assert found[worker]["DataLoader worker: fetch"] == 2
-        assert found[worker]["item"] == found[worker]["aten::mul"] == 4
-    assert found["MainThread"]["aten::add"] == 4 and not found["MainThread"]["item"]
+        assert rows[worker]["DataLoader worker: fetch"] == 2
+        assert rows[worker]["item"] == rows[worker]["aten::mul"] == 4
+    assert rows["MainThread"]["aten::add"] == 4 and not rows["MainThread"]["item"]
     assert not errors(prof)
     item = next(event for event in prof.events() if event.name == "aten::mul")
     assert item.cpu_parent.name == "item" or options
@@ -513,12 +513,12 @@ def test_workers_that_fail_or_run_dry_are_recorded_too():
         with pytest.raises(LookupError):
             list(DataLoader(Failing(), num_workers=1))
         list(DataLoader(Stream(), num_workers=1))
-    found = lanes(prof)["DataLoader worker 0"]
-    assert found["aten::add"] >= 1 and found["aten::mul"] == 4
+    rows = lanes(prof)["DataLoader worker 0"]
+    assert rows["aten::add"] >= 1 and rows["aten::mul"] == 4
 
 
 @needs_fork
-def test_nothing_is_sent_to_workers_while_nobody_records():
+def test_nothing_is_sent_to_workers_while_nothing_records():
     assert [batch.tolist() for batch in DataLoader(Stream(), batch_size=2, num_workers=1)] == [
         [[0.0, 0.0], [1.0, 1.0]],
         [[2.0, 2.0], [3.0, 3.0]],
@@ -534,6 +534,7 @@ def script(text):
         capture_output=True,
         text=True,
         timeout=60,
+        check=False,
         env={**os.environ, "PYTHONPATH": SOURCE},
     )
 
@@ -576,7 +577,7 @@ def test_a_legacy_profile_left_twice_changes_nothing():
 
 
 def test_calls_on_the_way_out_are_not_in_the_recording():
-    """The thread that stops is heard until its turn comes, after that of the others."""
+    """The thread that stops is traced until the others have been stopped, so its last calls come after the end."""
     config = _ExperimentalConfig(profile_all_threads=True)
     stop, ready = threading.Event(), threading.Event()
 

@@ -1,1 +1,1 @@
-"""Python calls, by `sys.setprofile` or, since Python 3.12, `sys.monitoring`."""
+"""Which Python functions ran when: traced by `sys.setprofile` or, since Python 3.12, by `sys.monitoring`."""

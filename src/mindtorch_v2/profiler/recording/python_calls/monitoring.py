@@ -1,8 +1,8 @@
-"""Listens to a thread's Python calls through sys.monitoring, for Python 3.12 and later.
+"""CallTracer for Python 3.12 and later: traces a thread's Python calls through sys.monitoring.
 
-The events of this runtime's own code are switched off one by one as they come up, so that they cost nothing after the
-first time. Only the entries of ops stay on, since they tell which line an op was called from. Whatever happens until
-they return is this runtime's own business, as is what it calls in libraries.
+The events of this runtime's own code are disabled one by one as they come up, so that they cost nothing after the first
+time. Only the entries of ops stay enabled, since they tell which line an op was called from. What runs until an entry
+returns is this runtime's inside, as is what the inside calls in libraries: none of it is traced.
 """
 
 from __future__ import annotations
@@ -15,75 +15,70 @@ from types import BuiltinFunctionType, CodeType, MethodDescriptorType, ModuleTyp
 from typing import Any
 
 from ...._core.threads import ThreadState
-from .code_origin import ENTRY, INSIDE, LIBRARY, belongs
+from .code_origin import ENTRY, INSIDE, LIBRARY, classify
 
 _monitoring: Any = getattr(sys, "monitoring", None)
 _NAME = "profiler"
 
 
-class Listener:
-    """Fills a stream (see _stacks) from the calls of the thread that prepares it."""
+class CallTracer:
+    """Appends the calls and returns of the thread that calls prepare() to a stream (see `stream`)."""
 
-    def __init__(
-        self,
-        events: list[Any],
-        clock: Callable[[], int],
-        state: ThreadState,
-    ) -> None:
-        """`state` is for listeners that leave the thread while an op runs; this one does not."""
+    def __init__(self, events: list[Any], clock: Callable[[], int], state: ThreadState) -> None:
+        """`state` is for tracers that pause while an op runs; this one does not."""
         self._stream = (events, clock)
         self._thread = 0
         self.functions: dict[int, Callable[..., Any]] = {}
 
     @staticmethod
-    def hears(code: CodeType) -> bool:
-        """Whether calls of this code are in the stream."""
-        return _kinds[code.co_filename] != INSIDE
+    def traces(code: CodeType) -> bool:
+        """Whether calls of this code are in the stream: all but those of this runtime's inside."""
+        return _origins[code.co_filename] != INSIDE
 
     @staticmethod
     def unpacked(events: list[Any]) -> list[Any]:
-        """The stream as _stacks wants it: as it is."""
+        """Events with three entries each, as `stream` describes; this tracer appends them so."""
         return events
 
     def prepare(self) -> None:
-        """Make ready to listen to the calling thread."""
+        """Bind to the calling thread. Tracing begins with resume()."""
         self._thread = get_ident()
         self.functions = _functions(*self._stream, self._thread)
 
-    def listen(self) -> None:
-        """Begin to listen, or go on."""
-        _hub.join(self._thread, self)
+    def resume(self) -> None:
+        """Begin to trace the thread, or go on after pause()."""
+        _hub.add(self._thread, self)
 
     def pause(self) -> None:
-        """Nothing of what follows would be heard anyway: it is this runtime's inside."""
+        """Does nothing: what runs between pause() and resume() is this runtime's inside, which is not traced anyway."""
 
     def stop(self) -> None:
-        """Listen no more."""
-        _hub.leave(self._thread)
+        """End tracing the thread; may be called on another one."""
+        _hub.remove(self._thread)
 
 
 class _Hub:
-    """The one place where events arrive: they come from every thread and are handed to the thread's listener."""
+    """Holds the one tool id that this process uses, and hands the events of every thread to that thread's tracer."""
 
     def __init__(self) -> None:
-        self._listeners: dict[int, Listener] = {}
+        self._tracers: dict[int, CallTracer] = {}
         self._tool = -1
         self._lock = threading.Lock()
 
-    def join(self, thread: int, listener: Listener) -> None:
+    def add(self, thread: int, tracer: CallTracer) -> None:
         with self._lock:
-            if self._listeners.get(thread) is not listener:
-                self._listeners[thread] = listener
+            if self._tracers.get(thread) is not tracer:
+                self._tracers[thread] = tracer
                 self._connect()
 
-    def leave(self, thread: int) -> None:
+    def remove(self, thread: int) -> None:
         with self._lock:
-            if self._listeners.pop(thread, None) is not None:
+            if self._tracers.pop(thread, None) is not None:
                 self._connect()
 
     def _connect(self) -> None:
-        """Hand events straight to a single listener, or to the one of the thread they come from."""
-        if not self._listeners:
+        """Register the callbacks: those of a single tracer directly, those of several behind functions that try each."""
+        if not self._tracers:
             _monitoring.set_events(self._tool, 0)
             _monitoring.free_tool_id(self._tool)
             self._tool = -1
@@ -92,10 +87,10 @@ class _Hub:
         if first:
             self._tool = _free_tool()
             _monitoring.restart_events()
-        functions = [listener.functions for listener in self._listeners.values()]
+        functions = [tracer.functions for tracer in self._tracers.values()]
         for event, function in functions[0].items():
-            to_all = function if len(functions) == 1 else _each_until_heard([one[event] for one in functions])
-            _monitoring.register_callback(self._tool, event, to_all)
+            callback = function if len(functions) == 1 else _try_each([by_event[event] for by_event in functions])
+            _monitoring.register_callback(self._tool, event, callback)
         if first:
             _monitoring.set_events(self._tool, sum(functions[0]))
 
@@ -103,8 +98,8 @@ class _Hub:
 _hub = _Hub()
 
 
-def _each_until_heard(functions: list[Callable[..., Any]]) -> Callable[..., Any]:
-    """Every listener knows its own thread, so at most one takes the event."""
+def _try_each(functions: list[Callable[..., Any]]) -> Callable[..., Any]:
+    """One callback for several tracers: each ignores events of other threads, so at most one handles an event."""
 
     def call(*values: Any) -> Any:
         for function in functions:
@@ -126,27 +121,29 @@ def _free_tool() -> int:
     raise RuntimeError("with_stack: every tool id of sys.monitoring that a profiler may use is taken")
 
 
-class _Kinds(dict[str, int]):
-    """What the code of a file belongs to, looked up once."""
+class _Origins(dict[str, int]):
+    """`classify` by file name, computed once per file."""
 
     def __missing__(self, filename: str) -> int:
-        kind = self[filename] = belongs(filename)
-        return kind
+        origin = self[filename] = classify(filename)
+        return origin
 
 
-_kinds = _Kinds()
+_origins = _Origins()
 
 
-def _functions(stream: list[Any], clock: Callable[[], int], mine: int) -> dict[int, Callable[..., Any]]:
-    """What to call for which event, on behalf of the thread `mine`."""
+def _functions(  # noqa: C901  one closure per event, which share the state of their thread
+    stream: list[Any], clock: Callable[[], int], mine: int
+) -> dict[int, Callable[..., Any]]:
+    """The callback for each event, which append to `stream` what happens on the thread `mine`."""
     extend = stream.extend
-    switch_off, kinds, getframe, ident = _monitoring.DISABLE, _kinds, sys._getframe, get_ident
+    disable, origins, getframe, ident = _monitoring.DISABLE, _origins, sys._getframe, get_ident
     builtins: dict[Any, str] = {}
     methods: dict[tuple[str, str], str] = {}
-    # What runs inside this code is not heard: how often it has been entered, and whether its own call was heard.
-    quiet: CodeType | None = None
+    # What runs inside the code `untraced` is not traced: how deep its calls are nested, and whether its own call was traced.
+    untraced: CodeType | None = None
     depth = 0
-    call_heard = False
+    call_traced = False
 
     def describe(function: Any) -> str:
         if type(function) is MethodDescriptorType:
@@ -155,59 +152,59 @@ def _functions(stream: list[Any], clock: Callable[[], int], mine: int) -> dict[i
         owner = function.__self__
         if owner is None or isinstance(owner, ModuleType):
             return builtins.setdefault(function, f"<built-in function {function.__name__}>")
-        # A bound method refers to its object: only the names are kept.
+        # A bound method would keep its object alive: only the names are kept.
         key = (type(owner).__name__, function.__name__)
         return methods.setdefault(key, f"<built-in method {key[1]} of {key[0]} object>")
 
     def begin(code: CodeType, offset: int) -> Any:
-        nonlocal quiet, depth, call_heard
+        nonlocal untraced, depth, call_traced
         if ident() != mine:
             return None
-        kind = kinds[code.co_filename]
-        if kind == INSIDE:
-            return switch_off
+        origin = origins[code.co_filename]
+        if origin == INSIDE:
+            return disable
         if depth:
-            if code is quiet:
+            if code is untraced:
                 depth += 1
             return None
         caller = getframe(1).f_back
-        while caller is not None and kinds[caller.f_code.co_filename] == INSIDE:
-            if kind == LIBRARY:
-                quiet, depth, call_heard = code, 1, False
+        while caller is not None and origins[caller.f_code.co_filename] == INSIDE:
+            if origin == LIBRARY:
+                untraced, depth, call_traced = code, 1, False
                 return None
             caller = caller.f_back
         extend((code, -1 if caller is None else caller.f_lasti, clock()))
-        if kind == ENTRY:
-            quiet, depth, call_heard = code, 1, True
+        if origin == ENTRY:
+            untraced, depth, call_traced = code, 1, True
         return None
 
     def thrown_into(code: CodeType, offset: int, error: BaseException) -> None:
-        begin(code, offset)  # cannot be switched off
+        begin(code, offset)  # cannot be disabled
 
     def returned(code: CodeType, offset: int, value: Any) -> Any:
         nonlocal depth
         if ident() != mine:
             return None
-        kind = kinds[code.co_filename]
-        if kind == INSIDE:
-            return switch_off
+        origin = origins[code.co_filename]
+        if origin == INSIDE:
+            return disable
         if depth:
-            if code is not quiet:
+            if code is not untraced:
                 return None
             depth -= 1
-            if depth or not call_heard:
+            if depth or not call_traced:
                 return None
         extend((None, -1, clock()))
         return None
 
     def unwound(code: CodeType, offset: int, error: BaseException) -> None:
-        returned(code, offset, None)  # cannot be switched off
+        returned(code, offset, None)  # cannot be disabled
 
     def call(code: CodeType, offset: int, function: Any, argument: Any) -> Any:
         kind = function.__class__
         if depth or kind is BuiltinFunctionType or kind is MethodDescriptorType:
-            if kinds[code.co_filename] in (INSIDE, ENTRY):
-                return switch_off
+            if origins[code.co_filename] in (INSIDE, ENTRY):
+                return disable
             if depth or ident() != mine:
                 return None
         else:
@@ -219,7 +216,7 @@ def _functions(stream: list[Any], clock: Callable[[], int], mine: int) -> dict[i
         kind = function.__class__
         if (kind is not BuiltinFunctionType and kind is not MethodDescriptorType) or depth or ident() != mine:
             return
-        if kinds[code.co_filename] not in (INSIDE, ENTRY):
+        if origins[code.co_filename] not in (INSIDE, ENTRY):
             extend((None, -1, clock()))
 
     events = _monitoring.events

@@ -1,7 +1,7 @@
-"""Listens to a thread's Python calls through sys.setprofile, for Python 3.11.
+"""CallTracer for Python 3.11: traces a thread's Python calls through sys.setprofile.
 
-Every event costs a Python call, so the listener covers its ears while an op runs: it leaves the thread when it sees the
-op's entry called and comes back when the op's frame ends. What runs inside an op is this runtime's own business.
+Every event costs a Python call, so the tracer is off while an op runs: the op's entry, once called, holds a Pause, which
+takes the profile function off the thread when it is made and puts it back when the entry's frame ends.
 """
 
 from __future__ import annotations
@@ -14,84 +14,84 @@ from typing import Any
 
 from ...._core.threads import ThreadState
 from ...._dispatch import dispatcher, entry_globals, overloads
-from ..allocations import FINALISERS
-from .code_origin import ENTRY, belongs, inner_code
+from ..allocations import FINALIZERS
+from .code_origin import ENTRY, classify, inner_code
 
-# The code of the functions that choose among the entries of one name, and of those that compile an entry when it is
-# first called.
+# The code of the functions that choose among the overloads of one name, and of those that compile an entry at its first call.
 _CHOOSER = inner_code(overloads.packet_function, "call")
 _STAND_IN = inner_code(dispatcher._stand_in, "entry")
 
 ProfileFunction = Callable[[FrameType, str, Any], None]
 
 
-class Listener:
-    """Fills a stream (see _stacks) from the calls of the thread that starts it."""
+class CallTracer:
+    """Appends the calls and returns of the thread that calls prepare() to a stream (see `stream`)."""
 
-    def __init__(
-        self,
-        events: list[Any],
-        clock: Callable[[], int],
-        state: ThreadState,
-    ) -> None:
-        """`state` is that of the thread."""
+    def __init__(self, events: list[Any], clock: Callable[[], int], state: ThreadState) -> None:
+        """`state` is that of the traced thread: ops find there how to pause the tracer."""
         self._stream = (events, clock, state)
         self._callback: ProfileFunction | None = None
         self._retire: Callable[[], None] = _nothing
         self._previous: Any = None
-        self._leaves = True
-        self.listen: Callable[[], None]
+        self._pauses_in_ops = True
+        self.resume: Callable[[], None]
         self.pause: Callable[[], None]
 
     @staticmethod
-    def hears(code: CodeType) -> bool:
-        """Whether calls of this code are in the stream: all are, but for what happens inside ops."""
+    def traces(code: CodeType) -> bool:
+        """Whether calls of this code are in the stream: those of any code are, except for what runs inside ops."""
         return True
 
     def unpacked(self, events: list[Any]) -> list[Any]:
-        """The stream as _stacks wants it: a return is a mere time here, and that of an op's entry may not be there."""
-        # By id(): looking a code object up by itself takes long.
-        codes = {id(what): what for what in events if what.__class__ is CodeType} if self._leaves else {}
+        """Events with three entries each, as `stream` describes.
+
+        Here a return is only its time, and an op's entry has none, since its end is not traced: it gets one at its start.
+        """
+        # By id(): hashing a code object takes long.
+        codes = {id(what): what for what in events if what.__class__ is CodeType} if self._pauses_in_ops else {}
         unreturned = {
             number
             for number, code in codes.items()
-            if code is _CHOOSER or code is _STAND_IN or belongs(code.co_filename) == ENTRY
+            if code is _CHOOSER or code is _STAND_IN or classify(code.co_filename) == ENTRY
         }
-        made: list[Any] = []
-        take = made.extend
-        following = iter(events)
-        for what in following:
+        unpacked: list[Any] = []
+        extend = unpacked.extend
+        entries = iter(events)
+        for what in entries:
             if what.__class__ is int:
-                take((None, -1, what))
+                extend((None, -1, what))
             elif id(what) in unreturned:
-                place, now = next(following), next(following)
-                take((what, place, now, None, -1, now))
+                place, now = next(entries), next(entries)
+                extend((what, place, now, None, -1, now))
             else:
-                take((what, next(following), next(following)))
-        return made
+                extend((what, next(entries), next(entries)))
+        return unpacked
 
     def prepare(self) -> None:
-        """Make ready to listen to the calling thread, together with whoever does already."""
+        """Bind to the calling thread, on which another profile function may be set. Tracing begins with resume()."""
         self._previous = sys.getprofile()
         chained = self._previous if callable(self._previous) else None
-        self._leaves = chained is None
+        self._pauses_in_ops = chained is None
         self._callback, self._retire = _functions(*self._stream, chained)
-        # No Python functions, so that calling them is not heard.
-        self.listen = partial(sys.setprofile, self._callback)
+        # Not Python functions, so that calling them is not traced.
+        self.resume = partial(sys.setprofile, self._callback)
         self.pause = partial(sys.setprofile, None)
-        if self._leaves:
-            self._stream[2].tracer_switch = (self.pause, self.listen)
+        if self._pauses_in_ops:
+            self._stream[2].tracer_switch = (self.pause, self.resume)
 
     def stop(self) -> None:
-        """Listen no more; give the thread back. On another thread it takes effect with that thread's next call."""
+        """End tracing and restore the profile function that was set before.
+
+        Called on another thread, it takes effect with the traced thread's next event.
+        """
         self._retire()
         if sys.getprofile() is self._callback:
-            _give_back(self._previous)
+            _restore(self._previous)
         self._callback = self._previous = None
         self._retire = _nothing
 
 
-def _give_back(previous: Any) -> None:
+def _restore(previous: Any) -> None:
     if previous is None or callable(previous):
         sys.setprofile(previous)
     else:  # cProfile's, which is no Python function
@@ -105,7 +105,7 @@ def _nothing(*values: Any) -> None:
 def _functions(
     events: list[Any], clock: Callable[[], int], state: ThreadState, previous: Any
 ) -> tuple[ProfileFunction, Callable[[], None]]:
-    """The function for sys.setprofile, and one that makes it leave."""
+    """The function for sys.setprofile, and one that has it take itself off the thread at its next event."""
     builtins: dict[Any, str] = {}
     methods: dict[tuple[str, str], str] = {}
 
@@ -114,7 +114,7 @@ def _functions(
         if owner is None or isinstance(owner, ModuleType):
             text = builtins[function] = f"<built-in function {function.__name__}>"
             return text
-        # A bound method refers to its object: only the names are kept.
+        # A bound method would keep its object alive: only the names are kept.
         key = (type(owner).__name__, function.__name__)
         text = methods.get(key, "")
         if not text:
@@ -126,14 +126,14 @@ def _functions(
         everything(frame, event, arg)
 
     def retire() -> None:
-        own.update(extend=_nothing, append=_nothing, clock=leave)
+        own.update(extend=_nothing, append=_nothing, clock=restore)
         state.tracer_pause_factory = state.tracer_switch = None
 
-    def leave() -> int:
+    def restore() -> int:
         sys.setprofile(previous)
         return 0
 
-    # Names that are global to the callback cost it nothing when it is called, unlike those that it would close over.
+    # Global names cost a function nothing when it is called, unlike those that it closes over.
     own = {
         "extend": events.extend,
         "append": events.append,
@@ -144,18 +144,18 @@ def _functions(
         "entries": vars(entry_globals),
         "chooser": _CHOOSER,
         "stand_in": _STAND_IN,
-        "tensor_end": FINALISERS[0],
-        "storage_end": FINALISERS[1],
-        "left_at": None,
+        "tensor_end": FINALIZERS[0],
+        "storage_end": FINALIZERS[1],
+        "untraced": None,
         "getframe": sys._getframe,
     }
     everything = FunctionType(_every_event.__code__.replace(), own)
     callback = FunctionType(_outside_of_ops.__code__.replace(), own)
 
     class Pause:
-        """While there is one the listener is away.
+        """Tracing is off while an instance exists.
 
-        Neither its beginning nor its end is a Python function, so that they are not heard.
+        Neither its construction nor its end calls a Python function, so that they are not traced.
         """
 
         __slots__ = ()
@@ -163,57 +163,58 @@ def _functions(
         __del__ = partial(sys.setprofile, callback)
 
     own["Pause"] = Pause
-    if previous is not None:  # somebody else counts on every event
+    if previous is not None:  # that function needs every event, so there are no pauses
         return chained, retire
     return callback, retire
 
 
-# What the two functions below find in the globals that each listener gives them.
+# Stand for the globals that each tracer gives its copy of the two functions below.
 extend: Callable[[tuple[Any, ...]], None] = _nothing
 append: Callable[[int], None] = _nothing
 clock: Callable[[], int] = int
 state: Any = None
 describe: Callable[[Any], str] = str
-names: dict[Any, str] = {}  # of builtins
+names: dict[Any, str] = {}  # texts of builtins
 entries: dict[str, Any] = {}  # the globals of generated op entries, and of nothing else
 Pause: Any = None
-# The code of functions that are on their way to an op's entry, and of those that run at the end of tensors.
+# The code of functions that lead to an op's entry, and of those that run when a tensor or storage ends.
 chooser: CodeType | None = None
 stand_in: CodeType | None = None
 tensor_end: CodeType | None = None
 storage_end: CodeType | None = None
-# Which function is on its way to an op's entry now: nothing is taken down until that returns.
-left_at: CodeType | None = None
+# The chooser or stand-in that is running now: nothing is recorded until it returns.
+untraced: CodeType | None = None
 getframe: Callable[[int], FrameType] = sys._getframe
 
 
-def _outside_of_ops(frame: FrameType, event: str, arg: Any) -> None:
-    global left_at
+def _outside_of_ops(frame: FrameType, event: str, arg: Any) -> None:  # noqa: C901  runs at every call: no further call
+    """The profile function: every event except for what runs inside ops and finalizers."""
+    global untraced  # noqa: PLW0603  of the tracer, see `own`
     if event == "return":
-        if arg is None or left_at is not None:  # None: also when an exception ends the frame
+        if arg is None or untraced is not None:  # None: also when an exception ends the frame
             code = frame.f_code
-            if left_at is not None:
-                if code is left_at:
-                    left_at = None
+            if untraced is not None:
+                if code is untraced:
+                    untraced = None
                 return
             if code is tensor_end or code is storage_end or frame.f_globals is entries:
                 return
         append(clock())
     elif event == "call":
         code = frame.f_code
-        if left_at is not None:
+        if untraced is not None:
             state.tracer_pause_factory = Pause
             return
         if code is tensor_end or code is storage_end:
             return
         try:
             extend((code, getframe(2).f_lasti, clock()))
-        except ValueError:  # nobody called it
+        except ValueError:  # the outermost frame has no caller
             extend((code, -1, clock()))
         state.tracer_pause_factory = Pause
         if code is chooser or code is stand_in:
-            left_at = code
-    elif left_at is not None:
+            untraced = code
+    elif untraced is not None:
         pass
     elif event == "c_call":
         extend((names.get(arg) or describe(arg), frame.f_lasti, clock()))
@@ -222,6 +223,7 @@ def _outside_of_ops(frame: FrameType, event: str, arg: Any) -> None:
 
 
 def _every_event(frame: FrameType, event: str, arg: Any) -> None:
+    """The profile function beside another one: ops are not left out, since the other one is not to miss them."""
     if event == "call":
         back = frame.f_back
         extend((frame.f_code, -1 if back is None else back.f_lasti, clock()))

@@ -1,8 +1,11 @@
-"""Python calls while recording: one flat stream of calls and returns per thread, cut into stretches by recordings.
+"""Python calls while recording: one flat stream of calls and returns per thread, of which each recording has a window.
 
-The stream is one list. Unpacked, it has three entries per event. What happened: a code object or a name for a call, None
-for a return. For a call, how far the calling frame had come (f_lasti), from which line numbers are made afterwards. When.
-No frame is kept, so nothing that the program frees stays alive.
+In: calls and returns from the thread's CallTracer (`setprofile` or `monitoring`, by the version of Python). Out: CallSegments,
+which `assembly.python_rows` turns into rows with names, line numbers and stacks.
+
+The stream is one list. Unpacked it has three entries per event. What: a code object, or the text of a builtin, for a call;
+None for a return. Place: for a call, the bytecode offset of the calling frame (f_lasti), from which line numbers follow
+later. Time. No frame is kept, so the stream keeps nothing alive that the program frees.
 """
 
 from __future__ import annotations
@@ -15,145 +18,159 @@ from typing import Any, NamedTuple
 
 from ...._core.threads import ThreadState
 from ...._dispatch.observer import UNTRACED_CALL, USER_CODE_CALL
-from .code_origin import ENTRY, INSIDE, LIBRARY, belongs
+from .code_origin import ENTRY, INSIDE, LIBRARY, classify
 
 if sys.version_info >= (3, 12):
-    from .monitoring import Listener
+    from .monitoring import CallTracer
 else:
-    from .setprofile import Listener
+    from .setprofile import CallTracer
 
 
-WIDTH = 3
+WIDTH = 3  # what, place, time
 
 
 class OpenFrame(NamedTuple):
-    """A Python frame that was running already when a stretch began."""
+    """A Python frame that was running already when a segment began."""
 
     code: CodeType
     line: int
 
 
+# What an event is about: a function, one that ran already at the start, a builtin, or None for a return.
+Called = CodeType | OpenFrame | str | None
+CallEvents = list[Any]  # flat: Called, place, time, Called, place, time ...
+
+
+class SegmentStart(NamedTuple):
+    """How a segment begins: when, with which frames on the stack (outermost first), and how far each one's caller had come."""
+
+    time: int
+    frames: list[OpenFrame]
+    places: list[int]
+
+
 class CallSegment(NamedTuple):
-    """A part of a stream without gaps: the frames on the stack when it began, and what happened since."""
+    """A part of a stream without gaps: the frames on the stack when it began, and the events since."""
 
     start: int
     end: int | None
     opened: list[OpenFrame]
     opened_places: list[int]
-    events: list[Any]  # WIDTH entries each: what, place, time
+    events: CallEvents
 
 
-class Piece(NamedTuple):
-    """A part of a stretch: its beginning (start, frames, places) if it is the first, and its end if it is the last."""
+class CallSegmentPart(NamedTuple):
+    """Some events of a segment, with its start if they are the first ones and its end time if they are the last."""
 
-    begun: tuple[int, list[OpenFrame], list[int]] | None
-    events: list[Any]
+    begun: SegmentStart | None
+    events: CallEvents
     ended: int | None
 
 
-class PythonWindow:
-    """What one recording wants of a thread's stream: from its opening to its closing."""
+class PythonCallWindow:
+    """One recording's view of a thread's stream: the events between its start or resume and its next pause or stop."""
 
-    def __init__(self, log: PythonLog) -> None:
+    def __init__(self, log: PythonCallLog) -> None:
         self._log = log
-        self._begun: tuple[int, list[OpenFrame], list[int]] = (0, [], [])
-        self._held: list[Any] = []  # what is the window's own already, unpacked
+        self._begun = SegmentStart(0, [], [])
+        self._events: CallEvents = []  # those moved here from the log's stream, unpacked
         self._ended: int | None = None
-        self._told = [False, False]  # whether beginning and end were taken
-        # Where in the log's stream the rest begins.
+        self._start_drained = self._end_drained = False
+        # Index in the log's stream of the first event that is not in `_events` yet.
         self.first = 0
 
     def begin(self, now: int, frame: FrameType | None) -> None:
-        """Begin a stretch with the stack that `frame` is the top of."""
-        self._begun = (now, *_open_frames(frame, self._log.listener.hears))
+        """Begin with the stack that `frame` is the top of."""
+        self._begun = SegmentStart(now, *_open_frames(frame, self._log.tracer.traces))
         self.first = len(self._log.events)
 
-    def stretches(self, end: int | None = None) -> list[CallSegment]:
-        """What was heard so far."""
+    def segments(self, end: int | None = None) -> list[CallSegment]:
+        """The events so far; `end` is the end of a window that is still open."""
         start, opened, places = self._begun
         if self._ended is not None:
-            return [CallSegment(start, self._ended, opened, places, self._held)]
-        return [CallSegment(start, end, opened, places, self._held + self._log.since(self.first))]
+            return [CallSegment(start, self._ended, opened, places, self._events)]
+        return [CallSegment(start, end, opened, places, self._events + self._log.since(self.first))]
 
     def close(self, end: int) -> None:
-        """Take out of the stream what belongs to the window."""
-        self._held += self._log.since(self.first)
-        last = len(self._held)  # the thread went on between the end of the recording and its hearing of it
-        while last and self._held[last - 1] > end:
+        """Move the rest of the window's events out of the stream; those after `end` are dropped."""
+        self._events += self._log.since(self.first)
+        last = len(self._events)  # another thread is traced for a moment after the recording has ended
+        while last and self._events[last - 1] > end:
             last -= WIDTH
-        del self._held[last:]
+        del self._events[last:]
         self._ended = end
 
-    # ------------------------------------------------------------------ for whoever keeps it while it goes on
+    # ------------------------------------------------------------------ for retention policies, while it is open
 
     @property
     def entries(self) -> int:
-        """How many entries it holds itself."""
-        return len(self._held)
+        """How many list entries the window itself holds, those still in the stream not included."""
+        return len(self._events)
 
     def gather(self) -> None:
-        """Move what was heard so far from the stream into the window."""
+        """Move the events so far from the stream into the window."""
         if self._ended is None:
-            self._held += self._log.taken(self)
+            self._events += self._log.pop_events(self)
 
-    def take(self) -> list[Piece]:
-        """What was heard since the last time, which the window no longer has."""
+    def drain(self) -> list[CallSegmentPart]:
+        """The events since the last drain, which the window then no longer has; an empty list if there is nothing new."""
         self.gather()
-        begun = None if self._told[0] else self._begun
-        ended = None if self._told[1] else self._ended
-        events, self._held = self._held, []
+        begun = None if self._start_drained else self._begun
+        ended = None if self._end_drained else self._ended
+        events, self._events = self._events, []
         if begun is None and ended is None and not events:
             return []
-        self._told = [True, ended is not None or self._told[1]]
-        return [Piece(begun, events, ended)]
+        self._start_drained = True
+        self._end_drained = ended is not None or self._end_drained
+        return [CallSegmentPart(begun, events, ended)]
 
     def trim(self, until: int) -> int:
-        """Forget what happened up to a moment, but for calls that are still under way.
+        """Drop the events up to a time, except for calls that have not returned by then.
 
-        Returns how many calls that would make a row are forgotten.
+        Returns how many of the dropped calls would have made a row.
         """
         start, opened, places = self._begun
-        before: list[Any] = []
+        at_start: CallEvents = []
         for frame, place in zip(opened, places, strict=True):
-            before += (frame, place, start)
-        flat = before + self._held
-        past = next((at for at in range(0, len(flat), WIDTH) if flat[at + 2] > until), len(flat))
-        under_way: list[Any] = []
+            at_start += (frame, place, start)
+        events = at_start + self._events
+        past = next((at for at in range(0, len(events), WIDTH) if events[at + 2] > until), len(events))
+        under_way: CallEvents = []
         hidden: list[bool] = [False]
         returned = 0
         for at in range(0, past, WIDTH):
-            if flat[at] is not None:
-                under_way += flat[at : at + WIDTH]
-                hidden.append(_is_hidden(flat[at], hidden[-1]))
+            if events[at] is not None:
+                under_way += events[at : at + WIDTH]
+                hidden.append(_is_hidden(events[at], hidden[-1]))
             elif under_way:
                 del under_way[-WIDTH:]
                 returned += not hidden.pop()
-        self._begun = (start, [], [])
-        self._held = under_way + flat[past:]
+        self._begun = SegmentStart(start, [], [])
+        self._events = under_way + events[past:]
         return returned
 
 
-def _is_hidden(what: Any, called_from_hidden: bool) -> bool:
-    """Whether a call makes no row: it is of this runtime's inside, or of a library and made there."""
+def _is_hidden(what: CodeType | OpenFrame | str, called_from_hidden: bool) -> bool:
+    """Whether a call makes no row: its code is this runtime's inside, or a library's and called from the inside."""
     if isinstance(what, str):
         return called_from_hidden
     code = what.code if isinstance(what, OpenFrame) else what
-    owner = _owners.get(code.co_filename)
-    if owner is None:
-        owner = _owners[code.co_filename] = belongs(code.co_filename)
-    return owner in (INSIDE, ENTRY) or (owner == LIBRARY and called_from_hidden)
+    origin = _origins.get(code.co_filename)
+    if origin is None:
+        origin = _origins[code.co_filename] = classify(code.co_filename)
+    return origin in (INSIDE, ENTRY) or (origin == LIBRARY and called_from_hidden)
 
 
-_owners: dict[str, int] = {}
+_origins: dict[str, int] = {}  # by file name
 
 
-def _open_frames(frame: FrameType | None, hears: Callable[[CodeType], bool]) -> tuple[list[OpenFrame], list[int]]:
-    """The frames of a stack whose code the listener hears, outermost first, and how far each one's caller had come."""
+def _open_frames(frame: FrameType | None, traces: Callable[[CodeType], bool]) -> tuple[list[OpenFrame], list[int]]:
+    """The frames of a stack whose code is traced, outermost first, and how far each one's caller had come."""
     frames: list[FrameType] = []
     while frame is not None:
         if frame.f_code is USER_CODE_CALL:
-            frame = _hushed_by(frame)
-        if hears(frame.f_code):
+            frame = _untraced_call(frame)
+        if traces(frame.f_code):
             frames.append(frame)
         frame = frame.f_back
     frames.reverse()
@@ -161,65 +178,65 @@ def _open_frames(frame: FrameType | None, hears: Callable[[CodeType], bool]) -> 
     return [OpenFrame(frame.f_code, frame.f_lineno) for frame in frames], places
 
 
-def _hushed_by(frame: FrameType) -> FrameType:
-    """The next frame outward that hushed the listener: it was heard, those up to it were not."""
+def _untraced_call(frame: FrameType) -> FrameType:
+    """The next frame outward that paused the tracer: its call was traced, those between it and `frame` were not."""
     while frame.f_code is not UNTRACED_CALL:
         assert frame.f_back is not None
         frame = frame.f_back
     return frame
 
 
-class PythonLog:
-    """The stream of one thread. It flows while at least one window is open."""
+class PythonCallLog:
+    """The stream of one thread. Its tracer runs while at least one window is open."""
 
     def __init__(self, clock: Callable[[], int], state: ThreadState) -> None:
-        self.events: list[Any] = []
+        self.events: list[Any] = []  # as the tracer appends them
         self._clock = clock
-        self._windows: list[PythonWindow] = []
-        self._lock = threading.Lock()  # held while windows come, go, or take something out of the stream
-        self.listener = Listener(self.events, clock, state)
+        self._windows: list[PythonCallWindow] = []
+        self._lock = threading.Lock()  # held while windows open, close, or move events out of the stream
+        self.tracer = CallTracer(self.events, clock, state)
 
-    def open(self) -> PythonWindow:
+    def open(self) -> PythonCallWindow:
         """Begin a window with the calling thread's stack as it is."""
-        window = PythonWindow(self)
+        window = PythonCallWindow(self)
         if self._windows:
-            self.listener.pause()
+            self.tracer.pause()
         else:
-            self.listener.prepare()
+            self.tracer.prepare()
         self._windows.append(window)
-        # From here to the end nothing is heard but the return of this function.
+        # From here to the end nothing is traced but the return of this function.
         with self._lock:
             window.begin(self._clock(), sys._getframe())
-        self.listener.listen()
+        self.tracer.resume()
         return window
 
-    def close(self, window: PythonWindow, end: int) -> None:
+    def close(self, window: PythonCallWindow, end: int) -> None:
         """End a window. May be called on another thread."""
         if len(self._windows) > 1:
-            self.listener.pause()
+            self.tracer.pause()
             with self._lock:
                 window.close(end)
                 self._windows.remove(window)
-            self.listener.listen()
+            self.tracer.resume()
             return
-        self.listener.stop()
+        self.tracer.stop()
         with self._lock:
             window.close(end)
             self._windows.clear()
             self.events.clear()
 
-    def since(self, first: int) -> list[Any]:
-        """The stream from a place on."""
-        return self.listener.unpacked(self.events[first:])
+    def since(self, first: int) -> CallEvents:
+        """The stream from an index on, unpacked."""
+        return self.tracer.unpacked(self.events[first:])
 
-    def taken(self, window: PythonWindow) -> list[Any]:
-        """What a window has not had yet. What no window needs any more leaves the stream."""
+    def pop_events(self, window: PythonCallWindow) -> CallEvents:
+        """The events that a window does not have yet. Those that all windows have are removed from the stream."""
         with self._lock:
             last = len(self.events)
-            found = self.listener.unpacked(self.events[window.first : last])
+            events = self.tracer.unpacked(self.events[window.first : last])
             window.first = last
-            least = min(one.first for one in self._windows)
-            del self.events[:least]
-            for one in self._windows:
-                one.first -= least
-            return found
+            unused = min(each.first for each in self._windows)
+            del self.events[:unused]
+            for each in self._windows:
+                each.first -= unused
+            return events

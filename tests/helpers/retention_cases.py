@@ -1,4 +1,4 @@
-"""What the tests of recordings that are kept while they run share: a training run, and keepers that are fed by hand."""
+"""Shared by the tests of retention policies: a training run, and a policy and recorder that a test feeds by hand."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import mindtorch_v2 as torch
 from mindtorch_v2 import nn
 from mindtorch_v2._core.threads import threads
 from mindtorch_v2.profiler import record_function
-from mindtorch_v2.profiler.recording.gc_pauses import GcWatch
+from mindtorch_v2.profiler.recording.gc_pauses import GcPauseLog
 from mindtorch_v2.profiler.recording.recorder import Options, Recorder
-from mindtorch_v2.profiler.retention.base import Window
+from mindtorch_v2.profiler.retention.base import RecordingWindow
 
 ALL = {"record_shapes": True, "with_stack": True, "profile_memory": True, "with_modules": True, "with_flops": True}
 
 
 class Clock:
-    """Says what it is told, one more each time it is asked."""
+    """A clock that counts up by one at each reading; a test may set `now`."""
 
     def __init__(self, now=0):
         self.now = now
@@ -27,27 +27,27 @@ class Clock:
 
 
 class ByHand:
-    """A keeper without a thread of its own, beside a recorder that is fed by hand and, if asked, its twin, which keeps all."""
+    """A policy without its thread, and a recorder that the test feeds; with `twin` a second one that keeps all rows."""
 
-    def __init__(self, keeper, twin=False, **options):
-        self.keeper = keeper
-        keeper._pid = os.getpid()
+    def __init__(self, retention, twin=False, **options):
+        self.retention = retention
+        retention._pid = os.getpid()
         self.clock = Clock(1000)
         self.recorder = Recorder(Options(**options), self.clock)
         self.recorder.start()
         self.twin = Recorder(Options(**options), lambda: self.clock.now) if twin else None
         if self.twin is not None:
             self.twin.start()
-        keeper.window = Window(
-            self.recorder, GcWatch(self.clock), None, None, {"options": Options(**options)._asdict(), "trace_id": "T"}
+        retention.window = RecordingWindow(
+            self.recorder, GcPauseLog(self.clock), None, None, {"options": Options(**options)._asdict(), "trace_id": "T"}
         )
-        keeper.opened()
+        retention.on_window_start()
 
     def op(self, number, start, end, sequence=-1):
         threads.state.append_row((number, start, end, sequence))
 
     def flush(self):
-        self.keeper.flush()
+        self.retention.flush()
 
     def stop(self):
         if self.twin is not None:
@@ -56,7 +56,7 @@ class ByHand:
         if self.twin is not None:
             self.recorder.clock_end_ns = self.twin.clock_end_ns
         self.flush()
-        self.keeper.closed()
+        self.retention.on_window_end()
 
 
 class Net(nn.Module):
@@ -74,7 +74,7 @@ def helper():
 
 
 def train(prof, steps, flush=None, every=1):
-    """Train a small network; every so many steps flush() in the middle of one, and after one."""
+    """Train a small network; every `every` steps flush() in the middle of a step, and after one."""
     net = Net()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     for number in range(steps):
