@@ -217,8 +217,8 @@ def is_only_thread() -> bool:
 
     Relies on `sys._current_frames`, also for threads that the threading module did not start; False without it.
     """
-    frames: dict[int, FrameType] = getattr(sys, "_current_frames", dict)()
-    return len(frames) == 1 and get_ident() in frames
+    # Only the numbers are kept: a frame that held the frames, itself among them, would live until the next collection.
+    return list(getattr(sys, "_current_frames", dict)()) == [get_ident()]
 
 
 # ---------------------------------------------------------------- capsules
