@@ -14,6 +14,9 @@ _CONSTANTS32: dict[Any, np.ndarray] = {}  # those of float32, which most are: ha
 _ONE = np.array(1, np.float32)
 _add, _exp, _negative, _reciprocal, _ndarray = np.add, np.exp, np.negative, np.reciprocal, np.ndarray
 _BITS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+# The logarithm of what exp makes of numbers up to here is as exact as that of numbers around 1.
+_SAFE = 8.0
+_SAFE_SQUARE = _SAFE * _SAFE
 # Up to here choosing element by element is as fast as computing with bits.
 _FEW = 2048
 
@@ -47,6 +50,16 @@ def constant(value: float, dtype: np.dtype) -> np.ndarray:
             else:
                 _CONSTANTS[value, dtype] = made
     return made
+
+
+def exp_is_safe(array: np.ndarray) -> bool | np.bool:
+    """Whether all elements are so small that exp neither overflows nor vanishes and log(sum(exp(x))) loses no digits.
+
+    Where they are, a softmax need not subtract the maximum of each row. NumPy finds those maxima row by row, which takes
+    longer than all the rest: for 8192 rows of 64 elements 1.2 ms, against 0.1 ms for this test.
+    """
+    flat = array.ravel()
+    return flat.dot(flat) < _SAFE_SQUARE or (flat.min() > -_SAFE and flat.max() < _SAFE)
 
 
 def where_true(mask: np.ndarray, values: np.ndarray) -> np.ndarray:

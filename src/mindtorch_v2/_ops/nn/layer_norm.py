@@ -7,11 +7,9 @@ import math
 import numpy as np
 
 from ..._core import dtype as dt
-from ..._core.keys import AUTOGRAD
 from ..._core.tensor import make_tensor
-from ..._dispatch import entry_globals
 from ..._dispatch.registry import aten, composite, op
-from .._support.blas_sums import column_sums, row_dots, row_sums, small_averages
+from .._support.blas_sums import column_sums, row_dots, row_sums, spread_mean_squares, spread_row_means
 from .._support.common import home_of, like_first
 from .._support.double_backward import asked_for, backward_of_backward
 from .._support.elementwise import constant, need_float
@@ -19,20 +17,9 @@ from .._support.half import in_float32
 from ..pointwise.scalar_forms import add_number_
 from ._norm_dtypes import check_mixed
 
-_F32 = np.dtype(np.float32)
-# On small arrays looking a function up, or making an index, is a part of the cost.
-_add, _divide, _multiply, _reciprocal, _sqrt, _square, _subtract = (
-    np.add,
-    np.divide,
-    np.multiply,
-    np.reciprocal,
-    np.sqrt,
-    np.square,
-    np.subtract,
-)
-_FIRST_COLUMN = (slice(None), slice(1))
 # Rows are taken in blocks of about this many elements, which stay in the cache from one pass to the next.
 _BLOCK = 1 << 17
+_FIRST_COLUMN = np.s_[:, :1]
 
 
 def _blocks(rows):
@@ -42,21 +29,23 @@ def _blocks(rows):
     return [slice(start, start + step) for start in range(0, count, step)]
 
 
-def _normalise(rows, eps, out):
-    """Rows to mean 0 and variance 1; returns their means and 1 / sqrt(variance + eps)."""
-    count, width = rows.shape
-    mean, rstd = np.empty((count, 1), rows.dtype), np.empty((count, 1), rows.dtype)
-    factor = rows.dtype.type(1 / width) if width else 0
-    for part in _blocks(rows):
-        centre, scale, made = mean[part], rstd[part], out[part]
-        np.multiply(row_sums(rows[part]), factor, centre)
-        np.subtract(rows[part], centre, made)
-        np.multiply(row_dots(made, made), factor, scale)
-        scale += eps
-        np.sqrt(scale, scale)
-        np.reciprocal(scale, scale)
-        np.multiply(made, scale, made)
-    return mean, rstd
+def _normalize(rows, eps):
+    """Rows with mean 0 and variance 1, their means and 1 / sqrt(variance + eps)."""
+    if rows.size <= _BLOCK:
+        return _normalize_block(rows, eps, np.empty(rows.shape, rows.dtype))
+    normal = np.empty(rows.shape, rows.dtype)
+    statistics = [_normalize_block(rows[part], eps, normal[part])[1:] for part in _blocks(rows)]
+    mean, rstd = (np.concatenate(parts) for parts in zip(*statistics, strict=True))
+    return normal, mean, rstd
+
+
+def _normalize_block(rows, eps, out):
+    mean = spread_row_means(rows)
+    np.subtract(rows, mean, out)
+    rstd = spread_mean_squares(out)
+    np.add(rstd, constant(eps, rows.dtype), rstd)
+    np.reciprocal(np.sqrt(rstd, rstd), rstd)
+    return np.multiply(out, rstd, out), mean[_FIRST_COLUMN], rstd[_FIRST_COLUMN]
 
 
 def _through_rows(rows, mean, rstd, scaled, out):
@@ -117,57 +106,40 @@ def _stat_shape(shape, normalized_shape):
     return (*shape[: len(shape) - len(normalized_shape)], *(1,) * len(normalized_shape))
 
 
+def _layer_norm_shapes(input, normalized_shape, weight, bias):
+    array = input._array
+    _check_layer_norm(array, normalized_shape, None if weight is None else weight._array, None if bias is None else bias._array)
+    statistics = _stat_shape(array.shape, normalized_shape), array.dtype
+    return [like_first(input), statistics, statistics]
+
+
 @op(
     "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
     "-> (Tensor, Tensor, Tensor)",
     node="NativeLayerNormBackward0",
-    shape=lambda input, normalized_shape, weight, bias, eps: [
-        like_first(input),
-        *[(_stat_shape(input._array.shape, normalized_shape), input._array.dtype)] * 2,
-    ],
+    shape=lambda input, normalized_shape, weight, bias, eps: _layer_norm_shapes(input, normalized_shape, weight, bias),
     samples=lambda make: [(make(3, 4), (4,), make(4), make(4), 1e-5), (make(2, 3, 4), (3, 4), None, None, 1e-5)],
 )
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
     _check_layer_norm(input, normalized_shape, weight, bias)
-    return _native_layer_norm_checked(input, normalized_shape, weight, bias, eps)
-
-
-def _native_layer_norm_checked(input, normalized_shape, weight, bias, eps):
-    if weight is None and bias is None and len(normalized_shape) == 1 and (averages := small_averages(input)) is not None:
-        return _small_layer_norm(input, averages, eps)
     if (weight is not None and weight.dtype is not input.dtype) or (bias is not None and bias.dtype is not input.dtype):
         check_mixed(input, weight, bias)
     return _layer_norm(input, normalized_shape, weight, bias, eps)
 
 
-def _small_layer_norm(input, averages, eps):
-    """Rows of a small matrix, with means and variances spread over them by products."""
-    mean = input.dot(averages)
-    made = _subtract(input, mean)
-    scale = _square(made).dot(averages)
-    _reciprocal(_sqrt(_add(scale, constant(eps, _F32), scale), scale), scale)
-    return _multiply(made, scale, made), mean[_FIRST_COLUMN], scale[_FIRST_COLUMN]
-
-
-def _small_normalised(input, averages, eps):
-    """The same without the means and scales, which only a derivative needs."""
-    made = _subtract(input, input.dot(averages))
-    scale = _square(made).dot(averages)
-    return _divide(made, _sqrt(_add(scale, constant(eps, _F32), scale), scale), made)
-
-
 @in_float32
 def _layer_norm(input, normalized_shape, weight, bias, eps):
     need_float("LayerNormKernelImpl", input)
-    rows = _rows(input, normalized_shape)
-    made = np.empty(rows.shape, rows.dtype)
-    mean, rstd = _normalise(rows, eps, made)
+    plain = input.ndim == 2 and len(normalized_shape) == 1
+    normal, mean, rstd = _normalize(input if plain else _rows(input, normalized_shape), eps)
     if weight is not None:
-        np.multiply(made, weight.reshape(-1), made)
+        np.multiply(normal, weight.reshape(-1), normal)
     if bias is not None:
-        np.add(made, bias.reshape(-1), made)
+        np.add(normal, bias.reshape(-1), normal)
+    if plain:
+        return normal, mean, rstd
     shape = _stat_shape(input.shape, normalized_shape)
-    return made.reshape(input.shape), mean.reshape(shape), rstd.reshape(shape)
+    return normal.reshape(input.shape), mean.reshape(shape), rstd.reshape(shape)
 
 
 @native_layer_norm.not_differentiable("result1", "result2").vjp
@@ -242,26 +214,7 @@ _native_layer_norm = native_layer_norm.call
     samples=lambda make: [(make(3, 4), (4,), make(4), make(4))],
 )
 def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
-    array = input._array
-    weights, biases = None if weight is None else weight._array, None if bias is None else bias._array
-    _check_layer_norm(array, normalized_shape, weights, biases)
-    keys = input._keys | (0 if weight is None else weight._keys) | (0 if bias is None else bias._keys)
-    if keys > AUTOGRAD or entry_globals.observers_active:
-        return _native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
-    # What the op does, when there is nobody to see it.
-    if (
-        not keys
-        and weight is None
-        and bias is None
-        and len(normalized_shape) == 1
-        and (averages := small_averages(array)) is not None
-    ):
-        return make_tensor(_small_normalised(array, averages, eps))
-    made, mean, rstd = _native_layer_norm_checked(array, normalized_shape, weights, biases, eps)
-    shown = make_tensor(made)
-    if keys:
-        entry_globals.attach_first(native_layer_norm, (input, normalized_shape, weight, bias, eps), (shown, mean, rstd))
-    return shown
+    return _native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
 
 
 # ---------------------------------------------------------------- group norm
@@ -284,14 +237,13 @@ def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
 @in_float32
 def _group_norm(input, weight, bias, N, C, HxW, group, eps):
     rows = input.reshape(N * group, C * HxW // group)
-    made = np.empty(rows.shape, rows.dtype)
-    mean, rstd = _normalise(rows, eps, made)
-    planes = made.reshape(N, C, HxW)
+    normal, mean, rstd = _normalize(rows, eps)
+    planes = normal.reshape(N, C, HxW)
     if weight is not None:
         planes *= weight.reshape(1, C, 1)
     if bias is not None:
         planes += bias.reshape(1, C, 1)
-    return made.reshape(input.shape), mean.reshape(N, group), rstd.reshape(N, group)
+    return normal.reshape(input.shape), mean.reshape(N, group), rstd.reshape(N, group)
 
 
 @native_group_norm.vjp
