@@ -13,7 +13,6 @@ from ..._core.keys import AUTOGRAD, META, NPU, SPARSE
 from ..._core.memory_format import contiguous_format, memory_format
 from ..._core.tensor import Tensor, make_external
 from ..._core.threads import threads
-from ..._dispatch import entry_globals
 from ..._dispatch.errors import type_name
 from ..._dispatch.registry import aten
 from .._support.warn import warn_once
@@ -95,15 +94,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def _converter(name: str, dtype: dt.dtype) -> None:
-    # bfloat16 has one once it was asked for, and not every release of ml_dtypes can hold complex32.
-    target = None if dtype in (dt.bfloat16, dt.complex32) else dtype.np
-
     def convert(self: Tensor, memory_format: Any = None) -> Tensor:
-        nonlocal target
-        if self._array.dtype is target and memory_format is None and not entry_globals.observers_active and self._keys < 2:
-            return self  # what the op does, when there is nobody to see it
-        if dtype is dt.bfloat16:
-            target = dtype.np
         return _to_dtype(self, dtype, memory_format=memory_format)
 
     convert.__name__ = convert.__qualname__ = name
@@ -223,8 +214,6 @@ def contiguous(self: Tensor, memory_format: Any = contiguous_format) -> Tensor:
 @method
 def item(self: Tensor) -> Any:
     """The only element, as a Python number."""
-    if not entry_globals.observers_active and self._keys < 2 and self._array.size == 1:
-        return self._array.item()  # what the op does, when there is nobody to see it
     return aten.item(self)
 
 

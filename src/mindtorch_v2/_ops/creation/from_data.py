@@ -16,7 +16,6 @@ from ..._core.keys import AUTOGRAD
 from ..._core.storage import Storage, owner_of
 from ..._core.tensor import Tensor
 from ..._core.untyped_storage import UntypedStorage
-from ..._dispatch import entry_globals
 from ..._dispatch.registry import aten
 from .copy import to_dtype_layout
 from .dlpack import exports, from_dlpack
@@ -235,7 +234,7 @@ def _from_python(data: Any, dtype: dt.dtype | None, device: Any) -> Tensor:
     made = _empty(array.shape, dtype=dt.from_numpy(array.dtype), device="cpu")
     made._array[...] = array
     made = _to(made) if device is None else _to(made, device=device)
-    return _lifted(made) if entry_globals.observers_active else made
+    return _lifted(made)
 
 
 def _lifted(made: Tensor) -> Tensor:
@@ -245,10 +244,8 @@ def _lifted(made: Tensor) -> Tensor:
 
 
 def _device(device: Any) -> Any:
-    """Where a new tensor goes: None means the CPU. A default device is a reason to watch, so most calls never ask."""
-    if device is not None:
-        return Device(device)
-    return default_elsewhere() if entry_globals.observers_active else None
+    """Where a new tensor goes: None means the CPU."""
+    return default_elsewhere() if device is None else Device(device)
 
 
 def tensor(
@@ -257,8 +254,7 @@ def tensor(
     """A new tensor with a copy of `data`: a number, nested sequences, an array or a tensor."""
     if dtype.__class__ is not dt.dtype:
         dtype = as_dtype(dtype, "tensor")
-    if device is not None or entry_globals.observers_active:
-        device = _device(device)
+    device = _device(device)
     if pin_memory:
         _check_pinned(pin_memory)
     if isinstance(data, Tensor):
@@ -270,16 +266,10 @@ def tensor(
         )
         made = aten.to(data.detach(), dtype=dtype, device=device, copy=True)
     elif isinstance(data, np.ndarray):
-        made = aten.to(
-            _lifted(_external(data)) if entry_globals.observers_active else _external(data),
-            dtype=dtype,
-            device=device,
-            copy=True,
-        )
+        made = aten.to(_lifted(_external(data)), dtype=dtype, device=device, copy=True)
     else:
         made = _from_python(data, dtype, device)
-    if entry_globals.observers_active:
-        aten.detach_(made)
+    aten.detach_(made)
     return _finish(made, requires_grad) if requires_grad else made
 
 
@@ -290,9 +280,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     if isinstance(data, Tensor):
         return data if dtype is None and device is None else aten.to(data, dtype=dtype, device=device)
     if isinstance(data, np.ndarray):
-        return aten.to(
-            _lifted(_external(data)) if entry_globals.observers_active else _external(data), dtype=dtype, device=device
-        )
+        return aten.to(_lifted(_external(data)), dtype=dtype, device=device)
     return _from_python(data, dtype, device)
 
 
@@ -343,7 +331,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
             UserWarning,
             stacklevel=2,
         )
-    return _lifted(_external(ndarray)) if entry_globals.observers_active else _external(ndarray)
+    return _lifted(_external(ndarray))
 
 
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core import dtype as dt
-from ..._core.tensor import Tensor, make_tensor
+from ..._core.tensor import Tensor
 from ..._dispatch import entry_globals
 from ..._dispatch.errors import broadcast_mismatch
 from ..._dispatch.promotion import rank
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import cpp_name, scalar_name
 from .._support.numbers import number_of
-from ..pointwise.comparison import choice
 from ._expanded_writes import is_expanded, writable
 
 _BOOL = np.dtype(np.bool_)
@@ -196,11 +195,6 @@ def nonzero_static(self, size, fill_value):
 # ---------------------------------------------------------------- where
 
 
-def _as_tensor(number, like):
-    """A number as a 0-d tensor that promotes like the number itself."""
-    return make_tensor(choice(number, dt.result_type(rank(like), rank(number)).np))
-
-
 def _spelled(number, tensor):
     """What torch makes of a number and a tensor to choose from: the ops show in a recording, and only there are they needed."""
     kind = dt.result_type(rank(tensor), rank(number))
@@ -221,8 +215,6 @@ entry_globals.spelled = _where_spelled
     samples=lambda make: [(make.bools(3, 4), 2.0, make(3, 4))],
 )
 def where_number_first(condition, self, other):
-    if not entry_globals.observers_active:
-        return aten.where(condition, _as_tensor(self, other), other)
     number, converted = _spelled(self, other)
     return aten.where(condition, number, converted)
 
@@ -232,11 +224,8 @@ def where_number_first(condition, self, other):
 )
 def where_numbers(condition, self, other):
     kind = dt.result_type(rank(self), rank(other))
-    if entry_globals.observers_active:
-        second = aten.scalar_tensor(other, dtype=kind)
-        return aten.where(condition, aten.scalar_tensor(self, dtype=kind), second)
-    wanted = kind.np
-    return aten.where(condition, make_tensor(choice(self, wanted)), make_tensor(choice(other, wanted)))
+    second = aten.scalar_tensor(other, dtype=kind)  # first, as recordings of torch show
+    return aten.where(condition, aten.scalar_tensor(self, dtype=kind), second)
 
 
 composite(
