@@ -51,7 +51,7 @@ def _scale(classes, counts, weight, dtype):
 
 
 def _check_weight(weight, classes, rows):
-    if weight is not None and weight.shape != (classes,):
+    if weight.shape != (classes,):
         raise RuntimeError(
             f"weight tensor should be defined either for all {classes} classes or no classes but got weight "
             f"tensor of shape: {list(weight.shape)}"
@@ -86,9 +86,8 @@ def _likelihood(self, shape, target, weight, reduction, ignore_index):
         picked *= scale
     if reduction == NONE:
         return np.negative(picked, picked).reshape(target.shape), np.zeros((), kind)
-    loss = -total(picked)
-    total_weight = kind.type(picked.size) if scale is None else total(scale)
-    return loss / total_weight if reduction == MEAN else loss, np.asarray(total_weight)
+    loss, total_weight = -total(picked), picked.size if scale is None else total(scale)
+    return loss / total_weight if reduction == MEAN else loss, np.array(total_weight, kind)
 
 
 def _likelihood_grad(grad_output, shape, target, weight, reduction, ignore_index, total_weight):
@@ -144,7 +143,8 @@ def _row_shape(self, target):
 def nll_loss_forward(self, target, weight, reduction, ignore_index):
     need_float("nll_loss_out_frame", self)
     shape = _row_shape(self, target)
-    _check_weight(weight, shape[1], True)
+    if weight is not None:
+        _check_weight(weight, shape[1], True)
     return _likelihood(self, shape, target, weight, reduction, ignore_index)
 
 
@@ -212,7 +212,8 @@ def _plane_shape(self):
 @in_float32
 def nll_loss2d_forward(self, target, weight, reduction, ignore_index):
     _check_planes(self, target)
-    _check_weight(weight, self.shape[1], False)
+    if weight is not None:
+        _check_weight(weight, self.shape[1], False)
     shape = _plane_shape(self)
     classes = target.reshape(len(target), shape[2])
     loss, total = _likelihood(self, shape, classes, weight, reduction, ignore_index)

@@ -32,20 +32,20 @@ def _blocks(rows):
 def _normalize(rows, eps):
     """Rows with mean 0 and variance 1, their means and 1 / sqrt(variance + eps)."""
     if rows.size <= _BLOCK:
-        return _normalize_block(rows, eps, np.empty(rows.shape, rows.dtype))
+        return _normalize_block(rows, eps)
     normal = np.empty(rows.shape, rows.dtype)
     statistics = [_normalize_block(rows[part], eps, normal[part])[1:] for part in _blocks(rows)]
     mean, rstd = (np.concatenate(parts) for parts in zip(*statistics, strict=True))
     return normal, mean, rstd
 
 
-def _normalize_block(rows, eps, out):
+def _normalize_block(rows, eps, out=None):
     mean = spread_row_means(rows)
-    np.subtract(rows, mean, out)
-    rstd = spread_mean_squares(out)
+    centered = np.subtract(rows, mean, out)
+    rstd = spread_mean_squares(centered)
     np.add(rstd, constant(eps, rows.dtype), rstd)
     np.reciprocal(np.sqrt(rstd, rstd), rstd)
-    return np.multiply(out, rstd, out), mean[_FIRST_COLUMN], rstd[_FIRST_COLUMN]
+    return np.multiply(centered, rstd, centered), mean[_FIRST_COLUMN], rstd[_FIRST_COLUMN]
 
 
 def _through_rows(rows, mean, rstd, scaled, out):
