@@ -47,7 +47,7 @@ def scores(dtype=torch.float32, scale=1.0):
 
 
 def places_that_ask(tree, function="<module>"):
-    """The functions of a syntax tree that read `observers_active`, by whatever name they reach it."""
+    """The functions of a syntax tree that read `observers_active`."""
     for node in ast.iter_child_nodes(tree):
         inner = node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else function
         name = getattr(node, "attr", None) or getattr(node, "id", None) or getattr(node, "value", None)

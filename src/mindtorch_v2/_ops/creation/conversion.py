@@ -1,5 +1,6 @@
 """Tensor methods that change dtype, device or format, and those that lead out of tensors into Python and NumPy."""
 
+# ruff: noqa: N807 (the functions with such names become methods of Tensor)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -54,26 +55,26 @@ def _wrong_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError
 
 def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, bool, Any]:
     """(device, dtype, non_blocking, copy, memory_format) of the arguments that `Tensor.to` takes in its forms."""
-    given = dict(kwargs)
+    options = dict(kwargs)
     names = ["non_blocking", "copy"]
     if args:
         first, rest = args[0], list(args[1:])
         if isinstance(first, Tensor):
-            given.update(device=first.device, dtype=first.dtype)
+            options.update(device=first.device, dtype=first.dtype)
         elif isinstance(first, dt.dtype) or first in (int, float, bool):
-            given["dtype"] = first
+            options["dtype"] = first
         elif first is None or isinstance(first, str | Device | int):
-            given["device"] = first
+            options["device"] = first
             if rest and (rest[0] is None or isinstance(rest[0], dt.dtype)):
-                given["dtype"] = rest.pop(0)
+                options["dtype"] = rest.pop(0)
         else:
             raise _wrong_arguments(args, kwargs)
         if len(rest) > 2 or not all(isinstance(r, bool) for r in rest) or set(names[: len(rest)]) & set(kwargs):
             raise _wrong_arguments(args, kwargs)
-        given.update(zip(names, rest, strict=False))
-    device, dtype, format_ = given.pop("device", None), given.pop("dtype", None), given.pop("memory_format", None)
-    non_blocking, copy = bool(given.pop("non_blocking", False)), bool(given.pop("copy", False))
-    if given or (dtype is not None and not isinstance(dtype, dt.dtype) and dtype not in (int, float, bool)):
+        options.update(zip(names, rest, strict=False))
+    device, dtype, format_ = options.pop("device", None), options.pop("dtype", None), options.pop("memory_format", None)
+    non_blocking, copy = bool(options.pop("non_blocking", False)), bool(options.pop("copy", False))
+    if options or (dtype is not None and not isinstance(dtype, dt.dtype) and dtype not in (int, float, bool)):
         raise _wrong_arguments(args, kwargs)
     return None if device is None else Device(device), dtype, non_blocking, copy, format_
 
@@ -129,7 +130,7 @@ def _on_device(name: str) -> property:
 
 
 def _mover(name: str) -> None:
-    """x.cuda(), x.npu() and their kin."""
+    """Add `Tensor.cuda`, `Tensor.npu` and the like, and `Tensor.is_cuda` ... beside them."""
 
     def move(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
         wanted = (
@@ -228,7 +229,7 @@ def tolist(self: Tensor) -> Any:
 
 
 def _warn_of_history(self: Tensor) -> None:
-    """A number has no history, which may not be what was meant."""
+    """Warn, once, where a tensor that requires grad becomes a number, which has no history."""
     if self._keys & AUTOGRAD and threads.state.grad_enabled:
         warn_once(
             "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
@@ -281,7 +282,7 @@ def __bool__(self: Tensor) -> bool:
 
 @method
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
-    """An array on the same memory; with `force=True` whatever it takes, copies included."""
+    """An array on the same memory; `force=True` detaches the tensor and copies it from its device first."""
     if force:
         self = self.detach().cpu()
     if self._keys:

@@ -195,15 +195,15 @@ def nonzero_static(self, size, fill_value):
 # ---------------------------------------------------------------- where
 
 
-def _spelled(number, tensor):
-    """What torch makes of a number and a tensor to choose from: the ops show in a recording, and only there are they needed."""
+def _same_dtype(number, tensor):
+    """A number as a tensor, and the tensor, both of the dtype that `where` gives: in the ops that torch runs for that."""
     kind = dt.result_type(rank(tensor), rank(number))
     return aten.scalar_tensor(number, dtype=kind), aten.to(tensor, kind)
 
 
 def _where_spelled(_op, args):
     condition, self, other = args
-    number, converted = _spelled(other, self)
+    number, converted = _same_dtype(other, self)
     return aten.where(condition, converted, number)
 
 
@@ -215,7 +215,7 @@ entry_globals.spelled = _where_spelled
     samples=lambda make: [(make.bools(3, 4), 2.0, make(3, 4))],
 )
 def where_number_first(condition, self, other):
-    number, converted = _spelled(self, other)
+    number, converted = _same_dtype(self, other)
     return aten.where(condition, number, converted)
 
 

@@ -280,8 +280,8 @@ def nll_loss_nd(self, target, weight, reduction, ignore_index):
     area = self._array.size // (shape[0] * shape[1]) if self._array.size else 0
     flat = aten.view(self.contiguous(), (*shape[:2], 1 if area else 0, area))
     target = aten.view(target.contiguous(), (shape[0], 1 if area else 0, area))
-    made = aten.nll_loss2d(flat, target, weight, reduction, ignore_index)
-    return aten.view(made, wanted) if reduction == NONE else made
+    loss = aten.nll_loss2d(flat, target, weight, reduction, ignore_index)
+    return aten.view(loss, wanted) if reduction == NONE else loss
 
 
 _log_softmax, _nll_loss_nd = log_softmax.call, nll_loss_nd.call

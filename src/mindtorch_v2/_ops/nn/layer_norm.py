@@ -1,4 +1,4 @@
-"""Normalisation of whole rows: layer, group and RMS norm."""
+"""Normalization of whole rows: layer, group and RMS norm."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def _normalize_block(rows, eps, out=None):
 
 
 def _through_rows(rows, mean, rstd, scaled, out):
-    """The gradient of normalised rows: `out` gets it. `scaled(part, normal)` gives the gradients of
-    the normalised elements of some rows, once those elements are known."""
+    """The gradient of normalized rows: `out` gets it. `scaled(part, normal)` gives the gradients of
+    the normalized elements of some rows, once those elements are known."""
     width = rows.dtype.type(1 / rows.shape[1]) if rows.shape[1] else 0
     for part in _blocks(rows):
         normal = np.subtract(rows[part], mean[part])
@@ -58,13 +58,13 @@ def _through_rows(rows, mean, rstd, scaled, out):
         g = scaled(part, normal)
         if out is None:
             continue
-        along, centre = row_dots(g, normal), row_sums(g)
+        along, mean_g = row_dots(g, normal), row_sums(g)
         along *= width
-        centre *= width
+        mean_g *= width
         np.multiply(normal, along, normal)
-        made = np.subtract(g, normal, out[part])
-        np.subtract(made, centre, made)
-        np.multiply(made, rstd[part], made)
+        grad = np.subtract(g, normal, out[part])
+        np.subtract(grad, mean_g, grad)
+        np.multiply(grad, rstd[part], grad)
 
 
 # ---------------------------------------------------------------- layer norm
@@ -97,7 +97,7 @@ def _check_layer_norm(input, normalized_shape, weight, bias):
 
 
 def _rows(array, normalized_shape):
-    """The input as (rows, elements to normalise over), which is a view for contiguous inputs."""
+    """The input as (rows, elements to normalize over), which is a view for contiguous inputs."""
     count = math.prod(normalized_shape)
     return array.reshape(array.size // count if count else 0, count)
 
@@ -164,7 +164,7 @@ def native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, we
     empty = np.zeros(0, input.dtype)
     factor = None if weight is None else weight.reshape(-1)
     grad_weight = np.zeros(rows.shape[1], rows.dtype) if output_mask[1] else empty
-    made = np.empty(rows.shape, rows.dtype) if output_mask[0] else None
+    grad_input = np.empty(rows.shape, rows.dtype) if output_mask[0] else None
 
     def scaled(part, normal):
         g = grads[part]
@@ -175,21 +175,21 @@ def native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, we
         return g if factor is None else g * factor
 
     if output_mask[0] or output_mask[1]:
-        _through_rows(rows, mean.reshape(-1, 1), rstd.reshape(-1, 1), scaled, made)
+        _through_rows(rows, mean.reshape(-1, 1), rstd.reshape(-1, 1), scaled, grad_input)
     grad_bias = column_sums(grads).reshape(normalized_shape) if output_mask[2] else empty
     return (
-        empty if made is None else made.reshape(input.shape),
+        empty if grad_input is None else grad_input.reshape(input.shape),
         grad_weight.reshape(normalized_shape) if output_mask[1] else empty,
         grad_bias,
     )
 
 
-def normalised_in_ops(input, dims, rstd):
+def normalized_in_ops(input, dims, rstd):
     """(x - mean) / sqrt(variance + eps) over dims, in ops, given the value of the second factor instead of eps."""
-    centred = input - input.mean(dims, True)
-    variance = (centred * centred).mean(dims, True)
+    centered = input - input.mean(dims, True)
+    variance = (centered * centered).mean(dims, True)
     eps = 1 / (rstd._array * rstd._array) - variance._array
-    return centred * (variance + make_tensor(eps)).rsqrt()
+    return centered * (variance + make_tensor(eps)).rsqrt()
 
 
 @native_layer_norm_backward.vjp
@@ -197,9 +197,9 @@ def _(grads, grad_out, input, normalized_shape, mean, rstd, weight, bias):
     dims = tuple(range(-len(normalized_shape), 0))
 
     def forward(x, w, b):
-        made = normalised_in_ops(x, dims, rstd)
-        made = made if w is None else made * w
-        return made if b is None else made + b
+        normal = normalized_in_ops(x, dims, rstd)
+        normal = normal if w is None else normal * w
+        return normal if b is None else normal + b
 
     (to_input, to_weight, _), to_grad = backward_of_backward(forward, (input, weight, bias), grad_out, grads)
     return to_grad, to_input, None, None, to_weight, None
@@ -249,26 +249,26 @@ def _group_norm(input, weight, bias, N, C, HxW, group, eps):
 @native_group_norm.vjp
 def _(grads, input, weight, N, C, HxW, group, result1, result2, needs):
     g, to_mean, to_rstd = grads
-    made = (None, None, None)
+    grads_of_output = (None, None, None)
     if g is not None:
-        made = asked_for(
+        grads_of_output = asked_for(
             aten.native_group_norm_backward(g.contiguous(), input, result1, result2, weight, N, C, HxW, group, list(needs)),
             needs,
         )
     if not needs[0] or (to_mean is None and to_rstd is None):
-        return made
+        return grads_of_output
     through = _through_statistics(to_mean, to_rstd, input, result1, result2, N, group, C * HxW // group)
-    return through if made[0] is None else made[0] + through, *made[1:]
+    return through if grads_of_output[0] is None else grads_of_output[0] + through, *grads_of_output[1:]
 
 
 def _through_statistics(to_mean, to_rstd, input, mean, rstd, N, group, count):
     """The gradient for the input of what the groups' means and 1 / sqrt(variance + eps) were used for."""
-    made = None if to_mean is None else to_mean.view(N, group, 1)
+    grad = None if to_mean is None else to_mean.view(N, group, 1)
     if to_rstd is not None:
-        centred = input.reshape(N, group, count) - mean.view(N, group, 1)
-        spread = centred * (to_rstd * rstd.pow(3)).view(N, group, 1)
-        made = -spread if made is None else made - spread
-    return (made / count).expand(N, group, count).reshape(input.shape)
+        centered = input.reshape(N, group, count) - mean.view(N, group, 1)
+        spread = centered * (to_rstd * rstd.pow(3)).view(N, group, 1)
+        grad = -spread if grad is None else grad - spread
+    return (grad / count).expand(N, group, count).reshape(input.shape)
 
 
 @op(
@@ -300,10 +300,10 @@ def native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, g
     if output_mask[0]:
         count = rows.dtype.type(rows.shape[1])
         factor = np.ones((1, C), rows.dtype) if weight is None else weight.reshape(1, C)
-        centre = np.add.reduce((sums * factor).reshape(N * group, -1), 1, None, None, True) / count
+        mean_g = np.add.reduce((sums * factor).reshape(N * group, -1), 1, None, None, True) / count
         along = np.add.reduce((dots * factor).reshape(N * group, -1), 1, None, None, True) / count
         normal *= along
-        normal += centre
+        normal += mean_g
         grad_input = np.multiply(g.reshape(N, C, HxW), factor.reshape(1, C, 1)).reshape(rows.shape)
         grad_input -= normal
         grad_input *= rstd.reshape(-1, 1)
@@ -318,9 +318,9 @@ def native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, g
 @native_group_norm_backward.vjp
 def _(grads, grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
     def forward(x, w, b):
-        made = normalised_in_ops(x.reshape(N, group, C * HxW // group), (2,), rstd.view(N, group, 1)).reshape(N, C, HxW)
-        made = made if w is None else made * w.view(1, C, 1)
-        return (made if b is None else made + b.view(1, C, 1)).reshape(input.shape)
+        normal = normalized_in_ops(x.reshape(N, group, C * HxW // group), (2,), rstd.view(N, group, 1)).reshape(N, C, HxW)
+        normal = normal if w is None else normal * w.view(1, C, 1)
+        return (normal if b is None else normal + b.view(1, C, 1)).reshape(input.shape)
 
     bias = aten.zeros((C,), dtype=input.dtype, device=home_of(input)) if output_mask[2] else None
     (to_input, to_weight, _), to_grad = backward_of_backward(forward, (input, weight, bias), grad_out, grads)
@@ -365,10 +365,10 @@ def fused_rms_norm(input, normalized_shape, weight, eps):
         eps = dt.finfo(kind).eps
     wide = input if kind.itemsize > 2 else aten.to(input, dtype=dt.float32)
     rstd = aten.rsqrt(add_number_(aten.mean(aten.pow(wide, 2), dims, True), eps))
-    made = aten.mul(wide, rstd)
+    scaled = aten.mul(wide, rstd)
     if weight is not None:
-        made = aten.mul(made, weight)
-    return aten.type_as(made, input), rstd
+        scaled = aten.mul(scaled, weight)
+    return aten.type_as(scaled, input), rstd
 
 
 @composite(

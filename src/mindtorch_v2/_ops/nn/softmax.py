@@ -1,4 +1,4 @@
-"""Softmax and its kin."""
+"""Softmax, log_softmax and their derivatives."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _softmax_double(g, grad_output, output, dim):
 
 softmax_backward_data.vjp(
     grad_output=lambda g, output, dim, input_dtype: aten._softmax_backward_data(g, output, dim, input_dtype),
-    output=lambda g, grad_output, output, dim: _softmax_double(g, grad_output, output, dim),
+    output=_softmax_double,
 )
 
 

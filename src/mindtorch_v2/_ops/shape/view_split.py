@@ -27,7 +27,7 @@ def _size_at(self, dim, name):
 
 
 def _filled(grads, shapes):
-    """The gradients of all parts, zeros for those that nobody asked for."""
+    """The gradients of all parts, zeros for parts that were not used."""
     known = next(g for g in grads if g is not None)
     return [
         aten.zeros(shape, dtype=known.dtype, device=home_of(known)) if g is None else g
@@ -225,14 +225,16 @@ def tensor_split_indices(self, indices, dim):
     samples=lambda make: [(make(5, 4), make.ints(4, 2))],
 )
 def tensor_split_tensor(self, tensor_indices_or_sections, dim):
-    given = tensor_indices_or_sections._array
-    if given.dtype != np.int64 or given.ndim > 1:
+    bounds = tensor_indices_or_sections._array
+    if bounds.dtype != np.int64 or bounds.ndim > 1:
         raise RuntimeError(
             "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
-            f"one-dimensional tensor of dtype long, but got {given.ndim}-D {given.dtype}"
+            f"one-dimensional tensor of dtype long, but got {bounds.ndim}-D {bounds.dtype}"
         )
     return (
-        tensor_split.kernel(self, int(given), dim) if not given.ndim else tensor_split_indices.kernel(self, given.tolist(), dim)
+        tensor_split.kernel(self, int(bounds), dim)
+        if not bounds.ndim
+        else tensor_split_indices.kernel(self, bounds.tolist(), dim)
     )
 
 
