@@ -14,8 +14,8 @@ _CONSTANTS32: dict[Any, np.ndarray] = {}  # those of float32, which most are: ha
 _ONE = np.array(1, np.float32)
 _add, _exp, _negative, _reciprocal, _ndarray = np.add, np.exp, np.negative, np.reciprocal, np.ndarray
 _BITS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
-# exp of numbers between -8 and 8 is far from the limits of float32, and log(sum(exp(x))) is exact to 5e-7.
-_SAFE = 8.0
+# exp of numbers between -16 and 16 is far from the limits of float32, and log(sum(exp(x))) is exact to 1e-6.
+_SAFE = 16.0
 _SAFE_SQUARE = _SAFE * _SAFE
 # Up to here choosing element by element is as fast as computing with bits.
 _FEW = 2048
