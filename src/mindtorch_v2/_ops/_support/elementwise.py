@@ -56,7 +56,7 @@ def exp_is_safe(array: np.ndarray) -> bool | np.bool:
     """Whether all elements are so small that a softmax need not subtract the maximum of each row first.
 
     NumPy finds these maxima row by row, which takes longer than the rest of a softmax: for 8192 rows of 64 elements 1.2 ms
-    with the subtraction, against 0.1 ms for this test. If the norm of the array is small enough, so are all elements.
+    with the subtraction, against 0.16 ms for this test. If the norm of the array is small enough, so are all elements.
     """
     flat = array.ravel()
     return flat.dot(flat) < _SAFE_SQUARE or (flat.min() > -_SAFE and flat.max() < _SAFE)
