@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import lru_cache
 from typing import Any
 
@@ -19,76 +18,18 @@ def _ones(count: int, dtype: np.dtype) -> np.ndarray:
     return made
 
 
-# For matrices this small, products with a matrix of ones beat reductions and broadcasting: every element of the result
-# is its row's sum, so that the next step needs no broadcasting either, which would cost more than the sums.
-FEW = 1024
-_WIDEST = 64
-_SUMS: dict[int, np.ndarray] = {}
-_AVERAGES: dict[int, np.ndarray] = {}
-# What was found out for shapes met before: asking an array for its shape and looking that up is less than working it out.
-_FAMILIAR_SUMS: dict[tuple[int, ...], np.ndarray | None] = {}
-_HANDFUL_SUMS: dict[tuple[int, ...], np.ndarray] = {}
-_FAMILIAR_AVERAGES: dict[tuple[int, ...], np.ndarray | None] = {}
-_MOST_SHAPES = 1024
-_UNKNOWN = np.empty(0)
-# Sums of squares up to here mean that no exponential overflows or vanishes, so that rows need not be centred first.
-_TAME = 6400.0
-# The same of each element by itself: the byte of a float32 that has its sign and most of its exponent, marked unless the
-# number lies between -32 and 32. Looking at bytes is quicker than any arithmetic on a handful of elements.
-_HANDFUL = 256
-_TOP_BYTE = 3 if sys.byteorder == "little" else 0
-_WILD = bytes(0 if b & 0x7F <= 65 else 0x80 for b in range(256))
+# Rows of up to so many float32 elements are short: a product with one of these matrices gives an array with the sum, or the
+# mean, of each row in all its places. It takes less time than a column of sums and broadcasting that: to divide elements by
+# the sums of their rows takes 0.8 us in place of 1.6 us for 4 rows of 4, and 11 us in place of 18 us for 1024 rows of 16.
+_SHORT = 16
+_SUMS = [np.ones((width, width), np.float32) for width in range(_SHORT + 1)]
+_MEANS = [np.full((width, width), 1 / max(width, 1), np.float32) for width in range(_SHORT + 1)]
 
 
-def _remembered(familiar: dict[tuple[int, ...], np.ndarray | None], shape: tuple[int, ...], average: bool) -> Any:
-    made = None
-    if len(shape) == 2 and shape[0] * shape[1] <= FEW and shape[1] <= _WIDEST:
-        squares, width = (_AVERAGES, shape[1]) if average else (_SUMS, shape[1])
-        made = squares.get(width)
-        if made is None:
-            made = squares[width] = np.full((width, width), 1 / width if average and width else 1, np.float32)
-            made.flags.writeable = False
-    if len(familiar) < _MOST_SHAPES:
-        familiar[shape] = made
-    return made
-
-
-def small_sums(rows: np.ndarray) -> np.ndarray | None:
-    """The matrix that gives the sums of a small float32 matrix' rows when multiplied from the right; None for others."""
-    if rows.dtype is not _F32:
-        return None
-    made = _FAMILIAR_SUMS.get(rows.shape, _UNKNOWN)
-    return _remembered(_FAMILIAR_SUMS, rows.shape, False) if made is _UNKNOWN else made
-
-
-def small_averages(rows: np.ndarray) -> np.ndarray | None:
-    """As `small_sums`, for means."""
-    if rows.dtype is not _F32:
-        return None
-    made = _FAMILIAR_AVERAGES.get(rows.shape, _UNKNOWN)
-    return _remembered(_FAMILIAR_AVERAGES, rows.shape, True) if made is _UNKNOWN else made
-
-
-def is_tame(handful: np.ndarray) -> bool:
-    """Whether all elements of a handful of float32 numbers lie between -32 and 32."""
-    return handful.tobytes()[_TOP_BYTE::4].translate(_WILD).isascii()
-
-
-def tame_sums(rows: np.ndarray) -> np.ndarray | None:
-    """As `small_sums`, and None as well where exponentials of the elements may overflow or vanish."""
-    made = _HANDFUL_SUMS.get(rows.shape)
-    if made is not None and rows.dtype is _F32:
-        # `is_tame`, written out: the call would cost half as much again.
-        return made if rows.tobytes()[_TOP_BYTE::4].translate(_WILD).isascii() else None
-    made = small_sums(rows)
-    if made is None:
-        return None
-    if rows.size <= _HANDFUL:
-        if len(_HANDFUL_SUMS) < _MOST_SHAPES:
-            _HANDFUL_SUMS[rows.shape] = made
-        return made if is_tame(rows) else None
-    flat = rows.reshape(-1)
-    return made if flat.dot(flat) < _TAME else None
+def total(values: np.ndarray) -> Any:
+    """The sum of all elements, as a number of their dtype."""
+    flat = values.ravel()
+    return flat.dot(_ones(flat.size, flat.dtype)) if flat.dtype in _BLAS else np.add.reduce(flat)
 
 
 def row_sums(rows: np.ndarray) -> np.ndarray:
@@ -96,6 +37,34 @@ def row_sums(rows: np.ndarray) -> np.ndarray:
     if rows.dtype in _BLAS:
         return np.dot(rows, _ones(rows.shape[1], rows.dtype))[:, None]
     return np.add.reduce(rows, 1, None, None, True)
+
+
+def spread_row_sums(rows: np.ndarray) -> np.ndarray:
+    """The sums of the rows of an (n, m) array, for computing with its elements: (n, 1), or (n, m) for short rows."""
+    width = rows.shape[1]
+    if 0 < width <= _SHORT and rows.dtype is _F32:
+        return rows.dot(_SUMS[width])
+    return row_sums(rows)
+
+
+def spread_row_means(rows: np.ndarray) -> np.ndarray:
+    """The means of the rows of an (n, m) array, in the shapes of `spread_row_sums`."""
+    width = rows.shape[1]
+    if 0 < width <= _SHORT and rows.dtype is _F32:
+        return rows.dot(_MEANS[width])
+    means = row_sums(rows)
+    means *= rows.dtype.type(1 / max(width, 1))
+    return means
+
+
+def spread_mean_squares(rows: np.ndarray) -> np.ndarray:
+    """The means of the squares of each row of an (n, m) array, in the shapes of `spread_row_sums`."""
+    width = rows.shape[1]
+    if 0 < width <= _SHORT and rows.dtype is _F32:
+        return np.square(rows).dot(_MEANS[width])
+    means = row_dots(rows, rows)
+    means *= rows.dtype.type(1 / max(width, 1))
+    return means
 
 
 def column_sums(rows: np.ndarray) -> np.ndarray:

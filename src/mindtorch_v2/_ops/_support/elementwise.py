@@ -14,6 +14,9 @@ _CONSTANTS32: dict[Any, np.ndarray] = {}  # those of float32, which most are: ha
 _ONE = np.array(1, np.float32)
 _add, _exp, _negative, _reciprocal, _ndarray = np.add, np.exp, np.negative, np.reciprocal, np.ndarray
 _BITS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+# exp of numbers between -16 and 16 is far from the limits of float32, and log(sum(exp(x))) is exact to 1e-6.
+_SAFE = 16.0
+_SAFE_SQUARE = _SAFE * _SAFE
 # Up to here choosing element by element is as fast as computing with bits.
 _FEW = 2048
 
@@ -38,15 +41,25 @@ def need_single_or_double(name: str, array: np.ndarray) -> None:
 
 def constant(value: float, dtype: np.dtype) -> np.ndarray:
     """A number as a 0-d array: ufuncs take it faster than a Python number."""
-    made = _CONSTANTS32.get(value) if dtype is _F32 else _CONSTANTS.get((value, dtype))
-    if made is None:
-        made = np.array(value, dtype)
+    array = _CONSTANTS32.get(value) if dtype is _F32 else _CONSTANTS.get((value, dtype))
+    if array is None:
+        array = np.array(value, dtype)
         if len(_CONSTANTS) + len(_CONSTANTS32) < 1024:
             if dtype is _F32:
-                _CONSTANTS32[value] = made
+                _CONSTANTS32[value] = array
             else:
-                _CONSTANTS[value, dtype] = made
-    return made
+                _CONSTANTS[value, dtype] = array
+    return array
+
+
+def exp_is_safe(array: np.ndarray) -> bool | np.bool:
+    """Whether all elements are so small that a softmax need not subtract the maximum of each row first.
+
+    NumPy finds these maxima row by row, which takes longer than the rest of a softmax: for 8192 rows of 64 elements 1.2 ms
+    with the subtraction, against 0.16 ms for this test. If the norm of the array is small enough, so are all elements.
+    """
+    flat = array.ravel()
+    return flat.dot(flat) < _SAFE_SQUARE or (flat.min() > -_SAFE and flat.max() < _SAFE)
 
 
 def where_true(mask: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -70,11 +83,11 @@ def clipped(array: np.ndarray, low: float, high: float, out: np.ndarray | None =
 
 def logistic(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """1 / (1 + exp(-x)). exp of a large number overflows to inf, whose reciprocal is the right 0."""
-    made = _negative(x, out)
-    if made.__class__ is not _ndarray:
-        made = np.asarray(made)
-    _exp(made, made)
-    return _reciprocal(_add(made, _ONE if made.dtype is _F32 else constant(1, made.dtype), made), made)
+    result = _negative(x, out)
+    if result.__class__ is not _ndarray:
+        result = np.asarray(result)
+    _exp(result, result)
+    return _reciprocal(_add(result, _ONE if result.dtype is _F32 else constant(1, result.dtype), result), result)
 
 
 def log_add_exp(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -83,14 +96,14 @@ def log_add_exp(first: np.ndarray, second: np.ndarray) -> np.ndarray:
         return np.logaddexp(first, second)
     swapped = first.real < second.real
     high, low = np.where(swapped, second, first), np.where(swapped, first, second)
-    made = high + np.log1p(np.exp(low - high))
+    result = high + np.log1p(np.exp(low - high))
     if not np.isfinite(high).all():
         infinite = (high.real == low.real) & np.isinf(high.real)
-        # Nothing plus nothing is nothing; of two infinities only the phases meet.
+        # exp(-inf) + exp(-inf) is 0, whose logarithm is -inf again; of two infinite sums only the phases matter.
         both = np.where(high.real < 0, low, np.log(np.exp(low) + np.exp(high)))
-        made = np.where(infinite, both, made)
+        result = np.where(infinite, both, result)
     spoiled = np.isnan(first) | np.isnan(second)
-    return np.where(spoiled, np.array(complex(np.nan, np.nan), made.dtype), made) if spoiled.any() else made
+    return np.where(spoiled, np.array(complex(np.nan, np.nan), result.dtype), result) if spoiled.any() else result
 
 
 def log1p_exp_minus_abs(x: np.ndarray) -> np.ndarray:
@@ -101,9 +114,9 @@ def log1p_exp_minus_abs(x: np.ndarray) -> np.ndarray:
     if e.dtype != _F32:
         return np.log1p(e, e)
     # NumPy's log1p is slow. log(u) with u = 1 + e rounded, corrected by what the rounding lost.
-    one = constant(1, _F32)
-    u = np.asarray(np.add(e, one))
-    lost = np.asarray(np.subtract(u, one))
+    unit = constant(1, _F32)
+    u = np.asarray(np.add(e, unit))
+    lost = np.asarray(np.subtract(u, unit))
     np.subtract(e, lost, lost)
     np.divide(lost, u, lost)
     np.log(u, u)

@@ -36,9 +36,9 @@ def in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
         if first.dtype.itemsize != 2 or not _is_half(first.dtype):
             return kernel(first, *rest)
         kind = first.dtype
-        made = kernel(_widened(first), *map(_widened, rest))
-        if made.__class__ is tuple:
-            return tuple(part.astype(kind) if part.dtype == _F32 else part for part in made)
-        return made.astype(kind)
+        result = kernel(_widened(first), *map(_widened, rest))
+        if result.__class__ is tuple:
+            return tuple(part.astype(kind) if part.dtype == _F32 else part for part in result)
+        return result.astype(kind)
 
     return run

@@ -1,5 +1,6 @@
 """Tensor methods that change dtype, device or format, and those that lead out of tensors into Python and NumPy."""
 
+# ruff: noqa: N807 (the functions with such names become methods of Tensor)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -13,7 +14,6 @@ from ..._core.keys import AUTOGRAD, META, NPU, SPARSE
 from ..._core.memory_format import contiguous_format, memory_format
 from ..._core.tensor import Tensor, make_external
 from ..._core.threads import threads
-from ..._dispatch import entry_globals
 from ..._dispatch.errors import type_name
 from ..._dispatch.registry import aten
 from .._support.warn import warn_once
@@ -55,26 +55,26 @@ def _wrong_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError
 
 def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, bool, Any]:
     """(device, dtype, non_blocking, copy, memory_format) of the arguments that `Tensor.to` takes in its forms."""
-    given = dict(kwargs)
+    options = dict(kwargs)
     names = ["non_blocking", "copy"]
     if args:
         first, rest = args[0], list(args[1:])
         if isinstance(first, Tensor):
-            given.update(device=first.device, dtype=first.dtype)
+            options.update(device=first.device, dtype=first.dtype)
         elif isinstance(first, dt.dtype) or first in (int, float, bool):
-            given["dtype"] = first
+            options["dtype"] = first
         elif first is None or isinstance(first, str | Device | int):
-            given["device"] = first
+            options["device"] = first
             if rest and (rest[0] is None or isinstance(rest[0], dt.dtype)):
-                given["dtype"] = rest.pop(0)
+                options["dtype"] = rest.pop(0)
         else:
             raise _wrong_arguments(args, kwargs)
         if len(rest) > 2 or not all(isinstance(r, bool) for r in rest) or set(names[: len(rest)]) & set(kwargs):
             raise _wrong_arguments(args, kwargs)
-        given.update(zip(names, rest, strict=False))
-    device, dtype, format_ = given.pop("device", None), given.pop("dtype", None), given.pop("memory_format", None)
-    non_blocking, copy = bool(given.pop("non_blocking", False)), bool(given.pop("copy", False))
-    if given or (dtype is not None and not isinstance(dtype, dt.dtype) and dtype not in (int, float, bool)):
+        options.update(zip(names, rest, strict=False))
+    device, dtype, format_ = options.pop("device", None), options.pop("dtype", None), options.pop("memory_format", None)
+    non_blocking, copy = bool(options.pop("non_blocking", False)), bool(options.pop("copy", False))
+    if options or (dtype is not None and not isinstance(dtype, dt.dtype) and dtype not in (int, float, bool)):
         raise _wrong_arguments(args, kwargs)
     return None if device is None else Device(device), dtype, non_blocking, copy, format_
 
@@ -95,15 +95,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def _converter(name: str, dtype: dt.dtype) -> None:
-    # bfloat16 has one once it was asked for, and not every release of ml_dtypes can hold complex32.
-    target = None if dtype in (dt.bfloat16, dt.complex32) else dtype.np
-
     def convert(self: Tensor, memory_format: Any = None) -> Tensor:
-        nonlocal target
-        if self._array.dtype is target and memory_format is None and not entry_globals.observers_active and self._keys < 2:
-            return self  # what the op does, when there is nobody to see it
-        if dtype is dt.bfloat16:
-            target = dtype.np
         return _to_dtype(self, dtype, memory_format=memory_format)
 
     convert.__name__ = convert.__qualname__ = name
@@ -138,7 +130,7 @@ def _on_device(name: str) -> property:
 
 
 def _mover(name: str) -> None:
-    """x.cuda(), x.npu() and their kin."""
+    """Add `Tensor.cuda`, `Tensor.npu` and the like, and `Tensor.is_cuda` ... beside them."""
 
     def move(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
         wanted = (
@@ -223,8 +215,6 @@ def contiguous(self: Tensor, memory_format: Any = contiguous_format) -> Tensor:
 @method
 def item(self: Tensor) -> Any:
     """The only element, as a Python number."""
-    if not entry_globals.observers_active and self._keys < 2 and self._array.size == 1:
-        return self._array.item()  # what the op does, when there is nobody to see it
     return aten.item(self)
 
 
@@ -239,7 +229,7 @@ def tolist(self: Tensor) -> Any:
 
 
 def _warn_of_history(self: Tensor) -> None:
-    """A number has no history, which may not be what was meant."""
+    """Warn, once, where a tensor that requires grad becomes a number, which has no history."""
     if self._keys & AUTOGRAD and threads.state.grad_enabled:
         warn_once(
             "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
@@ -292,7 +282,7 @@ def __bool__(self: Tensor) -> bool:
 
 @method
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
-    """An array on the same memory; with `force=True` whatever it takes, copies included."""
+    """An array on the same memory; `force=True` detaches the tensor and copies it from its device first."""
     if force:
         self = self.detach().cpu()
     if self._keys:

@@ -21,7 +21,7 @@ from .._support.numbers import number_of
 
 _CPU = Device("cpu")
 # From this many elements on a transposed matrix is copied in tiles, whose rows fill one line of the cache, in bytes:
-# where the steps between its columns are multiples of so many bytes, or whatever they are.
+# from `_LARGE` where the steps between its columns are multiples of `_CLASHING` bytes, from `_HUGE` always.
 _LARGE, _HUGE = 1 << 16, 1 << 23
 _CLASHING = 512
 _LINE = 64
@@ -47,14 +47,14 @@ def row_major(array):
         or array.itemsize > _LINE
     ):
         return array.copy("C")
-    made = np.empty(array.shape, array.dtype)
+    copied = np.empty(array.shape, array.dtype)
     width = _LINE // array.itemsize
     for top in range(0, array.shape[-2], _TILE_ROWS):
         rows = slice(top, top + _TILE_ROWS)
         for left in range(0, array.shape[-1], width):
             columns = slice(left, left + width)
-            made[..., rows, columns] = array[..., rows, columns]
-    return made
+            copied[..., rows, columns] = array[..., rows, columns]
+    return copied
 
 
 def in_format(array, memory_format):
@@ -63,9 +63,9 @@ def in_format(array, memory_format):
         return dense_copy(array)
     if memory_format is contiguous_format:
         return row_major(array)
-    made = laid_out(array.shape, array.dtype, memory_format)
-    made[...] = array
-    return made
+    copied = laid_out(array.shape, array.dtype, memory_format)
+    copied[...] = array
+    return copied
 
 
 @op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", shape=like_first, batching=Batching.POINTWISE)
@@ -167,7 +167,7 @@ def _fill_checked(array, value):
         array.fill(number_of(value, array.dtype))
     elif isinstance(value, complex):
         raise RuntimeError("value cannot be converted to type double without overflow")
-    else:  # bfloat16 and its kin: too large a number becomes infinity
+    else:  # bfloat16 and the types of one byte: too large a number becomes infinity
         array.fill(array.dtype.type(float(value)))
 
 
@@ -267,10 +267,10 @@ def to_copy(self, dtype, layout, device, pin_memory, non_blocking, memory_format
         return _to_device(self, dtype, target, device, non_blocking, memory_format)
     if target is array.dtype:
         return make_tensor(in_format(array, memory_format))
-    made = converted(array, target)
+    result = converted(array, target)
     if memory_format is not None and memory_format is not preserve_format:
-        made = in_format(made, memory_format)
-    return make_tensor(made)
+        result = in_format(result, memory_format)
+    return make_tensor(result)
 
 
 to_copy.vjp(self=lambda g, self_dtype: g.to(self_dtype))

@@ -16,7 +16,6 @@ from ..._core.keys import AUTOGRAD
 from ..._core.storage import Storage, owner_of
 from ..._core.tensor import Tensor
 from ..._core.untyped_storage import UntypedStorage
-from ..._dispatch import entry_globals
 from ..._dispatch.registry import aten
 from .copy import to_dtype_layout
 from .dlpack import exports, from_dlpack
@@ -44,13 +43,13 @@ def as_dtype(dtype: Any, function: str) -> dt.dtype | None:
 
 def _leaf_types(data: Any) -> set[type]:
     """The types of all elements of nested lists and tuples."""
-    found = set(map(type, data))
-    if list in found or tuple in found:
-        found -= {list, tuple}
+    types = set(map(type, data))
+    if list in types or tuple in types:
+        types -= {list, tuple}
         for item in data:
             if item.__class__ is list or item.__class__ is tuple:
-                found |= _leaf_types(item)
-    return found
+                types |= _leaf_types(item)
+    return types
 
 
 def _plain_dtype(types: set[type]) -> dt.dtype:
@@ -96,7 +95,7 @@ def _items(data: Any) -> Iterator[Any]:
 
 
 def _shape_of(data: Any) -> tuple[int, ...]:
-    """The shape that the first elements suggest."""
+    """The lengths of nested sequences, as their first elements tell them."""
     shape: list[int] = []
     while _is_sequence(data):
         shape.append(len(data))
@@ -111,7 +110,7 @@ def _shape_of(data: Any) -> tuple[int, ...]:
 
 
 def _flatten(data: Any, shape: tuple[int, ...], dim: int, out: list[Any]) -> None:
-    """Collect the elements; ValueError where a sequence is not as long as its neighbours."""
+    """Collect the elements; ValueError where a sequence is not as long as its neighbors."""
     if dim == len(shape):
         out.append(_number(data))
         return
@@ -206,7 +205,7 @@ def array_of(data: Any, dtype: dt.dtype | None) -> np.ndarray:
 
 
 def _from_anything(data: Any, dtype: dt.dtype | None) -> np.ndarray:
-    """The long way, for data that NumPy would take apart in another manner."""
+    """Element by element, for data that NumPy would nest in another way than torch."""
     shape = _shape_of(data)
     kind = dtype or _inferred(data) or dt.get_default_dtype()
     numbers: list[Any] = []
@@ -214,7 +213,7 @@ def _from_anything(data: Any, dtype: dt.dtype | None) -> np.ndarray:
     return _filled(numbers, kind).reshape(shape)
 
 
-# ---------------------------------------------------------------- torch.tensor and its kin
+# ---------------------------------------------------------------- torch.tensor, as_tensor, asarray, from_numpy, frombuffer
 
 
 def _finish(made: Tensor, requires_grad: bool) -> Tensor:
@@ -235,20 +234,18 @@ def _from_python(data: Any, dtype: dt.dtype | None, device: Any) -> Tensor:
     made = _empty(array.shape, dtype=dt.from_numpy(array.dtype), device="cpu")
     made._array[...] = array
     made = _to(made) if device is None else _to(made, device=device)
-    return _lifted(made) if entry_globals.observers_active else made
+    return _lifted(made)
 
 
 def _lifted(made: Tensor) -> Tensor:
-    """A tensor made of something else is lifted: that does nothing, but recordings show it."""
+    """The tensor itself: torch lifts what it makes of data, and recordings show that as aten::lift_fresh."""
     lifted: Tensor = aten.lift_fresh(made)
     return lifted
 
 
 def _device(device: Any) -> Any:
-    """Where a new tensor goes: None means the CPU. A default device is a reason to watch, so most calls never ask."""
-    if device is not None:
-        return Device(device)
-    return default_elsewhere() if entry_globals.observers_active else None
+    """Where a new tensor goes: None means the CPU."""
+    return default_elsewhere() if device is None else Device(device)
 
 
 def tensor(
@@ -257,8 +254,7 @@ def tensor(
     """A new tensor with a copy of `data`: a number, nested sequences, an array or a tensor."""
     if dtype.__class__ is not dt.dtype:
         dtype = as_dtype(dtype, "tensor")
-    if device is not None or entry_globals.observers_active:
-        device = _device(device)
+    device = _device(device)
     if pin_memory:
         _check_pinned(pin_memory)
     if isinstance(data, Tensor):
@@ -268,19 +264,13 @@ def tensor(
             UserWarning,
             stacklevel=2,
         )
-        made = aten.to(data.detach(), dtype=dtype, device=device, copy=True)
+        result = aten.to(data.detach(), dtype=dtype, device=device, copy=True)
     elif isinstance(data, np.ndarray):
-        made = aten.to(
-            _lifted(_external(data)) if entry_globals.observers_active else _external(data),
-            dtype=dtype,
-            device=device,
-            copy=True,
-        )
+        result = aten.to(_lifted(_external(data)), dtype=dtype, device=device, copy=True)
     else:
-        made = _from_python(data, dtype, device)
-    if entry_globals.observers_active:
-        aten.detach_(made)
-    return _finish(made, requires_grad) if requires_grad else made
+        result = _from_python(data, dtype, device)
+    aten.detach_(result)
+    return _finish(result, requires_grad) if requires_grad else result
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
@@ -290,9 +280,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     if isinstance(data, Tensor):
         return data if dtype is None and device is None else aten.to(data, dtype=dtype, device=device)
     if isinstance(data, np.ndarray):
-        return aten.to(
-            _lifted(_external(data)) if entry_globals.observers_active else _external(data), dtype=dtype, device=device
-        )
+        return aten.to(_lifted(_external(data)), dtype=dtype, device=device)
     return _from_python(data, dtype, device)
 
 
@@ -303,16 +291,16 @@ def _external(array: np.ndarray) -> Tensor:
     if not array.flags.c_contiguous:
         _check_strides(array)
     dt.from_numpy(array.dtype)
-    made = _new(Tensor)
-    made._array = array
-    made._keys = 0
-    made._base = None
-    storage = made._storage = _new(Storage)
+    result = _new(Tensor)
+    result._array = array
+    result._keys = 0
+    result._base = None
+    storage = result._storage = _new(Storage)
     storage.owner = array if array.base is None else owner_of(array)
     storage.version = 0
     storage.external = True
     storage.device = "cpu"
-    return made
+    return result
 
 
 def _check_strides(array: np.ndarray) -> None:
@@ -343,7 +331,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
             UserWarning,
             stacklevel=2,
         )
-    return _lifted(_external(ndarray)) if entry_globals.observers_active else _external(ndarray)
+    return _lifted(_external(ndarray))
 
 
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
@@ -383,43 +371,47 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     return _finish(_external(np.frombuffer(buffer, kind.np, count, offset)), requires_grad)
 
 
+def _sharing(obj: Any, dtype: dt.dtype | None) -> Tensor | None:
+    """A tensor on the memory of an object; None for numbers, sequences and other objects without memory to share."""
+    if isinstance(obj, Tensor):
+        return obj
+    if isinstance(obj, np.ndarray | np.generic):
+        return _external(np.asarray(obj))
+    if exports(obj):
+        return from_dlpack(obj)
+    if isinstance(obj, UntypedStorage):
+        return _external(obj._bytes)
+    if isinstance(obj, int | float | complex | list | tuple):
+        return None
+    try:
+        memoryview(obj)
+    except TypeError:
+        return None
+    return frombuffer(obj, dtype=dtype or dt.get_default_dtype())
+
+
 def asarray(
     obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None
 ) -> Tensor:
     """`obj` as a tensor; `copy=True` always copies, `copy=False` never. It requires grad as `obj` does, unless told."""
     kind = as_dtype(dtype, "asarray")
     where = _device(device)
-    if isinstance(obj, Tensor):
-        source = obj
-    elif isinstance(obj, np.ndarray | np.generic):
-        source = _external(np.asarray(obj))
-    elif exports(obj):
-        source = from_dlpack(obj)
-    elif isinstance(obj, UntypedStorage):
-        source = _external(obj._bytes)
-    elif isinstance(obj, int | float | complex | list | tuple):
+    source = _sharing(obj, kind)
+    if source is None:
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
         return _finish(_from_python(obj, kind, where), bool(requires_grad))
-    else:
-        try:
-            memoryview(obj)
-        except TypeError:
-            if copy is False:
-                raise ValueError("can't alias arbitrary sequence into a tensor.") from None
-            return _finish(_from_python(obj, kind, where), bool(requires_grad))
-        source = frombuffer(obj, dtype=kind or dt.get_default_dtype())
     if copy is False:
         if where is not None and where is not source.device:
             raise ValueError(f"can't alias tensor from device '{source.device}' to '{where}'.")
         if kind is not None and kind is not source.dtype:
             raise ValueError(f"can't alias tensor with dtype '{source.dtype.scalar_name}' into dtype '{kind.scalar_name}'.")
-    made = aten.to(source, dtype=kind, device=where, copy=copy is True)
-    if requires_grad is None or requires_grad == bool(made._keys & AUTOGRAD):
-        return made
+    result = aten.to(source, dtype=kind, device=where, copy=copy is True)
+    if requires_grad is None or requires_grad == bool(result._keys & AUTOGRAD):
+        return result
     if requires_grad:
-        return _finish(made, True)
-    return made.requires_grad_(False) if made.is_leaf else made.detach()
+        return _finish(result, True)
+    return result.requires_grad_(False) if result.is_leaf else result.detach()
 
 
 def new_tensor(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core import dtype as dt
-from ..._core.tensor import Tensor, make_tensor
+from ..._core.tensor import Tensor
 from ..._dispatch import entry_globals
 from ..._dispatch.errors import broadcast_mismatch
 from ..._dispatch.facts import Batching, Surface
@@ -13,7 +13,6 @@ from ..._dispatch.promotion import rank
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import cpp_name, scalar_name
 from .._support.numbers import number_of
-from ..pointwise.comparison import choice
 from ._expanded_writes import is_expanded, writable
 
 _BOOL = np.dtype(np.bool_)
@@ -239,20 +238,15 @@ def nonzero_static(self, size, fill_value):
 # ---------------------------------------------------------------- where
 
 
-def _as_tensor(number, like):
-    """A number as a 0-d tensor that promotes like the number itself."""
-    return make_tensor(choice(number, dt.result_type(rank(like), rank(number)).np))
-
-
-def _spelled(number, tensor):
-    """What torch makes of a number and a tensor to choose from: the ops show in a recording, and only there are they needed."""
+def _same_dtype(number, tensor):
+    """A number as a tensor, and the tensor, both of the dtype that `where` gives: in the ops that torch runs for that."""
     kind = dt.result_type(rank(tensor), rank(number))
     return aten.scalar_tensor(number, dtype=kind), aten.to(tensor, kind)
 
 
 def _where_spelled(_op, args):
     condition, self, other = args
-    number, converted = _spelled(other, self)
+    number, converted = _same_dtype(other, self)
     return aten.where(condition, converted, number)
 
 
@@ -267,9 +261,7 @@ entry_globals.spelled = _where_spelled
     surface=Surface.FUNCTION,
 )
 def where_number_first(condition, self, other):
-    if not entry_globals.observers_active:
-        return aten.where(condition, _as_tensor(self, other), other)
-    number, converted = _spelled(self, other)
+    number, converted = _same_dtype(self, other)
     return aten.where(condition, number, converted)
 
 
@@ -282,11 +274,8 @@ def where_number_first(condition, self, other):
 )
 def where_numbers(condition, self, other):
     kind = dt.result_type(rank(self), rank(other))
-    if entry_globals.observers_active:
-        second = aten.scalar_tensor(other, dtype=kind)
-        return aten.where(condition, aten.scalar_tensor(self, dtype=kind), second)
-    wanted = kind.np
-    return aten.where(condition, make_tensor(choice(self, wanted)), make_tensor(choice(other, wanted)))
+    second = aten.scalar_tensor(other, dtype=kind)  # first, as recordings of torch show
+    return aten.where(condition, aten.scalar_tensor(self, dtype=kind), second)
 
 
 composite(

@@ -16,7 +16,7 @@ from .._support.half import in_float32
 from ..pointwise.scalar_forms import add_number, mul_number, number_minus
 from .regression import MEAN, NONE, grad_shape, loss_shape, mean_factor, reduced, reduced_in_ops
 
-# Logarithms are cut here, so that a certain and wrong answer costs much but not everything.
+# Logarithms below this count as this, so that the loss of a probability of 0 is large but finite.
 _LEAST_LOG = -100
 _LEAST_VARIANCE = 1e-12
 
@@ -48,28 +48,22 @@ def _binary_cross_entropy(self, target, weight, reduction):
     if self.size and not (np.minimum.reduce(self, None) >= 0 and np.maximum.reduce(self, None) <= 1):
         raise RuntimeError("all elements of input should be between 0 and 1")
     with np.errstate(divide="ignore"):
-        made = np.asarray(np.log1p(np.negative(self)))
-        hit = np.asarray(np.log(self))
-    np.maximum(made, _LEAST_LOG, out=made)
-    np.maximum(hit, _LEAST_LOG, out=hit)
+        loss = np.asarray(np.log1p(np.negative(self)))
+        log_p = np.asarray(np.log(self))
+    np.maximum(loss, _LEAST_LOG, out=loss)
+    np.maximum(log_p, _LEAST_LOG, out=log_p)
     # (t - 1) log(1 - p) - t log(p)
-    np.multiply(made, target - 1, made)
-    np.subtract(made, np.multiply(hit, target, hit), made)
+    np.multiply(loss, target - 1, loss)
+    np.subtract(loss, np.multiply(log_p, target, log_p), loss)
     if weight is not None:
-        made *= weight
-    return reduced(made, reduction)
-
-
-binary_cross_entropy.not_differentiable("weight").vjp(
-    self=lambda g, self, target, weight, reduction: aten.binary_cross_entropy_backward(g, self, target, weight, reduction),
-    target=lambda g, self, target, weight, reduction: _bce_target_grad(g, self, target, weight, reduction),
-)
+        loss *= weight
+    return reduced(loss, reduction)
 
 
 def _bce_target_grad(g, self, target, weight, reduction):
     mul, neg = _in_place_forms("mul", "neg")
-    made = mul(neg(aten.logit(self)), g)
-    return _scaled(made, weight, reduction, target)
+    grad = mul(neg(aten.logit(self)), g)
+    return _scaled(grad, weight, reduction, target)
 
 
 def _in_place_forms(*names):
@@ -86,6 +80,12 @@ def _scaled(grad, weight, reduction, like):
     return div(grad, like._array.size) if reduction == MEAN else grad
 
 
+binary_cross_entropy.not_differentiable("weight").vjp(
+    self=lambda g, self, target, weight, reduction: aten.binary_cross_entropy_backward(g, self, target, weight, reduction),
+    target=_bce_target_grad,
+)
+
+
 @op(
     "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, "
     "int reduction=Mean) -> Tensor",
@@ -97,14 +97,14 @@ def _scaled(grad, weight, reduction, like):
 def binary_cross_entropy_backward(grad_output, self, target, weight, reduction):
     variance = np.asarray(np.multiply(self, 1 - self))
     np.maximum(variance, _LEAST_VARIANCE, out=variance)
-    made = np.asarray(np.subtract(self, target))
-    np.divide(made, variance, made)
-    np.multiply(made, grad_output, made)
+    grad = np.asarray(np.subtract(self, target))
+    np.divide(grad, variance, grad)
+    np.multiply(grad, grad_output, grad)
     if weight is not None:
-        made *= weight
+        grad *= weight
     if reduction == MEAN:
-        made *= mean_factor(made.size, reduction)
-    return made
+        grad *= mean_factor(grad.size, reduction)
+    return grad
 
 
 def _variance(p):
@@ -146,10 +146,10 @@ def binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction
     hit = aten.log_sigmoid(self)
     if pos_weight is not None:
         hit = aten.mul_(hit, aten.add_(aten.mul(aten.sub(pos_weight, 1), target), 1))
-    made = aten.sub_(aten.mul_(number_minus(1, target), self), hit)
+    loss = aten.sub_(aten.mul_(number_minus(1, target), self), hit)
     if weight is not None:
-        made = aten.mul_(made, weight)
-    return reduced_in_ops(made, reduction)
+        loss = aten.mul_(loss, weight)
+    return reduced_in_ops(loss, reduction)
 
 
 @binary_cross_entropy_with_logits.not_differentiable("weight", "pos_weight").vjp
@@ -164,8 +164,8 @@ def _logits_grad(g, self, target, pos_weight):
     if pos_weight is None:
         return mul(sub(aten.sigmoid(self), target), g)
     hits = aten.mul(pos_weight, target)
-    made = mul(sub(aten.add(hits, 1), target), aten.sigmoid(self))
-    return mul(sub(made, hits), g)
+    grad = mul(sub(aten.add(hits, 1), target), aten.sigmoid(self))
+    return mul(sub(grad, hits), g)
 
 
 def _logits_target_grad(g, self, pos_weight):
@@ -192,11 +192,11 @@ def kl_div(self, target, reduction, log_target):
         raise RuntimeError("kl_div: Integral inputs not supported.")
     if log_target:
         difference = aten.sub(target, self)
-        made = aten.mul(aten.exp(target), difference)
+        loss = aten.mul(aten.exp(target), difference)
     else:
         cross = aten.mul(target, self)
-        made = aten.sub(aten.xlogy(target, target), cross)
-    return reduced_in_ops(made, reduction)
+        loss = aten.sub(aten.xlogy(target, target), cross)
+    return reduced_in_ops(loss, reduction)
 
 
 @composite(
@@ -215,13 +215,13 @@ def poisson_nll_loss(input, target, log_input, full, eps, reduction):
     """
     if log_input:
         cross = aten.mul(target, input)
-        made = aten.sub(aten.exp(input), cross)
+        loss = aten.sub(aten.exp(input), cross)
     else:
-        made = aten.sub(input, aten.mul(target, aten.log(add_number(input, eps))))
+        loss = aten.sub(input, aten.mul(target, aten.log(add_number(input, eps))))
     if full:
         # Stirling's approximation of log(target!), which only holds above 1.
         tail = mul_number(aten.log(mul_number(target, 2 * math.pi)), 0.5)
         stirling = aten.add(aten.sub(aten.mul(target, aten.log(target)), target), tail)
         stirling = aten.masked_fill(stirling, aten.le(target, 1), 0)
-        made = aten.add_(made, stirling)
-    return reduced_in_ops(made, reduction)
+        loss = aten.add_(loss, stirling)
+    return reduced_in_ops(loss, reduction)

@@ -18,7 +18,7 @@ from .._support.half import in_float32
 from ..pointwise.arithmetic import conj
 
 _F32 = np.dtype(np.float32)
-# From this size on, cutting to a range is faster than a maximum, which NumPy does not vectorise for a constant.
+# From this size on, cutting to a range is faster than a maximum, which NumPy does not vectorize for a constant.
 _MANY = 2048
 
 
@@ -80,11 +80,11 @@ tanh.vjp(self=lambda g, result: aten.tanh_backward(g, result))
     flops=per_element(2),
 )
 def tanh_backward(grad_output, output):
-    made = np.asarray(np.multiply(output, output))
-    np.subtract(constant(1, made.dtype), made, made)
-    if made.dtype.kind == "c":
-        np.conjugate(made, made)
-    return np.multiply(grad_output, made, made)
+    slope = np.asarray(np.multiply(output, output))
+    np.subtract(constant(1, slope.dtype), slope, slope)
+    if slope.dtype.kind == "c":
+        np.conjugate(slope, slope)
+    return np.multiply(grad_output, slope, slope)
 
 
 tanh_backward.vjp(
@@ -115,11 +115,11 @@ sigmoid.vjp(self=lambda g, result: aten.sigmoid_backward(g, result))
     flops=per_element(2),
 )
 def sigmoid_backward(grad_output, output):
-    made = np.asarray(np.subtract(constant(1, output.dtype), output))
-    np.multiply(made, output, made)
-    if made.dtype.kind == "c":
-        np.conjugate(made, made)
-    return np.multiply(grad_output, made, made)
+    slope = np.asarray(np.subtract(constant(1, output.dtype), output))
+    np.multiply(slope, output, slope)
+    if slope.dtype.kind == "c":
+        np.conjugate(slope, slope)
+    return np.multiply(grad_output, slope, slope)
 
 
 sigmoid_backward.vjp(
@@ -171,13 +171,13 @@ def gelu(self, approximate):
     """
     need_float("GeluKernelImpl", self)
     if approximate == "none":
-        made = np.asarray(_normal_cdf(self))
-        return np.multiply(made, self, made)
+        result = np.asarray(_normal_cdf(self))
+        return np.multiply(result, self, result)
     _check_gelu(approximate)
-    made, _ = _gelu_tanh(self)
-    np.add(made, constant(1, made.dtype), made)
-    np.multiply(made, self, made)
-    return np.multiply(made, constant(0.5, made.dtype), made)
+    result, _ = _gelu_tanh(self)
+    np.add(result, constant(1, result.dtype), result)
+    np.multiply(result, self, result)
+    return np.multiply(result, constant(0.5, result.dtype), result)
 
 
 gelu.vjp(self=lambda g, self, approximate: aten.gelu_backward(g, self, approximate=approximate))
@@ -193,26 +193,26 @@ def gelu_backward(grad_output, self, approximate):
     _check_gelu(approximate)
     kind = self.dtype
     if approximate == "none":
-        made = np.asarray(_normal_cdf(self))
+        slope = np.asarray(_normal_cdf(self))
         density = np.asarray(np.multiply(self, self))
         np.multiply(density, constant(-0.5, kind), density)
         np.exp(density, density)
         np.multiply(density, constant(_INV_SQRT_2PI, kind), density)
         np.multiply(density, self, density)
-        np.add(made, density, made)
-        return np.multiply(made, grad_output, made)
+        np.add(slope, density, slope)
+        return np.multiply(slope, grad_output, slope)
     inner, square = _gelu_tanh(self)
     # slope = s (1 + 3 c x²), and the derivative is (1 + t) / 2 + x (1 - t²) slope / 2
     np.multiply(square, constant(1.5 * _TANH_SCALE * _TANH_CUBE, kind), square)
     np.add(square, constant(0.5 * _TANH_SCALE, kind), square)
     np.multiply(square, self, square)
-    made = np.asarray(np.multiply(inner, inner))
-    np.subtract(constant(1, kind), made, made)
-    np.multiply(made, square, made)
+    slope = np.asarray(np.multiply(inner, inner))
+    np.subtract(constant(1, kind), slope, slope)
+    np.multiply(slope, square, slope)
     np.multiply(inner, constant(0.5, kind), inner)
     np.add(inner, constant(0.5, kind), inner)
-    np.add(made, inner, made)
-    return np.multiply(made, grad_output, made)
+    np.add(slope, inner, slope)
+    return np.multiply(slope, grad_output, slope)
 
 
 def _gelu_second(g, grad_output, self, approximate):
@@ -231,7 +231,7 @@ def _gelu_second(g, grad_output, self, approximate):
 
 gelu_backward.vjp(
     grad_output=lambda g, self, approximate: aten.gelu_backward(g, self, approximate=approximate),
-    self=lambda g, grad_output, self, approximate: _gelu_second(g, grad_output, self, approximate),
+    self=_gelu_second,
 )
 
 # ---------------------------------------------------------------- silu, mish
@@ -258,11 +258,11 @@ silu.vjp(self=lambda g, self: aten.silu_backward(g, self))
 def silu_backward(grad_output, self):
     s = logistic(self)
     # s (1 + x (1 - s))
-    made = np.asarray(np.subtract(constant(1, s.dtype), s))
-    np.multiply(made, self, made)
-    np.add(made, constant(1, s.dtype), made)
-    np.multiply(made, s, made)
-    return np.multiply(made, grad_output, made)
+    slope = np.asarray(np.subtract(constant(1, s.dtype), s))
+    np.multiply(slope, self, slope)
+    np.add(slope, constant(1, s.dtype), slope)
+    np.multiply(slope, s, slope)
+    return np.multiply(slope, grad_output, slope)
 
 
 def _silu_slope(self):
@@ -346,12 +346,12 @@ def softplus(self, beta, threshold):
     """
     need_float("softplus_cpu", self)
     scaled = self if beta == 1 else self * constant(beta, self.dtype)
-    made = log1p_exp_minus_abs(scaled)
-    np.add(made, np.maximum(scaled, constant(0, self.dtype)), made)
+    result = log1p_exp_minus_abs(scaled)
+    np.add(result, np.maximum(scaled, constant(0, self.dtype)), result)
     if beta != 1:
-        np.divide(made, constant(beta, self.dtype), made)
+        np.divide(result, constant(beta, self.dtype), result)
     above = scaled > threshold
-    return np.where(above, self, made) if above.any() else made
+    return np.where(above, self, result) if above.any() else result
 
 
 softplus.vjp(self=lambda g, self, beta, threshold: aten.softplus_backward(g, self, beta, threshold))
@@ -366,9 +366,9 @@ softplus.vjp(self=lambda g, self, beta, threshold: aten.softplus_backward(g, sel
 def softplus_backward(grad_output, self, beta, threshold):
     scaled = np.asarray(self * constant(beta, self.dtype))
     above = scaled > threshold
-    made = logistic(scaled, scaled)
-    np.multiply(made, grad_output, made)
-    return np.where(above, grad_output, made) if above.any() else made
+    grad = logistic(scaled, scaled)
+    np.multiply(grad, grad_output, grad)
+    return np.where(above, grad_output, grad) if above.any() else grad
 
 
 def _softplus_second(g, grad_output, self, beta, threshold):
@@ -378,7 +378,7 @@ def _softplus_second(g, grad_output, self, beta, threshold):
 
 softplus_backward.vjp(
     grad_output=lambda g, self, beta, threshold: aten.softplus_backward(g, self, beta, threshold),
-    self=lambda g, grad_output, self, beta, threshold: _softplus_second(g, grad_output, self, beta, threshold),
+    self=_softplus_second,
 )
 
 

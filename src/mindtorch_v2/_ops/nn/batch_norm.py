@@ -1,4 +1,4 @@
-"""Normalisation of channels: batch and instance norm."""
+"""Normalization of channels: batch and instance norm."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .._support.elementwise import need_float
 from .._support.flops import per_element
 from .._support.half import in_float32
 from ._norm_dtypes import check_mixed
-from .layer_norm import normalised_in_ops
+from .layer_norm import normalized_in_ops
 
 
 def _channels(input):
@@ -47,7 +47,7 @@ def _native_batch_norm(input, weight, bias, running_mean, running_var, training,
         raise torch_error(ValueError("running_mean and running_var must either both be None or neither be None"))
     check_mixed(input, weight, bias, running_mean, running_var)
     if input.dtype.itemsize == 2:
-        made = _batch_norm(
+        results = _batch_norm(
             input.astype(np.float32),
             *[None if a is None else a.astype(np.float32) for a in (weight, bias)],
             running_mean,
@@ -57,7 +57,7 @@ def _native_batch_norm(input, weight, bias, running_mean, running_var, training,
             eps,
         )
         kind = _statistics_dtype(input, weight, bias, running_mean, running_var)
-        return made[0].astype(input.dtype), *[saved.astype(kind, copy=False) for saved in made[1:]]
+        return results[0].astype(input.dtype), *[saved.astype(kind, copy=False) for saved in results[1:]]
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
@@ -84,8 +84,8 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
         count = input.size // max(input.shape[1], 1)
         mean = channel_sums(planes)
         mean /= kind.type(count)
-        made = np.subtract(planes, mean[:, None])
-        variance = channel_dots(made, made)
+        normal = np.subtract(planes, mean[:, None])
+        variance = channel_dots(normal, normal)
         variance /= kind.type(count)
         invstd = _inverse(variance, eps)
         if running_mean is not None:
@@ -97,12 +97,12 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
         saved = mean, invstd
     else:
         invstd = _inverse(running_var, eps).astype(kind, copy=False)
-        made = np.subtract(planes, running_mean.astype(kind, copy=False)[:, None])
+        normal = np.subtract(planes, running_mean.astype(kind, copy=False)[:, None])
         saved = np.zeros(0, kind), np.zeros(0, kind)
-    made *= (invstd if weight is None else invstd * weight)[:, None]
+    normal *= (invstd if weight is None else invstd * weight)[:, None]
     if bias is not None:
-        made += bias[:, None]
-    return made.reshape(input.shape), *saved
+        normal += bias[:, None]
+    return normal.reshape(input.shape), *saved
 
 
 def _batch_norm_grad(g, input, weight, running_mean, running_var, training, eps, result1, result2, needs):
@@ -197,22 +197,22 @@ def native_batch_norm_backward(
     invstd = save_invstd if train else _inverse(running_var, eps).astype(kind, copy=False)
     empty = np.zeros(0, kind)
     sums = channel_sums(grads) if output_mask[2] or (output_mask[0] and train) else empty
-    centred, dots = None, empty
+    centered, dots = None, empty
     if output_mask[1] or (output_mask[0] and train):
-        centred = np.subtract(planes, mean[:, None])
-        dots = channel_dots(grads, centred)
+        centered = np.subtract(planes, mean[:, None])
+        dots = channel_dots(grads, centered)
         dots *= invstd
     grad_input = empty
     if output_mask[0]:
         scale = invstd if weight is None else invstd * weight
-        made = np.multiply(grads, scale[:, None])
+        grad = np.multiply(grads, scale[:, None])
         if train:
             # (g - mean(g) - x̂ mean(g x̂)) scale, with the last two factors of each term taken together.
             share = scale / kind.type(max(input.size // max(input.shape[1], 1), 1))
-            centred *= (dots * invstd * share)[:, None]
-            centred += (sums * share)[:, None]
-            made -= centred
-        grad_input = made.reshape(input.shape)
+            centered *= (dots * invstd * share)[:, None]
+            centered += (sums * share)[:, None]
+            grad -= centered
+        grad_input = grad.reshape(input.shape)
     return grad_input, dots if output_mask[1] else empty, sums if output_mask[2] else empty
 
 
@@ -223,11 +223,11 @@ def _(grads, grad_out, input, weight, running_mean, running_var, save_invstd, tr
 
     def forward(x, w, b):
         if train:
-            made = normalised_in_ops(x, axes, save_invstd.view(shape))
+            normal = normalized_in_ops(x, axes, save_invstd.view(shape))
         else:
-            made = (x - running_mean.view(shape)) * (running_var + eps).rsqrt().view(shape)
-        made = made if w is None else made * w.view(shape)
-        return made if b is None else made + b.view(shape)
+            normal = (x - running_mean.view(shape)) * (running_var + eps).rsqrt().view(shape)
+        normal = normal if w is None else normal * w.view(shape)
+        return normal if b is None else normal + b.view(shape)
 
     bias = aten.zeros((input.shape[1],), dtype=input.dtype, device=home_of(input)) if output_mask[2] else None
     (to_input, to_weight, _), to_grad = backward_of_backward(forward, (input, weight, bias), grad_out, grads)
@@ -242,25 +242,25 @@ def _(grads, grad_out, input, weight, running_mean, running_var, save_invstd, tr
 )
 def batch_norm_impl_index(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     if not input._array.size:
-        return _nothing_normalised(input, weight, bias)
+        return _without_elements(input, weight, bias)
     for name, value in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
         if value is not None and value._array.size != _channels(input):
             raise RuntimeError(f"{name} should contain {_channels(input)} elements not {value._array.size}")
         if value is None and not training and name.startswith("running"):
             raise RuntimeError(f"{name} must be defined in evaluation mode")
-    made = aten.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
-    return *made, None, 0
+    results = aten.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    return *results, None, 0
 
 
-def _nothing_normalised(input, weight, bias):
+def _without_elements(input, weight, bias):
     """An input without elements stays as it is, and leaves the running statistics alone; parameters get zeros as gradients."""
-    made = aten.clone(input)
+    result = aten.clone(input)
     if weight is not None:
-        made = aten.mul(made, aten.select(weight, 0, 0))
+        result = aten.mul(result, aten.select(weight, 0, 0))
     if bias is not None:
-        made = aten.add(made, aten.select(bias, 0, 0))
+        result = aten.add(result, aten.select(bias, 0, 0))
     saved = aten.empty((_channels(input),), dtype=input.dtype, device=home_of(input))
-    return made, saved, aten.empty_like(saved), None, 0
+    return result, saved, aten.empty_like(saved), None, 0
 
 
 @composite(
@@ -304,9 +304,9 @@ def instance_norm(input, weight, bias, running_mean, running_var, use_input_stat
 
     weights, biases, means, variances = (repeated(t) for t in (weight, bias, running_mean, running_var))
     flat = aten.view(input.contiguous(), (1, batch * channels, *shape[2:]))
-    made = aten.batch_norm(flat, weights, biases, means, variances, use_input_stats, momentum, eps, cudnn_enabled)
+    normal = aten.batch_norm(flat, weights, biases, means, variances, use_input_stats, momentum, eps, cudnn_enabled)
     if use_input_stats:
         for running, updated in ((running_mean, means), (running_var, variances)):
             if running is not None:
                 aten.alias(running).copy_(aten.mean(aten.view(updated, (batch, channels)), 0))
-    return aten.view(made, shape)
+    return aten.view(normal, shape)

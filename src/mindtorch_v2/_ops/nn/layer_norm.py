@@ -1,4 +1,4 @@
-"""Normalisation of whole rows: layer, group and RMS norm."""
+"""Normalization of whole rows: layer, group and RMS norm."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import math
 import numpy as np
 
 from ..._core import dtype as dt
-from ..._core.keys import AUTOGRAD
 from ..._core.tensor import make_tensor
-from ..._dispatch import entry_globals
 from ..._dispatch.registry import aten, composite, op
-from .._support.blas_sums import column_sums, row_dots, row_sums, small_averages
+from .._support.blas_sums import column_sums, row_dots, row_sums, spread_mean_squares, spread_row_means
 from .._support.common import home_of, like_first
 from .._support.double_backward import asked_for, backward_of_backward
 from .._support.elementwise import constant, need_float
@@ -20,20 +18,9 @@ from .._support.half import in_float32
 from ..pointwise.scalar_forms import add_number_
 from ._norm_dtypes import check_mixed
 
-_F32 = np.dtype(np.float32)
-# On small arrays looking a function up, or making an index, is a part of the cost.
-_add, _divide, _multiply, _reciprocal, _sqrt, _square, _subtract = (
-    np.add,
-    np.divide,
-    np.multiply,
-    np.reciprocal,
-    np.sqrt,
-    np.square,
-    np.subtract,
-)
-_FIRST_COLUMN = (slice(None), slice(1))
 # Rows are taken in blocks of about this many elements, which stay in the cache from one pass to the next.
 _BLOCK = 1 << 17
+_FIRST_COLUMN = np.s_[:, :1]
 
 
 def _blocks(rows):
@@ -43,26 +30,28 @@ def _blocks(rows):
     return [slice(start, start + step) for start in range(0, count, step)]
 
 
-def _normalise(rows, eps, out):
-    """Rows to mean 0 and variance 1; returns their means and 1 / sqrt(variance + eps)."""
-    count, width = rows.shape
-    mean, rstd = np.empty((count, 1), rows.dtype), np.empty((count, 1), rows.dtype)
-    factor = rows.dtype.type(1 / width) if width else 0
-    for part in _blocks(rows):
-        centre, scale, made = mean[part], rstd[part], out[part]
-        np.multiply(row_sums(rows[part]), factor, centre)
-        np.subtract(rows[part], centre, made)
-        np.multiply(row_dots(made, made), factor, scale)
-        scale += eps
-        np.sqrt(scale, scale)
-        np.reciprocal(scale, scale)
-        np.multiply(made, scale, made)
-    return mean, rstd
+def _normalize(rows, eps):
+    """Rows with mean 0 and variance 1, their means and 1 / sqrt(variance + eps)."""
+    if rows.size <= _BLOCK:
+        return _normalize_block(rows, eps)
+    normal = np.empty(rows.shape, rows.dtype)
+    statistics = [_normalize_block(rows[part], eps, normal[part])[1:] for part in _blocks(rows)]
+    mean, rstd = (np.concatenate(parts) for parts in zip(*statistics, strict=True))
+    return normal, mean, rstd
+
+
+def _normalize_block(rows, eps, out=None):
+    mean = spread_row_means(rows)
+    centered = np.subtract(rows, mean, out)
+    rstd = spread_mean_squares(centered)
+    np.add(rstd, constant(eps, rows.dtype), rstd)
+    np.reciprocal(np.sqrt(rstd, rstd), rstd)
+    return np.multiply(centered, rstd, centered), mean[_FIRST_COLUMN], rstd[_FIRST_COLUMN]
 
 
 def _through_rows(rows, mean, rstd, scaled, out):
-    """The gradient of normalised rows: `out` gets it. `scaled(part, normal)` gives the gradients of
-    the normalised elements of some rows, once those elements are known."""
+    """The gradient of normalized rows: `out` gets it. `scaled(part, normal)` gives the gradients of
+    the normalized elements of some rows, once those elements are known."""
     width = rows.dtype.type(1 / rows.shape[1]) if rows.shape[1] else 0
     for part in _blocks(rows):
         normal = np.subtract(rows[part], mean[part])
@@ -70,13 +59,13 @@ def _through_rows(rows, mean, rstd, scaled, out):
         g = scaled(part, normal)
         if out is None:
             continue
-        along, centre = row_dots(g, normal), row_sums(g)
+        along, mean_g = row_dots(g, normal), row_sums(g)
         along *= width
-        centre *= width
+        mean_g *= width
         np.multiply(normal, along, normal)
-        made = np.subtract(g, normal, out[part])
-        np.subtract(made, centre, made)
-        np.multiply(made, rstd[part], made)
+        grad = np.subtract(g, normal, out[part])
+        np.subtract(grad, mean_g, grad)
+        np.multiply(grad, rstd[part], grad)
 
 
 # ---------------------------------------------------------------- layer norm
@@ -109,7 +98,7 @@ def _check_layer_norm(input, normalized_shape, weight, bias):
 
 
 def _rows(array, normalized_shape):
-    """The input as (rows, elements to normalise over), which is a view for contiguous inputs."""
+    """The input as (rows, elements to normalize over), which is a view for contiguous inputs."""
     count = math.prod(normalized_shape)
     return array.reshape(array.size // count if count else 0, count)
 
@@ -118,14 +107,18 @@ def _stat_shape(shape, normalized_shape):
     return (*shape[: len(shape) - len(normalized_shape)], *(1,) * len(normalized_shape))
 
 
+def _layer_norm_shapes(input, normalized_shape, weight, bias):
+    array = input._array
+    _check_layer_norm(array, normalized_shape, None if weight is None else weight._array, None if bias is None else bias._array)
+    statistics = _stat_shape(array.shape, normalized_shape), array.dtype
+    return [like_first(input), statistics, statistics]
+
+
 @op(
     "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
     "-> (Tensor, Tensor, Tensor)",
     node="NativeLayerNormBackward0",
-    shape=lambda input, normalized_shape, weight, bias, eps: [
-        like_first(input),
-        *[(_stat_shape(input._array.shape, normalized_shape), input._array.dtype)] * 2,
-    ],
+    shape=lambda input, normalized_shape, weight, bias, eps: _layer_norm_shapes(input, normalized_shape, weight, bias),
     samples=lambda make: [(make(3, 4), (4,), make(4), make(4), 1e-5), (make(2, 3, 4), (3, 4), None, None, 1e-5)],
     flops=per_element(8),
 )
@@ -136,45 +129,24 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
     tensor([[2.]])
     """
     _check_layer_norm(input, normalized_shape, weight, bias)
-    return _native_layer_norm_checked(input, normalized_shape, weight, bias, eps)
-
-
-def _native_layer_norm_checked(input, normalized_shape, weight, bias, eps):
-    if weight is None and bias is None and len(normalized_shape) == 1 and (averages := small_averages(input)) is not None:
-        return _small_layer_norm(input, averages, eps)
     if (weight is not None and weight.dtype is not input.dtype) or (bias is not None and bias.dtype is not input.dtype):
         check_mixed(input, weight, bias)
     return _layer_norm(input, normalized_shape, weight, bias, eps)
 
 
-def _small_layer_norm(input, averages, eps):
-    """Rows of a small matrix, with means and variances spread over them by products."""
-    mean = input.dot(averages)
-    made = _subtract(input, mean)
-    scale = _square(made).dot(averages)
-    _reciprocal(_sqrt(_add(scale, constant(eps, _F32), scale), scale), scale)
-    return _multiply(made, scale, made), mean[_FIRST_COLUMN], scale[_FIRST_COLUMN]
-
-
-def _small_normalised(input, averages, eps):
-    """The same without the means and scales, which only a derivative needs."""
-    made = _subtract(input, input.dot(averages))
-    scale = _square(made).dot(averages)
-    return _divide(made, _sqrt(_add(scale, constant(eps, _F32), scale), scale), made)
-
-
 @in_float32
 def _layer_norm(input, normalized_shape, weight, bias, eps):
     need_float("LayerNormKernelImpl", input)
-    rows = _rows(input, normalized_shape)
-    made = np.empty(rows.shape, rows.dtype)
-    mean, rstd = _normalise(rows, eps, made)
+    plain = input.ndim == 2 and len(normalized_shape) == 1
+    normal, mean, rstd = _normalize(input if plain else _rows(input, normalized_shape), eps)
     if weight is not None:
-        np.multiply(made, weight.reshape(-1), made)
+        np.multiply(normal, weight.reshape(-1), normal)
     if bias is not None:
-        np.add(made, bias.reshape(-1), made)
+        np.add(normal, bias.reshape(-1), normal)
+    if plain:
+        return normal, mean, rstd
     shape = _stat_shape(input.shape, normalized_shape)
-    return made.reshape(input.shape), mean.reshape(shape), rstd.reshape(shape)
+    return normal.reshape(input.shape), mean.reshape(shape), rstd.reshape(shape)
 
 
 @native_layer_norm.not_differentiable("result1", "result2").vjp
@@ -200,7 +172,7 @@ def native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, we
     empty = np.zeros(0, input.dtype)
     factor = None if weight is None else weight.reshape(-1)
     grad_weight = np.zeros(rows.shape[1], rows.dtype) if output_mask[1] else empty
-    made = np.empty(rows.shape, rows.dtype) if output_mask[0] else None
+    grad_input = np.empty(rows.shape, rows.dtype) if output_mask[0] else None
 
     def scaled(part, normal):
         g = grads[part]
@@ -211,21 +183,21 @@ def native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, we
         return g if factor is None else g * factor
 
     if output_mask[0] or output_mask[1]:
-        _through_rows(rows, mean.reshape(-1, 1), rstd.reshape(-1, 1), scaled, made)
+        _through_rows(rows, mean.reshape(-1, 1), rstd.reshape(-1, 1), scaled, grad_input)
     grad_bias = column_sums(grads).reshape(normalized_shape) if output_mask[2] else empty
     return (
-        empty if made is None else made.reshape(input.shape),
+        empty if grad_input is None else grad_input.reshape(input.shape),
         grad_weight.reshape(normalized_shape) if output_mask[1] else empty,
         grad_bias,
     )
 
 
-def normalised_in_ops(input, dims, rstd):
+def normalized_in_ops(input, dims, rstd):
     """(x - mean) / sqrt(variance + eps) over dims, in ops, given the value of the second factor instead of eps."""
-    centred = input - input.mean(dims, True)
-    variance = (centred * centred).mean(dims, True)
+    centered = input - input.mean(dims, True)
+    variance = (centered * centered).mean(dims, True)
     eps = 1 / (rstd._array * rstd._array) - variance._array
-    return centred * (variance + make_tensor(eps)).rsqrt()
+    return centered * (variance + make_tensor(eps)).rsqrt()
 
 
 @native_layer_norm_backward.vjp
@@ -233,9 +205,9 @@ def _(grads, grad_out, input, normalized_shape, mean, rstd, weight, bias):
     dims = tuple(range(-len(normalized_shape), 0))
 
     def forward(x, w, b):
-        made = normalised_in_ops(x, dims, rstd)
-        made = made if w is None else made * w
-        return made if b is None else made + b
+        normal = normalized_in_ops(x, dims, rstd)
+        normal = normal if w is None else normal * w
+        return normal if b is None else normal + b
 
     (to_input, to_weight, _), to_grad = backward_of_backward(forward, (input, weight, bias), grad_out, grads)
     return to_grad, to_input, None, None, to_weight, None
@@ -255,26 +227,7 @@ def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
     >>> F.layer_norm(torch.tensor([1.0, 3.0]), (2,))
     tensor([-1.0000,  1.0000])
     """
-    array = input._array
-    weights, biases = None if weight is None else weight._array, None if bias is None else bias._array
-    _check_layer_norm(array, normalized_shape, weights, biases)
-    keys = input._keys | (0 if weight is None else weight._keys) | (0 if bias is None else bias._keys)
-    if keys > AUTOGRAD or entry_globals.observers_active:
-        return _native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
-    # What the op does, when there is nobody to see it.
-    if (
-        not keys
-        and weight is None
-        and bias is None
-        and len(normalized_shape) == 1
-        and (averages := small_averages(array)) is not None
-    ):
-        return make_tensor(_small_normalised(array, averages, eps))
-    made, mean, rstd = _native_layer_norm_checked(array, normalized_shape, weights, biases, eps)
-    shown = make_tensor(made)
-    if keys:
-        entry_globals.record_node_of_first(native_layer_norm, (input, normalized_shape, weight, bias, eps), (shown, mean, rstd))
-    return shown
+    return _native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
 
 
 # ---------------------------------------------------------------- group norm
@@ -303,39 +256,38 @@ def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
 @in_float32
 def _group_norm(input, weight, bias, N, C, HxW, group, eps):
     rows = input.reshape(N * group, C * HxW // group)
-    made = np.empty(rows.shape, rows.dtype)
-    mean, rstd = _normalise(rows, eps, made)
-    planes = made.reshape(N, C, HxW)
+    normal, mean, rstd = _normalize(rows, eps)
+    planes = normal.reshape(N, C, HxW)
     if weight is not None:
         planes *= weight.reshape(1, C, 1)
     if bias is not None:
         planes += bias.reshape(1, C, 1)
-    return made.reshape(input.shape), mean.reshape(N, group), rstd.reshape(N, group)
+    return normal.reshape(input.shape), mean.reshape(N, group), rstd.reshape(N, group)
 
 
 @native_group_norm.vjp
 def _(grads, input, weight, N, C, HxW, group, result1, result2, needs):
     g, to_mean, to_rstd = grads
-    made = (None, None, None)
+    grads_of_output = (None, None, None)
     if g is not None:
-        made = asked_for(
+        grads_of_output = asked_for(
             aten.native_group_norm_backward(g.contiguous(), input, result1, result2, weight, N, C, HxW, group, list(needs)),
             needs,
         )
     if not needs[0] or (to_mean is None and to_rstd is None):
-        return made
+        return grads_of_output
     through = _through_statistics(to_mean, to_rstd, input, result1, result2, N, group, C * HxW // group)
-    return through if made[0] is None else made[0] + through, *made[1:]
+    return through if grads_of_output[0] is None else grads_of_output[0] + through, *grads_of_output[1:]
 
 
 def _through_statistics(to_mean, to_rstd, input, mean, rstd, N, group, count):
     """The gradient for the input of what the groups' means and 1 / sqrt(variance + eps) were used for."""
-    made = None if to_mean is None else to_mean.view(N, group, 1)
+    grad = None if to_mean is None else to_mean.view(N, group, 1)
     if to_rstd is not None:
-        centred = input.reshape(N, group, count) - mean.view(N, group, 1)
-        spread = centred * (to_rstd * rstd.pow(3)).view(N, group, 1)
-        made = -spread if made is None else made - spread
-    return (made / count).expand(N, group, count).reshape(input.shape)
+        centered = input.reshape(N, group, count) - mean.view(N, group, 1)
+        spread = centered * (to_rstd * rstd.pow(3)).view(N, group, 1)
+        grad = -spread if grad is None else grad - spread
+    return (grad / count).expand(N, group, count).reshape(input.shape)
 
 
 @op(
@@ -368,10 +320,10 @@ def native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, g
     if output_mask[0]:
         count = rows.dtype.type(rows.shape[1])
         factor = np.ones((1, C), rows.dtype) if weight is None else weight.reshape(1, C)
-        centre = np.add.reduce((sums * factor).reshape(N * group, -1), 1, None, None, True) / count
+        mean_g = np.add.reduce((sums * factor).reshape(N * group, -1), 1, None, None, True) / count
         along = np.add.reduce((dots * factor).reshape(N * group, -1), 1, None, None, True) / count
         normal *= along
-        normal += centre
+        normal += mean_g
         grad_input = np.multiply(g.reshape(N, C, HxW), factor.reshape(1, C, 1)).reshape(rows.shape)
         grad_input -= normal
         grad_input *= rstd.reshape(-1, 1)
@@ -386,9 +338,9 @@ def native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, g
 @native_group_norm_backward.vjp
 def _(grads, grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
     def forward(x, w, b):
-        made = normalised_in_ops(x.reshape(N, group, C * HxW // group), (2,), rstd.view(N, group, 1)).reshape(N, C, HxW)
-        made = made if w is None else made * w.view(1, C, 1)
-        return (made if b is None else made + b.view(1, C, 1)).reshape(input.shape)
+        normal = normalized_in_ops(x.reshape(N, group, C * HxW // group), (2,), rstd.view(N, group, 1)).reshape(N, C, HxW)
+        normal = normal if w is None else normal * w.view(1, C, 1)
+        return (normal if b is None else normal + b.view(1, C, 1)).reshape(input.shape)
 
     bias = aten.zeros((C,), dtype=input.dtype, device=home_of(input)) if output_mask[2] else None
     (to_input, to_weight, _), to_grad = backward_of_backward(forward, (input, weight, bias), grad_out, grads)
@@ -438,10 +390,10 @@ def fused_rms_norm(input, normalized_shape, weight, eps):
         eps = dt.finfo(kind).eps
     wide = input if kind.itemsize > 2 else aten.to(input, dtype=dt.float32)
     rstd = aten.rsqrt(add_number_(aten.mean(aten.pow(wide, 2), dims, True), eps))
-    made = aten.mul(wide, rstd)
+    scaled = aten.mul(wide, rstd)
     if weight is not None:
-        made = aten.mul(made, weight)
-    return aten.type_as(made, input), rstd
+        scaled = aten.mul(scaled, weight)
+    return aten.type_as(scaled, input), rstd
 
 
 @composite(

@@ -1,4 +1,4 @@
-"""Softmax over the places that a mask leaves, as the fused attention of encoders takes it."""
+"""Softmax over the elements that a mask leaves, as the fused attention of encoders takes it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .._support.common import like_first, normal_dim
 from .._support.elementwise import need_float
 from .._support.half import in_float32
 
-# What the dims of a mask stand for: of one that is not of the input's shape, the last two, or the first and the last.
+# The values of mask_type: the mask has the input's last two dims, its first and its last dim, or all of them.
 _SOURCE, _PADDING, _WHOLE = range(3)
 
 
@@ -35,7 +35,7 @@ def _wide_mask(shape, mask, mask_type):
 
 
 def _corner():
-    """A mask that hides something, and nothing throughout."""
+    """A mask for samples that leaves some elements of each row."""
     return aten.gt(aten.triu(aten.ones((3, 4)), 2), 0)
 
 
@@ -47,16 +47,16 @@ def _corner():
 )
 @in_float32
 def masked_softmax(self, mask, dim, mask_type):
-    """True hides. Rows that are hidden throughout are nan, as a softmax of nothing is."""
+    """Softmax without the elements where the mask is true; a row without any others is nan."""
     need_float("masked_softmax", self)
     wide = np.broadcast_to(_wide_mask(self.shape, mask, mask_type), self.shape)
     axis = normal_dim(-1 if dim is None else dim, self.ndim)
     with np.errstate(invalid="ignore", divide="ignore"):
-        made = np.where(wide, self.dtype.type(-np.inf), self)
-        made -= np.maximum(np.max(made, axis, keepdims=True, initial=-np.inf), np.finfo(self.dtype).min)
-        np.exp(made, made)
-        made /= np.sum(made, axis, keepdims=True)
-    return made
+        powers = np.where(wide, self.dtype.type(-np.inf), self)
+        powers -= np.maximum(np.max(powers, axis, keepdims=True, initial=-np.inf), np.finfo(self.dtype).min)
+        np.exp(powers, powers)
+        powers /= np.sum(powers, axis, keepdims=True)
+    return powers
 
 
 @op(

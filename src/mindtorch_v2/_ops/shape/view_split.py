@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._core.keys import AUTOGRAD
 from ..._core.storage import Storage, owner_of
-from ..._core.tensor import Tensor, make_view
-from ..._dispatch import entry_globals
+from ..._core.tensor import Tensor
 from ..._dispatch.facts import Batching
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import existing_dim, home_of, normal_dim
@@ -30,7 +28,7 @@ def _size_at(self, dim, name):
 
 
 def _filled(grads, shapes):
-    """The gradients of all parts, zeros for those that nobody asked for."""
+    """The gradients of all parts, zeros for parts that were not used."""
     known = next(g for g in grads if g is not None)
     return [
         aten.zeros(shape, dtype=known.dtype, device=home_of(known)) if g is None else g
@@ -74,18 +72,7 @@ def split(self, split_size, dim):
     (tensor([0, 1]), tensor([2, 3]), tensor([4]))
     """
     sizes = _checked_sizes(self, split_size, dim)
-    if self._keys > AUTOGRAD or entry_globals.observers_active:
-        return tuple([_narrow(self, dim, i * split_size, size) for i, size in enumerate(sizes)])
-    # Nobody looks: the same views without asking for each of them.
-    array = self._array
-    if dim < 0:
-        dim += array.ndim
-    parts, start = [], 0
-    for size in sizes:
-        end = start + size
-        parts.append(make_view(array[start:end] if dim == 0 else array[(*ALL[dim], slice(start, end))], self))
-        start = end
-    return tuple(parts)
+    return tuple([_narrow(self, dim, i * split_size, size) for i, size in enumerate(sizes)])
 
 
 split.vjp(
@@ -285,14 +272,16 @@ def tensor_split_indices(self, indices, dim):
     samples=lambda make: [(make(5, 4), make.ints(4, 2))],
 )
 def tensor_split_tensor(self, tensor_indices_or_sections, dim):
-    given = tensor_indices_or_sections._array
-    if given.dtype != np.int64 or given.ndim > 1:
+    bounds = tensor_indices_or_sections._array
+    if bounds.dtype != np.int64 or bounds.ndim > 1:
         raise RuntimeError(
             "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
-            f"one-dimensional tensor of dtype long, but got {given.ndim}-D {given.dtype}"
+            f"one-dimensional tensor of dtype long, but got {bounds.ndim}-D {bounds.dtype}"
         )
     return (
-        tensor_split.kernel(self, int(given), dim) if not given.ndim else tensor_split_indices.kernel(self, given.tolist(), dim)
+        tensor_split.kernel(self, int(bounds), dim)
+        if not bounds.ndim
+        else tensor_split_indices.kernel(self, bounds.tolist(), dim)
     )
 
 
