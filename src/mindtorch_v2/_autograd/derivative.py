@@ -72,7 +72,6 @@ class Derivative:
         "op",
         "plans",
         "record",
-        "record_first",
         "refused",
         "takes_all",
     )
@@ -112,7 +111,6 @@ class Derivative:
         # record(args, result, thread state): leaves the node of one call, if an input requires grad.
         self.record: Callable[..., None]
         # The same for a call of whose results only the first is a tensor and the others are arrays; compiled at its first use.
-        self.record_first: Callable[..., None] | None = None
 
     def lay_out(self, mask: int) -> Plan:
         """A new plan for the inputs in `mask`, not compiled yet."""

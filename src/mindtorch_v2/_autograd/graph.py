@@ -122,8 +122,6 @@ class NoDerivative:
                 if any(output is o for o in floating):
                     set_history(output, node, number)
 
-    record_first = record
-
 
 def _edges_among(values: Sequence[Any]) -> Iterator[Edge]:
     """The edges of the arguments that require grad, also of those inside lists."""
@@ -157,18 +155,6 @@ def record_node(op: OpSpec, args: tuple[Any, ...], result: Any) -> None:
         (op.derivative or derivative_of(op)).record(args, result, state)
 
 
-def record_node_of_first(op: OpSpec, args: tuple[Any, ...], result: tuple[Any, ...]) -> None:
-    """As `record_node`, for an op of whose results the caller makes only the first a tensor: the others are arrays."""
-    state = threads.state
-    if state.grad_enabled:
-        derivative = op.derivative or derivative_of(op)
-        record = derivative.record_first
-        if record is None:
-            assert isinstance(derivative, Derivative)
-            record = derivative.record_first = compile_record(derivative, first=True)
-        record(args, result, state)
-
-
 # Called with every new node, by anomaly mode, saved_tensors_hooks and inference mode. A listener that was added twice stands
 # here twice and is called once.
 _node_listeners: list[Callable[[Node], None]] = []
@@ -200,7 +186,6 @@ def notify_node(node: Node) -> None:
 def _choose_recorders() -> None:
     """Have entries notify listeners of new nodes while there are listeners, and take the direct way otherwise."""
     entry_globals.record_node = _notifying(record_node) if _node_listeners else record_node
-    entry_globals.record_node_of_first = _notifying(record_node_of_first) if _node_listeners else record_node_of_first
 
 
 def _notifying(record: Callable[..., None]) -> Callable[..., None]:
@@ -287,7 +272,6 @@ def _give_accumulator(tensor: Tensor) -> None:
 
 
 entry_globals.record_node = record_node
-entry_globals.record_node_of_first = record_node_of_first
 entry_globals.below_autograd = below_autograd
 entry_globals.without_history = without_history
 entry_globals.require_grad = require_grad

@@ -53,18 +53,13 @@ class _Writer:
                 parts.append("None")
         return f"({', '.join(parts)},)"
 
-    def saved(self, in_place: bool, first: bool = False) -> str:
-        """The expression of a node's `saved`; the results of an in-place op are filled in later.
-
-        With `first`, results but the first are arrays, which no other code can change: they need no version.
-        """
+    def saved(self, in_place: bool) -> str:
+        """The expression of a node's `saved`; the results of an in-place op are filled in later."""
         parts = []
         for kind, index in self.plan.saved:
             if kind == RESULT:
                 if in_place:
                     parts.append("None, None, 0, 0")
-                elif first and index:
-                    parts.append(f"o{index}, None, 0, 0")
                 else:
                     parts.append(f"r{index}._array, s{index}, s{index}.version, r{index}._keys & -2")
             elif kind == ARG:
@@ -143,12 +138,11 @@ def single_output(derivative: Derivative) -> bool:
     return len(schema.returns) == 1 and not schema.returns_list
 
 
-def record_source(derivative: Derivative, plans: list[Plan], others: bool, known: bool, first: bool) -> str:
+def record_source(derivative: Derivative, plans: list[Plan], others: bool, known: bool) -> str:
     """record(args, result, state): leaves the node of a call that returned `result`, if an input requires grad.
 
     What differs between the sets of inputs that require grad is written out for each of `plans`. `others`: there are further
-    sets, which the function of that name records. `known`: the caller knows that the set is that of the only plan. `first`: of
-    several results only the first is a tensor, and the others are arrays.
+    sets, which the function of that name records. `known`: the caller knows that the set is that of the only plan.
     """
     lines = [unpacked(derivative), *([] if known else _refusals(derivative))]
     if others:
@@ -163,28 +157,17 @@ def record_source(derivative: Derivative, plans: list[Plan], others: bool, known
         if derivative.op.promote in (None, Promotion.COMPARE, Promotion.NUMBER):
             lines.append("if dtype is not f32 and dtype.kind not in 'fcV': return")
     lines += ["node = NodeType()", "node.hooks = None", "n = state.sequence", "node.sequence = n", "state.sequence = n + 1"]
-    if first:
-        lines.append(f"{', '.join(f'o{i}' for i in range(len(derivative.op.schema.returns)))} = result")
     if len(plans) == 1:
-        lines += _body(plans[0], single, first)
+        lines += _body(plans[0], single)
     else:
         for plan in plans:
             test = "if" if plan is plans[0] else "elif"
             lines.append("else:" if plan is plans[-1] else f"{test} mask == {plan.mask}:")
-            lines += ["    " + line for line in _body(plan, single, first)]
+            lines += ["    " + line for line in _body(plan, single)]
     if single:
         lines += ["node.inputs = (array.shape, dtype)", "result._keys |= 1", "result._node = node", "result._output_nr = 0"]
     elif derivative.op.schema.returns_list:
         lines.append("link(node, result)")
-    elif first:
-        further_forms = [f"(o{i}.shape, o{i}.dtype)" for i in range(1, len(derivative.op.schema.returns))]
-        lines += [
-            "array = o0._array",
-            f"node.inputs = [(array.shape, array.dtype), {', '.join(further_forms)}]",
-            "o0._keys |= 1",
-            "o0._node = node",
-            "o0._output_nr = 0",
-        ]
     else:
         lines += _linked(len(derivative.op.schema.returns), derivative.constants)
     return function("record(args, result, state)", lines)
@@ -228,14 +211,14 @@ def _linked(count: int, constants: tuple[int, ...]) -> list[str]:
     return [*lines, f"node.inputs = [{', '.join(f'i{i}' for i in range(count))}]"]
 
 
-def _body(plan: Plan, single: bool, first: bool) -> list[str]:
+def _body(plan: Plan, single: bool) -> list[str]:
     """Lines that set what differs by plan: the node's plan, edges and saved values."""
     writer = _Writer(plan)
     lines = [f"node.plan = plan_{plan.mask}", f"node.edges = {writer.edges()}"]
-    for index in sorted({index for kind, index in plan.saved if kind == RESULT and not (first and index)}):
+    for index in sorted({index for kind, index in plan.saved if kind == RESULT}):
         r = "result" if single else f"result[{index}]"
         lines += [f"r{index} = {r}", f"s{index} = r{index}._storage or fresh_storage(r{index})"]
-    saved = writer.saved(False, first)
+    saved = writer.saved(False)
     return [*lines, f"node.saved = {saved}"] if saved else lines
 
 

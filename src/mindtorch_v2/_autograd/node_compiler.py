@@ -165,21 +165,21 @@ def make_for(derivative: Derivative, mask: int) -> Callable[..., Any]:
     return plan.make
 
 
-def compile_record(derivative: Derivative, first: bool = False) -> Callable[..., None]:
-    """record(args, result, state) of an op; with `first`, for results of which only the first is a tensor."""
+def compile_record(derivative: Derivative) -> Callable[..., None]:
+    """record(args, result, state) of an op, which leaves the node of a call."""
     count = len(derivative.arguments)
     if count == 1 or (count <= _WRITTEN_OUT and not any(derivative.lists)):
-        return _compile_record(derivative, [1, *range((1 << count) - 1, 1, -1)], first=first)
+        return _compile_record(derivative, [1, *range((1 << count) - 1, 1, -1)])
     recorders: dict[int, Callable[..., None]] = {}
 
     def others(mask: int, args: Any, result: Any, state: Any) -> None:
         if mask:
             record = recorders.get(mask)
             if record is None:
-                record = recorders[mask] = _compile_record(derivative, [mask], known=True, first=first)
+                record = recorders[mask] = _compile_record(derivative, [mask], known=True)
             record(args, result, state)
 
-    return _compile_record(derivative, [1], others, first=first)
+    return _compile_record(derivative, [1], others)
 
 
 def _compile_record(
@@ -187,15 +187,14 @@ def _compile_record(
     masks: list[int],
     others: Callable[..., None] | None = None,
     known: bool = False,
-    first: bool = False,
 ) -> Callable[..., None]:
     """record(args, result, state) with the lines of the plans for `masks`; see `node_codegen.record_source`."""
     plans = [plan_for(derivative, mask) for mask in masks]
-    source = record_source(derivative, plans, others is not None, known, first)
+    source = record_source(derivative, plans, others is not None, known)
     return _compile(
         derivative,
         "record",
-        (f" {masks[0]:b}" if known else "") + (" first" if first else ""),
+        f" {masks[0]:b}" if known else "",
         source,
         {"others": others, **{f"plan_{plan.mask}": plan for plan in plans}},
     )
