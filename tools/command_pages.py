@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 from unittest import mock
 
-from mindtorch_v2.profiler.cli.main import COMMANDS
+from mindtorch_v2.profiler.cli import command as commands
 from mindtorch_v2.profiler.cli.main import main as mtprof_main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -64,6 +64,7 @@ for photos, labels in torch.utils.data.DataLoader(Photos(), batch_size=16):
 """
 RECORD_WASTEFUL = ["run", "-q", "--all", "--schedule", "1,1,12,1", "-o", f"{DEMO}/wasteful.mtp", WASTEFUL]
 
+COMMANDS = commands.names()
 # command -> (what to know about it, arguments of the example whose output is shown)
 TEXTS: dict[str, tuple[str, list[str] | None]] = {
     "run": (
@@ -219,7 +220,8 @@ def index() -> str:
         "Chrome traces of this package, and traces of PyTorch (`.json`, `.json.gz`). The output on these pages is of the "
         "files that `make demo` writes, with `OPENBLAS_NUM_THREADS=1`; `make docs` makes the pages."
     )
-    return f"# Commands\n\n{text}\n\n" + "".join(f"- [{name}]({name}.md): {summary}\n" for name, summary in COMMANDS.items())
+    lines = (f"- [{name}]({name}.md): {commands.summary(commands.load(name))}\n" for name in COMMANDS)
+    return f"# Commands\n\n{text}\n\n" + "".join(lines)
 
 
 def record() -> None:
