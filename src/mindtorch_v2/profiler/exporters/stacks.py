@@ -19,7 +19,7 @@ def export(store: EventStore, path: str | os.PathLike[str], *, metric: str = "se
     """Write a line for each event with a stack and a microsecond or more of the metric; ValueError if it is unknown."""
     if metric not in METRICS:
         raise ValueError(f"metric should be one of: {list(METRICS)}")
-    shown = store.shown
+    shown = store.visible
     microseconds, stacks = _metric(shown, metric), shown.call_stack
     rows = np.flatnonzero((stacks >= 0) & (microseconds > 0))
     texts = {at: collapsed(shown.stacks[at]) for at in np.unique(stacks[rows]).tolist()}

@@ -52,7 +52,7 @@ class Column(NamedTuple):
 def columns(store: EventStore, memory: Uses | None = None, overhead: Any = None) -> Iterator[Column]:
     """Every column of a page, one after another; with what recording cost where the overhead tells it row by row."""
     yield tables(store)
-    shown = store.shown
+    shown = store.visible
     order = np.argsort(shown.start, kind="stable")  # rows of joined recordings are not in order of time
     place = np.append(np.empty_like(order), -1)
     place[order] = np.arange(len(order))
@@ -89,13 +89,13 @@ def columns(store: EventStore, memory: Uses | None = None, overhead: Any = None)
 
 
 def self_cost(store: EventStore, corrected: NDArray[np.int64]) -> NDArray[np.int64]:
-    """What recording cost in the self time of each row of `store.shown`; `corrected` is the store's own, without the cost.
+    """What recording cost in the self time of each row of `store.visible`; `corrected` is the store's own, without the cost.
 
     Few numbers that repeat, so they take little room: one for every number of calls below a row.
     """
-    above = tree.nearest_kept(store.parent, _rows_of(store.shown, store))[:-1]
-    cost = tree.sums(above, store.self_ns - corrected, len(store.shown))
-    return np.clip(cost, 0, store.shown.self_ns)
+    above = tree.nearest_kept(store.parent, _rows_of(store.visible, store))[:-1]
+    cost = tree.sums(above, store.self_ns - corrected, len(store.visible))
+    return np.clip(cost, 0, store.visible.self_ns)
 
 
 def _rows_of(part: EventStore, whole: EventStore) -> NDArray[np.intp]:

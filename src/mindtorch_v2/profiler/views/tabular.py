@@ -1,4 +1,4 @@
-"""Recordings, events and averages as columns: plain lists, pandas, Arrow; what CSV and Parquet files are made of."""
+"""Recordings, events and averages as columns: plain lists, pandas, Arrow. CSV and Parquet files are written from these."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..views.events import DeviceType, FunctionEvent
 Table = dict[str, list[Any]]
 Reader = Callable[[Any], Any]
 
-# Columns of events and of averages: attributes, and how those are read that are not plain values.
+# Columns of averages and of events: an attribute, or a function that reads it as a plain value.
 _AVERAGE_COLUMNS: Mapping[str, Reader | None] = {
     "key": None,
     "overload_name": None,
@@ -83,12 +83,12 @@ def to_dict(what: EventStore | Iterable[Any]) -> Table:
 
 
 def to_pandas(what: EventStore | Iterable[Any]) -> Any:
-    """The same as a pandas.DataFrame. Needs the extra `pandas`."""
+    """to_dict() as a pandas.DataFrame. Needs the extra `pandas`."""
     return needed("pandas", "pandas", "to_pandas()").DataFrame(to_dict(what))
 
 
 def to_arrow(what: EventStore | Iterable[Any]) -> Any:
-    """The same as a pyarrow.Table. Needs the extra `parquet`."""
+    """to_dict() as a pyarrow.Table. Needs the extra `parquet`."""
     return needed("pyarrow", "parquet", "to_arrow()").table(to_dict(what))
 
 

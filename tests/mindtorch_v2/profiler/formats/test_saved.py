@@ -251,7 +251,7 @@ def test_a_file_torn_anywhere_gives_its_whole_frames(long_file):
         assert np.array_equal(found.start, store.start[:rows])
         assert recovery.bytes_dropped == cut - max(end for _, end, _ in frames if end <= cut)
         assert (found.mem_event < rows).all()
-        found.total_bytes, found.links, found.shown  # noqa: B018  nothing points to what is not there
+        found.total_bytes, found.links, found.visible  # noqa: B018  nothing points to what is not there
 
 
 def test_nothing_whole_is_a_trace_error(long_file):
@@ -354,7 +354,7 @@ def test_frames_that_make_no_sense_do_no_harm(made_up, tmp_path, what):
     except TraceError:
         return
     assert not recovery.intact or what.startswith("a stack")
-    found.shown, found.self_ns  # noqa: B018
+    found.visible, found.self_ns  # noqa: B018
 
 
 def test_rows_out_of_order_are_put_in_order(tmp_path):

@@ -50,7 +50,7 @@ def test_it_is_a_list_whose_events_are_made_when_looked_at():
     assert bool(events)
     assert list.__len__(events) == 0
     assert events[2] is events[-5]
-    assert sum(event is not None for event in events._rows._made) == 1
+    assert sum(event is not None for event in events._rows._events) == 1
 
 
 @pytest.mark.parametrize(
