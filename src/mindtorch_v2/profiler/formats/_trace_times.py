@@ -1,4 +1,4 @@
-"""Times of a trace, microseconds with decimals, as exact nanoseconds."""
+"""Converts times of a trace, microseconds with decimals, to exact nanoseconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NUMBERS = {int, float}
 
 
 class Inexact(Exception):
-    """Doubles that do not tell the nanosecond: the text has to be read again."""
+    """A double is too large to be exact to the nanosecond: the text has to be parsed again."""
 
 
 def nanoseconds(values: Sequence[Any]) -> NDArray[np.int64]:
@@ -26,7 +26,7 @@ def nanoseconds(values: Sequence[Any]) -> NDArray[np.int64]:
         micro = np.array(values, np.float64)
         if not len(micro) or float(np.abs(micro).max()) < _EXACT:
             whole = np.floor(micro)
-            # Drained apart first: a product of all digits would be rounded.
+            # Whole microseconds apart from the fraction: the product of all digits would be rounded.
             return whole.astype(np.int64) * 1000 + np.rint((micro - whole) * 1000).astype(np.int64)
     return np.array([nanosecond(value) for value in values], np.int64)
 
@@ -44,5 +44,5 @@ def nanosecond(value: Any) -> int:
 
 
 def is_time(value: Any) -> bool:
-    """Whether a value of a trace is a time that can be counted in nanoseconds."""
+    """Whether a value is a number of microseconds that fits into 62 bits as nanoseconds."""
     return type(value) in (int, float, Decimal) and -LATEST_NS < value * 1000 < LATEST_NS

@@ -84,16 +84,16 @@ def to_dict(what: EventStore | Iterable[Any]) -> Table:
 
 def to_pandas(what: EventStore | Iterable[Any]) -> Any:
     """to_dict() as a pandas.DataFrame. Needs the extra `pandas`."""
-    return needed("pandas", "pandas", "to_pandas()").DataFrame(to_dict(what))
+    return import_extra("pandas", "pandas", "to_pandas()").DataFrame(to_dict(what))
 
 
 def to_arrow(what: EventStore | Iterable[Any]) -> Any:
     """to_dict() as a pyarrow.Table. Needs the extra `parquet`."""
-    return needed("pyarrow", "parquet", "to_arrow()").table(to_dict(what))
+    return import_extra("pyarrow", "parquet", "to_arrow()").table(to_dict(what))
 
 
-def chosen(store: EventStore, what: str, by_shapes: bool = False, stack_n: int = 0) -> Table:
-    """The table that a file of a recording holds: its rows ("events") or its averages ("averages")."""
+def file_table(store: EventStore, what: str, by_shapes: bool = False, stack_n: int = 0) -> Table:
+    """The table that csv and parquet files have: a row per event ("events") or per average ("averages")."""
     if what == "events":
         return to_dict(store)
     if what == "averages":
@@ -101,8 +101,8 @@ def chosen(store: EventStore, what: str, by_shapes: bool = False, stack_n: int =
     raise ValueError(f"a table shows 'events' or 'averages', not {what!r}")
 
 
-def needed(module: str, extra: str, purpose: str) -> Any:
-    """A module of an extra; ImportError that names the extra if it is not installed."""
+def import_extra(module: str, extra: str, purpose: str) -> Any:
+    """Import a module of an extra; the ImportError names the extra if it is not installed."""
     try:
         return import_module(module)
     except ImportError as error:

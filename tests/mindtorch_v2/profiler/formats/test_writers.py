@@ -44,7 +44,7 @@ def test_every_format_is_found_by_name(made_up, tmp_path):
 
 def nested(events):
     """(frame, start, end) of events that open and close, having checked that they nest and that time goes on."""
-    found, stack, now = [], [], -1
+    spans, stack, now = [], [], -1
     for event in events:
         assert event["at"] >= now
         now = event["at"]
@@ -53,9 +53,9 @@ def nested(events):
         else:
             frame, start = stack.pop()
             assert frame == event["frame"]
-            found.append((frame, start, now))
+            spans.append((frame, start, now))
     assert not stack
-    return found
+    return spans
 
 
 def test_speedscope_has_every_span_of_every_thread(made_up, tmp_path):
@@ -93,7 +93,7 @@ def test_labels_on_a_device_stay_around_their_kernels(fixtures, tmp_path):
 
 def fields(data):
     """{field: [numbers and bytes]} of a message."""
-    found, at = defaultdict(list), 0
+    fields, at = defaultdict(list), 0
 
     def number():
         nonlocal at
@@ -109,29 +109,29 @@ def fields(data):
     while at < len(data):
         key = number()
         if key & 7 == 0:
-            found[key >> 3].append(number())
+            fields[key >> 3].append(number())
         elif key & 7 == 1:
-            found[key >> 3].append(struct.unpack_from("<Q", data, at)[0])
+            fields[key >> 3].append(struct.unpack_from("<Q", data, at)[0])
             at += 8
         else:
             assert key & 7 == 2
             length = number()
-            found[key >> 3].append(data[at : at + length])
+            fields[key >> 3].append(data[at : at + length])
             at += length
             assert at <= len(data)
-    return found
+    return fields
 
 
 def numbers(data):
     """The numbers of a packed field."""
-    found, value, shift = [], 0, 0
+    numbers, value, shift = [], 0, 0
     for byte in data:
         value |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
-            found.append(value)
+            numbers.append(value)
             value = shift = 0
-    return found
+    return numbers
 
 
 @pytest.mark.parametrize(
