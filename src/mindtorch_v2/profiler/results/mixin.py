@@ -56,6 +56,6 @@ class ResultsMixin:
 
     def _memory_uses(self) -> Uses | None:
         """What each allocation was used for, None where the recording does not tell."""
-        from ..analysis.memory_categories import kept_in
+        from ..analysis.memory_categories import stored_uses
 
-        return kept_in(self._recording())
+        return stored_uses(self._recording())

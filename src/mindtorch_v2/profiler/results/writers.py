@@ -8,29 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+Writer = Callable[..., None]  # writer(store, path, **options)
 
 
-class _Writer(NamedTuple):
+class _Entry(NamedTuple):
     module: str  # relative to this package; its `export(store, path, **options)` writes the file
     ending: str | None = None  # of the files that `mtprof convert` writes with it
 
 
-_WRITERS: dict[str, _Writer] = {
-    "chrome": _Writer("..exporters.chrome", ".json"),
-    "saved": _Writer("..formats.saved", ".mtp"),
-    "perfetto": _Writer("..formats.perfetto", ".pftrace"),
-    "speedscope": _Writer("..formats.speedscope", ".speedscope.json"),
-    "collapsed": _Writer("..exporters.stacks", ".collapsed.txt"),
-    "pprof": _Writer("..formats.pprof", ".pb.gz"),
-    "csv": _Writer("..formats.csv_file", ".csv"),
-    "parquet": _Writer("..formats.parquet_file", ".parquet"),
-    "html": _Writer("..report.html", ".html"),
-    "event_list": _Writer("..exporters.event_list"),
-    "stacks": _Writer("..exporters.stacks"),
+_WRITERS: dict[str, _Entry] = {
+    "chrome": _Entry("..exporters.chrome", ".json"),
+    "saved": _Entry("..formats.saved", ".mtp"),
+    "perfetto": _Entry("..formats.perfetto", ".pftrace"),
+    "speedscope": _Entry("..formats.speedscope", ".speedscope.json"),
+    "collapsed": _Entry("..exporters.stacks", ".collapsed.txt"),
+    "pprof": _Entry("..formats.pprof", ".pb.gz"),
+    "csv": _Entry("..formats.csv_file", ".csv"),
+    "parquet": _Entry("..formats.parquet_file", ".parquet"),
+    "html": _Entry("..report.html", ".html"),
+    "event_list": _Entry("..exporters.event_list"),
+    "stacks": _Entry("..exporters.stacks"),
 }
-ENDINGS: dict[str, str] = {name: writer.ending for name, writer in _WRITERS.items() if writer.ending is not None}
-_loaded: dict[str, Callable[..., Any]] = {}
+ENDINGS: dict[str, str] = {name: entry.ending for name, entry in _WRITERS.items() if entry.ending is not None}
+_loaded: dict[str, Writer] = {}
 
 
 def names() -> list[str]:
@@ -38,12 +40,12 @@ def names() -> list[str]:
     return sorted({*_WRITERS, *_loaded})
 
 
-def register(name: str, export: Callable[..., Any]) -> None:
+def register(name: str, export: Writer) -> None:
     """Let `get(name)` return `export(store, path, **options)`, in place of a writer that had that name."""
     _loaded[name] = export
 
 
-def get(name: str) -> Callable[..., Any]:
+def get(name: str) -> Writer:
     """The writer of that name: call it as writer(store, path, **options)."""
     if name not in _loaded:
         if name not in _WRITERS:
