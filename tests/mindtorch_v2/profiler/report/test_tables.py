@@ -98,11 +98,11 @@ def test_corrected_times_are_those_of_the_overhead(open_page, profiled, report):
         "rows => rows.map((row) => [row.querySelector('[data-key=name]').textContent, "
         "row.querySelector('[data-key=corrected]').dataset.value])"
     )
-    shown = {name: float(value) for name, value in page.eval_on_selector_all("#section-operators tbody tr", read)}
+    displayed = {name: float(value) for name, value in page.eval_on_selector_all("#section-operators tbody tr", read)}
     store, cost = profiled.profiler.store, profiled.overhead()
     by_label = tree.sums(store.label, np.asarray(cost.self_ns), len(store.labels))
-    told = {store.labels[at]: float(by_label[at]) for at in np.unique(store.visible.label)}
-    assert shown == told and sum(shown.values()) < store.self_ns.sum()
+    expected = {store.labels[at]: float(by_label[at]) for at in np.unique(store.visible.label)}
+    assert displayed == expected and sum(displayed.values()) < store.self_ns.sum()
 
 
 def test_there_is_no_such_column_where_the_cost_is_not_known(open_page, profiled, tmp_path):
