@@ -22,7 +22,7 @@ _METRICS = ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total"
 _BACKWARD_SCOPE = 1
 
 
-class EventList(list):  # type: ignore[type-arg]
+class EventList(list[Any]):
     """A list of events or of averages, with their table and totals.
 
     The list of a recording makes its events on access. A method that changes the list makes all of them first.

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..._core.device import device as Device
 from ..._core.dtype import DTYPES, dtype
@@ -119,6 +120,9 @@ class _ExtraFields_Kineto:
     """Of what ran on a device, and of calls of its runtime: nothing further."""
 
 
+_ExtraFields = _ExtraFields_TorchOp | _ExtraFields_Allocation | _ExtraFields_PyCall | _ExtraFields_PyCCall | _ExtraFields_Kineto
+
+
 class EventTree:
     """The events of a recording by number: rows first, then allocations and frees."""
 
@@ -168,7 +172,7 @@ class EventTree:
         return numbers
 
     @cached_property
-    def _caller(self) -> Any:
+    def _caller(self) -> NDArray[np.int32]:
         return tree.nearest_ancestor(self.store.parent, self.store.is_python)
 
     def tag(self, number: int) -> _EventType:
@@ -187,7 +191,7 @@ class EventTree:
         """The recorded name, with the number of a step."""
         return MEMORY_EVENT_NAME if number >= self.size else self.store.names[self.rows.name[number]]
 
-    def extra_fields(self, number: int) -> Any:
+    def extra_fields(self, number: int) -> _ExtraFields:
         """An object of the _ExtraFields_ class of the event's tag."""
         tag = self.tag(number)
         if tag is _EventType.Allocation:
@@ -253,12 +257,12 @@ class _ProfilerEvent:
         return self._tree.tag(self._number)
 
     @property
-    def extra_fields(self) -> Any:
+    def extra_fields(self) -> _ExtraFields:
         """An object of the _ExtraFields_ class of the event's tag."""
         return self._tree.extra_fields(self._number)
 
     @property
-    def typed(self) -> tuple[_EventType, Any]:
+    def typed(self) -> tuple[_EventType, _ExtraFields]:
         """The pair of tag and extra_fields."""
         return self.tag, self.extra_fields
 

@@ -104,7 +104,7 @@ class MemRecordsAcc:
         yield from self._mem_records[first:last]
 
 
-class StringTable(defaultdict):  # type: ignore[type-arg]
+class StringTable(defaultdict[str, str]):
     """torch's cache of demangled names. No name here is mangled, so each maps to itself."""
 
     def __missing__(self, key: str) -> str:

@@ -138,11 +138,11 @@ def test_an_only_child_named_like_its_parent_is_merged_into_it():
         [row("b", 30, 40), row("a", 20, 60), row("a", 10, 90, kind=observer.SCOPE)], memory=[{"time": 50, "bytes": 4}]
     )
     assert names(store) == ["a", "a", "b"]
-    shown = store.visible
-    assert names(shown) == ["a", "b"]
-    assert shown.kind.tolist() == [observer.SCOPE, observer.OP]
-    assert (shown.parent.tolist(), shown.self_ns.tolist(), shown.self_bytes.tolist()) == ([-1, 0], [70, 10], [4, 0])
-    assert shown.ids.tolist() == [1, 3]
+    visible = store.visible
+    assert names(visible) == ["a", "b"]
+    assert visible.kind.tolist() == [observer.SCOPE, observer.OP]
+    assert (visible.parent.tolist(), visible.self_ns.tolist(), visible.self_bytes.tolist()) == ([-1, 0], [70, 10], [4, 0])
+    assert visible.ids.tolist() == [1, 3]
 
 
 def test_steps_count_as_namesakes():
