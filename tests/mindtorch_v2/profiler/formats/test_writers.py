@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import gzip
 import io
@@ -15,6 +16,7 @@ import pytest
 
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import load
+from mindtorch_v2.profiler.cli.commands import convert
 from mindtorch_v2.profiler.formats import _protobuf
 from mindtorch_v2.profiler.results import writers
 from mindtorch_v2.profiler.store.store import EventStore
@@ -37,6 +39,28 @@ def test_every_format_is_found_by_name(made_up, tmp_path):
     for name in ("saved", "speedscope", "perfetto", "pprof", "csv", "chrome", "collapsed"):
         assert written(name, made_up, tmp_path) is not None
         assert written(name, EventStore.from_rows([]), tmp_path) is not None
+
+
+@pytest.mark.parametrize("name", writers.names())
+def test_every_line_of_the_table_names_a_module_with_a_writer(name):
+    assert callable(writers.get(name))
+
+
+def test_convert_offers_the_writers_that_have_an_ending():
+    assert set(writers.ENDINGS) <= set(writers.names())
+    assert len(set(writers.ENDINGS.values())) == len(writers.ENDINGS)  # an ending chooses one format
+    parser = argparse.ArgumentParser()
+    convert.add_arguments(parser)
+    assert all(parser.parse_args(["a.mtp", "--to", name]).to == name for name in writers.ENDINGS)
+
+
+def test_a_registered_writer_takes_the_place_of_another(made_up, tmp_path, monkeypatch):
+    monkeypatch.setattr(writers, "_loaded", dict(writers._loaded))
+    writers.register("csv", lambda store, path, **options: path.write_text(f"{len(store)} rows"))
+    writers.register("mine", lambda store, path, **options: path.write_text("mine"))
+    assert written("csv", made_up, tmp_path) == f"{len(made_up)} rows".encode()
+    assert written("mine", made_up, tmp_path) == b"mine"
+    assert "mine" in writers.names()
 
 
 # ------------------------------------------------------------------------------ speedscope
