@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
-from ..store.store import COLUMNS, MEMORY_COLUMNS, OPTIONAL, REQUIRED, EventStore
+from ..store.store import COLUMNS, MEMORY_COLUMNS, OPTIONAL, REQUIRED, EventStore, IntType
 from . import _coding
 from ._bounds import MOST_LANES, MOST_VISITS, too_deep
 from ._frames import END, LOG, MEMORY, META, ROWS, TABLE, frames
@@ -344,7 +344,7 @@ def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate(parts)
 
 
-_DTYPES: dict[str, Any] = {
+_DTYPES: dict[str, IntType] = {
     **REQUIRED,
     **{name: dtype for name, (dtype, _) in (*OPTIONAL.items(), *MEMORY_COLUMNS.items())},
     "mem_event": np.int32,

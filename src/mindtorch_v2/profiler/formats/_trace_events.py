@@ -15,7 +15,7 @@ from ._bounds import MOST_LANES
 from ._recovery import Recovery
 from ._trace_checks import checked_args, fault, is_key
 from ._trace_kinds import DEVICE_KINDS, HOST_KINDS, MEMORY_NAME
-from ._trace_tables import Device, Inputs, Lanes
+from ._trace_tables import Device, Inputs, LaneKey, Lanes
 from ._trace_times import LATEST_NS, Inexact, nanosecond, nanoseconds
 
 # torch's numbers of device types, by how the categories of their runtimes begin.
@@ -82,10 +82,10 @@ class Collector:
         )
         self.flows = Parts(flow=np.int64, begins=np.bool_, tid=np.int32, time=np.int64)
         self.window: tuple[int, int] | None = None
-        self._open: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
+        self._open: dict[LaneKey, list[dict[str, Any]]] = {}
         self._runtimes: set[str] = set()
         self._text: bytes | None = None
-        self._new_lanes: set[tuple[Any, Any]] = set()
+        self._new_lanes: set[LaneKey] = set()
         # Changes of the current batch to open spans: (the list of a thread, the span popped from it or None for a pushed one).
         self._undo: list[tuple[list[dict[str, Any]], dict[str, Any] | None]] = []
 
@@ -346,6 +346,6 @@ class Collector:
         return None
 
 
-def _micro(nanos: int) -> Any:
+def _micro(nanos: int) -> Decimal:
     """Nanoseconds as microseconds, exactly."""
     return Decimal(min(nanos, LATEST_NS)) / 1000

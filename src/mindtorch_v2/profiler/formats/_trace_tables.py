@@ -14,25 +14,26 @@ _WHOLE = re.compile(r"-?\d{1,18}")
 _FRACTION = re.compile(r"-?(\d+\.\d*|\.\d+|\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _WORDS: dict[str, Any] = {"": None, "True": True, "False": False, "None": None}
 _MOST_DEPTH = 4
+LaneKey = tuple[int | str, int | str]  # process (or Device) and thread (or stream), as in a trace
 
 
 class Lanes:
     """Threads and streams, numbered as the tid of rows."""
 
     def __init__(self) -> None:
-        self.numbers: dict[tuple[Any, Any], int] = {}
-        self._names: dict[tuple[Any, Any], str] = {}
+        self.numbers: dict[LaneKey, int] = {}
+        self._names: dict[LaneKey, str] = {}
 
-    def number(self, process: Any, thread: Any) -> int:
+    def number(self, process: int | str, thread: int | str) -> int:
         """The lane of a thread or stream, a new one if it has none yet."""
         return self.numbers.setdefault((process, thread), len(self.numbers))
 
-    def set_name(self, process: Any, thread: Any, name: str) -> None:
+    def set_name(self, process: int | str, thread: int | str, name: str) -> None:
         """Set the name of a thread, without the "thread N (...)" that Kineto puts around it."""
         match = _THREAD.fullmatch(name)
         self._names[process, thread] = match[2] if match and match[1] == str(thread) else name
 
-    def table(self, process: Any) -> list[ThreadInfo]:
+    def table(self, process: int | str) -> list[ThreadInfo]:
         """The names of all lanes; those of other processes than `process` include theirs."""
         threads = []
         for place, (owner, thread) in enumerate(self.numbers):

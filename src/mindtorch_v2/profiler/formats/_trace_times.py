@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 _EXACT = float(1 << 43)
 LATEST_NS = 1 << 62
 _NUMBERS = {int, float}
+Number = int | float | Decimal
 
 
 class Inexact(Exception):
     """A double is too large to be exact to the nanosecond: the text has to be parsed again."""
 
 
-def nanoseconds(values: Sequence[Any]) -> NDArray[np.int64]:
+def nanoseconds(values: Sequence[Number]) -> NDArray[np.int64]:
     """Microseconds (int, float or Decimal, all below `LATEST_NS`) as nanoseconds."""
     if set(map(type, values)) <= _NUMBERS:
         micro = np.array(values, np.float64)
@@ -31,7 +32,7 @@ def nanoseconds(values: Sequence[Any]) -> NDArray[np.int64]:
     return np.array([nanosecond(value) for value in values], np.int64)
 
 
-def nanosecond(value: Any) -> int:
+def nanosecond(value: Number) -> int:
     """One time in microseconds as nanoseconds."""
     if isinstance(value, float):
         if abs(value) >= _EXACT:

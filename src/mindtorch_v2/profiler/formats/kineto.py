@@ -172,7 +172,7 @@ def _named(name: NDArray[Any], chosen: list[bool]) -> NDArray[np.bool_]:
     return rows
 
 
-def _process(collector: Collector, host: Columns) -> Any:
+def _process(collector: Collector, host: Columns) -> int | str:
     """The process of the thread with the most rows."""
     lanes = list(collector.lanes.numbers)
     if not len(host["tid"]):
@@ -180,7 +180,7 @@ def _process(collector: Collector, host: Columns) -> Any:
     return lanes[int(np.bincount(host["tid"]).argmax())][0]
 
 
-def _steps(host: Columns, names: list[str], start: NDArray[np.int64]) -> Any:
+def _steps(host: Columns, names: list[str], start: NDArray[np.int64]) -> NDArray[np.int32] | np.int32:
     """The step that each row began in: that of the last ProfilerStep#N before it."""
     rows = np.flatnonzero(host["kind"] == observer.STEP)
     rows = rows[np.argsort(host["start"][rows], kind="stable")]

@@ -15,11 +15,12 @@ from . import tree
 from .derived import DerivedColumns
 
 MEMORY_EVENT_NAME = "[memory]"
+IntType = type[np.int8] | type[np.int32] | type[np.int64]
 
 # Columns that freeze() needs, each an array or one number for all rows.
-REQUIRED: Mapping[str, Any] = {"name": np.int32, "kind": np.int8, "tid": np.int32, "start": np.int64, "end": np.int64}
+REQUIRED: Mapping[str, IntType] = {"name": np.int32, "kind": np.int8, "tid": np.int32, "start": np.int64, "end": np.int64}
 # Columns that may be left out: (dtype, value of every row where the column was not recorded).
-OPTIONAL: Mapping[str, tuple[Any, int]] = {
+OPTIONAL: Mapping[str, tuple[IntType, int]] = {
     "seq": (np.int64, -1),
     "step": (np.int32, 0),
     "shapes": (np.int32, -1),
@@ -36,7 +37,7 @@ OPTIONAL: Mapping[str, tuple[Any, int]] = {
     "launch_ns": (np.int64, -1),
 }
 COLUMNS = (*REQUIRED, *OPTIONAL)
-MEMORY_COLUMNS: Mapping[str, tuple[Any, int]] = {
+MEMORY_COLUMNS: Mapping[str, tuple[IntType, int]] = {
     "mem_time": (np.int64, 0),
     "mem_bytes": (np.int64, 0),
     "mem_addr": (np.int64, 0),
@@ -390,7 +391,7 @@ class EventStore(DerivedColumns):
         return selected
 
 
-def _column(recorded: ArrayLike, dtype: Any, order: NDArray[np.intp]) -> NDArray[Any]:
+def _column(recorded: ArrayLike, dtype: IntType, order: NDArray[np.intp]) -> NDArray[Any]:
     """A column in row order. One of equal values is broadcast from a single one: read-only, and without memory per row."""
     values = np.asarray(recorded)
     if values.ndim and len(values) and (values == values[0]).all():

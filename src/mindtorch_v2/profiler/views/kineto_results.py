@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ class _ProfilerResult:
         chrome.export(self._store, path)
 
 
-def _event_attribute(attribute: str) -> Any:
+def _event_attribute(attribute: str) -> Callable[[_KinetoEvent], Any]:
     """A method that returns an attribute of the row's FunctionEvent."""
 
     def read(self: _KinetoEvent) -> Any:
@@ -139,7 +140,7 @@ class _KinetoEvent:
         return f"<_KinetoEvent {self.name()} start_ns={self.start_ns()} duration_ns={self.duration_ns()}>"
 
 
-def _constant(value: Any) -> Any:
+def _constant(value: Any) -> Callable[[_MemoryEvent], Any]:
     def read(self: _MemoryEvent) -> Any:
         return value() if callable(value) else value
 
