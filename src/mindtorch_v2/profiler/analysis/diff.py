@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..store.store import EventStore
-from .evidence import balanced, from_recordings, from_steps, intervals, typical
+from .evidence import Evidence, balanced, from_recordings, from_steps, intervals, typical
 from .findings import duration
 from .keys import WorkKey, work_keys
 from .steps import per_step, steps
@@ -122,14 +122,14 @@ class Diff:
             f"all ops together moved by {_percent(self.drift)}, which is taken out below",
         ]
         lines += self.notes
-        found = self.found
-        if not found:
+        changes = self.found
+        if not changes:
             lines += ["no op changed by more than can be told from noise"] if self.enough else []
             return "\n".join(lines)
-        shown = found if limit < 0 else found[:limit]
-        width = min(60, max((len(str(change.key)) for change in shown), default=0))
+        listed = changes if limit < 0 else changes[:limit]
+        width = min(60, max((len(str(change.key)) for change in listed), default=0))
         lines.append(f"{'':{width}}  {'a / step':>10}  {'b / step':>10}  {'change':>8}  {'interval':>18}  verdict")
-        for change in shown:
+        for change in listed:
             name = str(change.key)
             name = name if len(name) <= width else name[: width - 3] + "..."
             interval = "" if change.verdict in ("new", "gone") else change.interval
@@ -138,8 +138,8 @@ class Diff:
                 f"{name:{width}}  {duration(change.a_ns):>10}  {duration(change.b_ns):>10}  {moved:>8}  {interval:>18}  "
                 f"{change.verdict}"
             )
-        if len(found) > len(shown):
-            lines.append(f"... and {len(found) - len(shown)} more")
+        if len(changes) > len(listed):
+            lines.append(f"... and {len(changes) - len(listed)} more")
         return "\n".join(lines)
 
 
@@ -164,56 +164,86 @@ def diff(a: Recordings, b: Recordings, *, confidence: float = 0.99, least: float
     keys, all_times, all_calls = _aligned(stores, known)
     all_steps = [steps(store).duration for store in stores]
     enough = min(len(durations) for durations in all_steps) >= FEWEST_STEPS
-    # One line per recording, one column per key: typical times and calls of a step, and whether it was called at all.
-    mids, calls = (np.array([typical(table) for table in tables]) for tables in (all_times, all_calls))
-    called = np.array([table.sum(axis=1) > 0 for table in all_calls])
-    both: NDArray[np.bool_] = np.all(mids > 0, axis=0)
-    (a_mid, b_mid), (a_calls, b_calls) = (
-        [_middle(side) for side in np.split(figures, [counts[0]])] for figures in (mids, calls)
-    )
-    in_a, in_b = np.any(called[: counts[0]], axis=0).tolist(), np.any(called[counts[0] :], axis=0).tolist()
-    selected = both & _worth_it(a_mid, b_mid)
+    figures = _figures(all_times, all_calls, counts[0])
     rng = np.random.default_rng(_SEED)
-    several = counts != (1, 1)
-    if several:
-        even = np.array([balanced(times, selected) for times in all_times])
-        selected &= np.all(even > 0, axis=0)
-        evidence = from_recordings(even[: counts[0]], even[counts[0] :], selected, confidence)
-    else:
-        evidence = from_steps(all_times[0], all_times[1], selected, both, rng, confidence)
-    changes = []
-    for number, key in enumerate(keys):
-        if not mids[:, number].any():
-            continue
-        relative = float(evidence.ratio[number])
-        bounds = (float(evidence.low[number]), float(evidence.high[number]))
-        if in_a[number] and in_b[number]:
-            sure = enough and bool(both[number])
-            verdict = _verdict(relative, bounds, least, sure)
-            if not several:
-                # On a machine with other work not all ops drift alike, which one recording cannot show: so an op counts as
-                # changed only if it did so before the drift was divided out, too.
-                as_measured = [value * evidence.drift for value in (relative, *bounds)]
-                if verdict != _verdict(as_measured[0], (as_measured[1], as_measured[2]), least, sure):
-                    verdict = "no evidence"
-        else:
-            verdict = "new" if in_b[number] else "gone"
-        changes.append(
-            Change(
-                key,
-                float(a_mid[number]),
-                float(b_mid[number]),
-                float(a_calls[number]),
-                float(b_calls[number]),
-                relative,
-                *bounds,
-                verdict,
-            )
-        )
+    evidence = _evidence(all_times, figures, counts, rng, confidence)
+    single = counts == (1, 1)
+    changes = [
+        _change(key, number, figures, evidence, _op_verdict(number, figures, evidence, least, enough, single))
+        for number, key in enumerate(keys)
+        if figures.timed[number]
+    ]
     changes.sort(key=lambda change: -abs(change.b_ns / evidence.drift - change.a_ns))
     whole = _whole(all_steps, counts[0], rng, confidence, least, enough)
     a_steps, b_steps = (sum(map(len, side)) for side in (all_steps[: counts[0]], all_steps[counts[0] :]))
     return Diff(whole, changes, evidence.drift, a_steps, b_steps, confidence, least, counts, enough, tuple(ignored))
+
+
+class _Figures(NamedTuple):
+    """Typical times and calls of a step on both sides, one entry per key."""
+
+    a_ns: NDArray[np.float64]
+    b_ns: NDArray[np.float64]
+    a_calls: NDArray[np.float64]
+    b_calls: NDArray[np.float64]
+    in_a: NDArray[np.bool_]  # whether any recording of the side has a call of it
+    in_b: NDArray[np.bool_]
+    timed: NDArray[np.bool_]  # whether its typical time is above 0 in some recording, or in all of them
+    timed_in_all: NDArray[np.bool_]
+
+
+def _figures(all_times: Sequence[NDArray[np.int64]], all_calls: Sequence[NDArray[np.int64]], a_count: int) -> _Figures:
+    # One line per recording, one column per key.
+    times, calls = (np.array([typical(table) for table in tables]) for tables in (all_times, all_calls))
+    called = np.array([table.sum(axis=1) > 0 for table in all_calls])
+    a_ns, b_ns, a_calls, b_calls = (_middle(side) for table in (times, calls) for side in np.split(table, [a_count]))
+    in_a, in_b = np.any(called[:a_count], axis=0), np.any(called[a_count:], axis=0)
+    return _Figures(a_ns, b_ns, a_calls, b_calls, in_a, in_b, np.any(times > 0, axis=0), np.all(times > 0, axis=0))
+
+
+def _evidence(
+    all_times: Sequence[NDArray[np.int64]],
+    figures: _Figures,
+    counts: tuple[int, int],
+    rng: np.random.Generator,
+    confidence: float,
+) -> Evidence:
+    selected = figures.timed_in_all & _worth_it(figures.a_ns, figures.b_ns)
+    if counts == (1, 1):
+        return from_steps(all_times[0], all_times[1], selected, figures.timed_in_all, rng, confidence)
+    even = np.array([balanced(times, selected) for times in all_times])
+    selected &= np.all(even > 0, axis=0)
+    return from_recordings(even[: counts[0]], even[counts[0] :], selected, confidence)
+
+
+def _change(key: WorkKey, number: int, figures: _Figures, evidence: Evidence, verdict: Verdict) -> Change:
+    return Change(
+        key,
+        float(figures.a_ns[number]),
+        float(figures.b_ns[number]),
+        float(figures.a_calls[number]),
+        float(figures.b_calls[number]),
+        float(evidence.ratio[number]),
+        float(evidence.low[number]),
+        float(evidence.high[number]),
+        verdict,
+    )
+
+
+def _op_verdict(number: int, figures: _Figures, evidence: Evidence, least: float, enough: bool, single: bool) -> Verdict:
+    """The verdict on a key; `single`: from one recording on each side."""
+    if not (figures.in_a[number] and figures.in_b[number]):
+        return "new" if figures.in_b[number] else "gone"
+    sure = enough and bool(figures.timed_in_all[number])
+    ratio, low, high = (float(column[number]) for column in (evidence.ratio, evidence.low, evidence.high))
+    verdict = _verdict(ratio, (low, high), least, sure)
+    if single:
+        # On a machine with other work not all ops drift alike, which one recording cannot show: so an op counts as changed
+        # only if it did so before the drift was divided out, too.
+        ratio, low, high = (value * evidence.drift for value in (ratio, low, high))
+        if verdict != _verdict(ratio, (low, high), least, sure):
+            return "no evidence"
+    return verdict
 
 
 def _aligned(
