@@ -45,7 +45,7 @@ def streamed(path, tables, logs, rows=None, options=None):
     """A streamed file. logs: number, thread and columns, each of which may be one number."""
     writer = saved.Writer(recorded=True)
     count = len(rows["start"]) if rows else OPS
-    columns = {
+    row_columns = {
         "name": np.zeros(count, int),
         "kind": np.zeros(count, int),
         "tid": np.zeros(count, int),
@@ -59,7 +59,7 @@ def streamed(path, tables, logs, rows=None, options=None):
     for number, thread, *columns in logs:
         length = max(map(np.size, columns))
         blocks += writer.log(number, thread, np.column_stack([np.broadcast_to(c, length) for c in columns]).astype(np.int64))
-    path.write_bytes(b"".join([*blocks, *writer.rows(columns), writer.end()]))
+    path.write_bytes(b"".join([*blocks, *writer.rows(row_columns), writer.end()]))
     return path
 
 
