@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 import warnings
 from pathlib import Path
-
-from rich.progress import track
 
 import mindtorch_v2 as torch
 import mindtorch_v2.nn as nn
@@ -125,8 +122,7 @@ def main() -> None:
         for _ in range(WAIT + WARMUP + ACTIVE):
             losses.append(step())
             prof.step()
-    bar = track(range(args.steps - len(losses)), "training", disable=not sys.stderr.isatty(), transient=True)
-    losses += [step() for _ in bar]
+    losses += [step() for _ in range(args.steps - len(losses))]
     for at in range(0, args.steps, max(1, args.steps // 5)):
         print(f"  step {at:4d}   loss {losses[at]:.3f}")
     print(f"  step {args.steps - 1:4d}   loss {losses[-1]:.3f}\n")

@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 from unittest import mock
 
-from mindtorch_v2.profiler.cli.main import COMMANDS
+from mindtorch_v2.profiler.cli import command as commands
 from mindtorch_v2.profiler.cli.main import main as mtprof_main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,7 +34,7 @@ CUT = f"{DEMO}/cut.json"  # the beginning of the trace, for `mtprof repair`
 MOST_LINES = 24
 # file -> section of the report, and how much of it is shown
 PICTURES = {"report.png": ("Overview", 660), "timeline.png": ("Timeline", 620), "memory.png": ("Memory", 600)}
-# Wide enough for usage lines; one BLAS thread, because two that wait for each other on a busy machine are not the subject.
+# Wide enough for usage lines; one BLAS thread, because two that wait for each other on a busy machine distort times.
 ENVIRONMENT = {"COLUMNS": "120", "OPENBLAS_NUM_THREADS": "1"}
 
 # For `mtprof advice`: two things that cost time.
@@ -64,6 +64,7 @@ for photos, labels in torch.utils.data.DataLoader(Photos(), batch_size=16):
 """
 RECORD_WASTEFUL = ["run", "-q", "--all", "--schedule", "1,1,12,1", "-o", f"{DEMO}/wasteful.mtp", WASTEFUL]
 
+COMMANDS = commands.names()
 # command -> (what to know about it, arguments of the example whose output is shown)
 TEXTS: dict[str, tuple[str, list[str] | None]] = {
     "run": (
@@ -103,7 +104,7 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
     ),
     "advice": (
         "Rules look for what usually costs time or memory: waiting for the data loader, values read from tensors inside the "
-        "loop, many tiny ops, copies, mixed floating types, history or gradients that nobody uses, an optimizer that goes "
+        "loop, many tiny ops, copies, mixed floating types, unused history or gradients, an optimizer that goes "
         "parameter by parameter, memory that grows, pauses of the garbage collector. Each finding names its evidence, the "
         "line of your code if stacks were recorded, and an estimate of the gain.",
         ["advice", f"{DEMO}/wasteful.mtp"],
@@ -120,7 +121,7 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
         "all ops together. A change that all ops share (a slower machine) is shown in the second line and taken out of those "
         "below it; the step's own time, in the first, is as measured. At least five steps are needed in each recording: "
         "`mtprof run --schedule`.\n\n"
-        "With one recording on each side the interval is a bootstrap over blocks of neighbouring steps, widened by how far the "
+        "With one recording on each side the interval is a bootstrap over blocks of neighboring steps, widened by how far the "
         "median op moved. Steps of one run do not tell how much runs differ: on a machine with other work, 5 to 40 %. With "
         "several on each side (`before*.mtp --to after*.mtp`, recorded in turns) the recordings of one side show it, by a "
         "t-test whose variances are drawn towards that of the median op. For a check in CI, `--fail-over 5%`, record three to "
@@ -153,7 +154,7 @@ TEXTS: dict[str, tuple[str, list[str] | None]] = {
     ),
 }
 
-# command -> what stands above its example
+# command -> the text above its example
 ABOUT_EXAMPLES = {
     "advice": f"Of the loop below, recorded with `mtprof {' '.join(RECORD_WASTEFUL)}`:\n\n```python\n{WASTEFUL_TEXT}```",
     "diff": "Four runs of 30 steps of the demo with `nn.GELU()`, in turns with four of the same with `nn.ReLU()`:",
@@ -165,15 +166,15 @@ ABOUT_EXAMPLES = {
 
 
 def run(*command: str) -> str:
-    """What a program prints on its standard output, run from the root of the checkout."""
-    done = subprocess.run(
+    """The standard output of a Python program, run from the root of the checkout."""
+    process = subprocess.run(
         [sys.executable, *command], cwd=ROOT, env={**os.environ, **ENVIRONMENT}, text=True, stdout=subprocess.PIPE, check=True
     )
-    return done.stdout
+    return process.stdout
 
 
 def output(*arguments: str) -> str:
-    """What the command prints, cut to what fits on a page."""
+    """The output of a command, cut to MOST_LINES."""
     lines = [line.rstrip() for line in run("-m", "mindtorch_v2.profiler", *arguments).strip("\n").splitlines()]
     return "\n".join(lines[:MOST_LINES] + (["..."] if len(lines) > MOST_LINES else []))
 
@@ -194,14 +195,14 @@ def words(text: str) -> str:
 
 
 def stale() -> list[str]:
-    """Commands without a page, or whose page has another usage than they have."""
-    found = []
+    """Commands without a page, or with another usage on it."""
+    outdated = []
     for command in COMMANDS:
         path = PAGES / f"{command}.md"
         shown = re.findall(r"```text\n(.*?)\n```", path.read_text(), re.DOTALL) if path.exists() else []
         if words(usage(command)) not in map(words, shown):
-            found.append(command)
-    return found
+            outdated.append(command)
+    return outdated
 
 
 def page(command: str) -> str:
@@ -219,11 +220,12 @@ def index() -> str:
         "Chrome traces of this package, and traces of PyTorch (`.json`, `.json.gz`). The output on these pages is of the "
         "files that `make demo` writes, with `OPENBLAS_NUM_THREADS=1`; `make docs` makes the pages."
     )
-    return f"# Commands\n\n{text}\n\n" + "".join(f"- [{name}]({name}.md): {summary}\n" for name, summary in COMMANDS.items())
+    lines = (f"- [{name}]({name}.md): {commands.summary(commands.load(name))}\n" for name in COMMANDS)
+    return f"# Commands\n\n{text}\n\n" + "".join(lines)
 
 
 def record() -> None:
-    """The demo, and the recordings for `mtprof advice` and `mtprof diff`."""
+    """Run the demo, and record the profiles for `mtprof advice` and `mtprof diff`."""
     run(SCRIPT, "--out", DEMO)
     whole = (ROOT / DEMO / "trace.json").read_bytes()
     (ROOT / CUT).write_bytes(whole[: len(whole) // 2])
@@ -253,7 +255,7 @@ def record() -> None:
 
 
 def take_pictures() -> None:
-    """Screenshots of the demo's report."""
+    """Take screenshots of the demo's report."""
     from playwright.sync_api import sync_playwright
 
     IMAGES.mkdir(exist_ok=True)

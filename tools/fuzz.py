@@ -1,8 +1,8 @@
 """Coverage-guided fuzzing of everything that reads a file: `python tools/fuzz.py trace --seconds 1200`.
 
 Needs atheris (the `fuzz` extra). An input is a file, or a shorter description of one: checksums and zip archives are
-put around it here, since no mutation would ever get them right. Any exception but the documented ones, a hang of more
-than --timeout seconds or more than --megabytes of memory ends the run, and leaves the input in the folder of findings.
+added here, since no mutation would get them right. An exception other than the documented ones is a finding, and its input
+is written to the folder of findings; a hang of more than --timeout seconds or more than --megabytes of memory ends the run.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import traceback
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +45,14 @@ with atheris.instrument_imports(
 FIXTURES = Path(__file__).parent.parent / "tests/mindtorch_v2/profiler/fixtures"
 # The first byte of an input says what the rest is.
 AS_IT_IS, PACKED, DESCRIBED = range(3)
-# What may be wrong with a recording that came from a file that was tampered with: its times, not its make.
-_BROKEN = ("tables", "queries")
-# Questions take longer than reading: they are asked of small recordings, and of one in so many.
-_FEW, _ASKED = 400, 8
+# Checks that every recording must pass, also one of a file that was tampered with; its times may be wrong.
+_ALWAYS_PASS = ("tables", "queries")
+# Queries take longer than reading, so they run on small recordings only, and on one in so many.
+_MOST_ROWS, _ONE_IN = 400, 8
 
 
 class Scratch:
-    """A file that holds one input after another."""
+    """A temporary file that is overwritten with each input."""
 
     def __init__(self) -> None:
         folder = "/dev/shm" if os.path.isdir("/dev/shm") else None
@@ -62,13 +63,13 @@ class Scratch:
         if os.path.exists(self.path):
             os.unlink(self.path)
 
-    def holding(self, data: bytes) -> str:
+    def write(self, data: bytes) -> str:
         with open(self.path, "wb") as file:
             file.write(data)
         return self.path
 
 
-# ---------------------------------------------------------------------- what is read
+# ---------------------------------------------------------------------- targets
 
 
 def trace(scratch: Scratch, data: bytes) -> None:
@@ -76,10 +77,10 @@ def trace(scratch: Scratch, data: bytes) -> None:
     mode, body = data[:1], data[1:]
     content = gzip.compress(body, 1) if mode == bytes([PACKED]) else body
     try:
-        store, recovery = kineto.read(scratch.holding(content), max_bytes=1 << 24)
+        store, recovery = kineto.read(scratch.write(content), max_bytes=1 << 24)
     except TraceError:
         return
-    _ask(store, data)
+    _query(store, data)
     str(recovery), recovery.to_dict()
 
 
@@ -90,10 +91,10 @@ def saved_profile(scratch: Scratch, data: bytes) -> None:
     if mode == bytes([DESCRIBED]):
         content = _frames.header() + b"".join(_frames.frame(kind, part) for kind, part in _parts(body))
     try:
-        store, recovery = read_any(scratch.holding(content), max_bytes=1 << 24)
+        store, recovery = read_any(scratch.write(content), max_bytes=1 << 24)
     except TraceError:
         return
-    _ask(store, data)
+    _query(store, data)
     str(recovery), recovery.to_dict()
 
 
@@ -106,17 +107,15 @@ def checkpoint(scratch: Scratch, data: bytes) -> None:
     elif mode == bytes([DESCRIBED]):
         content = b"".join(pickle.dumps(value, 2) for value in (MAGIC_NUMBER, PROTOCOL_VERSION, {})) + body
     for options in ({}, {"mmap": True}):
-        try:
-            torch.load(scratch.holding(content), map_location="cpu", **options)
-        except (pickle.UnpicklingError, RuntimeError, EOFError):
-            pass
+        with suppress(pickle.UnpicklingError, RuntimeError, EOFError):
+            torch.load(scratch.write(content), map_location="cpu", **options)
 
 
-def _ask(store: Any, data: bytes) -> None:
-    """Whatever could be read must answer every question."""
-    if len(store) > _FEW or zlib.crc32(data) % _ASKED:
+def _query(store: Any, data: bytes) -> None:
+    """Run queries on a recording that could be read: none may fail."""
+    if len(store) > _MOST_ROWS or zlib.crc32(data) % _ONE_IN:
         return
-    broken = [problem for problem in validate_store(store) if problem.severity == "error" and problem.check in _BROKEN]
+    broken = [problem for problem in validate_store(store) if problem.severity == "error" and problem.check in _ALWAYS_PASS]
     assert not broken, broken
     events = EventList.from_store(store)
     events.key_averages(True, 3).table(row_limit=5)
@@ -133,15 +132,15 @@ def _parts(body: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _archive(pickled: bytes) -> bytes:
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("a/data.pkl", pickled)
         for key in range(3):
             archive.writestr(f"a/data/{key}", bytes(range(64)))
-    return made.getvalue()
+    return buffer.getvalue()
 
 
-# ---------------------------------------------------------------------- what to begin with
+# ---------------------------------------------------------------------- seeds
 
 
 def _recorded() -> Any:
@@ -164,7 +163,7 @@ def trace_seeds() -> Iterator[bytes]:
 
 
 def _streamed() -> bytes:
-    """A streamed file with every log in it, smaller than any that is recorded."""
+    """A streamed file with every log in it, smaller than any recorded one."""
     writer = saved.Writer(recorded=True)
     tables: dict[str, list[Any]] = {
         "threads": [(1, "main")],
@@ -225,16 +224,16 @@ def checkpoint_seeds() -> Iterator[bytes]:
         "x": b"bytes",
     }
     for zipped in (True, False):
-        made = io.BytesIO()
-        torch.save(state, made, _use_new_zipfile_serialization=zipped)
-        yield bytes([AS_IT_IS]) + made.getvalue()
+        buffer = io.BytesIO()
+        torch.save(state, buffer, _use_new_zipfile_serialization=zipped)
+        yield bytes([AS_IT_IS]) + buffer.getvalue()
         if zipped:
-            with zipfile.ZipFile(made) as archive:
+            with zipfile.ZipFile(buffer) as archive:
                 name = next(name for name in archive.namelist() if name.endswith("data.pkl"))
                 yield bytes([PACKED]) + archive.read(name)
         else:
             head = b"".join(pickle.dumps(value, 2) for value in (MAGIC_NUMBER, PROTOCOL_VERSION))
-            yield bytes([DESCRIBED]) + made.getvalue()[len(head) :]
+            yield bytes([DESCRIBED]) + buffer.getvalue()[len(head) :]
     for protocol in range(6):
         yield bytes([PACKED]) + pickle.dumps([1, 2.5, "a", {"k": (None, True)}, {3}, b"b", 1 << 70], protocol)
 
@@ -247,39 +246,39 @@ TARGETS: dict[str, tuple[Callable[[Scratch, bytes], None], Callable[[], Iterator
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("target", choices=TARGETS)
-    arguments.add_argument("--seconds", type=int, default=1200)
-    arguments.add_argument("--runs", type=int, default=1_000_000)
-    arguments.add_argument("--timeout", type=int, default=20)
-    arguments.add_argument("--megabytes", type=int, default=2048)
-    arguments.add_argument("--folder", type=Path, default=Path("build/fuzz"))
-    arguments.add_argument("inputs", nargs="*", type=Path, help="run these and nothing else")
-    chosen = arguments.parse_args()
-    target, seeds = TARGETS[chosen.target]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("target", choices=TARGETS)
+    parser.add_argument("--seconds", type=int, default=1200)
+    parser.add_argument("--runs", type=int, default=1_000_000)
+    parser.add_argument("--timeout", type=int, default=20)
+    parser.add_argument("--megabytes", type=int, default=2048)
+    parser.add_argument("--folder", type=Path, default=Path("build/fuzz"))
+    parser.add_argument("inputs", nargs="*", type=Path, help="run these and nothing else")
+    args = parser.parse_args()
+    target, seeds = TARGETS[args.target]
     scratch = Scratch()
     try:
-        for path in chosen.inputs:
+        for path in args.inputs:
             target(scratch, path.read_bytes())
-        if not chosen.inputs:
-            _fuzz(target, seeds, scratch, chosen)
+        if not args.inputs:
+            _fuzz(target, seeds, scratch, args)
     finally:
         scratch.close()
 
 
 def _fuzz(
-    target: Callable[[Scratch, bytes], None], seeds: Callable[[], Iterator[bytes]], scratch: Scratch, chosen: argparse.Namespace
+    target: Callable[[Scratch, bytes], None], seeds: Callable[[], Iterator[bytes]], scratch: Scratch, args: argparse.Namespace
 ) -> None:
-    corpus, findings = chosen.folder / chosen.target / "corpus", chosen.folder / chosen.target / "findings"
+    corpus, findings = args.folder / args.target / "corpus", args.folder / args.target / "findings"
     for folder in (corpus, findings):
         folder.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(seeds()):
         (corpus / f"seed-{number}").write_bytes(seed)
     done, began = 0, time.monotonic()
-    found: dict[tuple[str, ...], Path] = {}
+    inputs_by_place: dict[tuple[str, ...], Path] = {}
 
-    def one(data: bytes) -> None:
-        """Run an input. An exception is noted once for each place that raised it, and the search goes on."""
+    def run_input(data: bytes) -> None:
+        """Run an input. An exception is reported once for each place that raised it, and the search goes on."""
         nonlocal done
         done += 1
         try:
@@ -287,30 +286,30 @@ def _fuzz(
         except Exception as error:
             frames = traceback.extract_tb(error.__traceback__)[-3:]
             place = (type(error).__name__, *(f"{frame.filename}:{frame.lineno}" for frame in frames))
-            if place not in found:
-                found[place] = findings / f"exception-{len(found)}-{type(error).__name__}"
-                found[place].write_bytes(data)
-                print(f"FOUND {found[place]}", flush=True)
+            if place not in inputs_by_place:
+                path = inputs_by_place[place] = findings / f"exception-{len(inputs_by_place)}-{type(error).__name__}"
+                path.write_bytes(data)
+                print(f"FOUND {path}", flush=True)
                 traceback.print_exc()
         took = time.monotonic() - began
-        if done >= chosen.runs or took >= chosen.seconds:
+        if done >= args.runs or took >= args.seconds:
             print(
-                f"{chosen.target}: {done} inputs in {took:.0f} s ({done / took:.0f} per second), {len(found)} findings",
+                f"{args.target}: {done} inputs in {took:.0f} s ({done / took:.0f} per second), {len(inputs_by_place)} findings",
                 flush=True,
             )
             scratch.close()
-            os._exit(bool(found))  # libFuzzer knows no other end than its own
+            os._exit(bool(inputs_by_place))  # libFuzzer has no way to stop it from a callback
 
     atheris.Setup(
         [
             sys.argv[0],
             str(corpus),
             f"-artifact_prefix={findings}/",
-            f"-timeout={chosen.timeout}",
-            f"-rss_limit_mb={chosen.megabytes}",
+            f"-timeout={args.timeout}",
+            f"-rss_limit_mb={args.megabytes}",
             "-max_len=8192",
         ],
-        one,
+        run_input,
     )
     atheris.Fuzz()
 

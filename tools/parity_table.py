@@ -3,7 +3,7 @@
     python tools/parity_table.py            # runs every case, then writes the block
     python tools/parity_table.py --check    # runs nothing: does the block say what the lists of tests/parity say?
 
-If a case does otherwise than gaps.txt says, nothing is written: the list has to be put right first.
+If a case disagrees with gaps.txt, nothing is written: the list has to be corrected first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CASES = PARITY / "cases"
 PAGE = ROOT / "docs" / "compatibility.md"
 BEGIN, END = "<!-- parity: begin -->", "<!-- parity: end -->"
 
-# How the files of a group begin -> what its cases look at.
+# Prefix of the files of a group -> what its cases test.
 GROUPS = {
     "runtime": "results, dtypes, printed text, exceptions and gradients of tensors, ops, modules, losses, optimizers and "
     "their schedules, data loaders, random numbers, saved files",
@@ -36,7 +36,7 @@ GROUPS = {
 
 
 class Count(NamedTuple):
-    """What became of the cases of a group."""
+    """Numbers of cases of a group, by result."""
 
     cases: int
     departures: int
@@ -48,7 +48,7 @@ class Count(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """A line of gaps.txt, and the comment that it stands under."""
+    """A line of gaps.txt, and the comment above it."""
 
     case: str
     reason: str
@@ -63,23 +63,23 @@ def names() -> list[str]:
 
 def listed(path: Path) -> list[Gap]:
     """The lines of gaps.txt or departures.txt. The first comment is about the file itself."""
-    found, heading = [], ""
+    gaps, heading = [], ""
     for line in path.read_text().splitlines()[1:]:
         if line.startswith("#"):
             heading = line[1:].strip()
         elif line.strip():
             case, reason = line.split(maxsplit=1)
-            found.append(Gap(case, reason, heading))
-    return found
+            gaps.append(Gap(case, reason, heading))
+    return gaps
 
 
 def counts(every: Iterable[str], departures: set[str], gaps: set[str]) -> dict[str, Count]:
-    """What becomes of the cases of each group."""
+    """The numbers of each group, from all cases and those that differ."""
     every = list(every)
-    of = {group: [name for name in every if name.split("::")[0].split("_")[0] == group] for group in GROUPS}
-    assert sum(map(len, of.values())) == len(every), "a file of cases belongs to no group: add it to GROUPS"
+    cases = {group: [name for name in every if name.split("::")[0].split("_")[0] == group] for group in GROUPS}
+    assert sum(map(len, cases.values())) == len(every), "a file of cases belongs to no group: add it to GROUPS"
     return {
-        group: Count(len(mine), len(departures.intersection(mine)), len(gaps.intersection(mine))) for group, mine in of.items()
+        group: Count(len(own), len(departures.intersection(own)), len(gaps.intersection(own))) for group, own in cases.items()
     }
 
 

@@ -18,7 +18,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
 GROUPS = ("profiler", "dispatch", "train")
 SHOWN_ABOVE = 1.3  # of the small ops only those slower than this are listed
 
-# row -> ratio to torch that is aimed at
+# row -> the ratio to torch that is the aim
 AIMS = {
     "record.add": 0.7, "record.linear": 0.7, "record.train_step": 0.7, "record.add.shapes": 1.0, "record.add.memory": 1.0,
     "record.add.modules": 1.0, "record.add.all": 1.0, "record.mm.flops": 1.0, "record.linear.shapes": 1.0,
@@ -38,6 +38,7 @@ def aim_of(name: str) -> float | None:
 
 
 def number(value: float | None) -> str:
+    """A figure with four digits, or all those of whole numbers from 1,000 on."""
     if value is None:
         return "n/a"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
@@ -72,19 +73,20 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def mean(rows: list[dict[str, Any]]) -> float:
+    """The geometric mean of the ratios, without those of rows that are only informative."""
     logs = [math.log(row["ratio"]) for row in rows if row["ratio"] and row["kind"] != "info"]
     return math.exp(sum(logs) / len(logs)) if logs else math.nan
 
 
 def block(group: str, rows: list[dict[str, Any]]) -> str:
-    """The text of one group."""
-    mine = [row for row in rows if row["group"] == group]
+    """The text of one group: its table, or of single ops their mean and the slow ones."""
+    of_group = [row for row in rows if row["group"] == group]
     if group != "dispatch":
-        return table(mine)
-    slow = sorted((row for row in mine if (row["ratio"] or 0) > SHOWN_ABOVE), key=lambda row: -row["ratio"])
-    level = sum(bool(row["ratio"] and row["ratio"] <= 1) for row in mine)
+        return table(of_group)
+    slow = sorted((row for row in of_group if (row["ratio"] or 0) > SHOWN_ABOVE), key=lambda row: -row["ratio"])
+    level = sum(bool(row["ratio"] and row["ratio"] <= 1) for row in of_group)
     return (
-        f"Geometric mean of {len(mine)} ratios: **{mean(mine):.2f}**; {level} rows at or below torch. "
+        f"Geometric mean of {len(of_group)} ratios: **{mean(of_group):.2f}**; {level} rows at or below torch. "
         f"Those above {SHOWN_ABOVE}:\n\n{table(slow)}"
     )
 

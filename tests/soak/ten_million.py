@@ -101,7 +101,7 @@ def run(mode: str, ops: int, exact: bool) -> bool:
 
 
 def add_totals(totals: dict[str, list[int]], prof: profile) -> None:
-    store = prof.profiler.store.shown
+    store = prof.profiler.store.visible
     for name, took, alone in zip(store.label.tolist(), store.duration.tolist(), store.self_ns.tolist(), strict=True):
         total = totals.setdefault(store.labels[name], [0, 0, 0])
         total[0] += 1

@@ -1,4 +1,4 @@
-"""torch.profiler._memory_profiler: what memory was used for."""
+"""torch.profiler._memory_profiler: MemoryProfile and its enums under torch's module name."""
 
 from __future__ import annotations
 

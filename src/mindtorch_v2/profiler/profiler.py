@@ -15,7 +15,7 @@ from typing import Any
 from .._backends.errors import OutOfMemoryError
 from .._dispatch import observer
 from ._io.strict_json import checked, dumps
-from .analysis.memory_categories import Uses, packed, uses
+from .analysis.memory_categories import Uses, encoded_uses, uses
 from .analysis.overhead import Calibration
 from .assembly.flops import ops_without_formula
 from .config import ProfilerActivity, _ExperimentalConfig, device_of, parse_activities, supported_activities
@@ -203,7 +203,7 @@ class _KinetoProfile(ResultsMixin):
         store = self._ready("saving").store
         known = self._memory_uses()
         if known is not None:
-            store.options["memory_uses"] = packed(known)
+            store.options["memory_uses"] = encoded_uses(known)
         writers.get("saved")(store, path, metadata={**self.preset_metadata, **self._metadata})
 
     def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:

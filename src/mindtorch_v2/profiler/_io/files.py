@@ -1,4 +1,4 @@
-"""Writing a result file: beside its place first, then moved there, so that a failure leaves what was there before."""
+"""Writes a file under a temporary name and then moves it to its place, so that a failure leaves an existing one as it was."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _GZIP = 31  # zlib's window bits for a gzip header and trailer
 
 
 def path_text(path: object) -> str:
-    """A path as text; AttributeError for what is none, as torch has it."""
+    """A path as text; AttributeError for other types, as in torch."""
     if not isinstance(path, str | bytes | os.PathLike):
         raise AttributeError(f"a path is text or os.PathLike, not {type(path).__name__}")
     return os.fsdecode(path)
@@ -27,28 +27,28 @@ def write_file(path: str | bytes | os.PathLike[str], blocks: Iterable[bytes]) ->
         raise IsADirectoryError(f"cannot write a file in place of the folder {target!r}")
     if os.path.exists(target) and not os.access(target, os.W_OK):
         raise PermissionError(f"cannot write to {target!r}")
-    if os.path.exists(target) and not os.path.isfile(target):  # a pipe or a device: there is nothing to keep
+    if os.path.exists(target) and not os.path.isfile(target):  # a pipe or a device
         with _named(target), open(target, "wb") as stream:
             stream.writelines(_packed(name, blocks))
         return
-    import tempfile  # here, because it brings a dozen modules along, and many processes write nothing
+    import tempfile  # here, because it imports a dozen modules, and many processes write nothing
 
     with _named(target):
-        number, beside = tempfile.mkstemp(prefix=f".{name[:100]}.", dir=folder)
+        number, temporary = tempfile.mkstemp(prefix=f".{name[:100]}.", dir=folder)
         try:
             with os.fdopen(number, "wb") as stream:
                 stream.writelines(_packed(name, blocks))
-            os.chmod(beside, _mode(target))
-            os.replace(beside, os.path.join(folder, name))
+            os.chmod(temporary, _mode(target))
+            os.replace(temporary, os.path.join(folder, name))
         except BaseException:
-            with suppress(OSError):  # what went wrong before is what the caller is to hear of
-                os.unlink(beside)
+            with suppress(OSError):  # the caller gets the first error
+                os.unlink(temporary)
             raise
 
 
 @contextmanager
 def _named(target: str) -> Iterator[None]:
-    """An OSError names the file that was asked for, and not the one beside it."""
+    """Let an OSError name the target, and not the temporary file."""
     try:
         yield
     except OSError as error:
@@ -68,7 +68,7 @@ def _packed(name: str, blocks: Iterable[bytes]) -> Iterable[bytes]:
 
 
 def _mode(target: str) -> int:
-    """The permissions that open() would have left."""
+    """The permissions that the file has, or that open() would give it."""
     try:
         return os.stat(target).st_mode & 0o777
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""JSON that every reader takes: no NaN, no infinities, no halves of surrogate pairs, whatever the values are."""
+"""JSON that every parser accepts: no NaN, no infinities, no halves of surrogate pairs."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 _SURROGATES = re.compile(r"\\\\|\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|(\\ud[89a-f][0-9a-f]{2})")
 
 
-def dumps(value: Any, **how: Any) -> str:
+def dumps(value: Any, **options: Any) -> str:
     """json.dumps, but NaN and infinities become text, and halves of surrogate pairs the replacement character."""
     try:
-        text = json.dumps(value, allow_nan=False, **how)
+        text = json.dumps(value, allow_nan=False, **options)
     except ValueError:
-        text = json.dumps(_finite(value), allow_nan=False, **how)
-    return _SURROGATES.sub(lambda found: "\\ufffd" if found[1] else found[0], text) if "\\ud" in text else text
+        text = json.dumps(_finite(value), allow_nan=False, **options)
+    return _SURROGATES.sub(lambda match: "\\ufffd" if match[1] else match[0], text) if "\\ud" in text else text
 
 
 def checked(text: str) -> str:
-    """Text that is to be put into a document as it is; ValueError if it is not JSON. Strict, which what comes back is."""
+    """JSON text as strict JSON, to be put into a document; ValueError if it is not JSON."""
     return dumps(json.loads(text, parse_constant=_refuse))
 
 

@@ -1,4 +1,4 @@
-"""Calls with the same path counted together: the tree behind `mtprof tree` and flame graphs."""
+"""The call tree: calls with the same path of names added up, as `mtprof tree` prints it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..store.store import EventStore
 
 @dataclass
 class CallNode:
-    """All calls that have the same names above them."""
+    """All calls of one name under one parent node."""
 
     name: str
     count: int = 0
@@ -25,7 +25,7 @@ class CallNode:
 
 
 class CallTree:
-    """The calls of a recording, one node per path of names; a node comes after its parent."""
+    """The nodes of a recording's host calls as columns, each after its parent; `keep` selects rows."""
 
     def __init__(self, store: EventStore, keep: NDArray[np.bool_] | None = None) -> None:
         rows = np.flatnonzero((store.device_type == 0) if keep is None else keep & (store.device_type == 0))
@@ -44,37 +44,37 @@ class CallTree:
         self.flops = tree.sums(node, store.flops[rows], count)
 
     def root(self) -> CallNode:
-        """The tree as objects, the children of each node by falling total time."""
-        top = CallNode("")
-        made: list[CallNode] = []
+        """The tree as objects, the children of each node in order of falling total time."""
+        root_node = CallNode("")
+        nodes: list[CallNode] = []
         columns = (self.label, self.parent, self.count, self.total_ns, self.self_ns, self.bytes, self.flops)
-        for label, parent, count, total, alone, held, flops in zip(*(c.tolist() for c in columns), strict=True):
-            node = CallNode(self.labels[label], count, total, alone, held, flops)
-            made.append(node)
-            (made[parent] if parent >= 0 else top).children.append(node)
-        for node in [top, *made]:
+        for label, parent, count, total, alone, size, flops in zip(*(c.tolist() for c in columns), strict=True):
+            node = CallNode(self.labels[label], count, total, alone, size, flops)
+            nodes.append(node)
+            (nodes[parent] if parent >= 0 else root_node).children.append(node)
+        for node in [root_node, *nodes]:
             node.children.sort(key=lambda child: -child.total_ns)
-        top.total_ns = sum(child.total_ns for child in top.children)
-        top.count = sum(child.count for child in top.children)
-        return top
+        root_node.total_ns = sum(child.total_ns for child in root_node.children)
+        root_node.count = sum(child.count for child in root_node.children)
+        return root_node
 
 
 def _paths(
     above: NDArray[np.int32], label: NDArray[np.int64], labels: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The node of every row, and parent and label of every node: level by level, equal names under one node are one."""
+    """The node of every row, and parent and label of every node; found level by level."""
     node = np.full(len(above), -1, np.int64)
     parents, names = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    made = 0
+    count = 0
     level = np.flatnonzero(above < 0)
     pending = np.flatnonzero(above >= 0)
     while len(level):
         upper = np.where(above[level] >= 0, node[above[level]], -1)
         distinct, which = np.unique((upper + 1) * labels + label[level], return_inverse=True)
-        node[level] = made + which
+        node[level] = count + which
         parents.append(distinct // labels - 1)
         names.append(distinct % labels)
-        made += len(distinct)
+        count += len(distinct)
         ready = node[above[pending]] >= 0
         level, pending = pending[ready], pending[~ready]
     return node, np.concatenate(parents), np.concatenate(names)

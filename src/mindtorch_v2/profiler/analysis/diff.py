@@ -1,16 +1,16 @@
-"""Recordings compared, step by step: what became faster, what slower, and of what there is no evidence."""
+"""Compares recordings by the time of ops per step: faster, slower, or no evidence of a change."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..store.store import EventStore
-from .evidence import evened, from_recordings, from_steps, intervals, typical
+from .evidence import Evidence, balanced, from_recordings, from_steps, intervals, typical
 from .findings import duration
 from .keys import WorkKey, work_keys
 from .steps import per_step, steps
@@ -24,15 +24,15 @@ _KNOWN_BY: dict[str, Callable[[EventStore], NDArray[np.int32]]] = {
     "shapes": lambda store: store.shapes,
     "modules": lambda store: store.module,
 }
-_SEED = 20240229  # the same files give the same answer
+_SEED = 20240229  # the same files give the same result
 
 
 @dataclass(frozen=True)
 class Change:
-    """One thing in both recordings: its typical time per step in nanoseconds, the ratio b/a and its confidence interval.
+    """One kind of work in both recordings: its typical time per step in nanoseconds and calls per step.
 
-    `relative` is the ratio after what the whole machine changed by (Diff.drift) has been taken out; the interval is that
-    of `relative`, and the verdict rests on it.
+    `relative` is the ratio b/a divided by that of all ops (Diff.drift); low and high are its confidence interval, which
+    decides the verdict.
     """
 
     key: WorkKey
@@ -52,7 +52,7 @@ class Change:
 
     @property
     def interval(self) -> str:
-        """The interval as text."""
+        """The interval as text, "unknown" if there is none."""
         return f"{_percent(self.low)} to {_percent(self.high)}" if 0 < self.low <= self.high < float("inf") else "unknown"
 
 
@@ -68,22 +68,22 @@ class Diff:
     confidence: float
     least: float
     recordings: tuple[int, int] = (1, 1)
-    enough: bool = True  # steps in every recording for any verdict
-    ignored: tuple[str, ...] = ()  # what not all recordings know of their ops
+    enough: bool = True  # whether every recording has enough steps for a verdict
+    ignored: tuple[str, ...] = ()  # shapes or modules, if only some recordings have them
 
     @property
     def found(self) -> list[Change]:
-        """What there is evidence for."""
+        """The changes that there is evidence for."""
         return [change for change in self.changes if change.verdict != "no evidence"]
 
     @property
     def of_recordings(self) -> str:
-        """Of how many recordings the steps are, where that is more than one each."""
+        """The text " of N and M recordings", or "" if there is one of each."""
         return "" if self.recordings == (1, 1) else f" of {self.recordings[0]} and {self.recordings[1]} recordings"
 
     @property
     def notes(self) -> list[str]:
-        """What one must know to read the figures, in sentences."""
+        """Limits of the comparison that a reader of the figures must know."""
         few = (
             []
             if self.enough
@@ -95,11 +95,11 @@ class Diff:
         return few + [f"not every recording has {what}: ops are compared without" for what in self.ignored]
 
     def slower_by(self, change: Change, limit: float) -> bool:
-        """Whether a change is slower by more than a part `limit` of it, beyond doubt: also by less than `least`."""
+        """Whether there is evidence for a slowdown, and it is more than `limit`, a part of the time; `least` does not count."""
         return self.enough and change.low > 1 and change.relative > 1 + limit
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as plain values."""
+        """All figures as plain values, for JSON."""
         return {
             "steps": {"a": self.a_steps, "b": self.b_steps},
             "recordings": {"a": self.recordings[0], "b": self.recordings[1]},
@@ -122,14 +122,14 @@ class Diff:
             f"all ops together moved by {_percent(self.drift)}, which is taken out below",
         ]
         lines += self.notes
-        found = self.found
-        if not found:
+        changes = self.found
+        if not changes:
             lines += ["no op changed by more than can be told from noise"] if self.enough else []
             return "\n".join(lines)
-        shown = found if limit < 0 else found[:limit]
-        width = min(60, max((len(str(change.key)) for change in shown), default=0))
+        listed = changes if limit < 0 else changes[:limit]
+        width = min(60, max((len(str(change.key)) for change in listed), default=0))
         lines.append(f"{'':{width}}  {'a / step':>10}  {'b / step':>10}  {'change':>8}  {'interval':>18}  verdict")
-        for change in shown:
+        for change in listed:
             name = str(change.key)
             name = name if len(name) <= width else name[: width - 3] + "..."
             interval = "" if change.verdict in ("new", "gone") else change.interval
@@ -138,8 +138,8 @@ class Diff:
                 f"{name:{width}}  {duration(change.a_ns):>10}  {duration(change.b_ns):>10}  {moved:>8}  {interval:>18}  "
                 f"{change.verdict}"
             )
-        if len(found) > len(shown):
-            lines.append(f"... and {len(found) - len(shown)} more")
+        if len(changes) > len(listed):
+            lines.append(f"... and {len(changes) - len(listed)} more")
         return "\n".join(lines)
 
 
@@ -158,88 +158,120 @@ def diff(a: Recordings, b: Recordings, *, confidence: float = 0.99, least: float
     if counts != (1, 1) and min(counts) < 2:
         raise ValueError(f"one recording on each side, or at least two on each, got {counts[0]} and {counts[1]}")
     stores = [*sides[0], *sides[1]]
-    # What one recording does not know would tell everything in it apart from the same in the others.
+    # Where one recording lacks shapes or modules, its keys would match none of the others'.
     known = {what: all((column(store) >= 0).any() for store in stores) for what, column in _KNOWN_BY.items()}
     ignored = [what for what, column in _KNOWN_BY.items() if not known[what] and any((column(s) >= 0).any() for s in stores)]
     keys, all_times, all_calls = _aligned(stores, known)
     all_steps = [steps(store).duration for store in stores]
     enough = min(len(durations) for durations in all_steps) >= FEWEST_STEPS
-    # One line per recording, one column per key: typical times and calls of a step, and whether it was called at all.
-    mids, calls = (np.array([typical(one) for one in of_all]) for of_all in (all_times, all_calls))
-    called = np.array([one.sum(axis=1) > 0 for one in all_calls])
-    both: NDArray[np.bool_] = np.all(mids > 0, axis=0)
-    (a_mid, b_mid), (a_calls, b_calls) = ([_middle(side) for side in np.split(of_all, [counts[0]])] for of_all in (mids, calls))
-    in_a, in_b = np.any(called[: counts[0]], axis=0).tolist(), np.any(called[counts[0] :], axis=0).tolist()
-    wanted = both & _worth_it(a_mid, b_mid)
+    figures = _figures(all_times, all_calls, counts[0])
     rng = np.random.default_rng(_SEED)
-    several = counts != (1, 1)
-    if several:
-        even = np.array([evened(times, wanted) for times in all_times])
-        wanted &= np.all(even > 0, axis=0)
-        evidence = from_recordings(even[: counts[0]], even[counts[0] :], wanted, confidence)
-    else:
-        evidence = from_steps(all_times[0], all_times[1], wanted, both, rng, confidence)
-    changes = []
-    for number, key in enumerate(keys):
-        if not mids[:, number].any():
-            continue
-        relative = float(evidence.ratio[number])
-        bounds = (float(evidence.low[number]), float(evidence.high[number]))
-        if in_a[number] and in_b[number]:
-            sure = enough and bool(both[number])
-            verdict = _verdict(relative, bounds, least, sure)
-            if not several:
-                # On a machine with other work not all ops drift alike, and one recording cannot tell: there an op counts as
-                # changed only if it did so as measured too.
-                as_measured = [value * evidence.drift for value in (relative, *bounds)]
-                if verdict != _verdict(as_measured[0], (as_measured[1], as_measured[2]), least, sure):
-                    verdict = "no evidence"
-        else:
-            verdict = "new" if in_b[number] else "gone"
-        changes.append(
-            Change(
-                key,
-                float(a_mid[number]),
-                float(b_mid[number]),
-                float(a_calls[number]),
-                float(b_calls[number]),
-                relative,
-                *bounds,
-                verdict,
-            )
-        )
+    evidence = _evidence(all_times, figures, counts, rng, confidence)
+    single = counts == (1, 1)
+    changes = [
+        _change(key, number, figures, evidence, _op_verdict(number, figures, evidence, least, enough, single))
+        for number, key in enumerate(keys)
+        if figures.timed[number]
+    ]
     changes.sort(key=lambda change: -abs(change.b_ns / evidence.drift - change.a_ns))
     whole = _whole(all_steps, counts[0], rng, confidence, least, enough)
     a_steps, b_steps = (sum(map(len, side)) for side in (all_steps[: counts[0]], all_steps[counts[0] :]))
     return Diff(whole, changes, evidence.drift, a_steps, b_steps, confidence, least, counts, enough, tuple(ignored))
 
 
+class _Figures(NamedTuple):
+    """Typical times and calls of a step on both sides, one entry per key."""
+
+    a_ns: NDArray[np.float64]
+    b_ns: NDArray[np.float64]
+    a_calls: NDArray[np.float64]
+    b_calls: NDArray[np.float64]
+    in_a: NDArray[np.bool_]  # whether any recording of the side has a call of it
+    in_b: NDArray[np.bool_]
+    timed: NDArray[np.bool_]  # whether its typical time is above 0 in some recording, or in all of them
+    timed_in_all: NDArray[np.bool_]
+
+
+def _figures(all_times: Sequence[NDArray[np.int64]], all_calls: Sequence[NDArray[np.int64]], a_count: int) -> _Figures:
+    # One line per recording, one column per key.
+    times, calls = (np.array([typical(table) for table in tables]) for tables in (all_times, all_calls))
+    called = np.array([table.sum(axis=1) > 0 for table in all_calls])
+    a_ns, b_ns, a_calls, b_calls = (_middle(side) for table in (times, calls) for side in np.split(table, [a_count]))
+    in_a, in_b = np.any(called[:a_count], axis=0), np.any(called[a_count:], axis=0)
+    return _Figures(a_ns, b_ns, a_calls, b_calls, in_a, in_b, np.any(times > 0, axis=0), np.all(times > 0, axis=0))
+
+
+def _evidence(
+    all_times: Sequence[NDArray[np.int64]],
+    figures: _Figures,
+    counts: tuple[int, int],
+    rng: np.random.Generator,
+    confidence: float,
+) -> Evidence:
+    selected = figures.timed_in_all & _worth_it(figures.a_ns, figures.b_ns)
+    if counts == (1, 1):
+        return from_steps(all_times[0], all_times[1], selected, figures.timed_in_all, rng, confidence)
+    even = np.array([balanced(times, selected) for times in all_times])
+    selected &= np.all(even > 0, axis=0)
+    return from_recordings(even[: counts[0]], even[counts[0] :], selected, confidence)
+
+
+def _change(key: WorkKey, number: int, figures: _Figures, evidence: Evidence, verdict: Verdict) -> Change:
+    return Change(
+        key,
+        float(figures.a_ns[number]),
+        float(figures.b_ns[number]),
+        float(figures.a_calls[number]),
+        float(figures.b_calls[number]),
+        float(evidence.ratio[number]),
+        float(evidence.low[number]),
+        float(evidence.high[number]),
+        verdict,
+    )
+
+
+def _op_verdict(number: int, figures: _Figures, evidence: Evidence, least: float, enough: bool, single: bool) -> Verdict:
+    """The verdict on a key; `single`: from one recording on each side."""
+    if not (figures.in_a[number] and figures.in_b[number]):
+        return "new" if figures.in_b[number] else "gone"
+    sure = enough and bool(figures.timed_in_all[number])
+    ratio, low, high = (float(column[number]) for column in (evidence.ratio, evidence.low, evidence.high))
+    verdict = _verdict(ratio, (low, high), least, sure)
+    if single:
+        # On a machine with other work not all ops drift alike, which one recording cannot show: so an op counts as changed
+        # only if it did so before the drift was divided out, too.
+        ratio, low, high = (value * evidence.drift for value in (ratio, low, high))
+        if verdict != _verdict(ratio, (low, high), least, sure):
+            return "no evidence"
+    return verdict
+
+
 def _aligned(
     stores: Sequence[EventStore], known: dict[str, bool]
 ) -> tuple[list[WorkKey], list[NDArray[np.int64]], list[NDArray[np.int64]]]:
     """The keys of all recordings; of each its times and its calls: one line per key, one column per step."""
-    found = [work_keys(store, **known) for store in stores]
-    numbers = {key: number for number, key in enumerate(dict.fromkeys(key for keys, _ in found for key in keys))}
+    keyed = [work_keys(store, **known) for store in stores]
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(key for keys, _ in keyed for key in keys))}
     times, calls = [], []
-    for store, (keys, rows) in zip(stores, found, strict=True):
-        moved = np.array([*(numbers[key] for key in keys), -1], np.int64)[rows]
+    for store, (keys, rows) in zip(stores, keyed, strict=True):
+        group = np.array([*(numbers[key] for key in keys), -1], np.int64)[rows]
         which = steps(store)
-        times.append(per_step(store, which, moved, len(numbers), store.self_ns))
-        calls.append(per_step(store, which, moved, len(numbers), np.ones(len(store), np.int64)))
+        times.append(per_step(store, which, group, len(numbers), store.self_ns))
+        calls.append(per_step(store, which, group, len(numbers), np.ones(len(store), np.int64)))
     return list(numbers), times, calls
 
 
 def _middle(recordings: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The geometric mean of several recordings, one line each; 0 where one has none."""
+    """The geometric mean of several recordings, one line each; 0 where one of them is 0."""
     logs = np.log(np.where(recordings > 0, recordings, 1.0))
-    found: NDArray[np.float64] = np.exp(logs.mean(axis=0)) * (recordings > 0).all(axis=0)
-    return found
+    mean: NDArray[np.float64] = np.exp(logs.mean(axis=0)) * (recordings > 0).all(axis=0)
+    return mean
 
 
 def _worth_it(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Ops below a thousandth of the step make no difference worth naming, and their clock readings are mostly noise."""
-    found: NDArray[np.bool_] = np.maximum(a, b) >= 1e-3 * max(a.sum(), b.sum(), 1.0)
-    return found
+    """Whether an op takes a thousandth of the step or more; the times of shorter ones are mostly noise."""
+    large: NDArray[np.bool_] = np.maximum(a, b) >= 1e-3 * max(a.sum(), b.sum(), 1.0)
+    return large
 
 
 def _whole(
@@ -250,16 +282,16 @@ def _whole(
     least: float,
     enough: bool,
 ) -> Change:
-    """The step itself: as measured, since what the machine did to it cannot be told from what the code did."""
+    """The change of the step itself, with the drift in it: here the machine cannot be told from the code."""
     mids = np.array([typical(durations[None]) for durations in all_steps])
-    sure, one = enough and bool((mids > 0).all()), np.ones(1, np.bool_)
+    sure, selected = enough and bool((mids > 0).all()), np.ones(1, np.bool_)
     of_a, of_b = (float(_middle(side)[0]) for side in np.split(mids, [a_count]))
     if not sure:
         low, high = np.zeros(1), np.full(1, np.inf)
     elif len(all_steps) == 2:
-        low, high = intervals(all_steps[0][None], all_steps[1][None], one, rng, confidence)
+        low, high = intervals(all_steps[0][None], all_steps[1][None], selected, rng, confidence)
     else:
-        _, _, low, high = from_recordings(mids[:a_count], mids[a_count:], one, confidence)
+        _, _, low, high = from_recordings(mids[:a_count], mids[a_count:], selected, confidence)
     ratio = of_b / of_a if sure else 1.0
     bounds = (float(low[0]), float(high[0]))
     verdict = _verdict(ratio, bounds, least, sure)

@@ -1,4 +1,4 @@
-"""What a rule of advice found, and how it is shown as text."""
+"""Finding: the result of an advice rule; and durations and sizes as text."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Finding:
-    """One piece of advice with what it rests on.
+    """One piece of advice with its evidence.
 
-    rule: the rule's name. title: one line that says what to do. detail: why. evidence: figures and places it was seen.
-    where: "file.py(12)" of the user's code, if stacks were recorded. gain_ns: estimate of what following it would save,
-    share: that as a part of the recorded time; both None when the rule cannot tell.
+    rule: the rule's name. title: what was found, in one line. detail: why, and what to do. evidence: figures and places.
+    where: "file.py(12)" of the user's code, if stacks were recorded. gain_ns: an estimate of the time saved, share: that as
+    a part of the recorded time; both None if the rule cannot tell.
     """
 
     rule: str
@@ -24,7 +24,7 @@ class Finding:
     share: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values."""
+        """All fields as plain values, for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class Finding:
 
 
 def duration(ns: float) -> str:
-    """Nanoseconds as text with a unit that fits."""
+    """Nanoseconds as text of three digits and a unit: "1.23 ms"."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if abs(ns) >= size:
             return f"{ns / size:.3g} {unit}" if abs(ns) < 1000 * size else f"{ns / size:.0f} {unit}"
@@ -44,7 +44,7 @@ def duration(ns: float) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes as text with a unit that fits."""
+    """Bytes as text of three digits and a unit: "1.23 MB"."""
     for unit, scale in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
         if abs(count) >= scale:
             return f"{count / scale:.3g} {unit}" if abs(count) < 1000 * scale else f"{count / scale:.0f} {unit}"

@@ -1,4 +1,4 @@
-"""What is compared between recordings: rows with the same name, input shapes, module and device are one thing."""
+"""WorkKey: rows of the same name, input shapes, module and device are one kind of work, which recordings are compared by."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class WorkKey(NamedTuple):
 
 
 def work_keys(store: EventStore, *, shapes: bool = True, modules: bool = True) -> tuple[list[WorkKey], NDArray[np.int64]]:
-    """The keys of a recording and, for each row, which one it has; -1 for Python calls, steps and loose memory.
+    """The keys of a recording and, for each row, which one it has; -1 for Python calls, steps and memory outside of events.
 
-    Without `shapes` or `modules` rows that differ in nothing else are one thing.
+    shapes, modules: whether rows that differ in these have different keys.
     """
     counted = ~store.is_python & ~is_step(store) & (store.kind != observer.MEMORY) & (store.kind != observer.RUNTIME)
     rows = np.flatnonzero(counted)

@@ -1,4 +1,4 @@
-"""What memory was used for, row by row: worked out from a live profile, and kept in saved ones."""
+"""The category of every memory row: computed for a live profile, stored in a saved one."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ _NUMBER = {category: number for number, category in enumerate(Category)}
 
 
 class Uses(NamedTuple):
-    """What memory was used for: a category for every memory row, and what the CPU had before the recording."""
+    """The category of every memory row, and the blocks of the CPU from before the recording."""
 
     category: NDArray[np.int64]
     before_bytes: list[int]
     before_category: list[int]
-    before_freed: list[int]  # memory row that freed it, -1 if none did
+    before_freed: list[int]  # the memory row that freed the block, -1 if none did
 
 
 def uses(store: EventStore, profile: MemoryProfile) -> Uses:
-    """The categories that the memory profile of the same recording knows."""
+    """The categories of a recording, by its memory profile."""
     wall = store.wall_start_ns - store.clock_start_ns
-    moments, addresses = store.mem_time.tolist(), store.mem_addr.tolist()
-    rows = {place: row for row, place in enumerate(zip(moments, addresses, strict=True))}
-    category = np.full(len(rows) and len(moments), UNKNOWN, np.int64)
+    times, addresses = store.mem_time.tolist(), store.mem_addr.tolist()
+    rows = {place: row for row, place in enumerate(zip(times, addresses, strict=True))}
+    category = np.full(len(times), UNKNOWN, np.int64)
     before: dict[Any, list[int]] = {}
-    for moment, action, (key, version), size in profile.timeline:
+    for time, action, (key, version), size in profile.timeline:
         known = profile._categories.get(key, version)
         number = UNKNOWN if known is None else _NUMBER[known]
-        row = rows.get((moment - wall, key.address))
+        row = rows.get((time - wall, key.address))
         if action is Action.PREEXISTING and key.device == "cpu":
             before[key] = [size, number, -1]
         elif action is Action.CREATE and row is not None:
@@ -48,14 +48,14 @@ def uses(store: EventStore, profile: MemoryProfile) -> Uses:
     return Uses(category, sizes, numbers, freed)
 
 
-def packed(found: Uses) -> dict[str, Any]:
-    """The same as plain values, to be put among the options of a recording that is saved."""
-    text = base64.b64encode(zlib.compress(found.category.astype(np.uint8).tobytes())).decode()
-    return {"category": text, "before": [found.before_bytes, found.before_category, found.before_freed]}
+def encoded_uses(uses: Uses) -> dict[str, Any]:
+    """Uses as plain values, for the options of a recording that is saved. `stored_uses` reads them."""
+    text = base64.b64encode(zlib.compress(uses.category.astype(np.uint8).tobytes())).decode()
+    return {"category": text, "before": [uses.before_bytes, uses.before_category, uses.before_freed]}
 
 
-def kept_in(store: EventStore) -> Uses | None:
-    """What a saved or streamed recording tells; None if it does not, or makes no sense."""
+def stored_uses(store: EventStore) -> Uses | None:
+    """The uses that a saved or streamed recording has; None if it has none, or they make no sense."""
     known = store.options.get("memory_uses")
     if known is None and store.storage_notes is not None and len(store.storage_notes.touched):
         try:

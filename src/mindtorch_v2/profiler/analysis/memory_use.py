@@ -1,4 +1,4 @@
-"""Memory of a recording: what was in use at the start, at the peak and at the end, and who held it at the peak."""
+"""Memory of a recording: what was in use at the start, at the peak and at the end, and which ops held it at the peak."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EARLIER = "from before the recording"
 
 
 class Holder(NamedTuple):
-    """Blocks in use at the peak that one op allocated for one line of the user's code; `blocks` is 0 where nobody counted."""
+    """Memory at the peak that one op allocated in one line of the user's code; `blocks` is 0 if their number is not known."""
 
     name: str
     where: str | None
@@ -26,7 +26,7 @@ class Holder(NamedTuple):
 
 
 class MemoryUse(NamedTuple):
-    """One device: what was allocated, what was in use when, and who held it at the peak. All sizes are bytes."""
+    """One device: what was allocated, what was in use when, and which ops held it at the peak. All sizes are bytes."""
 
     device: str
     allocations: int
@@ -43,33 +43,33 @@ class MemoryUse(NamedTuple):
 
 
 def memory_use(store: EventStore, uses: Uses | None = None) -> list[MemoryUse]:
-    """The devices in the recording, the CPU first."""
-    device = store.mem_device_type.astype(np.int64) << 32 | store.mem_device_index.astype(np.uint32)
-    return [_use(store, np.flatnonzero(device == one), uses) for one in np.unique(device)]
+    """The memory of each device in the recording, the CPU first."""
+    devices = store.mem_device_type.astype(np.int64) << 32 | store.mem_device_index.astype(np.uint32)
+    return [_use(store, np.flatnonzero(devices == device), uses) for device in np.unique(devices)]
 
 
 def in_use_before(store: EventStore, rows: NDArray[np.intp], uses: Uses | None) -> tuple[int, bool]:
-    """Bytes that a device's memory rows say were in use before the first of them, and whether that is all there was."""
+    """Bytes in use before the first of a device's memory rows, and whether these are all."""
     if uses is not None:
         return sum(uses.before_bytes), True
     totals = store.mem_total[rows]
-    told = int(totals[0] - store.mem_bytes[rows[0]])  # by a trace that counts all of the process's memory
-    return told - min(0, int(totals.min())), told > 0
+    counted = int(totals[0] - store.mem_bytes[rows[0]])  # by a trace that counts all memory of the process
+    return counted - min(0, int(totals.min())), counted > 0
 
 
 def _use(store: EventStore, rows: NDArray[np.intp], uses: Uses | None) -> MemoryUse:
     kind, index = int(store.mem_device_type[rows[0]]), int(store.mem_device_index[rows[0]])
-    known = uses if kind == 0 else None  # what memory was used for is worked out on the CPU only
+    known = uses if kind == 0 else None  # categories are known of the CPU only
     amounts = store.mem_bytes[rows]
     before, before_known = in_use_before(store, rows, known)
-    # One more at the front: where all that follows is freed, the most was in use at the start.
-    held = before + np.append(0, np.cumsum(amounts))
-    at = int(np.argmax(held))
+    # One more entry at the front, since the peak may be at the start.
+    in_use = before + np.append(0, np.cumsum(amounts))
+    at = int(np.argmax(in_use))
     when = int(store.mem_time[rows[at - 1]]) if at else store.clock_start_ns
     alive = _alive(store, rows[:at])
     earlier = _earlier(known, int(rows[at - 1]) if at else -1)
     since = int(store.mem_bytes[alive].sum())
-    peak_before = max(int(held[at]) - since, 0) if known is None else sum(size for size, _ in earlier)
+    peak_before = max(int(in_use[at]) - since, 0) if known is None else sum(size for size, _ in earlier)
     which = steps(store)
     inside = np.flatnonzero((which.start <= when) & (when < which.end) & (len(which.start) > 1))
     return MemoryUse(
@@ -78,18 +78,18 @@ def _use(store: EventStore, rows: NDArray[np.intp], uses: Uses | None) -> Memory
         int(amounts[amounts > 0].sum()),
         before,
         before_known,
-        int(held[at]),
+        int(in_use[at]),
         peak_before,
         when,
         int(which.number[inside[0]]) if len(inside) else None,
-        int(held[-1]),
+        int(in_use[-1]),
         _holders(store, alive, Holder(EARLIER, None, len(earlier), peak_before)),
         {} if known is None else _by_category(store, alive, earlier, known),
     )
 
 
 def _earlier(uses: Uses | None, last: int) -> list[tuple[int, int]]:
-    """(bytes, category) of what was there before the recording and is still held after memory row `last`."""
+    """(bytes, category) of what was there before the recording and is still in use after memory row `last`."""
     if uses is None:
         return []
     blocks = zip(uses.before_bytes, uses.before_category, uses.before_freed, strict=True)
@@ -97,15 +97,15 @@ def _earlier(uses: Uses | None, last: int) -> list[tuple[int, int]]:
 
 
 def _by_category(store: EventStore, alive: list[int], earlier: list[tuple[int, int]], uses: Uses) -> dict[str, int]:
-    found: dict[str, int] = {}
+    totals: dict[str, int] = {}
     for size, category in [*earlier, *((int(store.mem_bytes[row]), int(uses.category[row])) for row in alive)]:
         name = (*CATEGORIES, "UNKNOWN")[category]
-        found[name] = found.get(name, 0) + size
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+        totals[name] = totals.get(name, 0) + size
+    return dict(sorted(totals.items(), key=lambda item: -item[1]))
 
 
 def _alive(store: EventStore, rows: NDArray[np.intp]) -> list[int]:
-    """The memory rows whose blocks are still held after all of `rows`: as in the totals, what was not freed is."""
+    """The memory rows whose blocks are not freed by any of `rows`."""
     alive: dict[int, None] = {}
     newest: dict[int, int] = {}
     for row, address, amount in zip(rows.tolist(), store.mem_addr[rows].tolist(), store.mem_bytes[rows].tolist(), strict=True):
@@ -118,12 +118,12 @@ def _alive(store: EventStore, rows: NDArray[np.intp]) -> list[int]:
 
 
 def _holders(store: EventStore, alive: list[int], earlier: Holder) -> list[Holder]:
-    found: dict[tuple[str, str | None], list[int]] = {}
+    sizes_of: dict[tuple[str, str | None], list[int]] = {}
     for row in alive:
         event = int(store.mem_event[row])
         stack = int(store.call_stack[event]) if event >= 0 else -1
         name = store.labels[store.label[event]] if event >= 0 else "outside of any op"
         where = user_frame(store.stacks[stack]) if stack >= 0 else None
-        found.setdefault((name, where), []).append(int(store.mem_bytes[row]))
-    holders = [Holder(name, where, len(sizes), sum(sizes)) for (name, where), sizes in found.items()]
+        sizes_of.setdefault((name, where), []).append(int(store.mem_bytes[row]))
+    holders = [Holder(name, where, len(sizes), sum(sizes)) for (name, where), sizes in sizes_of.items()]
     return sorted([*holders, *([earlier] if earlier.bytes else [])], key=lambda holder: -holder.bytes)

@@ -14,7 +14,7 @@ from ..store.store import EventStore
 
 @dataclass
 class ModuleNode:
-    """A module: what ran in it (self) and in it and all below it (total), in nanoseconds, bytes and FLOPs."""
+    """A module. Fields with self_ count only what ran in itself; the others include the modules below it."""
 
     path: str
     ops: int = 0
@@ -46,31 +46,31 @@ def module_tree(store: EventStore) -> list[ModuleNode]:
     alone = store.self_ns[inside]
     forward = tree.sums(where[~in_backward], alone[~in_backward], count)
     backward = tree.sums(where[in_backward], alone[in_backward], count)
-    held, flops = tree.sums(where, store.self_bytes[inside], count), tree.sums(where, store.flops[inside], count)
+    allocated, flops = tree.sums(where, store.self_bytes[inside], count), tree.sums(where, store.flops[inside], count)
     ops = np.bincount(where, minlength=count)
-    made: dict[str, ModuleNode] = {}
-    tops: list[ModuleNode] = []
+    nodes: dict[str, ModuleNode] = {}
+    roots: list[ModuleNode] = []
     for number, path in enumerate(store.modules):
-        node = _node(path, made, tops)
-        node.ops, node.bytes, node.flops = int(ops[number]), int(held[number]), int(flops[number])
+        node = _node(path, nodes, roots)
+        node.ops, node.bytes, node.flops = int(ops[number]), int(allocated[number]), int(flops[number])
         node.self_forward_ns, node.self_backward_ns = int(forward[number]), int(backward[number])
-    for top in tops:
-        _add_up(top)
-    return tops
+    for root in roots:
+        _add_up(root)
+    return roots
 
 
-def _node(path: str, made: dict[str, ModuleNode], tops: list[ModuleNode]) -> ModuleNode:
-    """The node of a path, with every node above it."""
-    known = made.get(path)
+def _node(path: str, nodes: dict[str, ModuleNode], roots: list[ModuleNode]) -> ModuleNode:
+    """The node of a path; it and the nodes above it are added if they are new."""
+    known = nodes.get(path)
     if known is None:
-        known = made[path] = ModuleNode(path)
+        known = nodes[path] = ModuleNode(path)
         outer = path.rpartition(".")[0]
-        (_node(outer, made, tops).children if outer else tops).append(known)
+        (_node(outer, nodes, roots).children if outer else roots).append(known)
     return known
 
 
-def _add_up(top: ModuleNode) -> None:
-    order = [top]
+def _add_up(root: ModuleNode) -> None:
+    order = [root]
     for node in order:
         order.extend(node.children)
         node.forward_ns, node.backward_ns = node.self_forward_ns, node.self_backward_ns

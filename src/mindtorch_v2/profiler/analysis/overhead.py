@@ -1,4 +1,4 @@
-"""What recording itself cost, and times with that taken away."""
+"""Estimates what recording itself cost, and times without that cost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Calibration(NamedTuple):
 class Overhead:
     """The recorder's share of a recording, estimated as events times the cost of one.
 
-    duration_ns and self_ns are the recording's columns with the cost of every event below taken away.
+    duration_ns and self_ns are the recording's columns without the cost of the events in them.
     """
 
     calibration: Calibration
@@ -45,7 +45,7 @@ class Overhead:
 
     @property
     def per_event_ns(self) -> float:
-        """Nanoseconds an event on average."""
+        """Nanoseconds per event, on average."""
         return self.total_ns / self.events if self.events else 0.0
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class Overhead:
 
 
 def calibration_of(store: EventStore) -> Calibration | None:
-    """What was measured where the recording was made; None for recordings of which nobody knows."""
+    """The calibration that a recording was saved with; None if it has none."""
     known = store.options.get("calibration")
     if not isinstance(known, Mapping) or set(known) != set(Calibration._fields):
         return None
@@ -67,18 +67,18 @@ def estimate(store: EventStore, calibration: Calibration) -> Overhead:
     """The overhead in a recording whose events cost what the calibration says."""
     cost = _cost(store, calibration)
     inside = np.where(cost > 0, np.int64(round(calibration.inside)), 0)
-    # A row's duration has in it the whole cost of every event below it, and of its own what falls inside.
+    # A row's duration includes the whole cost of every event below it, and the inside part of its own.
     below = tree.subtree_sums(store.parent, cost) - cost
-    taken = np.maximum(store.duration - below - inside, 0)
-    children = tree.children_sums(store.parent, taken)
+    corrected = np.maximum(store.duration - below - inside, 0)
+    children = tree.children_sums(store.parent, corrected)
     roots = (store.parent < 0) & (store.device_type == 0)
     return Overhead(
         calibration,
         int((cost > 0).sum()),
         int(cost.sum()),
         int(store.duration[roots].sum()),
-        taken,
-        np.maximum(taken - children, 0),
+        corrected,
+        np.maximum(corrected - children, 0),
     )
 
 
@@ -86,6 +86,6 @@ def _cost(store: EventStore, calibration: Calibration) -> NDArray[np.int64]:
     by_kind = np.full(max(observer.RUNTIME, observer.MEMORY) + 1, calibration.op)
     by_kind[[observer.SCOPE, observer.STEP, observer.MODULE]] = calibration.scope
     by_kind[observer.PYTHON] = calibration.python
-    by_kind[[observer.MEMORY, observer.KERNEL, observer.COPY, observer.FILL]] = 0  # no rows of the recorder's making
+    by_kind[[observer.MEMORY, observer.KERNEL, observer.COPY, observer.FILL]] = 0  # not recorded by the recorder
     cost: NDArray[np.int64] = np.rint(by_kind[store.kind]).astype(np.int64)
     return cost

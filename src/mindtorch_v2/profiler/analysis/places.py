@@ -1,4 +1,4 @@
-"""Where in the user's code: the innermost line of a stack that is not the framework's."""
+"""Lines of the user's code: the innermost frame of a stack that is not the framework's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..store.store import EventStore
 
-# How frames of the framework begin: files are recorded relative to where packages are found.
+# Frames of the framework begin with these: files are recorded relative to sys.path.
 _FRAMEWORK = ("mindtorch_v2/", "torch/", "<built-in", "<frozen")
 
 
@@ -27,9 +27,9 @@ def user_frame(frames: tuple[str, ...]) -> str | None:
 def places(store: EventStore, rows: NDArray[np.intp]) -> list[tuple[str, int]]:
     """The user's lines above the rows with the number of rows each, most frequent first; empty without stacks."""
     numbers, counts = np.unique(store.call_stack[rows], return_counts=True)
-    found: Counter[str] = Counter()
+    lines: Counter[str] = Counter()
     for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
         frame = user_frame(store.stacks[number]) if number >= 0 else None
         if frame is not None:
-            found[frame] += count
-    return found.most_common()
+            lines[frame] += count
+    return lines.most_common()

@@ -1,4 +1,4 @@
-"""The steps of a recording: when each began and ended, and what every group of rows took in each of them."""
+"""The steps of a recording: start and end of each, and sums over rows by step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Steps(NamedTuple):
 
 
 def steps(store: EventStore) -> Steps:
-    """The steps of a recording: its ProfilerStep rows, else what the step column says, else all of it as one."""
+    """The steps of a recording: its ProfilerStep rows, else those of the step column, else all of it as one."""
     if not len(store):
         return Steps(*(np.empty(0, np.int64) for _ in range(3)))
     host = store.device_type == 0
@@ -43,7 +43,7 @@ def steps(store: EventStore) -> Steps:
     at = np.searchsorted(number, store.step[host])
     start = np.full(len(number), np.iinfo(np.int64).max)
     np.minimum.at(start, at, store.start[host])
-    # A step lasts until the next one begins: what lies between two ops is part of it.
+    # A step lasts until the next one begins, including the time between ops.
     end = np.append(start[1:], store.end[host].max())
     return Steps(number.astype(np.int64), start, end)
 
@@ -66,10 +66,10 @@ def per_step(
 
 
 def is_step(store: EventStore) -> NDArray[np.bool_]:
-    """Whether a row stands for a whole step rather than for work."""
+    """Whether a row is the span of a step."""
     named = [i for i, name in enumerate(store.names) if name.startswith(STEP_PREFIX)]
-    found: NDArray[np.bool_] = (store.kind == observer.STEP) | np.isin(store.name, named)
-    return found
+    rows: NDArray[np.bool_] = (store.kind == observer.STEP) | np.isin(store.name, named)
+    return rows
 
 
 def _number(name: str) -> int:

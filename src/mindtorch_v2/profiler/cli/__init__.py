@@ -1,1 +1,4 @@
-"""The `mtprof` command: one small module per subcommand."""
+"""The `mtprof` command: reads recordings through `results` and prints what `analysis`, `views` and `report` make of them.
+
+`main` finds the subcommand among the modules of `commands` and runs it; the other modules here are what commands share.
+"""

@@ -1,4 +1,4 @@
-"""What `mtprof demo` runs: a small character model learns a sentence."""
+"""The script that `mtprof demo` records: a small character model learns a sentence."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ CONTEXT, STEPS = 32, 12
 
 
 class Net(nn.Module):
+    """One transformer layer over embedded letters."""
+
     def __init__(self, letters: int, width: int = 64) -> None:
         super().__init__()
         self.embed = nn.Embedding(letters, width)
@@ -19,12 +21,14 @@ class Net(nn.Module):
         self.head = nn.Linear(width, letters)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The logits of the next letter at every position."""
         mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1])
         logits: torch.Tensor = self.head(self.encoder(self.embed(x), src_mask=mask, is_causal=True))
         return logits
 
 
 def main() -> None:
+    """Train for a few steps and print the loss."""
     torch.manual_seed(0)
     letters = sorted(set(TEXT))
     data = torch.tensor([letters.index(letter) for letter in TEXT])

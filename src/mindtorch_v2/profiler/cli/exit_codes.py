@@ -1,4 +1,4 @@
-"""What mtprof's exit codes mean, and the error that carries one."""
+"""The exit codes of mtprof, and the error that carries one out of a command."""
 
 from __future__ import annotations
 

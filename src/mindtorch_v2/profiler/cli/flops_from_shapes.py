@@ -1,4 +1,4 @@
-"""FLOPs of a recording that has input shapes but no FLOPs, as PyTorch's traces are: it counts them and does not write them."""
+"""FLOPs of a recording that has input shapes but no FLOPs: PyTorch counts FLOPs and leaves them out of its traces."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from ..recording.op_facts import has_number_form
 from ..store import tree
 from ..store.store import EventStore, InputInfo
 
-# What traces say of arguments that are no tensors; a tensor has the name of its element type, or nothing if there is none.
+# The types that traces give arguments that are no tensors; a tensor has the name of its element type, or "" if unknown.
 _NO_TENSOR = ("Scalar", "ScalarList", "GenericList")
-_MOST = 1 << 53  # more than a call can do: such shapes are made up
+_MOST = 1 << 53  # no call does more: the shapes of such a row are wrong
 
 
 def flops_from_shapes(store: EventStore) -> NDArray[np.int64]:
-    """FLOPs of every row: 0 where the inputs are not known or the op has no formula, and inside of an op that has one:
-    torch's ops call others, `sum` another `sum` for one, and what those do is in the outer one's count already."""
+    """FLOPs of every row: 0 where the inputs are not known or the op has no formula.
+
+    0 as well inside an op that has one: torch's ops call others (`sum` calls another `sum`), whose FLOPs are in the outer
+    op's count already.
+    """
     counted = np.flatnonzero((store.kind == observer.OP) & (store.shapes >= 0))
     width = len(store.input_infos) + 1
     distinct, which = np.unique(store.name[counted].astype(np.int64) * width + store.shapes[counted], return_inverse=True)
@@ -32,28 +35,30 @@ def flops_from_shapes(store: EventStore) -> NDArray[np.int64]:
         _flops(ops.get(store.names[name], []), store.input_infos[info])
         for name, info in zip(*(part.tolist() for part in np.divmod(distinct, width)), strict=True)
     ]
-    found = np.zeros(len(store), np.int64)
+    flops = np.zeros(len(store), np.int64)
     if amounts:
-        found[counted] = np.array(amounts, np.int64)[which]
-    found[tree.nearest_ancestor(store.parent, found > 0) >= 0] = 0
-    return found
+        flops[counted] = np.array(amounts, np.int64)[which]
+    flops[tree.nearest_ancestor(store.parent, flops > 0) >= 0] = 0
+    return flops
 
 
 def _flops(ops: list[int], inputs: InputInfo) -> int:
-    """FLOPs of a call of one of these ops, which are overloads of one name: of those that take such inputs, the first
-    with an answer."""
-    return next((found for op, fitted in _that_take(ops, inputs) if 0 < (found := flops_of(op, fitted)) < _MOST), 0)
+    """FLOPs of a call of one of these overloads: by the first that takes such inputs and has a formula for them."""
+    for op, fitted in _that_take(ops, inputs):
+        if 0 < (flops := flops_of(op, fitted)) < _MOST:
+            return flops
+    return 0
 
 
 def _that_take(ops: list[int], inputs: InputInfo) -> Iterator[tuple[int, InputInfo]]:
-    """The ops and the inputs as they take them, those that take the most of them first."""
+    """The ops that take such inputs, with the inputs cut to their arguments; those with most arguments first."""
     arguments = {op: schema.arguments for op in ops if (schema := observer.op_schemas[op]) is not None}
     for op in sorted(arguments, key=lambda op: -len(arguments[op])):
         count = len(arguments[op])
         # What comes after the arguments is where the results go: `out=`.
         if count <= len(inputs.dims) and all(
-            _may_be(*one) or _is_number_for_tensor(op, one[2])
-            for one in zip(arguments[op], inputs.dims, inputs.types, strict=False)
+            _may_be(argument, dims, kind) or _is_number_for_tensor(op, kind)
+            for argument, dims, kind in zip(arguments[op], inputs.dims, inputs.types, strict=False)
         ):
             yield op, InputInfo(*(part[:count] for part in inputs))
 
@@ -63,7 +68,7 @@ def _is_number_for_tensor(op: int, kind: str) -> bool:
 
 
 def _may_be(argument: Any, dims: Any, kind: str) -> bool:
-    """Whether an input of these dims and this type may have been given for an argument."""
+    """Whether an input of these dims and this type may have been passed for the argument."""
     if argument.is_tensor:
         return kind not in _NO_TENSOR and all(type(size) is int for size in dims)
     if argument.is_tensor_list:

@@ -1,33 +1,31 @@
-"""What the commands that read a recording have in common: the argument, the progress bar, the notes on what was lost."""
+"""What the commands that read a recording have in common: arguments, the file or pipe to read, default names of outputs."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-import time
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ..formats import TraceError
 from ..formats._source import Pipe
 from ..results.loaded import LoadedProfile, load
 from .exit_codes import USAGE, Failure
+from .progress import ProgressLine
 
 T = TypeVar("T")
 
 STDIN = "-"
-_PATIENCE_S = 1.0  # work that takes longer shows a bar
 
 
-def add_path(parser: argparse.ArgumentParser, name: str = "path") -> None:
-    """The recording to read."""
-    parser.add_argument(name, help="saved profile or Chrome trace, .json or .json.gz; - is standard input")
+def add_path(parser: argparse.ArgumentParser) -> None:
+    """Add the argument `path`: the recording to read."""
+    parser.add_argument("path", help="saved profile or Chrome trace, .json or .json.gz; - is standard input")
 
 
 def add_sorting(parser: argparse.ArgumentParser) -> None:
-    """How a table is grouped, sorted and cut."""
+    """Add --sort and --limit."""
     parser.add_argument(
         "--sort", "--sort-by", default=None, metavar="KEY", help="column, e.g. self_cpu_time_total, cpu_time_total, count"
     )
@@ -35,22 +33,22 @@ def add_sorting(parser: argparse.ArgumentParser) -> None:
 
 
 def add_limit(parser: argparse.ArgumentParser, default: int, what: str = "rows") -> None:
-    """How many lines to show."""
+    """Add --limit, for `first`."""
     parser.add_argument("-n", "--limit", type=int, default=default, help=f"{what} to show (default {default}, -1 for all)")
 
 
 def first(rows: Sequence[T], limit: int) -> Sequence[T]:
-    """The rows to show."""
+    """The rows within the limit: all of them if it is negative."""
     return rows if limit < 0 else rows[:limit]
 
 
 def stem(path: str) -> str:
-    """A recording's path without its ending."""
+    """A recording's path without .json, .json.gz or .mtp."""
     return path.removesuffix(".gz").removesuffix(".json").removesuffix(".mtp")
 
 
 def source(path: str) -> str | os.PathLike[str]:
-    """What the argument stands for: a path, or standard input."""
+    """What `load` is to read: the path, or standard input for "-"."""
     if path != STDIN:
         return path
     if sys.stdin is None:
@@ -64,63 +62,35 @@ def is_named(path: str) -> bool:
 
 
 def default_target(path: str, ending: str) -> str:
-    """Where to write what is made of a recording if nobody says: beside it."""
+    """Where to write what is made of a recording without --output: beside it."""
     if not is_named(path):
         raise Failure("what comes out of a pipe has no name: say with --output what file to write", USAGE)
     return stem(path) + ending
 
 
 def title(path: str) -> str:
-    """What to call a recording."""
+    """The recording's name for a page's title."""
     return os.path.basename(path) if is_named(path) else "recording"
 
 
 def check_apart(source: str, target: str) -> None:
-    """A command must not write over what it reads."""
+    """Fail if a command would write over the file it reads."""
     if os.path.exists(source) and os.path.exists(target) and os.path.samefile(source, target):
         raise Failure("the output would replace the input: name another file with --output", USAGE)
 
 
 def open_recording(path: str) -> LoadedProfile:
-    """Read a recording, with a progress bar if it takes long; what was lost of it is said on stderr."""
-    with ProgressBar(f"reading {path}") as bar:
-        try:
-            loaded = load(source(path), bar.update)
-        except TraceError as error:
-            raise Failure(f"{path}: {error}") from None
+    """Read a recording and note on stderr what could not be read of it."""
+    loaded = read_recording(path)
     if not loaded.recovery.intact:
         print(f"mtprof: {path}: {loaded.recovery}", file=sys.stderr)
     return loaded
 
 
-class ProgressBar:
-    """A bar on stderr for work that takes more than a second; nothing where stderr is not a terminal."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._began = time.monotonic()
-        self._bar: Any = None
-        self._task: Any = None
-        self._shown = sys.stderr.isatty()
-
-    def __enter__(self) -> ProgressBar:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def update(self, done: int, whole: int) -> None:
-        """So much of it is done."""
-        if not self._shown:
-            return
-        if self._bar is None and time.monotonic() - self._began > _PATIENCE_S:
-            from rich.console import Console
-            from rich.progress import Progress
-
-            self._bar = Progress(console=Console(stderr=True), transient=True)
-            self._bar.start()
-            self._task = self._bar.add_task(self._text, total=None)
-        if self._bar is not None:
-            # How much there is in a pipe is not known: the bar only moves.
-            self._bar.update(self._task, completed=done, total=whole if whole > done else None)
+def read_recording(path: str) -> LoadedProfile:
+    """Read a recording, with a progress line if it takes long. A Failure says why there is none in the file."""
+    with ProgressLine(f"reading {path}") as line:
+        try:
+            return load(source(path), line.update)
+        except TraceError as error:
+            raise Failure(f"{path}: {error}") from None

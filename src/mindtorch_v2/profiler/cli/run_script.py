@@ -1,4 +1,4 @@
-"""Runs a script as `python script.py args` would, with a profile around it."""
+"""Runs a script as `python script.py args` does, inside a profile."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import sys
 import traceback
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ..config import _ExperimentalConfig
-from ..profiler import profile
+from ..profiler import ProfilerAction, profile
 from . import signals
 
 
@@ -26,8 +26,15 @@ class Target(NamedTuple):
     module: bool = False
 
 
+class Handle(Protocol):
+    """A registered callback."""
+
+    def remove(self) -> None:
+        """Unregister it."""
+
+
 class Outcome:
-    """How the script ended, and what was recorded of it."""
+    """How the script ended, and the profile of it."""
 
     def __init__(self, prof: profile, error: BaseException | None) -> None:
         self.profile = prof
@@ -36,7 +43,7 @@ class Outcome:
 
     @property
     def code(self) -> int:
-        """The exit code that Python would have given."""
+        """The exit code with which Python ends after the same error."""
         error = self.error
         if error is None:
             return 0
@@ -45,7 +52,7 @@ class Outcome:
         return 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
 
     def explain(self) -> None:
-        """Print to stderr what Python would have printed: the traceback without the frames of this command."""
+        """Print to stderr what Python prints for the error: the traceback, without the frames of this command."""
         error = self.error
         if isinstance(error, SystemExit):
             if error.code is not None and not isinstance(error.code, int):
@@ -55,12 +62,12 @@ class Outcome:
 
     @property
     def steps(self) -> int:
-        """How many training steps were seen."""
+        """How many training steps the script made."""
         return self.profile.step_num
 
     @property
     def events(self) -> int:
-        """How many events were recorded; none as well if the schedule did not even get to warming up."""
+        """How many events were recorded; 0 if the schedule never reached its warm-up."""
         return 0 if self.profile.profiler is None else len(self.profile.profiler.store)
 
     @property
@@ -70,29 +77,29 @@ class Outcome:
 
     @property
     def module_missing(self) -> bool:
-        """Whether the module that was to be run was not found, or cannot be run: nothing of it has run."""
+        """Whether the module to run was not found or cannot be run, so that nothing of it ran."""
         return isinstance(self.error, ImportError) and self._script_trace is None
 
     @property
     def torch_missing(self) -> bool:
-        """Whether the script ended because it imports torch and there is none."""
+        """Whether the script ended because it imports torch and torch is not installed."""
         return isinstance(self.error, ModuleNotFoundError) and self.error.name == "torch"
 
     def reraise(self) -> None:
-        """Raise what the script raised."""
+        """Raise the error that ended the script, if there was one."""
         if self.error is not None:
             raise self.error
 
 
-def recorded(
+def run_recorded(
     target: Target,
     options: dict[str, Any],
-    schedule: Callable[[int], Any] | None,
-    every_step: Callable[[Callable[[], None]], Any] | None = None,
+    schedule: Callable[[int], ProfilerAction] | None,
+    every_step: Callable[[Callable[[], None]], Handle] | None = None,
 ) -> Outcome:
-    """Run the target from start to end under a profile of all threads; whatever it raises is part of the outcome.
+    """Run the target from start to end under a profile of all threads; what it raises is part of the outcome.
 
-    `every_step(function)` arranges for a function to be called after each training step, which steps the schedule.
+    `every_step(function)` registers a function to call after each training step; it steps the schedule.
     """
     prof = profile(experimental_config=_ExperimentalConfig(profile_all_threads=True), schedule=schedule, **options)
     error: BaseException | None = None
@@ -110,7 +117,7 @@ def recorded(
     except BaseException as caught:
         error = caught
     finally:
-        # The same once more must not lose what was recorded.
+        # A second signal must not lose the recording.
         with signals.ignored(signal.SIGINT, signal.SIGTERM):
             prof.stop()
             if handle is not None:
@@ -132,7 +139,7 @@ def _run_file(path: str) -> None:
         sys.modules["__main__"] = before
 
 
-_OF_THIS_COMMAND = (__file__, runpy.__file__, importlib.util.__file__, "<frozen runpy>")
+_COMMAND_FILES = (__file__, runpy.__file__, importlib.util.__file__, "<frozen runpy>")
 
 
 def _script_frames(trace: types.TracebackType | None) -> types.TracebackType | None:
@@ -143,4 +150,4 @@ def _script_frames(trace: types.TracebackType | None) -> types.TracebackType | N
 
 
 def _is_before_script(file: str) -> bool:
-    return file in _OF_THIS_COMMAND or file.startswith("<frozen importlib")
+    return file in _COMMAND_FILES or file.startswith("<frozen importlib")

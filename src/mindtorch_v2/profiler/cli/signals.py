@@ -1,4 +1,4 @@
-"""Signals while a script runs under mtprof: SIGTERM ends it as Ctrl-C does, so that what was recorded is kept."""
+"""Signals while a script runs under mtprof: SIGTERM ends it as Ctrl-C does, so that the recording is kept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 
 class Terminated(SystemExit):
-    """SIGTERM came."""
+    """Raised in the main thread by SIGTERM; ends the process with 128 + 15."""
 
     def __init__(self) -> None:
         super().__init__(128 + signal.SIGTERM)
@@ -19,11 +19,11 @@ class Terminated(SystemExit):
 
 @contextmanager
 def sigterm_raises() -> Iterator[None]:
-    """Whoever ignores or handles SIGTERM already goes on doing so; a script may still set a handler of its own."""
+    """Inside, SIGTERM raises Terminated, unless the process ignores or handles it. A script may set its own handler."""
     if not _on_main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, _raise_terminated)
     try:
         yield
     finally:
@@ -32,7 +32,7 @@ def sigterm_raises() -> Iterator[None]:
 
 @contextmanager
 def ignored(*signals: signal.Signals) -> Iterator[None]:
-    """Without these signals, where signals can be had: on the main thread."""
+    """Inside, these signals have no effect. Only on the main thread, the one that can set handlers."""
     before = {number: signal.signal(number, signal.SIG_IGN) for number in signals if _on_main_thread()}
     try:
         yield
@@ -41,7 +41,7 @@ def ignored(*signals: signal.Signals) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _end(number: int, frame: types.FrameType | None) -> None:
+def _raise_terminated(number: int, frame: types.FrameType | None) -> None:
     raise Terminated
 
 
@@ -49,11 +49,11 @@ def _on_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-# ---------------------------------------------------------------------- children that are forked die of SIGTERM as without us
+# ---------------------------------------------------------------------- forked children die of SIGTERM as without mtprof
 
 
 class _Fork(threading.local):
-    """What the thread that forks had blocked, None if the handler is not ours."""
+    """The signals that the forking thread had blocked; None if SIGTERM has another handler than ours."""
 
     mask: set[signal.Signals] | set[int] | None = None
 
@@ -62,8 +62,8 @@ _fork = _Fork()
 
 
 def _before_fork() -> None:
-    # Python forgets signals that reach a child before its first instruction. This one then waits.
-    ours = signal.getsignal(signal.SIGTERM) is _end
+    # Python forgets signals that reach a child before its first instruction; a blocked one waits instead.
+    ours = signal.getsignal(signal.SIGTERM) is _raise_terminated
     _fork.mask = set(signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})) if ours else None
 
 

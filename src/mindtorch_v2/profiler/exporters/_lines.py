@@ -1,8 +1,8 @@
-"""Lines of text from columns of numbers: one template for all lines, filled in with NumPy instead of formatting.
+"""Formats lines of text from columns of numbers with NumPy: one template for all lines, filled in column by column.
 
 A template is a matrix of bytes, one row per line. Numbers are right-aligned in columns as wide as the largest needs,
-with blanks in front, which JSON allows; so all lines have one length and nothing has to be moved. Digits are written
-four at a time, as words that a table has for every number below 10,000.
+with blanks in front, which JSON allows; so all lines have one length. Digits are written four at a time, as words that a
+table has for every number below 10,000.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Bytes = NDArray[np.uint8]
 
 
 class Words(NamedTuple):
-    """Text of one width for every line: parts and where they begin, each a word per line, or the same in all lines."""
+    """Text of one width for every line: offsets and parts, each an array with a word per line, or bytes for all lines."""
 
     width: int
     parts: list[tuple[int, NDArray[Any] | bytes]]
@@ -26,19 +26,19 @@ class Words(NamedTuple):
 Piece = bytes | Bytes | Words
 
 _BLANK = ord(" ")
-# What can stand for four digits: at n the digits of n with leading zeros, at _BLANKED + n with blanks instead of them, at
-# _NOTHING blanks alone.
+# Groups of four characters: at n the digits of n with leading zeros, at _BLANKED + n with leading blanks, at _NOTHING
+# blanks alone.
 _BLANKED, _NOTHING = 10_000, 20_000
 _FOUR = np.full((20_001, 4), _BLANK, np.uint8)
 for _place in range(4):
-    # Counting up, the digit at this place stays for so many numbers.
+    # Each digit at this place repeats for 10**(3 - place) numbers.
     _digits = np.tile(np.repeat(np.arange(ord("0"), ord("9") + 1, dtype=np.uint8), 10 ** (3 - _place)), 10**_place)
     _first = 10 ** (3 - _place) if _place < 3 else 0
     _FOUR[:_BLANKED, _place] = _digits
     _FOUR[_BLANKED + _first : _NOTHING, _place] = _digits[_first:]
 _WORDS = _FOUR.view(np.uint32).reshape(-1)
 _PAIRS = _FOUR.view(np.uint16)[:, 1].copy()
-# The same for the one to four digits that a number begins with: parts and where they begin.
+# By the number of digits in a number's first group, one to four: the parts of the group and their offsets.
 _FIRST: dict[int, list[tuple[int, NDArray[Any]]]] = {
     1: [(0, _FOUR[:, 3].copy())],
     2: [(0, _PAIRS)],
@@ -70,7 +70,7 @@ def number(values: NDArray[Any]) -> Words:
         at -= 4
         parts.append((at, _WORDS.take(group)))
         rest, low, high = above, low // 10_000, high // 10_000
-    if low == high:  # the digits that all have in common
+    if low == high:  # all numbers begin with the same digits
         parts.append((0, b"%d" % low))
     else:
         group = rest + _BLANKED
@@ -82,12 +82,12 @@ def number(values: NDArray[Any]) -> Words:
 
 def signed(values: NDArray[Any]) -> Piece:
     """Whole numbers with a minus sign where they are negative."""
-    made = number(np.abs(values))
+    digits = number(np.abs(values))
     if (values >= 0).all():
-        return made
-    table = together([b" ", made], len(values))
+        return digits
+    table = side_by_side([b" ", digits], len(values))
     below = np.flatnonzero(values < 0)
-    # Right before the first digit.
+    # The sign goes right before the first digit.
     table[below, (table[below] != _BLANK).argmax(axis=1) - 1] = ord("-")
     return table
 
@@ -99,19 +99,19 @@ def thousandths(values: NDArray[np.int64]) -> Words:
     return Words(width + 4, [*parts, (width, _FRACTIONS.take(values - whole * 1000))])
 
 
-def where(shown: NDArray[np.bool_], piece: Words, other: bytes) -> Piece:
-    """A piece in the lines where it is shown, some constant text in the others."""
+def where(chosen: NDArray[np.bool_], piece: Words, other: bytes) -> Piece:
+    """A piece in the chosen lines, a constant text in the others."""
     width = max(piece.width, len(other))
     moved = Words(width, [(width - piece.width + at, part) for at, part in piece.parts])
-    if shown.all():
+    if chosen.all():
         return moved
-    made = together([moved], len(shown))
-    made[~shown] = np.frombuffer(other.rjust(width), np.uint8)
-    return made
+    filled = side_by_side([moved], len(chosen))
+    filled[~chosen] = np.frombuffer(other.rjust(width), np.uint8)
+    return filled
 
 
-def together(pieces: Sequence[Piece], count: int) -> Bytes:
-    """Pieces side by side; constant text is the same in every line."""
+def side_by_side(pieces: Sequence[Piece], count: int) -> Bytes:
+    """The filled template of some pieces, one after another; bytes are the same in every line."""
     same = bytearray()
     varying: list[tuple[int, NDArray[Any]]] = []
     for piece in pieces:
@@ -129,28 +129,28 @@ def together(pieces: Sequence[Piece], count: int) -> Bytes:
             same += b" " * piece.shape[1]
             varying.append((at, piece))
     width = len(same)
-    made = np.empty((count, width), np.uint8)
-    made[:] = np.frombuffer(same, np.uint8)
+    filled = np.empty((count, width), np.uint8)
+    filled[:] = np.frombuffer(same, np.uint8)
     for at, part in varying if count else ():
         if part.ndim == 1:
-            np.ndarray((count,), part.dtype, made, at, (width,))[:] = part
+            np.ndarray((count,), part.dtype, filled, at, (width,))[:] = part
         else:
-            made[:, at : at + part.shape[1]] = part
-    return made
+            filled[:, at : at + part.shape[1]] = part
+    return filled
 
 
 def text(pieces: Sequence[Piece], count: int) -> bytes:
-    """All lines in one piece."""
-    return together(pieces, count).tobytes()
+    """All lines, joined."""
+    return side_by_side(pieces, count).tobytes()
 
 
 def lines(pieces: Sequence[Piece], count: int) -> list[bytes]:
     """One bytes object per line."""
     if not count:
         return []
-    table = together(pieces, count)
-    made: list[bytes] = table.view(f"S{table.shape[1]}").reshape(-1).tolist()
-    return made
+    table = side_by_side(pieces, count)
+    texts: list[bytes] = table.view(f"S{table.shape[1]}").reshape(-1).tolist()
+    return texts
 
 
 def merged(chosen: NDArray[np.bool_], these: Sequence[bytes], others: Sequence[bytes]) -> list[bytes]:
@@ -160,53 +160,53 @@ def merged(chosen: NDArray[np.bool_], these: Sequence[bytes], others: Sequence[b
     every = np.empty(len(chosen), object)
     every[chosen] = these
     every[~chosen] = others
-    found: list[bytes] = every.tolist()
-    return found
+    texts: list[bytes] = every.tolist()
+    return texts
 
 
-def chosen(table: Sequence[bytes], which: NDArray[Any]) -> list[bytes]:
-    """table[i] for every i."""
+def picked(table: Sequence[bytes], which: NDArray[Any]) -> list[bytes]:
+    """[table[i] for i in which]"""
     objects = np.empty(len(table), object)
     objects[:] = table
-    found: list[bytes] = objects.take(which).tolist()
-    return found
+    texts: list[bytes] = objects.take(which).tolist()
+    return texts
 
 
 class Texts:
-    """Text by number, made when a number first occurs."""
+    """Texts by number, each formatted when its number first occurs."""
 
-    _MOST = 1 << 20  # numbers that have a place in a table, though most of them never occur
+    _MOST = 1 << 20  # the largest lookup table by number
 
     def __init__(self, make: Callable[[int], bytes], size: int) -> None:
         """`make` writes the text of a number below `size`."""
         self._make = make
-        self._made: dict[int, int] = {}  # by number the place in the list
+        self._place_of: dict[int, int] = {}  # number -> place in the list
         self._texts: list[bytes] = []
         self._places = np.full(size, -1, np.int32) if size <= self._MOST else None
 
     def of(self, numbers: NDArray[np.int64]) -> list[bytes]:
-        """The text of each number."""
+        """The texts of many numbers."""
         if self._places is None:
             distinct, which = np.unique(numbers, return_inverse=True)
-            return chosen([self[one] for one in distinct.tolist()], which)
+            return picked([self[key] for key in distinct.tolist()], which)
         places = self._places.take(numbers)
         if len(places) and places.min() < 0:
-            for one in np.unique(numbers[places < 0]).tolist():
-                self[one]
-                self._places[one] = self._made[one]
+            for key in np.unique(numbers[places < 0]).tolist():
+                self[key]
+                self._places[key] = self._place_of[key]
             places = self._places.take(numbers)
-        return chosen(self._texts, places)
+        return picked(self._texts, places)
 
-    def __getitem__(self, one: int) -> bytes:
-        place = self._made.get(one)
+    def __getitem__(self, key: int) -> bytes:
+        place = self._place_of.get(key)
         if place is None:
-            place = self._made[one] = len(self._texts)
-            self._texts.append(self._make(one))
+            place = self._place_of[key] = len(self._texts)
+            self._texts.append(self._make(key))
         return self._texts[place]
 
 
-def woven(*columns: Sequence[bytes]) -> bytes:
-    """The first of each column, then the second of each, and so on, in one piece."""
+def interleaved(*columns: Sequence[bytes]) -> bytes:
+    """The first of each column, then the second of each, and so on, joined."""
     width = len(columns)
     every: list[bytes] = [b""] * (width * len(columns[0]))
     for position, column in enumerate(columns):

@@ -1,7 +1,7 @@
 """The Kineto trace: JSON for Perfetto, TensorBoard, HolisticTraceAnalysis, speedscope and chrome://tracing.
 
-Written from columns in blocks. What is the same for many events (name, category, ids, inputs) is text that is made
-once; the numbers of a block are laid out by NumPy.
+Written from columns in blocks. Text that many events share (name, category, ids, inputs) is formatted once; the numbers of a
+block are formatted by NumPy.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from ..._dispatch import observer
 from .._io.files import path_text, write_file
 from .._io.strict_json import dumps
 from ..store.store import EventStore, InputInfo
-from ._lines import Piece, Texts, Words, lines, merged, number, signed, text, thousandths, where, woven
+from ._lines import Piece, Texts, Words, interleaved, lines, merged, number, signed, text, thousandths, where
 from .device_lanes import DeviceLanes
 
 _BLOCK = 1 << 13  # rows; small enough that buffers are reused instead of newly mapped
-# Kineto counts from the last quarter of a year, so that a time has few enough digits for a double.
+# Kineto counts time from the start of a quarter of a year, so that its digits fit into a double.
 _QUARTER_S = 7_889_238
 _CATEGORIES = ("cpu_op", "cpu_op", "cpu_op", "user_annotation", "user_annotation", "python_function", "python_function")
 _FLAGS = ("with_stack", "profile_memory", "record_shapes", "with_modules", "with_flops")
-# torch has text here ("Spans", "Traces"); readers want numbers.
+# torch has text here ("Spans", "Traces"); some readers accept only numbers.
 _SPANS_PID, _SPANS_TID = 0, 0
 _LAST_SORT_INDEX = 0x20000000
 _END = b"}},\n"
@@ -43,19 +43,19 @@ def export(
 ) -> None:
     """Write a recording to `path`, gzipped if it ends in .gz.
 
-    metadata: JSON text by key, put at the top level. brief: leave out trace_id and host_name. record_function_ids: by row
-    its number in an execution trace of the same time.
+    metadata: JSON text by key, put at the top level. brief: leave out trace_id and host_name. record_function_ids: for each
+    row its number in an execution trace of the same recording.
     """
     name = path_text(path)
-    write_file(name, _Trace(store, record_function_ids).blocks(name, metadata or {}, brief))
+    write_file(name, _TraceWriter(store, record_function_ids).blocks(name, metadata or {}, brief))
 
 
 def _json(value: Any) -> bytes:
     return dumps(value).encode()
 
 
-class _Trace:
-    """One store on its way to a file."""
+class _TraceWriter:
+    """Formats a store as the lines of a trace."""
 
     def __init__(self, store: EventStore, record_function_ids: NDArray[np.int64] | None = None) -> None:
         self.store = store
@@ -63,15 +63,15 @@ class _Trace:
         self.base_ns = store.wall_start_ns // (_QUARTER_S * 10**9) * _QUARTER_S * 10**9
         self.offset_ns = store.wall_start_ns - store.clock_start_ns - self.base_ns
         self._names = [_json(name) for name in store.names]
-        # Filters of activities keep whole categories out of the file, though not out of the events.
+        # Categories that activity filters leave out of the file, though not out of events().
         self._left_out = frozenset(store.options.get("left_out_of_trace", ()))
-        self.devices = DeviceLanes(store, self._names, self.moment, self._left_out) if store.has_driver_rows else None
-        shown = ~store.is_python & (store.kind != observer.MEMORY)
+        self.devices = DeviceLanes(store, self._names, self.trace_time, self._left_out) if store.has_driver_rows else None
+        spans = ~store.is_python & (store.kind != observer.MEMORY)
         if self.devices is not None:
-            shown[self.devices.all_rows] = False
+            spans[self.devices.all_rows] = False
         if self._left_out:
-            shown &= ~np.isin(store.kind, [kind for kind, name in enumerate(_CATEGORIES) if name in self._left_out])
-        self.rows = np.flatnonzero(shown)
+            spans &= ~np.isin(store.kind, [kind for kind, name in enumerate(_CATEGORIES) if name in self._left_out])
+        self.rows = np.flatnonzero(spans)
         calls = store.is_python if "python_function" not in self._left_out else np.zeros(len(store), np.bool_)
         self.calls = np.flatnonzero(calls)
         self._threads = max(len(store.threads), 1)
@@ -81,12 +81,12 @@ class _Trace:
         self._widths = (len(store.input_infos) + 1, len(store.modules) + 1, len(store.stacks) + 1)
         self._suffixes = Texts(self._suffix, math.prod(self._widths))
 
-    def moment(self, clock_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+    def trace_time(self, clock_ns: NDArray[np.int64]) -> NDArray[np.int64]:
         """Clock times as nanoseconds since the trace's base."""
         return clock_ns + self.offset_ns
 
     def blocks(self, path: str, metadata: Mapping[str, str], brief: bool) -> Iterator[bytes]:
-        """The whole file, piece by piece."""
+        """The whole file, in blocks of rows."""
         yield self._head(metadata, brief)
         yield self._process_and_threads()
         for block in _blocks(self.rows):
@@ -157,7 +157,7 @@ class _Trace:
         return (",\n".join(rows) + f'\n  ],\n  "traceName": {dumps(path)}\n}}\n').encode()
 
     def _spans_pid(self) -> int:
-        """A process of their own for the spans of the recording itself: none of the host or of a device."""
+        """A process number for the span of the recording itself, that neither the host nor a device has."""
         taken = {self.store.pid, *(self.devices.indices if self.devices is not None else ())}
         return next(pid for pid in itertools.count(_SPANS_PID) if pid not in taken)
 
@@ -167,13 +167,13 @@ class _Trace:
     # ------------------------------------------------------------------ events
 
     def _sources(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Category, name and thread of each row in one number."""
+        """Category, name and thread of each row, encoded in one number."""
         store = self.store
         name = store.name[rows].astype(np.int64)
         return (name * self._threads + store.tid[rows]) * len(_CATEGORIES) + store.kind[rows]
 
     def _prefix(self, source: int) -> bytes:
-        """Everything before the time."""
+        """The start of a line, up to its time, of an encoded source."""
         rest, kind = divmod(source, len(_CATEGORIES))
         name, tid = divmod(rest, self._threads)
         return b'{"ph": "X", "cat": "%s", "name": %s, "pid": %d, "tid": %d, "ts": ' % (
@@ -185,25 +185,25 @@ class _Trace:
 
     def _times(self, rows: NDArray[np.intp]) -> list[Piece]:
         start = self.store.start[rows]
-        return [thousandths(self.moment(start)), b', "dur": ', thousandths(self.store.end[rows] - start)]
+        return [thousandths(self.trace_time(start)), b', "dur": ', thousandths(self.store.end[rows] - start)]
 
     def _spans(self, rows: NDArray[np.intp], first: int) -> bytes:
-        """Ops and annotations."""
+        """Lines of ops and annotations."""
         linked = self.store.seq[rows] >= 0
         index = np.arange(first, first + len(rows))
         details = self._details(rows)
-        alike = int(details[0]) if (details == details[0]).all() else None
-        end = self._suffixes[alike] if alike is not None else b""
+        shared = int(details[0]) if (details == details[0]).all() else None
+        end = self._suffixes[shared] if shared is not None else b""
         middles = merged(
             linked,
             self._span_lines(rows[linked], index[linked], True, end),
             self._span_lines(rows[~linked], index[~linked], False, end),
         )
         columns = [self._prefixes.of(self._sources(rows)), middles]
-        return woven(*columns) if alike is not None else woven(*columns, self._suffixes.of(details))
+        return interleaved(*columns) if shared is not None else interleaved(*columns, self._suffixes.of(details))
 
     def _span_lines(self, rows: NDArray[np.intp], index: NDArray[np.intp], linked: bool, end: bytes) -> list[bytes]:
-        """Everything from a row's times on; autograd's numbers where it has any."""
+        """The middle of each line: times, ids, and if `linked` autograd's numbers."""
         store = self.store
         pieces: list[Piece] = [
             *self._times(rows),
@@ -222,26 +222,26 @@ class _Trace:
         return lines([*pieces, b', "Ev Idx": ', number(index), end], len(rows))
 
     def _details(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Inputs, module and stack of each row in one number."""
+        """Inputs, module and stack of each row, encoded in one number."""
         store = self.store
         _, modules, stacks = self._widths
         key = (store.shapes[rows].astype(np.int64) + 1) * modules + store.module[rows] + 1
         return key * stacks + (self._call_stack[rows] + 1 if self._call_stack is not None else 0)
 
     def _suffix(self, details: int) -> bytes:
-        """What follows the event index: inputs, module and stack, each where there is one."""
+        """The end of a line, after the event index: the inputs, module and stack that there are."""
         store = self.store
         rest, stack = divmod(details, self._widths[2])
         shapes, module = divmod(rest, self._widths[1])
-        made = _inputs(store.input_infos[shapes - 1]) if shapes else b""
+        suffix = _inputs(store.input_infos[shapes - 1]) if shapes else b""
         if module:
-            made += b', "Module Hierarchy": ' + _json(store.modules[module - 1])
+            suffix += b', "Module Hierarchy": ' + _json(store.modules[module - 1])
         if stack:
-            made += b', "Call stack": ' + _json(";".join(reversed(store.stacks[stack - 1])))
-        return made + _END
+            suffix += b', "Call stack": ' + _json(";".join(reversed(store.stacks[stack - 1])))
+        return suffix + _END
 
     def _python_calls(self, rows: NDArray[np.intp], first: int) -> bytes:
-        """Python functions and modules."""
+        """Lines of Python functions and modules."""
         store, count = self.store, len(rows)
         caller = store.python_parent_id[rows]
         pieces: list[Piece] = [
@@ -256,17 +256,17 @@ class _Trace:
         sources = self._sources(rows)
         columns = [self._prefixes.of(sources)]
         if (store.kind[rows] == observer.MODULE).any():
-            return woven(*columns, lines(pieces, count), self._call_ends.of(sources))
-        return woven(*columns, lines([*pieces, _END], count))
+            return interleaved(*columns, lines(pieces, count), self._call_ends.of(sources))
+        return interleaved(*columns, lines([*pieces, _END], count))
 
     def _call_end(self, source: int) -> bytes:
-        """What ends the line of a Python call: a module has a number."""
+        """The end of a line of a Python call: the number of a module, if it is one."""
         rest, kind = divmod(source, len(_CATEGORIES))
         ident = _module_number(self.store.names[rest // self._threads]) if kind == observer.MODULE else ""
         return b', "Python module id": %d}},\n' % int(ident) if ident else _END
 
     def _flows(self) -> bytes:
-        """Arrows from forward ops to their backward nodes, in order of time."""
+        """Flows from forward ops to their backward nodes, in order of time."""
         store = self.store
         forward, backward = store.links
         count = len(forward)
@@ -284,20 +284,20 @@ class _Trace:
             b', "pid": %d, "tid": ' % store.pid,
             number(idents[store.tid[rows]]),
             b', "ts": ',
-            thousandths(self.moment(store.start[rows])),
+            thousandths(self.trace_time(store.start[rows])),
             b', "cat": "fwdbwd", "name": "fwdbwd"},\n',
         ]
         return text(pieces, 2 * count)
 
     def _memory(self, rows: NDArray[np.intp], first: int) -> bytes:
-        """Allocations and frees."""
+        """Lines of allocations and frees."""
         store, count = self.store, len(rows)
         idents = np.array([thread.ident for thread in store.threads], np.int64)
         pieces: list[Piece] = [
             b'{"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": %d, "tid": ' % store.pid,
             number(idents[store.mem_tid[rows]]),
             b', "ts": ',
-            thousandths(self.moment(store.mem_time[rows])),
+            thousandths(self.trace_time(store.mem_time[rows])),
             b', "args": {"Total Reserved": 0, "Total Allocated": ',
             signed(store.mem_total[rows]),
             b', "Bytes": ',
@@ -329,13 +329,13 @@ def _host_name() -> str:
 
 
 def _microseconds(ns: int) -> str:
-    """Exact, whatever the number of digits."""
+    """Microseconds as text, exact to the nanosecond for any number of digits."""
     whole, fraction = divmod(abs(ns), 1000)
     return f"{'-' if ns < 0 else ''}{whole}.{fraction:03d}"
 
 
 def _module_number(name: str) -> str:
-    """The number at the end of a module's name; "" for a name from elsewhere that has none."""
+    """The number at the end of a module's name; "" if it has none, which a name from a file may not."""
     number = name.rpartition("_")[2]
     return number if number.isascii() and number.isdecimal() and len(number) < 19 else ""
 

@@ -1,4 +1,4 @@
-"""The part of a Kineto trace that belongs to devices: a process for each, a lane for each stream, arrows from launches."""
+"""The device part of a Kineto trace: a process for each device, a lane for each stream, flows from launches."""
 
 from __future__ import annotations
 
@@ -11,57 +11,57 @@ from numpy.typing import NDArray
 from ..._dispatch import observer
 from ..store.categories import categories
 from ..store.store import EventStore
-from ._lines import Piece, chosen, lines, number, text, thousandths, woven
+from ._lines import Piece, interleaved, lines, number, picked, text, thousandths
 
-# Devices stand below the processes of the host, whose place is their pid.
+# Viewers sort by this: devices come after the processes of the host, whose sort index is their pid.
 _AFTER_ALL_PIDS = 5_000_000
 _CUDA = 1
 
-Moment = Callable[[NDArray[np.int64]], NDArray[np.int64]]
+ToTraceTime = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 
 
 class DeviceLanes:
-    """What ran on devices and the runtime's calls on the host that made it run, on their way to a file."""
+    """Formats device rows, and the runtime calls on the host that launched them, as lines of a trace."""
 
-    def __init__(self, store: EventStore, names: list[bytes], moment: Moment, left_out: frozenset[str]) -> None:
-        self.store, self._names, self._moment = store, names, moment
+    def __init__(self, store: EventStore, names: list[bytes], trace_time: ToTraceTime, left_out: frozenset[str]) -> None:
+        self.store, self._names, self._trace_time = store, names, trace_time
         self.on_device = store.device_type != 0
         self.all_rows = np.flatnonzero(self.on_device | (store.kind == observer.RUNTIME))
         self.rows = self.all_rows
         if left_out:
             host, device = (np.array([name in left_out for name in kinds]) for kinds in categories(store))
-            away = np.where(self.on_device, device[store.kind], host[store.kind])
-            self.rows = self.all_rows[~away[self.all_rows]]
-        self._shown = np.zeros(len(store), np.bool_)
-        self._shown[self.rows] = True
+            excluded = np.where(self.on_device, device[store.kind], host[store.kind])
+            self.rows = self.all_rows[~excluded[self.all_rows]]
+        self._in_trace = np.zeros(len(store), np.bool_)
+        self._in_trace[self.rows] = True
         self._idents = np.array([thread.ident for thread in store.threads], np.int64)
-        # A device whose number nobody noted is the first.
+        # A device without a recorded number is the first.
         self.device = np.maximum(store.device_index, 0)
         self.indices: list[int] = np.unique(self.device[self.on_device]).tolist()
         self.lanes = np.unique(store.tid[self.on_device])
 
     def metadata(self) -> Iterator[tuple[str, int, int, dict[str, Any]]]:
-        """(name, pid, tid, args) of the rows that name devices and streams."""
+        """(name, pid, tid, args) of the lines that name devices and streams."""
         store = self.store
         for device in self.indices:
-            mine = self.on_device & (self.device == device)
-            kind = "GPU" if (store.device_type[mine] == _CUDA).all() else "NPU"
+            rows = self.on_device & (self.device == device)
+            kind = "GPU" if (store.device_type[rows] == _CUDA).all() else "NPU"
             yield "process_name", device, 0, {"name": "python"}
             yield "process_labels", device, 0, {"labels": f"{kind} {device}"}
             yield "process_sort_index", device, 0, {"sort_index": _AFTER_ALL_PIDS + device}
-            for stream in sorted(store.threads[tid] for tid in np.unique(store.tid[mine]).tolist()):
+            for stream in sorted(store.threads[tid] for tid in np.unique(store.tid[rows]).tolist()):
                 yield "thread_name", device, stream.ident, {"name": stream.name}
                 yield "thread_sort_index", device, stream.ident, {"sort_index": stream.ident}
 
     def spans(self, rows: NDArray[np.intp]) -> bytes:
-        """Kernels, copies, fills, labels and calls of the runtime, a line for each."""
+        """Lines of kernels, copies, fills, labels and calls of the runtime."""
         store, count = self.store, len(rows)
         start = store.start[rows]
-        times: list[Piece] = [thousandths(self._moment(start)), b', "dur": ', thousandths(store.end[rows] - start)]
-        return woven(self._prefixes(rows), lines(times, count), self._arguments(rows))
+        times: list[Piece] = [thousandths(self._trace_time(start)), b', "dur": ', thousandths(store.end[rows] - start)]
+        return interleaved(self._prefixes(rows), lines(times, count), self._arguments(rows))
 
     def _prefixes(self, rows: NDArray[np.intp]) -> list[bytes]:
-        """Everything before the time: made once per category, name and lane."""
+        """The start of each line, up to its time; formatted once per category, name and lane."""
         store = self.store
         host, device = categories(store)
         table = []
@@ -73,13 +73,13 @@ class DeviceLanes:
                 b'{"ph": "X", "cat": "%s", "name": %s, "pid": %d, "tid": %d, "ts": '
                 % (category.encode(), self._names[name], index if on_device else store.pid, store.threads[tid].ident)
             )
-        return chosen(table, which)
+        return picked(table, which)
 
     def _arguments(self, rows: NDArray[np.intp]) -> list[bytes]:
-        """What follows the times: the op it belongs to, device and stream, the launch's number, each where there is one."""
+        """The end of each line, after its times: the op, device and stream, and correlation number that there are."""
         store = self.store
         has = (store.linked[rows] >= 0, self.on_device[rows], store.correlation[rows] >= 0)
-        made = np.empty(len(rows), object)
+        endings = np.empty(len(rows), object)
         distinct, which = _numbered(*has)
         for at, (op, on_device, correlation) in enumerate(distinct):
             some = rows[which == at]
@@ -92,19 +92,19 @@ class DeviceLanes:
                 pieces += [b', "correlation": ', number(store.correlation[some])]
             if pieces and isinstance(pieces[0], bytes):
                 pieces[0] = pieces[0].removeprefix(b", ")
-            made[which == at] = lines([b', "args": {', *pieces, b"}},\n"], len(some))
-        found: list[bytes] = made.tolist()
-        return found
+            endings[which == at] = lines([b', "args": {', *pieces, b"}},\n"], len(some))
+        texts: list[bytes] = endings.tolist()
+        return texts
 
     def flows(self) -> bytes:
-        """Arrows from each launch to what it launched."""
+        """Flows from each launch to the device row."""
         store = self.store
-        work = np.flatnonzero(store.is_work & self._shown)
-        calls = np.flatnonzero((store.kind == observer.RUNTIME) & (store.correlation >= 0) & self._shown)
+        work = np.flatnonzero(store.is_work & self._in_trace)
+        calls = np.flatnonzero((store.kind == observer.RUNTIME) & (store.correlation >= 0) & self._in_trace)
         starts_with_call = np.isin(store.correlation[work], store.correlation[calls]) & (store.correlation[work] >= 0)
         called, other = work[starts_with_call], work[~starts_with_call]
         calls = calls[np.isin(store.correlation[calls], store.correlation[called])]
-        # Without a call of the runtime an arrow starts inside the op, at the moment of the launch.
+        # Without a call of the runtime, a flow starts inside the op, at the time of the launch.
         other = other[(store.launch_ns[other] >= 0) & (store.launch_tid[other] >= 0)]
         free = int(store.correlation.max(initial=0)) + 1
         others_id = np.where(store.correlation[other] >= 0, store.correlation[other], free + np.arange(len(other)))
@@ -136,7 +136,7 @@ class DeviceLanes:
             b', "tid": ',
             number(self._idents[tids]),
             b', "ts": ',
-            thousandths(self._moment(times)),
+            thousandths(self._trace_time(times)),
             b', "cat": "ac2g", "name": "ac2g"%s},\n' % (b', "bp": "e"' if phase == b"f" else b""),
         ]
         return text(pieces, count)

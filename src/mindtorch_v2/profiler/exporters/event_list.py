@@ -1,4 +1,4 @@
-"""The short trace of a list of events, recorded or made by hand: names and times, for chrome://tracing."""
+"""The short trace that EventList.export_chrome_trace() writes: names and times of its events."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .._io.strict_json import dumps
 
 
 def export(events: Iterable[Any], path: str | os.PathLike[str]) -> None:
-    """Write FunctionEvents as a JSON list of spans; those of a device are on a row of their own.
+    """Write FunctionEvents as a JSON list of spans; those of a device are a process of their own.
 
-    An op's launches are noted as beginnings of arrows. Events without a name for traces, such as [memory], are left out.
+    An op's launches are written as starts of flows. Events without a trace_name, such as [memory], are left out.
     """
     write_file(path, [b"[\n", ",\n".join(map(dumps, _entries(events))).encode(), b"\n]\n"])
 

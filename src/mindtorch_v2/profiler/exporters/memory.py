@@ -1,4 +1,4 @@
-"""Memory by category over time: JSON, the single events, or a chart in an HTML page."""
+"""The memory timeline: bytes by category over time as JSON, as single events, or as a chart in an HTML page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .._io.files import write_file
 from .._io.strict_json import dumps
 from ..store.memory_profile import BEFORE, Action, Category, MemoryProfile
 
-# The columns after the first, which is always 0.
+# The columns of a row after the first, which is always 0 as in torch.
 COLUMNS: tuple[Category | None, ...] = (
     Category.PARAMETER,
     Category.OPTIMIZER_STATE,
@@ -20,7 +20,7 @@ COLUMNS: tuple[Category | None, ...] = (
     Category.AUTOGRAD_DETAIL,
     None,
 )
-_COLOURS = ("#2e7d32", "#f9a825", "#212121", "#8e24aa", "#c62828", "#1565c0", "#6a1b9a", "#9e9e9e")
+_COLORS = ("#2e7d32", "#f9a825", "#212121", "#8e24aa", "#c62828", "#1565c0", "#6a1b9a", "#9e9e9e")
 _WIDTH, _HEIGHT = 1200, 500
 
 
@@ -41,15 +41,15 @@ def export(profile: MemoryProfile, path: str | os.PathLike[str], *, device: str 
 
 
 def _changes(profile: MemoryProfile, device: str) -> list[tuple[int, Action, int, int]]:
-    """(time, action, signed bytes, column); a new version is an end of the old one and a beginning of the next."""
-    found: list[tuple[int, Action, int, int]] = []
+    """(time, action, signed bytes, column); a new version is a free of the old one and an allocation of the next."""
+    changes: list[tuple[int, Action, int, int]] = []
     for time, action, size, category in profile.on_device(device):
         column = COLUMNS.index(category)
         if action in (Action.INCREMENT_VERSION, Action.DESTROY):
-            found.append((time, action, -size, column))
+            changes.append((time, action, -size, column))
         if action is not Action.DESTROY:
-            found.append((time, action, size, column))
-    return found
+            changes.append((time, action, size, column))
+    return changes
 
 
 def _raw(profile: MemoryProfile, device: str) -> list[list[int]]:
@@ -57,7 +57,7 @@ def _raw(profile: MemoryProfile, device: str) -> list[list[int]]:
 
 
 def _totals(profile: MemoryProfile, device: str) -> tuple[list[int], list[list[int]]]:
-    """Moments in microseconds, and the bytes in use from each of them on: a zero, then one number per category."""
+    """Times in microseconds, and the bytes in use from each of them on: a zero, then one number per category."""
     changes = _changes(profile, device)
     first = next((time for time, *_ in changes if time != BEFORE), 0)
     times: list[int] = []
@@ -73,11 +73,11 @@ def _totals(profile: MemoryProfile, device: str) -> tuple[list[int], list[list[i
 
 
 def _page(times: list[int], rows: list[list[int]], device: str) -> str:
-    """A stacked area chart without any outside help."""
+    """A page with a stacked area chart in SVG, without scripts."""
     most = max((sum(row) for row in rows), default=0) or 1
     begin, span = (times[0], max(times[-1] - times[0], 1)) if times else (0, 1)
     areas, legend = [], []
-    for column, (category, colour) in enumerate(zip(COLUMNS, _COLOURS, strict=True), 1):
+    for column, (category, color) in enumerate(zip(COLUMNS, _COLORS, strict=True), 1):
         lower = [(t, sum(row[1:column])) for t, row in zip(times, rows, strict=True)]
         upper = [(t, sum(row[1 : column + 1])) for t, row in zip(times, rows, strict=True)]
         points = " ".join(
@@ -85,9 +85,9 @@ def _page(times: list[int], rows: list[list[int]], device: str) -> str:
             for t, size in [*_steps(lower), *reversed(_steps(upper))]
         )
         title = category.name.replace("_", " ").capitalize() if category else "Unknown"
-        areas.append(f'<polygon points="{points}" fill="{colour}"><title>{title}</title></polygon>')
+        areas.append(f'<polygon points="{points}" fill="{color}"><title>{title}</title></polygon>')
         peak = max((row[column] for row in rows), default=0)
-        legend.append(f'<li><span style="background:{colour}"></span>{title}: at most {peak:,} bytes</li>')
+        legend.append(f'<li><span style="background:{color}"></span>{title}: at most {peak:,} bytes</li>')
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Memory of {html.escape(device)}</title>
 <style>body {{ font-family: sans-serif; margin: 2em }} li {{ list-style: none }}
@@ -102,10 +102,10 @@ span {{ display: inline-block; width: 1em; height: 1em; margin-right: .5em }}</s
 
 
 def _steps(line: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """A line that keeps its height until the next point."""
-    found: list[tuple[int, int]] = []
+    """The points of a step function: the line keeps its height until the next point."""
+    points: list[tuple[int, int]] = []
     for at, (time, size) in enumerate(line):
         if at:
-            found.append((time, line[at - 1][1]))
-        found.append((time, size))
-    return found
+            points.append((time, line[at - 1][1]))
+        points.append((time, size))
+    return points

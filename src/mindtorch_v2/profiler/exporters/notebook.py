@@ -1,4 +1,4 @@
-"""Short HTML tables of events and averages for notebooks. All text is escaped; nothing in them runs."""
+"""Short HTML tables of events and averages for notebooks, without scripts; all text is escaped."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def averages_table(averages: Sequence[Any], *, memory: bool = False, flops: bool
 
 
 def events_table(events: Sequence[Any]) -> str:
-    """events() as a table: the first of them."""
+    """events() as a table: the first of them only."""
     first = list(islice(events, _ROWS))
     columns: list[_Column] = [
         ("Start", lambda event: format_time(event.time_range.start)),
@@ -52,7 +52,7 @@ def events_table(events: Sequence[Any]) -> str:
 
 
 def list_table(events: Sequence[Any], *, memory: bool = False, flops: bool = False) -> str:
-    """The table that fits what an EventList holds."""
+    """The table of an EventList, which has events or averages."""
     if not len(events):
         return "<p>no events</p>"
     if hasattr(events[0], "time_range"):

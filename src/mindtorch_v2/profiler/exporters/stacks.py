@@ -16,21 +16,23 @@ _SEPARATORS = str.maketrans(" ;\t\n\r", "_____")
 
 
 def export(store: EventStore, path: str | os.PathLike[str], *, metric: str = "self_cpu_time_total") -> None:
-    """Write a line for each event with a stack and a microsecond or more of the metric; ValueError if it is unknown."""
+    """Write a line for each event with a stack and a microsecond or more of the metric, one of METRICS."""
     if metric not in METRICS:
         raise ValueError(f"metric should be one of: {list(METRICS)}")
-    shown = store.shown
-    microseconds, stacks = _metric(shown, metric), shown.call_stack
+    visible = store.visible
+    microseconds, stacks = _metric(visible, metric), visible.call_stack
     rows = np.flatnonzero((stacks >= 0) & (microseconds > 0))
-    texts = {at: collapsed(shown.stacks[at]) for at in np.unique(stacks[rows]).tolist()}
+    texts = {at: collapsed(visible.stacks[at]) for at in np.unique(stacks[rows]).tolist()}
     pairs = zip(stacks[rows].tolist(), microseconds[rows].tolist(), strict=True)
     write_file(path, (f"{texts[at]} {value}\n".encode("utf-8", "backslashreplace") for at, value in pairs if texts[at]))
 
 
 def export_rows(rows: Iterable[tuple[Sequence[str], float]], path: str | os.PathLike[str]) -> None:
     """Write a line for each (stack, innermost frame first; microseconds) that has both."""
-    found = ((collapsed(stack), int(value)) for stack, value in rows)
-    write_file(path, (f"{text} {value}\n".encode("utf-8", "backslashreplace") for text, value in found if text and value > 0))
+    collapsed_rows = ((collapsed(stack), int(value)) for stack, value in rows)
+    write_file(
+        path, (f"{text} {value}\n".encode("utf-8", "backslashreplace") for text, value in collapsed_rows if text and value > 0)
+    )
 
 
 def collapsed(stack: Sequence[str]) -> str:
@@ -39,9 +41,9 @@ def collapsed(stack: Sequence[str]) -> str:
 
 
 def _metric(store: EventStore, metric: str) -> NDArray[np.int64]:
-    """Whole microseconds per row: the CPU's, or those of whatever other device there is.
+    """Whole microseconds per row, on the CPU or on other devices.
 
-    Work of a device counts where it ran, with the stack of the op that launched it, and not once more with that op.
+    Device time counts at the device row, which has the stack of the op that launched it, and not at that op again.
     """
     if not store.has_device_rows:
         return store.self_ns // 1000 if metric == METRICS[0] else np.zeros(len(store), np.int64)

@@ -1,4 +1,4 @@
-"""The text table of torch.profiler: one row per event or average, columns by what was recorded."""
+"""torch.profiler's text table: a row per event or average, with columns for what was recorded."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _SOURCE = "Source Location"
 _FLOP_UNITS = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs")
 _TIME_UNITS = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0}
 _MEMORY_UNITS = (("GB", 1024**3), ("MB", 1024**2), ("KB", 1024))
-# Devices whose names in a sort key stand for "device".
+# Names of devices that a sort key may have for "device".
 _DEVICE_NAMES = ("cuda", "xpu", "privateuse1")
 _NPU = re.compile("(?:^|(?<=_))npu(?=_)")  # the whole word: "input_shapes" has those letters too
 
 
 def format_time(time_us: float, unit: str | None = None) -> str:
-    """Microseconds as text, in the given unit or the largest one that leaves a digit before the point."""
+    """Microseconds as text, in `unit` or in the largest one that leaves a digit before the point."""
     if not isinstance(unit, str) or unit not in _TIME_UNITS:
         unit = "s" if time_us >= 1_000_000 else "ms" if time_us >= 1_000 else "us"
     return f"{time_us / _TIME_UNITS[unit]:.3f}{unit}"
@@ -50,7 +50,7 @@ def format_memory(nbytes: int) -> str:
 
 @dataclass
 class Summary:
-    """What must be known of all events before the first line can be written; widths are in characters."""
+    """Totals and widths over all events, which decide about columns; widths are in characters."""
 
     count: int = 0
     self_cpu_us: float = 0
@@ -67,18 +67,15 @@ class Summary:
     use_device: str | None = None
 
 
-# The unit of the FLOPs column follows the least figure, as in torch: of these, since more ops are counted here.
-
-
 def summarize(events: Iterable[Any]) -> Summary:
-    """Look at every event once."""
+    """The summary of events, in one pass."""
     total = Summary()
     for event in events:
         total.count += event.count
         total.self_cpu_us += event.self_cpu_time_total
         device_us = event.self_device_time_total
         total.has_device_time = total.has_device_time or device_us > 0
-        # A label on the device covers kernels that count themselves.
+        # A label on the device spans kernels that are counted themselves.
         if (event.device_type == "CPU" and event.is_legacy) or (event.device_type != "CPU" and not is_label(event)):
             total.self_device_us += device_us
         total.has_device_memory = total.has_device_memory or event.self_device_memory_usage > 0
@@ -91,6 +88,7 @@ def summarize(events: Iterable[Any]) -> Summary:
         if event.stack:
             total.source_width = max(total.source_width, *map(len, event.stack))
         if event.flops is not None and event.flops > 0:
+            # As in torch, the unit of the FLOPs column follows the least figure, but only of these: here more ops have FLOPs.
             if event.key in counted_by_torch():
                 total.least_flops = min(total.least_flops or event.flops, event.flops)
             else:
@@ -105,7 +103,7 @@ def is_label(event: Any) -> bool:
 
 @dataclass
 class Column:
-    """A title, a width and how an event's cell is written."""
+    """A title, a width, and a function from an event to its cell."""
 
     title: str
     cell: Callable[[Any], Any]
@@ -113,11 +111,12 @@ class Column:
     left: bool = False
 
     def write(self, text: Any) -> str:
+        """A cell padded to the width of the column, and the gap after it."""
         return f"{text!s:{'<' if self.left else '>'}{self.width}}" + _GAP
 
 
 class _Widths(NamedTuple):
-    """The greatest width of a column that holds text; None: as wide as it gets."""
+    """The greatest widths of text columns; None for no limit."""
 
     name: int | None
     shapes: int | None
@@ -125,69 +124,86 @@ class _Widths(NamedTuple):
 
 
 def _columns(total: Summary, most: _Widths, with_flops: bool, profile_memory: bool, time_unit: str | None) -> list[Column]:
-    def time(attribute: str) -> Callable[[Any], str]:
-        return lambda event: format_time(getattr(event, attribute), time_unit)
+    columns = [
+        *_name_columns(total, most),
+        *_cpu_columns(total, time_unit),
+        *(_device_columns(total, time_unit) if total.has_device_time else ()),
+        *(_memory_columns(total) if profile_memory else ()),
+        Column("# of Calls", lambda event: event.count),
+    ]
+    if total.has_nodes:
+        columns.append(Column("Node ID", lambda event: event.node_id))
+    if total.shapes_width:
+        shapes_width = _capped(total.shapes_width, most.shapes)
+        columns.append(Column("Input Shapes", lambda event: str(event.input_shapes)[:shapes_width], shapes_width))
+    if total.source_width >= 0:
+        width = _capped(total.source_width, most.source)
+        columns.append(Column(_SOURCE, lambda event: _tail(event.stack[0], width) if event.stack else "", width, True))
+    least_flops = total.least_flops or total.least_other_flops
+    if with_flops and least_flops > 0:
+        power = min(max(int(log10(least_flops)) // 3, 0), len(_FLOP_UNITS) - 1)
+        columns.append(Column(f"Total {_FLOP_UNITS[power]}", lambda event: _flops(event.flops, 10 ** (3 * power))))
+    return columns
 
-    def memory(attribute: str) -> Callable[[Any], str]:
-        return lambda event: format_memory(getattr(event, attribute))
 
-    def cpu_share(event: Any) -> Any:
-        # An asynchronous event runs beside its thread, so its time is no part of the thread's.
-        return 0 if event.is_async else format_time_share(event.cpu_time_total, total.self_cpu_us)
-
+def _name_columns(total: Summary, most: _Widths) -> list[Column]:
     def name(event: Any) -> str:
         text: str = event.key
         if most.name is not None and len(text) >= most.name - len(_CUT):
             return text[: most.name - len(_CUT)] + _CUT
         return text
 
-    name_width = _capped(total.name_width, most.name)
-    columns = [Column("Name", name, name_width)]
+    width = _capped(total.name_width, most.name)
+    columns = [Column("Name", name, width)]
     if total.has_overloads:
-        columns.append(Column("Overload Name", lambda event: event.overload_name, name_width))
-    columns += [
-        Column("Self CPU %", lambda event: format_time_share(event.self_cpu_time_total, total.self_cpu_us)),
-        Column("Self CPU", time("self_cpu_time_total")),
-        Column("CPU total %", cpu_share),
-        Column("CPU total", time("cpu_time_total")),
-        Column("CPU time avg", time("cpu_time")),
-    ]
-    device = (total.use_device or "").upper()
-    if total.has_device_time:
-        columns += [
-            Column(f"Self {device}", time("self_device_time_total")),
-            Column(
-                f"Self {device} %",
-                # A trace may have labels on the device and none of the kernels they cover.
-                lambda event: format_time_share(total.self_device_us and event.self_device_time_total, total.self_device_us),
-            ),
-            Column(f"{device} total", time("device_time_total")),
-            Column(f"{device} time avg", time("device_time")),
-        ]
-    if profile_memory:
-        columns += [
-            Column("CPU Mem", memory("cpu_memory_usage")),
-            Column("Self CPU Mem", memory("self_cpu_memory_usage")),
-        ]
-        if total.use_device and total.has_device_memory:
-            columns += [
-                Column(f"{device} Mem", memory("device_memory_usage")),
-                Column(f"Self {device} Mem", memory("self_device_memory_usage")),
-            ]
-    columns.append(Column("# of Calls", lambda event: event.count))
-    if total.has_nodes:
-        columns.append(Column("Node ID", lambda event: event.node_id))
-    width = _capped(total.shapes_width, most.shapes)
-    if total.shapes_width:
-        columns.append(Column("Input Shapes", lambda event: str(event.input_shapes)[:width], width))
-    if total.source_width >= 0:
-        wide = _capped(total.source_width, most.source)
-        columns.append(Column(_SOURCE, lambda event: _tail(event.stack[0], wide) if event.stack else "", wide, True))
-    least_flops = total.least_flops or total.least_other_flops
-    if with_flops and least_flops > 0:
-        power = min(max(int(log10(least_flops)) // 3, 0), len(_FLOP_UNITS) - 1)
-        columns.append(Column(f"Total {_FLOP_UNITS[power]}", lambda event: _flops(event.flops, 10 ** (3 * power))))
+        columns.append(Column("Overload Name", lambda event: event.overload_name, width))
     return columns
+
+
+def _cpu_columns(total: Summary, time_unit: str | None) -> list[Column]:
+    def cpu_share(event: Any) -> Any:
+        # An asynchronous event runs beside its thread, so its time is no part of the thread's.
+        return 0 if event.is_async else format_time_share(event.cpu_time_total, total.self_cpu_us)
+
+    return [
+        Column("Self CPU %", lambda event: format_time_share(event.self_cpu_time_total, total.self_cpu_us)),
+        _time_column("Self CPU", "self_cpu_time_total", time_unit),
+        Column("CPU total %", cpu_share),
+        _time_column("CPU total", "cpu_time_total", time_unit),
+        _time_column("CPU time avg", "cpu_time", time_unit),
+    ]
+
+
+def _device_columns(total: Summary, time_unit: str | None) -> list[Column]:
+    device = (total.use_device or "").upper()
+
+    def share(event: Any) -> str:
+        # A trace may have labels on the device and none of the kernels they span.
+        return format_time_share(total.self_device_us and event.self_device_time_total, total.self_device_us)
+
+    return [
+        _time_column(f"Self {device}", "self_device_time_total", time_unit),
+        Column(f"Self {device} %", share),
+        _time_column(f"{device} total", "device_time_total", time_unit),
+        _time_column(f"{device} time avg", "device_time", time_unit),
+    ]
+
+
+def _memory_columns(total: Summary) -> list[Column]:
+    columns = [_memory_column("CPU Mem", "cpu_memory_usage"), _memory_column("Self CPU Mem", "self_cpu_memory_usage")]
+    if total.use_device and total.has_device_memory:
+        device = total.use_device.upper()
+        columns.append(_memory_column(f"{device} Mem", "device_memory_usage"))
+        columns.append(_memory_column(f"Self {device} Mem", "self_device_memory_usage"))
+    return columns
+
+
+def _time_column(title: str, attribute: str, unit: str | None) -> Column:
+    return Column(title, lambda event: format_time(getattr(event, attribute), unit))
+
+
+def _memory_column(title: str, attribute: str) -> Column:
+    return Column(title, lambda event: format_memory(getattr(event, attribute)))
 
 
 def _capped(width: int, most: int | None) -> int:
@@ -222,19 +238,15 @@ def build_table(
     summary: Summary | None = None,
     dropped: int = 0,
 ) -> str:
-    """The table of events or averages as text; "" when there are none.
+    """The table of events or averages as text; "" if there are none.
 
-    sort_by names an attribute, largest first. row_limit is reached only when it equals a number of rows, so -1 means
-    all. summary spares a look at every event when somebody already knows the answer. dropped: how many events are missing.
+    sort_by names an attribute, largest first. row_limit: -1 for all rows. summary: that of the events, if it is known
+    already. dropped: how many events the recorder dropped.
     """
     if len(events) == 0:
         return ""
     if sort_by is not None:
-        attribute = sort_by
-        for device in _DEVICE_NAMES:
-            attribute = attribute.replace(device, "device")
-        attribute = _NPU.sub("device", attribute)
-        events = sorted(events, key=lambda event: getattr(event, attribute), reverse=True)
+        events = _sorted(events, sort_by)
     total = summary or summarize(events)
     if total.has_device_time and not total.use_device:
         raise RuntimeError("use_device is None, but there is device performance data.")
@@ -249,19 +261,13 @@ def build_table(
         lines += [double_rule, "This report only display top-level ops statistics"]
     lines += [rule, "".join(column.write(column.title) for column in columns), rule]
 
-    chosen: Iterable[Any] = events
+    rows: Iterable[Any] = events
     if top_level_events_only:
-        chosen = (event for event in events if event.cpu_parent is None)
-    if row_limit in range(len(events) + 1):
-        chosen = islice(chosen, int(row_limit))
-    for event in chosen:
-        lines.append("".join(column.write(column.cell(event)) for column in columns))
-        if total.source_width >= 0:
-            # The other frames stand below the first, and an empty line ends the stack.
-            for frame in [*(event.stack or ())[1:], ""]:
-                lines.append(
-                    "".join(column.write(_tail(frame, column.width) if column.title == _SOURCE else "") for column in columns)
-                )
+        rows = (event for event in events if event.cpu_parent is None)
+    if row_limit in range(len(events) + 1):  # as in torch, other limits than numbers of rows have no effect
+        rows = islice(rows, int(row_limit))
+    for event in rows:
+        lines += _row_lines(event, columns, total.source_width >= 0)
     lines += [
         rule,
         f"Total Event Count: {total.count}",
@@ -273,3 +279,20 @@ def build_table(
     if dropped:
         lines.append(f"Dropped events: {dropped}")
     return "\n".join([*lines, ""])
+
+
+def _sorted(events: Sequence[Any], sort_by: str) -> list[Any]:
+    attribute = sort_by
+    for device in _DEVICE_NAMES:
+        attribute = attribute.replace(device, "device")
+    attribute = _NPU.sub("device", attribute)
+    return sorted(events, key=lambda event: getattr(event, attribute), reverse=True)
+
+
+def _row_lines(event: Any, columns: Sequence[Column], with_stack: bool) -> list[str]:
+    """The line of an event; with stacks, the further frames in lines below, and an empty one at the end."""
+    lines = ["".join(column.write(column.cell(event)) for column in columns)]
+    for frame in [*(event.stack or ())[1:], ""] if with_stack else ():
+        cells = (_tail(frame, column.width) if column.title == _SOURCE else "" for column in columns)
+        lines.append("".join(column.write(cell) for column, cell in zip(columns, cells, strict=True)))
+    return lines

@@ -1,6 +1,6 @@
-"""How much nesting and how many threads a file may hold before it is taken for an attack.
+"""Bounds on nesting and threads, beyond which a file is taken for an attack.
 
-Trees are walked level by level and threads one by one, so their numbers decide how long every later question takes.
+Trees are walked level by level and threads one by one, so their numbers decide how long every later query takes.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_LANES = 1 << 12
-# Threads times rows: each thread's rows are looked for among all.
+# Threads times rows: the rows of each thread are searched among all.
 MOST_VISITS = 1 << 34
-# Levels of all rows together: some ten seconds of walking.
+# Sum of the depths of all rows: some ten seconds of walking.
 _MOST_LEVELS = 1_000_000_000
 DEEPEST = 2048
 
@@ -22,8 +22,8 @@ def too_deep(tid: NDArray[np.int32], start: NDArray[np.int64], end: NDArray[np.i
     for thread in np.unique(tid):
         rows = np.flatnonzero(tid == thread)
         depth[rows] = nesting(start[rows], end[rows])
-    found: NDArray[np.bool_] = depth > (DEEPEST if int(depth.sum()) > _MOST_LEVELS else len(start))
-    return found
+    beyond: NDArray[np.bool_] = depth > (DEEPEST if int(depth.sum()) > _MOST_LEVELS else len(start))
+    return beyond
 
 
 def nesting(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,11 +1,11 @@
-"""Columns of whole numbers as few bytes: a constant, offsets from the smallest, or differences from row to row.
+"""Encodes columns of whole numbers: a constant, offsets from the smallest, or differences from row to row.
 
 A coded column is: coding u8, then by coding
     CONSTANT  value i64
     OFFSETS   base i64, width u8, one unsigned number of that many bytes per row
     STEPS     first i64, base i64, width u8, one number per row but the first: its difference to the row before
-All numbers are little-endian. The bytes of the numbers are laid out plane by plane, all lowest bytes first: planes of
-like bytes compress well.
+All numbers are little-endian. The bytes of the numbers are transposed, all lowest bytes first: planes of similar bytes
+compress well.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SMALLEST, _LARGEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 def encode(values: NDArray[Any]) -> bytes:
-    """A column, in the coding that needs the narrowest numbers."""
+    """Encode a column in the coding that needs the narrowest numbers."""
     numbers = values.astype(np.int64)
     if not len(numbers):
         return _CONSTANT.pack(CONSTANT, 0)
@@ -43,7 +43,7 @@ def encode(values: NDArray[Any]) -> bytes:
 
 
 def decode(data: bytes, count: int) -> NDArray[np.int64]:
-    """The column again; ValueError if the data is not a column of that length. A constant takes no memory."""
+    """Decode a column of `count` rows; ValueError if the data is none. A constant is broadcast from a single number."""
     try:
         if data[0] == CONSTANT:
             _, value = _CONSTANT.unpack(data)
@@ -53,10 +53,10 @@ def decode(data: bytes, count: int) -> NDArray[np.int64]:
             return _numbers(data[_OFFSETS.size :], base, width, count)
         if data[0] == STEPS and count:
             _, first, base, width = _STEPS.unpack_from(data)
-            made = np.empty(count, np.int64)
-            made[0] = first
-            made[1:] = _numbers(data[_STEPS.size :], base, width, count - 1)
-            return np.cumsum(made, out=made)
+            values = np.empty(count, np.int64)
+            values[0] = first
+            values[1:] = _numbers(data[_STEPS.size :], base, width, count - 1)
+            return np.cumsum(values, out=values)
     except (IndexError, struct.error) as error:
         raise ValueError(str(error)) from None
     raise ValueError("unknown coding of a column")

@@ -1,4 +1,4 @@
-"""A file of frames: each is complete in itself and carries a checksum, so that a file may end anywhere.
+"""The frames of a saved profile: each is complete in itself and has a checksum, so that a file may end anywhere.
 
     file    = header, frame, frame ...
     header  = MAGIC (8 bytes), version u16, 0 u16
@@ -28,17 +28,17 @@ PLAIN, ZLIB = 0, 1
 _LEVEL = 6
 _MOST_PAYLOAD = 64 << 20
 
-# What a frame holds.
+# Kinds of frames.
 META, TABLE, ROWS, MEMORY, END, LOG = 1, 2, 3, 4, 5, 6
 
 
 def header() -> bytes:
-    """The beginning of a file."""
+    """The bytes that a file begins with."""
     return HEADER.pack(MAGIC, VERSION, 0)
 
 
 def frame(kind: int, body: bytes) -> bytes:
-    """A frame with everything around its contents."""
+    """Encode a frame of some contents, compressed if that makes it smaller."""
     if len(body) > _MOST_PAYLOAD:
         raise ValueError(f"a frame holds at most {_MOST_PAYLOAD} bytes, not {len(body)}")
     packed = zlib.compress(body, _LEVEL)
@@ -48,10 +48,10 @@ def frame(kind: int, body: bytes) -> bytes:
 
 
 def frames(file: BinaryIO, recovery: Recovery, part: tuple[int, int] | None = None) -> Iterator[tuple[int, bytes]]:
-    """Kind and contents of each whole frame. What is damaged or torn is left out and counted in `recovery`.
+    """Kind and contents of each whole frame. Damaged and incomplete frames are left out and counted in `recovery`.
 
-    A damaged frame is passed over if a whole one follows where its length says; else the rest of the file is lost.
-    part: from where to where in the file to look; of what comes before only meta data and tables are read.
+    A damaged frame is skipped if a whole one follows where its length says; else the rest of the file is lost.
+    part: the offsets between which to read; of the file before them only meta data and tables are read.
     """
     start = file.read(HEADER.size)
     if len(start) < HEADER.size or start[: len(MAGIC)] != MAGIC:
@@ -61,7 +61,7 @@ def frames(file: BinaryIO, recovery: Recovery, part: tuple[int, int] | None = No
         raise TraceError(f"the profile was saved in version {version} of the format; this is version {VERSION}")
     size = os.fstat(file.fileno()).st_size if part is None else part[1]
     at = recovery.bytes_read = HEADER.size
-    damaged = 0  # bytes of a damaged frame that is given up if nothing whole follows
+    damaged = 0  # size of the damaged frame just skipped
     while at < size:
         file.seek(at)
         if part is not None and at < part[0]:

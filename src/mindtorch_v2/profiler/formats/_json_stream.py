@@ -1,7 +1,7 @@
-"""A JSON trace as a stream: the events of `traceEvents` in batches, the other fields by name, in bounded memory.
+"""Reads a JSON trace as a stream: the events of `traceEvents` in batches, the other fields by name, in bounded memory.
 
-A batch ends at the last `}, {` of the block at hand. If everything up to there is valid JSON, it was a boundary
-between events and not something inside one; if not, the block is taken apart event by event.
+A batch ends at the last `}, {` of the current block. If everything up to there is valid JSON, it was a boundary between
+events and not something inside one; if not, the block is parsed event by event.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|["{}\[\],]', re.DOTALL)
 _BETWEEN = re.compile(rb"\}[ \t\r\n]*,[ \t\r\n]*(?=\{)")
 _TAIL = 1 << 14
-# The largest event or field that is waited for; below a damaged one the next event is looked for sooner each time.
+# The largest event or field. After damage the limit shrinks, so that the search for the next event starts sooner.
 _MOST_PATIENCE = 16 << 20
 _LEAST_PATIENCE = 1 << 16
 _QUOTE, _COMMA, _OPEN, _CLOSE = b'",[]'
@@ -31,11 +31,11 @@ _OPENING, _CLOSING = b"{[", b"}]"
 
 
 class _End(Exception):
-    """The data ends in the middle of something."""
+    """The data ends inside a value."""
 
 
 class EventStream:
-    """Iterate over it once: it gives lists of parsed events. `fields` has the rest of the document afterwards.
+    """An iterator over lists of parsed events, for one pass. `fields` has the rest of the document afterwards.
 
     Damage is counted in `recovery`; TraceError if the data is not a trace at all.
     """
@@ -48,7 +48,7 @@ class EventStream:
         self._patience = _MOST_PATIENCE
         self._wasted = 0
         self.fields: dict[str, Any] = {}
-        self.raw = b""  # the text of the batch that was given last
+        self.raw = b""  # the text of the current batch
         self.found_events = False
 
     def __iter__(self) -> Iterator[list[Any]]:
@@ -98,14 +98,14 @@ class EventStream:
                     self.fields[key] = value
 
     def _broken_field(self) -> bytes:
-        """There is no telling where a field ends whose beginning is broken."""
+        """Raise _End: the end of a field whose beginning is damaged cannot be found."""
         self._recovery.note("a field of the document is damaged")
         raise _End
 
     # ------------------------------------------------------------------ the events
 
     def _array(self) -> Iterator[list[Any]]:
-        """The events up to the end of the array, which is passed."""
+        """The events up to the end of the array, and skip that."""
         self.found_events = True
         while True:
             cut = self._last_boundary()
@@ -129,46 +129,46 @@ class EventStream:
                 return
 
     def _last_boundary(self) -> tuple[int, int] | None:
-        """End of the last complete event in the buffer and start of the one after it, if there is such a place."""
+        """End of the last complete event in the buffer and start of the next one; None if the buffer has no two events."""
         size = _TAIL
         while True:
             first = max(self._at, len(self._buffer) - size)
-            found = deque(_BETWEEN.finditer(self._buffer, first), maxlen=1)
-            if found:
-                return found[0].start() + 1, found[0].end()
+            last = deque(_BETWEEN.finditer(self._buffer, first), maxlen=1)
+            if last:
+                return last[0].start() + 1, last[0].end()
             if first == self._at:
                 return None
             size *= 8
 
     def _one_by_one(self) -> tuple[bool, list[Any]]:
-        """Whether the array ended, and the events of the buffer, each parsed for itself."""
-        found: list[Any] = []
+        """Whether the array ended, and the events of the buffer, each parsed separately."""
+        events: list[Any] = []
         texts: list[bytes] = []
         ended: bool | None = None
         while ended is None:
-            ended = self._until_damage(found, texts)
+            ended = self._until_damage(events, texts)
             waiting = len(self._buffer) - self._at
             if ended is False and waiting > self._patience:
                 self._recovery.skip("damaged event")
                 self._resume_after(self._at, len(self._buffer))
                 ended = None
         if not ended and not self._more(len(self._buffer) - self._at + 1):
-            # If there is something, the next call comes here again, with nothing found.
-            found += (last := self._last_event())
+            # With events the data still ends here: the next call has none, and raises.
+            events += (last := self._last_event())
             texts += [orjson.dumps(event) for event in last]
-            if not found:
+            if not events:
                 raise _End
         self.raw = b",".join(texts)
-        return ended, found
+        return ended, events
 
-    def _until_damage(self, found: list[Any], texts: list[bytes]) -> bool | None:
-        """Take events from the buffer: True if the array ended, False if the buffer did, None at a damaged event."""
+    def _until_damage(self, events: list[Any], texts: list[bytes]) -> bool | None:
+        """Move events from the buffer to `events`: True if the array ended, False if the buffer did, None at damage."""
         start, depth = self._at, 0
         for token in _TOKEN.finditer(self._buffer, start):
             sign = self._buffer[token.start()]
             if sign == _QUOTE:
                 if token.end() - token.start() == 1:
-                    break  # a string that goes on after the buffer
+                    break  # the string continues after the buffer
                 continue
             if sign in _OPENING:
                 depth += 1
@@ -180,10 +180,10 @@ class EventStream:
                 if raw:
                     value = self._parsed(raw)
                     if value is _NOTHING:
-                        # Perhaps it had one quote or bracket too few and took its neighbours with it.
+                        # A missing quote or bracket may have swallowed the events after it: search from its start.
                         self._resume_after(start, token.end())
                         return True if depth < 0 and self._at == token.end() else None
-                    found.append(value)
+                    events.append(value)
                     texts.append(raw)
                 start = self._at = token.end()
                 if depth < 0:
@@ -191,16 +191,16 @@ class EventStream:
         return False
 
     def _last_event(self) -> list[Any]:
-        """What is left at the end of the data, if it is a whole event and only what comes after it is missing."""
+        """The rest of the data if it is a whole event, so that only the end of the document is missing."""
         try:
-            found = [orjson.loads(self._buffer[self._at :])]
+            events = [orjson.loads(self._buffer[self._at :])]
         except orjson.JSONDecodeError:
             return []
         self._at = len(self._buffer)
-        return found
+        return events
 
     def _resume_after(self, start: int, looked_at: int) -> None:
-        """Go on with the next thing after `start` that looks like an event."""
+        """Continue at the next boundary between events after `start`."""
         self._patience = max(self._patience // 4, _LEAST_PATIENCE)
         self._wasted += looked_at - start
         if self._wasted > 4 * self._recovery.bytes_read + (64 << 20):
@@ -213,7 +213,7 @@ class EventStream:
     # ------------------------------------------------------------------ pieces
 
     def _parsed(self, raw: bytes) -> Any:
-        """A value; _NOTHING, which is counted, if it is not JSON even to a tolerant eye."""
+        """Parse a value; _NOTHING, and a count of the damage, if even the tolerant parser cannot."""
         try:
             return orjson.loads(raw)
         except orjson.JSONDecodeError:
@@ -228,16 +228,16 @@ class EventStream:
             return _NOTHING
 
     def _string(self) -> bytes:
-        """The string that begins here, which is passed."""
+        """Skip the string that begins here, and return its text."""
         while True:
-            found = _STRING.match(self._buffer, self._at)
-            if found is not None:
-                self._at = found.end()
-                return found[0]
+            match = _STRING.match(self._buffer, self._at)
+            if match is not None:
+                self._at = match.end()
+                return match[0]
             self._wait()
 
     def _value(self) -> bytes:
-        """The value that begins here, which is passed; what follows it is a comma or a closing bracket."""
+        """Skip the value that begins here, up to a comma or a closing bracket, and return its text."""
         self._peek()
         while True:
             depth = 0
@@ -257,7 +257,7 @@ class EventStream:
             self._wait()
 
     def _wait(self) -> None:
-        """Read on inside a field, within reason."""
+        """Read on inside a field; _End if it is too large or the data ends."""
         waiting = len(self._buffer) - self._at
         if waiting > _MOST_PATIENCE:
             self._recovery.note("a field of the document is too large")
@@ -266,17 +266,17 @@ class EventStream:
             raise _End
 
     def _peek(self) -> int:
-        """The next byte that is not white space; stands on it."""
+        """Skip white space and return the next byte, without skipping that."""
         while True:
-            found = _SPACE.match(self._buffer, self._at)
-            self._at = found.end() if found else self._at
+            space = _SPACE.match(self._buffer, self._at)
+            self._at = space.end() if space else self._at
             if self._at < len(self._buffer):
                 return self._buffer[self._at]
             if not self._more(1):
                 raise _End
 
     def _more(self, count: int) -> bool:
-        """Get at least so many bytes more, if there are any; whether there were. Forgets what was passed."""
+        """Read at least `count` further bytes if there are any, and drop what was skipped; whether there were any."""
         parts = [self._buffer[self._at :]]
         self._at = 0
         got = 0
@@ -293,7 +293,7 @@ _NOTHING = object()
 
 
 def _clean(value: Any) -> Any:
-    """The same value without halves of surrogate pairs, which no output could be encoded with."""
+    """The value with halves of surrogate pairs replaced, since these cannot be encoded."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):

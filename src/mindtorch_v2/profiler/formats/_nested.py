@@ -1,4 +1,4 @@
-"""Rows as writers of other formats want them: properly nested beginnings and ends, and call paths."""
+"""Rows in the forms that writers share: lanes, properly nested beginnings and ends, call paths."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ class Lane(NamedTuple):
 
 
 def lanes(store: EventStore) -> list[Lane]:
-    """Everything that ran, thread by thread and stream by stream; moments of memory are left out."""
-    found = []
-    shown = store.kind != observer.MEMORY
-    for number in np.unique(store.tid[shown]).tolist():
-        rows = np.flatnonzero(shown & (store.tid == number))
-        rows = rows[np.argsort(store.start[rows], kind="stable")]  # recordings that were joined need not be in order
+    """All rows except those of memory, by thread and stream."""
+    all_lanes = []
+    spans = store.kind != observer.MEMORY
+    for number in np.unique(store.tid[spans]).tolist():
+        rows = np.flatnonzero(spans & (store.tid == number))
+        rows = rows[np.argsort(store.start[rows], kind="stable")]  # rows of joined recordings are not in order
         first = int(rows[0])
-        found.append(
+        all_lanes.append(
             Lane(number, lane_name(store, number, first), int(store.device_type[first]), int(store.device_index[first]), rows)
         )
-    return found
+    return all_lanes
 
 
 def lane_name(store: EventStore, number: int, row: int) -> str:
-    """What a lane is called; a stream says of which device."""
+    """The name of a lane; that of a stream includes the device."""
     thread = store.threads[number]
     if store.device_type[row]:
         return f"device {int(store.device_index[row])} {thread.name}"
@@ -46,7 +46,7 @@ def lane_name(store: EventStore, number: int, row: int) -> str:
 
 
 def beginnings_and_ends(store: EventStore, rows: NDArray[np.intp]) -> Iterator[tuple[bool, int, int]]:
-    """(whether it begins, row, time) for rows of one lane in order of start, each within the ones that are open.
+    """(whether it begins, row, time) for rows of one lane in order of start, each inside the open ones.
 
     Times never go back. Where two rows overlap and neither is inside the other, the earlier one ends where the
     later begins.
@@ -54,12 +54,12 @@ def beginnings_and_ends(store: EventStore, rows: NDArray[np.intp]) -> Iterator[t
     open_rows: list[int] = []
     open_ends: list[int] = []
     parents = store.parent[rows]
-    if len(rows) and store.device_type[rows[0]]:  # what ran on a device has no parent, but labels lie around kernels
+    if len(rows) and store.device_type[rows[0]]:  # device rows have no parent, but labels enclose kernels
         parents = np.append(rows, -1)[tree.parents(store.tid[rows], store.start[rows], store.end[rows])]
     columns = (rows, store.start[rows], store.end[rows], parents)
     now = int(columns[1][0]) if len(rows) else 0
-    for row, start, end, parent in zip(*(column.tolist() for column in columns), strict=True):
-        start = max(start, now)
+    for row, recorded_start, end, parent in zip(*(column.tolist() for column in columns), strict=True):
+        start = max(recorded_start, now)
         while open_rows and (open_rows[-1] != parent or open_ends[-1] <= start):
             now = max(now, min(open_ends.pop(), start))
             yield False, open_rows.pop(), now
@@ -73,7 +73,7 @@ def beginnings_and_ends(store: EventStore, rows: NDArray[np.intp]) -> Iterator[t
 
 
 def call_paths(parent: NDArray[Any], name: NDArray[Any]) -> tuple[NDArray[np.int64], list[tuple[int, int]]]:
-    """A number for each row, equal for rows that were called along the same names, and (path above, name) of each.
+    """The number of each row's call path, which is the names from its root to it, and (path above, name) of each path.
 
     A parent comes before its children; -1 is the path above a root.
     """

@@ -1,4 +1,4 @@
-"""Protocol buffers, written by hand: a field is its number and wire type, then a number or a length and bytes."""
+"""Encodes protocol buffers: a field is its number and wire type, then a number or a length and bytes."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ def varint(value: int) -> bytes:
     value &= 0xFFFF_FFFF_FFFF_FFFF
     if value < 0x80:
         return bytes((value,))
-    made = bytearray()
+    encoded = bytearray()
     while value >= 0x80:
-        made.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    made.append(value)
-    return bytes(made)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def number(field: int, value: int) -> bytes:
-    """A field with a number in it."""
+    """A field of type int or uint, 32 or 64 bits, bool or enum."""
     return varint(field << 3 | _NUMBER) + varint(value)
 
 
 def fixed64(field: int, value: int) -> bytes:
-    """A field with a number of exactly eight bytes."""
+    """A field of type fixed64."""
     return varint(field << 3 | _FIXED64) + value.to_bytes(8, "little")
 
 
 def message(field: int, body: bytes) -> bytes:
-    """A field with bytes in it: a message, or packed numbers."""
+    """A field of type bytes: a message, or packed numbers."""
     return varint(field << 3 | _BYTES) + varint(len(body)) + body
 
 
 def text(field: int, value: str) -> bytes:
-    """A field with a text in it; what UTF-8 cannot hold is replaced."""
+    """A field of type string; characters that UTF-8 cannot encode are replaced."""
     return message(field, value.encode("utf-8", "replace"))
 
 
 def packed(field: int, values: list[int]) -> bytes:
-    """A field with several numbers in it."""
+    """A repeated field of numbers."""
     return message(field, b"".join(map(varint, values)))

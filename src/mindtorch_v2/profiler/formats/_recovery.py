@@ -1,4 +1,4 @@
-"""What reading a file came to: the one exception for files that tell nothing, and the account of what was lost."""
+"""The outcome of reading a file: TraceError if there is no recording in it, Recovery for what was lost of one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Recovery:
 
     @property
     def intact(self) -> bool:
-        """Whether nothing at all was lost."""
+        """Whether everything was read."""
         return self.complete and not self.bytes_dropped and not self.skipped and not self.notes
 
     def skip(self, reason: str, count: int = 1) -> None:
@@ -39,12 +39,12 @@ class Recovery:
             self.skipped[reason] = self.skipped.get(reason, 0) + count
 
     def note(self, text: str) -> None:
-        """Say something once."""
+        """Add a note, once."""
         if text not in self.notes:
             self.notes.append(text)
 
     def to_dict(self) -> dict[str, Any]:
-        """The account as plain values."""
+        """All fields as plain values, for JSON."""
         return {
             "format": self.format,
             "complete": self.complete,
@@ -56,7 +56,6 @@ class Recovery:
         }
 
     def __str__(self) -> str:
-        """One line for people."""
         parts = ["complete" if self.complete else "cut off before its end"]
         if self.bytes_dropped:
             parts.append(f"{self.bytes_dropped} bytes could not be read")

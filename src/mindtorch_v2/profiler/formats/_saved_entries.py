@@ -1,7 +1,8 @@
-"""Entries of a saved profile's tables, from JSON to what a store has; and what stands for one that is lost."""
+"""Entries of a saved profile's tables: from JSON to the objects of a store, and placeholders of lost ones."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..assembly.call_table import LOST, restored
@@ -52,8 +53,8 @@ def _module_info(entry: Any, tables: Any) -> ModuleInfo:
     )
 
 
-# TypeError, ValueError or LookupError if what is given is no entry of the table.
-ENTRIES: dict[str, Any] = {
+# By table: makes an entry of its JSON; TypeError, ValueError or LookupError if that is not one.
+ENTRIES: dict[str, Callable[[Any, dict[str, list[Any]]], Any]] = {
     "names": _text,
     "threads": _thread,
     "input_infos": _input_info,

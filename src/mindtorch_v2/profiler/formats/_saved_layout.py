@@ -1,4 +1,4 @@
-"""How a saved profile is laid out inside its frames: numbers of tables and columns, heads of bodies."""
+"""The layout of a saved profile's frames: numbers of tables, columns and logs, heads of bodies."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ MEMORY_ROW_COLUMNS = (
     "mem_device_index",
     "mem_event",
 )
-# What a recording notes beside its rows, by number: how many columns of whole numbers each log has.
+# Logs of a streamed recording beside its rows, and how many columns of whole numbers each has.
 PYTHON_LOG, MODULE_LOG, TOUCHED_LOG, PARAMETER_LOG, GC_LOG, OUT_LOG, STEP_LOG, TASK_LOG = range(8)
 LOG_WIDTHS = {PYTHON_LOG: 3, MODULE_LOG: 2, TOUCHED_LOG: 4, PARAMETER_LOG: 1, GC_LOG: 3, OUT_LOG: 2, STEP_LOG: 2, TASK_LOG: 2}
-# Tables that only logs point into.
+# Tables that only logs refer to.
 LOG_TABLES = ("calls", "module_infos", "tasks")
-# In logs of calls and modules, in place of what was called: it ended; the thread was listened to from now on, until now.
+# In logs of calls and modules, in place of a callee: a return; the thread's tracing began; it stopped.
 ENDS, BEGINS, STOPS = -1, -2, -3
-FOREIGN = -2  # in the column `correlation` of a streamed file: the row is another process's
-# A frame is what damage costs, so it is small; a smaller one takes more bytes an event. A finished recording has some
-# FRAMES of rows, of no fewer and no more rows than this. A reader takes larger ones too.
+FOREIGN = -2  # `correlation` of a row of another process, in a streamed file
+# Damage costs a frame, so frames are small; smaller ones take more bytes per event. A finished recording has about FRAMES
+# frames of rows, with at least LEAST_ROWS_PER_FRAME and at most ROWS_PER_FRAME rows. Readers accept MOST_ROWS_PER_FRAME.
 FRAMES, LEAST_ROWS_PER_FRAME, ROWS_PER_FRAME = 32, 1 << 8, 1 << 12
 MOST_ROWS_PER_FRAME = 1 << 16
 ENTRIES_PER_FRAME = 1 << 12
@@ -55,5 +55,5 @@ TABLE_HEAD = struct.Struct("<BII")  # table, first entry, entries
 ROWS_HEAD = struct.Struct("<II")  # first row, rows
 LOG_HEAD = struct.Struct("<BII")  # log, thread, rows
 COLUMN_HEAD = struct.Struct("<BI")  # column, bytes
-# Whether rows are in the order of a store or in the order in which they were recorded.
+# The order of rows: that of a store, or that in which they were recorded.
 IN_ROW_ORDER, AS_RECORDED = "rows", "recorded"

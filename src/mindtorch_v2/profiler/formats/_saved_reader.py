@@ -1,4 +1,4 @@
-"""Reads saved profiles: whatever frames are whole become a recording, and the rest is accounted for."""
+"""Reads saved profiles: the whole frames of a file become a store, and a Recovery accounts for the rest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._dispatch import observer
-from ..store.store import COLUMNS, MEMORY_COLUMNS, OPTIONAL, REQUIRED, EventStore
+from ..store.store import COLUMNS, MEMORY_COLUMNS, OPTIONAL, REQUIRED, EventStore, IntType
 from . import _coding
 from ._bounds import MOST_LANES, MOST_VISITS, too_deep
 from ._frames import END, LOG, MEMORY, META, ROWS, TABLE, frames
@@ -35,10 +35,10 @@ from ._saved_layout import (
 )
 from ._source import Progress
 from ._trace_kinds import MODULE_NAME
-from .rebuild import rebuilt, storage_notes
+from .rebuild import rebuild_store, storage_notes
 
-# What columns point into, and so must not point beyond.
-_POINTS_INTO = {
+# The tables that columns index.
+_TABLE_OF = {
     "name": "names",
     "tid": "threads",
     "fwd_tid": "threads",
@@ -51,54 +51,54 @@ _POINTS_INTO = {
 }
 _STORE_TABLES = ("names", "threads", "input_infos", "stacks", "modules", "overloads")
 _MOST_DEVICE_TYPE = 20  # torch's number of the last one, PrivateUse1
-# Bytes that a file may grow to: its own size times this, and some to begin with.
+# A file may unpack to _FREE_BYTES and _MOST_GROWTH times its own size.
 _MOST_GROWTH, _FREE_BYTES = 1000, 256 << 20
-# What is counted for a row beside its columns that are not the same everywhere, for an entry of a log, for one of a table
-# that is lost, and for a byte of JSON, each of which a few bytes of a file can make many of.
+# Bytes that are counted for a row beside its columns, for an entry of a log, for a lost entry of a table, and for a byte of
+# JSON: a few bytes of a file can make many of each.
 _ROW_BYTES, _LOG_BYTES, _LOST_BYTES, _JSON_GROWTH = 64, 256, 64, 20
 
 
 def read(
     path: str | os.PathLike[str], progress: Progress | None = None, max_bytes: int | None = None
 ) -> tuple[EventStore, Recovery]:
-    """The recording in a saved profile and how far it could be read.
+    """Read a saved profile; the Recovery says how far that was possible.
 
-    TraceError: there is none, or what it unpacks to takes more than max_bytes. progress(bytes done, bytes in all) is
-    called after every frame.
+    TraceError: there is no recording in the file, or it unpacks to more than max_bytes. progress(bytes done, bytes in all)
+    is called after every frame.
     """
     recovery = Recovery("saved")
     size = os.path.getsize(path)
-    found = _Found(recovery, _FREE_BYTES + _MOST_GROWTH * size if max_bytes is None else max_bytes)
+    contents = _Contents(recovery, _FREE_BYTES + _MOST_GROWTH * size if max_bytes is None else max_bytes)
     with open(path, "rb") as file:
         for kind, body in frames(file, recovery):
             try:
-                found.take(kind, body)
+                contents.add_frame(kind, body)
             except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError, struct.error) as error:
                 if isinstance(error, TraceError):
                     raise
                 recovery.skip("frame that makes no sense")
             if progress is not None:
                 progress(min(recovery.bytes_read, size), size)
-    return found.store(os.fspath(path)), recovery
+    return contents.store(os.fspath(path)), recovery
 
 
 def read_part(
     path: str | os.PathLike[str], part: tuple[int, int], meta: Mapping[str, Any]
 ) -> tuple[EventStore, dict[tuple[int, int], NDArray[np.int64]]]:
-    """What a file that is being written holds between two places, as a recording, and the logs that go with it.
+    """The recording between two offsets of a file that is being written, and its logs.
 
-    meta: what is known better than the file tells.
+    meta: replaces fields of the file's own.
     """
-    found = _Found(Recovery("saved"), 1 << 62)
+    contents = _Contents(Recovery("saved"), 1 << 62)
     with open(path, "rb") as file:
         for kind, body in frames(file, Recovery("saved"), part):
-            found.take(kind, body)
-    found.know(meta)
-    return found.store(os.fspath(path)), found.logs()
+            contents.add_frame(kind, body)
+    contents.update_meta(meta)
+    return contents.store(os.fspath(path)), contents.logs()
 
 
-class _Found:
-    """What the frames of a file held."""
+class _Contents:
+    """The contents of a file, added frame by frame; then `store` makes the recording."""
 
     def __init__(self, recovery: Recovery, most_bytes: int) -> None:
         self._recovery = recovery
@@ -108,33 +108,33 @@ class _Found:
         self._parts: dict[str, list[NDArray[Any]]] = {}
         self._counts = {ROWS: 0, MEMORY: 0}
         self._expected = {ROWS: 0, MEMORY: 0}
-        self._said: dict[str, int] | None = None
+        self._announced: dict[str, int] | None = None  # numbers of rows, by the END frame
         self._logs: dict[tuple[int, int], list[NDArray[np.int64]]] = {}
 
-    def know(self, meta: Mapping[str, Any]) -> None:
-        """Replace some of what the file says of the whole recording."""
+    def update_meta(self, meta: Mapping[str, Any]) -> None:
+        """Replace some fields of the META frame."""
         self._meta = {**(self._meta or _checked_meta({})), **meta}
 
     def logs(self) -> dict[tuple[int, int], NDArray[np.int64]]:
-        """What was noted beside rows, by number of the log and of the thread."""
+        """The logs by number of the log and of the thread."""
         return {key: np.concatenate(parts) for key, parts in self._logs.items()}
 
-    def take(self, kind: int, body: bytes) -> None:
-        """Use the contents of a frame."""
+    def add_frame(self, kind: int, body: bytes) -> None:
+        """Add a frame; an error of any kind means that its contents make no sense, and TraceError that it is too large."""
         if kind in (META, TABLE, END):
             self._grow(_JSON_GROWTH * len(body))
         if kind == META:
             meta = json.loads(body)
             self._meta = {**_checked_meta(meta), "order": meta.get("order", IN_ROW_ORDER), "logs": bool(meta.get("logs"))}
         elif kind == TABLE:
-            self._take_table(body)
+            self._add_table(body)
         elif kind in (ROWS, MEMORY):
-            self._take_rows(kind, body)
+            self._add_rows(kind, body)
         elif kind == LOG:
-            self._take_log(body)
+            self._add_log(body)
         elif kind == END:
-            said = json.loads(body)
-            self._said = {"rows": int(said["rows"]), "memory": int(said["memory"])}
+            end = json.loads(body)
+            self._announced = {"rows": int(end["rows"]), "memory": int(end["memory"])}
         else:
             self._recovery.note(f"frames of kind {kind} are not known here")
 
@@ -144,7 +144,7 @@ class _Found:
         if self._most_bytes < 0:
             raise TraceError("the file unpacks to more than a recording could")
 
-    def _take_table(self, body: bytes) -> None:
+    def _add_table(self, body: bytes) -> None:
         number, first, count = TABLE_HEAD.unpack_from(body)
         if number >= len(TABLES) or TABLES[number] not in ENTRIES:
             self._recovery.note(f"table {number} is not known here")
@@ -154,11 +154,11 @@ class _Found:
         if len(entries) != count or first < len(known) or first > len(known) + 64 * ENTRIES_PER_FRAME:
             raise ValueError("a table out of order")
         self._grow(_LOST_BYTES * (first - len(known)))
-        made = [ENTRIES[TABLES[number]](entry, self._tables) for entry in entries]
+        converted = [ENTRIES[TABLES[number]](entry, self._tables) for entry in entries]
         known.extend([LOST_ENTRIES[TABLES[number]]] * (first - len(known)))
-        known.extend(made)
+        known.extend(converted)
 
-    def _take_log(self, body: bytes) -> None:
+    def _add_log(self, body: bytes) -> None:
         number, thread, count = LOG_HEAD.unpack_from(body)
         if number not in LOG_WIDTHS:
             self._recovery.note(f"log {number} is not known here")
@@ -178,7 +178,7 @@ class _Found:
             raise ValueError("a log with other columns")
         self._logs.setdefault((number, thread), []).append(np.column_stack(columns))
 
-    def _take_rows(self, kind: int, body: bytes) -> None:
+    def _add_rows(self, kind: int, body: bytes) -> None:
         first, count = ROWS_HEAD.unpack_from(body)
         if count > MOST_ROWS_PER_FRAME:
             raise ValueError("too many rows in a frame")
@@ -198,8 +198,8 @@ class _Found:
             if (columns["end"] < columns["start"]).any():
                 raise ValueError("a negative duration")
         missing = {name: (dtype, value) for name, (dtype, value) in OPTIONAL.items()} if kind == ROWS else MEMORY_COLUMNS
-        made = {name: np.broadcast_to(np.int64(value), count) for name, (_, value) in missing.items()} | columns
-        typed = {name: _typed(values, name) for name, values in made.items()}
+        complete = {name: np.broadcast_to(np.int64(value), count) for name, (_, value) in missing.items()} | columns
+        typed = {name: _typed(values, name) for name, values in complete.items()}
         if self._expected[kind] != first:
             self._recovery.skip("lost rows" if kind == ROWS else "lost memory rows", max(first - self._expected[kind], 0))
         self._expected[kind] = first + count
@@ -211,28 +211,28 @@ class _Found:
         self._counts[kind] += count
 
     def store(self, path: str) -> EventStore:
-        """The recording."""
+        """Make the recording; rows that were lost are counted in the Recovery."""
         recovery = self._recovery
-        if self._said is None:
+        if self._announced is None:
             recovery.complete = False
-        elif self._said != {"rows": self._expected[ROWS], "memory": self._expected[MEMORY]}:
-            recovery.skip("lost rows", max(self._said["rows"] - self._expected[ROWS], 0))
-            recovery.skip("lost memory rows", max(self._said["memory"] - self._expected[MEMORY], 0))
+        elif self._announced != {"rows": self._expected[ROWS], "memory": self._expected[MEMORY]}:
+            recovery.skip("lost rows", max(self._announced["rows"] - self._expected[ROWS], 0))
+            recovery.skip("lost memory rows", max(self._announced["memory"] - self._expected[MEMORY], 0))
         if self._meta is None and not self._counts[ROWS]:
             raise TraceError(f"nothing in {path!r} could be read")
         if self._meta is None:
             recovery.note("what was known of the whole recording is lost")
         meta = dict(self._meta or {**_checked_meta({}), "order": AS_RECORDED})
         with_logs = meta.pop("logs", False) or bool(self._logs)
-        given = set(self._parts)
-        columns = {name: _joined(self._parts.pop(name)) for name in given}  # one by one: not all is in memory twice
+        recorded = set(self._parts)
+        columns = {name: _joined(self._parts.pop(name)) for name in recorded}  # popped, so that only one is in memory twice
         for name, dtype in _DTYPES.items():
             columns.setdefault(name, np.empty(0, dtype))
         tables = {name: self._tables[name] for name in _STORE_TABLES}
         log_tables = {name: self._tables[name] for name in LOG_TABLES}
         self._repair(columns, tables)
         for name in ("parent", "launcher"):
-            if name not in given:
+            if name not in recorded:
                 columns.pop(name, None)
         self._bound(columns)
         order = meta.pop("order")
@@ -246,7 +246,7 @@ class _Found:
 
     def _rebuilt(self, columns: dict[str, NDArray[Any]], tables: dict[str, list[Any]], meta: dict[str, Any]) -> EventStore:
         try:
-            store = rebuilt(columns, tables, self.logs(), meta)
+            store = rebuild_store(columns, tables, self.logs(), meta)
             store.storage_notes = storage_notes(self.logs())
             return store
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
@@ -254,19 +254,18 @@ class _Found:
             return _frozen(columns, {name: tables[name] for name in tables if name not in LOG_TABLES}, meta)
 
     def _bound(self, columns: dict[str, NDArray[Any]]) -> None:
-        """Leave out rows that would make every question take forever."""
+        """Leave out rows that are nested so deeply that queries would take forever."""
         threads = len(np.unique(columns["tid"]))
         if threads > MOST_LANES and threads * len(columns["tid"]) > MOST_VISITS:
             raise TraceError(f"the file has rows of {threads} threads")
         deep = too_deep(columns["tid"], columns["start"], columns["end"])
         if deep.any():
             self._recovery.skip("nested too deeply", int(deep.sum()))
-            kept = ~deep
-            columns.update({name: values[kept] for name, values in columns.items() if name in ROW_COLUMNS})
+            columns.update({name: values[~deep] for name, values in columns.items() if name in ROW_COLUMNS})
 
     def _repair(self, columns: dict[str, NDArray[Any]], tables: dict[str, list[Any]]) -> None:
-        """No column may point to what is not there."""
-        for name, table in _POINTS_INTO.items():
+        """Replace indices without an entry, and kinds that do not fit the name; TraceError for those without a replacement."""
+        for name, table in _TABLE_OF.items():
             values = columns[name]
             beyond = int(values.max(initial=-1)) >= len(tables[table])
             if name in ("name", "tid", "mem_tid") and len(values) and int(values.min()) < 0:
@@ -281,27 +280,28 @@ class _Found:
         for name, most in (("kind", observer.RUNTIME), ("device_type", _MOST_DEVICE_TYPE)):
             if int(columns[name].min(initial=0)) < 0 or int(columns[name].max(initial=0)) > most:
                 raise TraceError(f"a row has a {name} that is not known here")
-        nameless = np.array([MODULE_NAME.fullmatch(name) is None for name in tables["names"]] + [False])[columns["name"]]
-        if (nameless := nameless & (columns["kind"] == observer.MODULE)).any():
-            columns["kind"] = np.where(nameless, np.int8(observer.PYTHON), columns["kind"])
+        not_module = np.array([MODULE_NAME.fullmatch(name) is None for name in tables["names"]] + [False])
+        wrong = not_module[columns["name"]] & (columns["kind"] == observer.MODULE)
+        if wrong.any():
+            columns["kind"] = np.where(wrong, np.int8(observer.PYTHON), columns["kind"])
 
 
 def _is_ordered(columns: Mapping[str, NDArray[Any]], segments: tuple[tuple[int, int], ...]) -> bool:
-    """Whether rows are as a store has them, so that what it derives from their order is right."""
+    """Whether rows are in the order of a store, which its derived columns rely on."""
     firsts = [first for first, _ in segments]
     if firsts != sorted(firsts) or firsts[0] != 0 or firsts[-1] > len(columns["start"]):
         return False
     if (np.diff(columns["mem_time"]) < 0).any():
         return False
     if len(segments) > 1:
-        return "parent" in columns  # else it would have to be derived, which takes one recording
+        return "parent" in columns  # else it would be derived, which works for a single recording only
     start, end = columns["start"], columns["end"]
     before, after = start[:-1], start[1:]
     return bool(((before < after) | (before == after) & (end[:-1] >= end[1:])).all())
 
 
 def _finished(columns: dict[str, NDArray[Any]], tables: dict[str, list[Any]], meta: dict[str, Any]) -> EventStore:
-    """A store as it was saved."""
+    """A store of rows that are in the order of one."""
     count = len(columns["start"])
     for name in ("mem_event", "parent", "launcher"):
         if name in columns:
@@ -313,21 +313,21 @@ def _finished(columns: dict[str, NDArray[Any]], tables: dict[str, list[Any]], me
 
 def _frozen(columns: dict[str, NDArray[Any]], tables: dict[str, list[Any]], meta: dict[str, Any]) -> EventStore:
     """A store from rows in the order in which they were recorded, or with rows missing in between."""
-    kept = columns["kind"] != observer.MEMORY
-    given: dict[str, Any] = {name: columns[name][kept] for name in COLUMNS}
+    spans = columns["kind"] != observer.MEMORY  # freeze() adds rows of memory itself
+    frozen: dict[str, Any] = {name: columns[name][spans] for name in COLUMNS}
     if len(columns["mem_time"]):
-        given.update({name: columns[name] for name in MEMORY_COLUMNS if name != "mem_total"})
+        frozen.update({name: columns[name] for name in MEMORY_COLUMNS if name != "mem_total"})
         if int(columns["mem_total"].min()) >= 0 and columns["mem_total"].any():
-            given["mem_total"] = columns["mem_total"]
+            frozen["mem_total"] = columns["mem_total"]
     segments = meta.pop("segments")
     more: dict[str, Any] = {**tables, **meta, "clock_end_ns": meta["clock_end_ns"] or None}
-    store = EventStore.freeze(given, **more)
+    store = EventStore.freeze(frozen, **more)
     store.segments = segments[:1]
     return store
 
 
 def _typed(values: NDArray[np.int64], name: str) -> NDArray[Any]:
-    """The column in the type that a store has it in; ValueError if it does not fit."""
+    """The column in the dtype of a store; ValueError if it does not fit."""
     dtype = _DTYPES[name]
     bounds = np.iinfo(dtype)
     if len(values) and not bounds.min <= int(values.min()) <= int(values.max()) <= bounds.max:
@@ -338,13 +338,13 @@ def _typed(values: NDArray[np.int64], name: str) -> NDArray[Any]:
 
 
 def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
-    """One column; one that says the same everywhere takes no memory."""
+    """The parts as one column; one of equal values is broadcast from a single one."""
     if all(part.strides == (0,) and len(part) and part[0] == parts[0][0] for part in parts):
         return np.broadcast_to(parts[0][0], sum(map(len, parts)))
     return np.concatenate(parts)
 
 
-_DTYPES: dict[str, Any] = {
+_DTYPES: dict[str, IntType] = {
     **REQUIRED,
     **{name: dtype for name, (dtype, _) in (*OPTIONAL.items(), *MEMORY_COLUMNS.items())},
     "mem_event": np.int32,
@@ -354,27 +354,27 @@ _DTYPES: dict[str, Any] = {
 
 
 def _checked_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """The meta data of a store; TypeError or ValueError if it is none."""
+    """The META frame as the meta data of a store; TypeError or ValueError if it is none."""
     if not isinstance(meta, dict):
         raise TypeError("not the meta data of a recording")
     trace_id, segments = meta.get("trace_id"), meta.get("segments") or [[0, 0]]
     options = {key: value for key, value in dict(meta.get("options", {})).items() if _OPTIONS.get(key, _anything)(value)}
-    made: dict[str, Any] = {
+    checked: dict[str, Any] = {
         "options": options,
         "metadata": dict(meta.get("metadata", {})),
         "trace_id": None if trace_id is None else str(trace_id),
         "segments": tuple((int(row), int(origin)) for row, origin in segments),
     }
     for name in ("clock_start_ns", "clock_end_ns", "wall_start_ns", "pid"):
-        made[name] = int(np.int64(meta.get(name, 0)))
-    return made
+        checked[name] = int(np.int64(meta.get(name, 0)))
+    return checked
 
 
 def _anything(value: Any) -> bool:
     return True
 
 
-# What views and exporters rely on in options of these names.
+# Checks of the options that views and exporters read.
 _OPTIONS: dict[str, Callable[[Any], bool]] = {
     "use_device": lambda value: value is None or isinstance(value, str),
     "left_out_of_trace": lambda value: isinstance(value, list) and all(isinstance(entry, str) for entry in value),

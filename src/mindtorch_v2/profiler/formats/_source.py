@@ -1,4 +1,4 @@
-"""The bytes of a file, plain or gzipped, block by block and within bounds."""
+"""Reads files and pipes, plain or gzipped, block by block and within bounds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import stat
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from ._recovery import Recovery, TraceError
 
@@ -19,14 +19,11 @@ _ANY_GZIP = 31  # zlib's window bits for a gzip header and trailer
 # Traces shrink to a tenth or a thirtieth. What shrinks to a 250th of a lot is not a trace but an attack.
 MOST_RATIO = 250
 _STEP = 1 << 10
-_FREE_BYTES = 64 << 20  # the ratio is not looked at below this
+_FREE_BYTES = 64 << 20  # below this the ratio does not matter
 
 
 class Pipe(os.PathLike[str]):
-    """A stream that gives its bytes once: a pipe, standard input. It stands where the path of a file may stand.
-
-    Whoever looks at the beginning takes nothing away from the one who reads.
-    """
+    """A stream that can be read once, such as standard input, in place of a path. `peek` leaves the bytes to `read`."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._file = file
@@ -52,7 +49,7 @@ class Pipe(os.PathLike[str]):
 
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[str | os.PathLike[str]]:
-    """What to read a recording from: the path, or what comes through it where it is no file that can be read twice."""
+    """The path, or a Pipe of it if it is neither a regular file nor a folder."""
     if isinstance(path, Pipe) or stat.S_ISREG(mode := os.stat(path).st_mode) or stat.S_ISDIR(mode):
         yield path
         return
@@ -62,7 +59,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[str | os.PathLike[str]]:
 
 @contextmanager
 def _reader(path: str | os.PathLike[str]) -> Iterator[tuple[Callable[[int], bytes], int]]:
-    """How to read on, and how many bytes there are in all: 0 if nobody knows."""
+    """A function that reads the next bytes, and the size of the file, 0 for a pipe."""
     if isinstance(path, Pipe):
         yield path.read, 0
         return
@@ -78,9 +75,9 @@ def blocks(
 ) -> Iterator[bytes]:
     """The contents of a file, unpacked if it is gzipped.
 
-    progress(bytes done, bytes in all) is told about the file itself; a pipe has no more in all than is done. A gzip
-    stream that breaks off or is damaged gives what can be had of it and is noted in `recovery`. TraceError: more
-    than max_bytes of contents, or a gzip stream that grows out of proportion.
+    progress(bytes done, bytes in all) counts bytes of the file itself; a pipe has no more in all than is done. A gzip
+    stream that breaks off or is damaged is read as far as possible and noted in `recovery`. TraceError: more than
+    max_bytes of contents, or a gzip stream that grows out of proportion.
     """
     done = 0
     with _reader(path) as (read, total):
@@ -107,7 +104,7 @@ def blocks(
 
 
 class _Unpacker:
-    """One gzip stream after another, unpacked in pieces of bounded size."""
+    """Unpacks concatenated gzip streams in pieces of bounded size."""
 
     def __init__(self, recovery: Recovery) -> None:
         self._unpack = zlib.decompressobj(_ANY_GZIP)
@@ -116,7 +113,7 @@ class _Unpacker:
         self.broken = False
 
     def pieces(self, block: bytes) -> Iterator[bytes]:
-        """What a further block of the file unpacks to."""
+        """Unpack a further block of the file."""
         while block:
             if self.ended:
                 block = block.lstrip(b"\0")  # padding between or after streams
@@ -140,18 +137,18 @@ class _Unpacker:
             block = self._unpack.unused_data if self.ended else self._unpack.unconsumed_tail
 
 
-def _up_to_the_damage(unpack: Any, block: bytes) -> bytes:
-    """What a block gives before the place where it is damaged: byte by byte, so that no good one is lost."""
-    made = []
+def _up_to_the_damage(unpack: zlib._Decompress, block: bytes) -> bytes:
+    """The contents of a block up to the damage: the damaged step is unpacked byte by byte, so that no good one is lost."""
+    unpacked = []
     for at in range(0, len(block), _STEP):
         before = unpack.copy()
         try:
-            made.append(unpack.decompress(block[at : at + _STEP]))
+            unpacked.append(unpack.decompress(block[at : at + _STEP]))
         except zlib.error:
             for single in range(at, at + _STEP):
                 try:
-                    made.append(before.decompress(block[single : single + 1]))
+                    unpacked.append(before.decompress(block[single : single + 1]))
                 except zlib.error:
                     break
             break
-    return b"".join(made)
+    return b"".join(unpacked)

@@ -1,4 +1,4 @@
-"""What an event of a trace must have to be taken, and why one is not."""
+"""Checks events of a trace one by one, for batches in which something is wrong."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TEXTS = ("Module Hierarchy", "Call stack", "name")
 
 
 def checked_args(args: dict[str, Any]) -> dict[str, Any]:
-    """The arguments without those of the wrong type or size."""
+    """The arguments of an event without those of a wrong type or size."""
 
     def fits(key: str, value: Any) -> bool:
         if key in _WHOLE_NUMBERS:
@@ -27,7 +27,7 @@ def checked_args(args: dict[str, Any]) -> dict[str, Any]:
 
 
 def fault(event: Any) -> str | None:
-    """Why an event cannot be taken."""
+    """Why an event cannot be read; None if it can."""
     if not isinstance(event, dict):
         return "not an event"
     phase, args = event.get("ph"), event.get("args")
@@ -56,7 +56,7 @@ def fault(event: Any) -> str | None:
 
 
 def is_key(value: Any) -> bool:
-    """Whether a table may have such an entry: a text, or the two parts of a lane."""
+    """Whether a table may have this key: a text, or the two parts of a lane."""
     return isinstance(value, str) or (isinstance(value, tuple) and all(map(_is_place, value)))
 
 

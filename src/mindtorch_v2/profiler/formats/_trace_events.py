@@ -1,4 +1,4 @@
-"""From a trace's events to columns, batch by batch: nothing of an event is kept but its numbers."""
+"""Turns the events of a trace into columns, batch by batch; the events themselves are not kept."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ._bounds import MOST_LANES
 from ._recovery import Recovery
 from ._trace_checks import checked_args, fault, is_key
 from ._trace_kinds import DEVICE_KINDS, HOST_KINDS, MEMORY_NAME
-from ._trace_tables import Device, Inputs, Lanes
+from ._trace_tables import Device, Inputs, LaneKey, Lanes
 from ._trace_times import LATEST_NS, Inexact, nanosecond, nanoseconds
 
 # torch's numbers of device types, by how the categories of their runtimes begin.
 CUDA = 1
 _DEVICE_OF_RUNTIME = {"privateuse1": 20, "xpu": 12, "mtia": 19}
-_SPAN_OF_RECORDING = "Trace"
+_RECORDING_CATEGORY = "Trace"  # of the span of the whole recording
 _IGNORED_CATEGORIES = {"overhead", "cuda_sync", "cuda_profiler_range", "ac2g"}
 _IGNORED_PHASES = {"M", "s", "t", "f", "i", "I"}
-_SPARE_LANES = 1 << 8  # streams have lanes too, which arguments tell
+_SPARE_LANES = 1 << 8  # for streams, which are named in args
 
 Columns = dict[str, NDArray[Any]]
 
@@ -36,8 +36,8 @@ class Parts:
         self._dtypes = dtypes
         self._parts: dict[str, list[NDArray[Any]]] = {name: [] for name in dtypes}
 
-    def made(self, **columns: Any) -> Columns:
-        """Lists or arrays as what `add` takes; ValueError, TypeError or OverflowError if they are not numbers."""
+    def arrays(self, **columns: Any) -> Columns:
+        """Convert lists or arrays for `add`; ValueError, TypeError or OverflowError if they are not numbers."""
         arrays = {name: np.asarray(values, self._dtypes[name]) for name, values in columns.items()}
         if any(array.ndim != 1 for array in arrays.values()):
             raise ValueError("a list in place of a number")
@@ -49,18 +49,15 @@ class Parts:
             self._parts[name].append(values)
 
     def columns(self) -> Columns:
-        """Everything in one piece per column; the parts are given away."""
-        made = {}
-        for name, dtype in self._dtypes.items():
-            made[name] = np.concatenate([np.empty(0, dtype), *self._parts.pop(name)])
-        return made
+        """The parts joined; afterwards this object has none."""
+        return {name: np.concatenate([np.empty(0, dtype), *self._parts.pop(name)]) for name, dtype in self._dtypes.items()}
 
 
 _SPAN = {"name": np.int32, "kind": np.int8, "tid": np.int32, "start": np.int64, "end": np.int64}
 
 
 class Collector:
-    """Takes batches of events; afterwards `host`, `python`, `device`, `memory` and `flows` hold the columns."""
+    """Collects events in batches; afterwards `host`, `python`, `device`, `memory` and `flows` have the columns."""
 
     def __init__(self, recovery: Recovery) -> None:
         self._recovery = recovery
@@ -85,21 +82,21 @@ class Collector:
         )
         self.flows = Parts(flow=np.int64, begins=np.bool_, tid=np.int32, time=np.int64)
         self.window: tuple[int, int] | None = None
-        self._open: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
+        self._open: dict[LaneKey, list[dict[str, Any]]] = {}
         self._runtimes: set[str] = set()
         self._text: bytes | None = None
-        self._new_lanes: set[tuple[Any, Any]] = set()
-        # What the batch at hand did to the spans that wait for their ends: (the list, what was taken from it or None).
+        self._new_lanes: set[LaneKey] = set()
+        # Changes of the current batch to open spans: (the list of a thread, the span popped from it or None for a pushed one).
         self._undo: list[tuple[list[dict[str, Any]], dict[str, Any] | None]] = []
 
     def add(self, events: list[Any], text: bytes | None = None) -> None:
-        """Take a batch, and its text if there is one. Events that cannot be understood are counted by reason and left out.
+        """Add a batch, and its text if there is one. Events that cannot be read are counted by reason and left out.
 
-        Inexact if times have to be read again from the text; the batch is then not taken.
+        Inexact if times have to be parsed again from the text; then no event of the batch was added.
         """
         self._text = text
         if not self._add_whole(events):
-            # Something is not as Kineto writes it: look at every event, and keep the good ones.
+            # Something is not as Kineto writes it: check every event, and add the good ones.
             self._new_lanes = set()
             good = [event for event in map(self._checked, events) if event is not None]
             if not self._add_whole(good):
@@ -108,13 +105,13 @@ class Collector:
                         self._recovery.skip("not understood")
 
     def _add_whole(self, events: list[Any]) -> bool:
-        """Take all of some events, or none of them if one is not as it should be; whether they were taken."""
+        """Add all of these events, or none of them if one cannot be read; whether they were added."""
         skipped = dict(self._recovery.skipped)
         self._undo = []
         tables: list[dict[Any, int]] = [self.names, self.modules, self.stacks, self.lanes.numbers]
         sizes = [len(table) for table in tables]
         try:
-            made = self._made(events)
+            additions = self._additions(events)
             for table, size in zip(tables, sizes, strict=True):
                 if not all(map(is_key, islice(reversed(table), len(table) - size))):
                     raise TypeError("a name that is not text")
@@ -133,31 +130,51 @@ class Collector:
             if isinstance(error, Inexact):
                 raise
             return False
-        for parts, columns in made:
+        for parts, columns in additions:
             parts.add(columns)
         return True
 
-    def _made(self, events: list[Any]) -> list[tuple[Parts, Columns]]:
-        """What a batch adds to which columns."""
+    def _additions(self, events: list[Any]) -> list[tuple[Parts, Columns]]:
+        """The columns of a batch, each with the Parts that it is to be added to."""
         host: list[Any] = []
         python: list[Any] = []
         device: list[Any] = []
         others: list[Any] = []
-        chosen: dict[str, Callable[[Any], None]] = {"python_function": python.append}
-        chosen.update(dict.fromkeys(HOST_KINDS.keys() - chosen.keys(), host.append))
-        chosen.update(dict.fromkeys(DEVICE_KINDS, device.append))
-        choose, rest = chosen.get, others.append
+        by_category: dict[str, Callable[[Any], None]] = {"python_function": python.append}
+        by_category.update(dict.fromkeys(HOST_KINDS.keys() - by_category.keys(), host.append))
+        by_category.update(dict.fromkeys(DEVICE_KINDS, device.append))
+        append_for, append_other = by_category.get, others.append
         for event in events:
             if event["ph"] == "X":
-                choose(event.get("cat"), rest)(event)
+                append_for(event.get("cat"), append_other)(event)
             else:
-                rest(event)
-        instants, flows, spans = [], [], []
-        for event in others:
+                append_other(event)
+        spans, instants, flows = self._other_events(others)
+        host += spans
+        additions = []
+        if host:
+            additions.append((self.host, self._host_columns(host)))
+        if python:
+            kinds = [observer.PYTHON] * len(python)
+            additions.append((self.python, self.python.arrays(**self._span_columns(python), kind=kinds)))
+        if device:
+            additions.append((self.device, self._device_columns(device)))
+        if instants:
+            additions.append((self.memory, self._memory_columns(instants)))
+        if flows:
+            additions.append((self.flows, self._flow_columns(flows)))
+        return additions
+
+    def _other_events(self, events: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """Spans, instants and flows among events that are not complete spans of a known category."""
+        spans: list[Any] = []
+        instants: list[Any] = []
+        flows: list[Any] = []
+        for event in events:
             phase, category = event["ph"], event.get("cat")
             if len(phase) != 1:
                 raise ValueError("no phase")
-            if phase == "X" and category == _SPAN_OF_RECORDING:
+            if phase == "X" and category == _RECORDING_CATEGORY:
                 self._note_window(event)
             elif phase == "X" and category not in _IGNORED_CATEGORIES:
                 spans.append(event)
@@ -169,29 +186,7 @@ class Collector:
                 spans += self._closed(event)
             else:
                 self._note(phase, event)
-        made = []
-        host += spans
-        if host:
-            made.append((self.host, self._host_columns(host)))
-        if python:
-            made.append((self.python, self.python.made(**self._span_columns(python), kind=[observer.PYTHON] * len(python))))
-        if device:
-            made.append((self.device, self._device_columns(device)))
-        if instants:
-            made.append((self.memory, self._memory_columns(instants)))
-        if flows:
-            made.append(
-                (
-                    self.flows,
-                    self.flows.made(
-                        flow=[event["id"] for event in flows],
-                        begins=[event["ph"] == "s" for event in flows],
-                        tid=self._lanes_of(flows),
-                        time=nanoseconds([event["ts"] for event in flows]),
-                    ),
-                )
-            )
-        return made
+        return spans, instants, flows
 
     # ------------------------------------------------------------------ spans
 
@@ -217,36 +212,36 @@ class Collector:
         categories = [event.get("cat") or "" for event in rows]
         kinds, number = HOST_KINDS, self.inputs.number
         self._runtimes |= kinds.keys() & set(categories)
-        return self.host.made(
+        return self.host.arrays(
             **self._span_columns(rows),
             kind=[kinds.get(category, observer.OP) for category in categories],
             seq=self._numbers("Sequence number", args, -1),
             fwd=self._numbers("Fwd thread id", args, 0),
-            shapes=[number(given) if "Input Dims" in given else -1 for given in args],
+            shapes=[number(arguments) if "Input Dims" in arguments else -1 for arguments in args],
             module=self._texts("Module Hierarchy", args, self.modules),
             stack=self._texts("Call stack", args, self.stacks),
             correlation=self._numbers("correlation", args, -1),
         )
 
     def _numbers(self, key: str, args: Sequence[Any], missing: int) -> Any:
-        """An argument of every event; no event is asked when the text of the batch has no such word."""
+        """An argument of every event; the events need no look if the text of the batch does not contain the key."""
         if self._text is not None and key.encode() not in self._text:
             return np.full(len(args), missing)
-        return [given.get(key, missing) for given in args]
+        return [arguments.get(key, missing) for arguments in args]
 
     def _texts(self, key: str, args: Sequence[Any], table: dict[str, int]) -> Any:
-        """The same of an argument that is a text: its number in a table, -1 where there is none."""
+        """Like _numbers(), of an argument that is a text: its number in a table, -1 where there is none."""
         if self._text is not None and key.encode() not in self._text:
             return np.full(len(args), -1)
-        given = [arguments.get(key) for arguments in args]
-        return [table.setdefault(text, len(table)) if text else -1 for text in given]
+        texts = [arguments.get(key) for arguments in args]
+        return [table.setdefault(text, len(table)) if text else -1 for text in texts]
 
     def _device_columns(self, rows: Sequence[Any]) -> Columns:
         kinds, names, lanes = DEVICE_KINDS, self.names, self.lanes
         start, end = self._times(rows)
         places = [event.get("args") or {} for event in rows]
         index = [args.get("device", event["pid"]) for args, event in zip(places, rows, strict=True)]
-        return self.device.made(
+        return self.device.arrays(
             name=[names.setdefault(event["name"], len(names)) for event in rows],
             kind=[kinds[event["cat"]] for event in rows],
             tid=[
@@ -260,7 +255,7 @@ class Collector:
         )
 
     def _closed(self, event: Any) -> list[Any]:
-        """The span that an E event ends, with all digits of its length; a B event waits for it."""
+        """The span that an E event closes, with its exact duration; nothing for a B event, which is stored until then."""
         place = (event["pid"], event["tid"])
         waiting = self._open.setdefault(place, [])
         if event["ph"] == "B":
@@ -280,25 +275,33 @@ class Collector:
         return [{**begun, "ph": "X", "dur": _micro(length), "args": args}]
 
     def close_open_spans(self) -> None:
-        """End what has no end of its own where its thread is last heard of: at its last beginning."""
+        """Close spans without an end at the last beginning of their thread."""
         for waiting in self._open.values():
             last = max((nanosecond(event["ts"]) for event in waiting), default=0)
             rest, waiting[:] = list(waiting), []
             self._recovery.skip("beginning without an end (ends at the last beginning of its thread)", len(rest))
             self.add([{**event, "ph": "X", "dur": _micro(last - nanosecond(event["ts"]))} for event in rest])
 
-    # ------------------------------------------------------------------ the rest
+    # ------------------------------------------------------------------ memory, flows, names
+
+    def _flow_columns(self, rows: Sequence[Any]) -> Columns:
+        return self.flows.arrays(
+            flow=[event["id"] for event in rows],
+            begins=[event["ph"] == "s" for event in rows],
+            tid=self._lanes_of(rows),
+            time=nanoseconds([event["ts"] for event in rows]),
+        )
 
     def _memory_columns(self, rows: Sequence[Any]) -> Columns:
         args = [event["args"] for event in rows]
-        return self.memory.made(
+        return self.memory.arrays(
             mem_time=nanoseconds([event["ts"] for event in rows]),
-            mem_bytes=[given["Bytes"] for given in args],
-            mem_addr=[given.get("Addr", 0) for given in args],
+            mem_bytes=[arguments["Bytes"] for arguments in args],
+            mem_addr=[arguments.get("Addr", 0) for arguments in args],
             mem_tid=self._lanes_of(rows),
-            mem_total=[given.get("Total Allocated", 0) for given in args],
-            mem_device_type=[given.get("Device Type", 0) for given in args],
-            mem_device_index=[given.get("Device Id", -1) for given in args],
+            mem_total=[arguments.get("Total Allocated", 0) for arguments in args],
+            mem_device_type=[arguments.get("Device Type", 0) for arguments in args],
+            mem_device_index=[arguments.get("Device Id", -1) for arguments in args],
         )
 
     def _note_window(self, event: Any) -> None:
@@ -308,7 +311,7 @@ class Collector:
 
     def _note(self, phase: str, event: Any) -> None:
         if phase == "M" and event["name"] == "thread_name":
-            self.lanes.call(event["pid"], event["tid"], event["args"]["name"])
+            self.lanes.set_name(event["pid"], event["tid"], event["args"]["name"])
         elif phase == "X":
             self._recovery.skip(f"category {event.get('cat')}")
         elif phase not in _IGNORED_PHASES:
@@ -321,10 +324,10 @@ class Collector:
                 return number
         return CUDA
 
-    # ------------------------------------------------------------------ events that are not as they should be
+    # ------------------------------------------------------------------ malformed events
 
     def _checked(self, event: Any) -> Any:
-        """The event if it can be taken, None if not; parts that say nothing useful are left out of it."""
+        """The event without malformed arguments; None, with the reason counted, if it cannot be read."""
         reason = fault(event)
         if reason is None and event["ph"] in "XBEsfiI":
             place = (event["pid"], event["tid"])
@@ -343,6 +346,6 @@ class Collector:
         return None
 
 
-def _micro(nanos: int) -> Any:
+def _micro(nanos: int) -> Decimal:
     """Nanoseconds as microseconds, exactly."""
     return Decimal(min(nanos, LATEST_NS)) / 1000

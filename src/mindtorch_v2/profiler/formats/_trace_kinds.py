@@ -1,4 +1,4 @@
-"""Kineto's categories and what they are as rows of a store."""
+"""Kineto's categories, and the kind of row that each becomes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 
 from ..._dispatch import observer
 
-# A module's call: its class and its number, which traces show as a number.
+# The name of a module's call ends in the module's number.
 MODULE_NAME = re.compile(r"nn\.Module: .*_[0-9]+", re.DOTALL)
 
 MEMORY_NAME = "[memory]"
-# What Kineto calls a kind of event -> what a row of a store is. Other categories are plain spans.
+# Category -> kind of row. Spans of other categories become ops.
 HOST_KINDS = {
     "cpu_op": observer.OP,
     "user_annotation": observer.SCOPE,

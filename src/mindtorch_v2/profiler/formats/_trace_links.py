@@ -1,4 +1,4 @@
-"""What a trace leaves to its reader: the Python stack of an op, the thread of its forward op, the launch of a kernel."""
+"""Infers what a trace does not spell out: the Python stack of an op, the thread of its forward op, the launch of a kernel."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ._recovery import Recovery
 
 Columns = dict[str, NDArray[Any]]
 
-# Frames of all stacks together: what is beyond makes stacks shorter, not memory larger.
+# Frames of all stacks together: with more, stacks are cut.
 _MOST_FRAMES = 1 << 24
 _MOST_DEPTH = 1024
-_LEFT_OUT = (("autograd/__init__", "_make_grads"), ("autograd/__init__", "backward"), ("torch/tensor", "backward"))
+_LEFT_OUT_FRAMES = (("autograd/__init__", "_make_grads"), ("autograd/__init__", "backward"), ("torch/tensor", "backward"))
 
 
 def python_stacks(
@@ -25,20 +25,20 @@ def python_stacks(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], list[tuple[str, ...]]]:
     """For each host row and each Python row a number into the stacks, and the stacks, innermost frame first.
 
-    A stack is written with the event, or it is the Python functions that were running when it began. Python
-    functions themselves have stacks where events have written ones: that is when PyTorch gives them any.
+    An event has its stack in the file, or else the Python functions that ran when it began. As in PyTorch, Python
+    functions have stacks only if some event has one in the file.
     """
-    found = host["stack"].astype(np.int32)
-    own = np.full(len(python["start"]), -1, np.int32)
+    host_stack = host["stack"].astype(np.int32)
+    python_stack = np.full(len(python["start"]), -1, np.int32)
     stacks = [_written(text) for text in written]
-    silent = np.flatnonzero(found < 0)
-    if not len(own):
-        return found, own, stacks
-    # Of equal times the first in the file is the outer one: _tree wants that one last.
-    order = len(own) - 1 - tree.row_order(python["start"][::-1], python["end"][::-1])
+    inferred = np.flatnonzero(host_stack < 0)
+    if not len(python_stack):
+        return host_stack, python_stack, stacks
+    # Of equal times the first in the file is the outer one: row_order() expects that one last.
+    order = len(python_stack) - 1 - tree.row_order(python["start"][::-1], python["end"][::-1])
     tid, start, end, name = (python[column][order] for column in ("tid", "start", "end", "name"))
     parent = tree.parents(tid, start, end)
-    call = tree.enclosing(tid, start, end, parent, host["tid"][silent], host["start"][silent])
+    call = tree.enclosing(tid, start, end, parent, host["tid"][inferred], host["start"][inferred])
     if written:
         call = np.concatenate([call, parent])
     path = np.append(call_paths(parent, name)[0], -1)
@@ -48,18 +48,18 @@ def python_stacks(
         recovery.note(f"stacks of more than {depth} frames are cut")
     numbers = np.full(len(used), -1, np.int32)
     above, frame = parent.tolist(), name.tolist()
-    for place, row in enumerate(call[first].tolist()):
+    for path_number, row in enumerate(call[first].tolist()):
         if row >= 0:
-            numbers[place] = len(stacks)
+            numbers[path_number] = len(stacks)
             stacks.append(_frames(row, above, frame, names, depth))
-    found[silent] = numbers[which[: len(silent)]]
+    host_stack[inferred] = numbers[which[: len(inferred)]]
     if written:
-        own[order] = numbers[which[len(silent) :]]
-    return found, own, stacks
+        python_stack[order] = numbers[which[len(inferred) :]]
+    return host_stack, python_stack, stacks
 
 
 def _written(text: str) -> tuple[str, ...]:
-    """A stack, innermost first, from its text: so it is when every frame ends in a semicolon, else root first."""
+    """A stack, innermost frame first, from its text: in that order if every frame ends in a semicolon, else root first."""
     frames = text.split(";")
     ordered = frames[:-1] if text.endswith(";") else reversed(frames)
     return tuple(frame for frame in ordered if not _is_left_out(frame))
@@ -67,40 +67,40 @@ def _written(text: str) -> tuple[str, ...]:
 
 def _is_left_out(frame: str) -> bool:
     """Whether PyTorch leaves a frame out of its stacks: the entries of its own backward()."""
-    return any(file in frame and function in frame for file, function in _LEFT_OUT)
+    return any(file in frame and function in frame for file, function in _LEFT_OUT_FRAMES)
 
 
 def _frames(row: int, above: list[int], frame: list[int], names: list[str], depth: int) -> tuple[str, ...]:
-    made: list[str] = []
-    while row >= 0 and len(made) < depth:
+    stack: list[str] = []
+    while row >= 0 and len(stack) < depth:
         if not _is_left_out(text := names[frame[row]]):
-            made.append(text)
+            stack.append(text)
         row = above[row]
-    return tuple(made)
+    return tuple(stack)
 
 
 def forward_threads(host: Columns, flows: Columns) -> NDArray[np.int32]:
-    """fwd_tid of backward rows. A trace counts forward threads from 1; the arrows between ops tell which are meant."""
+    """fwd_tid of backward rows. A trace numbers forward threads from 1; its flows tell which lanes these are."""
     kind, tid, seq, fwd = host["kind"], host["tid"], host["seq"], host["fwd"]
-    found = np.full(len(kind), -1, np.int32)
+    fwd_tid = np.full(len(kind), -1, np.int32)
     rows = np.flatnonzero((fwd > 0) & np.isin(kind, (observer.BACKWARD, observer.ENGINE)) & (seq >= 0))
     if not len(rows):
-        return found
+        return fwd_tid
     forward = np.flatnonzero((kind == observer.OP) & (seq >= 0))
     if len(np.unique(tid[forward])) <= 1:
-        found[rows] = tid[forward[0]] if len(forward) else tid[rows]
-        return found
+        fwd_tid[rows] = tid[forward[0]] if len(forward) else tid[rows]
+        return fwd_tid
     threads = _counted_threads(host, flows)
     last = {int(s): int(t) for s, t in zip(seq[forward].tolist(), tid[forward].tolist(), strict=True)}
     for row, number, own, sequence in zip(
         rows.tolist(), fwd[rows].tolist(), tid[rows].tolist(), seq[rows].tolist(), strict=True
     ):
-        found[row] = threads.get(number, last.get(sequence, own))
-    return found
+        fwd_tid[row] = threads.get(number, last.get(sequence, own))
+    return fwd_tid
 
 
 def _counted_threads(host: Columns, flows: Columns) -> dict[int, int]:
-    """Lane by the number that a trace has for a forward thread, where an arrow tells."""
+    """The lane of each forward thread's number that a flow leads to."""
     begins = flows["begins"]
     lane_of_flow = dict(zip(flows["flow"][begins].tolist(), flows["tid"][begins].tolist(), strict=True))
     backward = np.flatnonzero(host["fwd"] > 0)
@@ -111,18 +111,18 @@ def _counted_threads(host: Columns, flows: Columns) -> dict[int, int]:
             strict=True,
         )
     )
-    meant: dict[int, int] = {}
+    lanes: dict[int, int] = {}
     for flow, tid, time in zip(
         flows["flow"][~begins].tolist(), flows["tid"][~begins].tolist(), flows["time"][~begins].tolist(), strict=True
     ):
         number, lane = number_at.get((tid, time)), lane_of_flow.get(flow)
         if number is not None and lane is not None:
-            meant.setdefault(number, lane)
-    return meant
+            lanes.setdefault(number, lane)
+    return lanes
 
 
 def launches(device: Columns, host: Columns) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Thread and time of the host's call that each device row was launched by, -1 where no call has its number."""
+    """Thread and time of the host call that launched each device row, -1 where no call has its correlation number."""
     tid = np.full(len(device["start"]), -1, np.int32)
     time = np.full(len(device["start"]), -1, np.int64)
     calls = np.flatnonzero((host["kind"] == observer.RUNTIME) & (host["correlation"] >= 0))

@@ -1,4 +1,4 @@
-"""The tables that a trace's events point into: names, lanes, inputs, stacks, modules. Each value is kept once."""
+"""Tables of a trace's lanes and inputs, in which each value is stored once."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ _WHOLE = re.compile(r"-?\d{1,18}")
 _FRACTION = re.compile(r"-?(\d+\.\d*|\.\d+|\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _WORDS: dict[str, Any] = {"": None, "True": True, "False": False, "None": None}
 _MOST_DEPTH = 4
+LaneKey = tuple[int | str, int | str]  # process (or Device) and thread (or stream), as in a trace
 
 
 class Lanes:
-    """Threads and streams: what a row's tid points to."""
+    """Threads and streams, numbered as the tid of rows."""
 
     def __init__(self) -> None:
-        self.numbers: dict[tuple[Any, Any], int] = {}
-        self._names: dict[tuple[Any, Any], str] = {}
+        self.numbers: dict[LaneKey, int] = {}
+        self._names: dict[LaneKey, str] = {}
 
-    def number(self, process: Any, thread: Any) -> int:
-        """The lane of a thread."""
+    def number(self, process: int | str, thread: int | str) -> int:
+        """The lane of a thread or stream, a new one if it has none yet."""
         return self.numbers.setdefault((process, thread), len(self.numbers))
 
-    def call(self, process: Any, thread: Any, name: str) -> None:
-        """Note what a thread is called."""
+    def set_name(self, process: int | str, thread: int | str, name: str) -> None:
+        """Set the name of a thread, without the "thread N (...)" that Kineto puts around it."""
         match = _THREAD.fullmatch(name)
         self._names[process, thread] = match[2] if match and match[1] == str(thread) else name
 
-    def table(self, process: Any) -> list[ThreadInfo]:
-        """Every lane; threads of other processes than the given one say so in their names."""
-        made = []
+    def table(self, process: int | str) -> list[ThreadInfo]:
+        """The names of all lanes; those of other processes than `process` include theirs."""
+        threads = []
         for place, (owner, thread) in enumerate(self.numbers):
             ident = int(thread) if isinstance(thread, int) else place
             name = self._names.get((owner, thread), thread if isinstance(thread, str) else f"thread {ident}")
@@ -42,8 +43,8 @@ class Lanes:
                 name = f"stream {ident}"
             elif owner != process:
                 name = f"{name} of process {owner}"
-            made.append(ThreadInfo(ident, name))
-        return made
+            threads.append(ThreadInfo(ident, name))
+        return threads
 
 
 class Device(int):
@@ -57,14 +58,14 @@ class Device(int):
 
 
 class Inputs:
-    """What calls were given, by the text of the four lists that say it."""
+    """Inputs of calls, by the JSON of their four lists in the trace."""
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {}
         self.table: list[InputInfo] = []
 
     def number(self, args: dict[str, Any]) -> int:
-        """The entry for an event's arguments, -1 if they tell nothing about inputs."""
+        """The number of the inputs in an event's arguments, -1 if there are none."""
         dims = args.get("Input Dims")
         if dims is None:
             return -1
@@ -75,12 +76,12 @@ class Inputs:
             key = repr(parts).encode("utf-8", "replace")
         number = self._numbers.get(key)
         if number is None:
-            made = _input_info(*parts)
-            if made is None:
+            info = _input_info(*parts)
+            if info is None:
                 number = -1
             else:
                 number = len(self.table)
-                self.table.append(made)
+                self.table.append(info)
             self._numbers[key] = number
         return number
 
@@ -98,12 +99,12 @@ def _input_info(dims: Any, types: Any, strides: Any, concrete: Any) -> InputInfo
 
 
 def _fitted(values: Any, count: int, missing: Any) -> list[Any]:
-    given = values[:count] if isinstance(values, list) else []
-    return given + [missing] * (count - len(given))
+    present = values[:count] if isinstance(values, list) else []
+    return present + [missing] * (count - len(present))
 
 
 def _sizes(value: Any, depth: int = 0) -> Any:
-    """A shape or a list of shapes as tuples; () for what is neither."""
+    """A shape or a list of shapes as tuples; () for other values."""
     if not isinstance(value, list) or depth == _MOST_DEPTH:
         return ()
     if all(type(entry) is int for entry in value):
@@ -112,7 +113,7 @@ def _sizes(value: Any, depth: int = 0) -> Any:
 
 
 def _concrete(text: Any) -> Any:
-    """A value from the way C++ prints it; text that is no number, truth value or list of them stays text."""
+    """Parse a value as C++ prints it; text that is no number, boolean or list of these stays text."""
     if not isinstance(text, str):
         return None
     if text in _WORDS:

@@ -1,4 +1,4 @@
-"""Times of a trace, microseconds with decimals, as exact nanoseconds."""
+"""Converts times of a trace, microseconds with decimals, to exact nanoseconds."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from numpy.typing import NDArray
 _EXACT = float(1 << 43)
 LATEST_NS = 1 << 62
 _NUMBERS = {int, float}
+Number = int | float | Decimal
 
 
 class Inexact(Exception):
-    """Doubles that do not tell the nanosecond: the text has to be read again."""
+    """A double is too large to be exact to the nanosecond: the text has to be parsed again."""
 
 
-def nanoseconds(values: Sequence[Any]) -> NDArray[np.int64]:
+def nanoseconds(values: Sequence[Number]) -> NDArray[np.int64]:
     """Microseconds (int, float or Decimal, all below `LATEST_NS`) as nanoseconds."""
     if set(map(type, values)) <= _NUMBERS:
         micro = np.array(values, np.float64)
         if not len(micro) or float(np.abs(micro).max()) < _EXACT:
             whole = np.floor(micro)
-            # Drained apart first: a product of all digits would be rounded.
+            # Whole microseconds apart from the fraction: the product of all digits would be rounded.
             return whole.astype(np.int64) * 1000 + np.rint((micro - whole) * 1000).astype(np.int64)
     return np.array([nanosecond(value) for value in values], np.int64)
 
 
-def nanosecond(value: Any) -> int:
+def nanosecond(value: Number) -> int:
     """One time in microseconds as nanoseconds."""
     if isinstance(value, float):
         if abs(value) >= _EXACT:
@@ -44,5 +45,5 @@ def nanosecond(value: Any) -> int:
 
 
 def is_time(value: Any) -> bool:
-    """Whether a value of a trace is a time that can be counted in nanoseconds."""
+    """Whether a value is a number of microseconds that fits into 62 bits as nanoseconds."""
     return type(value) in (int, float, Decimal) and -LATEST_NS < value * 1000 < LATEST_NS

@@ -10,7 +10,7 @@ from itertools import islice
 
 from .._io.files import write_file
 from ..store.store import EventStore
-from ..views.tabular import Table, chosen
+from ..views.tabular import Table, file_table
 
 _BLOCK = 1 << 13
 
@@ -23,15 +23,15 @@ def export(
     group_by_input_shape: bool = False,
     group_by_stack_n: int = 0,
 ) -> None:
-    """Write a recording's rows, or its averages when `what` is "averages", gzipped if the name ends in .gz."""
-    write_file(path, _blocks(chosen(store, what, group_by_input_shape, group_by_stack_n)))
+    """Write a recording's rows, or its averages if `what` is "averages", gzipped if the name ends in .gz."""
+    write_file(path, _blocks(file_table(store, what, group_by_input_shape, group_by_stack_n)))
 
 
 def _blocks(table: Table) -> Iterator[bytes]:
     rows = zip(*table.values(), strict=True)
-    part: list[tuple[object, ...]] = [tuple(table)]
-    while part:
+    block: list[tuple[object, ...]] = [tuple(table)]
+    while block:
         text = io.StringIO(newline="")
-        csv.writer(text).writerows(part)
+        csv.writer(text).writerows(block)
         yield text.getvalue().encode("utf-8", "replace")
-        part = list(islice(rows, _BLOCK))
+        block = list(islice(rows, _BLOCK))

@@ -1,4 +1,4 @@
-"""Opens a recording by what is in the file, whatever it is called."""
+"""Opens a recording by the contents of the file; its name does not matter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._source import BLOCK, Pipe, Progress, opened
 def read_any(
     path: str | os.PathLike[str], progress: Progress | None = None, max_bytes: int | None = None
 ) -> tuple[EventStore, Recovery]:
-    """The recording in a saved profile or in a trace, gzipped or not, and how far it could be read. Pipes are read, too."""
+    """Read a saved profile or a trace, gzipped or not, from a file or a pipe; the Recovery says how far it could be read."""
     with opened(path) as source:
         if _start(source) != MAGIC:
             return kineto.read(source, progress, max_bytes)
@@ -32,7 +32,7 @@ def _start(source: str | os.PathLike[str]) -> bytes:
 
 
 def _spooled(pipe: Pipe, progress: Progress | None, max_bytes: int | None) -> tuple[EventStore, Recovery]:
-    """A saved profile out of a pipe, by way of a file: a damaged one is read by going back and forth in it."""
+    """Read a saved profile from a pipe by way of a temporary file, since reading a damaged one needs to seek."""
     with tempfile.TemporaryDirectory(prefix="mtprof") as folder:
         path = os.path.join(folder, "from-a-pipe.mtp")
         size = 0

@@ -1,4 +1,4 @@
-"""Reads Chrome traces, as Kineto in PyTorch and the `chrome` exporter here write them, in bounded memory."""
+"""Reads Chrome traces of PyTorch's Kineto and of the `chrome` exporter, in bounded memory."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from ._trace_times import LATEST_NS, Inexact
 
 _FLAGS = ("with_stack", "profile_memory", "record_shapes", "with_modules", "with_flops")
 _ENGINE_PREFIX = "autograd::engine::evaluate_function: "
-# Fields of the document that say something about it and not about what was recorded.
-_OF_THE_FILE = {"schemaVersion", "displayTimeUnit", "baseTimeNanoseconds", "traceName", "trace_id", "recovery", *_FLAGS}
+# Fields of the document that are not metadata of the recording.
+_FILE_FIELDS = {"schemaVersion", "displayTimeUnit", "baseTimeNanoseconds", "traceName", "trace_id", "recovery", *_FLAGS}
 _DEVICE_NAMES = {1: "cuda", 12: "xpu", 19: "mtia", 20: "privateuse1"}
 
 Columns = dict[str, NDArray[Any]]
@@ -37,7 +37,7 @@ Columns = dict[str, NDArray[Any]]
 def read(
     path: str | os.PathLike[str], progress: Progress | None = None, max_bytes: int | None = None
 ) -> tuple[EventStore, Recovery]:
-    """The recording in a trace, gzipped or not, and how far it could be read.
+    """Read a trace, gzipped or not; the Recovery says how far that was possible.
 
     progress(bytes done, bytes in all) is called after every block of the file. max_bytes bounds the contents of the
     file when unpacked. TraceError: there is no trace in the file.
@@ -58,7 +58,7 @@ def read(
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Parsed events form no cycles, and looking for some among them takes a fifth of the time."""
+    """Parsed events form no cycles, and the search for some among them takes a fifth of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -69,7 +69,7 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 def _with_all_digits(raw: bytes) -> list[Any]:
-    """A batch again, with numbers as they are written."""
+    """Parse a batch again, with Decimals in place of floats."""
     text = raw.decode("utf-8", "replace")
     events: list[Any] = json.loads(f"[{text}]", parse_float=Decimal, parse_constant=lambda _: None, strict=False)
     return events
@@ -108,7 +108,7 @@ def _store(collector: Collector, fields: Mapping[str, Any], recovery: Recovery) 
         recovery.note("the time that times are counted from is not a time")
         base = 0
     start, end = _window(collector, columns)
-    del host, python, device, fwd_tid, stack, python_stack, launch_tid, launch_ns  # freeze() needs the room
+    del host, python, device, fwd_tid, stack, python_stack, launch_tid, launch_ns  # freeze() needs the memory
     return EventStore.freeze(
         columns,
         names=names,
@@ -117,7 +117,7 @@ def _store(collector: Collector, fields: Mapping[str, Any], recovery: Recovery) 
         stacks=stacks,
         modules=list(collector.modules),
         options=_options(collector, fields, columns, device_type),
-        metadata={key: value for key, value in fields.items() if key not in _OF_THE_FILE},
+        metadata={key: value for key, value in fields.items() if key not in _FILE_FIELDS},
         trace_id=fields["trace_id"] if isinstance(fields.get("trace_id"), str) else None,
         clock_start_ns=start,
         clock_end_ns=end,
@@ -131,33 +131,33 @@ def _leave_out_the_deepest(host: Columns, python: Columns, recovery: Recovery) -
     deep = too_deep(tid, start, end)
     if deep.any():
         recovery.skip("nested too deeply", int(deep.sum()))
-        for rows, out in ((host, deep[: len(host["start"])]), (python, deep[len(host["start"]) :])):
-            rows.update({name: values[~out] for name, values in rows.items()})
+        for rows, dropped in ((host, deep[: len(host["start"])]), (python, deep[len(host["start"]) :])):
+            rows.update({name: values[~dropped] for name, values in rows.items()})
 
 
 def _columns(host: Columns, python: Columns, device: Columns, more: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of all rows, in the order that a store wants; `more` has those of host, device and Python rows.
+    """The columns of all rows in the order that freeze() expects; `more` has further ones, of (host, device, Python) rows.
 
-    A trace has outer spans first and a store wants them last; a Python function is outside of an op of equal times.
+    A trace has outer spans first and freeze() expects them last; a Python function is outside of an op of equal times.
     """
-    made: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for name in (*REQUIRED, *OPTIONAL):
         parts = more.get(name) or tuple(rows.get(name) for rows in (host, device, python))
         if all(part is None or not len(part) for part in parts):
             if name in REQUIRED:
-                made[name] = np.empty(0, REQUIRED[name])
-            continue  # nothing of the kind was recorded
+                columns[name] = np.empty(0, REQUIRED[name])
+            continue
         dtype, missing = OPTIONAL.get(name, (REQUIRED.get(name), -1))
         filled = [
             np.full(len(rows["start"]), missing, dtype) if part is None else part.astype(dtype, copy=False)
             for part, rows in zip(parts, (host, device, python), strict=True)
         ]
-        made[name] = np.concatenate([filled[0][::-1], filled[1], filled[2][::-1]])
-    return made
+        columns[name] = np.concatenate([filled[0][::-1], filled[1], filled[2][::-1]])
+    return columns
 
 
 def _refine_kinds(host: Columns, python: Columns, names: list[str]) -> None:
-    """Tell apart what Kineto has one category for."""
+    """Set the kinds of backward nodes, engine calls, steps and modules, which share a category with others."""
     kind = host["kind"]
     nodes = {name.removeprefix(_ENGINE_PREFIX) for name in names if name.startswith(_ENGINE_PREFIX)}
     op, scope = kind == observer.OP, kind == observer.SCOPE
@@ -168,19 +168,19 @@ def _refine_kinds(host: Columns, python: Columns, names: list[str]) -> None:
 
 
 def _named(name: NDArray[Any], chosen: list[bool]) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = np.array([*chosen, False])[name]
-    return found
+    rows: NDArray[np.bool_] = np.array([*chosen, False])[name]
+    return rows
 
 
-def _process(collector: Collector, host: Columns) -> Any:
-    """The process that most rows are of."""
+def _process(collector: Collector, host: Columns) -> int | str:
+    """The process of the thread with the most rows."""
     lanes = list(collector.lanes.numbers)
     if not len(host["tid"]):
         return lanes[0][0] if lanes else 0
     return lanes[int(np.bincount(host["tid"]).argmax())][0]
 
 
-def _steps(host: Columns, names: list[str], start: NDArray[np.int64]) -> Any:
+def _steps(host: Columns, names: list[str], start: NDArray[np.int64]) -> NDArray[np.int32] | np.int32:
     """The step that each row began in: that of the last ProfilerStep#N before it."""
     rows = np.flatnonzero(host["kind"] == observer.STEP)
     rows = rows[np.argsort(host["start"][rows], kind="stable")]
@@ -193,7 +193,7 @@ def _steps(host: Columns, names: list[str], start: NDArray[np.int64]) -> Any:
 
 
 def _window(collector: Collector, columns: Mapping[str, Any]) -> tuple[int, int]:
-    """When the recording began and ended: as the trace says, and not inside of what was recorded."""
+    """Start and end of the recording: those of the trace, widened to include all rows."""
     starts = [int(columns[c].min()) for c in ("start", "mem_time") if c in columns and len(columns[c])]
     ends = [int(columns[c].max()) for c in ("end", "mem_time") if c in columns and len(columns[c])]
     if collector.window is not None:
@@ -203,7 +203,7 @@ def _window(collector: Collector, columns: Mapping[str, Any]) -> tuple[int, int]
 
 
 def _options(collector: Collector, fields: Mapping[str, Any], columns: Mapping[str, Any], device: int) -> dict[str, Any]:
-    """What was asked of the recording, as the trace says or shows."""
+    """The options of the recording, from the trace's fields or from what it contains."""
     options: dict[str, Any] = {flag: bool(fields.get(flag, False)) for flag in _FLAGS}
     options["record_shapes"] |= bool(collector.inputs.table)
     options["profile_memory"] |= "mem_time" in columns

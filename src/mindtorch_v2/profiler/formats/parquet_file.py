@@ -1,4 +1,4 @@
-"""Parquet, by way of pyarrow (the extra `parquet`)."""
+"""Parquet files, written by pyarrow (the extra `parquet`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 
 from .._io.files import write_file
 from ..store.store import EventStore
-from ..views.tabular import chosen, needed
+from ..views.tabular import file_table, import_extra
 
 
 def export(
@@ -19,8 +19,8 @@ def export(
     group_by_stack_n: int = 0,
 ) -> None:
     """Write a recording's rows, or its averages when `what` is "averages". ImportError if pyarrow is missing."""
-    arrow = needed("pyarrow", "parquet", "writing Parquet")
-    parquet = needed("pyarrow.parquet", "parquet", "writing Parquet")
-    made = io.BytesIO()
-    parquet.write_table(arrow.table(chosen(store, what, group_by_input_shape, group_by_stack_n)), made)
-    write_file(path, [made.getvalue()])
+    arrow = import_extra("pyarrow", "parquet", "writing Parquet")
+    parquet = import_extra("pyarrow.parquet", "parquet", "writing Parquet")
+    file = io.BytesIO()
+    parquet.write_table(arrow.table(file_table(store, what, group_by_input_shape, group_by_stack_n)), file)
+    write_file(path, [file.getvalue()])

@@ -49,34 +49,36 @@ _ENDS = number(_TYPE, _END)
 
 def export(store: EventStore, path: str | os.PathLike[str]) -> None:
     """Write a recording for https://ui.perfetto.dev and trace_processor, usually as .pftrace."""
-    write_file(path, _Trace(store).blocks())
+    write_file(path, _TraceWriter(store).blocks())
 
 
-class _Trace:
+class _TraceWriter:
+    """Encodes a store as the packets of a trace."""
+
     def __init__(self, store: EventStore) -> None:
         self._store = store
         self._sequence = number(_SEQUENCE, _SEQUENCE_ID) + number(_SEQUENCE_FLAGS, _NEEDS_STATE)
-        self._leaving, self._arriving = _flows(store)
+        self._starting, self._ending = _flows(store)
         self._labels = (store.name.astype(np.int64) * len(_CATEGORIES) + store.kind).tolist()
-        self._beginnings: dict[int, bytes] = {}  # the part of a slice's beginning that its name and kind tell
+        self._beginnings: dict[int, bytes] = {}  # by name and kind: the encoded part of a slice's beginning
 
     def blocks(self) -> Iterator[bytes]:
-        """The whole file, piece by piece."""
+        """The whole file in blocks of some thousand packets."""
         store = self._store
         yield self._head()
         for lane in lanes(store):
             yield self._lane(lane)
-            made: list[bytes] = []
+            packets: list[bytes] = []
             for begins, row, time in beginnings_and_ends(store, lane.rows):
-                made.append(self._slice(lane, begins, row, time))
-                if len(made) == _BLOCK:
-                    yield b"".join(made)
-                    made.clear()
-            yield b"".join(made)
+                packets.append(self._slice(lane, begins, row, time))
+                if len(packets) == _BLOCK:
+                    yield b"".join(packets)
+                    packets.clear()
+            yield b"".join(packets)
         yield from self._memory()
 
     def _head(self) -> bytes:
-        """The process, and every name and category under the number that slices use for it."""
+        """The packets of the process, and of every name and category with the number that slices refer to it by."""
         store = self._store
         process = number(_PID, store.pid) + text(_PROCESS_NAME, "python")
         track = number(_UUID, _PROCESS_UUID) + message(_PROCESS, process)
@@ -102,28 +104,28 @@ class _Trace:
         event = self._beginning(self._labels[row]) if begins else _ENDS
         event += number(_TRACK_UUID, _FIRST_LANE_UUID + lane.number)
         if begins:
-            for flow in self._leaving.get(row, ()):
+            for flow in self._starting.get(row, ()):
                 event += fixed64(_FLOW_IDS, flow)
-            for flow in self._arriving.get(row, ()):
+            for flow in self._ending.get(row, ()):
                 event += fixed64(_LAST_FLOW_IDS, flow)
         return _packet(number(_TIMESTAMP, time) + message(_TRACK_EVENT, event) + self._sequence)
 
     def _beginning(self, label: int) -> bytes:
-        made = self._beginnings.get(label)
-        if made is None:
+        encoded = self._beginnings.get(label)
+        if encoded is None:
             name, kind = divmod(label, len(_CATEGORIES))
-            made = number(_TYPE, _BEGIN) + number(_NAME_IID, name + 1) + number(_CATEGORY_IIDS, kind + 1)
-            self._beginnings[label] = made
-        return made
+            encoded = number(_TYPE, _BEGIN) + number(_NAME_IID, name + 1) + number(_CATEGORY_IIDS, kind + 1)
+            self._beginnings[label] = encoded
+        return encoded
 
     def _memory(self) -> Iterator[bytes]:
         """Bytes in use over time, one counter per device."""
         store = self._store
-        device = store.mem_device_type.astype(np.int64) << 32 | store.mem_device_index.astype(np.uint32)
-        for place, one in enumerate(np.unique(device).tolist()):
-            rows = np.flatnonzero(device == one)
+        devices = store.mem_device_type.astype(np.int64) << 32 | store.mem_device_index.astype(np.uint32)
+        for counter, device in enumerate(np.unique(devices).tolist()):
+            rows = np.flatnonzero(devices == device)
             first = int(rows[0])
-            uuid = _FIRST_COUNTER_UUID + place
+            uuid = _FIRST_COUNTER_UUID + counter
             kind = "device" if store.mem_device_type[first] else "CPU"
             name = f"{kind} {int(store.mem_device_index[first])} memory" if kind == "device" else "CPU memory"
             track = (
@@ -145,9 +147,9 @@ def _packet(body: bytes) -> bytes:
 
 
 def _flows(store: EventStore) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
-    """Numbers of the arrows that leave and that arrive at rows: from forward to backward, from launch to kernel."""
-    leaving: dict[int, list[int]] = {}
-    arriving: dict[int, list[int]] = {}
+    """By row, the numbers of the flows that start there and that end there: forward to backward, launch to kernel."""
+    starting: dict[int, list[int]] = {}
+    ending: dict[int, list[int]] = {}
     forward, backward = store.links
     pairs = list(zip(forward.tolist(), backward.tolist(), strict=True))
     calls = {
@@ -159,6 +161,6 @@ def _flows(store: EventStore) -> tuple[dict[int, list[int]], dict[int, list[int]
         if call is not None:
             pairs.append((call, row))
     for flow, (source, target) in enumerate(pairs, 1):
-        leaving.setdefault(source, []).append(flow)
-        arriving.setdefault(target, []).append(flow)
-    return leaving, arriving
+        starting.setdefault(source, []).append(flow)
+        ending.setdefault(target, []).append(flow)
+    return starting, ending

@@ -24,13 +24,15 @@ _FRAME = re.compile(r"(?P<file>[^()]+)\((?P<line>\d{1,9})\): (?P<function>.+)", 
 
 
 def export(store: EventStore, path: str | os.PathLike[str]) -> None:
-    """Write a recording for `go tool pprof`; it is gzipped whatever the name, as pprof wants it."""
+    """Write a recording for `go tool pprof`; it is always gzipped, as pprof expects."""
     body = _profile(store)
-    # write_file packs what ends in .gz by itself.
+    # write_file() compresses files whose name ends in .gz.
     write_file(path, [body if os.fspath(path).endswith(".gz") else gzip.compress(body, mtime=0)])
 
 
 class _Strings:
+    """The string table: call it for the number of a string."""
+
     def __init__(self) -> None:
         self.numbers = {"": 0}
 
@@ -39,10 +41,10 @@ class _Strings:
 
 
 def _profile(store: EventStore) -> bytes:
-    """The message. A path is the rows around a row; where no Python calls were recorded, its stack goes on from there."""
+    """The Profile message. A call path is the rows around a row, continued by its stack if no Python calls were recorded."""
     strings = _Strings()
     out = [message(_SAMPLE_TYPE, number(_TYPE, strings(kind)) + number(_UNIT, strings(unit))) for kind, unit in _TYPES]
-    frames = {name: at for at, name in enumerate(store.names)}  # what functions are called, by number
+    frames = {name: at for at, name in enumerate(store.names)}  # name of a function -> its number
     by_number = list(store.names)
     path, known = call_paths(store.parent, store.name)
     roots = np.full(len(store), -1) if store.is_python.any() else store.call_stack
@@ -57,26 +59,27 @@ def _profile(store: EventStore) -> bytes:
             store.self_bytes + store.self_device_bytes,
         )
     ]
-    for place, (one, root) in enumerate(groups.tolist()):
+    for group, (path_number, root) in enumerate(groups.tolist()):
         locations = []
-        while one >= 0:
-            one, name = known[one]
+        above = path_number
+        while above >= 0:
+            above, name = known[above]
             locations.append(name + 1)
         for frame in store.stacks[root] if root >= 0 else ():
             if frame not in frames:
                 frames[frame] = len(by_number)
                 by_number.append(frame)
             locations.append(frames[frame] + 1)
-        out.append(message(_SAMPLE, packed(_LOCATIONS, locations) + packed(_VALUES, [int(v[place]) for v in values])))
+        out.append(message(_SAMPLE, packed(_LOCATIONS, locations) + packed(_VALUES, [int(column[group]) for column in values])))
     for ident, frame in enumerate(by_number, 1):
-        found = _FRAME.fullmatch(frame)
-        line = int(found["line"]) if found else 0
+        source = _FRAME.fullmatch(frame)
+        line = int(source["line"]) if source else 0
         function = number(_ID, ident) + number(_NAME, strings(frame)) + number(_SYSTEM_NAME, strings(frame))
-        if found:
-            function += number(_FILE, strings(found["file"])) + number(_START_LINE, line)
+        if source:
+            function += number(_FILE, strings(source["file"])) + number(_START_LINE, line)
         out.append(message(_FUNCTION, function))
-        place_in_file = number(_FUNCTION_ID, ident) + number(_LINE_NUMBER, line)
-        out.append(message(_LOCATION, number(_ID, ident) + message(_LINE, place_in_file)))
+        line_message = number(_FUNCTION_ID, ident) + number(_LINE_NUMBER, line)
+        out.append(message(_LOCATION, number(_ID, ident) + message(_LINE, line_message)))
     out.append(number(_TIME, store.wall_start_ns) + number(_DURATION, store.clock_end_ns - store.clock_start_ns))
     out.append(number(_DEFAULT_TYPE, strings("cpu")))
     out += [text(_STRINGS, value) for value in strings.numbers]

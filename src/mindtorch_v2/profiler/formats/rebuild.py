@@ -1,8 +1,8 @@
-"""From the rows and logs of a streamed file to the store that the recording would have become in memory.
+"""Builds the store of a streamed file from its rows and logs: the same that the recording would have become in memory.
 
-A streamed file has the rows of ops as they ended, and beside them logs of what else was heard. What needs to be known of
-the whole recording (who called whom in Python, which module an op ran in, which thread ran the forward op) is worked out
-here, by the functions that a recording in memory goes through.
+A streamed file has the rows of ops as they ended, and logs of Python calls, module calls, tasks and storages. Whatever
+depends on the whole recording (Python callers, the module of an op, the thread of a forward op) is computed here, by the
+functions of `assembly` that a recording in memory goes through.
 """
 
 from __future__ import annotations
@@ -40,40 +40,41 @@ from ._saved_layout import (
 )
 
 Logs = Mapping[tuple[int, int], NDArray[np.int64]]  # by number of the log and of the thread
-# A few bytes can say much, so what logs may lead to is bounded: frames of all stacks, characters of all modules' paths,
-# times that a thread was listened to, steps of any walk up a tree or through a table.
-_MOST_FRAMES, _MOST_TEXT, _MOST_STRETCHES, _MOST_WALK = 1 << 24, 1 << 26, 1 << 18, 1 << 29
-_OF_A_THREAD = (PYTHON_LOG, MODULE_LOG, TASK_LOG)
-# The columns of what threads have noted themselves.
-_HEARD = ("name", "kind", "start", "end", "seq", "op", "shapes", "flops", "module", "stack")
+# A few bytes of a log can lead to much work, so that is bounded: frames of all stacks, characters of all modules' paths,
+# segments in which threads were traced, steps of any walk up a tree or through a table.
+_MOST_FRAMES, _MOST_TEXT, _MOST_SEGMENTS, _MOST_WALK = 1 << 24, 1 << 26, 1 << 18, 1 << 29
+_THREAD_LOGS = (PYTHON_LOG, MODULE_LOG, TASK_LOG)
+# The columns of rows that threads recorded themselves.
+_THREAD_COLUMNS = ("name", "kind", "start", "end", "seq", "op", "shapes", "flops", "module", "stack")
 
 
-def rebuilt(
+def rebuild_store(
     columns: Mapping[str, NDArray[Any]], tables: Mapping[str, Sequence[Any]], logs: Logs, meta: Mapping[str, Any]
 ) -> EventStore:
-    """The store. ValueError: the logs make no sense; rebuilt without them it still has every op."""
+    """The store of a streamed file. ValueError: the logs make no sense; without them a store still has every op."""
     options: dict[str, Any] = meta["options"]
-    made = _columns.Tables()
-    numbers = np.array([made.name(name) for name in tables["names"]] or [0], np.int64)
-    made.stacks.extend(tables["stacks"])
-    modules = [made.modules.setdefault(path, len(made.modules)) for path in tables["modules"]]  # lost ones have one path
+    new_tables = _columns.Tables()
+    numbers = np.array([new_tables.name(name) for name in tables["names"]] or [0], np.int64)
+    new_tables.stacks.extend(tables["stacks"])
+    # Lost modules share one path.
+    modules = [new_tables.modules.setdefault(path, len(new_tables.modules)) for path in tables["modules"]]
     rows: dict[str, Any] = {name: columns[name] for name in COLUMNS}
     rows["name"] = numbers[rows["name"]]
     rows["module"] = _columns.renumbered(rows["module"], modules)
-    end = meta["clock_end_ns"] or max(_last_moment(columns, logs), meta["clock_start_ns"])
+    end = meta["clock_end_ns"] or max(_last_time(columns, logs), meta["clock_start_ns"])
     threads = list(tables["threads"])
-    heard = _of_threads(rows, tables, made, logs, end, bool(options.get("with_modules")))
-    if "lane" in heard:
-        _bound_walk(len(np.unique(heard["lane"])), len(heard["lane"]), "too many tasks")
+    recorded = _thread_rows(rows, tables, new_tables, logs, end, bool(options.get("with_modules")))
+    if "lane" in recorded:
+        _bound_walk(len(np.unique(recorded["lane"])), len(recorded["lane"]), "too many tasks")
     tasks = {task.ident: task.name for task in tables["tasks"]}
     lanes = _columns.task_lanes(
-        [tasks if (TASK_LOG, thread) in logs else None for thread in range(len(threads))], heard, threads
+        [tasks if (TASK_LOG, thread) in logs else None for thread in range(len(threads))], recorded, threads
     )
     marks = logs.get((STEP_LOG, 0))
     if marks is not None:
-        heard["step"] = _columns.steps_at(marks[:, 0], marks[:, 1], heard["start"])
-    heard["fwd_tid"] = _columns.forward_threads(heard)
-    everything = _with_others(heard, rows)
+        recorded["step"] = _columns.steps_at(marks[:, 0], marks[:, 1], recorded["start"])
+    recorded["fwd_tid"] = _columns.forward_threads(recorded)
+    everything = _with_others(recorded, rows)
     if len(columns["mem_time"]):
         everything.update({name: columns[name] for name in MEMORY_COLUMNS if name != "mem_total"})
         everything["mem_tid"] = everything["mem_tid"].copy()
@@ -82,11 +83,11 @@ def rebuilt(
     options["gc_pauses"] = [tuple(row) for row in pauses.tolist()] if pauses is not None else []
     store = EventStore.freeze(
         everything,
-        names=list(made.names),
+        names=list(new_tables.names),
         threads=threads,
         input_infos=tables["input_infos"],
-        stacks=made.stacks,
-        modules=list(made.modules),
+        stacks=new_tables.stacks,
+        modules=list(new_tables.modules),
         overloads=tables["overloads"],
         options=options,
         metadata=meta["metadata"],
@@ -98,31 +99,36 @@ def rebuilt(
     )
     if options.get("with_modules"):
         _columns.inherit(store, "module")
-    return _with_out_calls(store, logs)
+    return _with_out_overloads(store, logs)
 
 
 def storage_notes(logs: Logs) -> StorageNotes:
-    """What ops did to which storage, and which storages are parameters."""
+    """The accesses of ops to storages, and the addresses of parameters, from the logs."""
     touched = [table for (number, _), table in logs.items() if number == TOUCHED_LOG]
     parameters = [table[:, 0].tolist() for (number, _), table in logs.items() if number == PARAMETER_LOG]
     return StorageNotes(np.concatenate([*touched, np.empty((0, 4), np.int64)]), frozenset().union(*parameters))
 
 
-def _of_threads(
-    rows: dict[str, Any], tables: Mapping[str, Sequence[Any]], made: _columns.Tables, logs: Logs, end: int, with_modules: bool
+def _thread_rows(
+    rows: dict[str, Any],
+    tables: Mapping[str, Sequence[Any]],
+    new_tables: _columns.Tables,
+    logs: Logs,
+    end: int,
+    with_modules: bool,
 ) -> dict[str, Any]:
-    """The rows that were heard on threads of the process, with their modules and Python calls, thread by thread."""
+    """The rows that threads of the process recorded, with their modules and Python calls, thread by thread."""
     parts = []
-    noted = _noted(rows)
-    logged = {thread for log, thread in logs if log in _OF_A_THREAD}
-    present = logged.union(np.unique(rows["tid"][noted]).tolist())
+    of_threads = _is_thread_row(rows)
+    logged = {thread for log, thread in logs if log in _THREAD_LOGS}
+    present = logged.union(np.unique(rows["tid"][of_threads]).tolist())
     _bound_logs(logs, len(logged), len(tables["module_infos"]))
-    targets = _objects([*tables["calls"], None])  # the last one, which -1 names, is a return
+    targets = _object_array([*tables["calls"], None])  # the last one, at -1, is a return
     room, deepest = _MOST_FRAMES, 0
     with_lanes = any(log == TASK_LOG for log, _ in logs)
     for thread in sorted(thread for thread in present if thread < len(tables["threads"])):
-        own = np.flatnonzero(noted & (rows["tid"] == thread))
-        part = {name: rows[name][own] for name in _HEARD}
+        own = np.flatnonzero(of_threads & (rows["tid"] == thread))
+        part = {name: rows[name][own] for name in _THREAD_COLUMNS}
         turns, modules, python = (logs.get((log, thread)) for log in (TASK_LOG, MODULE_LOG, PYTHON_LOG))
         if with_lanes:
             part["lane"] = (
@@ -130,21 +136,22 @@ def _of_threads(
                 if turns is None
                 else lanes_of_rows(turns, part["kind"], part["start"], part["end"])
             )
-        calls = heard = None
+        calls = python_part = None
         if modules is not None:
-            calls = _module_calls(modules, tables["module_infos"], end, made)
+            calls = _module_calls(modules, tables["module_infos"], end, new_tables)
             deepest = max(deepest, _bound_nesting(calls["start"], calls["end"], len(own)))
         if python is not None:
-            heard = python_rows(_stretches(python, targets), max(end, int(python[:, 2].max(initial=end))), room)
-            room -= sum(map(len, heard.stacks))
+            python_part = python_rows(_call_segments(python, targets), max(end, int(python[:, 2].max(initial=end))), room)
+            room -= sum(map(len, python_part.stacks))
             scopes = int(np.isin(part["kind"], (observer.SCOPE, observer.STEP)).sum())
-            deepest = max(deepest, _bound_nesting(heard.start, heard.end, scopes))
-        part = _columns.with_calls(part, calls, heard, made, with_modules)
+            deepest = max(deepest, _bound_nesting(python_part.start, python_part.end, scopes))
+        part = _columns.with_calls(part, calls, python_part, new_tables, with_modules)
         part["tid"] = np.full(len(part["start"]), thread, np.int32)
         part["flops"] = np.maximum(part["flops"], 0)
         parts.append(part)
     joined = {
-        name: _joined([part.pop(name) for part in parts], name) for name in (*_HEARD, "tid", *(("lane",) if with_lanes else ()))
+        name: _joined([part.pop(name) for part in parts], name)
+        for name in (*_THREAD_COLUMNS, "tid", *(("lane",) if with_lanes else ()))
     }
     if deepest * len(joined["start"]) > _MOST_WALK and too_deep(joined["tid"], joined["start"], joined["end"]).any():
         raise ValueError("calls are nested too deeply")
@@ -152,16 +159,16 @@ def _of_threads(
 
 
 def _joined(parts: list[NDArray[Any]], name: str) -> NDArray[Any]:
-    """A column of all threads, in the type that a store has it in: a recording may be so large that only this fits."""
+    """A column of all threads in the dtype of a store, since a recording may be so large that wider ones do not fit."""
     dtype = REQUIRED.get(name) or OPTIONAL.get(name, (np.int64,))[0]
     return np.concatenate([np.empty(0, dtype), *parts], dtype=dtype, casting="unsafe")
 
 
 def _bound_logs(logs: Logs, threads: int, modules: int) -> None:
-    """ValueError if logs are about too many threads, or threads were listened to too often."""
+    """ValueError if logs are of too many threads, or have too many segments."""
     marks = sum(int((table[:, 0] == BEGINS).sum()) for (log, _), table in logs.items() if log in (PYTHON_LOG, MODULE_LOG))
-    if marks > _MOST_STRETCHES:
-        raise ValueError("threads were listened to too often")
+    if marks > _MOST_SEGMENTS:
+        raise ValueError("threads were traced in too many segments")
     if threads > MOST_LANES:
         raise ValueError("logs of too many threads")
     _bound_walk(modules, 8 * sum(log == MODULE_LOG for log, _ in logs), "too many modules")
@@ -173,7 +180,7 @@ def _bound_walk(steps: int, times: int, fault: str) -> None:
 
 
 def _bound_nesting(start: NDArray[np.int64], end: NDArray[np.int64], walks: int) -> int:
-    """How deep calls are nested; ValueError if too deep, or if walking up from so many rows takes too long."""
+    """The depth of nested calls; ValueError if it is too large, or too large to walk up from so many rows."""
     deepest = int(nesting(start, end).max(initial=0)) + 1
     if deepest > DEEPEST + 1:
         raise ValueError("calls are nested too deeply")
@@ -181,54 +188,56 @@ def _bound_nesting(start: NDArray[np.int64], end: NDArray[np.int64], walks: int)
     return deepest
 
 
-def _module_calls(log: NDArray[np.int64], infos: Sequence[ModuleInfo], end: int, made: _columns.Tables) -> _columns.Columns:
-    """The calls of modules in a thread's log."""
+def _module_calls(
+    log: NDArray[np.int64], infos: Sequence[ModuleInfo], end: int, new_tables: _columns.Tables
+) -> _columns.Columns:
+    """The calls in a thread's log of modules."""
     if int(log[:, 0].max(initial=-1)) >= len(infos) or int(log[:, 0].min(initial=0)) < STOPS:
         raise ValueError("a module that is not known")
     events = np.column_stack([log[:, 0], np.maximum.accumulate(log[:, 1])])
     calls = calls_of(events, max(end, int(events[-1, 1])))
     if int(nesting(calls[:, 1], calls[:, 2]).max(initial=0)) > DEEPEST:
         raise ValueError("modules are nested too deeply")
-    return _columns.module_columns(infos, calls, made, _MOST_TEXT)
+    return _columns.module_columns(infos, calls, new_tables, _MOST_TEXT)
 
 
-def _noted(rows: Mapping[str, Any]) -> NDArray[np.bool_]:
-    """Which rows threads have noted themselves: not those of a device, nor of its runtime, nor of other processes."""
-    found: NDArray[np.bool_] = (rows["kind"] < observer.KERNEL) & (rows["correlation"] != FOREIGN)
-    return found
+def _is_thread_row(rows: Mapping[str, Any]) -> NDArray[np.bool_]:
+    """Which rows a thread recorded itself: not those of a device, of its runtime, or of other processes."""
+    recorded: NDArray[np.bool_] = (rows["kind"] < observer.KERNEL) & (rows["correlation"] != FOREIGN)
+    return recorded
 
 
-def _with_others(heard: dict[str, Any], rows: Mapping[str, Any]) -> dict[str, Any]:
-    """Those rows together with the others, which are as they are."""
-    others = np.flatnonzero(~_noted(rows))
+def _with_others(recorded: dict[str, Any], rows: Mapping[str, Any]) -> dict[str, Any]:
+    """The rows of threads, together with all other rows as they are in the file."""
+    others = np.flatnonzero(~_is_thread_row(rows))
     if not len(others):
-        return heard
+        return recorded
     joined: dict[str, Any] = {}
     for name in COLUMNS:
-        values = heard[name] if name in heard else OPTIONAL[name][1]
-        joined[name] = np.concatenate([np.broadcast_to(values, len(heard["start"])), rows[name][others]])
+        values = recorded[name] if name in recorded else OPTIONAL[name][1]
+        joined[name] = np.concatenate([np.broadcast_to(values, len(recorded["start"])), rows[name][others]])
     joined["correlation"] = np.where(joined["correlation"] == FOREIGN, -1, joined["correlation"])
     return joined
 
 
-def _stretches(log: NDArray[np.int64], targets: NDArray[Any]) -> list[CallSegment]:
-    """The stretches of a log of calls. What a file might have lost of it does no harm: no call returns that was not made."""
+def _call_segments(log: NDArray[np.int64], targets: NDArray[Any]) -> list[CallSegment]:
+    """The segments of a log of calls. Returns without a call, which a damaged file may have, are dropped."""
     what, place, time = log[:, 0], np.maximum(log[:, 1], -1), np.maximum.accumulate(log[:, 2])
     if int(what.max(initial=-1)) >= len(targets) - 1 or int(what.min(initial=0)) < STOPS:
         raise ValueError("a call that is not known")
     bounds = [*np.flatnonzero(what == BEGINS).tolist(), len(log)]
-    made: list[CallSegment] = []
-    for first, last in itertools.pairwise(bounds):
-        stops = np.flatnonzero(what[first:last] == STOPS)
+    segments: list[CallSegment] = []
+    for first, following in itertools.pairwise(bounds):
+        stops = np.flatnonzero(what[first:following] == STOPS)
         finish = int(time[first + stops[0]]) if len(stops) else None
-        last = first + int(stops[0]) if len(stops) else last
+        last = first + int(stops[0]) if len(stops) else following
         opened = min(max(int(log[first, 1]), 0), last - first - 1)
         frames = np.arange(first + 1, first + 1 + opened)
         frames = frames[what[frames] >= 0]
         body = np.arange(first + 1 + opened, last)
         begins = what[body] != ENDS
         depth = len(frames) + np.cumsum(np.where(begins, 1, -1))
-        # What returned without a call does not count: of the depth it would be at, the lowest so far is the ground.
+        # A return without a call reaches a new lowest depth, from which later calls count.
         least = np.minimum.accumulate(np.append(0, depth))
         if int((depth - least[1:]).max(initial=len(frames))) > DEEPEST:
             raise ValueError("calls are nested too deeply")
@@ -237,27 +246,27 @@ def _stretches(log: NDArray[np.int64], targets: NDArray[Any]) -> list[CallSegmen
         events[0::3] = targets[what[body]].tolist()
         events[1::3] = place[body].tolist()
         events[2::3] = time[body].tolist()
-        made.append(CallSegment(int(time[first]), finish, targets[what[frames]].tolist(), place[frames].tolist(), events))
-    return made
+        segments.append(CallSegment(int(time[first]), finish, targets[what[frames]].tolist(), place[frames].tolist(), events))
+    return segments
 
 
-def _objects(values: Sequence[Any]) -> NDArray[Any]:
-    """An array of the objects themselves, whatever they are."""
-    made = np.empty(len(values), object)
+def _object_array(values: Sequence[Any]) -> NDArray[Any]:
+    """An array of dtype object, one entry per value even if values are sequences."""
+    array = np.empty(len(values), object)
     for at, value in enumerate(values):
-        made[at] = value
-    return made
+        array[at] = value
+    return array
 
 
-def _last_moment(columns: Mapping[str, NDArray[Any]], logs: Logs) -> int:
-    """The end of a recording that was cut off: the last moment that anything is known of."""
+def _last_time(columns: Mapping[str, NDArray[Any]], logs: Logs) -> int:
+    """The end of a recording that was cut off: the last time in its rows and logs."""
     last = [int(columns[name].max(initial=0)) for name in ("end", "mem_time")]
     last += [int(table[:, -1].max(initial=0)) for (number, _), table in logs.items() if number in (PYTHON_LOG, MODULE_LOG)]
     return max(last)
 
 
-def _with_out_calls(store: EventStore, logs: Logs) -> EventStore:
-    """The store with calls with `out=` under their own overload."""
+def _with_out_overloads(store: EventStore, logs: Logs) -> EventStore:
+    """The store with the `out` overload for ops that were called with `out=`."""
     tables = [(thread, table) for (number, thread), table in logs.items() if number == OUT_LOG and len(table)]
     if not tables:
         return store

@@ -1,7 +1,7 @@
-"""This project's own file of a recording: small, exact, and readable up to wherever it was cut off.
+"""This project's own file format: small, exact, and readable up to where a file was cut off.
 
-docs/saved-format.md describes it. `Writer` puts down one frame at a time, so a recording may also be written while it
-goes on; `save` writes a finished one.
+docs/saved-format.md describes it. `Writer` encodes one frame at a time, so that a recording can be streamed while it runs;
+`save` writes a finished one.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ __all__ = ["Writer", "export", "load", "read", "save"]
 
 
 class Writer:
-    """Makes the frames of a file, one after another; whoever calls it writes them.
+    """Encodes the frames of a file, one after another; the caller writes them.
 
-    Table entries come before the rows that point to them, and may be added at any time. The last META counts.
+    Entries of tables come before the rows that refer to them, and may be added at any time. The last META counts.
     """
 
     def __init__(self, recorded: bool = False) -> None:
@@ -54,11 +54,11 @@ class Writer:
         self._rows = self._memory = 0
 
     def header(self) -> bytes:
-        """What a file begins with."""
+        """The bytes that a file begins with."""
         return header()
 
     def meta(self, values: Mapping[str, Any]) -> bytes:
-        """What is known of the whole recording; a later one takes the place of an earlier one."""
+        """Fields of the whole recording; a later frame replaces an earlier one."""
         return frame(META, _json({**values, "order": self._order}))
 
     def table(self, table: str, entries: Sequence[Any]) -> Iterator[bytes]:
@@ -75,7 +75,7 @@ class Writer:
             self._counts[table] += len(part)
 
     def rows(self, columns: Mapping[str, NDArray[Any]]) -> Iterator[bytes]:
-        """Further rows. Columns that are left out have the value they have when nothing was recorded."""
+        """Further rows. A reader fills columns that are left out with the default of OPTIONAL."""
         count = len(columns["start"])
         coded = {**columns, "end": np.asarray(columns["end"]) - columns["start"]}
         for at in range(0, count, ROWS_PER_FRAME):
@@ -91,7 +91,7 @@ class Writer:
             self._memory += len(part["mem_time"])
 
     def log(self, number: int, thread: int, table: NDArray[np.int64]) -> Iterator[bytes]:
-        """Further entries of a log, one row each: what the reader makes rows, stacks and modules of."""
+        """Further entries of a log, one row each, from which a reader rebuilds rows, stacks and modules."""
         for at in range(0, len(table), ROWS_PER_FRAME):
             part = table[at : at + ROWS_PER_FRAME]
             body = io.BytesIO()
@@ -102,20 +102,20 @@ class Writer:
             yield frame(LOG, body.getvalue())
 
     def end(self) -> bytes:
-        """The last frame of a file that is complete."""
+        """The last frame of a complete file, with the numbers of rows."""
         return frame(END, _json({"rows": self._rows, "memory": self._memory}))
 
 
 def save(store: EventStore, path: str | os.PathLike[str], *, metadata: Mapping[str, str] | None = None) -> None:
-    """Write a recording to `path`. A failure leaves what was there before.
+    """Write a recording to `path`. A failure leaves an existing file as it was.
 
-    metadata: JSON text by key, put among what was said about the recording.
+    metadata: JSON text by key, added to the metadata of the recording.
     """
-    said = {**store.metadata, **{key: json.loads(value) for key, value in (metadata or {}).items()}}
-    write_file(path, _blocks(store, said))
+    merged = {**store.metadata, **{key: json.loads(value) for key, value in (metadata or {}).items()}}
+    write_file(path, _blocks(store, merged))
 
 
-export = save  # the name that exporters are found by
+export = save  # the name that results/writers.py looks up
 
 
 def load(path: str | os.PathLike[str], progress: Progress | None = None) -> EventStore:
@@ -142,17 +142,17 @@ def _blocks(store: EventStore, metadata: Mapping[str, Any]) -> Iterator[bytes]:
         if table != "frames" and table not in LOG_TABLES:
             yield from writer.table(table, getattr(store, table))
     columns = {name: getattr(store, name) for name in COLUMNS}
-    if len(store.segments) > 1:  # rows of several recordings: what follows from time in one does not in many
+    if len(store.segments) > 1:  # joined recordings, of which parents cannot be derived from times
         columns["parent"], columns["launcher"] = store.parent, store.launcher
-    yield from _side_by_side(writer, columns, {name: getattr(store, name) for name in MEMORY_ROW_COLUMNS})
+    yield from _interleaved(writer, columns, {name: getattr(store, name) for name in MEMORY_ROW_COLUMNS})
     yield writer.end()
 
 
-def _side_by_side(writer: Writer, rows: Mapping[str, NDArray[Any]], memory: Mapping[str, NDArray[Any]]) -> Iterator[bytes]:
-    """Rows frame by frame, each followed by the memory that belongs to it: half a file has half of both."""
+def _interleaved(writer: Writer, rows: Mapping[str, NDArray[Any]], memory: Mapping[str, NDArray[Any]]) -> Iterator[bytes]:
+    """Frames of rows, each followed by the memory of its rows, so that half a file has half of both."""
     count = len(rows["start"])
     size = min(max(-(-count // FRAMES), LEAST_ROWS_PER_FRAME), ROWS_PER_FRAME)
-    latest = np.maximum.accumulate(memory["mem_event"])  # of the memory rows up to each, the last event that has one
+    latest = np.maximum.accumulate(memory["mem_event"])  # the last event that the memory rows up to here belong to
     done = 0
     for at in range(0, max(count, 1), size):
         yield from writer.rows({name: values[at : at + size] for name, values in rows.items()})

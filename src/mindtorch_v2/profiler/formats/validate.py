@@ -1,4 +1,4 @@
-"""Checks that a recording keeps the promises every recording makes, and that a file is what it should be."""
+"""Checks of recordings and files: tables, times, nesting, self times, memory, links."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ._source import Progress
 from .detect import read_any
 
 ERROR, NOTE = "error", "note"
-# Spans that PyTorch itself lets overlap: a user's range opens inside the Python function that opens it.
+# Spans that overlap in PyTorch, too: a range begins inside the Python function that begins it.
 _LOOSE = (observer.SCOPE, observer.STEP, observer.PYTHON, observer.MODULE)
-_POINTS_INTO = {
+_TABLE_OF = {
     "name": "names",
     "tid": "threads",
     "fwd_tid": "threads",
@@ -32,11 +32,11 @@ _POINTS_INTO = {
     "module": "modules",
     "op": "overloads",
 }
-_NEEDED = ("name", "tid", "mem_tid")
+_NEVER_MISSING = ("name", "tid", "mem_tid")
 
 
 class Problem(NamedTuple):
-    """Something that is not as it should be (severity "error"), or worth knowing (severity "note")."""
+    """A fault of a recording (severity "error"), or something worth knowing (severity "note")."""
 
     severity: str
     check: str
@@ -59,16 +59,15 @@ def validate(recording: Any) -> list[Problem]:
 def validate_file(path: str | os.PathLike[str], progress: Progress | None = None) -> list[Problem]:
     """The problems of a file and of the recording in it. TraceError: there is no recording in it."""
     store, recovery = read_any(path, progress)
-    return [*_of_reading(recovery), *validate_store(store)]
+    return [*_reading_problems(recovery), *validate_store(store)]
 
 
 def validate_store(store: EventStore) -> list[Problem]:
-    """The problems of a store."""
-    # A row that points nowhere would make every further check fail.
+    """The problems of a store, by all checks; if rows have indices without an entry, only these."""
     return list(_tables(store)) or [problem for check in _CHECKS for problem in check(store)]
 
 
-def _of_reading(recovery: Recovery) -> Iterator[Problem]:
+def _reading_problems(recovery: Recovery) -> Iterator[Problem]:
     if not recovery.complete:
         yield Problem(ERROR, "complete", "the file is cut off before its end")
     if recovery.bytes_dropped:
@@ -84,9 +83,9 @@ def _of_reading(recovery: Recovery) -> Iterator[Problem]:
 
 
 def _tables(store: EventStore) -> Iterator[Problem]:
-    for column, table in _POINTS_INTO.items():
+    for column, table in _TABLE_OF.items():
         values, size = getattr(store, column), len(getattr(store, table))
-        least = 0 if column in _NEEDED else -1
+        least = 0 if column in _NEVER_MISSING else -1
         wrong = int(((values < least) | (values >= size)).sum())
         if wrong:
             yield Problem(ERROR, "tables", f"{wrong} rows have a {column} that is not among the {size} {table}")
@@ -137,21 +136,21 @@ def _nesting(store: EventStore) -> Iterator[Problem]:
 
 
 def _overlapping(store: EventStore) -> NDArray[np.intp]:
-    """Pairs of rows with one parent on one thread, where the first begins before the second, an earlier one, has ended."""
+    """Pairs (row, earlier row) of the same parent and thread, where the row begins before the earlier one ends."""
     rows = np.flatnonzero((store.device_type == 0) & (store.kind != observer.MEMORY))
     if len(store.segments) > 1 or not len(rows):
         return np.empty((0, 2), np.intp)
     group = (store.parent[rows].astype(np.int64) + 1) * len(store.threads) + store.tid[rows]
     order = np.argsort(group, kind="stable")
     rows, group = rows[order], group[order]
-    # The latest end so far within a group: groups are lifted apart so that one running maximum serves all.
+    # The latest end so far within a group. An offset per group lets one running maximum serve all groups.
     first = np.append(True, group[1:] != group[:-1])
     end = store.end[rows] - int(store.start.min())
-    lift = np.cumsum(first).astype(np.float64) * (float(end.max()) + 1)
-    latest = np.maximum.accumulate(end + lift)
-    holder = np.maximum.accumulate(np.where(end + lift >= latest, np.arange(len(rows)), 0))
-    crosses = np.flatnonzero(~first[1:] & (store.start[rows[1:]] < store.end[rows[holder[:-1]]])) + 1
-    return np.column_stack([rows[crosses], rows[holder[crosses - 1]]])
+    offset = np.cumsum(first).astype(np.float64) * (float(end.max()) + 1)
+    latest = np.maximum.accumulate(end + offset)
+    latest_row = np.maximum.accumulate(np.where(end + offset >= latest, np.arange(len(rows)), 0))
+    crosses = np.flatnonzero(~first[1:] & (store.start[rows[1:]] < store.end[rows[latest_row[:-1]]])) + 1
+    return np.column_stack([rows[crosses], rows[latest_row[crosses - 1]]])
 
 
 def _self_times(store: EventStore) -> Iterator[Problem]:
@@ -173,8 +172,8 @@ def _self_times(store: EventStore) -> Iterator[Problem]:
 
 def _queries(store: EventStore) -> Iterator[Problem]:
     events = EventList.from_store(store)
-    first, second = (_answers(events) for _ in range(2))
-    if first != second or first != _answers(EventList.from_store(store)):
+    first, second = (_averages(events) for _ in range(2))
+    if first != second or first != _averages(EventList.from_store(store)):
         yield Problem(ERROR, "queries", "asking twice gives two answers")
     total = events.self_cpu_time_total
     over = [key for key, _, alone, _ in first if alone > total * (1 + 1e-9)]
@@ -184,20 +183,20 @@ def _queries(store: EventStore) -> Iterator[Problem]:
         yield Problem(ERROR, "queries", "averages do not count every event")
 
 
-def _answers(events: EventList) -> list[tuple[str, int, float, int]]:
+def _averages(events: EventList) -> list[tuple[str, int, float, int]]:
     return [(row.key, row.count, row.self_cpu_time_total, row.cpu_memory_usage) for row in events.key_averages()]
 
 
 def _memory(store: EventStore) -> Iterator[Problem]:
-    device = store.mem_device_type.astype(np.int64) << 32 | store.mem_device_index.astype(np.uint32)
-    for one in np.unique(device).tolist():
-        rows = np.flatnonzero(device == one)
+    devices = store.mem_device_type.astype(np.int64) << 32 | store.mem_device_index.astype(np.uint32)
+    for device in np.unique(devices).tolist():
+        rows = np.flatnonzero(devices == device)
         total, change = store.mem_total[rows], store.mem_bytes[rows]
         if len(store.segments) > 1 or not total.any():
             continue
         wrong = int((np.diff(total) != change[1:]).sum())
         if wrong:
-            # Threads note their allocations side by side, so the order of two may be told wrongly.
+            # Threads record allocations independently, so the order of two may be wrong.
             severity = NOTE if len(np.unique(store.mem_tid[rows])) > 1 else ERROR
             yield Problem(severity, "memory", f"{wrong} of {len(rows)} totals do not follow from the one before")
         if int(total.min()) < 0:

@@ -1,4 +1,4 @@
-"""Columns of whole numbers as text for a page: offset from the least, split into bytes, deflated, base64."""
+"""Encodes columns of whole numbers as text for a page: offsets from the least, split into byte planes, deflated, base64."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _RAW = -15  # zlib's window bits for deflate without header, which browsers call
 
 
 def deflated(data: bytes) -> bytes:
-    """Bytes as base64 of raw deflate."""
+    """Compress bytes to base64 of raw deflate, which browsers can decompress."""
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _RAW)
     return base64.b64encode(packer.compress(data) + packer.flush())
 
 
 def inflated(text: bytes) -> bytes:
-    """What `deflated` was given."""
+    """Decompress what `deflated` returned."""
     return zlib.decompress(base64.b64decode(text), _RAW)
 
 
 def pack(values: ArrayLike, kind: str, *, delta: bool = False) -> tuple[dict[str, Any], bytes]:
-    """A column as (how to read it, text); no text when all numbers are the same.
+    """Encode a column as (spec for `unpack`, text); the text is empty if all numbers are equal.
 
-    `kind` is the array that a reader should make: u8, i32 or f64. `delta` keeps differences instead of the numbers.
-    The bytes of equal weight lie together: the upper ones are mostly zero and take no room.
+    `kind` is the type of the array that the page makes of it: u8, i32 or f64. `delta` encodes differences from row to row.
+    Bytes of equal weight lie together: the upper ones are mostly zero and compress well.
     """
     numbers = np.asarray(values, np.int64)
     spec: dict[str, Any] = {"kind": kind, "count": len(numbers)}
@@ -38,18 +38,18 @@ def pack(values: ArrayLike, kind: str, *, delta: bool = False) -> tuple[dict[str
         spec["delta"] = True
     least = int(numbers.min()) if len(numbers) else 0
     spec["least"] = least
-    above = (numbers - least).astype("<u8")
-    most = int(above.max()) if len(above) else 0
+    offsets = (numbers - least).astype("<u8")
+    most = int(offsets.max()) if len(offsets) else 0
     width = (most.bit_length() + 7) // 8
     spec["width"] = width
     if not width:
         return spec, b""
-    planes = above.view(np.uint8).reshape(len(above), 8)[:, :width]
+    planes = offsets.view(np.uint8).reshape(len(offsets), 8)[:, :width]
     return spec, deflated(planes.T.tobytes())
 
 
 def unpack(spec: dict[str, Any], text: bytes) -> NDArray[np.int64]:
-    """The numbers that `pack` was given."""
+    """Decode what `pack` returned, as the page does."""
     count, width = spec["count"], spec["width"]
     numbers = np.full(count, spec["least"], np.int64)
     if width:

@@ -40,7 +40,7 @@ _WIDTH, _HEIGHT = 180, 18
 
 
 def export(diff: Diff, path: str | os.PathLike[str], names: tuple[str, str] = ("a", "b")) -> None:
-    """Write the page. What is not called a change is counted, not listed."""
+    """Write the page. Work without evidence of a change is counted, not listed."""
     write_file(path, [_page(diff, names).encode("utf-8", "backslashreplace")])
 
 

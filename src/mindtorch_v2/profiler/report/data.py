@@ -1,4 +1,4 @@
-"""A recording as columns and tables for a page: what events() shows, row by row; the page works out the rest."""
+"""A recording as columns and tables for a page: the visible rows; the page derives all else from them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..views.event_factory import flat_shapes
 from . import _memory
 from ._pack import deflated, inflated, pack
 
-# What a page needs to know of the numbers in the column `kind`.
+# The numbers of the column `kind`, by the names that the page uses.
 KINDS = {
     "OP": observer.OP,
     "BACKWARD": observer.BACKWARD,
@@ -42,7 +42,7 @@ _OVERHEAD = ("per_event_ns", "events", "total_ns", "share")
 
 
 class Column(NamedTuple):
-    """A named column: how to read it, and its text."""
+    """A named column: the spec of its encoding, and its text."""
 
     name: str
     spec: dict[str, Any]
@@ -50,56 +50,56 @@ class Column(NamedTuple):
 
 
 def columns(store: EventStore, memory: Uses | None = None, overhead: Any = None) -> Iterator[Column]:
-    """Every column of a page, one after another; with what recording cost where the overhead tells it row by row."""
+    """The columns of a page; with the cost of recording if `overhead` has it by row (self_ns)."""
     yield tables(store)
-    shown = store.shown
-    order = np.argsort(shown.start, kind="stable")  # rows of joined recordings are not in order of time
+    visible = store.visible
+    order = np.argsort(visible.start, kind="stable")  # rows of joined recordings are not in order of time
     place = np.append(np.empty_like(order), -1)
     place[order] = np.arange(len(order))
     rows: list[tuple[str, str, NDArray[Any], bool]] = [
-        ("start", "f64", (shown.start - store.clock_start_ns)[order], True),
-        ("duration", "f64", shown.duration[order], False),
-        ("parent", "i32", _parent_distance(place[shown.parent][order]), False),
+        ("start", "f64", (visible.start - store.clock_start_ns)[order], True),
+        ("duration", "f64", visible.duration[order], False),
+        ("parent", "i32", _parent_distance(place[visible.parent][order]), False),
     ]
-    rows += [(name, "u8", getattr(shown, name)[order], False) for name in ("kind", "device_type")]
+    rows += [(name, "u8", getattr(visible, name)[order], False) for name in ("kind", "device_type")]
     rows += [
-        (name, "i32", getattr(shown, name)[order], False)
+        (name, "i32", getattr(visible, name)[order], False)
         for name in ("name", "tid", "step", "shapes", "module", "device_index")
     ]
     rows += [
-        ("stack", "i32", shown.call_stack[order], False),
-        ("flops", "f64", shown.flops[order], False),
-        ("device_time", "f64", shown.self_device_ns[order], False),
-        ("sequence", "f64", shown.seq[order], False),
+        ("stack", "i32", visible.call_stack[order], False),
+        ("flops", "f64", visible.flops[order], False),
+        ("device_time", "f64", visible.self_device_ns[order], False),
+        ("sequence", "f64", visible.seq[order], False),
     ]
     if getattr(overhead, "self_ns", None) is not None:
         rows.append(("self_cost", "f64", self_cost(store, overhead.self_ns)[order], False))
-    forward, backward = shown.links
-    launched = np.flatnonzero(launches := _launch_rows(shown))
+    forward, backward = visible.links
+    launched = np.flatnonzero(launches := _launch_rows(visible))
     rows += [
         ("forward", "i32", place[forward], True),
         ("backward", "i32", place[backward], True),
         ("launch", "i32", place[launches[launched] - 1], True),
         ("launched", "i32", place[launched], True),
     ]
-    if len(shown.mem_time):
-        rows += _memory_rows(store, place[shown.mem_event], memory)
+    if len(visible.mem_time):
+        rows += _memory_rows(store, place[visible.mem_event], memory)
     for name, kind, values, delta in rows:
         yield Column(name, *pack(values, kind, delta=delta))
 
 
 def self_cost(store: EventStore, corrected: NDArray[np.int64]) -> NDArray[np.int64]:
-    """What recording cost in the self time of each row of `store.shown`; `corrected` is the store's own, without the cost.
+    """The cost of recording in the self time of each row of `store.visible`; `corrected` is the store's self_ns without it.
 
-    Few numbers that repeat, so they take little room: one for every number of calls below a row.
+    It has few distinct values, one for every number of calls below a row, so it compresses well.
     """
-    above = tree.nearest_kept(store.parent, _rows_of(store.shown, store))[:-1]
-    cost = tree.sums(above, store.self_ns - corrected, len(store.shown))
-    return np.clip(cost, 0, store.shown.self_ns)
+    above = tree.nearest_kept(store.parent, _rows_of(store.visible, store))[:-1]
+    cost = tree.sums(above, store.self_ns - corrected, len(store.visible))
+    return np.clip(cost, 0, store.visible.self_ns)
 
 
 def _rows_of(part: EventStore, whole: EventStore) -> NDArray[np.intp]:
-    """Which rows of the whole recording a part of it has."""
+    """The row numbers in `whole` of the rows of a selection."""
     rows = np.arange(len(part), dtype=np.intp)
     while part is not whole:
         assert part._whole is not None
@@ -110,22 +110,22 @@ def _rows_of(part: EventStore, whole: EventStore) -> NDArray[np.intp]:
 
 
 def _parent_distance(parent: NDArray[Any]) -> NDArray[np.int64]:
-    """How many rows before a row its parent stands, 0 at a root: small numbers that repeat."""
+    """How many rows a parent is before its row, 0 at a root: small numbers, which compress well."""
     return np.where(parent >= 0, np.arange(len(parent)) - parent, 0)
 
 
 def _launch_rows(store: EventStore) -> NDArray[np.int64]:
-    """For what ran on a device one more than the host's row that launched it; 0 elsewhere and where that is unknown."""
-    found = np.asarray(store.launcher, np.int64) + 1
+    """For device rows, one more than the host row that launched it; 0 for other rows and where that is unknown."""
+    launch = np.asarray(store.launcher, np.int64) + 1
     calls = np.flatnonzero((store.kind == observer.RUNTIME) & (store.correlation >= 0))
-    wanted = np.flatnonzero((store.device_type != 0) & (store.correlation >= 0))
-    if len(calls) and len(wanted):
+    launched = np.flatnonzero((store.device_type != 0) & (store.correlation >= 0))
+    if len(calls) and len(launched):
         calls = calls[np.argsort(store.correlation[calls], kind="stable")]
         numbers = store.correlation[calls]
-        at = np.minimum(np.searchsorted(numbers, store.correlation[wanted]), len(calls) - 1)
-        known = numbers[at] == store.correlation[wanted]
-        found[wanted[known]] = calls[at[known]] + 1
-    return found
+        at = np.minimum(np.searchsorted(numbers, store.correlation[launched]), len(calls) - 1)
+        known = numbers[at] == store.correlation[launched]
+        launch[launched[known]] = calls[at[known]] + 1
+    return launch
 
 
 def _memory_rows(store: EventStore, event: NDArray[Any], memory: Uses | None) -> list[tuple[str, str, NDArray[Any], bool]]:
@@ -150,7 +150,7 @@ def _memory_rows(store: EventStore, event: NDArray[Any], memory: Uses | None) ->
 
 
 def tables(store: EventStore) -> Column:
-    """What the columns point into, as JSON: names, threads, inputs, stacks, modules."""
+    """The tables that the columns index, as JSON: names, threads, inputs, stacks, modules."""
     frames = _Numbers()
     shapes, types = _Numbers(), _Numbers()
     content = {
@@ -170,7 +170,7 @@ def tables(store: EventStore) -> Column:
 
 
 def read_tables(column: Column) -> dict[str, Any]:
-    """What `tables` was made of."""
+    """Decode what `tables` returned."""
     content: dict[str, Any] = json.loads(inflated(column.text))
     return content
 
@@ -184,11 +184,12 @@ class _Numbers(dict[str, int]):
 
     @property
     def texts(self) -> list[str]:
+        """The texts by number."""
         return list(self)
 
 
 def _values(concrete: tuple[Any, ...]) -> str:
-    """Arguments that are no tensors, as text."""
+    """Arguments that are not tensors, as text."""
     return (
         ", ".join("·" if value is None else str(value) for value in concrete)
         if any(value is not None for value in concrete)
@@ -204,7 +205,7 @@ def about(
     memory: Uses | None = None,
     overhead: Any = None,
 ) -> dict[str, Any]:
-    """What a page says about the recording as a whole."""
+    """The fields of a page that are about the recording as a whole."""
     pauses = store.options.get("gc_pauses") or ()
     return {
         "title": title,
@@ -212,7 +213,7 @@ def about(
         "span_ns": max(store.clock_end_ns - store.clock_start_ns, int(store.end.max()) - store.clock_start_ns)
         if len(store)
         else 0,
-        "recorded": _moment(store.wall_start_ns),
+        "recorded": _date(store.wall_start_ns),
         "options": {key: value for key, value in store.options.items() if isinstance(value, (bool, int, str)) and value},
         "gc": {"pauses": len(pauses), "total_ns": sum(end - start for start, end, *_ in pauses)},
         "metadata": {str(key): str(value) for key, value in store.metadata.items()},
@@ -234,7 +235,7 @@ def _field(value: Any, name: str) -> Any:
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name)
 
 
-def _moment(wall_ns: int) -> str:
+def _date(wall_ns: int) -> str:
     return datetime.fromtimestamp(wall_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if wall_ns > 0 else ""
 
 

@@ -19,7 +19,7 @@ from ..analysis.memory_categories import Uses
 from ..store.store import EventStore
 from . import data
 
-# The page's script is these files one after another: each uses only what stands before it.
+# The page's script is these files joined in this order: each uses only those before it.
 SCRIPTS = (
     "dom.js",
     "tables.js",
@@ -63,9 +63,9 @@ def export(
 ) -> None:
     """Write the report of a recording to `path`.
 
-    title: heading, "Profile" if not given. findings: advice, each with rule, title, detail, evidence, where, gain_ns and
-    share. memory: what memory was used for. overhead: per_event_ns, events, total_ns and share of the profiler's own cost, and
-    if it has it self_ns, the self times without that cost.
+    title: the heading, "Profile" by default. findings: advice, each with rule, title, detail, evidence, where, gain_ns and
+    share. memory: categories of memory. overhead: per_event_ns, events, total_ns and share of the profiler's own cost, and
+    optionally self_ns, the self times without that cost.
     """
     about = data.about(store, title=title or "Profile", findings=findings, memory=memory, overhead=overhead)
     write_file(path, _page(about, data.columns(store, memory, overhead)))
@@ -94,19 +94,19 @@ def _page(about: dict[str, Any], columns: Iterable[data.Column]) -> Iterator[byt
 
 
 def escaped_json(value: Any) -> str:
-    """JSON that nothing in an HTML page can take for markup."""
+    """JSON without the characters that an HTML parser takes for markup."""
     text = dumps(value, default=str)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _filled(template: str, fields: dict[str, str]) -> str:
     # In one pass, so that a field's own text is never searched for fields.
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: fields[found[1]], template)
+    return re.sub(r"\{\{(\w+)\}\}", lambda field: fields[field[1]], template)
 
 
 @cache
 def joined_script() -> str:
-    """All modules as one: imports are gone, since what they name stands above."""
+    """All modules in one script; imports and exports are removed, since names are declared above their use."""
     return "\n".join(_EXPORT.sub("", _IMPORT.sub("", _asset(name))) for name in SCRIPTS)
 
 

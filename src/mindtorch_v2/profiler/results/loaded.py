@@ -20,14 +20,14 @@ def load(path: str | os.PathLike[str], progress: Progress | None = None, *, max_
 
     progress(bytes done, bytes in all) is called along the way; a pipe has no more in all than is done.
     max_bytes bounds the contents of the file when unpacked. TraceError: there is no recording in
-    the file. What could not be read of it is told by `recovery`.
+    the file. `recovery` of the result says what could not be read of it.
     """
     store, recovery = read_any(path, progress, max_bytes)
     return LoadedProfile(store, recovery)
 
 
 class LoadedProfile(ResultsMixin):
-    """What was recorded, as far as the file tells: the same views as of a profile that ran in this process."""
+    """A recording from a file, with the same views as a profile that ran in this process."""
 
     def __init__(self, store: EventStore, recovery: Recovery) -> None:
         self.store = store
@@ -40,7 +40,7 @@ class LoadedProfile(ResultsMixin):
 
     @property
     def dropped_events(self) -> int:
-        """Events that were recorded and are not in the file, because there was no room for them."""
+        """Events that the recorder dropped, because its buffer was full."""
         return self.store.dropped_events
 
     @cached_property
@@ -54,7 +54,7 @@ class LoadedProfile(ResultsMixin):
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """The events averaged by name, and if asked by input shapes, by the innermost n frames, by overload."""
+        """The events averaged by name, and on request by input shapes, by the innermost n frames, by overload."""
         return self._events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:

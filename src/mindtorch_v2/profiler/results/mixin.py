@@ -1,9 +1,9 @@
-"""What can be asked of any finished recording: advice and the recorder's own cost. Loaded when first asked."""
+"""Methods of every finished recording: advice, the recorder's own cost, the report. They import `analysis` when called."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..store.store import EventStore
 from . import writers
@@ -11,19 +11,19 @@ from . import writers
 if TYPE_CHECKING:
     from ..analysis.findings import Finding
     from ..analysis.memory_categories import Uses
-    from ..analysis.overhead import Overhead
+    from ..analysis.overhead import Calibration, Overhead
 
 
 class ResultsMixin:
-    """Mixed into profiles, live and loaded: whatever has a recording."""
+    """Mixed into live and loaded profiles, which implement `_recording`."""
 
     def _recording(self) -> EventStore:
-        """The recording that the answers are about."""
+        """The recording that the methods are about."""
         raise NotImplementedError
 
-    def _calibration(self) -> Any:
-        """What an event cost where the recording was made, None if nobody knows."""
-        from ..analysis import overhead  # here and below: analysis is imported when a question is asked
+    def _calibration(self) -> Calibration | None:
+        """What recording an event cost on the machine of the recording, None if that is not known."""
+        from ..analysis import overhead  # here and below: most profiles never need analysis
 
         return overhead.calibration_of(self._recording())
 
@@ -34,7 +34,7 @@ class ResultsMixin:
         return advise(self._recording())
 
     def overhead(self) -> Overhead | None:
-        """What recording cost, and times without it. None for a trace of which that is not known."""
+        """What recording cost, and times without it. None for a trace that does not tell."""
         from ..analysis.overhead import estimate
 
         calibration = self._calibration()
@@ -55,7 +55,7 @@ class ResultsMixin:
         )
 
     def _memory_uses(self) -> Uses | None:
-        """What memory was used for, None where the recording does not tell."""
-        from ..analysis.memory_categories import kept_in
+        """What each allocation was used for, None where the recording does not tell."""
+        from ..analysis.memory_categories import stored_uses
 
-        return kept_in(self._recording())
+        return stored_uses(self._recording())

@@ -1,4 +1,4 @@
-"""What Kineto calls each kind of row: the category in a trace, the activity type of an event."""
+"""Kineto's name of each kind of row: the category in a trace, the activity type of an event."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy as np
 from .store import EventStore
 
 _CUDA = 1
+# By observer kind. RUNTIME, the last, depends on the recording's device: see categories().
 _ON_HOST = (
     "cpu_op",
     "cpu_op",
@@ -39,6 +40,6 @@ Names = tuple[str | None, ...]
 
 
 def categories(store: EventStore) -> tuple[Names, Names]:
-    """By observer kind: the names for what ran on the host, and for what ran on a device."""
+    """The names of host rows and of device rows, each by observer kind; None: traces have no span for it."""
     runtime = "cuda_runtime" if store.has_device_rows and np.any(store.device_type == _CUDA) else "privateuse1_runtime"
     return (*_ON_HOST, runtime), _ON_DEVICE

@@ -1,4 +1,4 @@
-"""What follows from the columns of a recording, worked out when first asked for."""
+"""Columns that follow from the recorded ones, each computed on first use and cached."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def display_name(name: str) -> str:
 
 
 class DerivedColumns:
-    """The columns that a recording holds, and those that follow from them."""
+    """Base class of EventStore: the recorded columns, declared, and those derived from them."""
 
     name: NDArray[np.int32]
     kind: NDArray[np.int8]
@@ -50,7 +50,7 @@ class DerivedColumns:
     mem_event: NDArray[np.int32]
 
     names: Sequence[str]
-    # The recording that this one is a part of and which of its rows these are; None when it is a whole.
+    # Of a selection of rows: the store they come from, and their row numbers there.
     _whole: tuple[DerivedColumns, NDArray[np.intp]] | None = None
 
     def __len__(self) -> int:
@@ -63,7 +63,7 @@ class DerivedColumns:
 
     @cached_property
     def label(self) -> NDArray[np.int32]:
-        """Index into labels: equal for rows that are shown under the same name."""
+        """Index into labels."""
         numbers = np.array([self._label_numbers[display_name(name)] for name in self.names], np.int32)
         return numbers[self.name] if len(self) else np.empty(0, np.int32)
 
@@ -78,17 +78,17 @@ class DerivedColumns:
 
     @cached_property
     def has_device_rows(self) -> bool:
-        """Whether anything ran on a device: where nothing did, views need not look any further."""
+        """Whether any row ran on a device. Without one, the device columns need not be computed."""
         return bool(self.device_type.any())
 
     @cached_property
     def host_tid(self) -> NDArray[np.int32]:
-        """tid of what ran on the host, -1 on a device: streams are no threads."""
+        """tid of host rows, -1 for device rows, whose tid is a stream."""
         return np.where(self.device_type == 0, self.tid, np.int32(-1)) if self.has_device_rows else self.tid
 
     @cached_property
     def parent(self) -> NDArray[np.int32]:
-        """Row of the innermost enclosing event of the same thread, -1 at a root and for what ran on a device."""
+        """Row of the innermost enclosing event of the same thread, -1 at a root and for device rows."""
         if not self.has_device_rows:
             return tree.parents(self.tid, self.start, self.end)
         rows = np.flatnonzero(self.device_type == 0)
@@ -99,8 +99,8 @@ class DerivedColumns:
 
     @cached_property
     def launcher(self) -> NDArray[np.int32]:
-        """Row of the innermost op or range around the launch of what ran on a device; -1 elsewhere and where unknown."""
-        found = np.full(len(self), -1, np.int32)
+        """Of a device row, the row of the innermost op or range around its launch; -1 for other rows and where unknown."""
+        launcher = np.full(len(self), -1, np.int32)
         launched = np.flatnonzero(self.launch_ns >= 0)
         if len(launched):
             host = np.flatnonzero((self.device_type == 0) & (self.kind != observer.RUNTIME) & ~self.is_python)
@@ -108,8 +108,8 @@ class DerivedColumns:
             owner = tree.enclosing(
                 self.tid[host], self.start[host], self.end[host], parent, self.launch_tid[launched], self.launch_ns[launched]
             )
-            found[launched] = np.append(host, -1)[owner]
-        return found
+            launcher[launched] = np.append(host, -1)[owner]
+        return launcher
 
     @cached_property
     def linked(self) -> NDArray[np.int32]:
@@ -122,14 +122,14 @@ class DerivedColumns:
 
     @cached_property
     def is_work(self) -> NDArray[np.bool_]:
-        """Whether the row is work that a device did; a label on a device only covers work."""
+        """Whether the row is work of a device: device rows except labels, which only span work."""
         labels = np.isin(self.kind, (observer.SCOPE, observer.STEP))
         work: NDArray[np.bool_] = (self.device_type != 0) & ~labels
         return work
 
     @cached_property
     def self_device_ns(self) -> NDArray[np.int64]:
-        """Time on devices: of a device row its own, of a host row that of what it launched itself."""
+        """Time on devices: of a device row its duration, of a host row the sum over the work it launched itself."""
         launched = tree.sums(np.where(self.is_work, self.launcher, -1), self.duration, len(self))
         return np.where(self.device_type != 0, self.duration, launched)
 
@@ -140,7 +140,7 @@ class DerivedColumns:
 
     @cached_property
     def children_ns(self) -> NDArray[np.int64]:
-        """Time spent in direct children."""
+        """Sum of the durations of the direct children."""
         return tree.children_sums(self.parent, self.duration)
 
     @cached_property
@@ -161,7 +161,7 @@ class DerivedColumns:
 
     @cached_property
     def self_device_bytes(self) -> NDArray[np.int64]:
-        """The same on every other device."""
+        """self_bytes, but on all devices other than the CPU."""
         return self._bytes(self.mem_device_type != 0)
 
     def _bytes(self, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -186,24 +186,24 @@ class DerivedColumns:
     def ids(self) -> NDArray[np.int64]:
         """torch's event number: from 1 in order of start, 0 for Python functions.
 
-        What a device's driver numbers itself (device rows and calls of its runtime) has that number.
+        Device rows and calls of a device's runtime have the number that the driver gave them.
         """
         if self._whole:
             return self._whole[0].ids[self._whole[1]]
         if not self.has_driver_rows:
             return np.where(self.is_python, 0, np.cumsum(~self.is_python))
-        of_driver = (self.device_type != 0) | (self.kind == observer.RUNTIME)
-        own = ~self.is_python & ~of_driver
-        return np.where(of_driver, np.maximum(self.correlation, 0), np.where(own, np.cumsum(own), 0))
+        from_driver = (self.device_type != 0) | (self.kind == observer.RUNTIME)
+        own = ~self.is_python & ~from_driver
+        return np.where(from_driver, np.maximum(self.correlation, 0), np.where(own, np.cumsum(own), 0))
 
     @cached_property
     def has_driver_rows(self) -> bool:
-        """Whether there is anything of a device here: what ran on it, or calls of its runtime."""
+        """Whether there are device rows or calls of a device's runtime, both of which the driver numbers."""
         return self.has_device_rows or bool((self.kind == observer.RUNTIME).any())
 
     @cached_property
     def trace_index(self) -> NDArray[np.int64]:
-        """A row's number in a whole trace: ops and labels first, then Python calls; -1 for what has none there."""
+        """The `Ev Idx` of the row in a trace: ops and labels first, then Python calls; -1 for rows without one."""
         if self._whole:
             return self._whole[0].trace_index[self._whole[1]]
         numbered = ~self.is_python & (self.kind < observer.MEMORY) & (self.device_type == 0)
@@ -236,8 +236,8 @@ class DerivedColumns:
     def call_stack(self) -> NDArray[np.int32]:
         """Index into stacks as events show it.
 
-        A backward node and all below it have the stack of the forward op; what ran on a device has the stack of the op
-        that launched it unless it has one itself.
+        A backward node and all below it have the stack of the forward op; a device row has the stack of the op that
+        launched it, unless it has one itself.
         """
         if self._whole:
             return self._whole[0].call_stack[self._whole[1]]
@@ -253,8 +253,8 @@ class DerivedColumns:
         if not backward.any() or not (self.stack >= 0).any():
             return self.stack
         forward, created = self.links
-        given = np.full(len(self) + 1, -1, np.int32)
-        given[created] = self.stack[forward]
+        forward_stack = np.full(len(self) + 1, -1, np.int32)
+        forward_stack[created] = self.stack[forward]
         # The nearest node counts: a backward node may contain another one.
         node = np.where(backward, np.arange(len(self)), tree.nearest_ancestor(self.parent, backward))
-        return np.where(node >= 0, given[node], self.stack)
+        return np.where(node >= 0, forward_stack[node], self.stack)

@@ -1,11 +1,11 @@
-"""What memory was used for: every allocation of a recording with its category, and how much of each over time."""
+"""torch's MemoryProfile: the category of every block of memory in a recording, and what happened to it when."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from .store import EventStore, StorageNotes
 
 _ACCUMULATE = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
 _OPTIMIZER_STEP = "Optimizer.step#"
-BEFORE = -1  # the time of what was there before the recording
+BEFORE = -1  # the start of a block that was allocated before the recording
 
 
 class Category(Enum):
@@ -33,7 +33,7 @@ class Category(Enum):
 
 
 class Action(Enum):
-    """What happened to it."""
+    """What happened to a tensor's memory."""
 
     PREEXISTING = auto()
     CREATE = auto()
@@ -42,7 +42,7 @@ class Action(Enum):
 
 
 class TensorKey(NamedTuple):
-    """One piece of memory from its allocation to its end."""
+    """A block of memory from its allocation to its free."""
 
     id: int
     address: int
@@ -50,8 +50,8 @@ class TensorKey(NamedTuple):
 
 
 @dataclass
-class _Life:
-    """A piece of memory, and what ops did to it."""
+class _Block:
+    """A block of memory, and the times at which ops read or wrote it."""
 
     key: TensorKey
     size: int
@@ -60,19 +60,19 @@ class _Life:
     touched: list[int] = field(default_factory=list)
     written: list[int] = field(default_factory=list)
 
-    def outlives(self, moment: int | None) -> bool:
-        """Whether it is still there after a moment, if there is one."""
-        return moment is not None and (self.end is None or self.end > moment)
+    def outlives(self, time: int | None) -> bool:
+        """Whether it is freed after that time or never; False if there is no time."""
+        return time is not None and (self.end is None or self.end > time)
 
 
 class _Categories:
-    """The category of a piece of memory; versions of one piece do not differ."""
+    """The category of a block, which is the same for all its versions."""
 
     def __init__(self, of_key: dict[TensorKey, Category]) -> None:
         self._of_key = of_key
 
     def get(self, key: TensorKey, version: int) -> Category | None:
-        """The category, None for what is unknown."""
+        """The category, None if it is not known."""
         return self._of_key.get(key)
 
 
@@ -81,27 +81,27 @@ class MemoryProfile:
 
     def __init__(self, store: EventStore, notes: StorageNotes) -> None:
         self._store = store
-        self._lives = list(_lives(store, notes.touched))
-        self._categories = _Categories({life.key: c for life, c in self._categorised(notes.parameters)})
+        self._blocks = list(_blocks(store, notes.touched))
+        self._categories = _Categories({block.key: c for block, c in self._categorized(notes.parameters)})
 
     @property
     def timeline(self) -> tuple[tuple[int, Action, tuple[TensorKey, int], int], ...]:
         """(time, action, (key, version), bytes) in order of time; times are nanoseconds since the epoch."""
         wall = self._store.wall_start_ns - self._store.clock_start_ns
-        found: list[tuple[int, Action, tuple[TensorKey, int], int]] = []
-        for life in self._lives:
-            if life.start == BEFORE:
-                found.append((BEFORE, Action.PREEXISTING, (life.key, 0), life.size))
+        entries: list[tuple[int, Action, tuple[TensorKey, int], int]] = []
+        for block in self._blocks:
+            if block.start == BEFORE:
+                entries.append((BEFORE, Action.PREEXISTING, (block.key, 0), block.size))
             else:
-                found.append((life.start + wall, Action.CREATE, (life.key, 0), life.size))
-            for version, moment in enumerate(life.written):
-                found.append((moment + wall, Action.INCREMENT_VERSION, (life.key, version), life.size))
-            if life.end is not None:
-                found.append((life.end + wall, Action.DESTROY, (life.key, len(life.written)), life.size))
-        return tuple(sorted(found, key=lambda entry: entry[0]))
+                entries.append((block.start + wall, Action.CREATE, (block.key, 0), block.size))
+            for version, time in enumerate(block.written):
+                entries.append((time + wall, Action.INCREMENT_VERSION, (block.key, version), block.size))
+            if block.end is not None:
+                entries.append((block.end + wall, Action.DESTROY, (block.key, len(block.written)), block.size))
+        return tuple(sorted(entries, key=lambda entry: entry[0]))
 
     def on_device(self, device: str) -> list[tuple[int, Action, int, Category | None]]:
-        """(time, action, bytes, category) of one device's memory; RuntimeError for a device that cannot be."""
+        """(time, action, bytes, category) of one device's memory; RuntimeError for a text that names no device."""
         name = str(Device(device))
         return [
             (time, action, size, self._categories.get(key, version))
@@ -109,88 +109,93 @@ class MemoryProfile:
             if key.device == name
         ]
 
-    def _categorised(self, parameters: frozenset[int]) -> Iterator[tuple[_Life, Category]]:
+    def _categorized(self, parameters: frozenset[int]) -> Iterator[tuple[_Block, Category]]:
         store = self._store
         backward = _Ranges(store, store.kind == observer.ENGINE)
         accumulating = _Ranges(store, _named(store, lambda name: name == _ACCUMULATE))
         stepping = _Ranges(store, _named(store, lambda name: name.startswith(_OPTIMIZER_STEP)))
         nodes = _Ranges(store, _outermost_ops(store))
         known: dict[TensorKey, Category] = {}
-        for life in self._lives:
-            before, in_step = life.start == BEFORE, stepping.end_of(life.start)
-            if life.key.address in parameters:
-                known[life.key] = Category.PARAMETER
+        for block in self._blocks:
+            before, in_step = block.start == BEFORE, stepping.end_of(block.start)
+            if block.key.address in parameters:
+                known[block.key] = Category.PARAMETER
             elif in_step is not None:
-                known[life.key] = Category.OPTIMIZER_STATE if life.outlives(in_step) else Category.TEMPORARY
-            elif any(life.outlives(accumulating.end_of(t)) for t in (life.start, *life.touched)):
-                known[life.key] = Category.GRADIENT
-            elif before and life.touched and all(stepping.end_of(t) is not None for t in life.touched):
-                known[life.key] = Category.OPTIMIZER_STATE
-            elif before and any(stepping.end_of(t) is not None for t in life.written):
-                known[life.key] = Category.PARAMETER
-            elif not before and life.end is not None and nodes.at(life.start) == nodes.at(life.end) is not None:
-                known[life.key] = Category.TEMPORARY
-            elif not before and backward.end_of(life.start) is not None:
-                known[life.key] = Category.AUTOGRAD_DETAIL
+                known[block.key] = Category.OPTIMIZER_STATE if block.outlives(in_step) else Category.TEMPORARY
+            elif any(block.outlives(accumulating.end_of(t)) for t in (block.start, *block.touched)):
+                known[block.key] = Category.GRADIENT
+            elif before and block.touched and all(stepping.end_of(t) is not None for t in block.touched):
+                known[block.key] = Category.OPTIMIZER_STATE
+            elif before and any(stepping.end_of(t) is not None for t in block.written):
+                known[block.key] = Category.PARAMETER
+            elif not before and block.end is not None and nodes.at(block.start) == nodes.at(block.end) is not None:
+                known[block.key] = Category.TEMPORARY
+            elif not before and backward.end_of(block.start) is not None:
+                known[block.key] = Category.AUTOGRAD_DETAIL
         known.update(self._forward(known, nodes, bool(len(backward.start))))
-        for life in self._lives:
-            if life.key in known:
-                yield life, known[life.key]
+        for block in self._blocks:
+            if block.key in known:
+                yield block, known[block.key]
 
     def _forward(self, known: dict[TensorKey, Category], nodes: _Ranges, trained: bool) -> dict[TensorKey, Category]:
-        """Of what is still unknown: activations follow from parameters, inputs meet them. The rest stays unknown."""
+        """Categories of blocks that have none yet.
+
+        Outputs of ops that depend on the parameters are activations; the other inputs of such ops are inputs.
+        """
         model = {key for key, category in known.items() if category is Category.PARAMETER}
         if trained and not model:
-            # Nobody said what the parameters are: all that was there before the training began may be one.
-            model = {life.key for life in self._lives if life.start == BEFORE and life.touched}
-        of_node: dict[int, list[_Life]] = {}
-        made_in: dict[TensorKey, int | None] = {}
-        for life in self._lives:
-            made_in[life.key] = None if life.start == BEFORE else nodes.at(life.start)
-            for node in {nodes.at(t) for t in (life.start, *life.touched) if t != BEFORE}:
+            # The parameters are not known: every block from before the training may be one.
+            model = {block.key for block in self._blocks if block.start == BEFORE and block.touched}
+        blocks_of: dict[int, list[_Block]] = {}
+        created_in: dict[TensorKey, int | None] = {}
+        for block in self._blocks:
+            created_in[block.key] = None if block.start == BEFORE else nodes.at(block.start)
+            for node in {nodes.at(t) for t in (block.start, *block.touched) if t != BEFORE}:
                 if node is not None:
-                    of_node.setdefault(node, []).append(life)
-        found: dict[TensorKey, Category] = {}
-        follows = set(model)
-        for node in sorted(of_node):
-            lives = of_node[node]
-            if any(life.key in follows for life in lives):
-                made = [life for life in lives if made_in[life.key] == node]
-                follows.update(life.key for life in made if life.key not in known or known[life.key] is Category.TEMPORARY)
-                found.update({life.key: Category.ACTIVATION for life in made if life.key not in known})
-        for lives in of_node.values():
-            if any(life.key in follows for life in lives):
-                for life in lives:
-                    if life.key not in known:
-                        found.setdefault(life.key, Category.INPUT)
-        return found
+                    blocks_of.setdefault(node, []).append(block)
+        forward: dict[TensorKey, Category] = {}
+        dependent = set(model)
+        for node in sorted(blocks_of):
+            blocks = blocks_of[node]
+            if any(block.key in dependent for block in blocks):
+                created = [block for block in blocks if created_in[block.key] == node]
+                dependent.update(
+                    block.key for block in created if block.key not in known or known[block.key] is Category.TEMPORARY
+                )
+                forward.update({block.key: Category.ACTIVATION for block in created if block.key not in known})
+        for blocks in blocks_of.values():
+            if any(block.key in dependent for block in blocks):
+                for block in blocks:
+                    if block.key not in known:
+                        forward.setdefault(block.key, Category.INPUT)
+        return forward
 
 
 def _outermost_ops(store: EventStore) -> NDArray[np.bool_]:
-    """Ops and backward nodes that no other op or node has called."""
+    """Ops and backward nodes that no other op or node called."""
     ops: NDArray[np.bool_] = np.isin(store.kind, (observer.OP, observer.BACKWARD))
     return ops & (tree.nearest_ancestor(store.parent, ops) < 0)
 
 
-def _named(store: EventStore, wanted: Any) -> NDArray[np.bool_]:
-    chosen = np.array([bool(wanted(name)) for name in store.names] or [False])
+def _named(store: EventStore, wanted: Callable[[str], bool]) -> NDArray[np.bool_]:
+    chosen = np.array([wanted(name) for name in store.names] or [False])
     return chosen[store.name] if len(store) else np.empty(0, np.bool_)
 
 
 class _Ranges:
-    """The times during which some rows ran."""
+    """The time spans of some rows."""
 
     def __init__(self, store: EventStore, chosen: NDArray[np.bool_]) -> None:
         self.start, self.end = store.start[chosen], np.maximum.accumulate(store.end[chosen])
 
-    def at(self, moment: int) -> int | None:
-        """The number of the range that contains a moment, None if none does."""
-        at = int(np.searchsorted(self.start, moment, side="right")) - 1
-        return at if at >= 0 and moment <= self.end[at] else None
+    def at(self, time: int) -> int | None:
+        """The number of the span that contains a time, None if none does."""
+        at = int(np.searchsorted(self.start, time, side="right")) - 1
+        return at if at >= 0 and time <= self.end[at] else None
 
-    def end_of(self, moment: int) -> int | None:
-        """When the range that contains a moment ends, None if none does."""
-        at = self.at(moment)
+    def end_of(self, time: int) -> int | None:
+        """The end of the span that contains a time, None if none does."""
+        at = self.at(time)
         return None if at is None else int(self.end[at])
 
 
@@ -201,35 +206,35 @@ def _device_name(kind: int, index: int) -> str:
     return "cpu" if kind == 0 else f"{_DEVICES.get(kind, 'privateuseone')}:{max(index, 0)}"
 
 
-def _lives(store: EventStore, touched: NDArray[np.int64]) -> Iterator[_Life]:
-    """Every piece of memory that was there, in order of appearance; what existed before comes first."""
+def _blocks(store: EventStore, touched: NDArray[np.int64]) -> Iterator[_Block]:
+    """All blocks in order of appearance; those from before the recording come first."""
     columns = (store.mem_time, store.mem_addr, store.mem_bytes, store.mem_device_type, store.mem_device_index)
     events: list[tuple[int, bool, int, int, bool, str]] = [
-        (moment, False, address, size, False, _device_name(kind, index))
-        for moment, address, size, kind, index in zip(*(column.tolist() for column in columns), strict=True)
+        (time, False, address, size, False, _device_name(kind, index))
+        for time, address, size, kind, index in zip(*(column.tolist() for column in columns), strict=True)
     ]
-    events += [(moment, True, address, size, bool(written), "cpu") for moment, address, size, written in touched.tolist()]
+    events += [(time, True, address, size, bool(written), "cpu") for time, address, size, written in touched.tolist()]
     events.sort(key=lambda event: event[0])
-    alive: dict[int, _Life] = {}
-    earlier: list[_Life] = []
-    made: list[_Life] = []
+    alive: dict[int, _Block] = {}
+    earlier: list[_Block] = []
+    created: list[_Block] = []
 
-    def begin(address: int, size: int, start: int, device: str) -> _Life:
-        life = alive[address] = _Life(TensorKey(len(earlier) + len(made), address, device), size, start)
-        (earlier if start == BEFORE else made).append(life)
-        return life
+    def begin(address: int, size: int, start: int, device: str) -> _Block:
+        block = alive[address] = _Block(TensorKey(len(earlier) + len(created), address, device), size, start)
+        (earlier if start == BEFORE else created).append(block)
+        return block
 
-    for moment, is_touch, address, size, written, device in events:
+    for time, is_touch, address, size, written, device in events:
         if not is_touch and size >= 0:
-            begin(address, size, moment, device)
+            begin(address, size, time, device)
             continue
-        life = alive.get(address) or begin(address, abs(size), BEFORE, device)
+        block = alive.get(address) or begin(address, abs(size), BEFORE, device)
         if is_touch:
-            life.touched.append(moment)
+            block.touched.append(time)
             if written:
-                life.written.append(moment)
+                block.written.append(time)
         else:
-            life.end = moment
+            block.end = time
             del alive[address]
     yield from earlier
-    yield from made
+    yield from created

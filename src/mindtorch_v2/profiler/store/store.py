@@ -1,4 +1,4 @@
-"""The record in the middle: one finished recording as NumPy columns and the tables that the columns point into."""
+"""EventStore: one finished recording as NumPy columns and the tables that the columns index."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from . import tree
 from .derived import DerivedColumns
 
 MEMORY_EVENT_NAME = "[memory]"
+IntType = type[np.int8] | type[np.int32] | type[np.int64]
 
-# Every row has these; each is given by freeze() as an array, or as one number that holds for all rows.
-REQUIRED: Mapping[str, Any] = {"name": np.int32, "kind": np.int8, "tid": np.int32, "start": np.int64, "end": np.int64}
-# What a row has when the recording did not look: column -> (dtype, value).
-OPTIONAL: Mapping[str, tuple[Any, int]] = {
+# Columns that freeze() needs, each an array or one number for all rows.
+REQUIRED: Mapping[str, IntType] = {"name": np.int32, "kind": np.int8, "tid": np.int32, "start": np.int64, "end": np.int64}
+# Columns that may be left out: (dtype, value of every row where the column was not recorded).
+OPTIONAL: Mapping[str, tuple[IntType, int]] = {
     "seq": (np.int64, -1),
     "step": (np.int32, 0),
     "shapes": (np.int32, -1),
@@ -30,13 +31,13 @@ OPTIONAL: Mapping[str, tuple[Any, int]] = {
     "op": (np.int32, -1),
     "device_type": (np.int8, 0),
     "device_index": (np.int32, -1),
-    # What ran on a device: the number it shares with the host's call that launched it, and that call's thread and time.
+    # Of a device row: the number it shares with the host call that launched it, and that call's thread and time.
     "correlation": (np.int64, -1),
     "launch_tid": (np.int32, -1),
     "launch_ns": (np.int64, -1),
 }
 COLUMNS = (*REQUIRED, *OPTIONAL)
-MEMORY_COLUMNS: Mapping[str, tuple[Any, int]] = {
+MEMORY_COLUMNS: Mapping[str, tuple[IntType, int]] = {
     "mem_time": (np.int64, 0),
     "mem_bytes": (np.int64, 0),
     "mem_addr": (np.int64, 0),
@@ -46,7 +47,7 @@ MEMORY_COLUMNS: Mapping[str, tuple[Any, int]] = {
     "mem_device_index": (np.int32, -1),
 }
 
-# Bookkeeping that torch leaves out of events(), whoever recorded it.
+# Bookkeeping ops that torch leaves out of events().
 HIDDEN_NAMES = frozenset(
     {
         "aten::is_leaf",
@@ -67,7 +68,7 @@ class ThreadInfo(NamedTuple):
 
 
 class StorageNotes(NamedTuple):
-    """What a recording noted of storages beside their allocation: rows of (op start, address, bytes, written to)."""
+    """Accesses to storages beside their allocation: rows of (op start, address, bytes, written to)."""
 
     touched: NDArray[np.int64]
     parameters: frozenset[int]  # addresses of the parameters of modules that were called
@@ -87,15 +88,15 @@ class InputInfo(NamedTuple):
 
 
 class EventStore(DerivedColumns):
-    """A finished recording. Build it with `freeze` (columns) or `from_rows` (made-up events), never directly.
+    """A finished recording. Build it with `freeze` (from columns) or `from_rows` (from mappings, for tests), never directly.
 
     Rows are sorted by (start, -end), so a parent precedes its children; between equal intervals the one recorded
     later is the outer. All times are nanoseconds of the clock that read clock_start_ns when recording began.
     """
 
-    _shown: weakref.ref[EventStore] | None = None
-    _shows_all = False
-    # What a streamed file noted of storages beside their allocation; None where nothing was.
+    _visible: weakref.ref[EventStore] | None = None
+    _all_visible = False
+    # Of a streamed file that recorded them; None elsewhere.
     storage_notes: StorageNotes | None = None
 
     def __init__(
@@ -119,7 +120,7 @@ class EventStore(DerivedColumns):
         self.pid: int = meta["pid"]
         self._tables, self._meta = tables, meta
 
-    # ------------------------------------------------------------------ making one
+    # ------------------------------------------------------------------ construction
 
     @classmethod
     def freeze(
@@ -145,7 +146,7 @@ class EventStore(DerivedColumns):
 
         `columns` has everything of REQUIRED and what was recorded of OPTIONAL and MEMORY_COLUMNS. One number
         instead of an array holds for every row. Memory rows may come in any order; mem_total is the running sum
-        of mem_bytes per device when it is not given. step_marks are the times of step() calls: without a `step`
+        of mem_bytes per device if left out. step_marks are the times of step() calls: without a `step`
         column a row's step is the number of marks before its start.
         """
         unknown = set(columns) - set(COLUMNS) - set(MEMORY_COLUMNS)
@@ -154,19 +155,19 @@ class EventStore(DerivedColumns):
         start = np.asarray(columns["start"], np.int64)
         end = np.asarray(columns["end"], np.int64)
         order = tree.row_order(start, end)
-        made: dict[str, NDArray[Any]] = {"start": start[order], "end": end[order]}
+        ordered: dict[str, NDArray[Any]] = {"start": start[order], "end": end[order]}
         for column, dtype in REQUIRED.items():
-            if column not in made:
-                made[column] = _column(columns[column], dtype, order)
+            if column not in ordered:
+                ordered[column] = _column(columns[column], dtype, order)
         for column, (dtype, missing) in OPTIONAL.items():
-            made[column] = _column(columns.get(column, missing), dtype, order)
+            ordered[column] = _column(columns.get(column, missing), dtype, order)
         if step_marks and "step" not in columns:
             marks = np.sort(np.asarray(step_marks, np.int64))
-            made["step"] = np.searchsorted(marks, made["start"], side="right").astype(np.int32)
-        made.update(_memory_columns(columns))
+            ordered["step"] = np.searchsorted(marks, ordered["start"], side="right").astype(np.int32)
+        ordered.update(_memory_columns(columns))
         last = int(end.max()) if len(end) else clock_start_ns
         store = cls(
-            made,
+            ordered,
             {
                 "names": names,
                 "threads": threads,
@@ -199,7 +200,7 @@ class EventStore(DerivedColumns):
 
         A row needs name (text), start and end; kind defaults to OP and thread (an operating-system id) to 1.
         It may have any other column, with `inputs` (InputInfo), `stack` (tuple of frames), `module` and `overload`
-        given by value. What ran on a device has `stream` (its number) instead of a thread, and `launch_thread`.
+        passed by value. A device row has `stream` (its number) instead of a thread, and `launch_thread`.
         A memory row has time, bytes and optionally addr, thread, device_type and device_index.
         """
         rows, memory = list(rows), list(memory)
@@ -250,21 +251,21 @@ class EventStore(DerivedColumns):
 
     @classmethod
     def joined(cls, stores: Sequence[EventStore]) -> EventStore:
-        """The rows of several recordings one after another in the given order; the first one's meta data counts.
+        """The rows of several recordings one after another, in that order, with the meta data of the first.
 
-        Only here rows are not in order of start: each recording keeps its own order and its own time zero.
+        Rows of such a store are not in order of start: each recording keeps its own order and its own time zero.
         """
         if len(stores) == 1:
             return stores[0]
         tables: dict[str, dict[Any, int]] = {t: {} for t in ("names", "threads", "input_infos", "stacks", "modules")}
         overloads: list[str] = []
-        rows_of = ["mem_event", "parent"]  # columns of row numbers
+        row_numbers = ["mem_event", "parent"]  # columns of row numbers
         if any(store.has_device_rows for store in stores):
-            rows_of.append("launcher")
-        parts: dict[str, list[NDArray[Any]]] = {c: [] for c in (*COLUMNS, *MEMORY_COLUMNS, *rows_of)}
+            row_numbers.append("launcher")
+        parts: dict[str, list[NDArray[Any]]] = {c: [] for c in (*COLUMNS, *MEMORY_COLUMNS, *row_numbers)}
         segments: list[tuple[int, int]] = []
         offset = 0
-        points_into = {
+        table_of = {
             "name": "names",
             "tid": "threads",
             "fwd_tid": "threads",
@@ -275,17 +276,17 @@ class EventStore(DerivedColumns):
             "module": "modules",
         }
         for store in stores:
-            moved = {
+            renumbered = {
                 table: np.array([known.setdefault(v, len(known)) for v in getattr(store, table)] + [-1], np.int32)
                 for table, known in tables.items()
             }
             for column, collected in parts.items():
                 values = getattr(store, column)
-                if column in points_into:
-                    values = moved[points_into[column]][values]
+                if column in table_of:
+                    values = renumbered[table_of[column]][values]
                 elif column == "op":
                     values = np.where(values >= 0, values + len(overloads), -1)
-                elif column in rows_of:
+                elif column in row_numbers:
                     values = np.where(values >= 0, values + offset, -1)
                 collected.append(values)
             overloads.extend(store.overloads)
@@ -293,11 +294,11 @@ class EventStore(DerivedColumns):
             offset += len(store)
         first = stores[0]
         columns = {column: np.concatenate(collected) for column, collected in parts.items()}
-        made: dict[str, Sequence[Any]] = {table: list(known) for table, known in tables.items()}
-        return cls(columns, {**made, "overloads": overloads}, {**first._meta, "segments": tuple(segments)})
+        joined: dict[str, Sequence[Any]] = {table: list(known) for table, known in tables.items()}
+        return cls(columns, {**joined, "overloads": overloads}, {**first._meta, "segments": tuple(segments)})
 
     def _with_stray_memory(self) -> EventStore:
-        """Fills mem_event; what was allocated or freed outside every event gets a row of kind MEMORY of its own."""
+        """Fill mem_event; an allocation or a free outside every event gets a row of kind MEMORY of its own."""
         if not len(self.mem_time):
             self.mem_event = np.empty(0, np.int32)
             return self
@@ -323,9 +324,9 @@ class EventStore(DerivedColumns):
         moved = np.append(np.flatnonzero(old), -1).astype(np.int32)
         columns: dict[str, NDArray[Any]] = {}
         for column in COLUMNS:
-            given = getattr(self, column)
-            values = np.full(n + extra, OPTIONAL[column][1] if column in OPTIONAL else 0, given.dtype)
-            values[old] = given
+            before = getattr(self, column)
+            values = np.full(n + extra, OPTIONAL[column][1] if column in OPTIONAL else 0, before.dtype)
+            values[old] = before
             if column in own:
                 values[place] = own[column]
             columns[column] = values
@@ -339,42 +340,42 @@ class EventStore(DerivedColumns):
         return EventStore(columns, {**self._tables, "names": names}, self._meta)
 
     def with_overloads(self, op: NDArray[np.int32], overloads: Sequence[str]) -> EventStore:
-        """The same recording with other overloads; `op` is the new column, an index into `overloads`."""
+        """A store that differs in its overloads; `op` is the new column, an index into `overloads`."""
         columns = {c: getattr(self, c) for c in (*COLUMNS, *MEMORY_COLUMNS, "mem_event", "parent")}
         return EventStore({**columns, "op": op}, {**self._tables, "overloads": overloads}, self._meta)
 
     @property
     def dropped_events(self) -> int:
-        """How many events of the recording are not here because there was no room for them."""
+        """How many events the recorder dropped because its buffer was full."""
         count = self.metadata.get("dropped_events", 0)
         return count if isinstance(count, int) and count > 0 else 0
 
-    # ------------------------------------------------------------------ parts of it
+    # ------------------------------------------------------------------ selections of rows
 
     @property
-    def shown(self) -> EventStore:
-        """What events() and key_averages() show; traces show the store itself.
+    def visible(self) -> EventStore:
+        """The rows of events() and key_averages(); traces have all rows.
 
-        Left out are HIDDEN_NAMES and, as torch does, an only child named like its parent: its own children and its
+        As in torch, HIDDEN_NAMES are left out, and every only child named like its parent: its own children and its
         memory become its parent's.
         """
-        if self._shows_all:
+        if self._all_visible:
             return self
-        shown = self._shown() if self._shown is not None else None
-        if shown is None:
-            shown = self._without_hidden()
-            self._shows_all = shown is self
-            # What is shown holds the whole: if that held it too, both would stay until the garbage collector came by.
-            self._shown = None if shown is self else weakref.ref(shown)
-        return shown
+        visible = self._visible() if self._visible is not None else None
+        if visible is None:
+            visible = self._without_hidden()
+            self._all_visible = visible is self
+            # A selection refers to its store: a strong reference back would keep both until a garbage collection.
+            self._visible = None if visible is self else weakref.ref(visible)
+        return visible
 
     def _without_hidden(self) -> EventStore:
         hidden = [i for i, text in enumerate(self.names) if text in HIDDEN_NAMES]
-        visible = self._keeping(np.flatnonzero(~np.isin(self.name, hidden))) if hidden else self
-        return visible._keeping(tree.without_only_namesakes(visible.parent, visible.label))
+        named = self._select_rows(np.flatnonzero(~np.isin(self.name, hidden))) if hidden else self
+        return named._select_rows(tree.without_only_namesakes(named.parent, named.label))
 
-    def _keeping(self, rows: NDArray[np.intp]) -> EventStore:
-        """The store without the other rows; what belonged to them now belongs to the nearest ancestor that stays."""
+    def _select_rows(self, rows: NDArray[np.intp]) -> EventStore:
+        """A store of these rows. Children and memory of the others belong to their nearest ancestor among these."""
         if len(rows) == len(self):
             return self
         near = tree.nearest_kept(self.parent, rows)
@@ -385,14 +386,14 @@ class EventStore(DerivedColumns):
         if self.has_device_rows:
             columns["launcher"] = near[self.launcher[rows]]
         segments = tuple((int(np.searchsorted(rows, first)), origin) for first, origin in self.segments)
-        kept = EventStore(columns, self._tables, {**self._meta, "segments": segments})
-        kept._whole = (self, rows)
-        return kept
+        selected = EventStore(columns, self._tables, {**self._meta, "segments": segments})
+        selected._whole = (self, rows)
+        return selected
 
 
-def _column(given: ArrayLike, dtype: Any, order: NDArray[np.intp]) -> NDArray[Any]:
-    """One column put into row order; one that says the same everywhere becomes read-only and takes no memory."""
-    values = np.asarray(given)
+def _column(recorded: ArrayLike, dtype: IntType, order: NDArray[np.intp]) -> NDArray[Any]:
+    """A column in row order. One of equal values is broadcast from a single one: read-only, and without memory per row."""
+    values = np.asarray(recorded)
     if values.ndim and len(values) and (values == values[0]).all():
         values = values[0]
     return values.astype(dtype, copy=False)[order] if values.ndim else np.broadcast_to(values.astype(dtype), len(order))
@@ -401,12 +402,12 @@ def _column(given: ArrayLike, dtype: Any, order: NDArray[np.intp]) -> NDArray[An
 def _memory_columns(columns: Mapping[str, ArrayLike]) -> dict[str, NDArray[Any]]:
     time = np.asarray(columns.get("mem_time", ()), np.int64)
     order = np.argsort(time, kind="stable")
-    made = {c: _column(columns.get(c, missing), dtype, order) for c, (dtype, missing) in MEMORY_COLUMNS.items()}
-    made["mem_time"] = time[order]
+    ordered = {c: _column(columns.get(c, missing), dtype, order) for c, (dtype, missing) in MEMORY_COLUMNS.items()}
+    ordered["mem_time"] = time[order]
     if "mem_total" not in columns:
         total = np.zeros(len(order), np.int64)
-        device = made["mem_device_type"].astype(np.int64) << 32 | made["mem_device_index"].astype(np.uint32)
-        for one in np.unique(device):
-            total[device == one] = np.cumsum(made["mem_bytes"][device == one])
-        made["mem_total"] = total
-    return made
+        devices = ordered["mem_device_type"].astype(np.int64) << 32 | ordered["mem_device_index"].astype(np.uint32)
+        for device in np.unique(devices):
+            total[devices == device] = np.cumsum(ordered["mem_bytes"][devices == device])
+        ordered["mem_total"] = total
+    return ordered

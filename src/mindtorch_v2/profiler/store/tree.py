@@ -1,4 +1,4 @@
-"""Who called whom: pure functions on event columns whose rows are sorted by (start, -end)."""
+"""The call tree: pure functions on event columns whose rows are sorted by (start, -end)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def row_order(start: Times, end: Times) -> Rows:
 
     A child is recorded before its parent, so in this order every parent precedes its children.
     """
-    # Rows come nearly sorted, which the stable sort makes use of.
+    # Rows come nearly sorted, which makes the stable sort fast.
     order = np.argsort(start, kind="stable")
     ordered = start[order]
     tied = np.zeros(len(order) + 1, np.bool_)
@@ -71,12 +71,12 @@ def _parents_of_one_thread(start: Times, end: Times) -> NDArray[np.int32]:
         if not everything:
             above = above[lasting[above]]
         rows = by_depth[bounds[level] : bounds[level + 1]]
-        found = above[np.searchsorted(above, rows) - 1]
+        candidates = above[np.searchsorted(above, rows) - 1]
         # Depth counts every open row as an ancestor. If all parents enclose their children, all ancestors do, so no
-        # two rows overlap partially and the answer stands.
-        if (end[rows] > end[found]).any():
+        # two rows overlap partially and the result holds.
+        if (end[rows] > end[candidates]).any():
             return _parents_by_stack(start, end)
-        parent[rows] = found
+        parent[rows] = candidates
     return parent
 
 
@@ -88,15 +88,15 @@ def _parents_by_stack(start: Times, end: Times) -> NDArray[np.int32]:
     # Block by block: as Python numbers, all rows at a time would take ten times the memory of the columns.
     for first in range(0, len(start), _BLOCK):
         block = slice(first, first + _BLOCK)
-        found: list[int] = []
+        block_parents: list[int] = []
         for row, (begin, finish) in enumerate(zip(start[block].tolist(), end[block].tolist(), strict=True), first):
             while open_rows and (begin >= open_ends[-1] or finish > open_ends[-1]):
                 open_rows.pop()
                 open_ends.pop()
-            found.append(open_rows[-1] if open_rows else -1)
+            block_parents.append(open_rows[-1] if open_rows else -1)
             open_rows.append(row)
             open_ends.append(finish)
-        parent[block] = found
+        parent[block] = block_parents
     return parent
 
 
@@ -115,9 +115,9 @@ def depths(parent: NDArray[np.int32]) -> NDArray[np.int32]:
 
 def sums(rows: NDArray[Any], values: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     """For each of n rows the sum of the values whose `rows` entry names it; entries below 0 count nowhere."""
-    named = rows >= 0
-    if not named.all():
-        rows, values = rows[named], values[named]
+    counted = rows >= 0
+    if not counted.all():
+        rows, values = rows[counted], values[counted]
     # float64 holds every sum below 2**53 exactly: 104 days of nanoseconds, 9 petabytes.
     return np.bincount(rows, weights=values, minlength=n).astype(np.int64)
 
@@ -149,26 +149,26 @@ def enclosing(
     at: NDArray[np.int64],
 ) -> NDArray[np.int32]:
     """The innermost row that was running on thread at_tid[k] at time at[k], -1 when there was none."""
-    found = np.full(len(at), -1, np.int32)
+    innermost = np.full(len(at), -1, np.int32)
     if not len(start):
-        return found
+        return innermost
     for thread in np.unique(at_tid):
         moments = np.flatnonzero(at_tid == thread)
         rows = np.flatnonzero(tid == thread)
         latest = np.searchsorted(start[rows], at[moments], side="right") - 1
         some = latest >= 0
         moments = moments[some]
-        found[moments] = rows[latest[some]]
-    waiting = np.flatnonzero(found >= 0)
+        innermost[moments] = rows[latest[some]]
+    waiting = np.flatnonzero(innermost >= 0)
     while len(waiting):
-        over = waiting[end[found[waiting]] < at[waiting]]
-        found[over] = parent[found[over]]
-        waiting = over[found[over] >= 0]
-    return found
+        over = waiting[end[innermost[waiting]] < at[waiting]]
+        innermost[over] = parent[innermost[over]]
+        waiting = over[innermost[over] >= 0]
+    return innermost
 
 
 def without_only_namesakes(parent: NDArray[np.int32], key: NDArray[Any]) -> Rows:
-    """The rows that stay when every only child that has its parent's key is dropped."""
+    """All rows except only children that have their parent's key."""
     inner = np.flatnonzero(parent >= 0)
     above = parent[inner]
     same = np.flatnonzero(key[inner] == key[above])
@@ -180,7 +180,7 @@ def without_only_namesakes(parent: NDArray[np.int32], key: NDArray[Any]) -> Rows
 
 
 def nearest_kept(parent: NDArray[np.int32], kept: Rows) -> NDArray[np.int32]:
-    """For every old row the new number of its nearest kept row at or above it; one more entry so that [-1] is -1."""
+    """For every row, the new number of its nearest kept row at or above it; one more entry so that [-1] is -1."""
     n = len(parent)
     number = np.full(n + 1, -1, np.int32)
     number[kept] = np.arange(len(kept), dtype=np.int32)
@@ -210,19 +210,19 @@ def forward_backward(
     """Pairs (forward row, backward row) that share a sequence number and the forward thread.
 
     Several ops may carry one number; the one that started last is the one that created the backward node. A forward
-    row is paired once, with the first backward row that asks for it.
+    row is paired once, with its first backward row.
     """
     forward = np.flatnonzero((kind == forward_kind) & (seq >= 0))
     backward = np.flatnonzero((kind == backward_kind) & (seq >= 0) & (fwd_tid >= 0))
     if not len(forward) or not len(backward):
         return np.empty(0, np.intp), np.empty(0, np.intp)
     width = int(seq.max()) + 1
-    have = tid[forward].astype(np.int64) * width + seq[forward]
-    want = fwd_tid[backward].astype(np.int64) * width + seq[backward]
-    order = np.argsort(have, kind="stable")
-    have = have[order]
-    last = np.searchsorted(have, want, side="right") - 1
-    known = (last >= 0) & (have[last] == want)
+    forward_key = tid[forward].astype(np.int64) * width + seq[forward]
+    backward_key = fwd_tid[backward].astype(np.int64) * width + seq[backward]
+    order = np.argsort(forward_key, kind="stable")
+    forward_key = forward_key[order]
+    last = np.searchsorted(forward_key, backward_key, side="right") - 1
+    known = (last >= 0) & (forward_key[last] == backward_key)
     pairs = forward[order[last[known]]]
     backward = backward[known]
     _, first = np.unique(pairs, return_index=True)
@@ -242,16 +242,16 @@ def nearest_ancestor(parent: NDArray[np.int32], wanted: NDArray[np.bool_]) -> ND
 
 
 def matching_ends(begins: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """For each beginning in a sequence of beginnings and ends the event that ends it; -1 if none does, and for ends.
+    """For each beginning in a sequence of beginnings and ends, the number of its end; -1 if it has none, and for ends.
 
-    At every depth beginnings and ends alternate, so what a beginning needs is the next event of its depth.
+    At every depth beginnings and ends alternate, so the end is the next entry of the same depth.
     """
     depth = np.cumsum(np.where(begins, 1, -1))
     level = depth + ~begins
     by_level = np.argsort(level, kind="stable")
-    found = np.full(len(begins), -1, np.int64)
+    ends = np.full(len(begins), -1, np.int64)
     if len(begins) > 1:
         here, following = by_level[:-1], by_level[1:]
         paired = begins[here] & ~begins[following] & (level[here] == level[following])
-        found[here[paired]] = following[paired]
-    return found
+        ends[here[paired]] = following[paired]
+    return ends

@@ -1,1 +1,5 @@
-"""What users hold: events, averages and lists of them, made from the rows of a store when they are asked for."""
+"""torch's objects for a recording: events, averages, lists, trees.
+
+A store comes in; `EventFactory` makes an object for a row when it is first used, and `row_objects` lets such an object read
+its attributes from the columns on demand.
+"""

@@ -1,4 +1,4 @@
-"""Rows of key_averages(): events of one key summed up, computed on columns."""
+"""FunctionEventAvg and key_averages(): events grouped by key and summed, on columns where there are any."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _DEVICES = tuple(DeviceType)
 _IS_LABEL = np.zeros(observer.RUNTIME + 1, np.int64)
 _IS_LABEL[[observer.SCOPE, observer.STEP]] = 1
 
-# What an average takes over from its first event.
-_TAKEN = (
+# Attributes that an average copies from its first event, and those that it sums.
+_COPIED = (
     "key",
     "node_id",
     "is_async",
@@ -35,7 +35,6 @@ _TAKEN = (
     "use_device",
     "is_user_annotation",
 )
-# What it sums over its events.
 _SUMMED = (
     "cpu_time_total",
     "device_time_total",
@@ -84,8 +83,7 @@ class FunctionEventAvg(LazyAttributes, FormattedTimesMixin):
     def add(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
         """Add an event or another average of the same key to this one, and return this one."""
         if self.key is None:
-            # The first one says what this is an average of.
-            for name in _TAKEN:
+            for name in _COPIED:
                 setattr(self, name, getattr(other, name))
         if not isinstance(other, (FunctionEvent, FunctionEventAvg)):
             raise AssertionError("Expected other to be a FunctionEvent or FunctionEventAvg")
@@ -113,7 +111,7 @@ FunctionEventAvg._read_with({name: FunctionEvent._readers[name] for name in ("cp
 
 
 def total_of(events: Iterable[Any]) -> FunctionEventAvg:
-    """All events or averages as one, whatever their keys; the last one says what is not a sum."""
+    """The sum of events or averages of any keys; what is not a sum is copied from the last."""
     total = FunctionEventAvg()
     for event in events:
         total.key = None
@@ -124,23 +122,23 @@ def total_of(events: Iterable[Any]) -> FunctionEventAvg:
 
 def average_events(events: Iterable[FunctionEvent], by_shapes: bool, stack_n: int, by_overload: bool) -> list[FunctionEventAvg]:
     """Averages of event objects, in order of first appearance."""
-    found: dict[tuple[Any, ...], FunctionEventAvg] = {}
+    groups: dict[tuple[Any, ...], FunctionEventAvg] = {}
     for event in events:
         key: list[Any] = [event.key, event.node_id, event.device_type, event.is_legacy, event.is_user_annotation]
         key.append(event.overload_name if by_overload else None)
         key.append(str(event.input_shapes) if by_shapes else None)
         key.append(tuple(_innermost(event, stack_n)) if stack_n > 0 else None)
-        average = found.get(tuple(key))
+        average = groups.get(tuple(key))
         if average is None:
-            average = found[tuple(key)] = FunctionEventAvg()
+            average = groups[tuple(key)] = FunctionEventAvg()
         average.add(event)
-    for average in found.values():
+    for average in groups.values():
         average.stack = _innermost(average, stack_n)
         if not by_shapes:
             average.input_shapes = ""
         if not by_overload:
             average.overload_name = ""
-    return list(found.values())
+    return list(groups.values())
 
 
 def _innermost(event: FunctionEvent | FunctionEventAvg, n: int) -> list[str]:
@@ -150,7 +148,7 @@ def _innermost(event: FunctionEvent | FunctionEventAvg, n: int) -> list[str]:
 
 
 def average_rows(rows: EventFactory, by_shapes: bool, stack_n: int, by_overload: bool) -> list[FunctionEventAvg]:
-    """The same of a store's rows, without making an event."""
+    """average_events() of a store's rows, from its columns."""
     store = rows.store
     if not len(store):
         return []
@@ -158,7 +156,7 @@ def average_rows(rows: EventFactory, by_shapes: bool, stack_n: int, by_overload:
     n = len(first)
     columns = _sums(store, group, n, rows.use_device)
     count = np.bincount(group, minlength=n)
-    made = []
+    averages = []
     for number, row in enumerate(first.tolist()):
         average = FunctionEventAvg.__new__(FunctionEventAvg)
         bind_row(average, rows, row)
@@ -181,12 +179,12 @@ def average_rows(rows: EventFactory, by_shapes: bool, stack_n: int, by_overload:
         )
         for name, column in columns.items():
             values[name] = column[number]
-        made.append(average)
-    return made
+        averages.append(average)
+    return averages
 
 
 def total_of_rows(rows: EventFactory) -> FunctionEventAvg:
-    """total_of() of a store's rows, without making every event."""
+    """total_of() of a store's rows, from its columns."""
     n = len(rows)
     total = total_of([rows.peek(n - 1)] if n else [])
     if n:
@@ -198,7 +196,7 @@ def total_of_rows(rows: EventFactory) -> FunctionEventAvg:
 
 
 def _sums(store: EventStore, group: NDArray[Any], n: int, use_device: str | None) -> dict[str, Sequence[Any]]:
-    """The summed attributes of n groups, by name."""
+    """The summed attributes by name, each with an entry for every one of n groups."""
 
     def microseconds(values: NDArray[np.int64]) -> list[float]:
         summed: list[float] = (np.bincount(group, weights=values, minlength=n) / 1000).tolist()
@@ -252,14 +250,14 @@ def _grouped(store: EventStore, by_shapes: bool, stack_n: int, by_overload: bool
 
 
 def _by_value(column: NDArray[Any], table: Sequence[Any], missing: Any = "") -> tuple[NDArray[np.int64], int]:
-    """A column's entries numbered so that equal values of its table have one number; -1 means `missing`."""
+    """A code for each entry of a column, and how many codes there are: equal values of the table share one; -1 is `missing`."""
     numbers: dict[Any, int] = {}
     codes = np.array([numbers.setdefault(value, len(numbers)) for value in [*table, missing]], np.int64)
     return codes[column], len(numbers)
 
 
 def _numbered(codes: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-    """Codes below `size` renumbered in order of first appearance, and where each appears first."""
+    """Codes below `size` renumbered in order of first appearance, and the row of each first appearance."""
     n = len(codes)
     if size > 4 * n + 1024:
         _, at, codes = np.unique(codes, return_index=True, return_inverse=True)

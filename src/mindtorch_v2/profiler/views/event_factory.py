@@ -1,4 +1,4 @@
-"""Makes FunctionEvents out of store rows, each once and only when somebody asks for it."""
+"""Makes FunctionEvents out of store rows, each once and on first access; how each attribute is read from the columns."""
 
 from __future__ import annotations
 
@@ -17,62 +17,62 @@ from .event_metadata import read_metadata
 from .events import DeviceType, FunctionEvent, Interval, Kernel
 from .row_objects import Reader, bind_row
 
-# By observer kind: what event["kind"] says, torch's scope number and activity type.
+# By observer kind: event["kind"], and torch's scope number.
 KINDS = ("op", "backward", "engine", "scope", "step", "python", "module", "memory", "kernel", "copy", "fill", "runtime")
 _SCOPES = (0, 1, 0, 7, 7, 0, 0, 0, 0, 0, 0, 0)
 _ANNOTATIONS = (observer.SCOPE, observer.STEP)
 _PYTHON = (observer.PYTHON, observer.MODULE)
 _DEVICES = tuple(DeviceType)
-# What a flow joins: an op and its backward node, or a launch and what it launched.
+# Types of flows: from an op to its backward node, from a launch to the device row.
 _FORWARD_BACKWARD, _LAUNCH = 1, 2
 _NO_INPUTS = InputInfo((), (), (), ())
 
 
 class EventFactory:
-    """The events of a store's views by row number."""
+    """The events of a store by row number, and its columns as attributes. `whole` includes rows that views leave out."""
 
     def __init__(self, store: EventStore, whole: bool = False) -> None:
         self.whole = store
-        self.store = store if whole else store.shown  # whole: also what the views leave out
-        self.changed = False  # whether some event was assigned to, so that the columns no longer tell everything
-        self._made: list[FunctionEvent | None] = [None] * len(self.store)
+        self.store = store if whole else store.visible
+        self.changed = False  # whether an event was assigned to, so that it differs from the columns
+        self._events: list[FunctionEvent | None] = [None] * len(self.store)
         self.origins = [origin for _, origin in self.store.segments]
         self.firsts = [first for first, _ in self.store.segments]
         self.use_device: str | None = self.store.options.get("use_device")
         self.has_device = self.store.has_device_rows
 
     def __len__(self) -> int:
-        return len(self._made)
+        return len(self._events)
 
     def __getattr__(self, column: str) -> memoryview:
-        # A memoryview hands out plain Python numbers, and faster than an array does.
+        # Indexing a memoryview returns plain Python numbers, and is faster than indexing an array.
         view = memoryview(getattr(self.store, column))
         self.__dict__[column] = view
         return view
 
     def event(self, row: int) -> FunctionEvent:
-        """The one event of a row."""
-        event = self._made[row]
+        """The event of a row: the same object at every call."""
+        event = self._events[row]
         if event is None:
-            event = self._made[row] = FunctionEvent.__new__(FunctionEvent)
+            event = self._events[row] = FunctionEvent.__new__(FunctionEvent)
             bind_row(event, self, row)
         return event
 
     def peek(self, row: int) -> FunctionEvent:
-        """The event of a row, not kept if it is new: rows that keep events, and they their rows, wait for the collector."""
-        event = self._made[row]
+        """The event of a row; a new one is not stored, since a cycle of rows and events waits for a garbage collection."""
+        event = self._events[row]
         if event is None:
             event = FunctionEvent.__new__(FunctionEvent)
             bind_row(event, self, row)
         return event
 
     def events(self, rows: range) -> Iterator[FunctionEvent]:
-        """The events of some rows, made as they are asked for."""
-        made, new = self._made, FunctionEvent.__new__
+        """The events of some rows, each made when the iterator reaches it."""
+        events, new = self._events, FunctionEvent.__new__
         for row in rows:
-            event = made[row]
+            event = events[row]
             if event is None:
-                event = made[row] = new(FunctionEvent)
+                event = events[row] = new(FunctionEvent)
                 bind_row(event, self, row)
             yield event
 
@@ -86,7 +86,7 @@ class EventFactory:
         return (self.end[row] - self.start[row]) / 1000 if self.device_type[row] == 0 else 0
 
     def self_us(self, row: int) -> float:
-        """Microseconds outside of children."""
+        """Microseconds on the CPU outside of children."""
         return self.self_ns[row] / 1000
 
     def device_total_us(self, row: int) -> float:
@@ -98,7 +98,7 @@ class EventFactory:
         return self.self_device_ns[row] / 1000 if self.has_device else 0
 
     def kernels(self, row: int) -> list[Kernel]:
-        """What this row itself launched, in order of start."""
+        """The device work that this row launched itself, in order of start."""
         if not self.has_device:
             return []
         order, bounds = self._launched
@@ -113,7 +113,7 @@ class EventFactory:
         return [self.event(child) for child in order[bounds[row] : bounds[row + 1]].tolist()]
 
     def inputs(self, row: int) -> InputInfo:
-        """What the call was given, empty when that was not recorded."""
+        """The inputs of the call, empty if they were not recorded."""
         at = self.shapes[row]
         return self.store.input_infos[at] if at >= 0 else _NO_INPUTS
 
@@ -122,11 +122,11 @@ class EventFactory:
         return self._flows.get(row)
 
     def item(self, row: int, key: str) -> Any:
-        """event[key] of an event of this store."""
+        """The value of event[key]; KeyError for other keys than those of _ITEMS."""
         return _ITEMS[key](self, row)
 
     def device_fields(self, row: int) -> dict[str, str]:
-        """What a trace says of the place of a device row, as JSON texts; only when metadata was asked for."""
+        """Device, stream and correlation of a device row as JSON texts, if expose_kineto_event_metadata is on."""
         return _device_fields(self, row)
 
     @cached_property
@@ -200,7 +200,7 @@ def _activity(rows: EventFactory, row: int) -> str | None:
 
 
 def _thread(rows: EventFactory, row: int) -> int:
-    # Of what ran on a device: the thread that launched it.
+    # Of a device row: the thread that launched it.
     launched_by = rows.launch_tid[row]
     return (launched_by if launched_by >= 0 else rows.tid[row]) + 1
 
@@ -222,12 +222,11 @@ def _linked(rows: EventFactory, row: int) -> int:
 def _external_id(rows: EventFactory, row: int) -> int:
     if _is_memory(rows, row):
         return 0
-    of_driver = rows.kind[row] == observer.RUNTIME or rows.device_type[row] != 0
-    return _linked(rows, row) if of_driver else rows.ids[row]
+    from_driver = rows.kind[row] == observer.RUNTIME or rows.device_type[row] != 0
+    return _linked(rows, row) if from_driver else rows.ids[row]
 
 
 def _device_fields(rows: EventFactory, row: int) -> dict[str, str]:
-    """What a trace says of the place of a device row, as JSON texts; only when metadata was asked for."""
     if not rows.store.options.get("expose_kineto_event_metadata") or rows.device_type[row] == 0:
         return {}
     fields = {"device": str(max(rows.device_index[row], 0)), "stream": str(rows.store.threads[rows.tid[row]].ident)}
@@ -249,7 +248,7 @@ def _module_number(rows: EventFactory, row: int) -> int:
 
 
 def _not_of_memory(read: Reader) -> Reader:
-    """Memory events have None where others have what `read` gives."""
+    """A reader of None for memory events, and of what `read` returns for others."""
     return lambda rows, row: None if _is_memory(rows, row) else read(rows, row)
 
 

@@ -23,13 +23,13 @@ _METRICS = ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total"
 _BACKWARD_SCOPE = 1
 
 
-class EventList(list):  # type: ignore[type-arg]
+class EventList(list[Any]):
     """A list of events or of averages, with their table and totals.
 
-    The events of a recording are made when they are looked at. Whatever changes the list makes all of them first.
+    The list of a recording makes its events on access. A method that changes the list makes all of them first.
     """
 
-    # The rows this list shows, as long as it shows exactly those.
+    # The rows of a recording, as long as the list has exactly their events; `_filled`: whether those are all made.
     _rows: EventFactory | None = None
     _filled = True
 
@@ -43,18 +43,18 @@ class EventList(list):  # type: ignore[type-arg]
 
     @classmethod
     def from_store(cls, store: EventStore) -> EventList:
-        """The events of a recording."""
+        """The list of a recording's visible events."""
         rows = EventFactory(store)
-        made = cls(
+        events = cls(
             use_device=rows.use_device,
             profile_memory=bool(store.options.get("profile_memory", False)),
             with_flops=bool(store.options.get("with_flops", False)),
             dropped=store.dropped_events,
         )
-        made._rows, made._filled, made._tree_built = rows, False, True
-        return made
+        events._rows, events._filled, events._tree_built = rows, False, True
+        return events
 
-    # ------------------------------------------------------------------ being a list
+    # ------------------------------------------------------------------ access without making all events
 
     def _fill(self) -> None:
         if not self._filled and self._rows is not None:
@@ -63,7 +63,7 @@ class EventList(list):  # type: ignore[type-arg]
 
     @property
     def _columns(self) -> EventFactory | None:
-        """The rows behind the list while their columns tell everything about it."""
+        """The rows behind the list; None once the list or one of its events was changed."""
         return None if self._rows is None or self._rows.changed else self._rows
 
     def __len__(self) -> int:
@@ -91,7 +91,7 @@ class EventList(list):  # type: ignore[type-arg]
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_rows": None, "_filled": True}
 
-    # ------------------------------------------------------------------ the tree of events made by hand
+    # ------------------------------------------------------------------ the tree of events that a caller constructed
 
     def _build_tree(self) -> None:
         """Find parents and children by time; merge an only child named like its parent into it."""
@@ -102,7 +102,7 @@ class EventList(list):  # type: ignore[type-arg]
         self._tree_built = True
 
     def _populate_cpu_children(self) -> None:
-        # Of equal intervals the first in the list is the outer one; _tree takes the last, so it gets them reversed.
+        # Of equal intervals the first in the list is the outer one; row_order() takes the last, so they are reversed.
         events = [e for e in reversed(self) if not e.is_async and e.device_type == DeviceType.CPU]
         threads: dict[Any, int] = {}
         tid = np.array([threads.setdefault((e.thread, e.node_id), len(threads)) for e in events], np.int32)
@@ -143,7 +143,7 @@ class EventList(list):  # type: ignore[type-arg]
             if node is not None:
                 event.stack = forward.get((node.fwd_thread, node.sequence_nr), [])
 
-    # ------------------------------------------------------------------ what is asked of it
+    # ------------------------------------------------------------------ totals, averages, exports
 
     @property
     def self_cpu_time_total(self) -> float:
@@ -157,17 +157,17 @@ class EventList(list):  # type: ignore[type-arg]
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """Average the events by name, and if asked also by input shapes, innermost frames or overload."""
+        """Average the events by name, and on request also by input shapes, innermost frames or overload."""
         if not self._tree_built:
             raise AssertionError("Expected tree to be built before calling key_averages")
         rows = self._columns
-        made: Iterable[FunctionEventAvg]
+        grouped: list[FunctionEventAvg]
         if rows is not None:
-            made = averages.average_rows(rows, group_by_input_shapes, group_by_stack_n, group_by_overload_name)
+            grouped = averages.average_rows(rows, group_by_input_shapes, group_by_stack_n, group_by_overload_name)
         else:
-            made = averages.average_events(self, group_by_input_shapes, group_by_stack_n, group_by_overload_name)
+            grouped = averages.average_events(self, group_by_input_shapes, group_by_stack_n, group_by_overload_name)
         return EventList(
-            made,
+            grouped,
             use_device=self._use_device,
             profile_memory=self._profile_memory,
             with_flops=self._with_flops,
@@ -193,7 +193,7 @@ class EventList(list):  # type: ignore[type-arg]
         """The list as a text table.
 
         sort_by: attribute to sort by, largest first, such as "self_cpu_time_total", "cpu_memory_usage", "count".
-        row_limit: how many rows to show, -1 for all. top_level_events_only: leave out what has a parent.
+        row_limit: how many rows to show, -1 for all. top_level_events_only: leave out events with a parent.
         time_unit: "s", "ms" or "us" for every time; otherwise each time has its own unit.
         """
         rows = self._columns
@@ -218,7 +218,7 @@ class EventList(list):  # type: ignore[type-arg]
 
     def _repr_html_(self) -> str:
         """A notebook's view: the largest averages or the first events, as a table."""
-        from ..exporters import notebook  # here, because only notebooks ask
+        from ..exporters import notebook  # here, because only notebooks need it
 
         return notebook.list_table(self, memory=self._profile_memory, flops=self._with_flops)
 
@@ -228,24 +228,24 @@ class EventList(list):  # type: ignore[type-arg]
 
     def to_dict(self) -> dict[str, list[Any]]:
         """The list as columns: names and plain values, one entry per event or average. Times are microseconds."""
-        from . import tabular  # here and below, because it stands on this module
+        from . import tabular  # here and below, because it imports this module
 
         return tabular.to_dict(self)
 
     def to_pandas(self) -> Any:
-        """The same as a pandas.DataFrame. Needs the extra `pandas`."""
+        """to_dict() as a pandas.DataFrame. Needs the extra `pandas`."""
         from . import tabular
 
         return tabular.to_pandas(self)
 
     def to_arrow(self) -> Any:
-        """The same as a pyarrow.Table. Needs the extra `parquet`."""
+        """to_dict() as a pyarrow.Table. Needs the extra `parquet`."""
         from . import tabular
 
         return tabular.to_arrow(self)
 
     def supported_export_stacks_metrics(self) -> list[str]:
-        """The metrics that export_stacks knows."""
+        """The metrics that export_stacks accepts."""
         return list(_METRICS)
 
     def export_stacks(self, path: str | PathLike[str], metric: str) -> None:
@@ -258,13 +258,13 @@ class EventList(list):  # type: ignore[type-arg]
             return
         attribute = metric.replace("cuda", "device").replace("xpu", "device").replace("privateuse1", "device")
         on_device = [event for event in self if event.device_type != DeviceType.CPU]
-        # What ran on a device stands for itself; counting it once more with the op that launched it would double it.
+        # Device time of an op is that of the device events it launched: with both it would count twice.
         counted = on_device if on_device and attribute != metric else self
         export_rows(((event.stack or [], getattr(event, attribute)) for event in counted), path)
 
 
 def _after_filling(method: Callable[..., Any], changes: bool) -> Callable[..., Any]:
-    """A method of list that sees every event; what changes the list cuts it loose from its rows."""
+    """A method of list, called once all events are made. If it changes the list, that has no rows any more."""
 
     def call(self: EventList, *args: Any, **kwargs: Any) -> Any:
         self._fill()
@@ -324,7 +324,7 @@ def _self_cpu_us(store: EventStore) -> float:
 
 
 def _summary(rows: EventFactory) -> Summary:
-    """What build_table must know of all events of a recording, from its columns."""
+    """What build_table() needs to know of all events of a recording, from its columns."""
     store = rows.store
     device = bool(rows.use_device) and store.has_device_rows
     memory = len(store.mem_time) > 0

@@ -1,4 +1,4 @@
-"""What a device trace tells about a kernel or a collective: the fields of FunctionEvent.event_metadata."""
+"""FunctionEvent.event_metadata: the fields of a kernel or a collective in a device trace."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ _FIELDS: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
 )
 
 EventMetadata = NamedTuple("EventMetadata", [(field, Any) for field, _, _ in _FIELDS])  # type: ignore[misc]
-EventMetadata.__doc__ = "What the device's trace says about one event; None where it says nothing."
+EventMetadata.__doc__ = "The fields of one event in the device's trace; None for those it lacks."
 
 
 def read_metadata(extra: Mapping[str, str] | None) -> EventMetadata | None:
-    """Read the trace's key/value texts; None when there are none."""
+    """Parse the texts of a trace's fields; None if there are none."""
     if not extra:
         return None
     return EventMetadata(*(read(extra[key]) if key in extra else None for _, key, read in _FIELDS))

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..._core.device import device as Device
 from ..._core.dtype import DTYPES, dtype
@@ -25,7 +26,7 @@ _MODULE = re.compile(r"nn\.Module: (.*)_\d+", re.DOTALL)
 
 
 class _EventType(Enum):
-    """What an event of the tree is; its extra_fields are of the class with that name."""
+    """Kind of an event of the tree; its extra_fields are an _ExtraFields_ of the same name."""
 
     TorchOp = 0
     Backend = 1
@@ -41,7 +42,7 @@ class _EventType(Enum):
 
 @dataclass(frozen=True)
 class _TensorMetadata:
-    """A tensor that an op was given; dtype is None in a list of tensors, where it is not recorded."""
+    """A tensor among an op's inputs; dtype is None in a list of tensors, where it is not recorded."""
 
     sizes: list[int]
     strides: list[int]
@@ -55,7 +56,7 @@ class _TensorMetadata:
 
 @dataclass(frozen=True)
 class _PyFrameState:
-    """A place in Python code; of a call, the line where the function begins."""
+    """A Python function and the line where it begins."""
 
     file_name: str
     function_name: str
@@ -64,7 +65,7 @@ class _PyFrameState:
 
 @dataclass(frozen=True)
 class _NNModuleInfo:
-    """The module that was called."""
+    """The nn.Module of a call."""
 
     cls_name: str
 
@@ -119,6 +120,9 @@ class _ExtraFields_Kineto:
     """Of what ran on a device, and of calls of its runtime: nothing further."""
 
 
+_ExtraFields = _ExtraFields_TorchOp | _ExtraFields_Allocation | _ExtraFields_PyCall | _ExtraFields_PyCCall | _ExtraFields_Kineto
+
+
 class EventTree:
     """The events of a recording by number: rows first, then allocations and frees."""
 
@@ -126,7 +130,7 @@ class EventTree:
         self.store = store
         self.rows = EventFactory(store, whole=True)
         self.size = len(store)
-        # A free or an allocation outside of everything has a row of its own, which only says so.
+        # Memory outside every event has a row of its own, which the allocation or free itself stands in for here.
         stray = store.kind == observer.MEMORY
         above = np.append(stray, False)
         owner = np.where(above[store.mem_event], -1, store.mem_event)
@@ -136,7 +140,7 @@ class EventTree:
         self.order = self.order[~np.append(stray, np.zeros(len(owner), np.bool_))[self.order]]
 
     def roots(self) -> list[_ProfilerEvent]:
-        """What no other event contains, in order of start."""
+        """Events without a parent, in order of start."""
         return self.below(-1)
 
     def below(self, number: int) -> list[_ProfilerEvent]:
@@ -145,16 +149,16 @@ class EventTree:
 
     @cached_property
     def _children(self) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
+        children: dict[int, list[int]] = {}
         for number, parent in zip(self.order.tolist(), self.parent[self.order].tolist(), strict=True):
-            found.setdefault(parent, []).append(number)
-        return found
+            children.setdefault(parent, []).append(number)
+        return children
 
     @cached_property
     def _blocks(self) -> list[int]:
         """By allocation or free: the number of its block, from 1 in order of appearance."""
         alive: dict[tuple[int, int, int], int] = {}
-        store, found, last = self.store, [], 0
+        store, numbers, last = self.store, [], 0
         columns = (store.mem_device_type, store.mem_device_index, store.mem_addr, store.mem_bytes)
         for kind, index, address, size in zip(*(column.tolist() for column in columns), strict=True):
             key = (kind, index, address)
@@ -164,15 +168,15 @@ class EventTree:
                 known = last
             if size >= 0:
                 alive[key] = known
-            found.append(known)
-        return found
+            numbers.append(known)
+        return numbers
 
     @cached_property
-    def _caller(self) -> Any:
+    def _caller(self) -> NDArray[np.int32]:
         return tree.nearest_ancestor(self.store.parent, self.store.is_python)
 
     def tag(self, number: int) -> _EventType:
-        """What kind of event it is."""
+        """The kind of the event."""
         if number >= self.size:
             return _EventType.Allocation
         kind = self.rows.kind[number]
@@ -184,11 +188,11 @@ class EventTree:
         return _EventType.PyCall if _FRAME.fullmatch(name) or _MODULE.fullmatch(name) else _EventType.PyCCall
 
     def name(self, number: int) -> str:
-        """The name as recorded."""
+        """The recorded name, with the number of a step."""
         return MEMORY_EVENT_NAME if number >= self.size else self.store.names[self.rows.name[number]]
 
-    def extra_fields(self, number: int) -> Any:
-        """What there is to say of this kind of event."""
+    def extra_fields(self, number: int) -> _ExtraFields:
+        """An object of the _ExtraFields_ class of the event's tag."""
         tag = self.tag(number)
         if tag is _EventType.Allocation:
             return self._allocation(number - self.size)
@@ -207,8 +211,8 @@ class EventTree:
         return _ExtraFields_PyCall(self._frame(number), caller, _NNModuleInfo(module[1]) if module else None)
 
     def _frame(self, number: int) -> _PyFrameState | None:
-        found = _FRAME.fullmatch(self.name(number))
-        return _PyFrameState(found[1], found[3], int(found[2])) if found else None
+        match = _FRAME.fullmatch(self.name(number))
+        return _PyFrameState(match[1], match[3], int(match[2])) if match else None
 
     def _allocation(self, at: int) -> _ExtraFields_Allocation:
         store = self.store
@@ -219,10 +223,9 @@ class EventTree:
         )
 
     def _inputs(self, number: int) -> Iterator[Any]:
-        given = self.rows.inputs(number)
-        for dims, kind, strides, concrete in zip(*given, strict=True):
+        for dims, kind, strides, concrete in zip(*self.rows.inputs(number), strict=True):
             if kind == "TensorList":
-                yield [_TensorMetadata(list(one), list(step), None) for one, step in zip(dims, strides, strict=True)]
+                yield [_TensorMetadata(list(sizes), list(steps), None) for sizes, steps in zip(dims, strides, strict=True)]
             elif kind in _DTYPES:
                 yield _TensorMetadata(list(dims), list(strides), _DTYPES[kind])
             else:
@@ -232,35 +235,35 @@ class EventTree:
 class _ProfilerEvent:
     """One event of the tree. Times are nanoseconds since the epoch."""
 
-    __slots__ = ("_number", "_whole")
+    __slots__ = ("_number", "_tree")
 
-    def __init__(self, whole: EventTree, number: int) -> None:
-        self._whole = whole
+    def __init__(self, tree: EventTree, number: int) -> None:
+        self._tree = tree
         self._number = number
 
     @property
     def name(self) -> str:
-        """The name as recorded."""
-        return self._whole.name(self._number)
+        """The recorded name, with the number of a step."""
+        return self._tree.name(self._number)
 
     @property
     def overload_name(self) -> str:
-        """The overload, if capture_overload_names asked for it."""
-        return "" if self._is_memory else self._whole.rows.peek(self._number).overload_name or ""
+        """The overload, if capture_overload_names is on."""
+        return "" if self._is_memory else self._tree.rows.peek(self._number).overload_name or ""
 
     @property
     def tag(self) -> _EventType:
-        """What kind of event it is."""
-        return self._whole.tag(self._number)
+        """The kind of the event."""
+        return self._tree.tag(self._number)
 
     @property
-    def extra_fields(self) -> Any:
-        """What there is to say of this kind of event."""
-        return self._whole.extra_fields(self._number)
+    def extra_fields(self) -> _ExtraFields:
+        """An object of the _ExtraFields_ class of the event's tag."""
+        return self._tree.extra_fields(self._number)
 
     @property
-    def typed(self) -> tuple[_EventType, Any]:
-        """tag and extra_fields."""
+    def typed(self) -> tuple[_EventType, _ExtraFields]:
+        """The pair of tag and extra_fields."""
         return self.tag, self.extra_fields
 
     @property
@@ -271,51 +274,51 @@ class _ProfilerEvent:
     @property
     def correlation_id(self) -> int:
         """The id of the FunctionEvent; 0 for Python calls and memory."""
-        return 0 if self._is_memory else int(self._whole.rows.ids[self._number])
+        return 0 if self._is_memory else int(self._tree.rows.ids[self._number])
 
     @property
     def start_tid(self) -> int:
         """The operating system's number of the thread."""
-        store = self._whole.store
-        column, at = (store.mem_tid, self._number - self._whole.size) if self._is_memory else (store.tid, self._number)
+        store = self._tree.store
+        column, at = (store.mem_tid, self._number - self._tree.size) if self._is_memory else (store.tid, self._number)
         return store.threads[int(column[at])].ident
 
     @property
     def start_time_ns(self) -> int:
-        """When it began."""
-        store = self._whole.store
-        return int(self._whole.start[self._number]) - store.clock_start_ns + store.wall_start_ns
+        """Start of the event."""
+        store = self._tree.store
+        return int(self._tree.start[self._number]) - store.clock_start_ns + store.wall_start_ns
 
     @property
     def duration_time_ns(self) -> int:
-        """How long it took."""
-        return 0 if self._is_memory else int(self._whole.store.duration[self._number])
+        """Nanoseconds from start to end; 0 for memory."""
+        return 0 if self._is_memory else int(self._tree.store.duration[self._number])
 
     @property
     def end_time_ns(self) -> int:
-        """When it ended."""
+        """End of the event."""
         return self.start_time_ns + self.duration_time_ns
 
     @property
     def parent(self) -> _ProfilerEvent | None:
         """The innermost event around it on the same thread."""
-        above = int(self._whole.parent[self._number])
-        return _ProfilerEvent(self._whole, above) if above >= 0 else None
+        above = int(self._tree.parent[self._number])
+        return _ProfilerEvent(self._tree, above) if above >= 0 else None
 
     @property
     def children(self) -> list[_ProfilerEvent]:
         """The events directly below it, in order of start."""
-        return self._whole.below(self._number)
+        return self._tree.below(self._number)
 
     @property
     def _is_memory(self) -> bool:
-        return self._number >= self._whole.size
+        return self._number >= self._tree.size
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ProfilerEvent) and (other._whole, other._number) == (self._whole, self._number)
+        return isinstance(other, _ProfilerEvent) and (other._tree, other._number) == (self._tree, self._number)
 
     def __hash__(self) -> int:
-        return hash((id(self._whole), self._number))
+        return hash((id(self._tree), self._number))
 
     def __repr__(self) -> str:
         return f"<_ProfilerEvent {self.name} {self.tag.name} duration_time_ns={self.duration_time_ns}>"

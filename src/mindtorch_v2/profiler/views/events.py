@@ -1,4 +1,4 @@
-"""One recorded event as torch shows it: FunctionEvent and its small companions."""
+"""FunctionEvent and the small classes that torch has beside it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OUT_OF_MEMORY_EVENT_NAME = "[OutOfMemory]"
 class DeviceType(StrEnum):
     """Where an event ran: equal to its name as text, and int() gives torch's number.
 
-    torch's PrivateUse1 is the NPU here and equals that name; both names find it.
+    torch's PrivateUse1 is the NPU and equals that name; both names look it up.
     """
 
     CPU = "CPU"
@@ -77,7 +77,7 @@ class Kernel(NamedTuple):
 
 
 class Interval:
-    """A span of time in microseconds."""
+    """A time span in microseconds."""
 
     __slots__ = ("end", "start")
 
@@ -91,7 +91,7 @@ class Interval:
 
 
 class MemRecordsAcc:
-    """Memory records, each a pair whose first item has start_ns(), found by time."""
+    """Looks up memory records by time; each is a pair whose first item has start_ns()."""
 
     def __init__(self, mem_records: Sequence[tuple[Any, Any]]) -> None:
         self._mem_records = sorted(mem_records, key=lambda record: record[0].start_ns())
@@ -104,8 +104,8 @@ class MemRecordsAcc:
         yield from self._mem_records[first:last]
 
 
-class StringTable(defaultdict):  # type: ignore[type-arg]
-    """Names by the name they are shown under. Nothing here has mangled names, so each is its own."""
+class StringTable(defaultdict[str, str]):
+    """torch's cache of demangled names. No name here is mangled, so each maps to itself."""
 
     def __missing__(self, key: str) -> str:
         self[key] = key
@@ -129,7 +129,7 @@ def _deprecated(old: str, new: str, message: str = "`{old}` is deprecated. Use `
 
 
 class FormattedTimesMixin:
-    """Averages per call, times as text and other names for the device's numbers."""
+    """Averages per call, times as text, and aliases of the device attributes."""
 
     count: int
     cpu_time_total: float
@@ -186,7 +186,7 @@ class FunctionEvent(LazyAttributes, FormattedTimesMixin):
     is_legacy: bool
     is_user_annotation: bool
     is_python_function: bool
-    # who called it, and what it called
+    # callers and callees
     cpu_parent: FunctionEvent | None
     cpu_children: list[FunctionEvent]
     kernels: list[Kernel]
@@ -201,7 +201,7 @@ class FunctionEvent(LazyAttributes, FormattedTimesMixin):
     flow_type: int | None
     flow_start: bool | None
     linked_correlation_id: int
-    # what it was given
+    # inputs
     input_shapes: Any
     input_dtypes: Any
     concrete_inputs: Any
@@ -262,12 +262,12 @@ class FunctionEvent(LazyAttributes, FormattedTimesMixin):
         python_parent_id: int = -1,
         python_module_id: int = -1,
     ) -> None:
-        given = dict(locals())
-        for other in ("self", "start_us", "end_us", "metadata_json", "extra_meta"):
-            del given[other]
+        attributes = dict(locals())
+        for not_kept in ("self", "start_us", "end_us", "metadata_json", "extra_meta"):
+            del attributes[not_kept]
         detach_row(self)
         own_attributes(self).update(
-            given,
+            attributes,
             time_range=Interval(start_us, end_us),
             kernels=[],
             count=1,
@@ -289,7 +289,7 @@ class FunctionEvent(LazyAttributes, FormattedTimesMixin):
         self.kernels.append(Kernel(name, device, duration))
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
-        """Add a direct child."""
+        """Add a direct child, whose parent is set separately."""
         if self.device_type != DeviceType.CPU:
             raise AssertionError("Expected device_type to be CPU")
         if not isinstance(child, FunctionEvent):
@@ -300,7 +300,7 @@ class FunctionEvent(LazyAttributes, FormattedTimesMixin):
         self.cpu_children.append(child)
 
     def set_cpu_parent(self, parent: FunctionEvent) -> None:
-        """Set the one direct parent."""
+        """Set the direct parent."""
         if self.device_type != DeviceType.CPU:
             raise AssertionError("Expected device_type to be CPU")
         if not isinstance(parent, FunctionEvent):
@@ -420,7 +420,7 @@ def _kind(event: FunctionEvent) -> str:
     return "scope" if event.is_user_annotation else "backward" if event.scope == 1 else "op"
 
 
-# event[...] of an event that was made by hand
+# event[...] of an event that a caller constructed
 _ITEMS: dict[str, Callable[[FunctionEvent], Any]] = {
     "kind": _kind,
     "step": lambda event: 0,

@@ -1,8 +1,9 @@
-"""prof.profiler.kineto_results: a recording as torch's native events, each value behind a method."""
+"""prof.profiler.kineto_results: a recording as torch's native events, whose values are methods."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ _DEVICES = tuple(DeviceType)
 
 
 class _ProfilerResult:
-    """The last recording, whole: also what events() leaves out, and every allocation and free."""
+    """A recording with the rows that events() leaves out, and with every allocation and free as an event."""
 
     def __init__(self, store: EventStore) -> None:
         self._store = store
@@ -26,19 +27,19 @@ class _ProfilerResult:
     def events(self) -> list[_KinetoEvent]:
         """All events in order of start."""
         rows = EventFactory(self._store, whole=True)
-        found: list[_KinetoEvent] = [
+        events: list[_KinetoEvent] = [
             _KinetoEvent(rows, row) for row in np.flatnonzero(self._store.kind != observer.MEMORY).tolist()
         ]
-        found.extend(_MemoryEvent(rows, number) for number in range(len(self._store.mem_time)))
-        found.sort(key=lambda event: event.start_ns())
-        return found
+        events.extend(_MemoryEvent(rows, number) for number in range(len(self._store.mem_time)))
+        events.sort(key=lambda event: event.start_ns())
+        return events
 
     def trace_start_ns(self) -> int:
         """When the recording began, in nanoseconds since the epoch."""
         return self._store.wall_start_ns
 
     def experimental_event_tree(self) -> list[_ProfilerEvent]:
-        """The outermost events; what they called is in their `children`."""
+        """The outermost events; the tree continues in their `children`."""
         return EventTree(self._store).roots()
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -46,8 +47,8 @@ class _ProfilerResult:
         chrome.export(self._store, path)
 
 
-def _same(attribute: str) -> Any:
-    """A method that answers what the row's FunctionEvent has under another name or the same."""
+def _event_attribute(attribute: str) -> Callable[[_KinetoEvent], Any]:
+    """A method that returns an attribute of the row's FunctionEvent."""
 
     def read(self: _KinetoEvent) -> Any:
         return getattr(self._rows.peek(self._row), attribute)
@@ -65,49 +66,49 @@ class _KinetoEvent:
         self._rows = rows
         self._row = row
 
-    name = _same("trace_name")
-    overload_name = _same("overload_name")
-    activity_type = _same("activity_type")
-    scope = _same("scope")
-    start_thread_id = _same("thread")
-    end_thread_id = _same("thread")
-    fwd_thread_id = _same("fwd_thread")
-    device_type = _same("device_type")
-    device_index = _same("device_index")
-    device_resource_id = _same("device_resource_id")
-    correlation_id = _same("id")
-    external_id = _same("external_id")
-    linked_correlation_id = _same("linked_correlation_id")
-    sequence_nr = _same("sequence_nr")
-    flow_id = _same("flow_id")
-    flow_type = _same("flow_type")
-    flow_start = _same("flow_start")
-    shapes = _same("input_shapes")
-    structured_input_shapes = _same("structured_input_shapes")
-    structured_input_strides = _same("structured_input_strides")
-    dtypes = _same("input_dtypes")
-    concrete_inputs = _same("concrete_inputs")
-    kwinputs = _same("kwinputs")
-    stack = _same("stack")
-    flops = _same("flops")
-    is_async = _same("is_async")
-    is_user_annotation = _same("is_user_annotation")
-    is_python_function = _same("is_python_function")
-    python_id = _same("python_id")
-    python_parent_id = _same("python_parent_id")
-    python_module_id = _same("python_module_id")
-    metadata_json = _same("metadata_json")
+    name = _event_attribute("trace_name")
+    overload_name = _event_attribute("overload_name")
+    activity_type = _event_attribute("activity_type")
+    scope = _event_attribute("scope")
+    start_thread_id = _event_attribute("thread")
+    end_thread_id = _event_attribute("thread")
+    fwd_thread_id = _event_attribute("fwd_thread")
+    device_type = _event_attribute("device_type")
+    device_index = _event_attribute("device_index")
+    device_resource_id = _event_attribute("device_resource_id")
+    correlation_id = _event_attribute("id")
+    external_id = _event_attribute("external_id")
+    linked_correlation_id = _event_attribute("linked_correlation_id")
+    sequence_nr = _event_attribute("sequence_nr")
+    flow_id = _event_attribute("flow_id")
+    flow_type = _event_attribute("flow_type")
+    flow_start = _event_attribute("flow_start")
+    shapes = _event_attribute("input_shapes")
+    structured_input_shapes = _event_attribute("structured_input_shapes")
+    structured_input_strides = _event_attribute("structured_input_strides")
+    dtypes = _event_attribute("input_dtypes")
+    concrete_inputs = _event_attribute("concrete_inputs")
+    kwinputs = _event_attribute("kwinputs")
+    stack = _event_attribute("stack")
+    flops = _event_attribute("flops")
+    is_async = _event_attribute("is_async")
+    is_user_annotation = _event_attribute("is_user_annotation")
+    is_python_function = _event_attribute("is_python_function")
+    python_id = _event_attribute("python_id")
+    python_parent_id = _event_attribute("python_parent_id")
+    python_module_id = _event_attribute("python_module_id")
+    metadata_json = _event_attribute("metadata_json")
 
     def start_ns(self) -> int:
-        """When it began."""
+        """Start of the event."""
         return self._since_epoch(self._rows.start[self._row])
 
     def end_ns(self) -> int:
-        """When it ended."""
+        """End of the event."""
         return self._since_epoch(self._rows.end[self._row])
 
     def duration_ns(self) -> int:
-        """How long it took."""
+        """Nanoseconds from start to end."""
         return self.end_ns() - self.start_ns()
 
     def nbytes(self) -> int:
@@ -115,20 +116,20 @@ class _KinetoEvent:
         return 0
 
     def is_hidden_event(self) -> bool:
-        """Whether a view should leave it out: none of these."""
+        """False: none of these is to be left out of a view."""
         return False
 
     def extra_meta(self) -> dict[str, str]:
-        """What a trace says of the place of what ran on a device, as JSON texts."""
+        """Device, stream and correlation of a device row as JSON texts."""
         fields: dict[str, str] = self._rows.device_fields(self._row)
         return fields
 
     def cuda_elapsed_us(self) -> int:
-        """-1: nothing here was timed by CUDA itself."""
+        """-1: no event has times of CUDA's own events."""
         return -1
 
     def privateuse1_elapsed_us(self) -> int:
-        """-1: nothing here was timed by a device of another vendor itself."""
+        """-1: no event has times of another device's own events."""
         return -1
 
     def _since_epoch(self, moment: int) -> int:
@@ -139,7 +140,7 @@ class _KinetoEvent:
         return f"<_KinetoEvent {self.name()} start_ns={self.start_ns()} duration_ns={self.duration_ns()}>"
 
 
-def _fixed(value: Any) -> Any:
+def _constant(value: Any) -> Callable[[_MemoryEvent], Any]:
     def read(self: _MemoryEvent) -> Any:
         return value() if callable(value) else value
 
@@ -147,12 +148,12 @@ def _fixed(value: Any) -> Any:
 
 
 class _MemoryEvent(_KinetoEvent):
-    """An allocation or a free; `_row` counts those."""
+    """An allocation or a free; `_row` is its number among the memory columns."""
 
     __slots__ = ()
 
     def start_ns(self) -> int:
-        """When it happened."""
+        """Time of the allocation or free."""
         return self._since_epoch(self._rows.mem_time[self._row])
 
     end_ns = start_ns
@@ -167,7 +168,7 @@ class _MemoryEvent(_KinetoEvent):
     start_thread_id = end_thread_id = _thread
 
     def device_type(self) -> DeviceType:
-        """Whose memory it is."""
+        """The device whose memory it is."""
         return _DEVICES[self._rows.mem_device_type[self._row]]
 
     def device_index(self) -> int:
@@ -178,11 +179,11 @@ class _MemoryEvent(_KinetoEvent):
         """The operating system's number of the thread."""
         return self._rows.store.threads[self._rows.mem_tid[self._row]].ident
 
-    name = _fixed(MEMORY_EVENT_NAME)
-    activity_type = _fixed("cpu_instant_event")
-    overload_name = metadata_json = _fixed("")
-    scope = fwd_thread_id = correlation_id = external_id = linked_correlation_id = flow_id = flow_type = flops = _fixed(0)
-    sequence_nr = python_id = python_parent_id = python_module_id = _fixed(-1)
-    flow_start = is_async = is_user_annotation = is_python_function = _fixed(False)
-    shapes = structured_input_shapes = structured_input_strides = dtypes = concrete_inputs = stack = _fixed(list)
-    kwinputs = extra_meta = _fixed(dict)
+    name = _constant(MEMORY_EVENT_NAME)
+    activity_type = _constant("cpu_instant_event")
+    overload_name = metadata_json = _constant("")
+    scope = fwd_thread_id = correlation_id = external_id = linked_correlation_id = flow_id = flow_type = flops = _constant(0)
+    sequence_nr = python_id = python_parent_id = python_module_id = _constant(-1)
+    flow_start = is_async = is_user_annotation = is_python_function = _constant(False)
+    shapes = structured_input_shapes = structured_input_strides = dtypes = concrete_inputs = stack = _constant(list)
+    kwinputs = extra_meta = _constant(dict)

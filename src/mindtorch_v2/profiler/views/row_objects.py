@@ -1,4 +1,4 @@
-"""Objects that stand for a row of a recording and read each attribute when it is first asked for."""
+"""Objects bound to a row of a store: each attribute is read from the columns on first access."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 if TYPE_CHECKING:
     from .event_factory import EventFactory
 
-# How an attribute is read from a row of a store's views.
+# Reads one attribute of a row.
 Reader: TypeAlias = "Callable[[EventFactory, int], Any]"
 
 
 class LazyAttributes:
-    """An object that stands for a row of a store and reads an attribute when it is first asked for.
+    """Base class of objects bound to a row, which read an attribute on first access and keep its value.
 
-    `_live` says which row, as long as the object equals it. Assigning to the object first reads everything; from then
-    on it goes its own way, and `_origin` remembers the row.
+    `_live` is the row, as long as the object equals it. An assignment first reads all attributes and unbinds the object;
+    then `_origin` is the row.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_live", "_origin")
@@ -27,7 +27,7 @@ class LazyAttributes:
 
     @classmethod
     def _read_with(cls, readers: dict[str, Reader]) -> None:
-        """Say how each attribute is read from a row."""
+        """Set the attributes of the class and how each is read from a row."""
         cls._readers = readers
         for name, read in readers.items():
             setattr(cls, name, _FirstRead(name, read))
@@ -37,7 +37,7 @@ class LazyAttributes:
         _set(self, name, value)
 
     def _part(self) -> None:
-        """Read everything that is still unread and no longer follow the row."""
+        """Unbind the object from its row, after reading all attributes."""
         if self._live is not None:
             vars(self)
             self._live[0].changed = True
@@ -63,7 +63,7 @@ class LazyAttributes:
 
 
 class _FirstRead:
-    """Finds an attribute that the object does not hold yet, and leaves it there."""
+    """Descriptor that reads an attribute and stores it on the instance, which is found first from then on."""
 
     __slots__ = ("name", "read")
 
@@ -85,16 +85,16 @@ class _FirstRead:
 
 _set = object.__setattr__
 _set_live, _set_origin = (LazyAttributes.__dict__[slot].__set__ for slot in ("_live", "_origin"))
-# The attributes that an object itself holds by now; vars() of the classes below reads the others first.
+# The attributes that an object has stored so far; vars() of the subclasses reads the others first.
 own_attributes: Callable[[LazyAttributes], dict[str, Any]] = LazyAttributes.__dict__["__dict__"].__get__
 
 
 def bind_row(instance: LazyAttributes, rows: EventFactory, row: int) -> None:
-    """Make `instance` a view of a row."""
+    """Let `instance` read its attributes from a row."""
     _set_live(instance, (rows, row))
 
 
 def detach_row(instance: LazyAttributes) -> None:
-    """Make `instance` an object of its own, without a row."""
+    """Initialize `instance` as an object without a row."""
     _set_live(instance, None)
     _set_origin(instance, None)

@@ -1,4 +1,4 @@
-"""Recordings, events and averages as columns: plain lists, pandas, Arrow; what CSV and Parquet files are made of."""
+"""Recordings, events and averages as columns: plain lists, pandas, Arrow. CSV and Parquet files are written from these."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..views.events import DeviceType, FunctionEvent
 Table = dict[str, list[Any]]
 Reader = Callable[[Any], Any]
 
-# Columns of events and of averages: attributes, and how those are read that are not plain values.
+# Columns of averages and of events: an attribute, or a function that reads it as a plain value.
 _AVERAGE_COLUMNS: Mapping[str, Reader | None] = {
     "key": None,
     "overload_name": None,
@@ -83,17 +83,17 @@ def to_dict(what: EventStore | Iterable[Any]) -> Table:
 
 
 def to_pandas(what: EventStore | Iterable[Any]) -> Any:
-    """The same as a pandas.DataFrame. Needs the extra `pandas`."""
-    return needed("pandas", "pandas", "to_pandas()").DataFrame(to_dict(what))
+    """to_dict() as a pandas.DataFrame. Needs the extra `pandas`."""
+    return import_extra("pandas", "pandas", "to_pandas()").DataFrame(to_dict(what))
 
 
 def to_arrow(what: EventStore | Iterable[Any]) -> Any:
-    """The same as a pyarrow.Table. Needs the extra `parquet`."""
-    return needed("pyarrow", "parquet", "to_arrow()").table(to_dict(what))
+    """to_dict() as a pyarrow.Table. Needs the extra `parquet`."""
+    return import_extra("pyarrow", "parquet", "to_arrow()").table(to_dict(what))
 
 
-def chosen(store: EventStore, what: str, by_shapes: bool = False, stack_n: int = 0) -> Table:
-    """The table that a file of a recording holds: its rows ("events") or its averages ("averages")."""
+def file_table(store: EventStore, what: str, by_shapes: bool = False, stack_n: int = 0) -> Table:
+    """The table that csv and parquet files have: a row per event ("events") or per average ("averages")."""
     if what == "events":
         return to_dict(store)
     if what == "averages":
@@ -101,8 +101,8 @@ def chosen(store: EventStore, what: str, by_shapes: bool = False, stack_n: int =
     raise ValueError(f"a table shows 'events' or 'averages', not {what!r}")
 
 
-def needed(module: str, extra: str, purpose: str) -> Any:
-    """A module of an extra; ImportError that names the extra if it is not installed."""
+def import_extra(module: str, extra: str, purpose: str) -> Any:
+    """Import a module of an extra; the ImportError names the extra if it is not installed."""
     try:
         return import_module(module)
     except ImportError as error:

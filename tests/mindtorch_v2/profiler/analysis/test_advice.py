@@ -149,6 +149,6 @@ def test_the_largest_gain_comes_first():
         row("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 4 * MS, observer.SCOPE),
         *(row("aten::item", 5 * MS + 100 * n, 5 * MS + 100 * n + 50) for n in range(3)),
     ]
-    found = advise(EventStore.from_rows(inside(rows)))
-    assert [finding.rule for finding in found] == ["data_loader_wait", "host_sync"]
-    assert found[0].to_dict()["gain_ns"] == 16 * MS
+    findings = advise(EventStore.from_rows(inside(rows)))
+    assert [finding.rule for finding in findings] == ["data_loader_wait", "host_sync"]
+    assert findings[0].to_dict()["gain_ns"] == 16 * MS

@@ -41,20 +41,20 @@ def recording(seed, slower=None, factor=1.0, steps=60, machine=1.0, without=None
 
 
 def test_a_run_with_itself_shows_nothing():
-    one = recording(1)
-    found = diff(one, one)
-    assert found.found == []
-    assert found.step.verdict == "no evidence"
-    assert found.drift == 1.0
-    assert "no op changed" in str(found)
+    recorded = recording(1)
+    comparison = diff(recorded, recorded)
+    assert comparison.found == []
+    assert comparison.step.verdict == "no evidence"
+    assert comparison.drift == 1.0
+    assert "no op changed" in str(comparison)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_planted_slow_down_of_a_tenth_is_named_and_nothing_else(seed):
-    found = diff(recording(2 * seed), recording(2 * seed + 1, slower="aten::op7", factor=1.1)).found
-    assert [(change.key.name, change.verdict) for change in found] == [("aten::op7", "slower")]
-    assert found[0].low < 1.1 < found[0].high
-    assert found[0].relative == pytest.approx(1.1, abs=0.04)
+    changes = diff(recording(2 * seed), recording(2 * seed + 1, slower="aten::op7", factor=1.1)).found
+    assert [(change.key.name, change.verdict) for change in changes] == [("aten::op7", "slower")]
+    assert changes[0].low < 1.1 < changes[0].high
+    assert changes[0].relative == pytest.approx(1.1, abs=0.04)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -81,19 +81,19 @@ def side(seed, count=5, **planted):
 def test_several_recordings_see_through_an_uneven_machine(seed):
     before = side(2 * seed)
     assert diff(before, side(2 * seed + 1)).found == []
-    found = diff(before, side(2 * seed + 1, slower="aten::op7", factor=1.15)).found
-    assert [(change.key.name, change.verdict) for change in found] == [("aten::op7", "slower")]
-    assert found[0].low < 1.15 < found[0].high
-    assert found[0].relative == pytest.approx(1.15, abs=0.04)
+    changes = diff(before, side(2 * seed + 1, slower="aten::op7", factor=1.15)).found
+    assert [(change.key.name, change.verdict) for change in changes] == [("aten::op7", "slower")]
+    assert changes[0].low < 1.15 < changes[0].high
+    assert changes[0].relative == pytest.approx(1.15, abs=0.04)
 
 
 def test_the_step_of_several_recordings():
     before, after = side(1), [recording(50 + n, machine=3.0, steps=24) for n in range(3)]
-    found = diff(before, after)
-    assert found.step.verdict == "slower" and 1 < found.step.low < found.step.ratio < found.step.high
-    assert (found.recordings, found.a_steps, found.b_steps) == ((5, 3), 120, 72)
-    assert "steps compared: 120 and 72 of 5 and 3 recordings;" in str(found)
-    assert found.to_dict()["recordings"] == {"a": 5, "b": 3}
+    comparison = diff(before, after)
+    assert comparison.step.verdict == "slower" and 1 < comparison.step.low < comparison.step.ratio < comparison.step.high
+    assert (comparison.recordings, comparison.a_steps, comparison.b_steps) == ((5, 3), 120, 72)
+    assert "steps compared: 120 and 72 of 5 and 3 recordings;" in str(comparison)
+    assert comparison.to_dict()["recordings"] == {"a": 5, "b": 3}
 
 
 def test_ops_that_some_recordings_have_are_neither_new_nor_gone():
@@ -124,18 +124,18 @@ def test_a_faster_op_is_named():
 
 
 def test_a_slower_machine_is_told_apart_from_a_slower_op():
-    found = diff(recording(1), recording(2, machine=1.3))
-    assert found.found == []
-    assert found.drift == pytest.approx(1.3, abs=0.05)
-    assert found.step.verdict == "slower"
-    assert found.step.low > 1.2
+    comparison = diff(recording(1), recording(2, machine=1.3))
+    assert comparison.found == []
+    assert comparison.drift == pytest.approx(1.3, abs=0.05)
+    assert comparison.step.verdict == "slower"
+    assert comparison.step.low > 1.2
 
 
 def test_an_op_that_does_not_drift_with_the_others_has_not_changed():
     """Other work on the machine slows Python down and leaves large matrix products alone."""
-    found = diff(recording(1), recording(2, machine=1.3, slower="aten::op14", factor=1 / 1.3))
-    assert found.drift == pytest.approx(1.3, abs=0.05)
-    assert found.found == []
+    comparison = diff(recording(1), recording(2, machine=1.3, slower="aten::op14", factor=1 / 1.3))
+    assert comparison.drift == pytest.approx(1.3, abs=0.05)
+    assert comparison.found == []
 
 
 def test_ops_of_one_recording_only_are_new_or_gone():
@@ -155,32 +155,36 @@ def test_an_op_of_a_few_steps_is_neither_new_nor_gone():
         return EventStore.from_rows(rows)
 
     seldom, mostly = every(8, skipped=False), every(8, skipped=True)
-    for found in (diff(seldom, mostly), diff(mostly, seldom)):
-        assert {change.key.name: change.verdict for change in found.changes}["aten::copy_"] == "no evidence"
+    for comparison in (diff(seldom, mostly), diff(mostly, seldom)):
+        assert {change.key.name: change.verdict for change in comparison.changes}["aten::copy_"] == "no evidence"
 
 
 def test_a_limit_below_what_is_named_counts_too():
-    found = diff(recording(1, steps=200), recording(2, slower="aten::op14", factor=1.04, steps=200))
-    (change,) = (change for change in found.changes if change.key.name == "aten::op14")
-    assert (change.verdict, found.slower_by(change, 0.01), found.slower_by(change, 0.2)) == ("no evidence", True, False)
+    comparison = diff(recording(1, steps=200), recording(2, slower="aten::op14", factor=1.04, steps=200))
+    (change,) = (change for change in comparison.changes if change.key.name == "aten::op14")
+    assert (change.verdict, comparison.slower_by(change, 0.01), comparison.slower_by(change, 0.2)) == (
+        "no evidence",
+        True,
+        False,
+    )
     few = diff(recording(1, steps=3), recording(2, slower="aten::op14", factor=2, steps=3))
     assert not any(few.slower_by(change, 0.01) for change in few.changes)
 
 
 def test_the_table_is_cut_and_says_so():
-    found = diff(recording(1, steps=8), EventStore.from_rows([]))
-    assert len(found.found) == len(OPS)
-    assert str(found.table(3)).splitlines()[-1] == f"... and {len(OPS) - 3} more"
-    assert len(found.table(-1).splitlines()) == 4 + len(OPS)
-    assert found.table(0).splitlines()[-1] == f"... and {len(OPS)} more"
+    comparison = diff(recording(1, steps=8), EventStore.from_rows([]))
+    assert len(comparison.found) == len(OPS)
+    assert str(comparison.table(3)).splitlines()[-1] == f"... and {len(OPS) - 3} more"
+    assert len(comparison.table(-1).splitlines()) == 4 + len(OPS)
+    assert comparison.table(0).splitlines()[-1] == f"... and {len(OPS)} more"
 
 
 def test_few_steps_are_no_evidence_and_it_says_so():
-    found = diff(recording(1, steps=3), recording(2, slower="aten::op7", factor=2.0, steps=3))
-    assert found.found == []
-    assert found.step.verdict == "no evidence"
-    assert (found.enough, found.step.interval, found.to_dict()["enough_steps"]) == (False, "unknown", False)
-    assert "too few steps: at least 5 are needed" in str(found) and "no op changed" not in str(found)
+    comparison = diff(recording(1, steps=3), recording(2, slower="aten::op7", factor=2.0, steps=3))
+    assert comparison.found == []
+    assert comparison.step.verdict == "no evidence"
+    assert (comparison.enough, comparison.step.interval, comparison.to_dict()["enough_steps"]) == (False, "unknown", False)
+    assert "too few steps: at least 5 are needed" in str(comparison) and "no op changed" not in str(comparison)
     assert diff(recording(1, steps=5), recording(1, steps=5)).notes == []
 
 
@@ -200,24 +204,24 @@ def test_what_one_side_does_not_know_tells_nothing_apart(what, column):
             ]
         )
 
-    for found in (diff(rows(column), rows({})), diff(rows({}), rows(column))):
-        assert [(str(change.key), change.verdict) for change in found.changes] == [("aten::relu", "no evidence")]
-        assert found.notes == [f"not every recording has {what}: ops are compared without"]
+    for comparison in (diff(rows(column), rows({})), diff(rows({}), rows(column))):
+        assert [(str(change.key), change.verdict) for change in comparison.changes] == [("aten::relu", "no evidence")]
+        assert comparison.notes == [f"not every recording has {what}: ops are compared without"]
     assert diff(rows(column), rows(column)).notes == []
 
 
 def test_shapes_and_modules_are_kept_apart():
     def rows(long_shape):
-        made, now = [], 0
+        events, now = [], 0
         for step in range(20):
             begin = now
             for shape, module in (((4,), "Net.a"), ((8,), "Net.a"), ((8,), "Net.b")):
                 length = 10_000 + 37 * step + (5000 if shape == (8,) and module == "Net.b" and long_shape else 0)
                 info = InputInfo((shape,), ("float",), (shape,), (None,))
-                made.append({"name": "aten::relu", "start": now, "end": now + length, "inputs": info, "module": module})
+                events.append({"name": "aten::relu", "start": now, "end": now + length, "inputs": info, "module": module})
                 now += length + 10
-            made.append({"name": f"ProfilerStep#{step}", "kind": observer.STEP, "start": begin, "end": now})
-        return EventStore.from_rows(made)
+            events.append({"name": f"ProfilerStep#{step}", "kind": observer.STEP, "start": begin, "end": now})
+        return EventStore.from_rows(events)
 
     (change,) = diff(rows(False), rows(True)).found
     assert str(change.key) == "aten::relu [[8]] in Net.b"
@@ -227,19 +231,19 @@ def test_shapes_and_modules_are_kept_apart():
 def test_to_dict_is_plain():
     import json
 
-    found = diff(recording(1, steps=8), recording(2, steps=8, without="aten::op2"))
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["steps"] == {"a": 8, "b": 8}
+    comparison = diff(recording(1, steps=8), recording(2, steps=8, without="aten::op2"))
+    assert json.loads(json.dumps(comparison.to_dict(), allow_nan=False))["steps"] == {"a": 8, "b": 8}
 
 
 def test_bad_arguments():
-    one = recording(1, steps=5)
+    recorded = recording(1, steps=5)
     with pytest.raises(ValueError, match="confidence must be"):
-        diff(one, one, confidence=95)
+        diff(recorded, recorded, confidence=95)
     with pytest.raises(ValueError, match="least must not be negative"):
-        diff(one, one, least=-1)
+        diff(recorded, recorded, least=-1)
     empty = EventStore.from_rows([])
     assert diff(empty, empty).found == []
-    assert diff(empty, empty).step.verdict == diff(one, empty).step.verdict == "no evidence"
+    assert diff(empty, empty).step.verdict == diff(recorded, empty).step.verdict == "no evidence"
 
 
 def test_profiles_and_files_are_compared(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
 from mindtorch_v2.profiler import load, profile
-from mindtorch_v2.profiler.analysis.memory_categories import CATEGORIES, UNKNOWN, kept_in
+from mindtorch_v2.profiler.analysis.memory_categories import CATEGORIES, UNKNOWN, stored_uses
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +54,9 @@ def test_the_report_of_a_saved_profile_shows_them(trained, tmp_path):
 def test_nonsense_is_passed_over(trained, tmp_path, change):
     trained.save(tmp_path / "run.mtp")
     store = load(tmp_path / "run.mtp").store
-    assert kept_in(store) is not None
+    assert stored_uses(store) is not None
     change(store.options["memory_uses"])
-    assert kept_in(store) is None
+    assert stored_uses(store) is None
 
 
 def test_without_shapes_and_stacks_nothing_is_known(tmp_path):

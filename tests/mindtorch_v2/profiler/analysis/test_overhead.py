@@ -21,20 +21,20 @@ def test_times_without_the_cost_of_the_events_below():
         {"name": "outer", "start": 0, "end": 100},
         {"name": "range", "start": 0, "end": 200, "kind": observer.SCOPE},
     ]
-    found = estimate(EventStore.from_rows(rows), COST)
-    by_name = dict(zip(("range", "outer", "inner"), found.duration_ns.tolist(), strict=True))
+    overhead = estimate(EventStore.from_rows(rows), COST)
+    by_name = dict(zip(("range", "outer", "inner"), overhead.duration_ns.tolist(), strict=True))
     assert by_name == {"inner": 28, "outer": 100 - 10 - 2, "range": 200 - 20 - 2}
-    assert found.self_ns.tolist() == [178 - 88, 88 - 28, 28]
-    assert (found.events, found.total_ns, found.covered_ns) == (3, 40, 200)
-    assert found.share == pytest.approx(0.2)
-    assert "3 events" in str(found)
+    assert overhead.self_ns.tolist() == [178 - 88, 88 - 28, 28]
+    assert (overhead.events, overhead.total_ns, overhead.covered_ns) == (3, 40, 200)
+    assert overhead.share == pytest.approx(0.2)
+    assert "3 events" in str(overhead)
 
 
 def test_times_never_become_negative_and_the_share_stays_below_one():
     rows = [*({"name": "inner", "start": n, "end": n + 1} for n in range(8)), {"name": "outer", "start": 0, "end": 9}]
-    found = estimate(EventStore.from_rows(rows), COST)
-    assert found.duration_ns.min() == 0
-    assert found.share == 1.0
+    overhead = estimate(EventStore.from_rows(rows), COST)
+    assert overhead.duration_ns.min() == 0
+    assert overhead.share == 1.0
     assert estimate(EventStore.from_rows([]), COST).share == 0
 
 
@@ -49,13 +49,13 @@ def test_a_profile_measures_its_own_overhead_once(options):
     with profile(**options) as prof:
         for _ in range(50):
             x + x
-    found = prof.overhead()
-    assert found.calibration.op > 0
-    assert found.calibration.inside > 0
-    assert (found.calibration.python > 0) == bool(options)
-    assert found.total_ns >= 50 * found.calibration.op * 0.9
-    assert prof.overhead().calibration == found.calibration
-    assert calibration_of(prof.profiler.store) == found.calibration
+    overhead = prof.overhead()
+    assert overhead.calibration.op > 0
+    assert overhead.calibration.inside > 0
+    assert (overhead.calibration.python > 0) == bool(options)
+    assert overhead.total_ns >= 50 * overhead.calibration.op * 0.9
+    assert prof.overhead().calibration == overhead.calibration
+    assert calibration_of(prof.profiler.store) == overhead.calibration
 
 
 def test_nothing_is_measured_while_something_records():

@@ -71,9 +71,9 @@ def test_steps_come_from_step_rows_or_from_the_step_column_or_are_one():
             {"name": "a", "start": 20, "end": 21},
         ]
     )
-    found = steps(marked)
-    assert [c.tolist() for c in found] == [[3, 4], [0, 5], [5, 9]]
-    assert step_of(marked, found).tolist() == [0, 0, 1, 1, -1]
+    spans = steps(marked)
+    assert [c.tolist() for c in spans] == [[3, 4], [0, 5], [5, 9]]
+    assert step_of(marked, spans).tolist() == [0, 0, 1, 1, -1]
     counted = EventStore.from_rows([{"name": "a", "start": s, "end": s + 2, "step": s // 10} for s in (1, 5, 12, 25)])
     assert [c.tolist() for c in steps(counted)] == [[0, 1, 2], [1, 12, 25], [12, 25, 27]]
     alone = EventStore.from_rows([{"name": "a", "start": 3, "end": 9}])

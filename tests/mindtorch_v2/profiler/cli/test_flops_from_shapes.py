@@ -39,7 +39,7 @@ def work():
     torch.mm(a, b, out=torch.empty(3, 5))
     torch.sum(a, 0, out=torch.empty(4))
     a.add_(a, alpha=2)
-    for made in (
+    for result in (
         a + 1,
         a * 2,
         2 - a,
@@ -56,7 +56,7 @@ def work():
         torch.mv(a, b[:, 0]),
         torch.cat([a, a]),
     ):
-        assert made is not None
+        assert result is not None
 
 
 @pytest.mark.parametrize("ending", [".mtp", ".json"])
@@ -95,7 +95,7 @@ def test_figures_of_a_trace_are_those_of_torch():
     rows = [row for row in range(len(store)) if store.names[store.name[row]] == "aten::conv2d"]
     for row in rows:
         (batch, _, height, width), (out, into, *kernel), *_ = store.input_infos[store.shapes[row]].dims
-        stride, padding, dilation, groups = store.input_infos[store.shapes[row]].concrete[3:]
+        stride, padding, dilation, _groups = store.input_infos[store.shapes[row]].concrete[3:]
         sizes = [
             (size + 2 * pad - dil * (k - 1) - 1) // step + 1
             for size, pad, dil, k, step in zip((height, width), padding, dilation, kernel, stride, strict=True)

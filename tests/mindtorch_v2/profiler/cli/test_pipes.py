@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import tracemalloc
+from contextlib import suppress
 
 import pytest
 
@@ -38,24 +39,22 @@ def contents(tmp_path_factory):
 
 @pytest.fixture
 def piped(tmp_path):
-    """A function that gives the path of a pipe with some contents in it."""
+    """A function that writes data to a new pipe and returns the pipe's path."""
     threads = []
 
-    def made(data):
+    def start(data):
         path = tmp_path / f"pipe{len(threads)}"
         os.mkfifo(path)
 
         def feed():
-            try:
+            with suppress(BrokenPipeError):  # the reader may have seen enough
                 path.write_bytes(data)
-            except BrokenPipeError:
-                pass  # the reader has seen enough
 
         threads.append(threading.Thread(target=feed, daemon=True))
         threads[-1].start()
         return path
 
-    yield made
+    yield start
     for thread in threads:
         thread.join(10)
         assert not thread.is_alive()
@@ -63,7 +62,7 @@ def piped(tmp_path):
 
 @pytest.fixture
 def stdin(monkeypatch):
-    """A function that puts something into standard input."""
+    """A function that replaces standard input."""
     return lambda data: monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
 
 
@@ -152,7 +151,7 @@ def test_a_file_of_torch_from_a_pipe(piped):
 
 
 class Endless(io.RawIOBase):
-    """A trace of so many events, made while it is read, in small and odd pieces."""
+    """A trace of `count` events that is generated while it is read, in pieces of odd sizes."""
 
     def __init__(self, count):
         self._rest = iter([b'{"traceEvents": [', *([self._event(n) for n in range(100)] * (count // 100)), b"{}]}"])
@@ -167,8 +166,8 @@ class Endless(io.RawIOBase):
 
     def read(self, count=-1):
         self._left = self._left or next(self._rest, b"")
-        given, self._left = self._left[: min(count, 1700)], self._left[min(count, 1700) :]
-        return given
+        piece, self._left = self._left[: min(count, 1700)], self._left[min(count, 1700) :]
+        return piece
 
 
 def test_a_long_pipe_is_read_in_bounded_memory():

@@ -32,11 +32,12 @@ def run_mtprof(*args, cwd):
         text=True,
         capture_output=True,
         timeout=120,
+        check=False,
     )
 
 
 def no_torch(folder):
-    """A folder of modules before all others, in which torch is not to be found, as where it is not installed."""
+    """Let `import torch` fail for scripts in the folder, as where torch is not installed."""
     (folder / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')")
 
 
@@ -156,7 +157,7 @@ import os, signal, sys, time
 import mindtorch_v2 as torch
 torch.ones(2, 2) @ torch.ones(2, 2)
 if "own" in sys.argv:
-    signal.signal(signal.SIGTERM, lambda *given: sys.exit(9))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
 if "child" in sys.argv:
     child = os.fork()
     if not child:

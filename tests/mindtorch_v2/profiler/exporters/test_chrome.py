@@ -33,9 +33,8 @@ def store_of(*rows, memory=(), **more):
 def written(store, tmp_path, name="t.json", **options):
     path = tmp_path / name
     chrome.export(store, path, **options)
-    opened = gzip.open(path, "rt") if name.endswith(".gz") else open(path)
-    with opened as file:
-        return json.load(file)
+    content = path.read_bytes()
+    return json.loads(gzip.decompress(content) if name.endswith(".gz") else content)
 
 
 def spans(data, category):
@@ -62,8 +61,8 @@ def test_thousandths_always_have_three_places():
 
 
 def test_pieces_shown_in_some_lines_only():
-    shown = np.array([True, False])
-    assert texts(_lines.where(shown, _lines.number(np.array([1, 2])), b"null"), 2) == ["1", "null"]
+    chosen = np.array([True, False])
+    assert texts(_lines.where(chosen, _lines.number(np.array([1, 2])), b"null"), 2) == ["1", "null"]
 
 
 # ------------------------------------------------------------------------------ made-up events
@@ -252,7 +251,7 @@ def test_a_link_is_followed(tmp_path):
 
 def test_a_path_must_be_a_path():
     for path in (None, 5, 2.5, ["t.json"]):
-        with pytest.raises(AttributeError, match="a path is text or os.PathLike"):
+        with pytest.raises(AttributeError, match=r"a path is text or os\.PathLike"):
             chrome.export(store_of(), path)
 
 
@@ -261,7 +260,7 @@ def test_a_path_must_be_a_path():
 
 def overlapping(data):
     """Names of spans that lie partly in and partly outside of another one of their thread."""
-    found = []
+    overlapping = []
     by_thread = {}
     for event in data["traceEvents"]:
         if event["ph"] == "X":
@@ -274,9 +273,9 @@ def overlapping(data):
             while ends and ends[-1] <= start:
                 ends.pop()
             if ends and end > ends[-1]:
-                found.append(event["name"])
+                overlapping.append(event["name"])
             ends.append(end)
-    return found
+    return overlapping
 
 
 @pytest.mark.parametrize("with_stack", [False, True])
@@ -407,9 +406,9 @@ def test_events_know_their_number_in_the_trace_when_asked(tmp_path):
         torch.ones(3)
     prof.export_chrome_trace(tmp_path / "t.json")
     spans = [e for e in json.loads((tmp_path / "t.json").read_text())["traceEvents"] if e["ph"] == "X"]
-    wanted = {e["args"]["Ev Idx"]: e["name"] for e in spans if "Ev Idx" in e["args"]}
-    found = {json.loads(f"{{{e.metadata_json}}}")["Ev Idx"]: e.trace_name for e in prof.events() if e.trace_name}
-    assert found == wanted
+    expected = {e["args"]["Ev Idx"]: e["name"] for e in spans if "Ev Idx" in e["args"]}
+    indices = {json.loads(f"{{{e.metadata_json}}}")["Ev Idx"]: e.trace_name for e in prof.events() if e.trace_name}
+    assert indices == expected
     with profile() as prof:
         torch.ones(3)
     assert prof.events()[0].metadata_json == "" and prof.events()[0].event_metadata is None

@@ -14,7 +14,7 @@ from mindtorch_v2.profiler.views.event_list import EventList
 from mindtorch_v2.profiler.views.events import DeviceType, FunctionEvent
 
 
-def made(*rows, listing=None, **more):
+def event_list(*rows, listing=None, **more):
     """Events (name, start, end) or (name, start, end, attributes) made by hand, with their tree."""
     events = [
         FunctionEvent(
@@ -49,7 +49,7 @@ BASE = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time 
 
 
 def test_exact_table():
-    events = made(("foo", 0, 2500000), ("bar", 100, 1600), ("baz", 200, 300), ("bar", 3000000, 3000500))
+    events = event_list(("foo", 0, 2500000), ("bar", 100, 1600), ("baz", 200, 300), ("bar", 3000000, 3000500))
     assert events.key_averages().table().split("\n") == [
         "-------  ------------  ------------  ------------  ------------  ------------  ------------  ",
         "   Name    Self CPU %      Self CPU   CPU total %     CPU total  CPU time avg    # of Calls  ",
@@ -66,7 +66,7 @@ def test_exact_table():
 
 def test_exact_table_of_a_device():
     rows = [("op", 0, 100, {"device_memory_usage": 2048}), ("kernel", 5, 35, {"device_type": DeviceType.PrivateUse1})]
-    events = made(*rows, use_device="npu", listing={"use_device": "npu", "profile_memory": True})
+    events = event_list(*rows, use_device="npu", listing={"use_device": "npu", "profile_memory": True})
     events[0].append_kernel("kernel", 0, 30)
     rule = "----------  " + "------------  " * 14
     assert events.key_averages().table(header="Run", top_level_events_only=True).split("\n") == [
@@ -92,13 +92,15 @@ def test_exact_table_of_a_device():
 
 def test_a_label_on_the_device_is_no_part_of_the_devices_total():
     device = {"device_type": DeviceType.CUDA, "use_device": "cuda"}
-    text = made(("kernel", 0, 40, device), ("label", 0, 50, {**device, "is_user_annotation": True})).key_averages().table()
+    text = (
+        event_list(("kernel", 0, 40, device), ("label", 0, 50, {**device, "is_user_annotation": True})).key_averages().table()
+    )
     assert text.endswith("Self CPU time total: 0.000us\nSelf CUDA time total: 40.000us\n")
 
 
 def test_the_unit_of_flops_is_that_of_what_torch_counts():
     def title(*rows):
-        text = made(
+        text = event_list(
             *((name, 10 * n, 10 * n + 5, {"flops": flops}) for n, (name, flops) in enumerate(rows)),
             listing={"with_flops": True},
         ).table()
@@ -115,7 +117,7 @@ def test_the_unit_of_flops_is_that_of_what_torch_counts():
 
 
 def test_every_frame_has_its_line_and_flops_stand_below_their_title():
-    events = made(
+    events = event_list(
         ("op", 0, 5, {"stack": ["model.py(10): forward", "train.py(5): main"], "flops": 10}),
         ("mm", 10, 15, {"flops": 2000}),
         listing={"with_flops": True},
@@ -140,7 +142,7 @@ def test_every_frame_has_its_line_and_flops_stand_below_their_title():
     [(75, "model.py(10): forward      "), (10, "...forward  "), (0, "  "), (None, "model.py(10): forward      ")],
 )
 def test_frames_are_cut_at_their_beginning(width, first):
-    events = made(("op", 0, 5, {"stack": ["model.py(10): forward", "train.py(5): main"]}))
+    events = event_list(("op", 0, 5, {"stack": ["model.py(10): forward", "train.py(5): main"]}))
     text = events.key_averages(group_by_stack_n=2).table(max_src_column_width=width)
     assert text.split("\n")[3][92:] == first
 
@@ -150,7 +152,7 @@ def test_frames_are_cut_at_their_beginning(width, first):
     [(80, "    [[16, 16], [16, 16]]  "), (12, "[[16, 16], [  "), (None, "    [[16, 16], [16, 16]]  ")],
 )
 def test_shapes_are_cut_at_their_end(width, cell):
-    events = made(("op", 0, 5, {"input_shapes": [[16, 16], [16, 16]]}))
+    events = event_list(("op", 0, 5, {"input_shapes": [[16, 16], [16, 16]]}))
     text = events.key_averages(group_by_input_shapes=True).table(max_shapes_column_width=width)
     assert text.split("\n")[3].endswith("1  " + cell)
 
@@ -159,44 +161,44 @@ def test_shapes_are_cut_at_their_end(width, cell):
     ("width", "cell"), [(55, "a" * 52 + "..."), (20, "a" * 17 + "..."), (3, "..."), (None, "    " + "a" * 60)]
 )
 def test_names_are_cut_three_before_the_limit(width, cell):
-    text = made(("a" * 60, 0, 10)).key_averages().table(max_name_column_width=width)
+    text = event_list(("a" * 60, 0, 10)).key_averages().table(max_name_column_width=width)
     assert text.split("\n")[3].split("  ", 0)[0].startswith(cell + "  ")
 
 
 def test_a_name_just_below_the_limit_is_whole():
-    events = made(*[("x" * n, 10 * n, 10 * n + 1) for n in (15, 16, 17)])
+    events = event_list(*[("x" * n, 10 * n, 10 * n + 1) for n in (15, 16, 17)])
     assert names(events.key_averages().table(max_name_column_width=20)) == ["x" * 15, "x" * 16, "x" * 17 + "..."]
 
 
 @pytest.mark.parametrize(
     ("events", "arguments", "expected"),
     [
-        pytest.param(made(("a", 0, 1)), {}, [*BASE, "# of Calls"], id="plain"),
+        pytest.param(event_list(("a", 0, 1)), {}, [*BASE, "# of Calls"], id="plain"),
         pytest.param(
-            made(("a", 0, 1), listing={"profile_memory": True}),
+            event_list(("a", 0, 1), listing={"profile_memory": True}),
             {},
             [*BASE, "CPU Mem", "Self CPU Mem", "# of Calls"],
             id="memory",
         ),
-        pytest.param(made(("a", 0, 1), node_id=3), {}, [*BASE, "# of Calls", "Node ID"], id="node"),
+        pytest.param(event_list(("a", 0, 1), node_id=3), {}, [*BASE, "# of Calls", "Node ID"], id="node"),
         pytest.param(
-            made(("a", 0, 1), input_shapes=[[16, 16]]),
+            event_list(("a", 0, 1), input_shapes=[[16, 16]]),
             {"group_by_input_shapes": True},
             [*BASE, "# of Calls", "Input Shapes"],
             id="shapes",
         ),
-        pytest.param(made(("a", 0, 1), input_shapes=[[2]]), {}, [*BASE, "# of Calls"], id="shapes not grouped"),
-        pytest.param(made(("a", 0, 1), stack=["f"]), {}, [*BASE, "# of Calls"], id="stack not grouped"),
+        pytest.param(event_list(("a", 0, 1), input_shapes=[[2]]), {}, [*BASE, "# of Calls"], id="shapes not grouped"),
+        pytest.param(event_list(("a", 0, 1), stack=["f"]), {}, [*BASE, "# of Calls"], id="stack not grouped"),
         pytest.param(
-            made(("a", 0, 1), flops=3, listing={"with_flops": True}),
+            event_list(("a", 0, 1), flops=3, listing={"with_flops": True}),
             {},
             [*BASE, "# of Calls", "Total FLOPs"],
             id="flops",
         ),
         pytest.param(
-            made(("a", 0, 1), flops=0, listing={"with_flops": True}), {}, [*BASE, "# of Calls"], id="no flops counted"
+            event_list(("a", 0, 1), flops=0, listing={"with_flops": True}), {}, [*BASE, "# of Calls"], id="no flops counted"
         ),
-        pytest.param(made(("a", 0, 1), flops=3), {}, [*BASE, "# of Calls"], id="flops not asked for"),
+        pytest.param(event_list(("a", 0, 1), flops=3), {}, [*BASE, "# of Calls"], id="flops not asked for"),
     ],
 )
 def test_columns_by_what_was_recorded(events, arguments, expected):
@@ -204,7 +206,7 @@ def test_columns_by_what_was_recorded(events, arguments, expected):
 
 
 def test_overload_column_is_as_wide_as_the_names():
-    lines = made(("a", 0, 1), overload_name="Tensor").key_averages(group_by_overload_name=True).table().split("\n")
+    lines = event_list(("a", 0, 1), overload_name="Tensor").key_averages(group_by_overload_name=True).table().split("\n")
     assert lines[0].startswith("-----  -----  ------------  ")
     assert lines[1].startswith(" Name  Overload Name    Self CPU %")
     assert lines[3].startswith("    a  Tensor       100.00%")
@@ -222,14 +224,16 @@ def test_overload_column_is_as_wide_as_the_names():
     ],
 )
 def test_flops_have_the_unit_of_the_smallest(flops, title, cells):
-    events = made(*[(f"op{i}", 10 * i, 10 * i + 5, {"flops": n}) for i, n in enumerate(flops)], listing={"with_flops": True})
+    events = event_list(
+        *[(f"op{i}", 10 * i, 10 * i + 5, {"flops": n}) for i, n in enumerate(flops)], listing={"with_flops": True}
+    )
     lines = events.key_averages().table().split("\n")
     assert lines[1].split()[-1] == title
     assert [line.split()[-1] for line in lines[3:5]] == cells
 
 
 def test_events_with_and_without_flops_in_one_table():
-    events = made(("op", 0, 5, {"flops": 10}), ("[memory]", 6, 6, {"flops": None}), listing={"with_flops": True})
+    events = event_list(("op", 0, 5, {"flops": 10}), ("[memory]", 6, 6, {"flops": None}), listing={"with_flops": True})
     assert [line.split()[-1] for line in events.table().split("\n")[3:5]] == ["10.000", "--"]
 
 
@@ -252,7 +256,7 @@ SOME = (("foo", 0, 100), ("bar", 200, 250), ("bar", 300, 450), ("baz", 500, 501)
     ],
 )
 def test_sorting_is_by_any_attribute_largest_first(sort_by, expected):
-    averages = made(*SOME).key_averages()
+    averages = event_list(*SOME).key_averages()
     assert names(averages.table(sort_by=sort_by)) == expected
     assert [average.key for average in averages] == ["foo", "bar", "baz"]
 
@@ -271,24 +275,24 @@ def test_sorting_is_by_any_attribute_largest_first(sort_by, expected):
 )
 def test_keys_that_cannot_be_sorted_by(sort_by, error):
     with pytest.raises(error):
-        made(*SOME).key_averages().table(sort_by=sort_by)
+        event_list(*SOME).key_averages().table(sort_by=sort_by)
 
 
 @pytest.mark.parametrize(
     ("limit", "rows"), [(0, 0), (1, 1), (3, 3), (100, 3), (-1, 3), (None, 3), (1.0, 1), (1.5, 3), ("2", 3), (True, 1)]
 )
 def test_row_limit(limit, rows):
-    assert len(names(made(*SOME).key_averages().table(row_limit=limit))) == rows
+    assert len(names(event_list(*SOME).key_averages().table(row_limit=limit))) == rows
 
 
 def test_row_limit_is_100_and_counts_events_of_all_rows():
-    text = made(*[(f"op{i}", 10 * i, 10 * i + 5) for i in range(130)]).table()
+    text = event_list(*[(f"op{i}", 10 * i, 10 * i + 5) for i in range(130)]).table()
     assert len(names(text)) == 100
     assert "\nTotal Event Count: 130\n" in text
 
 
 def test_top_level_events_only():
-    averages = made(("a", 0, 10), ("b", 20, 30), ("c", 22, 25)).key_averages()
+    averages = event_list(("a", 0, 10), ("b", 20, 30), ("c", 22, 25)).key_averages()
     assert names(averages.table(top_level_events_only=True)) == ["a", "b"]
     assert names(averages.table(top_level_events_only=True, row_limit=1)) == ["a"]
     assert averages.table(top_level_events_only=True).startswith(
@@ -297,9 +301,9 @@ def test_top_level_events_only():
 
 
 def test_header():
-    assert made(*SOME).key_averages().table(header="My run").startswith("=" * 91 + "\nMy run\n-------  ")
+    assert event_list(*SOME).key_averages().table(header="My run").startswith("=" * 91 + "\nMy run\n-------  ")
     with pytest.raises(TypeError):
-        made(*SOME).key_averages().table(header=5)
+        event_list(*SOME).key_averages().table(header=5)
 
 
 @pytest.mark.parametrize(
@@ -313,7 +317,7 @@ def test_header():
     ],
 )
 def test_time_unit(unit, cells, footer):
-    lines = made(("foo", 0, 2500000), ("bar", 3000000, 3000500)).key_averages().table(time_unit=unit).split("\n")
+    lines = event_list(("foo", 0, 2500000), ("bar", 3000000, 3000500)).key_averages().table(time_unit=unit).split("\n")
     assert [line.split()[4] for line in lines[3:5]] == cells
     assert lines[-2] == f"Self CPU time total: {footer}"
 
@@ -324,7 +328,7 @@ def test_no_events_no_table():
 
 
 def test_shares_of_nothing_and_of_asynchronous_events():
-    assert made(("a", 5, 5)).key_averages().table().split("\n")[3].split() == [
+    assert event_list(("a", 5, 5)).key_averages().table().split("\n")[3].split() == [
         "a",
         "NaN",
         "0.000us",
@@ -333,13 +337,13 @@ def test_shares_of_nothing_and_of_asynchronous_events():
         "0.000us",
         "1",
     ]
-    row = made(("a", 0, 10), is_async=True).key_averages().table().split("\n")[3].split()
+    row = event_list(("a", 0, 10), is_async=True).key_averages().table().split("\n")[3].split()
     assert row == ["a", "NaN", "0.000us", "0", "10.000us", "10.000us", "1"]
 
 
 def test_memory_column():
     sizes = (0, 512, 1024, -2048, 5 * 1024**2, 3 * 1024**3)
-    events = made(
+    events = event_list(
         *[(f"op{i}", 10 * i, 10 * i + 5, {"cpu_memory_usage": n}) for i, n in enumerate(sizes)],
         listing={"profile_memory": True},
     )

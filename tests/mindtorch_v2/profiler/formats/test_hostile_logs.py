@@ -45,7 +45,7 @@ def streamed(path, tables, logs, rows=None, options=None):
     """A streamed file. logs: number, thread and columns, each of which may be one number."""
     writer = saved.Writer(recorded=True)
     count = len(rows["start"]) if rows else OPS
-    made = {
+    row_columns = {
         "name": np.zeros(count, int),
         "kind": np.zeros(count, int),
         "tid": np.zeros(count, int),
@@ -59,7 +59,7 @@ def streamed(path, tables, logs, rows=None, options=None):
     for number, thread, *columns in logs:
         length = max(map(np.size, columns))
         blocks += writer.log(number, thread, np.column_stack([np.broadcast_to(c, length) for c in columns]).astype(np.int64))
-    path.write_bytes(b"".join([*blocks, *writer.rows(made), writer.end()]))
+    path.write_bytes(b"".join([*blocks, *writer.rows(row_columns), writer.end()]))
     return path
 
 
@@ -91,9 +91,9 @@ def modules(what, infos=(1, "A", 0, ()), count=1, threads=1):
 
 TOWER = [BEGINS, *[0] * 2100]
 TOO_MUCH = {
-    "a thread that is listened to all the time": (lambda: calls([BEGINS] * 270_000), "too often"),
-    "modules that are listened to all the time": (lambda: modules([BEGINS] * 270_000), "too often"),
-    "threads that are listened to often together": (lambda: calls([BEGINS] * 7000, threads=40), "too often"),
+    "a thread that is traced in many segments": (lambda: calls([BEGINS] * 270_000), "too many segments"),
+    "modules that are traced in many segments": (lambda: modules([BEGINS] * 270_000), "too many segments"),
+    "threads that are traced in many segments together": (lambda: calls([BEGINS] * 7000, threads=40), "too many segments"),
     "a tower of calls": (lambda: calls(TOWER), "nested too deeply"),
     "a tower of calls from below the ground": (lambda: calls([BEGINS, *[ENDS] * 3000, *[0] * 2900]), "nested too deeply"),
     "a tower of frames that were open": (lambda: calls(TOWER, [3000, *[0] * 2100]), "nested too deeply"),
@@ -318,11 +318,11 @@ def test_many_modules_with_paths_of_their_own():
     assert list(tables.modules) == [f"M{n}" for n in range(count)] and columns["path"].tolist() == list(range(count))
 
 
-def test_many_stretches_of_calls():
-    """Each one ends what the one before left open; none looks at all that was before."""
+def test_many_segments_of_calls():
+    """Each segment closes the calls that the one before left open, without a look at all earlier ones."""
     called = Target(BUILTIN, "f", None, False, True)
-    stretches = [CallSegment(at, at + 9, [called], [0], [called, 0, at + 1, None, 0, at + 2]) for at in range(0, 200_000, 10)]
+    segments = [CallSegment(at, at + 9, [called], [0], [called, 0, at + 1, None, 0, at + 2]) for at in range(0, 200_000, 10)]
     began = time.process_time()
-    rows = python_rows(stretches, 10**6)
+    rows = python_rows(segments, 10**6)
     assert time.process_time() - began < 5
     assert len(rows.start) == 40_000 and (rows.end - rows.start).tolist()[:2] == [1, 9]

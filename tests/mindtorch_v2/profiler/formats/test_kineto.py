@@ -33,9 +33,9 @@ def keyed(rows, get=getattr):
 def test_averages_are_those_that_torch_gave(fixtures, name, grouping):
     expected = keyed(torchs(fixtures, name)[grouping], dict.__getitem__)
     profile = load(fixtures / f"{name}.json.gz")
-    found = keyed(profile.key_averages(group_by_input_shape=grouping == "by shapes"))
-    assert list(found) == list(expected)
-    for key, row in found.items():
+    averages = keyed(profile.key_averages(group_by_input_shape=grouping == "by shapes"))
+    assert list(averages) == list(expected)
+    for key, row in averages.items():
         wanted = expected[key]
         assert row.count == wanted["count"], key
         for attribute in SUMS:
@@ -48,11 +48,11 @@ def test_self_times_are_torchs_where_spans_nest(fixtures, name):
     twice, down to negative self times; here an event's self time is never negative."""
     expected = keyed(torchs(fixtures, name)["by name"], dict.__getitem__)
     profile = load(fixtures / f"{name}.json.gz")
-    found = keyed(profile.key_averages())
+    averages = keyed(profile.key_averages())
     differing = [
         key
-        for key in found
-        if found[key].self_cpu_time_total != pytest.approx(expected[key]["self_cpu_time_total"], rel=1e-3, abs=1e-3)
+        for key in averages
+        if averages[key].self_cpu_time_total != pytest.approx(expected[key]["self_cpu_time_total"], rel=1e-3, abs=1e-3)
     ]
     store = profile.store
     raw = store.duration - store.children_ns
@@ -63,8 +63,8 @@ def test_self_times_are_torchs_where_spans_nest(fixtures, name):
 
 def test_stacks_are_torchs(fixtures):
     expected = torchs(fixtures, "cnn_verbose")["by stack"]
-    found = load(fixtures / "cnn_verbose.json.gz").key_averages(group_by_stack_n=5)
-    stacks = {(row.key, tuple(row.stack)) for row in found}
+    averages = load(fixtures / "cnn_verbose.json.gz").key_averages(group_by_stack_n=5)
+    stacks = {(row.key, tuple(row.stack)) for row in averages}
     wanted = {(row["key"], tuple(row["stack"])) for row in expected}
     # For a backward node torch takes the first op that carries its number, here it is the op that made the node.
     assert len(wanted - stacks) <= len(wanted) * 0.05
@@ -204,12 +204,12 @@ def test_beginnings_and_ends_are_spans(trace, span):
     ]
     store, recovery = read(trace(events))
     columns = (store.name.tolist(), store.start.tolist(), store.end.tolist())
-    found = {store.names[name]: (start, end) for name, start, end in zip(*columns, strict=True)}
-    assert found["outer"] == (1001, 9002) and found["inner"] == (2500, 3750)
-    assert found["left open"] == (11000, 12000)
+    spans = {store.names[name]: (start, end) for name, start, end in zip(*columns, strict=True)}
+    assert spans["outer"] == (1001, 9002) and spans["inner"] == (2500, 3750)
+    assert spans["left open"] == (11000, 12000)
     assert recovery.skipped["end without a beginning"] == 1
     assert any("without an end" in reason for reason in recovery.skipped)
-    assert store.seq[list(found).index("outer")] == 4
+    assert store.seq[list(spans).index("outer")] == 4
 
 
 def test_categories_that_nobody_knows_are_spans_and_other_phases_are_counted(trace, span):

@@ -24,15 +24,15 @@ TABLES = ("names", "threads", "input_infos", "stacks", "modules", "overloads")
 META = ("metadata", "trace_id", "clock_start_ns", "clock_end_ns", "wall_start_ns", "segments", "pid")
 
 
-def assert_same(one, other):
+def assert_same(first, second):
     for column in (*COLUMNS, *MEMORY_COLUMNS, "mem_event", "parent", "self_ns", "launcher", "call_stack"):
-        mine, theirs = getattr(one, column), getattr(other, column)
+        mine, theirs = getattr(first, column), getattr(second, column)
         assert mine.dtype == theirs.dtype, column
         assert np.array_equal(mine, theirs), column
     for table in TABLES:
-        assert list(getattr(one, table)) == list(getattr(other, table)), table
+        assert list(getattr(first, table)) == list(getattr(second, table)), table
     for name in META:
-        assert getattr(one, name) == getattr(other, name), name
+        assert getattr(first, name) == getattr(second, name), name
 
 
 def saved_at(store, tmp_path, name="profile.mtp"):
@@ -89,10 +89,10 @@ def test_a_live_profile_comes_back(live, tmp_path):
     assert all(list(getattr(live.profiler.store, table)) == list(getattr(profile.store, table)) for table in TABLES)
 
 
-def assert_same_views(one, other):
+def assert_same_views(first, second):
     for grouping in ((False, 0), (True, 0), (False, 3)):
-        assert one.key_averages(*grouping).table() == other.key_averages(*grouping).table()
-    assert [event.name for event in one.events()] == [event.name for event in other.events()]
+        assert first.key_averages(*grouping).table() == second.key_averages(*grouping).table()
+    assert [event.name for event in first.events()] == [event.name for event in second.events()]
 
 
 @pytest.mark.parametrize("name", ["mlp_everything.json.gz", "threads.json.gz", "cnn_verbose.json.gz", "gpu_by_hand.json"])
@@ -161,12 +161,12 @@ def test_half_a_file_has_half_of_what_was_recorded(tmp_path, count):
     path = saved_at(store, tmp_path)
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
-    found, recovery = read_any(path)
+    loaded, recovery = read_any(path)
     assert not recovery.complete and not recovery.skipped
     least = 0.2 if count == 1000 else 0.45  # of a small file the tables take much, and a frame has a quarter
-    assert least * count <= len(found) <= 0.52 * count
-    assert least * count <= len(found.mem_time) <= 0.52 * count
-    assert np.array_equal(found.start, store.start[: len(found)])
+    assert least * count <= len(loaded) <= 0.52 * count
+    assert least * count <= len(loaded.mem_time) <= 0.52 * count
+    assert np.array_equal(loaded.start, store.start[: len(loaded)])
 
 
 def test_a_flipped_bit_costs_a_frame(tmp_path):
@@ -176,10 +176,10 @@ def test_a_flipped_bit_costs_a_frame(tmp_path):
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-    found, recovery = read_any(path)
-    kept = found.kind != observer.MEMORY
+    loaded, recovery = read_any(path)
+    kept = loaded.kind != observer.MEMORY
     assert recovery.complete and recovery.skipped["damaged frame"] == 1
-    assert 0.9 * count < kept.sum() <= count and 0.9 * count < len(found.mem_time) <= count
+    assert 0.9 * count < kept.sum() <= count and 0.9 * count < len(loaded.mem_time) <= count
 
 
 def test_frames_of_more_rows_than_are_written_are_read(tmp_path, monkeypatch):
@@ -221,12 +221,12 @@ def test_what_is_not_json_is_refused_by_save(made_up, tmp_path):
 
 def frames_of(data):
     """(start, end, kind) of every frame."""
-    found, at = [], _frames.HEADER.size
+    offsets, at = [], _frames.HEADER.size
     while at < len(data):
         kind, length, _ = struct.unpack_from("<BII", data, at)
-        found.append((at, at + 9 + length, kind))
+        offsets.append((at, at + 9 + length, kind))
         at += 9 + length
-    return found
+    return offsets
 
 
 @pytest.fixture
@@ -245,13 +245,13 @@ def test_a_file_torn_anywhere_gives_its_whole_frames(long_file):
     assert [kind for _, _, kind in frames] == kinds
     for cut in sorted({*range(frames[0][1], len(data), 97), *(end for _, end, _ in frames[:-1])}):
         path.write_bytes(data[:cut])
-        found, recovery = read_any(path)
+        loaded, recovery = read_any(path)
         rows = 50 * sum(kind == _frames.ROWS and end <= cut for _, end, kind in frames)
-        assert len(found) == rows and not recovery.complete
-        assert np.array_equal(found.start, store.start[:rows])
+        assert len(loaded) == rows and not recovery.complete
+        assert np.array_equal(loaded.start, store.start[:rows])
         assert recovery.bytes_dropped == cut - max(end for _, end, _ in frames if end <= cut)
-        assert (found.mem_event < rows).all()
-        found.total_bytes, found.links, found.shown  # noqa: B018  nothing points to what is not there
+        assert (loaded.mem_event < rows).all()
+        loaded.total_bytes, loaded.links, loaded.visible  # noqa: B018  nothing points to what is not there
 
 
 def test_nothing_whole_is_a_trace_error(long_file):
@@ -269,11 +269,11 @@ def test_a_damaged_frame_is_passed_over(long_file):
     start, end, _ = frames_of(data)[7]  # the third of eight frames of rows
     data[(start + end) // 2] ^= 0x10
     path.write_bytes(data)
-    found, recovery = read_any(path)
+    loaded, recovery = read_any(path)
     assert recovery.skipped == {"damaged frame": 1, "lost rows": 50} and recovery.complete
     assert recovery.bytes_dropped == end - start
-    kept = found.kind != observer.MEMORY
-    assert np.array_equal(found.start[kept], np.delete(store.start, range(100, 150)))
+    kept = loaded.kind != observer.MEMORY
+    assert np.array_equal(loaded.start[kept], np.delete(store.start, range(100, 150)))
     # What was allocated in the lost rows stands by itself.
     assert (~kept).sum() == 50
 
@@ -281,13 +281,13 @@ def test_a_damaged_frame_is_passed_over(long_file):
 def test_a_damaged_table_leaves_placeholders(long_file):
     _, path = long_file
     data = bytearray(path.read_bytes())
-    start, end, kind = frames_of(data)[1]
+    _, end, kind = frames_of(data)[1]
     assert kind == _frames.TABLE
     data[end - 3] ^= 1
     path.write_bytes(data)
-    found, recovery = read_any(path)
-    assert "<lost>" in found.names and "entries of names are lost" in recovery.notes
-    assert len(found) == 400
+    loaded, recovery = read_any(path)
+    assert "<lost>" in loaded.names and "entries of names are lost" in recovery.notes
+    assert len(loaded) == 400
 
 
 def test_a_recording_without_names_is_still_written_as_strict_json(fixtures, tmp_path):
@@ -312,10 +312,10 @@ def test_no_flipped_bit_goes_unnoticed_or_hurts(long_file):
         damaged[at] ^= 1 << int(chance.integers(8))
         path.write_bytes(damaged)
         try:
-            found, recovery = read_any(path)
+            loaded, recovery = read_any(path)
         except TraceError:
             continue
-        assert not recovery.intact or np.array_equal(found.start, store.start)
+        assert not recovery.intact or np.array_equal(loaded.start, store.start)
         assert at < _frames.HEADER.size or not recovery.intact
 
 
@@ -350,11 +350,11 @@ def test_frames_that_make_no_sense_do_no_harm(made_up, tmp_path, what):
     first = frames_of(data)[0][0]
     path.write_bytes(data[:first] + HOSTILE[what] + data[first:])
     try:
-        found, recovery = read_any(path)
+        loaded, recovery = read_any(path)
     except TraceError:
         return
     assert not recovery.intact or what.startswith("a stack")
-    found.shown, found.self_ns  # noqa: B018
+    loaded.visible, loaded.self_ns  # noqa: B018
 
 
 def test_rows_out_of_order_are_put_in_order(tmp_path):

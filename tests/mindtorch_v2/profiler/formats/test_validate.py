@@ -103,9 +103,9 @@ def test_what_is_wrong_with_a_file(tmp_path, fixtures, span):
     path.write_bytes(whole[: len(whole) // 2])
     assert {problem.check for problem in errors(validate_file(path))} == {"complete", "readable"}
     path.write_text(json.dumps([span(), {"ph": "X"}]).replace("1.0", "NaN", 1))
-    found = {str(problem) for problem in errors(validate_file(path))}
-    assert "error: events: 1 left out: no name" in found and "error: events: 1 left out: no duration" in found
-    assert "error: file: some of it is not strict JSON" in found
+    problems = {str(problem) for problem in errors(validate_file(path))}
+    assert "error: events: 1 left out: no name" in problems and "error: events: 1 left out: no duration" in problems
+    assert "error: file: some of it is not strict JSON" in problems
     path.write_text("nothing")
     with pytest.raises(TraceError):
         validate_file(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import gzip
 import io
@@ -15,6 +16,7 @@ import pytest
 
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import load
+from mindtorch_v2.profiler.cli.commands import convert
 from mindtorch_v2.profiler.formats import _protobuf
 from mindtorch_v2.profiler.results import writers
 from mindtorch_v2.profiler.store.store import EventStore
@@ -39,12 +41,34 @@ def test_every_format_is_found_by_name(made_up, tmp_path):
         assert written(name, EventStore.from_rows([]), tmp_path) is not None
 
 
+@pytest.mark.parametrize("name", writers.names())
+def test_every_line_of_the_table_names_a_module_with_a_writer(name):
+    assert callable(writers.get(name))
+
+
+def test_convert_offers_the_writers_that_have_an_ending():
+    assert set(writers.ENDINGS) <= set(writers.names())
+    assert len(set(writers.ENDINGS.values())) == len(writers.ENDINGS)  # an ending chooses one format
+    parser = argparse.ArgumentParser()
+    convert.add_arguments(parser)
+    assert all(parser.parse_args(["a.mtp", "--to", name]).to == name for name in writers.ENDINGS)
+
+
+def test_a_registered_writer_takes_the_place_of_another(made_up, tmp_path, monkeypatch):
+    monkeypatch.setattr(writers, "_loaded", dict(writers._loaded))
+    writers.register("csv", lambda store, path, **options: path.write_text(f"{len(store)} rows"))
+    writers.register("mine", lambda store, path, **options: path.write_text("mine"))
+    assert written("csv", made_up, tmp_path) == f"{len(made_up)} rows".encode()
+    assert written("mine", made_up, tmp_path) == b"mine"
+    assert "mine" in writers.names()
+
+
 # ------------------------------------------------------------------------------ speedscope
 
 
 def nested(events):
     """(frame, start, end) of events that open and close, having checked that they nest and that time goes on."""
-    found, stack, now = [], [], -1
+    spans, stack, now = [], [], -1
     for event in events:
         assert event["at"] >= now
         now = event["at"]
@@ -53,9 +77,9 @@ def nested(events):
         else:
             frame, start = stack.pop()
             assert frame == event["frame"]
-            found.append((frame, start, now))
+            spans.append((frame, start, now))
     assert not stack
-    return found
+    return spans
 
 
 def test_speedscope_has_every_span_of_every_thread(made_up, tmp_path):
@@ -93,7 +117,7 @@ def test_labels_on_a_device_stay_around_their_kernels(fixtures, tmp_path):
 
 def fields(data):
     """{field: [numbers and bytes]} of a message."""
-    found, at = defaultdict(list), 0
+    fields, at = defaultdict(list), 0
 
     def number():
         nonlocal at
@@ -109,29 +133,29 @@ def fields(data):
     while at < len(data):
         key = number()
         if key & 7 == 0:
-            found[key >> 3].append(number())
+            fields[key >> 3].append(number())
         elif key & 7 == 1:
-            found[key >> 3].append(struct.unpack_from("<Q", data, at)[0])
+            fields[key >> 3].append(struct.unpack_from("<Q", data, at)[0])
             at += 8
         else:
             assert key & 7 == 2
             length = number()
-            found[key >> 3].append(data[at : at + length])
+            fields[key >> 3].append(data[at : at + length])
             at += length
             assert at <= len(data)
-    return found
+    return fields
 
 
 def numbers(data):
     """The numbers of a packed field."""
-    found, value, shift = [], 0, 0
+    numbers, value, shift = [], 0, 0
     for byte in data:
         value |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
-            found.append(value)
+            numbers.append(value)
             value = shift = 0
-    return found
+    return numbers
 
 
 @pytest.mark.parametrize(

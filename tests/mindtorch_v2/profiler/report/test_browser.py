@@ -281,14 +281,14 @@ def test_an_event_under_the_pointer_tells_its_name(open_page, device_report):
 
 def test_the_theme_changes(open_page, report):
     page = open_page(report)
-    colour = "getComputedStyle(document.body).backgroundColor"
+    color = "getComputedStyle(document.body).backgroundColor"
     swatch = "document.querySelector('#kinds-panel .swatch').style.background"
-    light = page.evaluate(colour), page.evaluate(swatch)
+    light = page.evaluate(color), page.evaluate(swatch)
     page.click("#theme")
-    dark = page.evaluate(colour), page.evaluate(swatch)
+    dark = page.evaluate(color), page.evaluate(swatch)
     assert light[0] != dark[0] and light[1] != dark[1]
     page.keyboard.press("t")
-    assert (page.evaluate(colour), page.evaluate(swatch)) == light
+    assert (page.evaluate(color), page.evaluate(swatch)) == light
 
 
 def test_keys_lead_through_the_page(open_page, report):

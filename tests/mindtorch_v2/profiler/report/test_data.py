@@ -37,10 +37,10 @@ def test_numbers_take_as_many_bytes_as_they_need():
 
 def read(store: EventStore, memory: Any = None) -> dict[str, Any]:
     """What a page reads."""
-    found: dict[str, Any] = {}
+    content: dict[str, Any] = {}
     for column in data.columns(store, memory):
-        found[column.name] = data.read_tables(column) if column.spec["kind"] == "json" else unpack(column.spec, column.text)
-    return found
+        content[column.name] = data.read_tables(column) if column.spec["kind"] == "json" else unpack(column.spec, column.text)
+    return content
 
 
 def sums(columns: dict[str, Any]) -> dict[tuple[str, bool, int], list[int]]:
@@ -54,11 +54,11 @@ def sums(columns: dict[str, Any]) -> dict[tuple[str, bool, int], list[int]]:
     for row in range(len(parent) - 1, -1, -1):
         if parent[row] >= 0:
             total_bytes[parent[row]] += total_bytes[row]
-    found: dict[tuple[str, bool, int], list[int]] = defaultdict(lambda: [0] * 6)
+    sums: dict[tuple[str, bool, int], list[int]] = defaultdict(lambda: [0] * 6)
     for row, name in enumerate(names[at] for at in columns["name"]):
         device = columns["device_type"][row]
         label = "ProfilerStep*" if name.startswith("ProfilerStep#") else name
-        values = found[label, columns["kind"][row] in (observer.SCOPE, observer.STEP), device]
+        values = sums[label, columns["kind"][row] in (observer.SCOPE, observer.STEP), device]
         host = 0 if device else 1
         for at, value in enumerate(
             (
@@ -71,7 +71,7 @@ def sums(columns: dict[str, Any]) -> dict[tuple[str, bool, int], list[int]]:
             )
         ):
             values[at] += int(value)
-    return found
+    return sums
 
 
 def expected(events: EventList) -> dict[tuple[str, bool, int], list[int]]:
@@ -130,9 +130,9 @@ def test_memory_has_the_categories_of_the_memory_profile(profiled):
     profile = profiled._memory_profile()
     store = profiled.profiler.store
     columns = read(store, memory_categories.uses(store, profile))
-    made = columns["mem_bytes"] > 0
+    allocated = columns["mem_bytes"] > 0
     by_category = defaultdict(int)
-    for amount, category in zip(columns["mem_bytes"][made], columns["mem_category"][made], strict=True):
+    for amount, category in zip(columns["mem_bytes"][allocated], columns["mem_category"][allocated], strict=True):
         by_category[(*memory_categories.CATEGORIES, "UNKNOWN")[category]] += int(amount)
     wanted = defaultdict(int)
     for _, action, size, category in profile.on_device("cpu"):

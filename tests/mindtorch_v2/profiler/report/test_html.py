@@ -51,8 +51,8 @@ def test_the_policy_allows_this_script_and_this_style_and_nothing_else(page):
 
 def test_assets_ask_for_nothing_and_make_no_markup_from_text():
     for path in ASSETS.iterdir():
-        found = re.search(r"https?://|url\(|@import|(?:inner|outer|Adjacent)HTML|document\.write|\beval\(", path.read_text())
-        assert not found, path
+        match = re.search(r"https?://|url\(|@import|(?:inner|outer|Adjacent)HTML|document\.write|\beval\(", path.read_text())
+        assert not match, path
 
 
 def test_a_script_uses_only_what_stands_before_it():
@@ -61,12 +61,12 @@ def test_a_script_uses_only_what_stands_before_it():
     for name in html.SCRIPTS:
         text = (ASSETS / name).read_text(encoding="utf-8")
         for names, source in re.findall(r'^import \{([^}]*)\} from "\./([\w.]+)";$', text, re.MULTILINE):
-            for one in filter(str.strip, names.split(",")):
-                assert defined.get(one.strip()) == source, f"{name} takes {one.strip()} from {source}"
-                assert len(re.findall(rf"\b{one.strip()}\b", text)) > 1, f"{name} does not use {one.strip()}"
-        for one in re.findall(r"^(?:export )?(?:async )?(?:function|class|const|let) (\w+)", text, re.MULTILINE):
-            assert one not in defined, f"{name} and {defined.get(one)} both define {one}"
-            defined[one] = name
+            for symbol in filter(str.strip, names.split(",")):
+                assert defined.get(symbol.strip()) == source, f"{name} takes {symbol.strip()} from {source}"
+                assert len(re.findall(rf"\b{symbol.strip()}\b", text)) > 1, f"{name} does not use {symbol.strip()}"
+        for symbol in re.findall(r"^(?:export )?(?:async )?(?:function|class|const|let) (\w+)", text, re.MULTILINE):
+            assert symbol not in defined, f"{name} and {defined.get(symbol)} both define {symbol}"
+            defined[symbol] = name
     joined = html.joined_script()
     assert not re.search(r"^(import|export) ", joined, re.MULTILINE) and "</script" not in joined
 

@@ -23,21 +23,21 @@ def in_bytes(text: str) -> float:
     return float(number) * {"B": 1, "KiB": 1024, None: 1}[unit]
 
 
-def held(page: Any) -> dict[str, float]:
+def bytes_by_holder(page: Any) -> dict[str, float]:
     """Bytes by who holds them."""
     pairs = page.eval_on_selector_all(
         "#section-memory tbody tr",
         "rows => rows.map((row) => [row.querySelector('[data-key=who]').textContent, "
         "Number(row.querySelector('[data-key=bytes]').dataset.value)])",
     )
-    found: dict[str, float] = {}
+    totals: dict[str, float] = {}
     for name, amount in pairs:
-        found[name] = found.get(name, 0) + amount
-    return found
+        totals[name] = totals.get(name, 0) + amount
+    return totals
 
 
 def given_back() -> EventStore:
-    """Memory of a process that frees what it had before; nobody knows how much else there was."""
+    """Memory of a process that frees what it had before; how much else there was is not known."""
     memory = [
         {"time": 10, "bytes": -300, "addr": 1},
         {"time": 20, "bytes": 500, "addr": 2},
@@ -71,17 +71,17 @@ def test_the_page_and_the_command_agree(open_page, tmp_path, make, peak, before)
     assert in_bytes(page.inner_text("#card-memory .figure")) == pytest.approx(peak, rel=0.01)
     assert f"with {before} B from before" in page.inner_text("#card-memory").replace("\u00a0", " ")
     page.click('#nav a[data-section="memory"]')
-    found = held(page)
-    assert found[EARLIER] == before and sum(found.values()) == peak
+    holders = bytes_by_holder(page)
+    assert holders[EARLIER] == before and sum(holders.values()) == peak
     assert ("is not known" in page.inner_text("#section-memory [role=status]")) == (not use.before_known)
 
 
 def test_they_agree_on_what_a_profile_knows(open_page, profiled, report):
     (use,) = memory_use(profiled.profiler.store, profiled._memory_uses())
     page = open_page(report, "memory")
-    found = held(page)
-    assert use.before_known and found[EARLIER] == use.peak_before > 0
-    assert sum(found.values()) == use.peak == sum(use.categories.values()) == sum(holder.bytes for holder in use.holders)
+    holders = bytes_by_holder(page)
+    assert use.before_known and holders[EARLIER] == use.peak_before > 0
+    assert sum(holders.values()) == use.peak == sum(use.categories.values()) == sum(holder.bytes for holder in use.holders)
     said = page.inner_text("#section-memory [role=status]")
     total, earlier, since = (
         in_bytes(text)

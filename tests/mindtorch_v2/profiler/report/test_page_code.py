@@ -47,19 +47,19 @@ def run(browser: Any, function: str) -> Any:
     """What a JavaScript function that sees all of the page's own code gives."""
     script = html.joined_script().rsplit("start();", 1)[0]
     page = browser.new_page()
-    found = page.evaluate("(script) => (0, eval)(script)", f"(() => {{ {script}; return ({function})(); }})()")
+    result = page.evaluate("(script) => (0, eval)(script)", f"(() => {{ {script}; return ({function})(); }})()")
     page.close()
-    return found
+    return result
 
 
 def test_ops_belong_to_families(browser):
-    found = run(browser, f"() => {json.dumps(list(FAMILIES))}.map((name) => FAMILIES[familyOf(name, 'OP')][0])")
-    assert dict(zip(FAMILIES, found, strict=True)) == FAMILIES
+    results = run(browser, f"() => {json.dumps(list(FAMILIES))}.map((name) => FAMILIES[familyOf(name, 'OP')][0])")
+    assert dict(zip(FAMILIES, results, strict=True)) == FAMILIES
 
 
 def test_numbers_as_text(browser):
-    found = run(browser, f"() => [{', '.join(TEXTS)}]")
-    assert dict(zip(TEXTS, found, strict=True)) == TEXTS
+    results = run(browser, f"() => [{', '.join(TEXTS)}]")
+    assert dict(zip(TEXTS, results, strict=True)) == TEXTS
 
 
 def test_what_is_drawn_covers_every_event(browser):
@@ -82,10 +82,10 @@ _COVERS = r"""() => {
     const tint = starts.map((_, at) => at % 5), { firstAfter } = Lanes.prototype;
     const lanes = { starts, ends, tint, first: [0, count], firstAfter };
     const scale = 0.02 + random() * 0.4, rectangles = [];
-    collectSlot(lanes, 0, -1, 1e9, scale, 0, 0, { add: (colour, x, y, width) => rectangles.push([x, x + width, colour]) }, []);
+    collectSlot(lanes, 0, -1, 1e9, scale, 0, 0, { add: (color, x, y, width) => rectangles.push([x, x + width, color]) }, []);
     starts.forEach((start, at) => {
       const wide = (ends[at] - start) * scale, x = Math.floor(start * scale), middle = ((start + ends[at]) / 2) * scale;
-      const own = ([from, to, colour]) => colour === at % 5 && from <= middle && middle <= to;
+      const own = ([from, to, color]) => color === at % 5 && from <= middle && middle <= to;
       if (!rectangles.some(wide >= 2 ? own : ([from, to]) => from <= x && x < to)) missing.push([round, at, wide]);
     });
   }

@@ -83,11 +83,11 @@ def nested() -> EventStore:
 def test_the_cost_of_rows_that_are_not_shown_goes_to_those_above():
     store = nested()
     cost = estimate(store, COST)
-    assert len(store.shown) == 4 < len(store)
-    taken = dict(zip((store.names[at] for at in store.shown.name), data.self_cost(store, cost.self_ns), strict=True))
+    assert len(store.visible) == 4 < len(store)
+    taken = dict(zip((store.names[at] for at in store.visible.name), data.self_cost(store, cost.self_ns), strict=True))
     # Ten inside of each event, and twenty more in its parent; the leaf of five nanoseconds has not more to give.
     assert taken == {"aten::outer": 10 + 20 + 25, "aten::twice": 10 + 20 + 10 + 20, "aten::inner": 10, "aten::leaf": 5}
-    assert store.shown.self_ns.sum() - sum(taken.values()) == cost.self_ns.sum()
+    assert store.visible.self_ns.sum() - sum(taken.values()) == cost.self_ns.sum()
 
 
 def test_corrected_times_are_those_of_the_overhead(open_page, profiled, report):
@@ -98,11 +98,11 @@ def test_corrected_times_are_those_of_the_overhead(open_page, profiled, report):
         "rows => rows.map((row) => [row.querySelector('[data-key=name]').textContent, "
         "row.querySelector('[data-key=corrected]').dataset.value])"
     )
-    shown = {name: float(value) for name, value in page.eval_on_selector_all("#section-operators tbody tr", read)}
+    displayed = {name: float(value) for name, value in page.eval_on_selector_all("#section-operators tbody tr", read)}
     store, cost = profiled.profiler.store, profiled.overhead()
     by_label = tree.sums(store.label, np.asarray(cost.self_ns), len(store.labels))
-    told = {store.labels[at]: float(by_label[at]) for at in np.unique(store.shown.label)}
-    assert shown == told and sum(shown.values()) < store.self_ns.sum()
+    expected = {store.labels[at]: float(by_label[at]) for at in np.unique(store.visible.label)}
+    assert displayed == expected and sum(displayed.values()) < store.self_ns.sum()
 
 
 def test_there_is_no_such_column_where_the_cost_is_not_known(open_page, profiled, tmp_path):

@@ -162,7 +162,7 @@ def test_every_window_has_its_own_ring():
 
 def exact(store, by=("label",)):
     """Count, sum, self time, least, most and FLOPs of what views show, by name (and shapes, module)."""
-    shown, found = store.shown, {}
+    shown, found = store.visible, {}
     for row in range(len(shown)):
         key = [shown.labels[shown.label[row]]]
         if "shapes" in by:

@@ -606,7 +606,7 @@ def test_a_profile_that_is_dropped_is_gone_at_once(options):
             with record_function("same"), record_function("same"):
                 pass
         prof.key_averages().table()
-        assert prof.profiler.store.shown is not prof.profiler.store
+        assert prof.profiler.store.visible is not prof.profiler.store
         return weakref.ref(prof), weakref.ref(prof.profiler.store)
 
     gc.collect()

@@ -21,7 +21,7 @@ OP, BACKWARD, ENGINE, SCOPE = observer.OP, observer.BACKWARD, observer.ENGINE, o
 ACCUMULATE = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
 
 
-def made(allocations=(), touched=(), rows=(), parameters=()):
+def memory_profile(allocations=(), touched=(), rows=(), parameters=()):
     """A profile of (time, bytes, address), (time, address, bytes, written) and (name, start, end, kind)."""
     store = EventStore.from_rows(
         [{"name": name, "start": start, "end": end, "kind": kind} for name, start, end, kind in rows],
@@ -32,13 +32,13 @@ def made(allocations=(), touched=(), rows=(), parameters=()):
     return MemoryProfile(store, StorageNotes(np.array(touched, np.int64).reshape(-1, 4), frozenset(parameters)))
 
 
-def categories(found):
-    return {life.key.address: found._categories.get(life.key, 0) for life in found._lives}
+def categories(recorded):
+    return {block.key.address: recorded._categories.get(block.key, 0) for block in recorded._blocks}
 
 
 def test_actions_in_order():
-    found = made([(10, 100, 1), (30, -100, 1), (40, -50, 9)], [(20, 1, 100, 1)])
-    assert [(t, action.name, key.address, version, size) for t, action, (key, version), size in found.timeline] == [
+    recorded = memory_profile([(10, 100, 1), (30, -100, 1), (40, -50, 9)], [(20, 1, 100, 1)])
+    assert [(t, action.name, key.address, version, size) for t, action, (key, version), size in recorded.timeline] == [
         (BEFORE, "PREEXISTING", 9, 0, 50),
         (10, "CREATE", 1, 0, 100),
         (20, "INCREMENT_VERSION", 1, 0, 100),
@@ -74,7 +74,7 @@ def test_categories():
         (700, 8, 10),
     ]  # outside every op
     touched = [(20, 11, 8, 0), (20, 12, 8, 0), (306, 13, 8, 1), (20, 13, 8, 0), (306, 14, 8, 1), (600, 8, 8, 0)]
-    assert categories(made(allocations, touched, rows, parameters=[11])) == {
+    assert categories(memory_profile(allocations, touched, rows, parameters=[11])) == {
         1: Category.ACTIVATION,
         2: Category.TEMPORARY,
         3: Category.AUTOGRAD_DETAIL,
@@ -94,7 +94,7 @@ def test_categories():
 def test_a_batch_that_was_made_while_recording_is_an_input():
     rows = [("aten::randn", 0, 10, OP), ("aten::mm", 20, 30, OP), ("aten::relu", 40, 50, OP)]
     touched = [(20, 1, 8, 0), (20, 11, 8, 0), (40, 2, 8, 0)]
-    assert categories(made([(5, 8, 1), (25, 8, 2), (45, 8, 3)], touched, rows, parameters=[11])) == {
+    assert categories(memory_profile([(5, 8, 1), (25, 8, 2), (45, 8, 3)], touched, rows, parameters=[11])) == {
         1: Category.INPUT,
         2: Category.ACTIVATION,
         3: Category.ACTIVATION,
@@ -105,8 +105,12 @@ def test_a_batch_that_was_made_while_recording_is_an_input():
 def test_without_known_parameters_a_backward_pass_tells_what_was_trained():
     rows = [("aten::mm", 20, 30, OP), ("evaluate", 100, 200, ENGINE)]
     touched = [(20, 11, 8, 0), (20, 12, 8, 0)]
-    assert categories(made([(25, 8, 1)], touched, rows)) == {1: Category.ACTIVATION, 11: Category.INPUT, 12: Category.INPUT}
-    assert set(categories(made([(25, 8, 1)], touched, rows[:1])).values()) == {None}
+    assert categories(memory_profile([(25, 8, 1)], touched, rows)) == {
+        1: Category.ACTIVATION,
+        11: Category.INPUT,
+        12: Category.INPUT,
+    }
+    assert set(categories(memory_profile([(25, 8, 1)], touched, rows[:1])).values()) == {None}
 
 
 def test_a_training_loop_by_category():
@@ -124,10 +128,10 @@ def test_a_training_loop_by_category():
     def bytes_by_category(work):
         with profile(**FLAGS) as prof:
             work()
-        found, total = prof._memory_profile(), {}
-        for _, action, (key, version), size in found.timeline:
+        recorded, total = prof._memory_profile(), {}
+        for _, action, (key, version), size in recorded.timeline:
             if action in (Action.PREEXISTING, Action.CREATE):
-                category = found._categories.get(key, version)
+                category = recorded._categories.get(key, version)
                 total[category and category.name] = total.get(category and category.name, 0) + size
         return total
 
@@ -151,9 +155,9 @@ def test_a_training_loop_by_category():
         }
 
 
-def test_an_address_used_twice_is_two_pieces():
-    found = made([(10, 100, 1), (20, -100, 1), (30, 60, 1)])
-    assert [(life.size, life.start, life.end) for life in found._lives] == [(100, 10, 20), (60, 30, None)]
+def test_an_address_used_twice_is_two_blocks():
+    recorded = memory_profile([(10, 100, 1), (20, -100, 1), (30, 60, 1)])
+    assert [(block.size, block.start, block.end) for block in recorded._blocks] == [(100, 10, 20), (60, 30, None)]
 
 
 # ------------------------------------------------------------------------------ files
@@ -162,12 +166,12 @@ SAMPLE = [("aten::matmul", 900, 3100, OP)]
 
 
 def test_totals_and_raw_events(tmp_path):
-    found = made([(1000, 100, 1), (3000, -100, 1)], [(2000, 5, 24, 1)], SAMPLE, parameters=[5])
-    memory.export(found, tmp_path / "m.json")
+    recorded = memory_profile([(1000, 100, 1), (3000, -100, 1)], [(2000, 5, 24, 1)], SAMPLE, parameters=[5])
+    memory.export(recorded, tmp_path / "m.json")
     times, rows = json.loads((tmp_path / "m.json").read_text())
     assert times == [1, 1, 2, 3]
     assert [(row[1], row[4]) for row in rows] == [(24, 0), (24, 100), (24, 100), (24, 0)]
-    memory.export(found, tmp_path / "m.raw.json.gz")
+    memory.export(recorded, tmp_path / "m.raw.json.gz")
     with gzip.open(tmp_path / "m.raw.json.gz") as file:
         assert json.load(file) == [
             [BEFORE, 1, 24, 0],
@@ -179,16 +183,16 @@ def test_totals_and_raw_events(tmp_path):
 
 
 def test_a_page_with_a_chart(tmp_path):
-    memory.export(made([(1000, 100, 1), (3000, -100, 1)], rows=SAMPLE), tmp_path / "m.html")
+    memory.export(memory_profile([(1000, 100, 1), (3000, -100, 1)], rows=SAMPLE), tmp_path / "m.html")
     text = (tmp_path / "m.html").read_text()
     assert "<svg" in text and "Temporary: at most 100 bytes" in text
 
 
 def test_other_devices(tmp_path):
-    memory.export(made([(1000, 100, 1)]), tmp_path / "m.json", device="cuda:0")
+    memory.export(memory_profile([(1000, 100, 1)]), tmp_path / "m.json", device="cuda:0")
     assert json.loads((tmp_path / "m.json").read_text()) == [[], []]
     with pytest.raises(RuntimeError):
-        memory.export(made(), tmp_path / "m.json", device="nonsense")
+        memory.export(memory_profile(), tmp_path / "m.json", device="nonsense")
 
 
 def test_memory_of_a_device_has_a_timeline_of_its_own(tmp_path):
@@ -202,9 +206,9 @@ def test_memory_of_a_device_has_a_timeline_of_its_own(tmp_path):
         clock_start_ns=0,
         wall_start_ns=0,
     )
-    found = MemoryProfile(store, StorageNotes(np.empty((0, 4), np.int64), frozenset()))
+    recorded = MemoryProfile(store, StorageNotes(np.empty((0, 4), np.int64), frozenset()))
     for device, expected in (("cpu", [[1], [100]]), ("npu:0", [[2, 8], [64, 0]]), ("npu:1", [[], []])):
-        memory.export(found, tmp_path / "m.json", device=device)
+        memory.export(recorded, tmp_path / "m.json", device=device)
         times, rows = json.loads((tmp_path / "m.json").read_text())
         assert [times, [sum(row) for row in rows]] == expected
 
@@ -283,5 +287,5 @@ def test_what_a_node_was_given_is_given_back_by_its_evaluation():
     x, y = torch.randn(32, 64), torch.zeros(32, dtype=torch.int64)
     with profile(profile_memory=True) as prof:
         torch.nn.functional.cross_entropy(net(x), y).backward()
-    found = {row.key: (row.cpu_memory_usage, row.self_cpu_memory_usage) for row in prof.key_averages()}
-    assert {name: found.get(name) for name in BACKWARD_BYTES} == BACKWARD_BYTES
+    averages = {row.key: (row.cpu_memory_usage, row.self_cpu_memory_usage) for row in prof.key_averages()}
+    assert {name: averages.get(name) for name in BACKWARD_BYTES} == BACKWARD_BYTES

@@ -65,7 +65,7 @@ def test_unknown_columns_are_refused():
 def test_an_empty_recording():
     store = EventStore.from_rows([])
     assert len(store) == 0
-    assert len(store.shown) == 0
+    assert len(store.visible) == 0
     assert store.parent.tolist() == store.self_ns.tolist() == store.ids.tolist() == []
 
 
@@ -138,29 +138,29 @@ def test_an_only_child_named_like_its_parent_is_merged_into_it():
         [row("b", 30, 40), row("a", 20, 60), row("a", 10, 90, kind=observer.SCOPE)], memory=[{"time": 50, "bytes": 4}]
     )
     assert names(store) == ["a", "a", "b"]
-    shown = store.shown
-    assert names(shown) == ["a", "b"]
-    assert shown.kind.tolist() == [observer.SCOPE, observer.OP]
-    assert (shown.parent.tolist(), shown.self_ns.tolist(), shown.self_bytes.tolist()) == ([-1, 0], [70, 10], [4, 0])
-    assert shown.ids.tolist() == [1, 3]
+    visible = store.visible
+    assert names(visible) == ["a", "b"]
+    assert visible.kind.tolist() == [observer.SCOPE, observer.OP]
+    assert (visible.parent.tolist(), visible.self_ns.tolist(), visible.self_bytes.tolist()) == ([-1, 0], [70, 10], [4, 0])
+    assert visible.ids.tolist() == [1, 3]
 
 
 def test_steps_count_as_namesakes():
     store = EventStore.from_rows([row("ProfilerStep#2", 1, 2), row("ProfilerStep#1", 0, 3)])
-    assert names(store.shown) == ["ProfilerStep#1"]
+    assert names(store.visible) == ["ProfilerStep#1"]
 
 
 @pytest.mark.parametrize("hidden", ["aten::is_leaf", "aten::output_nr", "aten::_version", "profiler::_record_function_exit"])
 def test_bookkeeping_is_not_shown(hidden):
     store = EventStore.from_rows([row("op", 12, 15), row(hidden, 10, 20), row("block", 0, 30)])
     assert names(store) == ["block", hidden, "op"]
-    assert names(store.shown) == ["block", "op"]
-    assert store.shown.parent.tolist() == [-1, 0]
+    assert names(store.visible) == ["block", "op"]
+    assert store.visible.parent.tolist() == [-1, 0]
 
 
 def test_nothing_to_leave_out_shows_the_store_itself():
     store = EventStore.from_rows([row("op", 12, 15), row("block", 0, 30)])
-    assert store.shown is store
+    assert store.visible is store
 
 
 # ---------------------------------------------------------------------- numbers and stacks

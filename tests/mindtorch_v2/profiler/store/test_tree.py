@@ -62,8 +62,8 @@ def test_parents_by_columns_and_by_stack_agree(crossing):
 def test_very_deep_nesting():
     n = 40_000  # deeper than the counting sort's 16 bits
     start = np.arange(n)
-    found = tree.parents(np.zeros(n, np.int32), start, 10 * n - start)
-    assert found.tolist() == list(range(-1, n - 1))
+    parents = tree.parents(np.zeros(n, np.int32), start, 10 * n - start)
+    assert parents.tolist() == list(range(-1, n - 1))
 
 
 def test_order_is_by_start_then_longest_then_last_recorded():
@@ -96,8 +96,8 @@ def test_sums_over_children_and_subtrees():
 def test_innermost_row_at_a_moment(thread, moment, expected):
     tid, start, end = np.array([0, 0, 0, 1]), np.array([0, 10, 20, 20]), np.array([100, 40, 30, 30])
     parent = tree.parents(tid, start, end)
-    found = tree.enclosing(tid, start, end, parent, np.array([thread]), np.array([moment]))
-    assert found.tolist() == [expected]
+    innermost = tree.enclosing(tid, start, end, parent, np.array([thread]), np.array([moment]))
+    assert innermost.tolist() == [expected]
 
 
 @pytest.mark.parametrize(

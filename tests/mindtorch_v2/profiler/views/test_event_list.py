@@ -34,7 +34,7 @@ def events():
     return EventList.from_store(recorded())
 
 
-def made(*rows, **more):
+def event_list(*rows, **more):
     return EventList(
         [
             FunctionEvent(id=i, name=name, thread=thread, start_us=start, end_us=end, stack=[], **more)
@@ -50,7 +50,7 @@ def test_it_is_a_list_whose_events_are_made_when_looked_at():
     assert bool(events)
     assert list.__len__(events) == 0
     assert events[2] is events[-5]
-    assert sum(event is not None for event in events._rows._made) == 1
+    assert sum(event is not None for event in events._rows._events) == 1
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_every_way_of_reading_gives_all_events(use):
     events = EventList.from_store(recorded())
     seen = use(events)
     assert [event.id for event in seen] == [1, 2, 3, 4, 5, 6, 0]
-    assert all(one is other for one, other in zip(seen, events, strict=True))
+    assert all(event is again for event, again in zip(seen, events, strict=True))
 
 
 def test_slices_sums_and_copies_are_plain_lists(events):
@@ -131,7 +131,11 @@ def test_text_and_repr(events):
 def test_exporters_get_what_they_write(events, monkeypatch):
     calls = []
     for name, module in (("event_list", exporters.event_list), ("stacks", exporters.stacks)):
-        monkeypatch.setattr(module, "export", lambda given, path, _name=name, **more: calls.append((_name, given, path, more)))
+        monkeypatch.setattr(
+            module,
+            "export",
+            lambda events_or_store, path, _name=name, **more: calls.append((_name, events_or_store, path, more)),
+        )
     events.export_chrome_trace("t.json")
     events.export_stacks("s.txt", "self_cuda_time_total")
     assert calls[0][1] is events
@@ -143,7 +147,7 @@ def test_exporters_get_what_they_write(events, monkeypatch):
 
 
 def test_events_made_by_hand_become_a_short_trace(tmp_path):
-    events = made(("a", 3, 0, 10), ("b", 3, 2, 5), ("without a name for traces", 3, 3, 4))
+    events = event_list(("a", 3, 0, 10), ("b", 3, 2, 5), ("without a name for traces", 3, 3, 4))
     for event in events[:2]:
         event.trace_name = event.name
     events.export_chrome_trace(tmp_path / "t.json")
@@ -162,5 +166,5 @@ def test_metrics_of_stacks(events):
 
 
 def test_unknown_exporters_are_named():
-    with pytest.raises(ValueError, match="unknown exporter 'nonsense', known are: chrome, .*event_list, .*stacks"):
+    with pytest.raises(ValueError, match=r"unknown exporter 'nonsense', known are: chrome, .*event_list, .*stacks"):
         writers.get("nonsense")

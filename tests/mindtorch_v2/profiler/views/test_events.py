@@ -293,7 +293,7 @@ def test_npu_names_are_the_devices(events):
 # ---------------------------------------------------------------------- events made by hand
 
 
-def made(*rows, **more):
+def event_list(*rows, **more):
     return EventList(
         [
             FunctionEvent(id=i, name=name, thread=thread, start_us=start, end_us=end, stack=[], **more)
@@ -326,7 +326,7 @@ def made(*rows, **more):
     ],
 )
 def test_tree_of_made_events(rows, expected):
-    events = made(*rows)
+    events = event_list(*rows)
     events._build_tree()
     assert [(e.name, e.cpu_parent.name if e.cpu_parent else None, e.self_cpu_time_total) for e in events] == expected
 
@@ -404,7 +404,7 @@ def test_time_on_cpu_and_device(event, expected):
 
 def test_kernels_count_for_the_op_and_its_parents():
     for legacy, outer in ((False, (9, 7)), (True, (7, 5))):
-        events = made(("a", 0, 0, 10), ("c", 0, 1, 3), use_device="cuda", is_legacy=legacy)
+        events = event_list(("a", 0, 0, 10), ("c", 0, 1, 3), use_device="cuda", is_legacy=legacy)
         events[0].append_kernel("k", 0, 7)
         events[1].append_kernel("kk", 0, 2)
         events._build_tree()

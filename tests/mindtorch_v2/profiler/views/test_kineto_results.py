@@ -57,12 +57,12 @@ def made_up() -> EventStore:
 
 
 def event(result, name):
-    return next(one for one in result.events() if one.name() == name)
+    return next(entry for entry in result.events() if entry.name() == name)
 
 
 def test_events_are_all_in_order_of_start():
     result = _ProfilerResult(made_up())
-    assert [(one.name(), one.start_ns() - WALL, one.duration_ns(), one.nbytes()) for one in result.events()] == [
+    assert [(entry.name(), entry.start_ns() - WALL, entry.duration_ns(), entry.nbytes()) for entry in result.events()] == [
         ("ProfilerStep#4", 5, 55, 0),
         ("aten::sum", 10, 40, 0),
         ("aten::sum", 20, 20, 0),
@@ -123,13 +123,13 @@ ANSWERS = {
 @pytest.mark.parametrize(("method", "want"), ANSWERS.items())
 def test_what_an_event_answers(method, want):
     events = _ProfilerResult(made_up()).events()
-    found = tuple(getattr(events[at], method)() for at in (1, -1))
-    assert found == want and [type(one) for one in found] == [type(one) for one in want]
+    values = tuple(getattr(events[at], method)() for at in (1, -1))
+    assert values == want and [type(value) for value in values] == [type(value) for value in want]
 
 
 def test_there_is_no_method_without_an_answer_here():
-    found = _ProfilerResult(made_up()).events()
-    assert {name for one in found for name in dir(one) if not name.startswith("_")} == ANSWERS.keys()
+    events = _ProfilerResult(made_up()).events()
+    assert {name for entry in events for name in dir(entry) if not name.startswith("_")} == ANSWERS.keys()
 
 
 def test_what_ran_on_a_device():
@@ -139,7 +139,7 @@ def test_what_ran_on_a_device():
 
 
 def shape(events):
-    return [(one.name, one.tag.name, shape(one.children)) for one in events]
+    return [(entry.name, entry.tag.name, shape(entry.children)) for entry in events]
 
 
 def test_the_tree():
@@ -173,23 +173,23 @@ def test_what_the_tree_says_of_ops():
     fields = _ProfilerResult(made_up()).experimental_event_tree()[0].children[0].extra_fields
     tensor, listed, number, nothing = fields.inputs
     assert tensor == _TensorMetadata([2, 3], [3, 1], torch.int64) and tensor.dim == 2
-    assert [(one.sizes, one.strides, one.dtype) for one in listed] == [([4], [1], None), ([5, 6], [6, 1], None)]
+    assert [(entry.sizes, entry.strides, entry.dtype) for entry in listed] == [([4], [1], None), ([5, 6], [6, 1], None)]
     assert number == 7 and nothing is None
     assert (fields.name, fields.scope, fields.sequence_number) == ("aten::sum", RecordScope.FUNCTION, 3)
 
 
 def test_what_the_tree_says_of_memory():
-    found = [
-        one.extra_fields
-        for one in _utils.traverse_dfs(_ProfilerResult(made_up()).experimental_event_tree())
-        if one.tag is _EventType.Allocation
+    allocations = [
+        entry.extra_fields
+        for entry in _utils.traverse_dfs(_ProfilerResult(made_up()).experimental_event_tree())
+        if entry.tag is _EventType.Allocation
     ]
-    assert [(one.ptr, one.alloc_size, one.total_allocated, str(one.device)) for one in found] == [
+    assert [(entry.ptr, entry.alloc_size, entry.total_allocated, str(entry.device)) for entry in allocations] == [
         (1000, 64, 64, "cpu"),
         (1000, -64, 0, "cpu"),
         (2000, -8, -8, "cpu"),
     ]
-    assert [one.allocation_id for one in found] == [1, 1, 2] == [one.id for one in found]
+    assert [entry.allocation_id for entry in allocations] == [1, 1, 2] == [entry.id for entry in allocations]
 
 
 def test_what_the_tree_says_of_python_calls():
@@ -202,7 +202,7 @@ def test_what_the_tree_says_of_python_calls():
     ]
     roots = _ProfilerResult(EventStore.from_rows(rows)).experimental_event_tree()
     main, module, forward, relu, builtin = _utils.traverse_dfs(roots)
-    assert [one.tag.name for one in (main, module, forward, relu, builtin)] == ["PyCall"] * 3 + ["TorchOp", "PyCCall"]
+    assert [entry.tag.name for entry in (main, module, forward, relu, builtin)] == ["PyCall"] * 3 + ["TorchOp", "PyCCall"]
     frame = _PyFrameState("train.py", "main", 3)
     assert (main.extra_fields.callsite, main.extra_fields.caller, main.extra_fields.module) == (frame, None, None)
     assert module.extra_fields.caller == frame and module.extra_fields.module.cls_name == "ReLU"
@@ -221,11 +221,13 @@ def test_of_a_recording(tmp_path):
         loss.backward()
     result = prof.profiler.kineto_results
     assert before <= result.trace_start_ns() <= result.events()[0].start_ns() <= time.time_ns()
-    shown = {(one.name, one.time_range.start) for one in prof.events() if one.name != "[memory]"}
-    native = {(one.name(), (one.start_ns() - result.trace_start_ns()) / 1000) for one in result.events()}
-    assert shown <= native
-    linked = [one for one in result.events() if one.flow_id() and one.flow_id() == event(result, "AddmmBackward0").flow_id()]
-    assert [(one.name(), one.flow_start()) for one in linked] == [("aten::addmm", True), ("AddmmBackward0", False)]
+    visible = {(entry.name, entry.time_range.start) for entry in prof.events() if entry.name != "[memory]"}
+    native = {(entry.name(), (entry.start_ns() - result.trace_start_ns()) / 1000) for entry in result.events()}
+    assert visible <= native
+    linked = [
+        entry for entry in result.events() if entry.flow_id() and entry.flow_id() == event(result, "AddmmBackward0").flow_id()
+    ]
+    assert [(entry.name(), entry.flow_start()) for entry in linked] == [("aten::addmm", True), ("AddmmBackward0", False)]
     result.save(str(tmp_path / "trace.json"))
     assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     assert _utils.source_code_location(result.experimental_event_tree()[0]) == "No source code location found"
@@ -238,7 +240,7 @@ def test_before_and_while_recording():
     before = time.perf_counter_ns()
     with prof:
         torch.ones(2)
-        assert [one.name() for one in prof.kineto_results.events()] == ["aten::ones"]
+        assert [entry.name() for entry in prof.kineto_results.events()] == ["aten::ones"]
         assert prof.profiling_end_time_ns == 0
     assert before <= prof.profiling_start_time_ns < prof.profiling_end_time_ns <= time.perf_counter_ns()
 

@@ -1,4 +1,4 @@
-"""What the rules look at: rows by name, rows below others, what a call costs at least."""
+"""Queries that rules share: rows by name, rows below others, shares of the time, the least cost of a call."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ from ..steps import steps
 Rows = NDArray[np.intp]
 
 
-def rows_named(store: EventStore, wanted: Callable[[str], bool]) -> Rows:
-    """Host rows whose name satisfies a condition, Python calls aside."""
-    names = [number for number, name in enumerate(store.names) if wanted(name)]
+def rows_named(store: EventStore, matches: Callable[[str], bool]) -> Rows:
+    """Host rows, except Python calls, whose name satisfies a condition."""
+    names = [number for number, name in enumerate(store.names) if matches(name)]
     return np.flatnonzero(np.isin(store.name, names) & (store.device_type == 0) & ~store.is_python)
 
 
 def under(store: EventStore, tops: Rows) -> NDArray[np.bool_]:
-    """Whether a row lies below one of `tops` (not counting those)."""
-    wanted = np.zeros(len(store) + 1, np.bool_)
-    wanted[tops] = True
-    found = np.zeros(len(store) + 1, np.bool_)
+    """Whether each row has an ancestor among `tops`."""
+    is_top = np.zeros(len(store) + 1, np.bool_)
+    is_top[tops] = True
+    below = np.zeros(len(store) + 1, np.bool_)
     above = store.parent.astype(np.int64)
-    looking = np.arange(len(store))[above >= 0]
+    pending = np.arange(len(store))[above >= 0]
     above = above[above >= 0]
-    while len(looking):
-        hit = wanted[above]
-        found[looking[hit]] = True
-        looking, above = looking[~hit], store.parent[above[~hit]].astype(np.int64)
-        looking, above = looking[above >= 0], above[above >= 0]
-    return found[:-1]
+    while len(pending):
+        hit = is_top[above]
+        below[pending[hit]] = True
+        pending, above = pending[~hit], store.parent[above[~hit]].astype(np.int64)
+        pending, above = pending[above >= 0], above[above >= 0]
+    return below[:-1]
 
 
 def outermost(store: EventStore, rows: Rows) -> Rows:
-    """Those of `rows` that lie in no other of them: their durations can be added up."""
+    """Those of `rows` without an ancestor among them, so that their durations can be added up."""
     return rows[~under(store, rows)[rows]]
 
 
 def recorded_ns(store: EventStore) -> int:
-    """Time of all steps together."""
+    """Sum of the durations of all steps."""
     return int(steps(store).duration.sum())
 
 
 def share(ns: float, store: EventStore) -> float | None:
-    """A time as a part of all steps, at most 1; None when there are none."""
+    """A time as a part of that of all steps, at most 1; None if that is 0."""
     whole = recorded_ns(store)
     return min(1.0, ns / whole) if whole else None
 
 
 def call_cost_ns(store: EventStore) -> int:
-    """What an op costs at least in this recording, whatever its size: the self time that one op in ten stays below."""
+    """The least cost of an op in this recording, of any size: the tenth percentile of self times."""
     ops = np.flatnonzero((store.kind == observer.OP) & (store.device_type == 0))
     return int(np.quantile(store.self_ns[ops], 0.1)) if len(ops) else 0
 

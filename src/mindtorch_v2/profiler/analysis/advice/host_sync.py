@@ -9,7 +9,7 @@ from ..steps import step_of, steps
 from ._evidence import outermost, rows_named, share, under
 
 _SYNCS = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::equal"})
-_FEWEST = 2  # in one step: one .item() to log the loss is what everybody does
+_FEWEST = 2  # in one step: a single .item() to log the loss is common
 
 
 def rule(store: EventStore) -> list[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...store.store import EventStore
 from ..findings import Finding, size
@@ -23,9 +24,9 @@ def rule(store: EventStore) -> list[Finding]:
         return []
     running = np.cumsum(store.mem_bytes)
     at = np.searchsorted(store.mem_time, which.end, side="right") - 1
-    held = np.where(at >= 0, running[at], 0)[1:]  # the first step fills gradients and optimizer state
-    growth = np.diff(held)
-    grown = int(held[-1] - held[0])
+    in_use = np.where(at >= 0, running[at], 0)[1:]  # the first step fills gradients and optimizer state
+    growth = np.diff(in_use)
+    grown = int(in_use[-1] - in_use[0])
     if grown < _LEAST_BYTES or (growth > 0).mean() < _STEADY:
         return []
     each = grown / len(growth)
@@ -54,7 +55,7 @@ def rule(store: EventStore) -> list[Finding]:
     ]
 
 
-def _kept(store: EventStore, after: int, before: int) -> np.ndarray:
+def _kept(store: EventStore, after: int, before: int) -> NDArray[np.intp]:
     """Memory rows that allocate between two times and whose address on their device is not freed again."""
     last: dict[tuple[int, ...], int] = {}
     chosen = np.flatnonzero((store.mem_time > after) & (store.mem_time <= before))

@@ -16,7 +16,7 @@ _LEAST = 0.01  # of the recorded time
 
 def rule(store: EventStore) -> list[Finding]:
     """Fires when an optimizer step runs many ops and none of them is a _foreach or _fused one."""
-    found = []
+    findings = []
     by_name: dict[int, list[int]] = {}
     for row in outermost(store, rows_named(store, lambda name: name.startswith("Optimizer.step#"))).tolist():
         by_name.setdefault(int(store.name[row]), []).append(row)
@@ -35,7 +35,7 @@ def rule(store: EventStore) -> list[Finding]:
             continue
         optimizer = store.names[name].removeprefix("Optimizer.step#").removesuffix(".step")
         seen = places(store, tops)
-        found.append(
+        findings.append(
             Finding(
                 "single_tensor_optimizer",
                 f"{optimizer} updates one parameter at a time",
@@ -49,4 +49,4 @@ def rule(store: EventStore) -> list[Finding]:
                 part,
             )
         )
-    return found
+    return findings

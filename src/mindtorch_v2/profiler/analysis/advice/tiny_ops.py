@@ -11,12 +11,12 @@ from ..places import places
 from ._evidence import call_cost_ns, share, top_names
 
 _FEWEST = 1000
-_TINY = 3  # times the least a call costs
+_TINY = 3  # times the least cost of a call
 _LEAST = 0.5
 
 
 def rule(store: EventStore) -> list[Finding]:
-    """Fires when at least half the ops' own time is in ops that take no more than thrice the price of a call."""
+    """Fires when at least half the ops' own time is in ops that take at most three times the least cost of a call."""
     ops = np.flatnonzero((store.kind == observer.OP) & (store.device_type == 0))
     if len(ops) < _FEWEST:
         return []

@@ -20,7 +20,7 @@ def rule(store: EventStore) -> list[Finding]:
     engine = outermost(store, np.flatnonzero(store.kind == observer.ENGINE))
     if len(zeros) < _FEWEST or not len(engine):
         return []
-    # A backward is wasted when, of all that comes after it, a zero_grad comes before any step.
+    # A backward is wasted if a zero_grad comes after it before any optimizer step.
     times = store.start[engine]
     never = np.iinfo(np.int64).max
     next_zero = np.append(zeros, never)[np.searchsorted(zeros, times, side="right")]

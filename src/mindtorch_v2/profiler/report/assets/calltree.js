@@ -1,4 +1,4 @@
-// Calls merged by who called whom: nodes with the sums of all calls on the same path of names.
+// The call tree: nodes with the sums of all calls on the same path of names.
 
 export function hasPython(model) {
   return model.once("python", () => [model.kind.includes(model.KIND.PYTHON) || model.kind.includes(model.KIND.MODULE)])[0];

@@ -1,4 +1,4 @@
-// Everything that is known of one event.
+// The panel with all fields of one event.
 
 import { el, swatch } from "./dom.js";
 import { bytes, count, flops, shapes, time, words } from "./format.js";

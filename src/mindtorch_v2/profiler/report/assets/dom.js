@@ -1,4 +1,4 @@
-// Making elements. Text goes in as text nodes only, so no name of an event is ever read as markup.
+// Helpers that create elements. Text goes in as text nodes only, so no name of an event is ever read as markup.
 
 export function el(tag, props = {}, ...children) {
   const node = document.createElement(tag);
@@ -41,22 +41,22 @@ export function breakable(text) {
 }
 
 // A bar whose length is a share of its cell. The width is set through the object model, which the page's policy allows.
-export function meter(share, colour) {
+export function meter(share, color) {
   const fill = el("span", { class: "meter-fill" });
   fill.style.width = `${Math.max(0, Math.min(1, share)) * 100}%`;
-  if (colour) paintIn(fill, colour);
+  if (color) paintIn(fill, color);
   return el("span", { class: "meter", "aria-hidden": "true" }, fill);
 }
 
-// The colour is remembered, so that a change of theme finds whom to repaint.
-export function paintIn(node, colour) {
-  node.dataset.colour = colour;
-  node.style.background = colour;
+// The color is stored on the element, so that a change of theme can repaint it.
+export function paintIn(node, color) {
+  node.dataset.color = color;
+  node.style.background = color;
 }
 
-export function swatch(colour) {
+export function swatch(color) {
   const node = el("span", { class: "swatch", "aria-hidden": "true" });
-  paintIn(node, colour);
+  paintIn(node, color);
   return node;
 }
 
@@ -64,7 +64,7 @@ export function legend(entries) {
   return el(
     "ul",
     { class: "legend" },
-    entries.map(([name, colour]) => el("li", {}, swatch(colour), name)),
+    entries.map(([name, color]) => el("li", {}, swatch(color), name)),
   );
 }
 
@@ -126,7 +126,7 @@ export function matcher(text) {
 
 // A canvas as sharp as the screen. draw(context, width, height) is called at most once a frame.
 export class Drawing {
-  // `keys`: whether it listens to keys, so that one must be able to come to it.
+  // `keys`: whether it handles keys, so that it must be focusable.
   constructor(host, label, draw, keys = true) {
     this.canvas = el("canvas", { tabindex: keys ? "0" : "-1", role: keys ? "application" : "img", "aria-label": label });
     this.context = this.canvas.getContext("2d", { alpha: true });

@@ -1,4 +1,4 @@
-// Who called whom: the flame graph, the way to where it is zoomed, and the same as a table.
+// The flame graph, the path to its zoomed node, and the call tree as a table.
 
 import { Branches } from "./branches.js";
 import { CallTree, hasPython } from "./calltree.js";
@@ -14,7 +14,7 @@ export const flame = {
     root.append(
       heading(
         "Calls",
-        "Who called whom, merged over all calls of the same path. Click to zoom; the way back is above the graph.",
+        "The call tree, merged over all calls of the same path. Click to zoom; the path back is above the graph.",
       ),
     );
     if (!model.size) return root.append(emptyState("No calls", "Nothing was recorded."));

@@ -127,14 +127,14 @@ export class Icicle {
       const x = Math.max(0, (begin[at] - this.from) * scale),
         right = Math.min(width, (begin[at] + values[at] - this.from) * scale);
       const wide = right - x;
-      const colour = at ? theme.families[tree.family[at]] : theme.faint;
+      const color = at ? theme.families[tree.family[at]] : theme.faint;
       const dim = (this.matches && !this.matches[at] && at) || (path.has(at) && at !== this.focus);
       context.globalAlpha = dim ? (this.matches ? 0.22 : 0.55) : 1;
-      context.fillStyle = colour;
+      context.fillStyle = color;
       const y = tree.depth[at] * ROW;
       context.fillRect(x, y, Math.max(0.5, wide - (wide > 3 ? 1 : 0)), ROW - 1);
       if (wide > 30) {
-        context.fillStyle = at ? theme.on(colour) : theme.ink;
+        context.fillStyle = at ? theme.on(color) : theme.ink;
         context.globalAlpha = dim ? 0.75 : 1;
         if (dim && this.matches) context.fillStyle = theme.ink;
         const room = Math.floor((wide - 10) / theme.letter),

@@ -55,7 +55,7 @@ export class Lanes {
     this.place();
   }
 
-  // A colour number for every event; `shade` is that of events which a search does not match.
+  // A color number for every event; `shade` is that of events which a search does not match.
   tintBy(column, matches, shade) {
     const { rows, tint } = this,
       names = this.model.name;
@@ -107,20 +107,20 @@ export class Lanes {
   }
 }
 
-// Rectangles of one frame, kept by colour so that each colour is set once.
+// Rectangles of one frame, kept by color so that each color is set once.
 export class Rectangles {
-  constructor(colours) {
-    this.lists = Array.from({ length: colours }, () => []);
+  constructor(colors) {
+    this.lists = Array.from({ length: colors }, () => []);
   }
 
-  add(colour, x, y, width, height) {
-    this.lists[colour].push(x, y, width, height);
+  add(color, x, y, width, height) {
+    this.lists[color].push(x, y, width, height);
   }
 
-  paint(context, colours) {
-    this.lists.forEach((list, colour) => {
+  paint(context, colors) {
+    this.lists.forEach((list, color) => {
       if (!list.length) return;
-      context.fillStyle = colours[colour];
+      context.fillStyle = colors[color];
       for (let at = 0; at < list.length; at += 4) context.fillRect(list[at], list[at + 1], list[at + 2], list[at + 3]);
       list.length = 0;
     });
@@ -128,12 +128,12 @@ export class Rectangles {
 }
 
 // The visible part of a slot. Events narrower than a pixel or two become one mark per pixel. The pixels are counted from time
-// zero, not from the edge of the view, so that marks keep their colour while the view moves.
+// zero, not from the edge of the view, so that marks keep their color while the view moves.
 export function collectSlot(lanes, slot, from, to, scale, offset, y, rectangles, labels) {
   const { starts, ends, tint, first } = lanes,
     last = first[slot + 1];
   let at = lanes.firstAfter(slot, from),
-    runColour = -1,
+    runColor = -1,
     runFrom = 0,
     runTo = 0;
   const height = SLOT - 1;
@@ -162,11 +162,11 @@ export function collectSlot(lanes, slot, from, to, scale, offset, y, rectangles,
       if (starts[middle] < until) low = middle + 1;
       else high = middle;
     }
-    const colour = tint[(at + low - 1) >> 1];
-    if (colour === runColour && pixel <= runTo) runTo = pixel + 1;
+    const color = tint[(at + low - 1) >> 1];
+    if (color === runColor && pixel <= runTo) runTo = pixel + 1;
     else {
-      if (runColour >= 0) rectangles.add(runColour, runFrom - offset, y, runTo - runFrom, height);
-      runColour = colour;
+      if (runColor >= 0) rectangles.add(runColor, runFrom - offset, y, runTo - runFrom, height);
+      runColor = color;
       runFrom = pixel;
       runTo = pixel + 1;
     }
@@ -174,5 +174,5 @@ export function collectSlot(lanes, slot, from, to, scale, offset, y, rectangles,
     const wideLast = low - 1 > at && (ends[low - 1] - starts[low - 1]) * scale >= 2;
     at = wideLast ? low - 1 : low;
   }
-  if (runColour >= 0) rectangles.add(runColour, runFrom - offset, y, runTo - runFrom, height);
+  if (runColor >= 0) rectangles.add(runColor, runFrom - offset, y, runTo - runFrom, height);
 }

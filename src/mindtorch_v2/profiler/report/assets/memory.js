@@ -1,10 +1,10 @@
-// Memory in use over time, by what it was for where that is known, and who held it at a moment.
+// The memory section: bytes in use over time, by category where that is known, and the ops that held them at a time.
 
 import { breakable, choice, el, emptyState, heading, legend, meter, swatch } from "./dom.js";
 import { bytes, count, percent, time, words } from "./format.js";
 import { MemoryChart } from "./memory_chart.js";
 import { memoryDevices, memoryUse } from "./memory_use.js";
-import { categoryColour, theme } from "./palette.js";
+import { categoryColor, theme } from "./palette.js";
 import { Table } from "./tables.js";
 
 // Why a recording does not tell what memory was used for.
@@ -51,7 +51,7 @@ export const memory = {
             el(
               "span",
               { class: "op-name" },
-              swatch(use.known ? categoryColour(item.category) : theme.accent),
+              swatch(use.known ? categoryColor(item.category) : theme.accent),
               el("span", { class: "mono" }, breakable(item.name)),
             ),
         },
@@ -107,8 +107,8 @@ export const memory = {
           el(
             "li",
             { "data-category": name, "data-value": value },
-            el("span", { class: "bar-name" }, swatch(categoryColour(name)), words(name)),
-            meter(value / (use.total(place) || 1), categoryColour(name)),
+            el("span", { class: "bar-name" }, swatch(categoryColor(name)), words(name)),
+            meter(value / (use.total(place) || 1), categoryColor(name)),
             el("span", { class: "bar-value", text: bytes(value) }),
             el("span", { class: "bar-share", text: percent(value, use.total(place)) }),
           ),
@@ -121,7 +121,7 @@ export const memory = {
       use = memoryUse(model, key);
       keys.replaceChildren(
         ...(use.known
-          ? [legend(use.order.map((part) => [words(use.names[part]), categoryColour(use.names[part])]))]
+          ? [legend(use.order.map((part) => [words(use.names[part]), categoryColor(use.names[part])]))]
           : [el("p", { class: "note", text: whyUnknown(model, use) })]),
       );
       chart.show(use);

@@ -3,7 +3,7 @@
 import { Drawing, el, hideTip, showTip, swatch } from "./dom.js";
 import { bytes, tickLabel, tickSize, time, words } from "./format.js";
 import { attachKeys, attachPointer, TimeView } from "./gestures.js";
-import { categoryColour, theme } from "./palette.js";
+import { categoryColor, theme } from "./palette.js";
 
 const LEFT = 74;
 const BOTTOM = 24;
@@ -39,7 +39,7 @@ export class MemoryChart {
           this.use.known &&
             lines
               .reverse()
-              .map(([name, value]) => el("span", {}, swatch(categoryColour(name)), `${words(name)} ${bytes(value)}`)),
+              .map(([name, value]) => el("span", {}, swatch(categoryColor(name)), `${words(name)} ${bytes(value)}`)),
         );
       },
     });
@@ -86,8 +86,8 @@ export class MemoryChart {
       context.textAlign = "right";
       context.fillText(bytes(level), LEFT - 8, y);
     }
-    // In each pixel the moment with the most is drawn, so that no peak is lost; equal neighbours become one rectangle.
-    const colours = use.names.map((name) => (use.known ? categoryColour(name) : theme.accent));
+    // In each pixel the moment with the most is drawn, so that no peak is lost; equal neighbors become one rectangle.
+    const colors = use.names.map((name) => (use.known ? categoryColor(name) : theme.accent));
     let place = use.at(view.from),
       runFrom = 0,
       runPlace = place;
@@ -96,7 +96,7 @@ export class MemoryChart {
       for (const part of use.order) {
         const tall = use.value(part, runPlace) * scale;
         if (tall <= 0) continue;
-        context.fillStyle = colours[part];
+        context.fillStyle = colors[part];
         context.fillRect(LEFT + runFrom, y - tall, x - runFrom, tall);
         y -= tall;
       }

@@ -1,10 +1,10 @@
-// How much memory was in use at each moment, on each device.
+// Memory in use over time, by device.
 
 const STACKING = ["PARAMETER", "OPTIMIZER_STATE", "INPUT", "GRADIENT", "ACTIVATION", "TEMPORARY", "AUTOGRAD_DETAIL", "UNKNOWN"];
 
 const EARLIER = "from before the recording";
 
-// The memory of one device: moments, totals and, for each category, how much it had from each moment on.
+// The memory of one device: times, totals and, for each category, the bytes from each time on.
 class MemoryUse {
   constructor(model, device, index) {
     Object.assign(this, { model, device });
@@ -28,12 +28,12 @@ class MemoryUse {
         if (model.before_freed[at] >= 0) endsBefore.set(model.before_freed[at], at);
       });
     } else {
-      // What a trace tells of it, and what was freed that nobody had allocated.
+      // What a trace counts from before it, and frees without an allocation.
       let least = 0;
       for (const at of rows) least = Math.min(least, model.mem_total[at]);
-      const told = rows.length ? model.mem_total[rows[0]] - model.mem_bytes[rows[0]] : 0;
-      now[0] = told - least;
-      this.beforeKnown = told > 0;
+      const counted = rows.length ? model.mem_total[rows[0]] - model.mem_bytes[rows[0]] : 0;
+      now[0] = counted - least;
+      this.beforeKnown = counted > 0;
     }
     this.before = now.slice();
     this.start = now.reduce((sum, amount) => sum + amount, 0);
@@ -56,7 +56,7 @@ class MemoryUse {
     );
   }
 
-  // The place in force at a time, -1 before the first.
+  // The place of the last change at or before a time, -1 before the first.
   at(moment) {
     let low = 0,
       high = this.times.length;
@@ -85,7 +85,7 @@ class MemoryUse {
     return place < 0 ? this.before[part] : this.parts[part][place];
   }
 
-  // What is in use at a place, by category and by who allocated it.
+  // Bytes in use at a place, by category and by the op that allocated them.
   held(place) {
     const { model, rows } = this,
       last = place < 0 ? -1 : rows[place],
@@ -125,7 +125,7 @@ class MemoryUse {
     const items = [...found.values()];
     if (!this.known) {
       const rest = this.total(place) - items.reduce((sum, item) => sum + item.bytes, 0);
-      // Nobody counted the pieces.
+      // The number of blocks is not known.
       if (rest > 0)
         items.push({ category: "UNKNOWN", name: EARLIER, line: "", module: "", row: -1, earlier: true, bytes: rest, count: 0 });
     }

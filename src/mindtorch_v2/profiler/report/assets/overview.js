@@ -109,7 +109,7 @@ function cards(model) {
   return el("div", { class: "cards" }, found);
 }
 
-// Equal rows: a colour, a name, a bar and a figure.
+// Equal rows: a color, a name, a bar and a figure.
 function bars(entries, whole) {
   const most = Math.max(...entries.map((entry) => entry.value), 1);
   return el(
@@ -122,12 +122,12 @@ function bars(entries, whole) {
         el(
           "span",
           { class: "bar-name" },
-          entry.colour && swatch(entry.colour),
+          entry.color && swatch(entry.color),
           entry.onclick
             ? el("button", { type: "button", class: "link mono", title: entry.name, onclick: entry.onclick }, entry.name)
             : entry.name,
         ),
-        meter(entry.value / most, entry.colour),
+        meter(entry.value / most, entry.color),
         el("span", { class: "bar-value", text: time(entry.value) }),
         el("span", { class: "bar-share", text: percent(entry.value, whole) }),
       ),
@@ -162,7 +162,7 @@ export const overview = {
     }
     const host = phases.all.slice(0, PHASE.DEVICE),
       whole = host.reduce((a, b) => a + b, 0);
-    const kinds = PHASES.map(([name], at) => ({ name, value: phases.all[at], colour: theme.phases[at] })).filter(
+    const kinds = PHASES.map(([name], at) => ({ name, value: phases.all[at], color: theme.phases[at] })).filter(
       (entry) => entry.value > 0,
     );
     const top = grouped(model, "name")
@@ -188,7 +188,7 @@ export const overview = {
               top.map((group) => ({
                 name: group.name,
                 value: group.self,
-                colour: theme.families[group.family],
+                color: theme.families[group.family],
                 onclick: () => app.showOperator(group.name),
               })),
               model.hostSelf,
@@ -209,7 +209,7 @@ export const overview = {
               lanes.map((lane) => ({
                 name: model.laneName(lane),
                 value: lane.busy,
-                colour: lane.device ? theme.phases[PHASE.DEVICE] : undefined,
+                color: lane.device ? theme.phases[PHASE.DEVICE] : undefined,
               })),
               model.span,
             ),

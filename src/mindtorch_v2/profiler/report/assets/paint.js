@@ -1,4 +1,4 @@
-// How the timeline is drawn. `shown` is the Timeline: its lanes, view, choice and colours.
+// How the timeline is drawn. `shown` is the Timeline: its lanes, view, choice and colors.
 
 import { tickLabel, tickSize, time } from "./format.js";
 import { collectSlot, LANE_HEAD, SLOT } from "./lanes.js";
@@ -34,15 +34,15 @@ export function paintTimeline(shown, context, width, height) {
         labels,
       );
   }
-  const colours = [...(shown.colour === "phase" ? theme.phases : theme.families)];
-  colours[shown.rectangles.lists.length - 1] = theme.line;
-  shown.rectangles.paint(context, colours);
-  paintLabels(shown, context, labels, colours);
+  const colors = [...(shown.color === "phase" ? theme.phases : theme.families)];
+  colors[shown.rectangles.lists.length - 1] = theme.line;
+  shown.rectangles.paint(context, colors);
+  paintLabels(shown, context, labels, colors);
   paintHeads(shown, context, height);
   paintRuler(shown, context, width);
 }
 
-function paintLabels(shown, context, labels, colours) {
+function paintLabels(shown, context, labels, colors) {
   const { lanes, model } = shown,
     letter = theme.letter;
   for (let at = 0; at < labels.length; at += 4) {
@@ -50,8 +50,8 @@ function paintLabels(shown, context, labels, colours) {
       room = Math.floor((Math.min(labels[at + 3], shown.base.width - labels[at + 1]) - 6) / letter);
     if (room < 3) continue;
     const name = model.shortNames[model.name[row]],
-      colour = lanes.tint[labels[at]];
-    context.fillStyle = colour === shown.rectangles.lists.length - 1 ? theme.muted : theme.on(colours[colour]);
+      color = lanes.tint[labels[at]];
+    context.fillStyle = color === shown.rectangles.lists.length - 1 ? theme.muted : theme.on(colors[color]);
     context.fillText(name.length > room ? `${name.slice(0, room - 1)}…` : name, labels[at + 1] + 4, labels[at + 2] + SLOT / 2);
   }
 }

@@ -1,4 +1,4 @@
-// Colours by family of op and by phase of a step. The hues are told apart by people who do not see all colours.
+// Colors by family of op and by phase of a step, distinguishable with color blindness.
 
 import { paintIn } from "./dom.js";
 
@@ -99,28 +99,28 @@ export function readTheme() {
     theme[name] = style.getPropertyValue(`--${name}`).trim();
   theme.families = FAMILIES.map((entry) => entry[theme.dark ? 2 : 1]);
   theme.phases = PHASES.map((entry) => entry[theme.dark ? 2 : 1]);
-  theme.on = (colour) => inkOn(colour);
+  theme.on = (color) => inkOn(color);
   theme.font = "11px ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
   theme.letter = 6.63; // width of a character of that font
 }
 
 const inks = new Map();
 
-function inkOn(colour) {
-  let ink = inks.get(colour);
+function inkOn(color) {
+  let ink = inks.get(color);
   if (!ink) {
-    const [r, g, b] = [1, 3, 5].map((at) => (parseInt(colour.slice(at, at + 2), 16) / 255) ** 2.2);
+    const [r, g, b] = [1, 3, 5].map((at) => (parseInt(color.slice(at, at + 2), 16) / 255) ** 2.2);
     ink = 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.21 ? "#14161a" : "#ffffff";
-    inks.set(colour, ink);
+    inks.set(color, ink);
   }
   return ink;
 }
 
-export function categoryColour(name) {
+export function categoryColor(name) {
   return CATEGORY_COLOURS[name][theme.dark ? 1 : 0];
 }
 
-// Colours of elements that were made under the other theme.
+// Colors of elements that were made under the other theme.
 export function repaintElements() {
   const twins = new Map();
   for (const [light, dark] of [
@@ -130,8 +130,8 @@ export function repaintElements() {
   ]) {
     twins.set(theme.dark ? light : dark, theme.dark ? dark : light);
   }
-  for (const node of document.querySelectorAll("[data-colour]")) {
-    const colour = twins.get(node.dataset.colour);
-    if (colour) paintIn(node, colour);
+  for (const node of document.querySelectorAll("[data-color]")) {
+    const color = twins.get(node.dataset.color);
+    if (color) paintIn(node, color);
   }
 }

@@ -1,4 +1,4 @@
-// A bar for each step, made up of what its time went to. Keys lead from bar to bar.
+// A bar for each step, stacked by phase. Arrow keys move from bar to bar.
 
 import { Drawing, el, emptyState, hideTip, legend, showTip, swatch } from "./dom.js";
 import { plural, tickLabel, tickSize, time } from "./format.js";
@@ -17,7 +17,7 @@ class StepChart {
     );
     const { canvas } = this.drawing;
     canvas.id = "step-canvas";
-    // Of all roles this is the one whose value, said in words, every screen reader reads when it changes.
+    // The role whose value text every screen reader reads when it changes.
     canvas.setAttribute("role", "slider");
     canvas.setAttribute("aria-valuemin", 1);
     canvas.setAttribute("aria-valuemax", this.steps.length);

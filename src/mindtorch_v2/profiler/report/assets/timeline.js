@@ -17,7 +17,7 @@ class Timeline {
       model,
       side,
       app,
-      colour: "family",
+      color: "family",
       arrows: false,
       selected: -1,
       hovered: -1,
@@ -68,8 +68,8 @@ class Timeline {
       f: () => {
         if (this.selected >= 0) this.reveal(this.selected);
       },
-      "[": () => this.neighbour(-1),
-      "]": () => this.neighbour(1),
+      "[": () => this.neighbor(-1),
+      "]": () => this.neighbor(1),
     });
   }
 
@@ -78,7 +78,7 @@ class Timeline {
       matches = test ? Uint8Array.from(this.model.names, (name) => (test(name) ? 1 : 0)) : null;
     this.matches = matches;
     this.lanes.tintBy(
-      this.colour === "phase" ? this.model.phase : this.model.family,
+      this.color === "phase" ? this.model.phase : this.model.family,
       matches,
       this.rectangles.lists.length - 1,
     );
@@ -215,7 +215,7 @@ class Timeline {
     this.select(row);
   }
 
-  neighbour(way) {
+  neighbor(way) {
     if (this.selected < 0 || this.lanes.laneOf[this.selected] < 0) return;
     const slot = this.lanes.lanes[this.lanes.laneOf[this.selected]].slot + this.lanes.depth[this.selected];
     let at = this.lanes.firstAfter(slot, this.model.start[this.selected]);
@@ -295,14 +295,14 @@ export const timeline = {
         { class: "toolbar" },
         this.search,
         choice(
-          "Colour by",
+          "Color by",
           [
             ["family", "Kind of op"],
             ["phase", "Phase"],
           ],
           "family",
           (value) => {
-            built.colour = value;
+            built.color = value;
             built.tint();
           },
         ),

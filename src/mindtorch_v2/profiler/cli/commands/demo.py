@@ -1,28 +1,28 @@
-"""mtprof demo: a small training run, recorded, and the commands to look at it."""
+"""Record a small training run and show what can be done with it."""
 
 from __future__ import annotations
 
 import argparse
 import os
 
-from . import run_script
+from .. import run_script
 from .run import write_profile
 
 EXAMPLE = "mtprof demo -o build/demo"
 
-_SCRIPT = os.path.join(os.path.dirname(__file__), "demo_script.py")
+_SCRIPT = os.path.join(os.path.dirname(run_script.__file__), "demo_script.py")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+    """Declare what the command takes."""
     parser.add_argument("-o", "--output", default="mtprof-demo", help="folder to write to (default mtprof-demo)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Record, write the profile, the trace and the report, and say how to look at them."""
+    """Record the run, write its profile, trace and report, and print the commands that read them."""
     os.makedirs(args.output, exist_ok=True)
     options = dict.fromkeys(("with_stack", "record_shapes", "profile_memory", "with_modules", "with_flops"), True)
-    outcome = run_script.recorded(run_script.Target(_SCRIPT), options, schedule=None)
+    outcome = run_script.run_recorded(run_script.Target(_SCRIPT), options, schedule=None)
     outcome.reraise()
     prof = outcome.profile
     paths = {kind: os.path.join(args.output, f"profile{kind}") for kind in (".mtp", ".json.gz", ".html")}

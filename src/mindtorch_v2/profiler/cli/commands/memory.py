@@ -1,25 +1,25 @@
-"""mtprof memory: how much was held when, and what held it at the peak."""
+"""Where memory went, and what held it at the peak."""
 
 from __future__ import annotations
 
 import argparse
 
-from ..analysis.findings import duration, size
-from ..analysis.memory_use import MemoryUse, memory_use
-from . import reading
-from .exit_codes import Failure
+from ...analysis.findings import duration, size
+from ...analysis.memory_use import MemoryUse, memory_use
+from .. import reading
+from ..exit_codes import FINE, Failure
 
 EXAMPLE = "mtprof memory profile.mtp -n 10"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+    """Declare what the command takes."""
     reading.add_path(parser)
     reading.add_limit(parser, 15)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the figures."""
+    """Print what was in use at the start, the peak and the end, and the holders of the peak."""
     loaded = reading.open_recording(args.path)
     store = loaded.store
     if not len(store.mem_time):
@@ -47,11 +47,11 @@ def run(args: argparse.Namespace) -> int:
             print(f"{size(holder.bytes):>9} {blocks:>7}  {holder.name}{place}")
         if len(use.holders) > len(shown):
             print(f"... {len(use.holders) - len(shown)} more")
-    return 0
+    return FINE
 
 
 def _parts(use: MemoryUse) -> str:
-    """What the peak was made of."""
+    """How much of the peak was there before the recording began."""
     if use.peak_before or use.before_known:
         return f"{size(use.peak_before)} of it from before the recording, {size(use.peak - use.peak_before)} allocated since"
     return "all of it allocated since the recording began"

@@ -1,31 +1,25 @@
-"""mtprof repair: what can be read of a file that was cut off or damaged, written as a whole one."""
+"""Save what can be read of a file that was cut off or damaged."""
 
 from __future__ import annotations
 
 import argparse
 
-from ..formats import TraceError
-from ..results.loaded import load
-from . import reading
-from .exit_codes import FINE, Failure
+from .. import reading
+from ..exit_codes import FINE
 
 EXAMPLE = "mtprof repair crashed.mtp -o repaired.mtp"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+    """Declare what the command takes."""
     reading.add_path(parser)
     parser.add_argument("-o", "--output", required=True, help="file to write, as a saved profile")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the file; say what is in it and what is not."""
+    """Write the file and print what was recovered and what was lost."""
     reading.check_apart(args.path, args.output)
-    with reading.ProgressBar(f"reading {args.path}") as bar:
-        try:
-            loaded = load(reading.source(args.path), bar.update)
-        except TraceError as error:
-            raise Failure(f"{args.path}: {error}") from None
+    loaded = reading.read_recording(args.path)
     store, recovery = loaded.store, loaded.recovery
     loaded.save(args.output)
     seconds = (store.clock_end_ns - store.clock_start_ns) / 1e9

@@ -1,4 +1,7 @@
-"""mtprof table: key_averages() of a recording as torch prints it."""
+"""The operators and what they took.
+
+It is what `key_averages().table()` of the recording prints.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,14 @@ import argparse
 
 import numpy as np
 
-from ..analysis.findings import duration
-from ..analysis.overhead import Overhead
-from ..store import tree
-from ..store.store import EventStore
-from . import reading
-from .exit_codes import USAGE, Failure
+from ...analysis.findings import duration
+from ...analysis.overhead import Overhead
+from ...store import tree
+from ...store.store import EventStore
+from .. import reading
+from ..exit_codes import FINE, USAGE, Failure
 
-# Where there is "device", the name of one may stand as well: cuda_time_total.
+# For "device", the name of a device is accepted, too: cuda_time_total.
 SORT_KEYS = (
     "self_cpu_time_total",
     "cpu_time_total",
@@ -33,7 +36,7 @@ EXAMPLE = "mtprof table trace.json.gz --sort self_cpu_time_total --by shape -n 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+    """Declare what the command takes."""
     reading.add_path(parser)
     reading.add_sorting(parser)
     parser.add_argument("--by", choices=("name", "shape", "stack", "overload"), default="name", help="what to group by")
@@ -43,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the table."""
+    """Print the table, what recording cost, and on request the times corrected for it."""
     loaded = reading.open_recording(args.path)
     averages = loaded.key_averages(
         group_by_input_shape=args.by == "shape",
@@ -65,11 +68,11 @@ def run(args: argparse.Namespace) -> int:
         if cost is None:
             raise Failure("the file does not tell what recording cost, so times cannot be corrected for it")
         print_corrected(loaded.store, cost, args.limit)
-    return 0
+    return FINE
 
 
 def print_corrected(store: EventStore, cost: Overhead, limit: int) -> None:
-    """Self and total times by name as recorded, and with the cost of every recorded event taken away."""
+    """Self and total times by name as recorded, and without the estimated cost of recording each event."""
     host = np.flatnonzero(store.device_type == 0)
     label, count = store.label[host], len(store.labels)
     columns = [

@@ -1,25 +1,29 @@
-"""mtprof report: one HTML page with everything, to be opened from disk."""
+"""One HTML page with everything.
+
+It needs no server: it is opened from disk.
+"""
 
 from __future__ import annotations
 
 import argparse
 
-from . import reading
+from .. import reading
+from ..exit_codes import FINE
 
 EXAMPLE = "mtprof report trace.json.gz -o report.html"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+    """Declare what the command takes."""
     reading.add_path(parser)
     parser.add_argument("-o", "--output", default=None, help="file to write (default: the recording's name with .html)")
     parser.add_argument("--title", default=None, help="title of the page (default: the recording's name)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the page."""
+    """Write the page and print its name."""
     target = args.output or reading.default_target(args.path, ".html")
     reading.check_apart(args.path, target)
     reading.open_recording(args.path).export_html(target, args.title or reading.title(args.path))
     print(target)
-    return 0
+    return FINE

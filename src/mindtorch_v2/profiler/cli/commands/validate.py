@@ -1,19 +1,22 @@
-"""mtprof validate: is the file whole, well formed, and does the recording in it make sense?"""
+"""Check a file.
+
+Whether it is whole and well formed, and whether the recording in it makes sense.
+"""
 
 from __future__ import annotations
 
 import argparse
 
-from ..formats import TraceError
-from ..formats.validate import validate_file
-from . import reading
-from .exit_codes import FINE, FOUND, Failure
+from ...formats import TraceError
+from ...formats.validate import validate_file
+from .. import reading
+from ..exit_codes import FINE, FOUND, Failure
 
 EXAMPLE = "mtprof validate trace.json.gz"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+    """Declare what the command takes."""
     reading.add_path(parser)
 
 

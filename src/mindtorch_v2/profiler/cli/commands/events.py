@@ -1,4 +1,4 @@
-"""mtprof events: single events in order of start."""
+"""Single events, filtered."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import json
 
 import numpy as np
 
-from ..analysis.findings import duration
-from . import reading
+from ...analysis.findings import duration
+from .. import reading
+from ..exit_codes import FINE
 
 EXAMPLE = "mtprof events trace.json --name 'aten::mm' --longer-than 1ms -n 10"
 
@@ -16,18 +17,18 @@ _UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+    """Declare what the command takes."""
     reading.add_path(parser)
     parser.add_argument("--name", default="", help="only events whose name has this in it")
     parser.add_argument("--step", type=int, default=None, help="only events of this step")
-    parser.add_argument("--longer-than", type=time, default=0, metavar="TIME", help="only longer ones, e.g. 50us, 1ms")
+    parser.add_argument("--longer-than", type=nanoseconds, default=0, metavar="TIME", help="only longer ones, e.g. 50us, 1ms")
     parser.add_argument("--slowest", action="store_true", help="longest first instead of in order of start")
     reading.add_limit(parser, 50, "events")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
 
 
-def time(text: str) -> int:
-    """Nanoseconds of "50us"."""
+def nanoseconds(text: str) -> int:
+    """Parse "50us" as 50,000."""
     for unit in sorted(_UNITS, key=len, reverse=True):
         number = text.removesuffix(unit)
         if number != text:
@@ -36,11 +37,10 @@ def time(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the events."""
-    loaded = reading.open_recording(args.path)
-    store = loaded.store
-    named = [number for number, name in enumerate(store.names) if args.name in name]
-    rows = np.flatnonzero(np.isin(store.name, named) & (store.duration >= args.longer_than))
+    """Print the events that pass all filters, one a line."""
+    store = reading.open_recording(args.path).store
+    names = [number for number, name in enumerate(store.names) if args.name in name]
+    rows = np.flatnonzero(np.isin(store.name, names) & (store.duration >= args.longer_than))
     if args.step is not None:
         rows = rows[store.step[rows] == args.step]
     if args.slowest:
@@ -65,4 +65,4 @@ def run(args: argparse.Namespace) -> int:
             print(f"{start / 1e6:14.6f} ms  {duration(int(store.duration[row])):>9}  thread {thread.ident}  {indent}{name}")
     if len(shown) < len(rows) and not args.json:
         print(f"... {len(rows) - len(shown):,} more")
-    return 0
+    return FINE

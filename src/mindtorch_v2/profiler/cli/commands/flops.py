@@ -1,4 +1,4 @@
-"""mtprof flops: FLOPs by operator and the speed they were done at."""
+"""FLOPs by operator, and how fast they were done."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import argparse
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.findings import duration
-from ..store import tree
-from ..store.store import EventStore
-from . import reading
-from .exit_codes import Failure
-from .flops_from_shapes import flops_from_shapes
+from ...analysis.findings import duration
+from ...store import tree
+from ...store.store import EventStore
+from .. import reading
+from ..exit_codes import FINE, Failure
+from ..flops_from_shapes import flops_from_shapes
 
 EXAMPLE = "mtprof flops profile.mtp"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+    """Declare what the command takes."""
     reading.add_path(parser)
     reading.add_limit(parser, 20)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the figures."""
+    """Print FLOPs, time and speed by operator, most FLOPs first."""
     store = reading.open_recording(args.path).store
     amounts = known_flops(store)
     rows = np.flatnonzero(amounts > 0)
@@ -42,13 +42,13 @@ def run(args: argparse.Namespace) -> int:
                 f"{flops[label]:>10.3g} {flops[label] / whole:>6.1%} {duration(int(spent[label])):>9} {speed:>8.3g} "
                 f"{calls[label]:>9,}  {store.labels[label]}"
             )
-    how = "" if store.flops.any() else ", worked out from the input shapes in the file"
-    print(f"{whole:.4g} FLOPs in all{how}")
-    return 0
+    origin = "" if store.flops.any() else ", worked out from the input shapes in the file"
+    print(f"{whole:.4g} FLOPs in all{origin}")
+    return FINE
 
 
 def known_flops(store: EventStore) -> NDArray[np.int64]:
-    """FLOPs of every row: as recorded, or else as its input shapes tell. Failure: there are none, and why."""
+    """FLOPs of every row: as recorded, else computed from input shapes. A Failure says why there are none."""
     if store.flops.any():
         return store.flops
     if not (store.shapes >= 0).any():
@@ -56,7 +56,7 @@ def known_flops(store: EventStore) -> NDArray[np.int64]:
             "the file has neither FLOPs nor input shapes to work them out from: record with "
             "profile(record_shapes=True), or `mtprof run --flops`"
         )
-    found = flops_from_shapes(store)
-    if not found.any():
+    flops = flops_from_shapes(store)
+    if not flops.any():
         raise Failure("no FLOPs: there is no formula for any op of which the file has input shapes")
-    return found
+    return flops

@@ -1,4 +1,4 @@
-"""mtprof run: an unmodified script under the profiler."""
+"""Run a script under the profiler."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import argparse
 import os
 import signal
 import sys
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
-from .. import profiler
-from ..profiler import profile
-from . import run_script, signals
-from .exit_codes import USAGE, Failure
+from ... import profiler
+from ...profiler import profile
+from .. import run_script, signals
+from ..exit_codes import USAGE, Failure
 
 EXAMPLE = "mtprof run --shapes --memory -o train.mtp train.py --epochs 1"
 
+# option -> argument of profile()
 _OPTIONS = {
     "stack": "with_stack",
     "memory": "profile_memory",
@@ -33,7 +35,7 @@ _HELP = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+    """Declare what the command takes."""
     parser.add_argument("-m", dest="module", action="store_true", help="the script is the name of a module")
     parser.add_argument(
         "-o",
@@ -67,50 +69,51 @@ def run(args: argparse.Namespace) -> int:
     if not target.endswith(_ENDINGS):
         raise Failure(f"what format is {target!r}? Its name must end in {', '.join(_ENDINGS[:-1])} or {_ENDINGS[-1]}", USAGE)
     folder = os.path.dirname(os.path.abspath(target))
-    if not os.path.isdir(folder):  # said now, not after an hour of training
+    if not os.path.isdir(folder):  # before the script runs, not after an hour of training
         raise Failure(f"there is no folder {folder!r} to write to")
     if args.as_torch:
-        from ... import as_torch
+        from .... import as_torch
 
         as_torch.install()
-    options = {given: getattr(args, option) or args.all for option, given in _OPTIONS.items()}
+    options = {keyword: getattr(args, option) or args.all for option, keyword in _OPTIONS.items()}
     schedule: _Schedule | None = args.schedule
-    outcome = run_script.recorded(
+    outcome = run_script.run_recorded(
         run_script.Target(args.script, args.args, args.module),
         options,
-        None if schedule is None else schedule.action_of,
+        None if schedule is None else schedule.action_at,
         None if schedule is None else _after_optimizer_steps,
     )
     if args.module and outcome.module_missing:
         raise Failure(f"cannot run {args.script!r}: {outcome.error}", USAGE)
     outcome.explain()
-    with signals.ignored(signal.SIGTERM):  # what was recorded is not lost at the last moment
-        said = _hint_at_as_torch(outcome) if not args.as_torch else ""
-        lost = _nothing_to_write(outcome, schedule)
-        if not lost:
+    with signals.ignored(signal.SIGTERM):  # the recording is written whole before the process ends
+        hint = _hint_at_as_torch(outcome) if not args.as_torch else ""
+        why_empty = _why_empty(outcome, schedule)
+        if not why_empty:
             write_profile(outcome.profile, target)
-    if not args.quiet and not lost:
+    if not args.quiet and not why_empty:
         print(outcome.profile.key_averages().table(sort_by="self_cpu_time_total", row_limit=10), file=sys.stderr)
         print(outcome.profile.overhead(), file=sys.stderr)
-    for line in filter(None, (said, lost and f"{lost}; {target} was not written", not lost and f"wrote {target}")):
-        print(f"mtprof: {line}", file=sys.stderr)
+    if hint:
+        print(f"mtprof: {hint}", file=sys.stderr)
+    print(f"mtprof: {why_empty}; {target} was not written" if why_empty else f"mtprof: wrote {target}", file=sys.stderr)
     return outcome.code
 
 
 class _Schedule(NamedTuple):
-    """When to record: a schedule(), the steps of a cycle before it records, and all steps of a cycle."""
+    """When to record: what schedule() returns, and how many steps of a cycle come before the first that is recorded."""
 
-    action_of: Any
+    action_at: Callable[[int], profiler.ProfilerAction]
     before: int
     cycle: int
 
     def needs(self, steps: int) -> int:
-        """How many steps it takes until one is recorded, in the cycle that so many steps lead into."""
+        """How many steps it takes to record one in the cycle that a script of `steps` steps ends in."""
         return steps // self.cycle * self.cycle + self.before + 1
 
 
 def _hint_at_as_torch(outcome: run_script.Outcome) -> str:
-    """What to say to somebody who has forgotten --as-torch, "" to others."""
+    """A hint for scripts that import torch without --as-torch, "" for others."""
     if outcome.torch_missing:
         return "torch is not installed here; with --as-torch, `import torch` in the script means this package"
     if "torch" in sys.modules and outcome.only_python:
@@ -118,8 +121,8 @@ def _hint_at_as_torch(outcome: run_script.Outcome) -> str:
     return ""
 
 
-def _nothing_to_write(outcome: run_script.Outcome, schedule: _Schedule | None) -> str:
-    """Why there is nothing worth a file, which might replace a good one; "" if there is something."""
+def _why_empty(outcome: run_script.Outcome, schedule: _Schedule | None) -> str:
+    """Why no file is to be written, since it might replace a good one; "" if something was recorded."""
     if schedule is not None and (outcome.steps < schedule.before or not outcome.events):
         return (
             f"nothing was recorded: the schedule needs {schedule.needs(outcome.steps)} steps of an optimizer or more, "
@@ -131,26 +134,26 @@ def _nothing_to_write(outcome: run_script.Outcome, schedule: _Schedule | None) -
 
 
 def write_profile(prof: profile, path: str) -> None:
-    """Write a profile in the format that the name asks for."""
+    """Write a profile in the format of the path's ending."""
     if path.endswith((".json", ".json.gz")):
         prof.export_chrome_trace(path)
     elif path.endswith(".html"):
         prof.export_html(path)
     else:
-        prof.overhead()  # so that the file tells what recording cost here
+        prof.overhead()  # measured now, so that the file tells what recording cost on this machine
         prof.save(path)
 
 
 def _schedule(text: str) -> _Schedule:
     try:
         wait, warmup, active, repeat = (int(part) for part in text.split(","))
-        made = profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=repeat)
-        return _Schedule(made, wait + warmup, wait + warmup + active)
+        action_at = profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=repeat)
+        return _Schedule(action_at, wait + warmup, wait + warmup + active)
     except (ValueError, AssertionError) as error:
         raise argparse.ArgumentTypeError(f"{text!r} is not four numbers wait,warmup,active,repeat: {error}") from None
 
 
-def _after_optimizer_steps(function: Any) -> Any:
-    from ...optim.optimizer import call_after_steps
+def _after_optimizer_steps(function: Callable[[], None]) -> run_script.Handle:
+    from ....optim.optimizer import call_after_steps
 
     return call_after_steps(function)

@@ -1,20 +1,23 @@
-"""mtprof diff: what became faster or slower, with the evidence for it."""
+"""What became faster or slower between two recordings.
+
+Each difference is named with its confidence interval.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 
-from ..analysis.diff import FEWEST_STEPS
-from ..analysis.diff import diff as compare
-from . import reading
-from .exit_codes import FINE, FOUND, USAGE, Failure
+from ...analysis.diff import FEWEST_STEPS
+from ...analysis.diff import diff as compare
+from .. import reading
+from ..exit_codes import FINE, FOUND, USAGE, Failure
 
 EXAMPLE = "mtprof diff before.mtp after.mtp --fail-over 5%"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+    """Declare what the command takes."""
     parser.add_argument(
         "paths",
         nargs="+",
@@ -44,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def percent(text: str) -> float:
-    """0.05 of "5%" or "5"."""
+    """Parse "5%" or "5" as 0.05."""
     try:
         return float(text.removesuffix("%")) / 100
     except ValueError:
@@ -52,7 +55,7 @@ def percent(text: str) -> float:
 
 
 def sides(paths: list[str], to: list[str] | None) -> tuple[list[str], list[str]]:
-    """What was recorded before, and what after."""
+    """Split the paths into those recorded before the change and those recorded after it."""
     if to is not None:
         return paths, to
     if len(paths) != 2:
@@ -63,22 +66,22 @@ def sides(paths: list[str], to: list[str] | None) -> tuple[list[str], list[str]]
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what changed."""
+    """Print what changed; exit with 1 if it is over a limit that was asked for."""
     before, after = sides(args.paths, args.to)
     a, b = ([reading.open_recording(path).store for path in side] for side in (before, after))
     try:
-        found = compare(a, b, confidence=args.confidence, least=args.least)
+        comparison = compare(a, b, confidence=args.confidence, least=args.least)
     except ValueError as error:
         raise Failure(str(error), USAGE) from None
     if args.html:
-        from ..report.comparison import export
+        from ...report.comparison import export
 
-        export(found, args.html, names=(" ".join(before), " ".join(after)))
-    print(json.dumps(found.to_dict(), indent=1) if args.json else found.table(args.limit))
+        export(comparison, args.html, names=(" ".join(before), " ".join(after)))
+    print(json.dumps(comparison.to_dict(), indent=1) if args.json else comparison.table(args.limit))
     limited = args.fail_over is not None or args.fail_op_over is not None
-    if limited and not found.enough:
+    if limited and not comparison.enough:
         raise Failure(f"too few steps to tell whether anything is over a limit: {FEWEST_STEPS} are needed in each recording")
-    too_slow = args.fail_over is not None and found.slower_by(found.step, args.fail_over)
+    too_slow = args.fail_over is not None and comparison.slower_by(comparison.step, args.fail_over)
     if args.fail_op_over is not None:
-        too_slow = too_slow or any(found.slower_by(change, args.fail_op_over) for change in found.changes)
+        too_slow = too_slow or any(comparison.slower_by(change, args.fail_op_over) for change in comparison.changes)
     return FOUND if too_slow else FINE
