@@ -222,7 +222,7 @@ def zeta(s: np.ndarray, q: np.ndarray) -> np.ndarray:
     s, q = np.broadcast_arrays(s, q)
     convergent = s > 1
     power = np.where(convergent, s, 2.0)
-    result = _zeta_positive(power, np.where(q > 0, q, 1.0))
+    result = np.asarray(_zeta_positive(power, np.where(q > 0, q, 1.0)))
     negative = (q < 0) & (q != np.floor(q)) & (power == np.floor(power))
     if negative.any():
         result[negative] = _zeta_negative(power[negative], q[negative])
@@ -299,7 +299,7 @@ def _lower_and_upper(a: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarr
     lower_is_zero = ((x == 0) & (a > 0)) | ((x >= 0) & np.isfinite(x) & np.isposinf(a))
     lower_is_one = ((a == 0) & (x > 0)) | (np.isposinf(x) & (a >= 0) & np.isfinite(a))
     lower = np.where(lower_is_zero, 0.0, np.where(lower_is_one, 1.0, np.nan))
-    upper = 1 - lower
+    upper = np.asarray(1 - lower)
     inside = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
     lower[inside], upper[inside] = _inside(a[inside], x[inside])
     return lower, upper

@@ -214,7 +214,7 @@ def logit(self, eps):
     return np.log(np.divide(self, np.subtract(np.array(1, self.dtype), self)))
 
 
-logit.vjp(self=lambda g, self, eps: aten.logit_backward(g, self, eps))
+logit.vjp(self=lambda g, self, eps: aten.logit_backward(g, self, eps))  # noqa: PLW0108  a formula names its arguments
 
 
 @op(
@@ -237,7 +237,7 @@ def _logit_double(g, grad_output, self, eps):
     return moved.masked_fill((self < eps).logical_or_(self > 1 - eps), 0.0)
 
 
-logit_backward.vjp(grad_output=lambda g, self, eps: aten.logit_backward(g, self, eps), self=_logit_double)
+logit_backward.vjp(grad_output=lambda g, self, eps: aten.logit_backward(g, self, eps), self=_logit_double)  # noqa: PLW0108
 
 # ---------------------------------------------------------------- the error function
 
