@@ -124,22 +124,6 @@ def geqrf(self):
 geqrf.vjp(self=no_derivative("geqrf"))
 
 
-def _reflected(vectors, weights, x, adjoint):
-    """Q x, or Qᴴ x, column-major, for Q the product of the reflections I - tau v vᴴ, each v below a column's diagonal."""
-    x = la.column_major(x)
-    count = weights.shape[-1]
-    if adjoint:
-        weights = np.conjugate(weights)
-    for i in range(count) if adjoint else reversed(range(count)):
-        # v starts with a 1 at row i, which is not stored; above that it is 0.
-        v, below = vectors[..., i + 1 :, i, None], x[..., i + 1 :, :]
-        along = x[..., i, None, :] + np.matmul(la.adjoint(v), below)
-        along *= weights[..., i, None, None]
-        x[..., i, :] -= along[..., 0, :]
-        below -= v * along
-    return x
-
-
 def _reflections_grad(g, vectors, weights, x, adjoint):
     """The gradients of the reflections' vectors and weights in Q x (Qᴴ x): back through one reflection after the other."""
     if not weights._array.size or not vectors._array.size:
@@ -185,7 +169,7 @@ def linalg_householder_product(input, tau):
     if tau.dtype != input.dtype:
         raise RuntimeError(f"torch.{name}: tau dtype {scalar_name(tau)} does not match input dtype {scalar_name(input)}")
     check_kernel(input, "orgqr_cpu")
-    return _reflected(input, tau, np.broadcast_to(np.eye(m, n, dtype=input.dtype), input.shape), False)
+    return la.reflection_product(input, tau)
 
 
 @linalg_householder_product.vjp
@@ -229,9 +213,7 @@ def ormqr(self, input2, input3, left, transpose):
                 f"{scalar_name(self)} and {argument} has dtype {scalar_name(array)}"
             )
     check_kernel(self, "ormqr_cpu")
-    if left:
-        return _reflected(self, input2, input3, transpose)
-    return la.column_major(la.adjoint(_reflected(self, input2, la.adjoint(input3), not transpose)))
+    return la.reflected(self, input2, input3, left, transpose)
 
 
 @ormqr.vjp

@@ -229,7 +229,7 @@ def _(grads, LU_data_shape):
 
 def from_left(solver, b, left, flag):
     """x a = b is aᴴ xᴴ = bᴴ: a solver for the left also serves the right, with `flag` turned."""
-    return solver(b, flag) if left else la.turned_over(solver(la.adjoint(b), not flag))
+    return solver(b, flag) if left else la.adjoint_in_place(solver(la.adjoint(b), not flag))
 
 
 def solved_shape(a, b):

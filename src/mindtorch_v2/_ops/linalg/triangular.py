@@ -29,7 +29,7 @@ def linalg_solve_triangular(self, B, upper, left, unitriangular):
     check_right_side(self, B.shape, left, "linalg.solve_triangular")
     if left:
         return la.solve_triangular(self, B, upper, unitriangular)
-    return la.turned_over(la.solve_triangular(la.adjoint(self), la.adjoint(B), not upper, unitriangular, rows=True))
+    return la.adjoint_in_place(la.solve_triangular(la.adjoint(self), la.adjoint(B), not upper, unitriangular, rows=True))
 
 
 def _triangle(t, upper, unitriangular):
@@ -181,12 +181,7 @@ def cholesky_solve(self, input2, upper):
         ),
         "cholesky_solve_cpu",
     )
-    return _solve_by_factor(self, input2, upper)
-
-
-def _solve_by_factor(b, factor, upper):
-    lower = la.adjoint(factor) if upper else factor
-    return la.solve_triangular(la.adjoint(lower), la.solve_triangular(lower, b, False), True)
+    return la.cholesky_solve(self, input2, upper)
 
 
 def _factor_grad(grad_a, factor, upper):
@@ -210,7 +205,7 @@ cholesky_solve.vjp(self=lambda g, input2, upper: aten.cholesky_solve(g, input2, 
 def cholesky_inverse(self, upper):
     check_square_matrices(self, "cholesky_inverse")
     check_kernel(self, "cholesky_inverse_out_cpu")
-    return _solve_by_factor(np.eye(self.shape[-1], dtype=self.dtype), self, upper)
+    return la.cholesky_solve(np.eye(self.shape[-1], dtype=self.dtype), self, upper)
 
 
 def _cholesky_inverse_grad(g, self, upper, result):
