@@ -129,6 +129,8 @@ def ldl_of_matrix(a: np.ndarray, hermitian: bool) -> tuple[np.ndarray, int]:
     n = a.shape[0]
     pivots, info, k = np.empty(n, np.int32), 0, 0
     conjugate = _conjugation(a.dtype, hermitian)
+    if hermitian:  # LAPACK takes the diagonal as real, whatever stands there
+        a[np.arange(n), np.arange(n)] = a.diagonal().real
     while k < n:
         if hermitian:
             a[k, k] = a[k, k].real
