@@ -14,81 +14,81 @@ _BLAS = (_F32, np.dtype(np.float64))
 
 @lru_cache(maxsize=64)
 def _ones(count: int, dtype: np.dtype) -> np.ndarray:
-    made = np.ones(count, dtype)
-    made.flags.writeable = False
-    return made
+    ones = np.ones(count, dtype)
+    ones.flags.writeable = False
+    return ones
 
 
-# For matrices this small, products with a matrix of ones beat reductions and broadcasting: every element of the result
-# is its row's sum, so that the next step needs no broadcasting either, which would cost more than the sums.
+# For matrices this small, a product with a matrix of ones is faster than a reduction: every element of the result is its
+# row's sum, so that the next step needs no broadcasting either, which would cost more than the sums.
 FEW = 1024
 _WIDEST = 64
 _SUMS: dict[int, np.ndarray] = {}
 _AVERAGES: dict[int, np.ndarray] = {}
-# What was found out for shapes met before: asking an array for its shape and looking that up is less than working it out.
-_FAMILIAR_SUMS: dict[tuple[int, ...], np.ndarray | None] = {}
-_HANDFUL_SUMS: dict[tuple[int, ...], np.ndarray] = {}
-_FAMILIAR_AVERAGES: dict[tuple[int, ...], np.ndarray | None] = {}
+# The matrix for each shape seen so far: looking up a shape is faster than working out what it needs.
+_SUMS_BY_SHAPE: dict[tuple[int, ...], np.ndarray | None] = {}
+_TINY_SUMS_BY_SHAPE: dict[tuple[int, ...], np.ndarray] = {}
+_AVERAGES_BY_SHAPE: dict[tuple[int, ...], np.ndarray | None] = {}
 _MOST_SHAPES = 1024
 _UNKNOWN = np.empty(0)
-# Sums of squares up to here mean that no exponential overflows or vanishes, so that rows need not be centred first.
-_TAME = 6400.0
-# The same of each element by itself: the byte of a float32 that has its sign and most of its exponent, marked unless the
-# number lies between -32 and 32. Looking at bytes is quicker than any arithmetic on a handful of elements.
-_HANDFUL = 256
+# Up to this sum of squares no exponential overflows or vanishes, so that rows need not be centered first.
+_SAFE_SQUARES = 6400.0
+# The same for each element by itself: the byte of a float32 with its sign and most of its exponent, marked unless the
+# number lies between -32 and 32. On so few elements, looking at bytes is faster than any arithmetic.
+_TINY = 256
 _TOP_BYTE = 3 if sys.byteorder == "little" else 0
-_WILD = bytes(0 if b & 0x7F <= 65 else 0x80 for b in range(256))
+_UNSAFE = bytes(0 if b & 0x7F <= 65 else 0x80 for b in range(256))
 
 
-def _remembered(familiar: dict[tuple[int, ...], np.ndarray | None], shape: tuple[int, ...], average: bool) -> Any:
-    made = None
+def _remember(by_shape: dict[tuple[int, ...], np.ndarray | None], shape: tuple[int, ...], average: bool) -> Any:
+    matrix = None
     if len(shape) == 2 and shape[0] * shape[1] <= FEW and shape[1] <= _WIDEST:
         squares, width = (_AVERAGES, shape[1]) if average else (_SUMS, shape[1])
-        made = squares.get(width)
-        if made is None:
-            made = squares[width] = np.full((width, width), 1 / width if average and width else 1, np.float32)
-            made.flags.writeable = False
-    if len(familiar) < _MOST_SHAPES:
-        familiar[shape] = made
-    return made
+        matrix = squares.get(width)
+        if matrix is None:
+            matrix = squares[width] = np.full((width, width), 1 / width if average and width else 1, np.float32)
+            matrix.flags.writeable = False
+    if len(by_shape) < _MOST_SHAPES:
+        by_shape[shape] = matrix
+    return matrix
 
 
 def small_sums(rows: np.ndarray) -> np.ndarray | None:
-    """The matrix that gives the sums of a small float32 matrix' rows when multiplied from the right; None for others."""
+    """The matrix that turns a small float32 matrix into its row sums when multiplied from the right; None for others."""
     if rows.dtype is not _F32:
         return None
-    made = _FAMILIAR_SUMS.get(rows.shape, _UNKNOWN)
-    return _remembered(_FAMILIAR_SUMS, rows.shape, False) if made is _UNKNOWN else made
+    matrix = _SUMS_BY_SHAPE.get(rows.shape, _UNKNOWN)
+    return _remember(_SUMS_BY_SHAPE, rows.shape, False) if matrix is _UNKNOWN else matrix
 
 
 def small_averages(rows: np.ndarray) -> np.ndarray | None:
     """As `small_sums`, for means."""
     if rows.dtype is not _F32:
         return None
-    made = _FAMILIAR_AVERAGES.get(rows.shape, _UNKNOWN)
-    return _remembered(_FAMILIAR_AVERAGES, rows.shape, True) if made is _UNKNOWN else made
+    matrix = _AVERAGES_BY_SHAPE.get(rows.shape, _UNKNOWN)
+    return _remember(_AVERAGES_BY_SHAPE, rows.shape, True) if matrix is _UNKNOWN else matrix
 
 
-def is_tame(handful: np.ndarray) -> bool:
-    """Whether all elements of a handful of float32 numbers lie between -32 and 32."""
-    return handful.tobytes()[_TOP_BYTE::4].translate(_WILD).isascii()
+def exp_is_safe(few: np.ndarray) -> bool:
+    """Whether all of a few float32 numbers lie between -32 and 32, so that no exponential overflows or vanishes."""
+    return few.tobytes()[_TOP_BYTE::4].translate(_UNSAFE).isascii()
 
 
-def tame_sums(rows: np.ndarray) -> np.ndarray | None:
+def exp_safe_sums(rows: np.ndarray) -> np.ndarray | None:
     """As `small_sums`, and None as well where exponentials of the elements may overflow or vanish."""
-    made = _HANDFUL_SUMS.get(rows.shape)
-    if made is not None and rows.dtype is _F32:
-        # `is_tame`, written out: the call would cost half as much again.
-        return made if rows.tobytes()[_TOP_BYTE::4].translate(_WILD).isascii() else None
-    made = small_sums(rows)
-    if made is None:
+    matrix = _TINY_SUMS_BY_SHAPE.get(rows.shape)
+    if matrix is not None and rows.dtype is _F32:
+        # `exp_is_safe`, written out: the call would cost half as much again.
+        return matrix if rows.tobytes()[_TOP_BYTE::4].translate(_UNSAFE).isascii() else None
+    matrix = small_sums(rows)
+    if matrix is None:
         return None
-    if rows.size <= _HANDFUL:
-        if len(_HANDFUL_SUMS) < _MOST_SHAPES:
-            _HANDFUL_SUMS[rows.shape] = made
-        return made if is_tame(rows) else None
+    if rows.size <= _TINY:
+        if len(_TINY_SUMS_BY_SHAPE) < _MOST_SHAPES:
+            _TINY_SUMS_BY_SHAPE[rows.shape] = matrix
+        return matrix if exp_is_safe(rows) else None
     flat = rows.reshape(-1)
-    return made if flat.dot(flat) < _TAME else None
+    return matrix if flat.dot(flat) < _SAFE_SQUARES else None
 
 
 def row_sums(rows: np.ndarray) -> np.ndarray:

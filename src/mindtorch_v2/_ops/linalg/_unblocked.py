@@ -128,6 +128,8 @@ def ldl_of_matrix(a: np.ndarray, hermitian: bool) -> tuple[np.ndarray, int]:
     """
     n = a.shape[0]
     pivots, info, k = np.empty(n, np.int32), 0, 0
+    diagonal: Any
+    off_diagonal: Any
     conjugate = _conjugation(a.dtype, hermitian)
     if hermitian:  # LAPACK takes the diagonal as real, whatever stands there
         a[np.arange(n), np.arange(n)] = a.diagonal().real

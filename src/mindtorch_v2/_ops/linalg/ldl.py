@@ -38,9 +38,9 @@ def linalg_ldl_factor_ex(self, hermitian, check_errors):
     samples=lambda make: [(spd(make),)],
 )
 def linalg_ldl_factor(self, hermitian):
-    made = aten.linalg_ldl_factor_ex(self, hermitian=hermitian)
-    check_info(made[2], "torch.linalg.ldl_factor", self)
-    return named(linalg_ldl_factor, made[0], made[1])
+    ld, pivots, info = aten.linalg_ldl_factor_ex(self, hermitian=hermitian)
+    check_info(info, "torch.linalg.ldl_factor", self)
+    return named(linalg_ldl_factor, ld, pivots)
 
 
 @op(

@@ -1,5 +1,8 @@
 """QR factors, and the reflections that Q is a product of."""
 
+# ruff: noqa: PLW0108
+# A formula is a lambda because its parameters say which of the op's arguments it takes.
+
 from __future__ import annotations
 
 import numpy as np
@@ -74,10 +77,10 @@ def _qr_grad(grad_q, grad_r, q, r):
     diagonal = aten.diagonal(inner, 0, -2, -1)
     if q._array.dtype.kind == "c":
         diagonal = aten.to(aten.real(diagonal), dtype=inner.dtype)
-    made = aten.matmul(q, symmetric + aten.diag_embed(diagonal))
+    grad = aten.matmul(q, symmetric + aten.diag_embed(diagonal))
     if grad_q is not None:
-        made = grad_q + made
-    return aten.linalg_solve_triangular(aten.mH(r), made, upper=False, left=False)
+        grad = grad_q + grad
+    return aten.linalg_solve_triangular(aten.mH(r), grad, upper=False, left=False)
 
 
 @composite("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", samples=lambda make: [(make(4, 3),)])
@@ -94,7 +97,7 @@ def _check_two_dims(array, name, argument="input"):
 
 
 def _check_fits(array, input, name, argument):
-    """RuntimeError unless a tensor has the batch dims of `input`; of tau only a list for each matrix is asked."""
+    """RuntimeError unless a tensor has the batch dims of `input`; tau has a vector where `input` has a matrix."""
     ndim = array.ndim + (argument == "tau")
     if ndim != input.ndim:
         wanted = "one dimension less than" if argument == "tau" else "the same number of dimensions as"
@@ -125,7 +128,7 @@ geqrf.vjp(self=no_derivative("geqrf"))
 
 
 def _reflections_grad(g, vectors, weights, x, adjoint):
-    """The gradients of the reflections' vectors and weights in Q x (Qᴴ x): back through one reflection after the other."""
+    """The gradients of the reflections' vectors and weights in Q x (Qᴴ x): one reflection after the other, backwards."""
     if not weights._array.size or not vectors._array.size:
         return None, None
     *batch, m, n = vectors._array.shape

@@ -1,4 +1,7 @@
-"""Triangular systems, and the factors that make every system triangular: Cholesky's."""
+"""Triangular systems; Cholesky factors, and systems solved with them."""
+
+# ruff: noqa: PLW0108
+# A formula is a lambda because its parameters say which of the op's arguments it takes.
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ def _(g, self, upper, left, unitriangular, result, needs):
 
 
 def _check_old_system(b, a, name, words, kernel):
-    """What the older functions ask of b and a; `words` say of a tensor that it has too few dims."""
+    """Checks of the functions older than torch.linalg; `words` makes the message for too few dims."""
     for array, argument in ((b, "b"), (a, "A")):
         if array.ndim < 2:
             raise RuntimeError(words(argument, array.ndim))
@@ -109,10 +112,10 @@ def _(grads, A, upper, transpose, unitriangular, result0, needs):
 )
 def linalg_cholesky_ex(self, upper, check_errors):
     check_matrices(self, "linalg.cholesky", square=True, kernel="cholesky_cpu")
-    made, info = la.cholesky(self, upper)
+    factor, info = la.cholesky(self, upper)
     if check_errors:
         linalg_check_errors.kernel(info, "linalg.cholesky_ex", self.ndim == 2)
-    return made, info
+    return factor, info
 
 
 def _cholesky_grad(g, factor, upper):
@@ -126,12 +129,12 @@ def _cholesky_grad(g, factor, upper):
 
 
 def _cholesky_tangent(t, factor, upper):
-    """The tangent of A is read as Hermitian, by what becomes of its lower triangle."""
+    """The tangent of the factor; that of A is read as Hermitian, from its lower triangle."""
     lower = aten.mH(factor) if upper else factor
     inner = aten.linalg_solve_triangular(lower, t, upper=False)
     inner = aten.linalg_solve_triangular(aten.mH(lower), inner, upper=True, left=False)
-    made = aten.matmul(lower, (aten.tril(inner) + aten.tril(inner, -1)) * 0.5)
-    return aten.mH(made) if upper else made
+    tangent = aten.matmul(lower, (aten.tril(inner) + aten.tril(inner, -1)) * 0.5)
+    return aten.mH(tangent) if upper else tangent
 
 
 linalg_cholesky_ex.vjp(self=lambda g, upper, result0: _cholesky_grad(g, result0, upper))
@@ -140,9 +143,9 @@ linalg_cholesky_ex.jvp(self=lambda t, upper, result0: _cholesky_tangent(t, resul
 
 @composite("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", samples=lambda make: [(spd(make),)])
 def linalg_cholesky(self, upper):
-    made = aten.linalg_cholesky_ex(self, upper=upper)
-    check_info(made[1], "linalg.cholesky", self)
-    return made[0]
+    factor, info = aten.linalg_cholesky_ex(self, upper=upper)
+    check_info(info, "linalg.cholesky", self)
+    return factor
 
 
 @op(
@@ -153,9 +156,9 @@ def linalg_cholesky(self, upper):
 def cholesky(self, upper):
     check_square_matrices(self, "cholesky")
     check_kernel(self, "cholesky_cpu")
-    made, info = la.cholesky(self, upper)
+    factor, info = la.cholesky(self, upper)
     linalg_check_errors.kernel(info, "cholesky", self.ndim == 2)
-    return made
+    return factor
 
 
 cholesky.vjp(self=lambda g, upper, result: _cholesky_grad(g, result, upper))
@@ -185,7 +188,7 @@ def cholesky_solve(self, input2, upper):
 
 
 def _factor_grad(grad_a, factor, upper):
-    """From the gradient of A = L Lᴴ (Uᴴ U) to that of the factor. Like torch's, it is not 0 in the other triangle."""
+    """The gradient of the factor from that of A = L Lᴴ (Uᴴ U). As in torch, it is not 0 in the other triangle."""
     both = grad_a + aten.mH(grad_a)
     return aten.matmul(aten.triu(factor), both) if upper else aten.matmul(both, aten.tril(factor))
 

@@ -13,7 +13,7 @@ from ..._core.tensor import make_tensor
 from ..._dispatch import entry_globals
 from ..._dispatch.errors import torch_error
 from ..._dispatch.registry import aten, composite, op
-from .._support.blas_sums import is_tame
+from .._support.blas_sums import exp_is_safe
 from .._support.common import like_first, scalar_name
 from .._support.elementwise import need_float
 from .._support.half import in_float32
@@ -406,7 +406,7 @@ def _handful_loss(scores, labels, ignore_index):
     if scores.dtype is not _F32 or labels.size > _MOST_FACTORS:
         return None
     picked = _handful_total(scores, labels, ignore_index)
-    if picked is None or not is_tame(scores):
+    if picked is None or not exp_is_safe(scores):
         return None
     return _log(_prod(_exp(scores).dot(_ONES[scores.shape[1]]).tolist())) - picked
 

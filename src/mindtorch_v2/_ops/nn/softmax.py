@@ -9,7 +9,7 @@ from ..._core.keys import AUTOGRAD
 from ..._core.tensor import make_tensor
 from ..._dispatch import entry_globals
 from ..._dispatch.registry import aten, composite, op
-from .._support.blas_sums import row_sums, small_sums, tame_sums
+from .._support.blas_sums import exp_safe_sums, row_sums, small_sums
 from .._support.common import like_first, normal_dim, np_dtype
 from .._support.elementwise import need_float
 from .._support.half import in_float32
@@ -53,7 +53,7 @@ def _softmax_rows(out, rows):
     samples=lambda make: [(make(3, 4), 1, False), (make(3, 4), 0, False)],
 )
 def softmax_kernel(self, dim, half_to_float):
-    if (dim == -1 or dim == 1) and (ones := tame_sums(self)) is not None:
+    if (dim == -1 or dim == 1) and (ones := exp_safe_sums(self)) is not None:
         made = _exp(self)
         return _divide(made, made.dot(ones), made)
     return _softmax(self, dim)
@@ -127,7 +127,7 @@ def _log_softmax_rows(out, rows):
     samples=lambda make: [(make(3, 4), 1, False), (make(3, 4), 0, False)],
 )
 def log_softmax_kernel(self, dim, half_to_float):
-    if (dim == -1 or dim == 1) and (ones := tame_sums(self)) is not None:
+    if (dim == -1 or dim == 1) and (ones := exp_safe_sums(self)) is not None:
         made = _exp(self).dot(ones)
         return _subtract(self, _log(made, made), made)
     return _log_softmax(self, dim)

@@ -162,7 +162,7 @@ def test_failures_are_reported_by_both_ways(dtype: str, hidden: bool, hide: Call
     with pytest.raises(RuntimeError, match=r"^torch.linalg.lu_factor: \(Batch element 1\): U\[3,3\] is zero and using it"):
         torch.linalg.lu_factor(batch)
     with pytest.raises(
-        torch.linalg.LinAlgError, match="^torch.linalg.solve: The solver failed because the input matrix is sing"
+        torch.linalg.LinAlgError, match=r"^torch.linalg.solve: The solver failed because the input matrix is sing"
     ):
         torch.linalg.solve(singular, singular)
     with pytest.raises(torch.linalg.LinAlgError, match=r"^linalg.cholesky: \(Batch element 1\).*minor of order 2 is not pos"):
