@@ -148,17 +148,24 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, unitriangular: b
     return x
 
 
-def cholesky(a: np.ndarray, upper: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """The lower (upper) factor, and the order of the first leading minor that is not positive (0 if all are).
+_LARGE = 128  # rows from which LAPACK in place beats NumPy, which copies each matrix twice
 
-    NumPy's factors are row-major: the upper factor of the transpose, transposed, is the lower factor, column-major.
-    """
-    transposed = np.swapaxes(a, -1, -2)
-    try:
-        return np.linalg.cholesky(transposed, upper=not upper).swapaxes(-1, -2), np.zeros(a.shape[:-2], np.int32)
-    except np.linalg.LinAlgError:
-        pass
+
+def cholesky(a: np.ndarray, upper: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """The lower (upper) factor, and the order of the first leading minor that is not positive (0 if all are)."""
     batch, n = a.shape[:-2], a.shape[-1]
+    transposed = np.swapaxes(a, -1, -2)
+    if n >= _LARGE and lapack.has("potrf", a.dtype):
+        factor = column_major(np.triu(a) if upper else np.tril(a))
+        info = lapack.potrf(lapack.by_columns(factor), upper)
+        if not info.any():
+            return factor, info.reshape(batch)
+    else:
+        try:
+            # NumPy's factors are row-major: the upper one of the transpose, transposed, is the lower one, column-major.
+            return np.linalg.cholesky(transposed, upper=not upper).swapaxes(-1, -2), np.zeros(batch, np.int32)
+        except np.linalg.LinAlgError:
+            pass
     lower = np.tril(transposed if upper else a).reshape(math.prod(batch), n, n)
     info = unblocked.cholesky_of_batch(lower)
     factor = lower.reshape(a.shape)

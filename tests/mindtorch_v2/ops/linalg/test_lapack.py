@@ -131,6 +131,20 @@ def test_systems_by_both_ways(name: str, dtype: str, hide: Callable[[], None]) -
         assert same(result, function(a, b), TOLERANCE[dtype]), (a.shape, b.shape)
 
 
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_cholesky_by_both_ways(dtype: str, upper: bool, hide: Callable[[], None]) -> None:
+    good = positive(0, (150, 150), dtype) / 150
+    bad = good.copy()
+    bad[140, 140] = -1
+    cases = (good, bad, np.stack([good, bad]), np.stack([good, good]), bad[:0, :0], good.T[::-1, ::-1])
+    by_lapack = [_math.cholesky(a, upper) for a in cases]
+    hide()
+    for a, result in zip(cases, by_lapack, strict=True):
+        assert same(result, _math.cholesky(a, upper), TOLERANCE[dtype])
+    assert by_lapack[2][1].tolist() == [0, 141]
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_reflections_by_both_ways(dtype: str, hide: Callable[[], None]) -> None:
     def results() -> list[np.ndarray]:
