@@ -57,7 +57,7 @@ class _Dirichlet(Function):
     def backward(ctx: Any, grad: Any) -> Any:  # type: ignore[override]
         sample, concentration = ctx.saved_tensors
         total = concentration.sum(-1, True).expand_as(concentration)
-        # Each share on its own has a beta distribution; the others make room for it in proportion.
+        # Each share by itself has a beta distribution; the others are scaled in proportion.
         x, a, whole = (t.detach().cpu()._array.astype(np.float64) for t in (sample, concentration, total))
         x = np.clip(x, np.finfo(np.float64).tiny, 1 - np.finfo(np.float64).epsneg)
         slope = make_tensor(_beta_slope(x, a, whole - a) / (1 - x)).to(grad)

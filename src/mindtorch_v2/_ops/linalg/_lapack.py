@@ -50,7 +50,7 @@ def _integer() -> Any:
 def _find(name: str, dtype: np.dtype) -> Callable[..., None] | None:
     library = openblas()
     letter = _LETTERS.get(dtype.char)
-    if library is None or letter is None:
+    if library is None or letter is None or not dtype.isnative:
         return None
     function = library.routine(letter + (_UNITARY.get(name, name) if dtype.kind == "c" else name))
     if function is None:

@@ -41,7 +41,7 @@ def _matrices(columns: np.ndarray) -> np.ndarray:
     return columns.swapaxes(1, 2)
 
 
-def _one_by_one(name: str, dtype: np.dtype, count: int, size: int, break_even: int) -> bool:
+def _one_by_one(name: str, dtype: np.dtype, count: int, size: int, break_even: float) -> bool:
     """Whether to call LAPACK for each matrix of a batch.
 
     A call takes some 2 µs whatever the size, while NumPy works on all small matrices at once: up to `break_even` matrices for
@@ -112,7 +112,7 @@ def lu_solve(lu: np.ndarray, pivots: np.ndarray, b: np.ndarray, adjoint_: bool) 
     n = lu.shape[-1]
     batch = np.broadcast_shapes(lu.shape[:-2], b.shape[:-2])
     # LAPACK exchanges rows unchecked, so that pivots out of range would write outside of the matrix.
-    if _one_by_one("getrs", lu.dtype, math.prod(batch), n, 16) and pivots.size and 1 <= pivots.min() <= pivots.max() <= n:
+    if _one_by_one("getrs", lu.dtype, math.prod(batch), n, 4) and pivots.size and 1 <= pivots.min() <= pivots.max() <= n:
         x = column_major(np.broadcast_to(b, (*batch, *b.shape[-2:])))
         factors = lapack.column_operand(np.broadcast_to(lu, (*batch, n, n)))
         lapack.getrs(factors, np.broadcast_to(pivots, (*batch, n)), lapack.by_columns(x), adjoint_)
@@ -139,7 +139,7 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, unitriangular: b
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     sides = np.broadcast_to(b, (*batch, *b.shape[-2:]))
     x = np.array(sides, order="C") if rows else column_major(sides)
-    if _one_by_one("trsm", a.dtype, math.prod(batch), n, 2) and a.dtype == b.dtype:
+    if _one_by_one("trsm", a.dtype, math.prod(batch), n, 0.5) and a.dtype == b.dtype:
         matrices = lapack.operand(np.broadcast_to(a, (*batch, n, n)))
         memory = lapack.by_columns(np.swapaxes(x, -1, -2) if rows else x)
         lapack.trsm(matrices, memory, upper, unitriangular, rows)
@@ -176,7 +176,7 @@ def cholesky_solve(b: np.ndarray, factor: np.ndarray, upper: bool) -> np.ndarray
     """x of L Lᴴ x = b, or of Uᴴ U x = b."""
     n = factor.shape[-1]
     batch = np.broadcast_shapes(factor.shape[:-2], b.shape[:-2])
-    if _one_by_one("potrs", factor.dtype, math.prod(batch), n, 4):
+    if _one_by_one("potrs", factor.dtype, math.prod(batch), n, 2):
         x = column_major(np.broadcast_to(b, (*batch, *b.shape[-2:])))
         factors = np.broadcast_to(factor, (*batch, n, n))
         operand = lapack.column_operand(factors) if factor.dtype.kind == "c" else lapack.operand(factors)

@@ -1,7 +1,7 @@
 """Bessel's functions of the first and second kind, the modified ones of the second, and Airy's, of float64 arrays.
 
-Each is a Chebyshev series on an interval, fitted to 50 digits and cut at 1e-18: near the origin of what is left once the
-logarithm is taken away, far out of the amplitudes that the oscillation or the exponential has.
+Each is a Chebyshev series on an interval, fitted to 50 digits and cut at 1e-18: near the origin of the function without its
+logarithm, far out of the amplitudes of the oscillation or the exponential.
 """
 
 from __future__ import annotations
