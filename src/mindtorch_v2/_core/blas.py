@@ -1,20 +1,46 @@
-"""How many threads matrix products may use: the switch of the BLAS library that NumPy brings along."""
+"""The OpenBLAS library that NumPy's wheels contain: its number of threads, and its routines by their Fortran names."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
-# Names under which OpenBLAS builds export the same two functions.
-_PREFIXES = ("scipy_openblas", "openblas")
+# Builds rename what they export: scipy_dgetrf_64_, dgetrf_64_ and dgetrf_ are the same routine.
+_PREFIXES = ("scipy_", "")
 _SUFFIXES = ("64_", "_64", "")
 
 
-def _libraries() -> list[str]:
-    """BLAS libraries beside NumPy: inside its wheel, or next to it."""
+class OpenBlas(NamedTuple):
+    """An opened library, and how its build names what it exports."""
+
+    library: ctypes.CDLL
+    prefix: str
+    suffix: str
+
+    def control(self, name: str) -> Any:
+        """A function of OpenBLAS itself, such as `get_num_threads`; None where the build has none."""
+        return getattr(self.library, f"{self.prefix}openblas_{name}{self.suffix}", None)
+
+    def routine(self, name: str) -> Any:
+        """A routine of BLAS or LAPACK, such as `dgetrf`; None where the build has none."""
+        return getattr(self.library, f"{self.prefix}{name}_{self.suffix}", None)
+
+    def integer(self) -> type[ctypes.c_int32 | ctypes.c_int64]:
+        """The type of the routines' integers: every argument is a pointer, so that a wrong one would go unnoticed."""
+        config = self.control("get_config")
+        if config is None:
+            return ctypes.c_int64 if self.suffix else ctypes.c_int32
+        config.restype = ctypes.c_char_p
+        return ctypes.c_int64 if b"USE64BITINT" in config() else ctypes.c_int32
+
+
+def _library_paths() -> list[str]:
+    """OpenBLAS libraries inside NumPy's wheel or next to it."""
     root = os.path.dirname(np.__file__)
     folders = (f"{root}.libs", os.path.join(root, ".libs"), os.path.join(root, ".dylibs"))
     return [
@@ -26,43 +52,44 @@ def _libraries() -> list[str]:
     ]
 
 
-def _functions() -> tuple[Callable[[], int], Callable[[int], None]] | None:
-    for path in _libraries():
+@cache
+def openblas() -> OpenBlas | None:
+    """The library, opened at the first call; None where NumPy has another one."""
+    for path in _library_paths():
         try:
             library = ctypes.CDLL(path)
         except OSError:
             continue
         for prefix in _PREFIXES:
             for suffix in _SUFFIXES:
-                getter = getattr(library, f"{prefix}_get_num_threads{suffix}", None)
-                setter = getattr(library, f"{prefix}_set_num_threads{suffix}", None)
-                if getter is not None and setter is not None:
-                    return getter, setter
+                candidate = OpenBlas(library, prefix, suffix)
+                if candidate.control("get_num_threads") is not None and candidate.control("set_num_threads") is not None:
+                    return candidate
     return None
 
 
+# ---------------------------------------------------------------- threads
+
+
 class _Threads:
-    """The figure users set, and the library's functions once they were looked for."""
+    """The number of threads that was set last; None until it is asked for or set."""
 
-    def __init__(self) -> None:
-        self.count: int | None = None
-        self.functions: tuple[Callable[[], int], Callable[[int], None]] | None = None
-        self.searched = False
-
-    def library(self) -> tuple[Callable[[], int], Callable[[int], None]] | None:
-        if not self.searched:
-            self.functions, self.searched = _functions(), True
-        return self.functions
+    count: int | None = None
 
 
 _threads = _Threads()
 
 
+def _thread_control(name: str) -> Callable[..., int] | None:
+    library = openblas()
+    return None if library is None else library.control(name)
+
+
 def get_num_threads() -> int:
     """How many threads an op may use."""
     if _threads.count is None:
-        found = _threads.library()
-        _threads.count = found[0]() if found is not None else os.cpu_count() or 1
+        getter = _thread_control("get_num_threads")
+        _threads.count = getter() if getter is not None else os.cpu_count() or 1
     return _threads.count
 
 
@@ -72,7 +99,7 @@ def set_num_threads(count: int) -> None:
         raise TypeError(f"set_num_threads expects an int, but got {type(count).__name__}")
     if count <= 0:
         raise RuntimeError("set_num_threads expects a positive integer")
-    found = _threads.library()
-    if found is not None:
-        found[1](count)
+    setter = _thread_control("set_num_threads")
+    if setter is not None:
+        setter(count)
     _threads.count = count

@@ -1,5 +1,5 @@
-"""erf and the normal distribution for float32 arrays: a ratio of two polynomials, good to a few units in the last
-place.
+"""erf and the normal distribution function of float32 arrays: a ratio of two polynomials, good to a few units in the
+last place.
 
 NumPy has no erf. The coefficients are a minimax fit of erf(x) / x in x² on |x| < 3.92, beyond which
 erf(x) is 1 in float32.
@@ -25,11 +25,11 @@ _LIMIT = 3.92
 # Blocks stay in the cache while the polynomials are evaluated.
 _BLOCK = 1 << 16
 # Up to here Python's erf, one number at a time, beats two dozen calls of NumPy.
-_HANDFUL = 64
+_TINY = 64
 
 
 class _Ratio:
-    """x P(x²) / Q(x²), with x first cut to a range; Q starts with 1, which saves a pass."""
+    """x P(x²) / Q(x²) for x clipped to a range; the leading coefficient of Q is 1, which saves a pass."""
 
     def __init__(self, scale: float, factor: float) -> None:
         """factor * erf(scale * x)."""
@@ -42,15 +42,15 @@ class _Ratio:
         self.low, self.high = np.array(-_LIMIT / scale, np.float32), np.array(_LIMIT / scale, np.float32)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """A new float32 array."""
+        """The values as a new float32 array."""
         flat = x.reshape(-1)
-        if flat.size <= _HANDFUL:
+        if flat.size <= _TINY:
             scale, factor = self.scale, self.factor
             return np.array([factor * math.erf(scale * v) for v in flat.tolist()], np.float32).reshape(x.shape)
-        made = np.empty(flat.size, np.float32)
+        result = np.empty(flat.size, np.float32)
         for start in range(0, flat.size, _BLOCK):
-            self._block(flat[start : start + _BLOCK], made[start : start + _BLOCK])
-        return made.reshape(x.shape)
+            self._block(flat[start : start + _BLOCK], result[start : start + _BLOCK])
+        return result.reshape(x.shape)
 
     def _block(self, x: np.ndarray, p: np.ndarray) -> None:
         x = x.clip(self.low, self.high)
@@ -80,5 +80,5 @@ def erf32(x: np.ndarray) -> np.ndarray:
 
 def normal_cdf32(x: np.ndarray) -> np.ndarray:
     """The probability that a normal variable is below x, as a new array."""
-    made = _half_erf(x)
-    return np.add(made, _HALF, made)
+    cdf = _half_erf(x)
+    return np.add(cdf, _HALF, cdf)

@@ -1,6 +1,6 @@
 """Tensor methods that change dtype, device or format, and those that lead out of tensors into Python and NumPy."""
 
-# ruff: noqa: N807 (the functions with such names become methods of Tensor)
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

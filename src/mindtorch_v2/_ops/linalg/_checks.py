@@ -1,4 +1,4 @@
-"""What functions of matrices ask of their arguments, in torch's words."""
+"""Checks of the arguments of matrix functions, with torch's messages."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def check_square(array, prefix):
 
 
 def check_square_matrices(array, name):
-    """The same after a look at the number of dims; the dtype is left to the kernel."""
+    """RuntimeError unless these are square matrices; the dtype is left to the kernel."""
     need_matrix(array.ndim, name)
     check_square(array, f"{name}: ")
 
 
 def check_kernel(array, kernel):
-    """NotImplementedError for what LAPACK has no routine for, with the name of torch's kernel."""
+    """NotImplementedError for dtypes that LAPACK has no routine for, with the name of torch's kernel."""
     if array.dtype.char not in LAPACK:
         raise no_kernel(kernel, array)
 
 
 def check_matrices(array, name, square=False, kernel=None):
-    """An error in torch's words unless these are (square) matrices of floats; `kernel` as torch names it for half floats."""
+    """RuntimeError unless these are (square) matrices of floats; the error for half floats names `kernel`, if there is one."""
     need_matrix(array.ndim, name)
     if square:
         check_square(array, f"{name}: ")
@@ -47,7 +47,7 @@ def check_matrices(array, name, square=False, kernel=None):
 
 
 def check_two_dims(array, name):
-    """The same for the functions that name the size instead."""
+    """RuntimeError for fewer than two dims, in the form that shows the size."""
     if array.ndim < 2:
         raise RuntimeError(f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(array.shape)} instead")
 
@@ -61,7 +61,7 @@ def check_same_dtype(a, b, name, first="A"):
 
 
 def check_right_side(a, shape, left, name):
-    """RuntimeError unless a x = b (x a = b) has a meaning for b of this shape."""
+    """RuntimeError unless a right-hand side of this shape fits a x = b (x a = b)."""
     need_matrix(len(shape), name, "B")
     if shape[-2 if left else -1] != a.shape[-1]:
         raise RuntimeError(
@@ -72,7 +72,7 @@ def check_right_side(a, shape, left, name):
 
 
 def check_system(b, a, name):
-    """The same in the words of functions that name b first."""
+    """RuntimeError unless b and a form a system a x = b; the messages are those of functions that take b first."""
     if a.dtype != b.dtype:
         raise RuntimeError(
             f"Expected b and A to have the same dtype, but found b of type {scalar_name(b)} and A of type "

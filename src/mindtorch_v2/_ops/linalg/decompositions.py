@@ -1,5 +1,7 @@
 """Singular values and eigenvalues; pseudo-inverses and least squares."""
 
+# A formula is a lambda because its parameters say which of the op's arguments it takes.
+
 from __future__ import annotations
 
 import math
@@ -94,31 +96,31 @@ def _svd_grad(grad_u, grad_s, grad_vh, u, s, vh):
         if m >= n:
             return aten.matmul(u, aten.unsqueeze(grad_s, -1) * vh)
         return aten.matmul(u * aten.unsqueeze(grad_s, -2), vh)
-    turned_u = None if grad_u is None else _skew(aten.matmul(aten.mH(u), grad_u))
-    turned_v = None if grad_vh is None else _skew(aten.matmul(vh, aten.mH(grad_vh)))
+    skew_u = None if grad_u is None else _skew(aten.matmul(aten.mH(u), grad_u))
+    skew_v = None if grad_vh is None else _skew(aten.matmul(vh, aten.mH(grad_vh)))
     squares = s * s
     gap = aten.unsqueeze(squares, -2) - aten.unsqueeze(squares, -1)
     aten.fill_(aten.diagonal(gap, 0, -2, -1), 1)
     inner = None
-    if turned_u is not None:
-        inner = (turned_u / gap) * aten.unsqueeze(s, -2)
-    if turned_v is not None:
-        part = aten.unsqueeze(s, -1) * (turned_v / gap)
+    if skew_u is not None:
+        inner = (skew_u / gap) * aten.unsqueeze(s, -2)
+    if skew_v is not None:
+        part = aten.unsqueeze(s, -1) * (skew_v / gap)
         inner = part if inner is None else inner + part
-    if _is_complex(u) and turned_u is not None:
-        # The phase of each pair of vectors is free; what is left of it shows on the diagonal.
-        inner = inner + aten.diag_embed(aten.diagonal(turned_u, 0, -2, -1) / (2 * s))
+    if _is_complex(u) and skew_u is not None:
+        # The phase of each pair of vectors is free; its gradient is on the diagonal.
+        inner = inner + aten.diag_embed(aten.diagonal(skew_u, 0, -2, -1) / (2 * s))
     if grad_s is not None:
         inner = inner + aten.to(aten.diag_embed(grad_s), dtype=inner.dtype)
-    made = aten.matmul(aten.matmul(u, inner), vh)
+    grad = aten.matmul(aten.matmul(u, inner), vh)
     # The parts of the gradients outside of the space that the vectors span.
     if m > rank and grad_u is not None:
         scaled = grad_u / aten.unsqueeze(s, -2)
-        made = made + aten.matmul(scaled - aten.matmul(u, aten.matmul(aten.mH(u), scaled)), vh)
+        grad = grad + aten.matmul(scaled - aten.matmul(u, aten.matmul(aten.mH(u), scaled)), vh)
     if n > rank and grad_vh is not None:
         scaled = grad_vh / aten.unsqueeze(s, -1)
-        made = made + aten.matmul(u, scaled - aten.matmul(aten.matmul(scaled, aten.mH(vh)), vh))
-    return made
+        grad = grad + aten.matmul(u, scaled - aten.matmul(aten.matmul(scaled, aten.mH(vh)), vh))
+    return grad
 
 
 def _driver(driver):
@@ -234,7 +236,7 @@ def _(grads, A, UPLO, compute_v, result0, result1):
         return (aten.matmul(vectors, aten.unsqueeze(grad_values, -1) * adjoint),)
     gap = aten.unsqueeze(values, -2) - aten.unsqueeze(values, -1)
     aten.fill_(aten.diagonal(gap, 0, -2, -1), math.inf)
-    # Only one triangle of A is read, and it stands for both: half of what is skew goes to each.
+    # Only one triangle of A is read, and it stands for both: each gets half of the skew part.
     inner = _skew(aten.matmul(adjoint, grad_vectors)) / (2 * gap)
     if grad_values is not None:
         inner = inner + aten.to(aten.diag_embed(grad_values), dtype=inner.dtype)
@@ -244,13 +246,13 @@ def _(grads, A, UPLO, compute_v, result0, result1):
 def _eigh_tangents(t, A, UPLO, compute_v, result0, result1):
     """The tangent of A is read as Hermitian, whichever triangle of A is."""
     values, vectors = (result0, result1) if compute_v else aten._linalg_eigh(A, UPLO, True)
-    turned = aten.matmul(aten.mH(vectors), aten.matmul(t, vectors))
-    tangent = aten.diagonal(turned, 0, -2, -1)
-    if turned._array.dtype.kind == "c":
+    rotated = aten.matmul(aten.mH(vectors), aten.matmul(t, vectors))
+    tangent = aten.diagonal(rotated, 0, -2, -1)
+    if rotated._array.dtype.kind == "c":
         tangent = aten.real(tangent)
     gap = aten.unsqueeze(values, -2) - aten.unsqueeze(values, -1)
     aten.fill_(aten.diagonal(gap, 0, -2, -1), math.inf)
-    return tangent, aten.matmul(vectors, turned / gap) if compute_v else aten.zeros_like(result1)
+    return tangent, aten.matmul(vectors, rotated / gap) if compute_v else aten.zeros_like(result1)
 
 
 linalg_eigh_kernel.jvp(A=_eigh_tangents)
@@ -324,17 +326,17 @@ def _(grads, self, result0, result1):
     else:
         gap = aten._conj(aten.unsqueeze(values, -2) - aten.unsqueeze(values, -1))
         aten.fill_(aten.diagonal(gap, 0, -2, -1), 1)
-        turned = aten.matmul(adjoint, grad_vectors)
-        # Vectors have length 1: what would lengthen them is taken out.
-        along = aten.to(aten.unsqueeze(aten.real(aten.diagonal(turned, 0, -2, -1)), -2), dtype=turned.dtype)
-        part = (turned - aten.matmul(adjoint, vectors * along)) / gap
-        identity = aten.eye(values._array.shape[-1], dtype=turned.dtype, device=home_of(turned))
+        rotated = aten.matmul(adjoint, grad_vectors)
+        # Vectors have length 1, so that the part of the gradient along them is removed.
+        along = aten.to(aten.unsqueeze(aten.real(aten.diagonal(rotated, 0, -2, -1)), -2), dtype=rotated.dtype)
+        part = (rotated - aten.matmul(adjoint, vectors * along)) / gap
+        identity = aten.eye(values._array.shape[-1], dtype=rotated.dtype, device=home_of(rotated))
         part = part * (1 - identity)
         if grad_values is not None:
             part = part + aten.diag_embed(grad_values)
         inner = aten.matmul(part, adjoint)
-    made = aten.linalg_solve(aten.mH(vectors), inner)
-    return (made if _is_complex(self) else aten.real(made),)
+    grad = aten.linalg_solve(aten.mH(vectors), inner)
+    return (grad if _is_complex(self) else aten.real(grad),)
 
 
 @op(
@@ -400,14 +402,14 @@ def _tolerances(array, atol, rtol):
 
 
 def pinv_grad(g, inverse, a):
-    """Through the pseudo-inverse P of A, in terms of both."""
+    """The gradient of A from that of its pseudo-inverse."""
     inverse_h, grad_h = aten.mH(inverse), aten.mH(g)
     left = aten.matmul(grad_h, aten.matmul(inverse, inverse_h))
     right = aten.matmul(aten.matmul(inverse_h, inverse), grad_h)
-    made = aten.matmul(aten.matmul(inverse_h, g), inverse_h)
+    through_inverse = aten.matmul(aten.matmul(inverse_h, g), inverse_h)
     outer = left - aten.matmul(aten.matmul(a, inverse), left)
     inner = right - aten.matmul(aten.matmul(right, inverse), a)
-    return outer + inner - made
+    return outer + inner - through_inverse
 
 
 def _pinv_shape(self, *_rest):
@@ -559,7 +561,7 @@ def _(grads, self, b, result0, result1, needs):
         grad_a = pinv_grad(aten.matmul(g, aten.mH(rows)), inverse, self) if needs[0] else None
         grad_b = aten.matmul(aten.mH(inverse), g) if needs[1] else None
     if grad_residuals is not None and result1._array.size:
-        # At the least square the residuals do not change with the solution, but with what is given.
+        # At the minimum the residuals do not change with the solution, but with A and b.
         x = aten.unsqueeze(result0, -1) if vector else result0
         error = (aten.matmul(self, x) - rows) * aten.unsqueeze(2 * grad_residuals, -2)
         through = aten.matmul(error, aten.mH(x))

@@ -1,5 +1,7 @@
 """Determinants, by way of LU factors."""
 
+# A formula is a lambda because its parameters say which of the op's arguments it takes.
+
 from __future__ import annotations
 
 import math
@@ -31,7 +33,7 @@ def linalg_det_kernel(A):
 
 
 def _on_diagonal(t, size):
-    """One number per matrix, as that multiple of the identity."""
+    """For each number of a batch, that multiple of the identity matrix."""
     return aten.diag_embed(aten.expand(aten.unsqueeze(t, -1), (*t._array.shape, size)))
 
 
@@ -99,8 +101,8 @@ def _(grads, A, result0, result2, result3):
     grad_sign, grad_size = grads[:2]
     total = grad_size
     if A._array.dtype.kind == "c" and grad_sign is not None:  # the sign of a real determinant does not move
-        turned = aten.imag(conj(grad_sign) * result0) * -1j
-        total = turned if total is None else total + turned
+        rotation = aten.imag(conj(grad_sign) * result0) * -1j
+        total = rotation if total is None else total + rotation
     if total is None:
         return (None,)
     total = aten.to(total, dtype=A.dtype)

@@ -1,5 +1,7 @@
 """Distances between tensors, between the rows of two, and between the rows of one."""
 
+# A formula is a lambda because its parameters say which of the op's arguments it takes.
+
 from __future__ import annotations
 
 import math
@@ -148,13 +150,13 @@ def cdist_forward(x1, x2, p, compute_mode):
     return _power_mean(np.abs(x1[..., :, None, :] - x2[..., None, :, :]), p).astype(x1.dtype, copy=False)
 
 
-def _turned(t):
+def _transposed(t):
     return aten.contiguous(aten.mT(t))
 
 
 def _cdist_x2_grad(g, x1, x2, p, result):
-    distances = _turned(result)
-    return aten._cdist_backward(_turned(g), x2, x1, p, distances)
+    distances = _transposed(result)
+    return aten._cdist_backward(_transposed(g), x2, x1, p, distances)
 
 
 cdist_forward.vjp(x1=lambda g, x1, x2, p, result: aten._cdist_backward(g, x1, x2, p, result), x2=_cdist_x2_grad)
@@ -232,11 +234,11 @@ pdist_forward.vjp(self=lambda g, self, p, result: aten._pdist_backward(g, self, 
 )
 def pdist_backward(grad, self, p, pdist):
     i, j = _pairs(self.shape[0])
-    moved = grad[:, None] * _power_slope(self[i] - self[j], pdist[:, None], p)
-    made = np.zeros_like(self)
-    np.add.at(made, i, moved)
-    np.subtract.at(made, j, moved)
-    return made
+    pull = grad[:, None] * _power_slope(self[i] - self[j], pdist[:, None], p)
+    grad_self = np.zeros_like(self)
+    np.add.at(grad_self, i, pull)
+    np.subtract.at(grad_self, j, pull)
+    return grad_self
 
 
 composite(

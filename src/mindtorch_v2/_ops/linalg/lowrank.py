@@ -12,8 +12,8 @@ def _basis(a: Tensor, count: int, niter: int) -> Tensor:
 
     Random vectors are sent through `a`, and `niter` times back and forth: what `a` stretches most comes to prevail.
     """
-    made = aten.matmul(a, aten.randn((a.shape[-1], count), dtype=a.dtype, device=home_of(a)))
-    columns = aten.linalg_qr(made)[0]
+    image = aten.matmul(a, aten.randn((a.shape[-1], count), dtype=a.dtype, device=home_of(a)))
+    columns = aten.linalg_qr(image)[0]
     back = aten.mH(a)
     for _ in range(niter):
         columns = aten.linalg_qr(aten.matmul(back, columns))[0]

@@ -1,5 +1,7 @@
 """Matrix products, and what torch composes of them."""
 
+# A formula is a lambda because its parameters say which of the op's arguments it takes.
+
 from __future__ import annotations
 
 import math
@@ -52,7 +54,7 @@ def _check_mm(self, mat2, name="mm"):
 
 
 def product(self, mat2, kernel):
-    """The matrix product of arrays of one dtype; narrow floats are added up in float32. Bools have none: `kernel` says so."""
+    """The matrix product of arrays of one dtype; narrow floats are summed in float32. The error for bools names `kernel`."""
     kind = self.dtype
     if kind is not _FLOAT32:
         if is_narrow(kind):
@@ -62,22 +64,22 @@ def product(self, mat2, kernel):
     return self.dot(mat2) if self.ndim < 3 else np.matmul(self, mat2)
 
 
-def _plus(self, made, beta, alpha):
-    """beta * self + alpha * made, computed into made. What does not expand to the product is refused as by `expand`."""
+def _plus(self, product, beta, alpha):
+    """beta * self + alpha * product, in the memory of the product; `expand` raises for a self that has no such shape."""
     if alpha != 1:
-        made = np.multiply(made, fitting_number(alpha, made.dtype))
+        product = np.multiply(product, fitting_number(alpha, product.dtype))
     if beta == 0:
-        if self.shape != made.shape:
-            _expand(self, made.shape, False)
-        return made
+        if self.shape != product.shape:
+            _expand(self, product.shape, False)
+        return product
     try:
         return np.add(
-            made,
-            self if beta == 1 else np.multiply(self, fitting_number(beta, made.dtype)),
-            made if made.__class__ is np.ndarray else None,
+            product,
+            self if beta == 1 else np.multiply(self, fitting_number(beta, product.dtype)),
+            product if product.__class__ is np.ndarray else None,
         )
     except ValueError:
-        _expand(self, made.shape, False)
+        _expand(self, product.shape, False)
         raise
 
 
@@ -104,7 +106,7 @@ def mm_self_grad(g, mat2, shape, strides):
 
 
 def mm_mat2_grad(g, self, shape, strides):
-    """d/dmat2 of self @ mat2, likewise."""
+    """d/dmat2 of self @ mat2, computed transposed when mat2 is column-major."""
     if self._array.dtype is not _FLOAT32:
         self = conj(self)
     if _column_major(shape, strides, g._array.itemsize):
@@ -452,7 +454,7 @@ def addbmm(self, batch1, batch2, beta, alpha):
 
 
 def _spread(g, count):
-    """The gradient of a sum over a batch, once per member."""
+    """The gradient of a sum over a batch, expanded to each of its members."""
     shape = g._array.shape
     return aten.expand(aten.unsqueeze(g, 0), (count, *shape))
 
@@ -542,12 +544,11 @@ def matmul(self, other):
             self, n = aten.squeeze(self, 0), 2
         elif other._array.shape[0] == 1 and self._array.shape[0] > 1 and other._keys & AUTOGRAD:
             other, m = aten.squeeze(other, 0), 2
-    if n > m:
-        if m <= 2 and _folds(self._array, other):
-            return _fold_left(self, other)
-    elif m > n:
-        turned = aten.mT(other)
-        if n <= 2 and _folds(turned._array, self, right=True):
+    if n > m and m <= 2 and _folds(self._array, other):
+        return _fold_left(self, other)
+    if m > n:
+        transposed = aten.mT(other)
+        if n <= 2 and _folds(transposed._array, self, right=True):
             return _fold_right(self, other)
     return _batched(self, other)
 
@@ -582,8 +583,8 @@ def _fold_right(self, other):
         return aten._unsafe_view(aten.mv(folded, self), shape[:-1])
     small = aten.t(self)
     folded = aten.reshape(large, (math.prod(shape[:-1]), shape[-1]))
-    made = aten._unsafe_view(aten.mm(folded, small), (*shape[:-1], small._array.shape[1]))
-    return aten.contiguous(aten.mT(made))
+    transposed = aten._unsafe_view(aten.mm(folded, small), (*shape[:-1], small._array.shape[1]))
+    return aten.contiguous(aten.mT(transposed))
 
 
 def _batched(self, other):
@@ -602,8 +603,8 @@ def _batched(self, other):
     left = aten.reshape(aten.expand(self, (*batch, *a[-2:])), (count, *a[-2:]))
     if m == 1:
         vectors = aten.reshape(aten.expand(other, (*batch, *b)), (count, *b))
-        made = aten.squeeze(aten.bmm(left, aten.unsqueeze(vectors, 2)), -1)
-        return aten._unsafe_view(made, (*batch, a[-2]))
+        products = aten.squeeze(aten.bmm(left, aten.unsqueeze(vectors, 2)), -1)
+        return aten._unsafe_view(products, (*batch, a[-2]))
     right = aten.reshape(aten.expand(other, (*batch, *b[-2:])), (count, *b[-2:]))
     shape = (*batch, *(() if n == 1 else (a[-2],)), b[-1])
     return aten._unsafe_view(aten.bmm(left, right), shape)
@@ -632,9 +633,9 @@ def linear(input, weight, bias):
     if bias is not None and (array.flags.c_contiguous or array.ndim == 1) and weight._array.ndim == 2:
         shape = array.shape
         folded = aten.view(input, (math.prod(shape[:-1]), shape[-1]))
-        made = aten.addmm(bias, folded, aten.t(weight))
-        return aten.view(made, (*shape[:-1], weight._array.shape[0]))
-    made = aten.matmul(input, aten.t(weight))
+        product = aten.addmm(bias, folded, aten.t(weight))
+        return aten.view(product, (*shape[:-1], weight._array.shape[0]))
+    product = aten.matmul(input, aten.t(weight))
     if bias is None:
-        return made
-    return aten.add(made, bias) if made._keys & AUTOGRAD else aten.add_(made, bias)
+        return product
+    return aten.add(product, bias) if product._keys & AUTOGRAD else aten.add_(product, bias)

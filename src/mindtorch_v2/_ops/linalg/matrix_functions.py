@@ -1,5 +1,7 @@
 """Functions of matrices that are composed of decompositions: norms, conditions, ranks, powers, exponentials."""
 
+# A formula is a lambda because its parameters say which of the op's arguments it takes.
+
 from __future__ import annotations
 
 import math
@@ -34,10 +36,10 @@ def _matrix_dims(self, dim, name):
 def _by_singular_values(self, rows, columns, keepdim, reduce):
     ndim = self._array.ndim
     order = [d for d in range(ndim) if d not in (rows, columns)] + [rows, columns]
-    made = reduce(aten.linalg_svdvals(aten.permute(self, order)), keepdim)
+    norms = reduce(aten.linalg_svdvals(aten.permute(self, order)), keepdim)
     if not keepdim:
-        return made
-    return aten.permute(aten.unsqueeze(made, -1), [order.index(d) for d in range(ndim)])
+        return norms
+    return aten.permute(aten.unsqueeze(norms, -1), [order.index(d) for d in range(ndim)])
 
 
 @composite(
@@ -131,7 +133,7 @@ def _check_cond(array):
 
 
 def _empty_cond(self):
-    """Matrices without entries have no condition to speak of: 0, as torch says."""
+    """The condition of matrices without entries: 0, as in torch."""
     return aten.new_zeros(self, self._array.shape[:-2], dtype=self.dtype.to_real())
 
 
@@ -182,7 +184,7 @@ def linalg_cond_by_name(self, p):
     check_square(self._array, f"linalg.cond(ord={p}): ")
     if not self._array.size:
         return _empty_cond(self)
-    if p == "nuc":  # torch adds singular values, so that rounding keeps what has no inverse finite
+    if p == "nuc":  # torch adds singular values, so that rounding keeps the condition of singular matrices finite
         values = aten.linalg_svdvals(self)
         return aten.sum(values, (-1,)) * aten.sum(aten.reciprocal(values), (-1,))
     return _by_inverse(self, p)
@@ -197,8 +199,8 @@ def _rank(self, atol, rtol, hermitian):
         return aten.zeros(self._array.shape[:-2], dtype=dt.int64, device=home_of(self))
     values = aten.abs(aten.linalg_eigvalsh(self)) if hermitian else aten.linalg_svdvals(self)
     if rtol is None:
-        given = atol is not None and (atol._array if hasattr(atol, "_array") else atol) > 0
-        rtol = 0.0 if np.all(given) and atol is not None else float(np.finfo(self._array.dtype).eps) * size
+        atol_is_positive = atol is not None and (atol._array if hasattr(atol, "_array") else atol) > 0
+        rtol = 0.0 if np.all(atol_is_positive) and atol is not None else float(np.finfo(self._array.dtype).eps) * size
     largest = aten.amax(values, (-1,), True)
     limit = largest * (aten.unsqueeze(rtol, -1) if hasattr(rtol, "_array") else rtol)
     if atol is not None:
@@ -256,13 +258,13 @@ def _power(self, n):
         return aten.clone(self)
     if n == 3:
         return aten.matmul(aten.matmul(self, self), self)
-    made, square = None, None
+    product, square = None, None
     while n:
         square = self if square is None else aten.matmul(square, square)
         if n & 1:
-            made = square if made is None else aten.matmul(made, square)
+            product = square if product is None else aten.matmul(product, square)
         n >>= 1
-    return made
+    return product
 
 
 composite(
@@ -308,10 +310,10 @@ def linalg_matrix_exp(self):
 
 def _matrix_exp_grad(g, self):
     """The derivative in the direction g stands in the upper right of exp [[Aᴴ, g], [0, Aᴴ]]."""
-    turned = aten.mH(self)
+    adjoint = aten.mH(self)
     *batch, n, _ = self._array.shape
-    upper = aten.cat([turned, g], -1)
-    lower = aten.cat([aten.zeros((*batch, n, n), dtype=self.dtype, device=home_of(self)), turned], -1)
+    upper = aten.cat([adjoint, g], -1)
+    lower = aten.cat([aten.zeros((*batch, n, n), dtype=self.dtype, device=home_of(self)), adjoint], -1)
     whole = aten.linalg_matrix_exp(aten.cat([upper, lower], -2))
     return aten.narrow(aten.narrow(whole, -2, 0, n), -1, n, n)
 

@@ -50,22 +50,22 @@ def _labels(text: str, start: int, whose: str) -> list[Any]:
 def _parse(equation: str, tensors: Sequence[Tensor]) -> tuple[list[list[Any]], list[Any]]:
     """Subscripts of every operand and of the result; what an ellipsis covers is numbered from its right end."""
     left, arrow, right = equation.partition("->")
-    given: list[list[Any]] = []
+    operand_labels: list[list[Any]] = []
     start = 0
     for number, text in enumerate(left.split(",")):
-        given.append(_labels(text, start, f"operand {number}"))
+        operand_labels.append(_labels(text, start, f"operand {number}"))
         start += len(text) + 1
-    if len(given) != len(tensors):
+    if len(operand_labels) != len(tensors):
         raise RuntimeError(
             "einsum(): "
             + (
                 "more operands were provided than specified in the equation"
-                if len(given) < len(tensors)
+                if len(operand_labels) < len(tensors)
                 else "fewer operands were provided than specified in the equation"
             )
         )
     widest = 0
-    for number, (labels, tensor) in enumerate(zip(given, tensors, strict=True)):
+    for number, (labels, tensor) in enumerate(zip(operand_labels, tensors, strict=True)):
         covered = tensor._array.ndim - (len(labels) - (_ELLIPSIS in labels))
         if covered < 0 or (covered and _ELLIPSIS not in labels):
             raise RuntimeError(
@@ -79,19 +79,19 @@ def _parse(equation: str, tensors: Sequence[Tensor]) -> tuple[list[list[Any]], l
             labels[at : at + 1] = range(covered - 1, -1, -1)
     spread = list(range(widest - 1, -1, -1))
     if not arrow:
-        letters = [label for labels in given for label in labels if isinstance(label, str)]
-        return given, spread + [c for c in _LETTERS if letters.count(c) == 1]
+        letters = [label for labels in operand_labels for label in labels if isinstance(label, str)]
+        return operand_labels, spread + [c for c in _LETTERS if letters.count(c) == 1]
     result: list[Any] = []
     for label in _labels(right, len(left) + len(arrow), "the output"):
         if label == _ELLIPSIS:
             result += spread
         elif label in result:
             raise RuntimeError(f"einsum(): output subscript {label} appears more than once in the output")
-        elif not any(label in labels for labels in given):
+        elif not any(label in labels for labels in operand_labels):
             raise RuntimeError(f"einsum(): output subscript {label} does not appear in the equation for any input operand")
         else:
             result.append(label)
-    return given, result
+    return operand_labels, result
 
 
 def _without_repeats(tensor: Tensor, labels: list[Any]) -> tuple[Tensor, list[Any]]:
@@ -162,9 +162,9 @@ def _contract(left: Tensor, right: Tensor, summed: list[int]) -> Tensor:
     return aten.permute(aten.view(made, sizes), [order.index(d) for d in range(ndim)])
 
 
-def _check_sizes(given: list[list[Any]], tensors: Sequence[Tensor]) -> None:
+def _check_sizes(operand_labels: list[list[Any]], tensors: Sequence[Tensor]) -> None:
     sizes: dict[Any, int] = {}
-    for number, (labels, tensor) in enumerate(zip(given, tensors, strict=True)):
+    for number, (labels, tensor) in enumerate(zip(operand_labels, tensors, strict=True)):
         shape = tensor._array.shape
         for at, (label, n) in enumerate(zip(labels, shape, strict=True)):
             first = labels.index(label)
@@ -202,12 +202,12 @@ def einsum(equation, tensors, path):
     """
     if not tensors:
         raise RuntimeError("einsum(): must provide at least one operand")
-    given, result = _parse(equation, tensors)
-    _check_sizes(given, tensors)
-    letters = [c for c in _LETTERS if any(c in labels for labels in given)]
-    numbers = sorted({label for labels in given for label in labels if isinstance(label, int)}, reverse=True)
+    operand_labels, result = _parse(equation, tensors)
+    _check_sizes(operand_labels, tensors)
+    letters = [c for c in _LETTERS if any(c in labels for labels in operand_labels)]
+    numbers = sorted({label for labels in operand_labels for label in labels if isinstance(label, int)}, reverse=True)
     order = result + [label for label in numbers + letters if label not in result]
-    operands = [_aligned(t, labels, order) for t, labels in zip(tensors, given, strict=True)]
+    operands = [_aligned(t, labels, order) for t, labels in zip(tensors, operand_labels, strict=True)]
     summed = list(range(len(result), len(order)))
     if len(operands) == 1:
         return aten.sum(operands[0], summed) if summed else operands[0]
@@ -222,11 +222,11 @@ def einsum(equation, tensors, path):
             for d in summed
             if all(t._array.shape[d] == 1 for t in rest) and (left._array.shape[d] != 1 or right._array.shape[d] != 1)
         ]
-        made = _contract(left, right, ready) if ready else aten.mul(left, right)
+        product = _contract(left, right, ready) if ready else aten.mul(left, right)
         # Without a path, the product takes the front place, as operands are met from left to right.
-        operands = [made, *rest] if path is None else [*rest, made]
-    made = operands[0]
-    return aten.view(made, made._array.shape[: len(result)]) if summed else made
+        operands = [product, *rest] if path is None else [*rest, product]
+    product = operands[0]
+    return aten.view(product, product._array.shape[: len(result)]) if summed else product
 
 
 def einsum_function(*args: Any) -> Tensor:
@@ -370,10 +370,10 @@ def linalg_cross(self, other, dim):
         raise unexpected_dtype(self, other)
     if self.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
-    given, dim = dim, normal_dim(dim, self.ndim)
+    asked, dim = dim, normal_dim(dim, self.ndim)
     if self.shape[dim] != 3 or other.shape[dim] != 3:
         raise RuntimeError(
-            f"linalg.cross: inputs dimension {given} must have length 3. Got {self.shape[dim]} and {other.shape[dim]}"
+            f"linalg.cross: inputs dimension {asked} must have length 3. Got {self.shape[dim]} and {other.shape[dim]}"
         )
     if self.shape != other.shape and (words := broadcast_mismatch([self.shape, other.shape])):
         raise RuntimeError(words)
@@ -563,8 +563,8 @@ def bilinear(input1, input2, weight, bias):
             raise RuntimeError(f"bilinear(): {name} size does not match weight size: got {have} but expected {want}")
     batch = math.prod(a[:-1])
     first, second = aten.reshape(input1, (batch, a[-1])), aten.reshape(input2, (batch, b[-1]))
-    made = aten.reshape(aten._trilinear(first, weight, second, (1, 3), (0,), (1, 2), (2, 3)), (*a[:-1], w[0]))
-    return made if bias is None else aten.add(made, bias)
+    product = aten.reshape(aten._trilinear(first, weight, second, (1, 3), (0,), (1, 2), (2, 3)), (*a[:-1], w[0]))
+    return product if bias is None else aten.add(product, bias)
 
 
 METHODS = {"inner": aten.inner}

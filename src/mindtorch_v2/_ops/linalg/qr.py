@@ -1,5 +1,7 @@
 """QR factors, and the reflections that Q is a product of."""
 
+# A formula is a lambda because its parameters say which of the op's arguments it takes.
+
 from __future__ import annotations
 
 import numpy as np
@@ -83,10 +85,10 @@ def _qr_grad(grad_q, grad_r, q, r):
     diagonal = aten.diagonal(inner, 0, -2, -1)
     if q._array.dtype.kind == "c":
         diagonal = aten.to(aten.real(diagonal), dtype=inner.dtype)
-    made = aten.matmul(q, symmetric + aten.diag_embed(diagonal))
+    grad = aten.matmul(q, symmetric + aten.diag_embed(diagonal))
     if grad_q is not None:
-        made = grad_q + made
-    return aten.linalg_solve_triangular(aten.mH(r), made, upper=False, left=False)
+        grad = grad_q + grad
+    return aten.linalg_solve_triangular(aten.mH(r), grad, upper=False, left=False)
 
 
 @composite(
@@ -114,7 +116,7 @@ def _check_two_dims(array, name, argument="input"):
 
 
 def _check_fits(array, input, name, argument):
-    """RuntimeError unless a tensor has the batch dims of `input`; of tau only a list for each matrix is asked."""
+    """RuntimeError unless a tensor has the batch dims of `input`; tau has a vector where `input` has a matrix."""
     ndim = array.ndim + (argument == "tau")
     if ndim != input.ndim:
         wanted = "one dimension less than" if argument == "tau" else "the same number of dimensions as"
@@ -151,24 +153,8 @@ def geqrf(self):
 geqrf.vjp(self=no_derivative("geqrf"))
 
 
-def _reflected(vectors, weights, x, adjoint):
-    """Q x, or Qᴴ x, column-major, for Q the product of the reflections I - tau v vᴴ, each v below a column's diagonal."""
-    x = la.column_major(x)
-    count = weights.shape[-1]
-    if adjoint:
-        weights = np.conjugate(weights)
-    for i in range(count) if adjoint else reversed(range(count)):
-        # v starts with a 1 at row i, which is not stored; above that it is 0.
-        v, below = vectors[..., i + 1 :, i, None], x[..., i + 1 :, :]
-        along = x[..., i, None, :] + np.matmul(la.adjoint(v), below)
-        along *= weights[..., i, None, None]
-        x[..., i, :] -= along[..., 0, :]
-        below -= v * along
-    return x
-
-
 def _reflections_grad(g, vectors, weights, x, adjoint):
-    """The gradients of the reflections' vectors and weights in Q x (Qᴴ x): back through one reflection after the other."""
+    """The gradients of the reflections' vectors and weights in Q x (Qᴴ x): one reflection after the other, backwards."""
     if not weights._array.size or not vectors._array.size:
         return None, None
     *batch, m, n = vectors._array.shape
@@ -219,7 +205,7 @@ def linalg_householder_product(input, tau):
     if tau.dtype != input.dtype:
         raise RuntimeError(f"torch.{name}: tau dtype {scalar_name(tau)} does not match input dtype {scalar_name(input)}")
     check_kernel(input, "orgqr_cpu")
-    return _reflected(input, tau, np.broadcast_to(np.eye(m, n, dtype=input.dtype), input.shape), False)
+    return la.reflection_product(input, tau)
 
 
 @linalg_householder_product.vjp
@@ -278,9 +264,7 @@ def ormqr(self, input2, input3, left, transpose):
                 f"{scalar_name(self)} and {argument} has dtype {scalar_name(array)}"
             )
     check_kernel(self, "ormqr_cpu")
-    if left:
-        return _reflected(self, input2, input3, transpose)
-    return la.column_major(la.adjoint(_reflected(self, input2, la.adjoint(input3), not transpose)))
+    return la.reflected(self, input2, input3, left, transpose)
 
 
 @ormqr.vjp

@@ -1,4 +1,4 @@
-"""How alike two sets of vectors are: cosine similarity and pairwise distance."""
+"""Cosine similarity and pairwise distance of two sets of vectors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cosine_similarity(x1, x2, dim, eps):
         x1, x2 = aten.expand(x1, whole), aten.expand(x2, whole)
     first = aten.clone(aten.linalg_vector_norm(x1, 2, (dim,), True))
     second = aten.clone(aten.linalg_vector_norm(x2, 2, (dim,), True))
-    # Norms are kept from 0 behind autograd's back: the gradient is that of the plain quotient.
+    # Norms are clamped away from 0 outside of autograd: the gradient is that of the plain quotient.
     without_history(aten.clamp_min_, (first, eps), {})
     without_history(aten.clamp_min_, (second, eps), {})
     left, right = aten.div(x1, first), aten.div(x2, second)

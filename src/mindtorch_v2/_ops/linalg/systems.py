@@ -1,5 +1,7 @@
 """Linear systems: LU factors and what is solved with them, inverses."""
 
+# A formula is a lambda because its parameters say which of the op's arguments it takes.
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -19,7 +21,7 @@ from ._checks import check_kernel, check_matrices, check_right_side, check_same_
 
 _INT32 = np.dtype(np.int32)
 
-# ---------------------------------------------------------------- what all of them say of failures
+# ---------------------------------------------------------------- failures
 
 _FAILURES = {
     "inv": "The diagonal element {n} is zero, the inversion could not be completed because the input matrix is singular.",
@@ -49,7 +51,7 @@ def check_info(info, name, matrix):
 
 
 def named(op, *results):
-    """What a composed op with several results returns: a tuple with the names of its schema."""
+    """The results of a composite op as a tuple with the names of its schema."""
     return result_type_of(op)(*results)
 
 
@@ -89,10 +91,10 @@ def linalg_lu_factor_ex(A, pivot, check_errors):
     """
     check_two_dims(A, "torch.lu_factor")
     check_kernel(A, "lu_cpu")
-    made = la.lu_factor(A, pivot)
+    lu, pivots, info = la.lu_factor(A, pivot)
     if check_errors:
-        linalg_check_errors.kernel(made[2], "torch.linalg.lu_factor_ex", A.ndim == 2)
-    return made
+        linalg_check_errors.kernel(info, "torch.linalg.lu_factor_ex", A.ndim == 2)
+    return lu, pivots, info
 
 
 def lu_grad(grad_l, grad_u, p, l, u):
@@ -155,9 +157,9 @@ def linalg_lu_factor(A, pivot):
     >>> torch.linalg.lu_factor(torch.tensor([[2.0, 1.0], [4.0, 3.0]])).pivots
     tensor([2, 2], dtype=torch.int32)
     """
-    made = aten.linalg_lu_factor_ex(A, pivot=pivot)
-    check_info(made[2], "torch.linalg.lu_factor", A)
-    return named(linalg_lu_factor, made[0], made[1])
+    lu, pivots, info = aten.linalg_lu_factor_ex(A, pivot=pivot)
+    check_info(info, "torch.linalg.lu_factor", A)
+    return named(linalg_lu_factor, lu, pivots)
 
 
 @composite(
@@ -166,7 +168,7 @@ def linalg_lu_factor(A, pivot):
     autocast=Autocast.FLOAT32,
 )
 def lu_with_info(self, pivot, check_errors):
-    """What torch.lu calls. It has never looked at `check_errors`: a singular matrix is reported in `info` alone."""
+    """The op of torch.lu. As in torch, `check_errors` has no effect: a singular matrix is reported in `info` alone."""
     return named(lu_with_info, *aten.linalg_lu_factor_ex(self, pivot=pivot))
 
 
@@ -259,8 +261,8 @@ def _(grads, LU_data_shape):
 
 
 def from_left(solver, b, left, flag):
-    """x a = b is aᴴ xᴴ = bᴴ: a solver for the left also serves the right, with `flag` turned."""
-    return solver(b, flag) if left else la.turned_over(solver(la.adjoint(b), not flag))
+    """x a = b is aᴴ xᴴ = bᴴ: a solver for the left also serves the right, with the opposite `flag`."""
+    return solver(b, flag) if left else la.adjoint_in_place(solver(la.adjoint(b), not flag))
 
 
 def solved_shape(a, b):
@@ -310,7 +312,7 @@ def linalg_lu_solve(LU, pivots, B, left, adjoint):
 
 
 def system_grad(grad_b, x, left, adjoint):
-    """The gradient of a in a x = b (x a = b; with aᴴ for a): what comes back through b, times x."""
+    """The gradient of a in a x = b (x a = b; with aᴴ for a): the gradient of b, times x."""
     if left:
         return -aten.matmul(x, aten.mH(grad_b)) if adjoint else -aten.matmul(grad_b, aten.mH(x))
     return -aten.matmul(aten.mH(grad_b), x) if adjoint else -aten.matmul(aten.mH(x), grad_b)
@@ -351,7 +353,7 @@ def _is_vector(a, b):
 
 
 def _check_system(a, b, left):
-    """RuntimeError in torch's words unless a x = b (x a = b) has a meaning; a vector is a column."""
+    """RuntimeError unless a and b form a system a x = b (x a = b); a vector is a column."""
     check_matrices(a, "linalg.solve", square=True, kernel="lu_cpu")
     check_same_dtype(a, b, "linalg.solve")
     check_right_side(a, (*b.shape, 1) if _is_vector(a, b) else b.shape, left, "linalg.solve")
@@ -382,11 +384,11 @@ def linalg_solve_kernel(A, B, left, check_errors):
     vector = _is_vector(A, B)
     rows = B[..., None] if vector else B
     lu, pivots, info = la.lu_factor(A)
-    made = from_left(lambda b, flag: la.lu_solve(lu, pivots, b, flag), rows, left or vector, False)
+    x = from_left(lambda b, flag: la.lu_solve(lu, pivots, b, flag), rows, left or vector, False)
     if vector:
-        # torch lays the solutions of many vectors out as it does those of a matrix.
-        made = la.column_major(made[..., 0]) if B.ndim > 1 else made[..., 0]
-    return made, lu, pivots, info
+        # The layout of many solution vectors is that of a matrix, as in torch.
+        x = la.column_major(x[..., 0]) if B.ndim > 1 else x[..., 0]
+    return x, lu, pivots, info
 
 
 @linalg_solve_kernel.not_differentiable("result1").vjp
@@ -396,7 +398,7 @@ def _(g, A, B, left, result0, result1, result2, needs):
         g, x, left = aten.unsqueeze(g, -1), aten.unsqueeze(result0, -1), True
     else:
         x = result0
-    # The factors know nothing of A's history: a second derivative starts from A itself.
+    # The factors are not differentiable: a second derivative starts from A itself.
     grad_b = (
         aten.linalg_solve(aten.mH(A), g, left=left)
         if threads.state.grad_enabled
@@ -419,10 +421,10 @@ def linalg_solve_ex(A, B, left, check_errors):
     result=tensor([[4.]]),
     info=tensor(0, dtype=torch.int32))
     """
-    made = aten._linalg_solve_ex(A, B, left=left, check_errors=check_errors)
+    x, _, _, info = aten._linalg_solve_ex(A, B, left=left, check_errors=check_errors)
     if check_errors:
-        check_info(made[3], "torch.linalg.solve_ex", A)
-    return named(linalg_solve_ex, made[0], made[3])
+        check_info(info, "torch.linalg.solve_ex", A)
+    return named(linalg_solve_ex, x, info)
 
 
 @composite(
@@ -437,9 +439,9 @@ def linalg_solve(A, B, left):
     >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 8.0]))
     tensor([1., 2.])
     """
-    made = aten.linalg_solve_ex(A, B, left=left)
-    check_info(made[1], "torch.linalg.solve", A)
-    return made[0]
+    x, info = aten.linalg_solve_ex(A, B, left=left)
+    check_info(info, "torch.linalg.solve", A)
+    return x
 
 
 # ---------------------------------------------------------------- inverses
@@ -487,9 +489,9 @@ def linalg_inv(A):
     tensor([[0.5000, 0.0000],
             [0.0000, 0.2500]])
     """
-    made = aten.linalg_inv_ex(A)
-    check_info(made[1], "linalg.inv", A)
-    return made[0]
+    inverse, info = aten.linalg_inv_ex(A)
+    check_info(info, "linalg.inv", A)
+    return inverse
 
 
 composite(
@@ -511,8 +513,8 @@ composite(
 
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Sequence[Tensor] | None = None) -> Any:
     """LU factors in one matrix and the rows exchanged; with `get_infos` also where U has its first 0, counted from 1."""
-    made = aten._lu_with_info(A, pivot=pivot, check_errors=not get_infos)
-    result = made if get_infos else (made.LU, made.pivots)
+    factors = aten._lu_with_info(A, pivot=pivot, check_errors=not get_infos)
+    result = factors if get_infos else (factors.LU, factors.pivots)
     if out is None:
         return result
     if len(out) != len(result):
@@ -525,7 +527,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Sequence[Ten
 
 
 def _lu_method(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
-    """The same as a method: always a plain tuple."""
+    """Tensor.lu, which returns a plain tuple where torch.lu returns a named one."""
     return tuple(lu(self, pivot, get_infos))
 
 

@@ -1,4 +1,6 @@
-"""Triangular systems, and the factors that make every system triangular: Cholesky's."""
+"""Triangular systems; Cholesky factors, and systems solved with them."""
+
+# A formula is a lambda because its parameters say which of the op's arguments it takes.
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ def linalg_solve_triangular(self, B, upper, left, unitriangular):
     check_right_side(self, B.shape, left, "linalg.solve_triangular")
     if left:
         return la.solve_triangular(self, B, upper, unitriangular)
-    return la.turned_over(la.solve_triangular(la.adjoint(self), la.adjoint(B), not upper, unitriangular, rows=True))
+    return la.adjoint_in_place(la.solve_triangular(la.adjoint(self), la.adjoint(B), not upper, unitriangular, rows=True))
 
 
 def _triangle(t, upper, unitriangular):
@@ -51,7 +53,7 @@ def _(g, self, upper, left, unitriangular, result, needs):
 
 
 def _check_old_system(b, a, name, words, kernel):
-    """What the older functions ask of b and a; `words` say of a tensor that it has too few dims."""
+    """Checks of the functions older than torch.linalg; `words` makes the message for too few dims."""
     for array, argument in ((b, "b"), (a, "A")):
         if array.ndim < 2:
             raise RuntimeError(words(argument, array.ndim))
@@ -132,10 +134,10 @@ def linalg_cholesky_ex(self, upper, check_errors):
     info=tensor(0, dtype=torch.int32))
     """
     check_matrices(self, "linalg.cholesky", square=True, kernel="cholesky_cpu")
-    made, info = la.cholesky(self, upper)
+    factor, info = la.cholesky(self, upper)
     if check_errors:
         linalg_check_errors.kernel(info, "linalg.cholesky_ex", self.ndim == 2)
-    return made, info
+    return factor, info
 
 
 def _cholesky_grad(g, factor, upper):
@@ -149,12 +151,12 @@ def _cholesky_grad(g, factor, upper):
 
 
 def _cholesky_tangent(t, factor, upper):
-    """The tangent of A is read as Hermitian, by what becomes of its lower triangle."""
+    """The tangent of the factor; that of A is read as Hermitian, from its lower triangle."""
     lower = aten.mH(factor) if upper else factor
     inner = aten.linalg_solve_triangular(lower, t, upper=False)
     inner = aten.linalg_solve_triangular(aten.mH(lower), inner, upper=True, left=False)
-    made = aten.matmul(lower, (aten.tril(inner) + aten.tril(inner, -1)) * 0.5)
-    return aten.mH(made) if upper else made
+    tangent = aten.matmul(lower, (aten.tril(inner) + aten.tril(inner, -1)) * 0.5)
+    return aten.mH(tangent) if upper else tangent
 
 
 linalg_cholesky_ex.vjp(self=lambda g, upper, result0: _cholesky_grad(g, result0, upper))
@@ -174,9 +176,9 @@ def linalg_cholesky(self, upper):
     tensor([[2., 0.],
             [0., 3.]])
     """
-    made = aten.linalg_cholesky_ex(self, upper=upper)
-    check_info(made[1], "linalg.cholesky", self)
-    return made[0]
+    factor, info = aten.linalg_cholesky_ex(self, upper=upper)
+    check_info(info, "linalg.cholesky", self)
+    return factor
 
 
 @op(
@@ -193,9 +195,9 @@ def cholesky(self, upper):
     """
     check_square_matrices(self, "cholesky")
     check_kernel(self, "cholesky_cpu")
-    made, info = la.cholesky(self, upper)
+    factor, info = la.cholesky(self, upper)
     linalg_check_errors.kernel(info, "cholesky", self.ndim == 2)
-    return made
+    return factor
 
 
 cholesky.vjp(self=lambda g, upper, result: _cholesky_grad(g, result, upper))
@@ -227,16 +229,11 @@ def cholesky_solve(self, input2, upper):
         ),
         "cholesky_solve_cpu",
     )
-    return _solve_by_factor(self, input2, upper)
-
-
-def _solve_by_factor(b, factor, upper):
-    lower = la.adjoint(factor) if upper else factor
-    return la.solve_triangular(la.adjoint(lower), la.solve_triangular(lower, b, False), True)
+    return la.cholesky_solve(self, input2, upper)
 
 
 def _factor_grad(grad_a, factor, upper):
-    """From the gradient of A = L Lᴴ (Uᴴ U) to that of the factor. Like torch's, it is not 0 in the other triangle."""
+    """The gradient of the factor from that of A = L Lᴴ (Uᴴ U). As in torch, it is not 0 in the other triangle."""
     both = grad_a + aten.mH(grad_a)
     return aten.matmul(aten.triu(factor), both) if upper else aten.matmul(both, aten.tril(factor))
 
@@ -262,7 +259,7 @@ def cholesky_inverse(self, upper):
     """
     check_square_matrices(self, "cholesky_inverse")
     check_kernel(self, "cholesky_inverse_out_cpu")
-    return _solve_by_factor(np.eye(self.shape[-1], dtype=self.dtype), self, upper)
+    return la.cholesky_solve(np.eye(self.shape[-1], dtype=self.dtype), self, upper)
 
 
 def _cholesky_inverse_grad(g, self, upper, result):

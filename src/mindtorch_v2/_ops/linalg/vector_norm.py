@@ -25,16 +25,16 @@ def _real(dtype):
     return dt.from_numpy(dtype).to_real().np
 
 
-def _check_dtype(name, given, wanted):
+def _check_dtype(name, input_dtype, wanted):
     """A norm is computed in the dtype of its input or a wider one of the same kind."""
     if not (wanted.is_floating_point or wanted.is_complex):
         raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {wanted.scalar_name}")
-    if given.is_complex != wanted.is_complex:
-        kind = "complex" if given.is_complex else "real"
+    if input_dtype.is_complex != wanted.is_complex:
+        kind = "complex" if input_dtype.is_complex else "real"
         raise RuntimeError(f"{name}: dtype should be {kind} for {kind} inputs, but got {wanted.scalar_name}")
-    if dt.promote_types(given, wanted) is not wanted:
+    if dt.promote_types(input_dtype, wanted) is not wanted:
         raise RuntimeError(
-            f"{name}: the dtype of the input ({given.scalar_name}) should be convertible without narrowing to "
+            f"{name}: the dtype of the input ({input_dtype.scalar_name}) should be convertible without narrowing to "
             f"the specified dtype ({wanted.scalar_name})"
         )
 
@@ -71,16 +71,16 @@ def _norm(self, order, dim, keepdim, dtype, name="linalg.vector_norm"):
         )
         raise RuntimeError(f"{name} cannot compute the {order} norm on {where} the operation does not have an identity")
     if math.isinf(order):
-        made = (np.maximum if order > 0 else np.minimum).reduce(size, axes, None, None, keepdim)
+        norm = (np.maximum if order > 0 else np.minimum).reduce(size, axes, None, None, keepdim)
     elif order == 0:
-        made = np.add.reduce(size != 0, axes, size.dtype, None, keepdim)
+        norm = np.add.reduce(size != 0, axes, size.dtype, None, keepdim)
     elif order == 1:
-        made = np.add.reduce(size, axes, None, None, keepdim)
+        norm = np.add.reduce(size, axes, None, None, keepdim)
     elif order == 2:
-        made = np.sqrt(np.add.reduce(np.multiply(size, size), axes, None, None, keepdim))
+        norm = np.sqrt(np.add.reduce(np.multiply(size, size), axes, None, None, keepdim))
     else:
-        made = np.power(np.add.reduce(np.power(size, order), axes, None, None, keepdim), 1.0 / order)
-    return np.asarray(made).astype(wanted, copy=False)
+        norm = np.power(np.add.reduce(np.power(size, order), axes, None, None, keepdim), 1.0 / order)
+    return np.asarray(norm).astype(wanted, copy=False)
 
 
 def norm_grad(g, self, p, result, dim, keepdim):
@@ -109,7 +109,7 @@ def norm_grad(g, self, p, result, dim, keepdim):
 
 
 def _norm_tangent(t, self, p, result, dim, keepdim):
-    """How much of a tangent lies along the gradient."""
+    """The tangent of a norm: the inner product of its gradient with the tangent of self."""
     if p == 0:
         return aten.zeros_like(result)
     slope = norm_grad(aten.ones_like(result), aten.to(self, dtype=t.dtype), p, result, dim, keepdim)

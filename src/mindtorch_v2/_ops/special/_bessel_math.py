@@ -1,7 +1,7 @@
 """Bessel's functions of the first and second kind, the modified ones of the second, and Airy's, of float64 arrays.
 
-Each is a Chebyshev series on an interval, fitted to 50 digits and cut at 1e-18: near the origin of what is left once the
-logarithm is taken away, far out of the amplitudes that the oscillation or the exponential has.
+Each is a Chebyshev series on an interval, fitted to 50 digits and cut at 1e-18: near the origin of the function without its
+logarithm, far out of the amplitudes of the oscillation or the exponential.
 """
 
 from __future__ import annotations
@@ -370,8 +370,8 @@ def j0(x: np.ndarray) -> np.ndarray:
 
 def j1(x: np.ndarray) -> np.ndarray:
     """The Bessel function of the first kind of order 1; nan for infinities."""
-    made = _regular(np.abs(x), lambda size: chebyshev(_J1, _square(size)) * size, lambda size: _far_1(size)[0])
-    return np.where(np.signbit(x), -made, made)
+    result = _regular(np.abs(x), lambda size: chebyshev(_J1, _square(size)) * size, lambda size: _far_1(size)[0])
+    return np.where(np.signbit(x), -result, result)
 
 
 def y0(x: np.ndarray) -> np.ndarray:
@@ -399,21 +399,21 @@ def _square(size: np.ndarray) -> np.ndarray:
 
 
 def _regular(size: np.ndarray, near: Callable[[np.ndarray], np.ndarray], far: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """One of two forms by size; nan for infinities, where torch has it too."""
-    made = np.where(size <= _SPLIT, near(np.minimum(size, _SPLIT)), far(np.maximum(size, _SPLIT)))
-    return np.where(np.isinf(size), np.nan, made)
+    """`near` up to 8 and `far` beyond it; nan for infinities, as in torch."""
+    result = np.where(size <= _SPLIT, near(np.minimum(size, _SPLIT)), far(np.maximum(size, _SPLIT)))
+    return np.where(np.isinf(size), np.nan, result)
 
 
 def _second_kind(
     x: np.ndarray, near: Callable[[np.ndarray], np.ndarray], far: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    made = _regular(np.where(x > 0, x, 1.0), near, far)
-    return np.where(x > 0, made, np.where(x == 0, -np.inf, np.nan))
+    result = _regular(np.where(x > 0, x, 1.0), near, far)
+    return np.where(x > 0, result, np.where(x == 0, -np.inf, np.nan))
 
 
 def _far_0(size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """J0 and Y0 of numbers above 8."""
-    # cos(x - π/4) and sin(x - π/4), from those of x: the difference would lose what x has beyond its last digit.
+    # cos(x - π/4) and sin(x - π/4), from those of x: the difference would round x.
     cosine, sine = np.cos(size), np.sin(size)
     return _oscillation(size, _P0, _Q0, (cosine + sine) * _ROOT_HALF, (sine - cosine) * _ROOT_HALF)
 
@@ -492,9 +492,9 @@ def _zeta(size: np.ndarray) -> np.ndarray:
 def airy_ai(x: np.ndarray) -> np.ndarray:
     """Airy's function Ai; nan for infinities."""
     middle = chebyshev(_AI_MIDDLE, (2 * np.clip(x, -5.0, 2.0) + 3) / 7)
-    made = np.where(x < -5, _airy_left(np.maximum(-x, 5.0)), np.where(x > 2, _airy_right(np.maximum(x, 2.0)), middle))
-    made = np.where(x > _AIRY_ZERO_FROM, 0.0, made)
-    return np.where(np.isinf(x), np.nan, made)
+    result = np.where(x < -5, _airy_left(np.maximum(-x, 5.0)), np.where(x > 2, _airy_right(np.maximum(x, 2.0)), middle))
+    result = np.where(x > _AIRY_ZERO_FROM, 0.0, result)
+    return np.where(np.isinf(x), np.nan, result)
 
 
 def _airy_left(size: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Bessel's and Airy's functions, which have no derivative in torch; declared when `mindtorch_v2.special` is asked for."""
+"""Bessel's and Airy's functions, which have no derivative in torch; declared when `mindtorch_v2.special` is imported."""
 
 from __future__ import annotations
 

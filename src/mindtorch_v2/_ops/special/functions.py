@@ -1,5 +1,7 @@
 """Exponentials, logarithms, circular and hyperbolic functions, and the special functions."""
 
+# A formula is a lambda because its parameters say which of the op's arguments it takes.
+
 from __future__ import annotations
 
 import math
@@ -399,8 +401,8 @@ def _times_log(log, pole):
         if other.__class__ is not np.ndarray:
             other = np.array(other, self.dtype)
         value = np.multiply(self, log(other))
-        made = np.where((self == 0) & ~np.isnan(other), np.zeros((), value.dtype), value)
-        return made.astype(value.dtype, copy=False)
+        product = np.where((self == 0) & ~np.isnan(other), np.zeros((), value.dtype), value)
+        return product.astype(value.dtype, copy=False)
 
     def self_grad(name):
         def grad(g, self, other):
@@ -481,8 +483,8 @@ def entr(self):
     >>> torch.special.entr(torch.tensor([0.0, 0.5, -1.0]))
     tensor([0.0000, 0.3466,   -inf])
     """
-    made = np.where(self > 0, -self * np.log(np.where(self > 0, self, 1)), np.where(self == 0, 0, -np.inf))
-    return np.where(np.isnan(self), self, made).astype(self.dtype, copy=False)
+    entropy = np.where(self > 0, -self * np.log(np.where(self > 0, self, 1)), np.where(self == 0, 0, -np.inf))
+    return np.where(np.isnan(self), self, entropy).astype(self.dtype, copy=False)
 
 
 def _entr_grad(g, self):
@@ -543,7 +545,7 @@ logit_backward.vjp(grad_output=lambda g, self, eps: aten.logit_backward(g, self,
 
 
 def _in_double(function):
-    """A kernel that computes in float64, where the special functions are at home, and returns the input's dtype."""
+    """A kernel that computes in float64, which the special functions take, and returns the input's dtype."""
 
     def kernel(self):
         if self.dtype.kind == "c":
@@ -716,8 +718,8 @@ def mvlgamma(self, p):
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     x = self.astype(np.float64)[..., None] + (1 - np.arange(1, p + 1)) / 2
-    made = special_math.lgamma(x).sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
-    return np.asarray(made).astype(self.dtype, copy=False)
+    total = special_math.lgamma(x).sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
+    return np.asarray(total).astype(self.dtype, copy=False)
 
 
 def _mvlgamma_grad(g, self, p):
@@ -730,9 +732,9 @@ mvlgamma.vjp(self=_mvlgamma_grad)
 
 def _pair_in_double(function):
     def kernel(self, other):
-        made = function(np.asarray(self, np.float64), np.asarray(other, np.float64))
+        result = function(np.asarray(self, np.float64), np.asarray(other, np.float64))
         wanted = self.dtype if isinstance(self, np.ndarray) else other.dtype
-        return np.asarray(made).astype(wanted, copy=False)
+        return np.asarray(result).astype(wanted, copy=False)
 
     return kernel
 
@@ -809,7 +811,7 @@ igammac.vjp(self=no_derivative("igammac: input"), other=_incomplete_grad(-1))
 
 
 def _away_from_zero(self):
-    """Where I1(x) / x may be computed as it stands, and the input made harmless elsewhere."""
+    """Where |x| is large enough to divide by x, and x with a harmless value elsewhere."""
     tiny = 2.220446049250313e-16 if self._array.dtype == np.float64 else 1.1920928955078125e-07
     large = self.abs() > tiny
     return large, aten.where(large, self, aten.scalar_tensor(tiny, dtype=self.dtype))

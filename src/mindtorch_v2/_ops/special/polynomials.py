@@ -1,7 +1,7 @@
-"""Orthogonal polynomials, which have no derivative in torch; declared when `mindtorch_v2.special` is asked for.
+"""Orthogonal polynomials, which have no derivative in torch; declared when `mindtorch_v2.special` is imported.
 
-An order is a number or a tensor, cut to an integer; a negative one makes the polynomial 0. All is computed in the dtype
-of the result, as in torch, so that what overflows there overflows here.
+An order is a number or a tensor, truncated to an integer; the polynomial of a negative order is 0. The dtype of the result is
+that of the computation, as in torch, so that the same orders overflow. As in torch, the time grows with the order.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ..._dispatch.facts import Promotion
 from ..._dispatch.registry import op
 from .._support.elementwise import need_single_or_double
 
-# p(k + 1) from k, p(k) and p(k - 1)
-Step = Callable[[int, np.ndarray, np.ndarray], np.ndarray]
+# p(k + 1) from k, p(k), p(k - 1) and x
+Step = Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 Polynomial = Callable[[np.ndarray, np.ndarray], np.ndarray]
 _CLOSED_FROM = 7  # orders from which Chebyshev polynomials inside (-1, 1) are computed by their angle
 
@@ -65,37 +65,49 @@ _DOCS = {
 }
 
 
-def _by_recurrence(n: np.ndarray, first: np.ndarray, step: Step) -> np.ndarray:
-    """Polynomials of orders n that start with 1 and `first`."""
-    before, now = np.ones_like(first), first
-    result = np.where(n < 0, np.zeros_like(first), before)
-    for k in range(1, int(n.max(initial=0)) + 1):
-        np.copyto(result, now, where=n >= k)
-        if np.isnan(now).all():
-            break  # and so are all that follow
-        before, now = now, step(k, now, before)
+def _by_recurrence(n: np.ndarray, x: np.ndarray, first: np.ndarray, step: Step) -> np.ndarray:
+    """Polynomials of orders n that start with 1 and `first`.
+
+    An element leaves the recurrence at its own order, or as soon as it is nan, which all later orders are then too.
+    """
+    result = np.empty(n.shape, first.dtype)
+    result[...] = n >= 0
+    flat = result.reshape(-1)
+    index = np.flatnonzero(n > 0)
+    orders, x, now = n.reshape(-1)[index], x.reshape(-1)[index], first.reshape(-1)[index]
+    before = np.ones_like(now)
+    k = 1
+    while index.size:
+        done = (orders == k) | np.isnan(now)
+        if done.any():
+            flat[index[done]] = now[done]
+            index, orders, x, now, before = (vector[~done] for vector in (index, orders, x, now, before))
+        before, now = now, step(k, now, before, x)
+        k += 1
     return result
 
 
 def _hermite(physicists: bool) -> Polynomial:
     def polynomial(x: np.ndarray, n: np.ndarray) -> np.ndarray:
         scaled = x + x if physicists else x
-        return _by_recurrence(n, scaled, lambda k, now, before: scaled * now - (2 * k if physicists else k) * before)
+        factor = 2 if physicists else 1
+        return _by_recurrence(n, scaled, scaled, lambda k, now, before, x: x * now - factor * k * before)
 
     return polynomial
 
 
 def _laguerre(x: np.ndarray, n: np.ndarray) -> np.ndarray:
-    return _by_recurrence(n, 1 - x, lambda k, now, before: ((2 * k + 1 - x) * now - k * before) / (k + 1))
+    return _by_recurrence(n, x, 1 - x, lambda k, now, before, x: ((2 * k + 1 - x) * now - k * before) / (k + 1))
 
 
 def _legendre(x: np.ndarray, n: np.ndarray) -> np.ndarray:
-    return _by_recurrence(n, x, lambda k, now, before: ((2 * k + 1) * x * now - k * before) / (k + 1))
+    return _by_recurrence(n, x, x, lambda k, now, before, x: ((2 * k + 1) * x * now - k * before) / (k + 1))
 
 
 # ---------------------------------------------------------------- Chebyshev polynomials of four kinds
 
-# The order 1; the value inside (-1, 1) from order and angle; those at 1, and at -1 but for the sign of odd orders.
+# Four functions of each kind: the polynomial of order 1; the value inside (-1, 1) from order and angle; the value at 1; the
+# absolute value at -1, where odd orders are negative.
 _KINDS: dict[str, tuple[Callable[..., Any], ...]] = {
     "t": (lambda x: x, lambda n, angle: np.cos(n * angle), np.ones_like, np.ones_like),
     "u": (lambda x: x + x, lambda n, angle: np.sin((n + 1) * angle) / np.sin(angle), lambda n: n + 1, lambda n: n + 1),
@@ -121,14 +133,14 @@ def _chebyshev(kind: str, shifted: bool) -> Polynomial:
         y = x + x - 1 if shifted else x
         end = (np.abs(y) == 1) & (n >= 0)
         closed = (np.abs(y) < 1) & (n >= _CLOSED_FROM)
-        twice = y + y
-        made = _by_recurrence(np.where(end | closed, 0, n), first(y), lambda k, now, before: twice * now - before)
+        orders = np.where(end | closed, 0, n)
+        result = _by_recurrence(orders, y + y, first(y), lambda k, now, before, twice: twice * now - before)
         if closed.any():
-            made[closed] = inside(n[closed].astype(y.dtype), np.arccos(y[closed]))
+            result[closed] = inside(n[closed].astype(y.dtype), np.arccos(y[closed]))
         if end.any():
             order, sign = n[end].astype(y.dtype), 1 - 2 * (n[end] & 1)
-            made[end] = np.where(y[end] > 0, at_one(order), sign * at_minus_one(order))
-        return made
+            result[end] = np.where(y[end] > 0, at_one(order), sign * at_minus_one(order))
+        return result
 
     return polynomial
 
@@ -137,7 +149,7 @@ def _chebyshev(kind: str, shifted: bool) -> Polynomial:
 
 
 def _orders(n: np.ndarray) -> np.ndarray:
-    """Integers; nan, infinities and what no integer holds count as negative."""
+    """Orders as integers; nan, infinities and numbers beyond the range of int64 count as negative."""
     return np.where(np.abs(n) < 2.0**63, n, -1).astype(np.int64)
 
 
