@@ -133,7 +133,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 _NUMBERS = (bool, int, float, complex)
 
 
-def _outline(args: tuple[Any, ...]) -> observer.Outline:
+def _outline(args: tuple[Any, ...]) -> observer.InputOutline:
     """What forward was given, for a recording that wants to know. As in torch, texts and other objects leave no trace."""
     made: list[tuple[Any, ...] | None] = []
     for value in args:

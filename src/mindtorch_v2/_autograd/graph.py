@@ -179,8 +179,8 @@ def add_node_listener(function: Callable[[Node], None], on: bool) -> None:
         _on_node.append(function)
     else:
         _on_node.remove(function)
-    entry_globals.attach = _watched(attach) if _on_node else attach
-    entry_globals.attach_first = _watched(attach_first) if _on_node else attach_first
+    entry_globals.install(attach=_watched(attach) if _on_node else attach)
+    entry_globals.install(attach_first=_watched(attach_first) if _on_node else attach_first)
 
 
 def watched() -> bool:
@@ -277,8 +277,8 @@ def _give_accumulator(tensor: Tensor) -> None:
         tensor._grad = None
 
 
-entry_globals.attach = attach
-entry_globals.attach_first = attach_first
-entry_globals.below_autograd = below_autograd
-entry_globals.without_history = without_history
-entry_globals.require_grad = require_grad
+entry_globals.install(attach=attach)
+entry_globals.install(attach_first=attach_first)
+entry_globals.install(below_autograd=below_autograd)
+entry_globals.install(without_history=without_history)
+entry_globals.install(require_grad=require_grad)

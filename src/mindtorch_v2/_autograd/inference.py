@@ -34,8 +34,7 @@ def enter() -> None:
     """A thread goes into inference mode."""
     with _lock:
         _count.inside += 1
-        entry_globals.new = _new_marked
-        entry_globals.make_tensor = _make_marked
+        entry_globals.install(new=_new_marked, make_tensor=_make_marked)
 
 
 def leave() -> None:
@@ -43,8 +42,7 @@ def leave() -> None:
     with _lock:
         _count.inside -= 1
         if not _count.inside:
-            entry_globals.new = _plain_new
-            entry_globals.make_tensor = make_tensor
+            entry_globals.install(new=_plain_new, make_tensor=make_tensor)
 
 
 def is_inference(tensor: Tensor) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from .._core.threads import ThreadState, threads
 from .._dispatch import entry_globals
-from .._dispatch.observer import BACKWARD, ENGINE, Outline, clock
+from .._dispatch.observer import BACKWARD, ENGINE, InputOutline, clock
 from . import anomaly
 from .accumulate import AccumulateGrad
 from .engine import GraphTask, Waiting, run_leaf
@@ -154,7 +154,7 @@ def _recorded(run: Callable[..., Gradients], state: ThreadState) -> Callable[...
     return recorded
 
 
-def _outline(grads: Any) -> Outline:
+def _outline(grads: Any) -> InputOutline:
     """What a node is given, for a recording that wants to know; no gradient is held."""
     if grads is None:
         return ()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .._core.device import device as Device
+
+if TYPE_CHECKING:
+    from .registry import OpSpec
 
 
 class Backend(NamedTuple):
@@ -30,6 +33,9 @@ MODULES = {"npu": "mindtorch_v2._backends.npu.backend"}
 
 # device type -> what it offers; such a module fills this in
 loaded: dict[str, Backend] = {}
+
+# device type or layout ("sparse") -> what runs an op that has no kernel there: (op, arguments)
+fallbacks: dict[str, Callable[[OpSpec, tuple[Any, ...]], Any]] = {}
 
 
 def load(device_type: str) -> None:

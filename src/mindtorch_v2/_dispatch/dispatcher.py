@@ -18,8 +18,7 @@ import numpy as np
 from .._core import dtype as dt
 from .._core.device import device as Device
 from .._core.keys import AUTOGRAD, BACKENDS, META, NPU, PYTHON
-from .._core.storage import allocation
-from .._core.tensor import Tensor, allocated, make_meta, make_sharing, make_tensor, make_view, storage_of
+from .._core.tensor import Tensor, make_meta, make_tensor, make_view, storage_of
 from .._core.threads import threads
 from . import backends, entry_globals, observer, registry
 from .entry_codegen import entry_source
@@ -39,7 +38,8 @@ from .registry import OpSpec, aten
 from .result_types import result_type_of
 from .schema import REQUIRED
 
-_space = vars(entry_globals)
+# The globals of every entry.
+_entry_globals = vars(entry_globals)
 
 
 # ---------------------------------------------------------------- the general path
@@ -197,7 +197,7 @@ def _execute_elsewhere(op: OpSpec, args: tuple[Any, ...], keys: int, wanted: Dev
         return kernel(*args)
     if name == "meta":
         return _execute_meta(op, args)
-    fallback = _space.get("fallback_" + name)
+    fallback = backends.fallbacks.get(name)
     if fallback is not None:
         return fallback(op, args)
     if name in ("cuda", "mps", "xpu", "npu"):
@@ -260,6 +260,8 @@ _RESIZED = (
 
 def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
     """The form with `out=`: compute, then store in the given tensor (or tensors), which takes the result's shape."""
+    for listener in observer.out_listeners:
+        listener(op.id)
     targets = _targets(op, out)
     if threads.state.grad_enabled and keys_of((args, targets)) & AUTOGRAD:
         raise RuntimeError(
@@ -346,7 +348,7 @@ def _call_by_schema(op: OpSpec, args: tuple[Any, ...]) -> Any:
     return op.call(*args[: len(args) - len(named)], **named)
 
 
-def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
+def slow_path(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
     """What an entry does when its short path failed: a tensor argument was no tensor, or NumPy complained."""
     if "torch_error" in error.__dict__:
         raise error
@@ -354,10 +356,11 @@ def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
         numbers = _dims_of_tensors(op, args)
         if numbers is not args:
             return _run_kernel(op, numbers)
-    if isinstance(error, AttributeError):
+    if isinstance(error, AttributeError | TypeError):  # of the short path, or of `_run_kernel` under a mode
         lifted = number_as_tensor(op.schema.name, args, {})
         if lifted is not None:
             return _call_by_schema(op, lifted)
+    if isinstance(error, AttributeError):
         check_listed(op, args)
         handled = entry_globals.call_overloaded(op, args)
         if handled is not NotImplemented:
@@ -388,10 +391,10 @@ def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
 # ---------------------------------------------------------------- generated entries
 
 
-def recover_operator(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
+def operator_slow_path(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
     """The same for an operator: what is no operand of ours is left to the other side, and to Python's own words."""
     try:
-        return recover(op, args, error)
+        return slow_path(op, args, error)
     except TypeError:
         other = args[1]
         if op.schema.name == "eq" and isinstance(other, np.ndarray) and other.dtype.kind in "biufc":
@@ -399,16 +402,16 @@ def recover_operator(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any
         return NotImplemented
 
 
-def _stand_in(_op: OpSpec, _id: int, _kernel: Any, _recover: Any) -> FunctionType:
+def _stand_in(_op: OpSpec, _id: int, _kernel: Any, _slow_path: Any) -> FunctionType:
     """A function that compiles its op's entry at the first call and becomes it.
 
     It closes over the same four variables as an entry, so that the entry's code can take its place.
     """
 
     def entry(*args: Any, **kwargs: Any) -> Any:
-        return materialise(_op, _id, _kernel, _recover)(*args, **kwargs)
+        return materialize(_op, _id, _kernel, _slow_path)(*args, **kwargs)
 
-    made = FunctionType(entry.__code__, _space, _op.schema.name, None, entry.__closure__)
+    made = FunctionType(entry.__code__, _entry_globals, _op.schema.name, None, entry.__closure__)
     made.__qualname__ = _op.schema.name  # the name that Python's own complaints about arguments use
     return made
 
@@ -422,40 +425,10 @@ def missing(op: OpSpec, name: str) -> None:
     raise TypeError(f'{op.schema.name}() missing 1 required positional arguments: "{name}"')
 
 
-_space.update(
-    inf=float("inf"),
-    ndarray=np.ndarray,
-    asarray=np.asarray,
-    f32=dt.float32.np,
-    new=object.__new__,
-    new_tuple=tuple.__new__,
-    Tensor=Tensor,
-    threads=threads,
-    clock=observer.clock,
-    allocation=allocation,
-    allocated=allocated,
-    storage_of=storage_of,
-    make_view=make_view,
-    make_sharing=make_sharing,
-    make_tensor=make_tensor,
-    promote=promote,
-    keys_of=keys_of,
-    listed_keys=listed_keys,
-    run_kernel=_run_kernel,
-    recover=recover,
-    run_out=run_out,
-    write_result=write_result,
-    overlapping_input=overlapping_input,
-    missing=missing,
-    REQUIRED=REQUIRED,
-    spread=spread,
-)
-
-
 _factories: dict[str, Any] = {}
 
 
-def materialise(op: OpSpec, ident: int, kernel: Any, recovery: Any) -> FunctionType:
+def materialize(op: OpSpec, ident: int, kernel: Any, on_failure: Any) -> FunctionType:
     """Compile an op's entry and put it in place of the stand-in, for everybody who holds the function."""
     source = entry_source(op)
     factory = _factories.get(source)
@@ -464,20 +437,17 @@ def materialise(op: OpSpec, ident: int, kernel: Any, recovery: Any) -> FunctionT
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     if factory is None:
         made: dict[str, Any] = {}
-        exec(compile(source, filename, "exec"), _space, made)
+        exec(compile(source, filename, "exec"), _entry_globals, made)
         factory = _factories[source] = made["factory"]
     if len(op.schema.returns) > 1 and not op.composite:
         op.results = result_type_of(op)
-    entry = factory(op, ident, kernel, recovery)
-    function = op.call if recovery is recover else _operators[op]
+    entry = factory(op, ident, kernel, on_failure)
+    function = op.call if on_failure is slow_path else _operators[op]
     assert function is not None
     function.__code__ = entry.__code__.replace(co_name=op.schema.name, co_qualname=op.schema.name, co_filename=filename)
     function.__defaults__ = entry.__defaults__
     function.__kwdefaults__ = entry.__kwdefaults__
     return function
-
-
-_space["materialise"] = materialise
 
 
 # The second function of an op that also is an operator: the entry itself, but for what it does with strangers.
@@ -506,14 +476,15 @@ def operator_form(name: str) -> Any:
     if spec is None:
         return packet_function(packet, operator=True)
     if spec not in _operators:
-        made = _operators[spec] = _stand_in(spec, spec.id, spec.kernel, recover_operator)
+        made = _operators[spec] = _stand_in(spec, spec.id, spec.kernel, operator_slow_path)
         made.__module__ = "torch"
     return _operators[spec]
 
 
 def _on_register(spec: OpSpec) -> None:
-    function = _stand_in(spec, spec.id, spec.kernel, recover)
+    function = _stand_in(spec, spec.id, spec.kernel, slow_path)
     function.__module__ = "torch"
+    observer.dispatch_code["stand_in"] = function.__code__  # one object, which all stand-ins share
     spec.call = function
     packet = spec.packet
     assert packet is not None
@@ -523,3 +494,15 @@ def _on_register(spec: OpSpec) -> None:
 
 
 registry.on_register.append(_on_register)
+entry_globals.install(
+    keys_of=keys_of,
+    listed_keys=listed_keys,
+    materialize=materialize,
+    missing=missing,
+    overlapping_input=overlapping_input,
+    run_kernel=_run_kernel,
+    run_out=run_out,
+    slow_path=slow_path,
+    spread=spread,
+    write_result=write_result,
+)

@@ -104,8 +104,8 @@ def entry_source(op: OpSpec) -> str:
     """Source of an op's entry.
 
     The text names the op only through the free variables `_op`, `_id` and `_kernel`, so that ops with the same
-    signature and the same way of running share one compiled text: `factory(_op, _id, _kernel, _recover)` makes the
-    entry. `_recover` is what is asked when the short path failed; operators ask another than functions.
+    signature and the same way of running share one compiled text: `factory(_op, _id, _kernel, _slow_path)` makes the
+    entry. `_slow_path` is what is asked when the short path failed; operators ask another than functions.
     """
     schema = op.schema
     ident = "_op"
@@ -120,7 +120,7 @@ def entry_source(op: OpSpec) -> str:
     signature, binding = _signature(op, extras)
 
     text = _Text()
-    text.begin("def factory(_op, _id, _kernel, _recover):")
+    text.begin("def factory(_op, _id, _kernel, _slow_path):")
     text.begin(f"def entry({signature}):")
     text.add(*binding)
     text.begin("if observers_active:")
@@ -163,7 +163,7 @@ def entry_source(op: OpSpec) -> str:
         _kernel_body(text, op, ident, packed, tensors, factory)
     text.end()
     text.begin("except (AttributeError, ValueError, TypeError) as _error:")
-    text.add(f"return _recover({ident}, {packed}, _error)")
+    text.add(f"return _slow_path({ident}, {packed}, _error)")
     text.end()
     text.begin("finally:")
     text.add(

@@ -168,7 +168,7 @@ def proceed(op: OpSpec, args: tuple[Any, ...]) -> Any:
     try:
         return entry_globals.run_kernel(op, args)
     except (AttributeError, ValueError, TypeError) as error:  # as its entry would
-        return dispatcher.recover(op, args, error)
+        return dispatcher.slow_path(op, args, error)
 
 
 def call_overloaded(op: OpSpec, args: tuple[Any, ...]) -> Any:
@@ -309,6 +309,4 @@ def python_key(cls: type) -> int:
     return PYTHON
 
 
-entry_globals.run_modes = run_modes
-entry_globals.call_overloaded = call_overloaded
-entry_globals.call_subclass = call_subclass
+entry_globals.install(call_overloaded=call_overloaded, call_subclass=call_subclass, run_modes=run_modes)

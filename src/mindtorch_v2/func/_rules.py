@@ -291,4 +291,4 @@ def _aligned(value: Any, ndim: int, level: Level, same_shape: bool) -> Any:
     return held if missing <= 0 else aten.reshape(held, (shape[0], *(1,) * missing, *shape[1:]))
 
 
-entry_globals.run_batched = run_batched  # type: ignore[attr-defined]
+entry_globals.install(run_batched=run_batched)

@@ -43,11 +43,11 @@ def running() -> list[Session]:
 def _before_fork() -> None:
     # With these held nothing is half started or half stopped in the child.
     changing.acquire()
-    observer.changing.acquire()
+    observer.observers_lock.acquire()
 
 
 def _in_parent() -> None:
-    observer.changing.release()
+    observer.observers_lock.release()
     changing.release()
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from importlib import import_module
 from threading import get_native_id
 from typing import Any, NamedTuple
 
@@ -40,57 +39,56 @@ class _Done(NamedTuple):
 
 
 class DeviceRecorder:
-    """Listens to the NPU backend between start() and stop(); then `rows` and `memory` tell what it did."""
+    """A device listener between start() and stop(); then `rows` has what ran on the NPU."""
 
     def __init__(self, clock: Callable[[], int], with_memory: bool) -> None:
         self._clock = clock
         self._with_memory = with_memory
         self._done: list[_Done] = []
         self._memory: list[tuple[int, int, int, int, int]] = []
-        self._earlier: Any = None
         self.rows: list[tuple[Any, ...]] = []
         self.lost = 0
 
     # ------------------------------------------------------------------ while recording
 
     def start(self) -> None:
-        """Begin to listen."""
-        self._launch, self._allocator = _backend("launch"), _backend("allocator")
-        self._new_event = _backend("events").Event
-        self._earlier = self._launch.observer, self._allocator.on_change
-        self._launch.observer = self
-        if self._with_memory:
-            self._allocator.on_change = self._changed
+        """Listen to the launches of all threads. There must be an NPU: see `available()`."""
+        timing = observer.device_timing("npu")
+        assert timing is not None
+        self._timing = timing
+        observer.add_device_listener(self)
 
-    def before(self, kind: str, name: str, stream: Any, nbytes: int) -> _Launch:
-        """The backend is about to put something into a stream."""
-        first = self._new_event(enable_timing=True)
+    def launch_started(self, kind: str, name: str, stream: Any, nbytes: int) -> _Launch:
+        """Put the first of two marks into the stream."""
+        first = self._timing.new_event()
         began = self._clock()
         first.record(stream)
         return _Launch(kind, name, get_native_id(), stream, began, first)
 
-    def after(self, token: _Launch) -> None:
-        """It has."""
-        last = self._new_event(enable_timing=True)
-        last.record(token.stream)
-        self._done.append(_Done(token, self._clock(), last))
+    def launch_ended(self, started: _Launch) -> None:
+        """Put the second mark behind it."""
+        last = self._timing.new_event()
+        last.record(started.stream)
+        self._done.append(_Done(started, self._clock(), last))
 
-    def _changed(self, block: Any, amount: int) -> None:
-        self._memory.append((self._clock(), amount, block.address, get_native_id(), block.device_index))
+    def memory_changed(self, block: Any, change: int) -> None:
+        """Note the block, for a recording of memory."""
+        if self._with_memory:
+            self._memory.append((self._clock(), change, block.address, get_native_id(), block.device_index))
 
     # ------------------------------------------------------------------ afterwards
 
     def stop(self) -> None:
-        """Listen no more, wait for what was launched, and read when it ran. What a failed device does not tell is counted."""
-        self._launch.observer, self._allocator.on_change = self._earlier
+        """Wait for what was launched and read when it ran. Launches of which a failed device tells nothing are counted."""
+        observer.remove_device_listener(self)
         offsets: dict[int, int] = {}
         floor: dict[Any, int] = {}
         for number, (launch, returned, last) in enumerate(self._done):
             stream = launch.stream
             try:
                 if stream.device_index not in offsets:
-                    _backend("streams").synchronize(stream.device_index)
-                    offsets[stream.device_index] = _backend("events").host_offset_ns(self._clock, stream)
+                    self._timing.synchronize(stream.device_index)
+                    offsets[stream.device_index] = self._timing.host_offset_ns(self._clock, stream)
                 offset = offsets[stream.device_index]
                 start, end = launch.first.timestamp_ns() + offset, last.timestamp_ns() + offset
             except RuntimeError as error:
@@ -192,10 +190,5 @@ def _add_memory(columns: dict[str, Any], rows: list[tuple[int, int, int, int, in
 
 
 def available() -> bool:
-    """Whether an NPU can be recorded. Loads the binding, so it is asked only when a device was asked for."""
-    found: bool = _backend("devices").is_available()
-    return found
-
-
-def _backend(name: str) -> Any:
-    return import_module(f"mindtorch_v2._backends.npu.{name}")
+    """Whether an NPU can be recorded. Loads the device's code, so call it only where a device is wanted."""
+    return observer.device_timing("npu") is not None

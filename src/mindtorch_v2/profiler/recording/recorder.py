@@ -185,7 +185,7 @@ def _arrive_with_first_row(tap: ThreadRecording, site: ThreadRecorders) -> None:
 
 
 def _plain_span(extend: Extend, numbers: Numbered, since: int) -> Span:
-    def span(name: str, kind: int, start: int, end: int, sequence: int, inputs: observer.Outline = ()) -> None:
+    def span(name: str, kind: int, start: int, end: int, sequence: int, inputs: observer.InputOutline = ()) -> None:
         if start >= since:
             extend((numbers[name, kind], start, end, sequence))
 
@@ -193,7 +193,7 @@ def _plain_span(extend: Extend, numbers: Numbered, since: int) -> Span:
 
 
 def _wide_span(extend: Extend, numbers: Numbered, since: int, keys: Numbered) -> Span:
-    def span(name: str, kind: int, start: int, end: int, sequence: int, inputs: observer.Outline = ()) -> None:
+    def span(name: str, kind: int, start: int, end: int, sequence: int, inputs: observer.InputOutline = ()) -> None:
         if start >= since:
             extend((numbers[name, kind], start, end, sequence, keys[inputs] if inputs else -1))
 

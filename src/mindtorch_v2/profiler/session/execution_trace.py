@@ -19,7 +19,7 @@ from ..recording import active
 from ..recording.recorder import Options, Recorder
 from ..store import tree
 from ..store.store import EventStore
-from .tensor_io import Call, TensorIoMode, Value
+from .tensor_io import Call, TensorIoListener, Value
 
 _SCHEMA = "1.1.1-chakra.0.0.4"
 _PROCESS = 1  # the first node's number
@@ -38,7 +38,7 @@ class ExecutionTraceObserver:
     def __init__(self) -> None:
         self._path: str | None = None
         self._last_path: str | None = None
-        self._running: tuple[Recorder, TensorIoMode] | None = None
+        self._running: tuple[Recorder, TensorIoListener] | None = None
         self._finished: list[Window] = []
         self._started_ns = 0
         self._process = os.getpid()
@@ -97,7 +97,7 @@ class ExecutionTraceObserver:
         """Begin to observe the calling thread; nothing happens when not registered."""
         if self._path is not None and self._running is None:
             recorder = Recorder(Options())
-            witness = TensorIoMode(recorder.clock)
+            witness = TensorIoListener(recorder.clock)
             recorder.start()
             witness.start()
             self._running = recorder, witness
