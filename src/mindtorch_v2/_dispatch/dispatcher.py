@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import linecache
 import warnings
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._core.device import device as Device
-from .._core.keys import AUTOGRAD, BACKENDS, META, NPU, PYTHON
+from .._core.keys import AUTOGRAD, BACKENDS, BATCHED, META, NPU, PYTHON, describe
 from .._core.tensor import Tensor, make_meta, make_tensor, make_view, storage_of
 from .._core.threads import threads
 from . import backends, entry_globals, observer, registry
@@ -32,7 +33,7 @@ from .errors import (
     translate,
     type_name,
 )
-from .overloads import accepts, number_as_tensor, packet_function, type_word
+from .overloads import accepts, bind, number_as_tensor, packet_function, resolve, type_word
 from .promotion import as_number, computation_dtype, is_number, promote
 from .registry import OpSpec, aten
 from .result_types import result_type_of
@@ -318,19 +319,60 @@ def _targets(op: OpSpec, out: Any) -> tuple[Tensor, ...]:
 
 
 def dispatch_with_keyset(keyset: int, name: str, *args: Any, **kwargs: Any) -> Any:
-    """Call the op `name` ("mul", "aten::mul" or "mul.Tensor") as if only `keyset` of its tensors' keys were there.
+    """Run the op `name` ("neg", "aten::neg", "mul.Tensor", "neg.default") by the dispatch keys in `keyset`, not by those of its tensors.
 
-    Without AUTOGRAD in the keyset no history is recorded. The op is observed like any other call.
+    This is how code that takes part in a call passes it on below itself, as torch's `redispatch` does: a kernel, a mode or a
+    subclass removes its own key from those that the arguments have, `keys_of(args) & ~PYTHON`. The keys are those of
+    `_core.keys`:
+
+        AUTOGRAD             without it no history is recorded
+        PYTHON               without it no mode runs, no subclass sees the call, and the result is a plain tensor
+        META, NPU, SPARSE,   where the kernel runs; they cannot be left out while a tensor has them
+        BATCHED
+
+    A composite op is made of other ops, which are dispatched by the keys of their own tensors. The call records no row: it
+    is part of the one that is passed on. A name without an overload means the first that takes the arguments.
     """
     base, _, overload = name.removeprefix("aten::").partition(".")
     packet = registry.packets.get(base)
     if packet is None:
         raise AttributeError(f"no op named {name}")
-    function = packet.overloads[overload].call if overload else packet.function
-    assert function is not None
-    if keyset & AUTOGRAD:
-        return function(*args, **kwargs)
-    return entry_globals.without_history(function, args, kwargs)
+    op = resolve(packet, args, kwargs)[0] if not overload else packet.overloads.get("" if overload == "default" else overload)
+    if op is None:
+        raise AttributeError(f"aten::{base} has no overload named {overload}")
+    values = bind(op.schema, args, kwargs)
+    if values is None or "out" in kwargs:
+        raise TypeError(f"{op.schema.name}(): the arguments do not fit {op.schema.text}")
+    for argument in op.schema.arguments:
+        if values.setdefault(argument.python_name, argument.default) is REQUIRED:
+            missing(op, argument.python_name)
+    return redispatch(keyset, op, tuple(values[argument.python_name] for argument in op.schema.arguments))
+
+
+def redispatch(keyset: int, op: OpSpec, args: tuple[Any, ...]) -> Any:
+    """The same as `dispatch_with_keyset` for an op and its arguments in the order of its schema."""
+    if op.composite and not op.below_autograd:
+        return op.kernel(*args)
+    left_out = keys_of(args) & (BACKENDS | BATCHED) & ~keyset
+    if left_out:
+        raise NotImplementedError(
+            f"Could not run '{op.name}' with arguments from the '{describe(left_out)}' backend: it is not in the key set"
+        )
+    if not keyset & PYTHON:
+        return entry_globals.run_below_python(partial(redispatch, keyset | PYTHON), op, args)
+    if not keyset & AUTOGRAD:
+        return entry_globals.below_autograd(proceed, op, args)
+    return proceed(op, args)
+
+
+def proceed(op: OpSpec, args: tuple[Any, ...]) -> Any:
+    """Run an op below its entry, which has begun its row already: in the next mode, or else by its kernel."""
+    if threads.state.modes:
+        return entry_globals.run_modes(op, args)
+    try:
+        return _run_kernel(op, args)
+    except (AttributeError, ValueError, TypeError) as error:
+        return slow_path(op, args, error)
 
 
 def _dims_of_tensors(op: OpSpec, args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -83,6 +83,8 @@ write_result: Callable[[OpSpec, Tensor, ndarray[Any, Any]], None]
 # NotImplemented where no argument has a `__torch_function__` that takes the call.
 call_overloaded: Runner
 call_subclass: Runner
+# Calls the function that it gets first, without modes and with plain tensors in place of subclasses'.
+run_below_python: Callable[[Runner, OpSpec, tuple[Any, ...]], Any]
 run_modes: Runner
 
 # ---------------------------------------------------------------- installed by _autograd
@@ -159,6 +161,7 @@ __all__ = [
     "promote",
     "require_grad",
     "run_batched",
+    "run_below_python",
     "run_in_place",
     "run_kernel",
     "run_modes",

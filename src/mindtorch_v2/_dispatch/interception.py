@@ -14,6 +14,7 @@ from .._core.keys import AUTOGRAD, BATCHED, PYTHON
 from .._core.tensor import Tensor, storage_of
 from .._core.threads import threads
 from . import dispatcher, entry_globals, observer
+from .dispatcher import proceed as proceed  # what a mode calls for an op that it lets pass
 from .errors import torch_error
 from .overload_api import overload_of
 from .registry import OpSpec
@@ -161,16 +162,6 @@ def run_composed(mode: Any, op: OpSpec, args: tuple[Any, ...]) -> Any:
         modes.remove(mode)
 
 
-def proceed(op: OpSpec, args: tuple[Any, ...]) -> Any:
-    """What happens to an op that a mode lets pass: the next mode, or the kernel. The op's record has begun already."""
-    if threads.state.modes:
-        return run_modes(op, args)
-    try:
-        return entry_globals.run_kernel(op, args)
-    except (AttributeError, ValueError, TypeError) as error:  # as its entry would
-        return dispatcher.slow_path(op, args, error)
-
-
 def call_overloaded(op: OpSpec, args: tuple[Any, ...]) -> Any:
     """Ask arguments that are no tensors but have `__torch_function__` to handle the call; NotImplemented if none do."""
     kinds = list(
@@ -252,6 +243,30 @@ def _strip(value: Any, originals: dict[int, Tensor]) -> Any:
     return value
 
 
+def run_below_python(run: entry_globals.Runner, op: OpSpec, args: tuple[Any, ...]) -> Any:
+    """Run an op as if no tensor were of a subclass and no mode were active. In-place ops return the tensor they got."""
+    originals: dict[int, Tensor] = {}
+    state = threads.state
+    modes, state.modes = state.modes, []
+    try:
+        result = run(op, _strip(args, originals))
+    finally:
+        state.modes = modes
+    return _restored(result, originals)
+
+
+def _restored(result: Any, originals: dict[int, Tensor]) -> Any:
+    """The result of an op on what `_strip` returned: an in-place op's is the tensor before it was stripped."""
+    original = originals.get(id(result))
+    if original is None:
+        return result
+    original._array = result._array
+    if result._keys & AUTOGRAD:
+        original._keys |= AUTOGRAD
+        original._node, original._output_nr = result._node, result._output_nr
+    return original
+
+
 def without_subclasses(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a call with plain tensors for those of subclasses."""
     return _strip(tuple(args), {}), {name: _strip(value, {}) for name, value in kwargs.items()}
@@ -263,14 +278,8 @@ def _plain_torch_function(cls: type, func: Any, types: Any, args: Any = (), kwar
     plain = _strip(tuple(args), originals)
     keywords = {name: _strip(value, originals) for name, value in (kwargs or {}).items()}
     result = func(*plain, **keywords)
-    if isinstance(result, Tensor) and id(result) in originals:  # an in-place call gives back what it was given
-        original = originals[id(result)]
-        original._array = result._array
-        if result._keys & AUTOGRAD:
-            original._keys |= AUTOGRAD
-            original._node, original._output_nr = result._node, result._output_nr
-        return original
-    return wrap_subclass(cls, result)
+    restored = _restored(result, originals)
+    return restored if restored is not result else wrap_subclass(cls, result)
 
 
 Tensor.__torch_function__ = classmethod(_plain_torch_function)  # type: ignore[attr-defined]
@@ -309,4 +318,6 @@ def python_key(cls: type) -> int:
     return PYTHON
 
 
-entry_globals.install(call_overloaded=call_overloaded, call_subclass=call_subclass, run_modes=run_modes)
+entry_globals.install(
+    call_overloaded=call_overloaded, call_subclass=call_subclass, run_below_python=run_below_python, run_modes=run_modes
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .dispatcher import dispatch_with_keyset
 from .registry import OpSpec, Packet, packets
 
 
@@ -18,10 +19,14 @@ class OpOverload:
         self.__name__ = f"{packet.__name__}.{self._overloadname}"
         self.__qualname__ = self.__name__
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if "self" in kwargs:
             kwargs["input"] = kwargs.pop("self")
         return self._op(*args, **kwargs)
+
+    def redispatch(self, /, keyset: int, *args: Any, **kwargs: Any) -> Any:
+        """Pass a call on below the caller's own key: see `dispatcher.dispatch_with_keyset`, which says what the keys mean."""
+        return dispatch_with_keyset(keyset, f"{self._op.name}.{self._overloadname}", *args, **kwargs)
 
     @property
     def overloadpacket(self) -> OpOverloadPacket:
@@ -61,7 +66,7 @@ class OpOverloadPacket:
         self.__name__ = name
         self._qualified_op_name = f"{namespace}::{name}"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if "self" in kwargs:
             kwargs["input"] = kwargs.pop("self")
         assert self._packet.function is not None

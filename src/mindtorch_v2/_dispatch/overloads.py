@@ -94,32 +94,40 @@ def varargs(schema: Schema) -> Argument | None:
     return own[0] if len(own) == 1 and own[0].type_text == "int[]" else None
 
 
-def fits(spec: OpSpec, args: tuple[Any, ...], kwargs: dict[str, Any], lenient: bool = True) -> bool:
-    """Whether a call can be bound to an overload."""
-    schema = spec.schema
+def bind(schema: Schema, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """The values of a call by the names of a schema's arguments, or None if there are too many or one has no place.
+
+    Arguments that the call leaves out are not in it, and `out` and `requires_grad`, which no schema names, are skipped.
+    """
     positional = [a for a in schema.arguments if not a.keyword_only]
     spread = varargs(schema)
     if len(args) > len(positional):
         first = len(positional) - 1
         if spread is None or not all(map(_is_integer, args[first:])):
-            return False
+            return None
         args = (*args[:first], tuple(args[first:]))
     elif spread is not None and len(args) == len(positional) and _is_integer(args[-1]):
         args = (*args[:-1], (args[-1],))
-    given = dict(zip((a.python_name for a in positional), args, strict=False))
-    by_name = {a.python_name: a for a in schema.arguments}
-    for name, value in kwargs.items():
-        name = name if name in by_name else ALIASES.get(name, name)
-        if name in ("out", "requires_grad", "self"):
-            name = "input" if name == "self" else name
-            if name != "input":
-                continue
-        if name not in by_name or name in given:
-            return False
-        given[name] = value
-    return all(
-        accepts(spec, a, given[a.python_name], lenient) if a.python_name in given else a.default is not REQUIRED
-        for a in schema.arguments
+    values = dict(zip((a.python_name for a in positional), args, strict=False))
+    names = {a.python_name for a in schema.arguments}
+    for keyword, value in kwargs.items():
+        name = keyword if keyword in names else ALIASES.get(keyword, keyword)
+        if name in ("out", "requires_grad"):
+            continue
+        if name == "self":
+            name = "input"
+        if name not in names or name in values:
+            return None
+        values[name] = value
+    return values
+
+
+def fits(spec: OpSpec, args: tuple[Any, ...], kwargs: dict[str, Any], lenient: bool = True) -> bool:
+    """Whether a call can be bound to an overload."""
+    values = bind(spec.schema, args, kwargs)
+    return values is not None and all(
+        accepts(spec, a, values[a.python_name], lenient) if a.python_name in values else a.default is not REQUIRED
+        for a in spec.schema.arguments
     )
 
 
