@@ -1,4 +1,4 @@
-"""The contract between the runtime and what observes it. The runtime imports no profiler, and a profiler needs this module alone.
+"""The contract between the runtime and what observes it: the runtime imports no profiler, a profiler needs this room alone.
 
 Nothing observes: an entry reads one global, `entry_globals.observers_active`, finds 0, and goes on. Whatever wants to see
 ops says `acquire()` first and `release()` at the end; in between, entries look at the `ThreadState` of their thread.
@@ -238,24 +238,19 @@ class span:
 
 # ---------------------------------------------------------------- calls with out=
 
-# Read by `dispatcher.run_out`.
-out_listeners: tuple[Callable[[int], None], ...] = ()
-
 
 def add_out_listener(listener: Callable[[int], None]) -> None:
     """Have `listener(op id)` called on the calling thread at each call with `out=`, before any op inside of it begins."""
-    global out_listeners
     with observers_lock:
-        out_listeners = (*out_listeners, listener)
+        listeners.out = (*listeners.out, listener)
 
 
 def remove_out_listener(listener: Callable[[int], None]) -> None:
     """Undo one `add_out_listener`; a listener that is not there is no error."""
-    global out_listeners
     with observers_lock:
-        if listener in out_listeners:
-            place = out_listeners.index(listener)
-            out_listeners = out_listeners[:place] + out_listeners[place + 1 :]
+        if listener in listeners.out:
+            place = listeners.out.index(listener)
+            listeners.out = listeners.out[:place] + listeners.out[place + 1 :]
 
 
 # ---------------------------------------------------------------- arguments and results of ops
@@ -296,14 +291,11 @@ class _ListenerMode:
         return result
 
 
-_listener_modes: list[_ListenerMode] = []
-
-
 def add_op_listener(listener: OpListener) -> None:
     """Have a listener see every op that the calling thread runs from now on."""
     mode = _ListenerMode(listener)
     with observers_lock:
-        _listener_modes.append(mode)
+        listeners.modes.append(mode)
     mode.state.modes.append(mode)
     acquire()
 
@@ -311,10 +303,10 @@ def add_op_listener(listener: OpListener) -> None:
 def remove_op_listener(listener: OpListener) -> None:
     """Undo one `add_op_listener`, on whichever thread that was; a listener that is not there is no error."""
     with observers_lock:
-        mode = next((mode for mode in _listener_modes if mode.listener is listener), None)
+        mode = next((mode for mode in listeners.modes if mode.listener is listener), None)
         if mode is None:
             return
-        _listener_modes.remove(mode)
+        listeners.modes.remove(mode)
     mode.state.modes.remove(mode)
     release()
 
@@ -350,7 +342,7 @@ class DeviceTiming(NamedTuple):
 class _EveryDeviceListener:
     """Several listeners as one."""
 
-    def __init__(self, listeners: tuple[DeviceListener, ...]) -> None:
+    def __init__(self, listeners: list[DeviceListener]) -> None:
         self._listeners = listeners
 
     def launch_started(self, kind: str, name: str, stream: Any, nbytes: int) -> Any:
@@ -365,31 +357,43 @@ class _EveryDeviceListener:
             each.memory_changed(block, change)
 
 
-# Read by devices at each launch; None while there is no listener.
-device_listener: DeviceListener | None = None
-# By device type.
-device_timings: dict[str, DeviceTiming] = {}
-_device_listeners: tuple[DeviceListener, ...] = ()
-
-
 def add_device_listener(listener: DeviceListener) -> None:
     """Have a listener see what all threads do on devices."""
     with observers_lock:
-        _set_device_listeners((*_device_listeners, listener))
+        _set_device_listeners([*listeners.devices, listener])
 
 
 def remove_device_listener(listener: DeviceListener) -> None:
     """Undo one `add_device_listener`; a listener that is not there is no error."""
     with observers_lock:
-        _set_device_listeners(tuple(each for each in _device_listeners if each is not listener))
+        _set_device_listeners([each for each in listeners.devices if each is not listener])
 
 
-def _set_device_listeners(listeners: tuple[DeviceListener, ...]) -> None:
-    global _device_listeners, device_listener
-    _device_listeners = listeners
-    device_listener = None if not listeners else listeners[0] if len(listeners) == 1 else _EveryDeviceListener(listeners)
+def _set_device_listeners(devices: list[DeviceListener]) -> None:
+    listeners.devices = devices
+    listeners.device = None if not devices else devices[0] if len(devices) == 1 else _EveryDeviceListener(devices)
 
 
 def device_timing(device_type: str) -> DeviceTiming | None:
     """The clock of a device, or None where there is no such device. Loads the device's code."""
     return device_timings.get(device_type) if backends.available(device_type) else None
+
+
+# ---------------------------------------------------------------- where the runtime looks for listeners
+
+
+class _Listeners:
+    """`out` is read by each call with `out=`, `device` by each launch on a device; the lists are for removing listeners."""
+
+    __slots__ = ("device", "devices", "modes", "out")
+
+    def __init__(self) -> None:
+        self.out: tuple[Callable[[int], None], ...] = ()
+        self.device: DeviceListener | None = None
+        self.devices: list[DeviceListener] = []
+        self.modes: list[_ListenerMode] = []
+
+
+listeners = _Listeners()
+# By device type; the code of a device fills it.
+device_timings: dict[str, DeviceTiming] = {}

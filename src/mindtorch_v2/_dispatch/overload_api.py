@@ -9,7 +9,7 @@ from .registry import OpSpec, Packet, packets
 
 
 class OpOverload:
-    """`torch.ops.aten.add.Tensor`: one overload, callable."""
+    """`torch.ops.aten.add.Tensor`: one overload. Calling it runs the op."""
 
     def __init__(self, packet: OpOverloadPacket, spec: OpSpec) -> None:
         self._packet = packet
@@ -79,9 +79,9 @@ class OpOverloadPacket:
         spec = self._packet.overloads.get("" if name == "default" else name)
         if spec is None:
             raise AttributeError(f"The underlying op of '{self._namespace}.{self.__name__}' has no overload name '{name}'")
-        made = OpOverload(self, spec)
-        setattr(self, name, made)
-        return made
+        overload = OpOverload(self, spec)
+        setattr(self, name, overload)
+        return overload
 
     def __dir__(self) -> list[str]:
         return self.overloads()
@@ -94,7 +94,7 @@ class OpOverloadPacket:
 
 
 class OpNamespace:
-    """`torch.ops.aten`."""
+    """`torch.ops.aten`: the ops of one namespace; an attribute is the packet of that name, made at its first use."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -103,9 +103,9 @@ class OpNamespace:
         packet = packets.get(op if self.name == "aten" else f"{self.name}::{op}")
         if packet is None:
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{op}'")
-        made = OpOverloadPacket(self.name, op, packet)
-        setattr(self, op, made)
-        return made
+        overloads = OpOverloadPacket(self.name, op, packet)
+        setattr(self, op, overloads)
+        return overloads
 
     def __dir__(self) -> list[str]:
         prefix = self.name + "::"
@@ -117,7 +117,7 @@ class OpNamespace:
 
 
 class Ops:
-    """`torch.ops`."""
+    """`torch.ops`: the namespaces, of which aten holds torch's own ops."""
 
     def __init__(self) -> None:
         self.aten = OpNamespace("aten")
@@ -125,9 +125,9 @@ class Ops:
     def __getattr__(self, name: str) -> OpNamespace:
         if name.startswith("__"):
             raise AttributeError(name)
-        made = OpNamespace(name)
-        setattr(self, name, made)
-        return made
+        namespace = OpNamespace(name)
+        setattr(self, name, namespace)
+        return namespace
 
     def load_library(self, path: str) -> None:
         raise NotImplementedError(f"torch.ops.load_library({path!r}): compiled extensions cannot be loaded")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._core.outline import CannotBatch
+from .._core.shape_only import CannotBatch
 from .._core.rng import default_generator
 from .._core.tensor import Tensor
 from .._core.threads import threads

@@ -49,7 +49,7 @@ def test_after_import_every_name_is_installed():
 
 def test_install_refuses_unknown_names_and_then_installs_none():
     before = entry_globals.run_modes
-    with pytest.raises(AttributeError, match="declares no function named run_mode, watch$"):
+    with pytest.raises(AttributeError, match=r"declares no function named run_mode, watch$"):
         entry_globals.install(run_modes=len, watch=len, run_mode=len)
     assert entry_globals.run_modes is before
 

@@ -204,7 +204,7 @@ def test_a_mode_sees_calls_with_out():
 
 @pytest.mark.parametrize("mode", [Passing, lambda: torch.autocast("cpu")])
 def test_errors_under_a_mode_are_those_without(mode):
-    with mode(), pytest.raises(RuntimeError, match="The size of tensor a .2. must match the size of tensor b .3."):
+    with mode(), pytest.raises(RuntimeError, match=r"The size of tensor a .2. must match the size of tensor b .3."):
         torch.ones(2) + torch.ones(3)
 
 

@@ -46,7 +46,7 @@ def calls():
 def _nothing_is_left():
     yield
     assert entry_globals.observers_active == 0 and not threads.state.modes
-    assert observer.out_listeners == () and observer.device_listener is None
+    assert observer.listeners.out == () and observer.listeners.device is None
 
 
 # ---------------------------------------------------------------- calls with out=
@@ -168,7 +168,7 @@ class Launches:
 
 def _launch():
     """What a device does at a launch."""
-    listener = observer.device_listener
+    listener = observer.listeners.device
     if listener is not None:
         listener.memory_changed(object(), 512)
         listener.launch_ended(listener.launch_started("kernel", "Add", None, 0))
@@ -177,7 +177,7 @@ def _launch():
 def test_one_device_listener_is_read_as_it_is():
     listener = Launches()
     observer.add_device_listener(listener)
-    assert observer.device_listener is listener
+    assert observer.listeners.device is listener
     _launch()
     observer.remove_device_listener(listener)
     _launch()

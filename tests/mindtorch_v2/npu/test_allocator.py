@@ -133,7 +133,7 @@ def test_blocks_may_end_in_any_thread(fresh: allocator.Allocator) -> None:
 def test_changes_are_told(fresh: allocator.Allocator, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[int, int]] = []
     listener = SimpleNamespace(memory_changed=lambda block, change: told.append((block.nbytes, change)))
-    monkeypatch.setattr(observer, "device_listener", listener)
+    monkeypatch.setattr(observer.listeners, "device", listener)
     block = fresh.allocate(700, streams.default_stream(0))
     del block
     assert told == [(700, 1024), (700, -1024)]

@@ -228,7 +228,7 @@ def test_a_device_listener_sees_what_enters_a_stream(npu: Any, on_device: Any, m
         def memory_changed(self, block: Any, change: int) -> None:
             pass
 
-    monkeypatch.setattr(observer, "device_listener", Listener())
+    monkeypatch.setattr(observer.listeners, "device", Listener())
     a = on_device(np.ones(4, "f4"))
     launch.launch("InplaceMuls", a, 2)
     memory.to_host(np.empty(4, "f4"), a)

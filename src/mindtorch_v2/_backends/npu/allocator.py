@@ -122,8 +122,9 @@ class Block:
     def __del__(self) -> None:
         # May run in any thread and in the midst of an allocation: only note it, and let the next allocation look.
         self._allocator.returned.append((self._piece, self._users))
-        if not sys.is_finalizing() and observer.device_listener is not None:
-            observer.device_listener.memory_changed(self, -self._piece.size)
+        listener = None if sys.is_finalizing() else observer.listeners.device
+        if listener is not None:
+            listener.memory_changed(self, -self._piece.size)
 
 
 class Statistics:
@@ -168,8 +169,9 @@ class Allocator:
             statistics.allocated += piece.size
             statistics.peak_allocated = max(statistics.peak_allocated, statistics.allocated)
         block = Block(self, piece, nbytes, stream)
-        if observer.device_listener is not None:
-            observer.device_listener.memory_changed(block, piece.size)
+        listener = observer.listeners.device
+        if listener is not None:
+            listener.memory_changed(block, piece.size)
         return block
 
     def statistics(self) -> Statistics:

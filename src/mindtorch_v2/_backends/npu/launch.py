@@ -21,7 +21,7 @@ from .streams import Stream, current_stream
 
 def observed(kind: str, name: str, stream: Stream, nbytes: int) -> AbstractContextManager[None]:
     """A context around a call that puts work into a stream: it tells the observer's device listener of it."""
-    listener = observer.device_listener
+    listener = observer.listeners.device
     return nullcontext() if listener is None else _observe(listener, kind, name, stream, nbytes)
 
 
@@ -189,7 +189,7 @@ def launch(name: str, *arguments: Any, stream: Stream | None = None) -> None:
             except BaseException:
                 runtime.call("aclDestroyAclOpExecutor", executor)
                 raise
-        listener = observer.device_listener
+        listener = observer.listeners.device
         started = None if listener is None else listener.launch_started("kernel", name, stream, 0)
         try:
             code = run(None if workspace is None else workspace.address, size, executor, stream.handle)

@@ -100,7 +100,12 @@ def _converter(name: str, dtype: dt.dtype) -> None:
 
     def convert(self: Tensor, memory_format: Any = None) -> Tensor:
         nonlocal target
-        if self._array.dtype is target and memory_format is None and not entry_globals.observers_active and self._keys < 2:
+        if (
+            self._array.dtype is target
+            and memory_format is None
+            and not entry_globals.observers_active
+            and self._keys <= AUTOGRAD
+        ):
             return self  # what the op does, when there is nobody to see it
         if dtype is dt.bfloat16:
             target = dtype.np
@@ -223,7 +228,7 @@ def contiguous(self: Tensor, memory_format: Any = contiguous_format) -> Tensor:
 @method
 def item(self: Tensor) -> Any:
     """The only element, as a Python number."""
-    if not entry_globals.observers_active and self._keys < 2 and self._array.size == 1:
+    if not entry_globals.observers_active and self._keys <= AUTOGRAD and self._array.size == 1:
         return self._array.item()  # what the op does, when there is nobody to see it
     return aten.item(self)
 

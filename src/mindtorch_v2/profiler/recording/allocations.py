@@ -9,7 +9,7 @@ from threading import get_ident, get_native_id
 from typing import Any
 
 from ..._core import storage, threads
-from ..._core.storage import MemoryWatcher, owner_of
+from ..._core.storage import MemoryListener, owner_of
 from .python_calls.code_origin import inner_code
 
 WIDTH = 3  # time, bytes or FREED, address
@@ -26,7 +26,7 @@ class MemoryLog:
         self._everybody = all_threads
         self._clock = clock
         self._hidden_from_tracer = hidden_from_tracer
-        self._watcher: MemoryWatcher | None = None
+        self._watcher: MemoryListener | None = None
         self._begin_check: Callable[[threads.ThreadState], None] | None = None
 
     def start(self) -> None:
@@ -53,18 +53,18 @@ class MemoryLog:
             threads.started.remove(self._begin_check)
             self._begin_check = None
         if self._watcher is not None:
-            storage.unwatch_memory(self._watcher)
+            storage.remove_memory_listener(self._watcher)
             self._watcher = None
 
-    def _listen(self, watcher: MemoryWatcher) -> None:
+    def _listen(self, watcher: MemoryListener) -> None:
         self._watcher = watcher
-        storage.watch_memory(watcher)
+        storage.add_memory_listener(watcher)
 
     def _rows_of_caller(self) -> list[int]:
         return self.rows.setdefault(get_native_id(), [])
 
 
-def _any_thread(rows: list[int], clock: Callable[[], int], hidden_from_tracer: bool) -> MemoryWatcher:
+def _any_thread(rows: list[int], clock: Callable[[], int], hidden_from_tracer: bool) -> MemoryListener:
     """Whoever calls, it goes into one list. Most arrays own their memory: those cost no further call."""
     take = rows.extend
     # Tensors end anywhere, and there builtins would be heard; allocations happen inside ops, where nobody listens.
@@ -85,14 +85,14 @@ def _any_thread(rows: list[int], clock: Callable[[], int], hidden_from_tracer: b
         if not storage.external:
             extend((now(), FREED, address(storage.owner)))
 
-    return MemoryWatcher(take, on_alloc, tensor_freed, storage_freed)
+    return MemoryListener(take, on_alloc, tensor_freed, storage_freed)
 
 
 # What runs whenever a tensor goes while memory is recorded: listeners to Python calls need not hear it.
 FINALISERS = inner_code(_any_thread, "tensor_freed"), inner_code(_any_thread, "storage_freed")
 
 
-def _only_on(thread: int, ident: Callable[[], int], watcher: MemoryWatcher) -> MemoryWatcher:
+def _only_on(thread: int, ident: Callable[[], int], watcher: MemoryListener) -> MemoryListener:
     """The watcher as one that takes down nothing of what other threads do."""
 
     def checked(function: Callable[..., None]) -> Callable[..., None]:
@@ -102,10 +102,10 @@ def _only_on(thread: int, ident: Callable[[], int], watcher: MemoryWatcher) -> M
 
         return call
 
-    return MemoryWatcher(*[checked(function) for function in watcher])
+    return MemoryListener(*[checked(function) for function in watcher])
 
 
-def _every_thread(rows_of_caller: Callable[[], list[int]], clock: Callable[[], int]) -> MemoryWatcher:
+def _every_thread(rows_of_caller: Callable[[], list[int]], clock: Callable[[], int]) -> MemoryListener:
     class Own(threading.local):
         """`own.extend` is that of the calling thread's rows."""
 
@@ -129,4 +129,4 @@ def _every_thread(rows_of_caller: Callable[[], list[int]], clock: Callable[[], i
         if not storage.external:
             own.extend((clock(), FREED, id(storage.owner)))
 
-    return MemoryWatcher(extend, on_alloc, tensor_freed, storage_freed)
+    return MemoryListener(extend, on_alloc, tensor_freed, storage_freed)

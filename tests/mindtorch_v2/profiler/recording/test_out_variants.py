@@ -91,9 +91,9 @@ def test_each_recording_has_its_own_and_no_listener_is_left():
         torch.mul(x, x, out=made(3, 3))
     assert [e.overload_name for e in inner.events() if "empty" not in e.name] == ["out"]
     assert [e.overload_name for e in outer.events() if "empty" not in e.name] == ["out", "out"]
-    assert not observer.out_listeners
+    assert not observer.listeners.out
     with profile():
-        assert not observer.out_listeners  # without overload names
+        assert not observer.listeners.out  # without overload names
 
 
 def test_other_threads():
