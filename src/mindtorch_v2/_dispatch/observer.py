@@ -349,7 +349,7 @@ class _EveryDeviceListener:
         return [(each, each.launch_started(kind, name, stream, nbytes)) for each in self._listeners]
 
     def launch_ended(self, started: Any) -> None:
-        for each, token in started:
+        for each, token in reversed(started):  # so that what they put into the stream nests
             each.launch_ended(token)
 
     def memory_changed(self, block: Any, change: int) -> None:

@@ -62,7 +62,7 @@ def freeze(recorder: Recorder, *, release: bool = False, device: DeviceRecorder 
         move_memory([None if tap.tasks is None else tap.tasks.turns() for tap in recorder.taps], columns, lanes)
     _add_foreign(recorder, columns, threads, tables)
     if device is not None:
-        device.added(columns, threads, tables.name, lambda start: steps(recorder, start))
+        device.add_to_columns(columns, threads, tables.name, lambda start: steps(recorder, start))
     store = EventStore.freeze(
         columns,
         names=list(tables.names),

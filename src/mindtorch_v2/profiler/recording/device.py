@@ -1,7 +1,7 @@
-"""What runs on a device while something records: each launch gets a pair of timed events, read once the work is done.
+"""Records what runs on a device: each launch gets a pair of timed events, which are read when the recording ends.
 
-Nothing waits for the device before the recording ends. Then its clock is compared with the host's, and every kernel, copy
-and fill becomes a row on the lane of its stream, beside the host's call that launched it.
+Nothing waits for the device before that. Then its clock is compared with the host's, and every kernel, copy and fill
+becomes a row on the lane of its stream, beside the host's call that launched it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class DeviceRecorder:
         if self._with_memory:
             self._memory.append((self._clock(), change, block.address, get_native_id(), block.device_index))
 
-    # ------------------------------------------------------------------ afterwards
+    # ------------------------------------------------------------------ after the recording
 
     def stop(self) -> None:
         """Wait for what was launched and read when it ran. Launches of which a failed device tells nothing are counted."""
@@ -103,13 +103,13 @@ class DeviceRecorder:
             self.rows.append((launch, returned, number, start, end))
         self._done.clear()
 
-    def added(
+    def add_to_columns(
         self, columns: dict[str, Any], threads: list[ThreadInfo], name: Callable[[str], int], step_of: Callable[[Any], Any]
     ) -> None:
-        """Add the host's calls and what ran on the device to the columns of a recording, a lane for each stream."""
+        """Add rows to the columns of a recording: the host's calls, and the device's work on a lane for each stream."""
         numbers = {thread.ident: number for number, thread in enumerate(threads)}
         lanes: dict[Any, int] = {}
-        made: dict[str, list[int]] = {
+        device_columns: dict[str, list[int]] = {
             c: []
             for c in (
                 "name",
@@ -132,9 +132,9 @@ class DeviceRecorder:
                 lanes[launch.stream] = len(threads)
                 threads.append(ThreadInfo(launch.stream.number, f"stream {launch.stream.number}"))
             call, text = _CALLS[launch.kind].format(launch.name), _NAMES[launch.kind].format(launch.name)
-            _append(made, name(call), observer.RUNTIME, host, launch.began, returned, 0, -1, number, -1, -1)
+            _append(device_columns, name(call), observer.RUNTIME, host, launch.began, returned, 0, -1, number, -1, -1)
             _append(
-                made,
+                device_columns,
                 name(text),
                 _KINDS[launch.kind],
                 lanes[launch.stream],
@@ -146,42 +146,45 @@ class DeviceRecorder:
                 host,
                 launch.began,
             )
-        self._add_rows(columns, {c: np.array(values, np.int64) for c, values in made.items()}, step_of)
+        self._add_rows(columns, {c: np.array(values, np.int64) for c, values in device_columns.items()}, step_of)
         if self._memory:
             _add_memory(columns, self._memory, numbers)
 
-    def _add_rows(self, columns: dict[str, Any], made: dict[str, NDArray[np.int64]], step_of: Callable[[Any], Any]) -> None:
-        count, before = len(made["start"]), len(columns["start"])
+    def _add_rows(
+        self, columns: dict[str, Any], device_columns: dict[str, NDArray[np.int64]], step_of: Callable[[Any], Any]
+    ) -> None:
+        count, before = len(device_columns["start"]), len(columns["start"])
         if not count:
             return
-        made["step"] = step_of(np.where(made["launch_ns"] >= 0, made["launch_ns"], made["start"]))
-        for column in {*columns, *made}:
+        device_columns["step"] = step_of(
+            np.where(device_columns["launch_ns"] >= 0, device_columns["launch_ns"], device_columns["start"])
+        )
+        for column in {*columns, *device_columns}:
             if column.startswith("mem_"):
                 continue
             missing = 0 if column in ("device_type", "flops") else -1
-            old, new = columns.get(column, missing), made.get(column, np.int64(missing))
+            old, new = columns.get(column, missing), device_columns.get(column, np.int64(missing))
             columns[column] = np.concatenate([np.broadcast_to(old, before), np.broadcast_to(new, count)])
 
 
-def _append(made: dict[str, list[int]], *values: int) -> None:
-    for column, value in zip(made.values(), values, strict=True):
+def _append(columns: dict[str, list[int]], *values: int) -> None:
+    for column, value in zip(columns.values(), values, strict=True):
         column.append(value)
 
 
 def _add_memory(columns: dict[str, Any], rows: list[tuple[int, int, int, int, int]], threads: dict[int, int]) -> None:
-    """Blocks given out and let go. The end of one that was given out before the recording began is not shown, as on the CPU."""
+    """Add allocations and frees. As on the CPU, the free of a block from before the recording is left out."""
     known: set[tuple[int, int]] = set()
     kept = []
-    for time, amount, address, thread, index in sorted(rows, key=lambda row: row[0]):
-        if thread not in threads:
-            thread = next(iter(threads))
+    for time, amount, address, ident, index in sorted(rows, key=lambda row: row[0]):
+        tid = threads[ident if ident in threads else next(iter(threads))]
         if amount > 0:
             known.add((index, address))
         elif (index, address) not in known:
             continue
         else:
             known.remove((index, address))
-        kept.append((time, amount, address, threads[thread], NPU, index))
+        kept.append((time, amount, address, tid, NPU, index))
     names = ("mem_time", "mem_bytes", "mem_addr", "mem_tid", "mem_device_type", "mem_device_index")
     before = len(columns.get("mem_time", ()))
     for name, values in zip(names, np.array(kept, np.int64).reshape(-1, len(names)).T, strict=True):

@@ -1,4 +1,4 @@
-"""Calls with `out=`: which ones they were, so that they can be shown under the overload that torch has for them."""
+"""Finds the calls with `out=` of a recording, and gives them the names of torch's overloads with `out=`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _NAMES = {
     "xlogy.Tensor": "OutTensor",
 }
 
-# Ids that stand for an op called with `out=`, by the op's own.
+# The ids of ops called with `out=`, by the op's own.
 _ids: dict[int, int] = {}
 
 
