@@ -1,4 +1,4 @@
-"""The global names of generated entries: all declared, filled by install() alone, and loud before they are."""
+"""The global names of generated entries: all declared, filled by install() alone, and an error before that."""
 
 from __future__ import annotations
 
