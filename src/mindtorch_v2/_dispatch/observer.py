@@ -1,34 +1,45 @@
 """The contract between the runtime and what observes it: the runtime imports no profiler, a profiler needs this room alone.
 
-Nothing observes: an entry reads one global, `entry_globals.observers_active`, finds 0, and goes on. Whatever wants to see
-ops says `acquire()` first and `release()` at the end; in between, entries look at the `ThreadState` of their thread.
+    rows: list[int] = []
+    state = observer.thread_state()
+    state.append_row = rows.extend
+    observer.acquire()
+    torch.neg(x)
+    observer.release()
+    state.append_row = None
+    op, start, end, sequence = rows  # observer.op_names[op] is "aten::neg"
 
-Rows of ops. An op has a number, its id: the index into `op_names`, `op_overloads` and `op_schemas`. Every op that ends, by a
-result or by an exception, gives one row to the recording of its thread: its id, start and end on `clock`, and the sequence
-number that autograd would give its node (-1 where autograd has no part in it). Inner ops end before outer ones, so rows come
-in the order of their ends. A recording fills one of three slots of the thread's state:
+**Cost.** An entry reads one global, `entry_globals.observers_active`. While that is 0 nothing else happens; `acquire()` and
+`release()` count it up and down, and in between entries look at the `ThreadState` of their thread.
 
-    append_row          called with (id, start, end, sequence number): a list's extend will do
-    append_row_traced   the same, for a recording that also traces Python calls
+**Rows of ops.** An op is known by its id, the index into `op_names`, `op_overloads` and `op_schemas`. Every op that ends, by
+a result or by an exception, gives one row to its thread's recording: its id, its start and end on `clock`, and the sequence
+number that autograd's next node gets (-1 in no_grad and for ops that take no tensor). Inner ops end before outer ones, so
+rows come in the order of their ends. A recording fills one of three slots of the thread's state:
+
+    append_row          called with the row, a tuple
+    append_row_traced   the same, for a recording that traces Python calls, too
     capture_by_op       capture_by_op[id] is called with start, end, sequence number and the op's arguments
 
-Rows of everything else. `ThreadState.span` is called with (name, kind, start, end, sequence number, inputs) for the ranges
-that the engine, optimizers and programs name; `kind` is one of the numbers below, `inputs` an `InputOutline`.
+**Rows of other ranges.** `ThreadState.span` is called with name, kind, start, end, sequence number and, where there are any,
+inputs: for the nodes and passes of the engine, the steps of optimizers and the ranges of `record_function`. The kind is
+one of the numbers below, the inputs are an `InputOutline`. `module_enter` and `module_exit` are called with each nn.Module
+whose forward begins and ends. Memory of the CPU has listeners of its own: `_core.storage.add_memory_listener`.
 
-Tracers of Python calls. A tracer that does not want the runtime's own calls sets `ThreadState.tracer_pause_factory`: an op
-takes the factory out of its slot, calls it when it begins, and drops what it returned when its frame ends, which is the
-sign to go on. Longer stretches, such as the walk of a backward pass, run as `call_untraced(function, ...)`; functions of
-the user's that they reach run as `call_user_code(function, ...)`, with the tracer resumed. Both use
-`ThreadState.tracer_switch`, the functions that pause and resume a tracer.
+**Tracers of Python calls.** A tracer that leaves out the runtime's own calls sets `ThreadState.tracer_pause_factory`. An op
+takes the factory out of its slot, calls it when it begins, and drops the object that it returned when its frame ends; the
+end of that object is the tracer's sign to resume, and to fill the slot for the next op. Work that is longer than an op, such
+as a backward pass, runs as `call_untraced(function, ...)`, and reaches hooks and other functions of the user's by
+`call_user_code(function, ...)`; these use `ThreadState.tracer_switch`, the two functions that pause and resume the tracer.
 
-Listeners, for what a row does not tell. None of them costs an op anything while there is none:
+**Listeners,** for what a row does not tell. None costs an op anything while there is none of it:
 
-    add_out_listener      every call with `out=`, in the whole process
-    add_op_listener       arguments and results of every op of one thread
-    add_device_listener   every launch on a device, and its memory
+    add_out_listener      each call with `out=`, on any thread
+    add_op_listener       arguments and results of each op of one thread
+    add_device_listener   each launch on a device, and each change of its memory
 
-Locks: `acquire`, `release` and the functions that add and remove listeners may be called from any thread. The slots of a
-ThreadState belong to its thread, but for a recording of all threads, which fills those of the others too.
+**Threads.** All functions here may be called from any thread. A thread's slots are set by the thread itself, or for a recording
+of all threads by the one that starts it; a row, a span and a listener's call come on the thread where they happen.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import threading
 from types import SimpleNamespace
 
@@ -47,6 +48,15 @@ def _nothing_is_left():
     yield
     assert entry_globals.observers_active == 0 and not threads.state.modes
     assert observer.listeners.out == () and observer.listeners.device is None
+
+
+def test_the_smallest_recording():
+    """The example of the module's docstring."""
+    source = textwrap.dedent(observer.__doc__.split("\n\n")[1])
+    names = {"observer": observer, "torch": torch, "x": x}
+    exec(source, names)
+    assert observer.op_names[names["op"]] == "aten::neg"
+    assert names["start"] <= names["end"] and names["sequence"] == threads.state.sequence
 
 
 # ---------------------------------------------------------------- calls with out=
