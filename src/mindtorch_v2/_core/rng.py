@@ -86,7 +86,7 @@ class Generator:
         self.next_normal = None
 
     def _twister(self) -> np.random.MT19937:
-        """The source of words, seeded."""
+        """NumPy's bit generator, made and seeded at the first use."""
         bits = self._bits
         if bits is None:
             bits = self._bits = np.random.MT19937(0)

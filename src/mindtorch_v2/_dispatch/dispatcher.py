@@ -319,7 +319,7 @@ def _targets(op: OpSpec, out: Any) -> tuple[Tensor, ...]:
     return targets
 
 
-def dispatch_with_keyset(keyset: int, name: str, *args: Any, **kwargs: Any) -> Any:
+def dispatch_with_keyset(keyset: int, name: str, /, *args: Any, **kwargs: Any) -> Any:
     """Run the op `name` by the dispatch keys in `keyset`, not by those of its tensors.
 
     This is how code that takes part in a call passes it on below itself, as torch's `redispatch` does: a kernel, a mode or a
@@ -332,8 +332,8 @@ def dispatch_with_keyset(keyset: int, name: str, *args: Any, **kwargs: Any) -> A
         BATCHED
 
     A composite op is made of other ops, which are dispatched by the keys of their own tensors. The call records no row: it
-    is part of the one that is passed on. Names are "neg", "aten::neg", "mul.Tensor" or "neg.default";
-    without an overload the first that takes the arguments is meant.
+    is part of the call that is passed on. `name` is "neg", "aten::neg", "neg.default" or "mul.Tensor"; without an overload
+    it means the first that takes the arguments.
     """
     base, _, overload = name.removeprefix("aten::").partition(".")
     packet = registry.packets.get(base)
@@ -346,10 +346,13 @@ def dispatch_with_keyset(keyset: int, name: str, *args: Any, **kwargs: Any) -> A
     values = bind(op.schema, args, kwargs)
     if values is None or "out" in kwargs:
         raise TypeError(f"{op.schema.name}(): the arguments do not fit {op.schema.text}")
+    in_order = []
     for argument in op.schema.arguments:
-        if values.setdefault(argument.python_name, argument.default) is REQUIRED:
+        value = values.get(argument.python_name, argument.default)
+        if value is REQUIRED:
             missing(op, argument.python_name)
-    return redispatch(keyset, op, tuple(values[argument.python_name] for argument in op.schema.arguments))
+        in_order.append((value,) if argument.is_int_list and isinstance(value, int) else value)
+    return redispatch(keyset, op, tuple(in_order))
 
 
 def redispatch(keyset: int, op: OpSpec, args: tuple[Any, ...]) -> Any:

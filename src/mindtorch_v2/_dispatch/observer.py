@@ -351,7 +351,7 @@ class DeviceTiming(NamedTuple):
 
 
 class _EveryDeviceListener:
-    """Several listeners as one."""
+    """Passes everything on to several listeners, and keeps apart what they return."""
 
     def __init__(self, listeners: list[DeviceListener]) -> None:
         self._listeners = listeners
@@ -375,7 +375,7 @@ def add_device_listener(listener: DeviceListener) -> None:
 
 
 def remove_device_listener(listener: DeviceListener) -> None:
-    """Undo one `add_device_listener`; a listener that is not there is no error."""
+    """Undo `add_device_listener`; a listener that is not there is no error."""
     with observers_lock:
         _set_device_listeners([each for each in listeners.devices if each is not listener])
 

@@ -54,7 +54,7 @@ def number_for(number: Any, target: np.dtype) -> Any:
             if not -(1 << 63) <= number < 1 << 64:
                 raise OverflowError("int too big to convert")
             return np.array(int(number) & (1 << limits.bits) - 1, dtype=f"u{target.itemsize}").view(target)[()]
-    elif target.kind == "V":  # bfloat16 and the like promote with Python numbers as with float64
+    elif target.kind == "V":  # beside bfloat16 and the like NumPy does not take Python numbers as weak
         return target.type(number)
     return number
 

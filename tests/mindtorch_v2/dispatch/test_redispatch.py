@@ -39,6 +39,7 @@ def test_arguments_are_bound_as_in_a_call():
     x = torch.arange(6.0).reshape(2, 3)
     assert dispatch_with_keyset(ALL, "sum.dim_IntList", x, 1, keepdim=True).tolist() == [[3.0], [12.0]]
     assert dispatch_with_keyset(ALL, "view", x, 3, 2).shape == (3, 2)
+    assert dispatch_with_keyset(ALL, "reshape.default", x, shape=6).shape == (6,)
     assert mul.redispatch(ALL, self=x, other=x).tolist() == mul(self=x, other=x).tolist() == (x * x).tolist()
     assert torch.ops.aten.mul(self=x, other=x).tolist() == (x * x).tolist()
     assert mul.redispatch(ALL, x, 2).tolist() == (x * 2).tolist()

@@ -104,7 +104,7 @@ class OutCalls:
         observer.add_out_listener(self._note)
 
     def stop(self) -> None:
-        """End that; what was noted stays."""
+        """Note no further calls; those so far are kept."""
         observer.remove_out_listener(self._note)
 
     def _note(self, op: int) -> None:

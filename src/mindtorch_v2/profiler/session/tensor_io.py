@@ -73,7 +73,7 @@ class TensorIoListener:
         observer.add_op_listener(self)
 
     def stop(self) -> None:
-        """End that; `calls` stays."""
+        """Listen no longer; `calls` keeps what it has."""
         observer.remove_op_listener(self)
 
     def op_started(self, op: int, args: tuple[Any, ...]) -> tuple[ThreadState, int, list[Value]]:
