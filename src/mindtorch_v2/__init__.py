@@ -35,7 +35,7 @@ from ._core.printing import set_printoptions
 from ._core.size import Size
 from ._core.tensor import Tensor
 from ._dispatch.overload_api import ops
-from ._lazy_imports import later as _later
+from ._lazy_imports import lazy_exports as _lazy_exports
 from .version import __version__
 
 if TYPE_CHECKING:
@@ -184,4 +184,4 @@ __all__ = [_name for _name in globals() if not _name.startswith("_")]
 __all__ += [*_MODULES, *[_name for _home in _NAMES.values() for _name in _home]]
 __all__.remove("annotations")
 __all__.remove("TYPE_CHECKING")
-__getattr__, __dir__ = _later(__name__, (*_MODULES, *_MORE_MODULES), _NAMES)
+__getattr__, __dir__ = _lazy_exports(__name__, (*_MODULES, *_MORE_MODULES), _NAMES)

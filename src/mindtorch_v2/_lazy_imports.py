@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first asked for, so that importing the package stays quick."""
+"""Names of a package that are imported at their first use, so that importing the package stays quick."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from importlib import import_module
 from typing import Any
 
 
-def later(
+def lazy_exports(
     package: str, modules: tuple[str, ...], names: dict[str, tuple[str, ...]] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package, for submodules and for names that live in them.
 
-    `names` maps a module, relative to the package (".func", "..nn"), to what is taken from it.
+    `names` maps a module, relative to the package (".func", "..nn"), to the names that are taken from it. A name becomes an
+    attribute of the package at its first use, so `__getattr__` runs once for each.
     """
-    homes = {name: home for home, listed in (names or {}).items() for name in listed}
+    module_of = {name: module for module, listed in (names or {}).items() for name in listed}
 
-    def find(name: str) -> Any:
+    def load(name: str) -> Any:
         if name in modules:
             return import_module(f".{name}", package)
-        home = homes.get(name)
-        if home is None:
+        module = module_of.get(name)
+        if module is None:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
-        found = getattr(import_module(home, package), name)
-        setattr(sys.modules[package], name, found)
-        return found
+        value = getattr(import_module(module, package), name)
+        setattr(sys.modules[package], name, value)
+        return value
 
-    def listing() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *modules, *homes})
+    def list_names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *modules, *module_of})
 
-    return find, listing
+    return load, list_names

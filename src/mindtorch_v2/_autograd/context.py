@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._core import dtype as dt
+from .._core.keys import AUTOGRAD
 from .._core.tensor import Tensor
 from .._dispatch.observer import call_user_code
 from .._dispatch.registry import aten
@@ -98,7 +99,7 @@ class BackwardCFunction(FunctionCtx):
                 raise TypeError(
                     f"save_for_backward can only save variables, but argument {position} is of type {type(value).__name__}"
                 )
-            elif value._keys & 1 and value._node is node:
+            elif value._keys & AUTOGRAD and value._node is node:
                 saved.append((value._output_nr, *result_parts(value)))
             else:
                 saved.append((value, version_of(value)))

@@ -133,7 +133,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 _NUMBERS = (bool, int, float, complex)
 
 
-def _outline(args: tuple[Any, ...]) -> observer.Outline:
+def _outline(args: tuple[Any, ...]) -> observer.InputOutline:
     """Outlines of forward's arguments, for a recording with shapes. As in torch, strings and other objects are left out."""
     outlines: list[tuple[Any, ...] | None] = []
     for value in args:

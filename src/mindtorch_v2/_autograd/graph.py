@@ -185,7 +185,7 @@ def notify_node(node: Node) -> None:
 
 def _choose_recorders() -> None:
     """Have entries notify listeners of new nodes while there are listeners, and take the direct way otherwise."""
-    entry_globals.record_node = _notifying(record_node) if _node_listeners else record_node
+    entry_globals.install(record_node=_notifying(record_node) if _node_listeners else record_node)
 
 
 def _notifying(record: Callable[..., None]) -> Callable[..., None]:
@@ -271,7 +271,6 @@ def _give_accumulator(tensor: Tensor) -> None:
         tensor._grad = None
 
 
-entry_globals.record_node = record_node
-entry_globals.below_autograd = below_autograd
-entry_globals.without_history = without_history
-entry_globals.require_grad = require_grad
+entry_globals.install(
+    record_node=record_node, below_autograd=below_autograd, without_history=without_history, require_grad=require_grad
+)

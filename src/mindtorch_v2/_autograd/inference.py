@@ -35,8 +35,7 @@ def enter() -> None:
     """Enter inference mode on one thread: from the first on, entries create results that may be marked."""
     with _lock:
         _count.inside += 1
-        entry_globals.new = _new_marked
-        entry_globals.make_tensor = _make_marked
+        entry_globals.install(new=_new_marked, make_tensor=_make_marked)
 
 
 def leave() -> None:
@@ -44,8 +43,7 @@ def leave() -> None:
     with _lock:
         _count.inside -= 1
         if not _count.inside:
-            entry_globals.new = _plain_new
-            entry_globals.make_tensor = make_tensor
+            entry_globals.install(new=_plain_new, make_tensor=make_tensor)
 
 
 def is_inference(tensor: Tensor) -> bool:

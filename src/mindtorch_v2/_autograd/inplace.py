@@ -326,4 +326,4 @@ class StaleView(_ViewNode):
         raise RuntimeError(self.message)
 
 
-entry_globals.run_in_place = run_in_place
+entry_globals.install(run_in_place=run_in_place)

@@ -7,6 +7,7 @@ arguments of the call, `o<i>` its outputs, `g` the gradient that arrived, and `v
 
 from __future__ import annotations
 
+from .._core.keys import AUTOGRAD
 from .._dispatch.facts import Promotion
 from .._dispatch.schema import Argument
 from .derivative import ARG, DTYPE, NEEDS, RESULT, SHAPE, STRIDES, Derivative, Plan
@@ -45,7 +46,7 @@ class _Writer:
                 parts.append(
                     f"*edges_of(a{index})"
                     if self.arguments[index].type_text != "Tensor[]"
-                    else f"*[(t._node, t._output_nr) if t._keys & 1 else None for t in a{index}]"
+                    else f"*[(t._node, t._output_nr) if t._keys & {AUTOGRAD} else None for t in a{index}]"
                 )
             elif self.plan.mask >> position & 1:
                 parts.append(f"(a{index}._node, a{index}._output_nr)")
@@ -165,7 +166,12 @@ def record_source(derivative: Derivative, plans: list[Plan], others: bool, known
             lines.append("else:" if plan is plans[-1] else f"{test} mask == {plan.mask}:")
             lines += ["    " + line for line in _body(plan, single)]
     if single:
-        lines += ["node.inputs = (array.shape, dtype)", "result._keys |= 1", "result._node = node", "result._output_nr = 0"]
+        lines += [
+            "node.inputs = (array.shape, dtype)",
+            f"result._keys |= {AUTOGRAD}",
+            "result._node = node",
+            "result._output_nr = 0",
+        ]
     elif derivative.op.schema.returns_list:
         lines.append("link(node, result)")
     else:
@@ -180,7 +186,7 @@ def _refusals(derivative: Derivative) -> list[str]:
     for index in derivative.refused:
         argument, name = schema.arguments[index], f"a{index}"
         test = "" if _surely_tensor(derivative, argument, index) else f"{_tensor_test(derivative, argument, name)} and "
-        lines.append(f"if {test}{name}._keys & 1: raise not_differentiable({schema.name!r}, {argument.name!r})")
+        lines.append(f"if {test}{name}._keys & {AUTOGRAD}: raise not_differentiable({schema.name!r}, {argument.name!r})")
     return lines
 
 
@@ -206,7 +212,7 @@ def _linked(count: int, constants: tuple[int, ...]) -> list[str]:
         ]
         if i not in constants:
             lines.append(
-                f"    if dtype is f32 or dtype.kind in 'fcV': o{i}._keys |= 1; o{i}._node = node; o{i}._output_nr = {i}"
+                f"    if dtype is f32 or dtype.kind in 'fcV': o{i}._keys |= {AUTOGRAD}; o{i}._node = node; o{i}._output_nr = {i}"
             )
     return [*lines, f"node.inputs = [{', '.join(f'i{i}' for i in range(count))}]"]
 
@@ -315,10 +321,10 @@ def mask_source(derivative: Derivative) -> str:
     for position, index in enumerate(derivative.arguments):
         name = f"a{index}"
         if derivative.lists[position]:
-            bit = f"requires_any({name})" if arguments[index].type_text != "Tensor[]" else f"listed_keys({name}) & 1"
+            bit = f"requires_any({name})" if arguments[index].type_text != "Tensor[]" else f"listed_keys({name}) & {AUTOGRAD}"
         elif _surely_tensor(derivative, arguments[index], index):
-            bit = f"{name}._keys & 1"
+            bit = f"{name}._keys & {AUTOGRAD}"
         else:
-            bit = f"({name}._keys & 1 if {_tensor_test(derivative, arguments[index], name)} else 0)"
+            bit = f"({name}._keys & {AUTOGRAD} if {_tensor_test(derivative, arguments[index], name)} else 0)"
         parts.append(f"({bit}) << {position}" if position else f"({bit})")
     return " | ".join(parts)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._core import dtype as dt
+from .._core.keys import AUTOGRAD
 from .._core.tensor import Tensor
 from .._dispatch.dispatcher import listed_keys
 from .._dispatch.registry import aten
@@ -32,13 +33,13 @@ _FOLDER = os.path.dirname(os.path.abspath(__file__))
 def _requires_any(values: Sequence[Any] | None) -> int:
     """1 if a tensor in a list of tensors and None requires grad, else 0."""
     for value in values or ():
-        if value is not None and value._keys & 1:
+        if value is not None and value._keys & AUTOGRAD:
             return 1
     return 0
 
 
 def _edges_of(values: Sequence[Any] | None) -> list[Any]:
-    return [(v._node, v._output_nr) if v is not None and v._keys & 1 else None for v in values or ()]
+    return [(v._node, v._output_nr) if v is not None and v._keys & AUTOGRAD else None for v in values or ()]
 
 
 def _shape_of(value: Any) -> Any:
@@ -63,7 +64,7 @@ def _link(node: Node, outputs: Sequence[Any]) -> None:
             dtype = array.dtype
             forms.append((array.shape, dtype))
             if dtype is _F32 or dtype.kind in "fcV":
-                output._keys |= 1
+                output._keys |= AUTOGRAD
                 output._node = node
                 output._output_nr = number
     node.inputs = forms
@@ -208,5 +209,5 @@ def mask_of(derivative: Derivative, args: tuple[Any, ...]) -> int:
         if derivative.lists[position]:
             mask |= _requires_any(value) << position
         elif isinstance(value, Tensor):
-            mask |= (value._keys & 1) << position
+            mask |= (value._keys & AUTOGRAD) << position
     return mask

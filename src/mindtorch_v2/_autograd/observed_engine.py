@@ -11,7 +11,7 @@ from typing import Any
 
 from .._core.threads import ThreadState, threads
 from .._dispatch import entry_globals
-from .._dispatch.observer import BACKWARD, ENGINE, Outline, clock
+from .._dispatch.observer import BACKWARD, ENGINE, InputOutline, clock
 from . import anomaly
 from .accumulate import AccumulateGrad
 from .engine import GraphTask, Waiting, run_leaf
@@ -155,7 +155,7 @@ def _recorded(run: Callable[..., Gradients], state: ThreadState) -> Callable[...
     return recorded
 
 
-def _outline(grads: Any) -> Outline:
+def _outline(grads: Any) -> InputOutline:
     """Outlines of a node's gradients, for a recording with shapes; they refer to no gradient."""
     if grads is None:
         return ()

@@ -1,6 +1,6 @@
-"""Normals from uniforms by the Box-Muller method, in float32, with the rounding of torch's vector code.
+"""Normal numbers from uniform ones by the Box-Muller method, in float32, with the rounding of torch's vector code.
 
-log, sin and cos are the Cephes approximations; what torch's CPU code computes with fused multiply-add is rounded once
+log, sin and cos are the Cephes approximations; where torch's CPU code has a fused multiply-add, the result is rounded once
 here as well, so the numbers agree to the last bit.
 """
 
@@ -146,7 +146,7 @@ def _sin_cos(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def normals(uniforms: np.ndarray) -> np.ndarray:
     """Normals of groups of 16 float32 uniforms: the first eight of a group give the radii, the others the angles."""
-    made = np.empty_like(uniforms)
+    values = np.empty_like(uniforms)
     for start in range(0, len(uniforms), _CHUNK):
         groups = uniforms[start : start + _CHUNK].reshape(-1, 2, 8)
         radius = _log((_ONE - groups[:, 0]).reshape(-1))
@@ -155,7 +155,7 @@ def normals(uniforms: np.ndarray) -> np.ndarray:
         sine, cosine = _sin_cos((groups[:, 1] * _TWO_PI).reshape(-1))
         cosine *= radius
         sine *= radius
-        result = made[start : start + _CHUNK].reshape(-1, 2, 8)
+        result = values[start : start + _CHUNK].reshape(-1, 2, 8)
         result[:, 0] = cosine.reshape(-1, 8)
         result[:, 1] = sine.reshape(-1, 8)
-    return made
+    return values

@@ -57,21 +57,21 @@ class device:
 
     def __new__(cls, device: Any = None, index: Any = None, *, type: str | None = None) -> device:
         if device is not None and type is None:
-            given = device
+            source = device
         elif device is None and type is not None:
-            given = type
+            source = type
         else:
-            given = None
-        if given.__class__ is str and index is None:
-            return _parsed.get(given) or _parse(given)
-        if given.__class__ is cls and index is None:
-            return given
-        if isinstance(given, str):
-            return _parse(str(given)) if index is None else _with_index(given, index)
-        if isinstance(given, cls):
+            source = None
+        if source.__class__ is str and index is None:
+            return _parsed.get(source) or _parse(source)
+        if source.__class__ is cls and index is None:
+            return source
+        if isinstance(source, str):
+            return _parse(str(source)) if index is None else _with_index(source, index)
+        if isinstance(source, cls):
             raise TypeError("device(): argument 'type' (position 1) must be str, not torch.device")
-        if index is None and hasattr(given, "__index__") and not isinstance(given, bool):
-            return _of_accelerator(as_int(given))
+        if index is None and hasattr(source, "__index__") and not isinstance(source, bool):
+            return _of_accelerator(as_int(source))
         shown = ", ".join(each.__class__.__name__ for each in (device, index, type) if each is not None)
         raise TypeError(
             f"device() received an invalid combination of arguments - got ({shown}), but expected one of:\n"
@@ -103,23 +103,23 @@ class device:
     def __enter__(self) -> device:
         _default.outer.append(_default.device)
         _default.device = self
-        _tell()
+        _notify_default_change()
         return self
 
     def __exit__(self, *exc: object) -> None:
         if not _default.outer:
             raise RuntimeError("trying to pop from empty mode stack")
         _default.device = _default.outer.pop()
-        _tell()
+        _notify_default_change()
 
 
 def _intern(type: str, index: int | None) -> device:
     known = _interned.get((type, index))
     if known is None:
-        made: device = object.__new__(device)
-        object.__setattr__(made, "type", type)
-        object.__setattr__(made, "index", index)
-        known = _interned.setdefault((type, index), made)  # setdefault: of two threads the first one wins
+        new: device = object.__new__(device)
+        object.__setattr__(new, "type", type)
+        object.__setattr__(new, "index", index)
+        known = _interned.setdefault((type, index), new)  # setdefault: of two threads the first one wins
     return known
 
 
@@ -137,8 +137,8 @@ def _parse(text: str) -> device:
         raise RuntimeError(f"Expected one of {names} device type at start of device string: {type}")
     if digits is not None and int(digits) > _LARGEST_INDEX:
         raise RuntimeError(f"Could not parse device index '{digits}' in device string '{text}'")
-    made = _parsed[text] = _intern(type, None if digits is None else int(digits))
-    return made
+    parsed = _parsed[text] = _intern(type, None if digits is None else int(digits))
+    return parsed
 
 
 def _with_index(type: str, index: Any) -> device:
@@ -164,8 +164,8 @@ _accelerator: str | None = None
 
 
 def set_accelerator(type: str | None) -> None:
-    """Say which device type `device(0)` means; a backend that finds its hardware calls this. None: there is none."""
-    global _accelerator
+    """Set the device type that `device(0)` means; a backend that finds its hardware calls this. None: there is none."""
+    global _accelerator  # noqa: PLW0603  one setting of the process
     _accelerator = None if type is None else device(type).type
 
 
@@ -191,14 +191,14 @@ class _Default(threading.local):
 _default = _Default()
 _CPU = device("cpu")
 
-# Called when this thread's default changes, with the device if it is not the CPU, else None.
+# Functions that are called when a thread's default changes, on that thread, with the device or, for the CPU, None.
 on_default_change: list[Callable[[device | None], None]] = []
 
 
-def _tell() -> None:
-    other = default_elsewhere()
-    for told in on_default_change:
-        told(other)
+def _notify_default_change() -> None:
+    default = default_elsewhere()
+    for callback in on_default_change:
+        callback(default)
 
 
 def default_elsewhere() -> device | None:
@@ -208,7 +208,7 @@ def default_elsewhere() -> device | None:
 
 
 def get_default_device() -> device:
-    """Where tensors go that are made without `device=`."""
+    """The device of tensors that are made without `device=` in this thread."""
     return _default.device or _CPU
 
 
@@ -218,4 +218,4 @@ _as_device = device
 def set_default_device(device: Any) -> None:
     """Send tensors made without `device=` to `device` in this thread; None means the CPU again."""
     _default.device = None if device is None else _as_device(device)
-    _tell()
+    _notify_default_change()

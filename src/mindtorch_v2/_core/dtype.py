@@ -11,7 +11,7 @@ import numpy as np
 class dtype:
     """The type of a tensor's elements. Its instances are the singletons of this module; compare them with `is` or `==`.
 
-    Beside torch's attributes, a dtype carries what the rest of the runtime looks up by it:
+    Beside torch's attributes, a dtype has those that the runtime looks up by it:
     `np`, the NumPy dtype of its arrays; `name`, its name without the prefix ("float32"); `scalar_name`, the name that
     error messages and tensor type names use ("Float"); `cpp_name`, the name that profiles show ("float").
     """
@@ -44,11 +44,11 @@ class dtype:
         raise TypeError("cannot create 'torch.dtype' instances")
 
     def __getattr__(self, attribute: str) -> Any:
-        if attribute == "np":  # the one slot that may be empty, so that looking it up costs nothing when it is not
-            found = _numpy_dtypes_of_ml_dtypes().get(self)
-            if found is None:
+        if attribute == "np":  # the only slot that may be empty; reading it costs nothing more once it is filled
+            numpy_dtype = _numpy_dtypes_of_ml_dtypes().get(self)
+            if numpy_dtype is None:
                 raise NotImplementedError(f"{self} tensors need an ml_dtypes release that has {self.name}")
-            return found
+            return numpy_dtype
         raise AttributeError(f"'torch.dtype' object has no attribute '{attribute}'")
 
     def __setattr__(self, attribute: str, value: object) -> NoReturn:
@@ -79,7 +79,7 @@ DTYPES: dict[str, dtype] = {}
 
 
 def _declare(name: str, abbr: str, scalar_name: str, cpp_name: str, storage: Any, itemsize: int, kind: str) -> dtype:
-    made: dtype = object.__new__(dtype)
+    new: dtype = object.__new__(dtype)
     fields = {
         "abbr": abbr,
         "cpp_name": cpp_name,
@@ -93,9 +93,9 @@ def _declare(name: str, abbr: str, scalar_name: str, cpp_name: str, storage: Any
     if storage is not None:  # None: ml_dtypes has it
         fields["np"] = np.dtype(storage)
     for attribute, value in fields.items():
-        object.__setattr__(made, attribute, value)
-    DTYPES[name] = made
-    return made
+        object.__setattr__(new, attribute, value)
+    DTYPES[name] = new
+    return new
 
 
 def _declare_float8(name: str, abbr: str) -> dtype:
@@ -163,13 +163,13 @@ _OF_NUMPY = {each.np: each for each in DTYPES.values() if each not in _OF_ML_DTY
 
 
 def _numpy_dtypes_of_ml_dtypes() -> dict[dtype, np.dtype[Any]]:
-    """Load the types that NumPy itself lacks. Not before one is asked for: many programs never do."""
+    """Load the types that NumPy itself lacks. At the first use of one, since many programs use none."""
     module = import_module("ml_dtypes")
-    found = {each: np.dtype(getattr(module, each.name)) for each in _OF_ML_DTYPES if hasattr(module, each.name)}
-    for each, numpy_dtype in found.items():
+    loaded = {each: np.dtype(getattr(module, each.name)) for each in _OF_ML_DTYPES if hasattr(module, each.name)}
+    for each, numpy_dtype in loaded.items():
         object.__setattr__(each, "np", numpy_dtype)
         _OF_NUMPY[numpy_dtype] = each
-    return found
+    return loaded
 
 
 def from_numpy(numpy_dtype: np.dtype[Any]) -> dtype:
@@ -205,7 +205,7 @@ def get_default_dtype() -> dtype:
 
 def set_default_dtype(d: dtype) -> None:
     """Make `d`, a floating point dtype, the one that Python floats become."""
-    global _default
+    global _default  # noqa: PLW0603  one setting of the process
     if not isinstance(d, dtype):
         raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
     if not d.is_floating_point:
@@ -275,14 +275,14 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
         return _promoted[type1, type2]
     except (KeyError, TypeError):  # TypeError: an argument that cannot be hashed is no dtype
         pass
-    for position, (name, given) in enumerate((("type1", type1), ("type2", type2)), 1):
-        _check_is_dtype(given, "promote_types", name, position)
+    for position, (name, argument) in enumerate((("type1", type1), ("type2", type2)), 1):
+        _check_is_dtype(argument, "promote_types", name, position)
     result = _promoted[type1, type2] = _promote(type1, type2)
     return result
 
 
 DIM_TENSOR, ZERO_DIM_TENSOR, NUMBER = 0, 1, 2
-"""Where an operand's dtype comes from: a lower figure decides over a higher one of the same kind."""
+"""The ranks of operands: the dtype of a lower number decides over one of the same kind and a higher number."""
 
 _results: dict[tuple[tuple[dtype, int], ...], dtype] = {}
 
@@ -300,8 +300,8 @@ def result_type(*operands: tuple[dtype, int]) -> dtype:
     if not operands:
         raise ValueError("result_type needs at least one operand")
     by_rank: dict[int, dtype] = {}
-    for given, rank in operands:
-        by_rank[rank] = promote_types(by_rank[rank], given) if rank in by_rank else given
+    for kind, rank in operands:
+        by_rank[rank] = promote_types(by_rank[rank], kind) if rank in by_rank else kind
     ranks = sorted(by_rank, reverse=True)
     result = by_rank[ranks[0]]
     for rank in ranks[1:]:
@@ -345,10 +345,10 @@ _FLOAT_LIMITS: dict[dtype, tuple[float, float, float, float, float]] = {
 }
 
 
-def _check_is_dtype(given: object, function: str, argument: str, position: int) -> None:
-    if not isinstance(given, dtype):
+def _check_is_dtype(value: object, function: str, argument: str, position: int) -> None:
+    if not isinstance(value, dtype):
         raise TypeError(
-            f"{function}(): argument '{argument}' (position {position}) must be torch.dtype, not {type(given).__name__}"
+            f"{function}(): argument '{argument}' (position {position}) must be torch.dtype, not {type(value).__name__}"
         )
 
 

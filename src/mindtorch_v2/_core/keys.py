@@ -1,7 +1,8 @@
-"""Dispatch keys: one bit each, or-ed over an op's tensors. No bit at all means the shortest path."""
+"""Dispatch keys: one bit each, or-ed over an op's tensors. Without any bit an op takes the short path of its entry."""
 
 from __future__ import annotations
 
+# AUTOGRAD is the lowest bit: `keys > AUTOGRAD` asks for any other key, and `keys & AUTOGRAD` is 0 or 1.
 AUTOGRAD = 1  # requires grad
 PYTHON = 2  # a subclass that wants to see the call (__torch_function__, __torch_dispatch__)
 META = 4  # has a shape and no memory
@@ -16,6 +17,6 @@ NAMES = {AUTOGRAD: "Autograd", PYTHON: "Python", META: "Meta", NPU: "NPU", SPARS
 
 
 def describe(keys: int) -> str:
-    """The keys' names, for messages."""
+    """The names of the keys in a set, joined by "+", as messages have them; "CPU" for none."""
     names = [name for bit, name in NAMES.items() if keys & bit] or ["CPU"]
     return "+".join(names)

@@ -41,9 +41,9 @@ class layout(_Named):
 
 
 def _declare(kind: type[_Kind], name: str) -> _Kind:
-    made: _Kind = object.__new__(kind)
-    object.__setattr__(made, "_name", name)
-    return made
+    value: _Kind = object.__new__(kind)
+    object.__setattr__(value, "_name", name)
+    return value
 
 
 contiguous_format = _declare(memory_format, "contiguous_format")

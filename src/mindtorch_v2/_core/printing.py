@@ -53,8 +53,8 @@ def set_printoptions(
     `sci_mode` switches scientific notation on or off; unlike the others it returns to None, which lets each tensor
     decide for itself, when it is not given.
     """
-    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
-    changes = {name: value for name, value in given.items() if value is not None}
+    options = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    changes = {name: value for name, value in options.items() if value is not None}
     if profile is not None:
         if profile not in _PROFILES:
             raise ValueError(f"profile must be one of {', '.join(_PROFILES)}, not {profile!r}")
@@ -102,7 +102,7 @@ def tensor_repr(
 
 
 def _suffixes(array: np.ndarray[Any, Any], dtype: DType, device: Device) -> list[str]:
-    """What follows the elements, and only where it cannot be read off them: device, size and dtype."""
+    """The texts of device, size and dtype, of those that the elements do not show."""
     suffixes = []
     default = get_default_dtype()
     if device.type != "cpu":
@@ -185,7 +185,7 @@ class _Layout:
 
 
 def _format_elements(flat: np.ndarray[Any, Any]) -> tuple[list[str], int]:
-    """The aligned texts of the elements, and the width that they are reckoned to have when lines are broken."""
+    """The aligned texts of the elements, and the width to count for each where lines are broken."""
     kind = flat.dtype.kind
     if kind in "biu":
         texts = [str(value) for value in flat.tolist()]

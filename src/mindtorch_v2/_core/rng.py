@@ -26,7 +26,7 @@ _BITS24, _BITS53 = np.uint32(2**24 - 1), np.uint64(2**53 - 1)
 
 
 class _Words:
-    """Words drawn ahead, always whole blocks of the twister, and what was computed from them so far."""
+    """Words drawn ahead, always whole blocks of the twister, and the numbers that were computed from them so far."""
 
     __slots__ = ("normals", "size", "uniforms", "words")
 
@@ -38,15 +38,15 @@ class _Words:
         self.normals: list[np.ndarray | None] = [None] * 16
 
     def make_uniforms(self) -> np.ndarray:
-        made = self.uniforms = to_unit32(self.words)
-        return made
+        uniforms = self.uniforms = to_unit32(self.words)
+        return uniforms
 
     def make_normals(self, phase: int) -> np.ndarray:
-        drawn = self.make_uniforms() if self.uniforms is None else self.uniforms
+        uniforms = self.make_uniforms() if self.uniforms is None else self.uniforms
         count = (self.size - phase) // 16 * 16
-        made = self.normals[phase] = np.zeros(self.size, np.float32)
-        made[phase : phase + count] = normals(drawn[phase : phase + count])
-        return made
+        values = self.normals[phase] = np.zeros(self.size, np.float32)
+        values[phase : phase + count] = normals(uniforms[phase : phase + count])
+        return values
 
 
 _NOTHING = _Words(np.empty(0, np.uint32))
@@ -54,13 +54,13 @@ _NOTHING = _Words(np.empty(0, np.uint32))
 
 def to_unit32(words: np.ndarray) -> np.ndarray:
     """Words as float32 in [0, 1), 24 bits each."""
-    made = (words & _BITS24).astype(np.float32)
-    made *= _UNIT32
-    return made
+    values = (words & _BITS24).astype(np.float32)
+    values *= _UNIT32
+    return values
 
 
 class Generator:
-    """A source of random numbers: `rand(3, generator=g)`. Generators do not disturb one another."""
+    """A source of random numbers: `rand(3, generator=g)`. Each generator has a state of its own."""
 
     __module__ = "mindtorch_v2"
 
@@ -70,10 +70,10 @@ class Generator:
         self._device = Device(device)
         if self._device.type != "cpu":
             raise RuntimeError(f"Device type {self._device.type.upper()} is not supported for torch.Generator() api.")
-        # Made and seeded at the first draw: many programs draw nothing, and NumPy loads its generators when asked for one.
+        # Made and seeded at the first draw: many programs draw nothing, and NumPy loads its generators at their first use.
         self._bits: np.random.MT19937 | None = None
         self._lock = threading.Lock()
-        # The second of a pair of normals that were made one by one, kept for the next call.
+        # The second of a pair of normals, kept for the next call that takes single ones.
         self.next_normal: float | None = None
         self._start(DEFAULT_SEED)
 
@@ -82,11 +82,11 @@ class Generator:
         self._seeded = False
         self._words = _NOTHING
         self._at = 0
-        self._fresh = True  # nothing was drawn since it was seeded
+        self._fresh = True  # nothing was drawn since the seed was set
         self.next_normal = None
 
     def _twister(self) -> np.random.MT19937:
-        """The source of words, seeded."""
+        """NumPy's bit generator, made and seeded at the first use."""
         bits = self._bits
         if bits is None:
             bits = self._bits = np.random.MT19937(0)
@@ -102,27 +102,27 @@ class Generator:
         return self._device
 
     def manual_seed(self, seed: int) -> Generator:
-        """Start over from `seed`."""
+        """Set the seed; the numbers that follow depend on nothing else."""
         self._start(as_seed(seed))
         return self
 
     def seed(self) -> int:
-        """Start over from a number that the system offers, and return it."""
+        """Set the seed to a random number of the operating system, and return it."""
         seed = int.from_bytes(os.urandom(8), "little")
         self._start(seed)
         return seed
 
     def initial_seed(self) -> int:
-        """The seed it was last started from."""
+        """The seed that was set last."""
         return self._seed
 
     def get_state(self) -> Tensor:
-        """All there is to know, as bytes."""
+        """The whole state as bytes, in the layout of torch's CPU generator."""
         state = np.zeros(_STATE_WORDS, np.uint64)
         with self._lock:
             key, position = self._twister_state()
             state[0] = self._seed
-            # `left` and `seeded`, two 32-bit numbers; then where the next word is, and the twister's words.
+            # `left` and `seeded`, two 32-bit numbers; then the position of the next word, and the twister's words.
             state.view(np.int32)[2:4] = (1 if position == 0 else _BLOCK - position + 1), 1
             state[2] = position
             state[3 : 3 + _BLOCK] = key
@@ -132,7 +132,7 @@ class Generator:
         return make_tensor(state.view(np.uint8))
 
     def set_state(self, new_state: Tensor) -> Generator:
-        """Go on from a state that get_state() gave."""
+        """Continue from a state that get_state() returned."""
         if not isinstance(new_state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
         array = new_state._array
@@ -158,7 +158,7 @@ class Generator:
         return self
 
     def clone_state(self) -> Generator:
-        """Another generator that will give the same numbers."""
+        """Another generator with the same state, which gives the same numbers."""
         return Generator(self._device).set_state(self.get_state())
 
     def graphsafe_get_state(self) -> Generator:
@@ -176,8 +176,8 @@ class Generator:
     # ------------------------------------------------------------------ what random ops draw
 
     def words(self, count: int) -> np.ndarray:
-        """The next 32-bit words, not to be written to."""
-        # Claiming a stretch is a read and a write with no call between them, so no other thread gets in between.
+        """The next 32-bit words, in memory that must not be written to."""
+        # Reading and moving the position with no call in between cannot be interrupted by another thread.
         ahead, at = self._words, self._at
         end = at + count
         if end <= ahead.size:
@@ -196,8 +196,8 @@ class Generator:
         end = at + count
         if end <= ahead.size:
             self._at = end
-            made = ahead.uniforms
-            return (ahead.make_uniforms() if made is None else made)[at:end].copy()
+            known = ahead.uniforms
+            return (ahead.make_uniforms() if known is None else known)[at:end].copy()
         return to_unit32(self._draw(count))
 
     def uniforms64(self, count: int) -> np.ndarray:
@@ -221,30 +221,30 @@ class Generator:
             return known[at:end].copy()
         whole = count // 16 * 16
         drawn = to_unit32(self.words(count + 16))
-        made = np.empty(count, np.float32)
+        values = np.empty(count, np.float32)
         fresh = normals(np.concatenate((drawn[:whole], drawn[count:])))
-        made[:whole] = fresh[:whole]
-        made[count - 16 :] = fresh[whole:]
-        return made
+        values[:whole] = fresh[:whole]
+        values[count - 16 :] = fresh[whole:]
+        return values
 
     def normal_pairs(self, count: int) -> np.ndarray:
-        """float64 normals as they are made one by one; one that is left over waits for the next call."""
-        waiting = self.next_normal
+        """float64 normals, computed in pairs; the second of the last pair is kept for the next call if it is not needed."""
+        kept = self.next_normal
         self.next_normal = None
-        begun = 0 if waiting is None or not count else 1
-        pairs = (count - begun + 1) // 2
-        made = np.empty(begun + 2 * pairs)
-        if begun:
-            made[0] = waiting
+        first = 0 if kept is None or not count else 1
+        pairs = (count - first + 1) // 2
+        values = np.empty(first + 2 * pairs)
+        if first:
+            values[0] = kept
         if pairs:
             drawn = self.uniforms64(2 * pairs)
             radius = np.sqrt(-2 * np.log1p(-drawn[1::2]))
             angle = drawn[::2] * (2 * np.pi)
-            made[begun::2] = radius * np.cos(angle)
-            made[begun + 1 :: 2] = radius * np.sin(angle)
-        if len(made) > count:
-            self.next_normal = float(made[-1])
-        return made[:count]
+            values[first::2] = radius * np.cos(angle)
+            values[first + 1 :: 2] = radius * np.sin(angle)
+        if len(values) > count:
+            self.next_normal = float(values[-1])
+        return values[:count]
 
     def uniform(self) -> float:
         """The next float64 in [0, 1) alone, for samplers that cannot know how many they need."""
@@ -252,37 +252,37 @@ class Generator:
         return ((high << 32 | low) & 0x1FFFFFFFFFFFFF) * _UNIT64
 
     def normal(self) -> float:
-        """The next float64 normal alone."""
-        waiting = self.next_normal
-        if waiting is not None:
+        """The next float64 normal alone, from the same pairs as `normal_pairs`."""
+        kept = self.next_normal
+        if kept is not None:
             self.next_normal = None
-            return waiting
+            return kept
         angle, other = 2 * math.pi * self.uniform(), self.uniform()
         radius = math.sqrt(-2 * math.log1p(-other))
         self.next_normal = radius * math.sin(angle)
         return radius * math.cos(angle)
 
     def _draw(self, count: int) -> np.ndarray:
-        """More words than were drawn ahead: what is left, then whole blocks, of which the last ones are kept."""
+        """More words than are left of those drawn ahead: these, then whole new blocks, of which the last are kept."""
         with self._lock:
             ahead, at = self._words, self._at
-            self._at = ahead.size  # nobody else may take what is left
+            self._at = ahead.size  # so that no other thread takes the words that are left
             rest = ahead.words[at:]
             missing = count - len(rest)
             if missing <= 0:  # another thread has drawn meanwhile
                 self._at = at + count
                 return rest[:count]
-            # Look further ahead the longer it goes on, so that seeding often stays cheap.
+            # Draw more ahead each time: a program that sets seeds often draws little, others many.
             wanted = max(missing, min(2 * ahead.size, _LARGEST_LOOKAHEAD))
             fresh = self._twister().random_raw(-(-wanted // _BLOCK) * _BLOCK).astype(np.uint32)
             kept = (missing - 1) // _BLOCK * _BLOCK
-            made = np.concatenate((rest, fresh[:missing])) if len(rest) else fresh[:missing]
+            drawn = np.concatenate((rest, fresh[:missing])) if len(rest) else fresh[:missing]
             following = _Words(fresh if kept == 0 else fresh[kept:].copy())
             self._words, self._at, self._fresh = following, missing - kept, False
-            return made
+            return drawn
 
     def _twister_state(self) -> tuple[np.ndarray, int]:
-        """The twister's words for the block in use, and how many of them were given out."""
+        """The twister's words for the current block, and how many of them were drawn."""
         if self._fresh:
             return self._twister().state["state"]["key"], 0  # type: ignore[index]
         first = (self._at - 1) // _BLOCK * _BLOCK
@@ -290,7 +290,7 @@ class Generator:
 
 
 def as_seed(seed: Any) -> int:
-    """A seed as an unsigned 64-bit number; negative ones count from the top."""
+    """A seed as an unsigned 64-bit number; a negative one modulo 2**64, as in torch."""
     if isinstance(seed, Tensor):
         seed = seed._array.item()
     if isinstance(seed, bool) or not hasattr(seed, "__index__"):
@@ -306,7 +306,7 @@ def _restored(device: str, state: bytes) -> Generator:
 
 
 def _tempered(key: np.ndarray) -> np.ndarray:
-    """The words that a block of the twister's state gives."""
+    """The words that a block of the twister's state yields."""
     words = key ^ (key >> np.uint32(11))
     words ^= (words << np.uint32(7)) & np.uint32(0x9D2C5680)
     words ^= (words << np.uint32(15)) & np.uint32(0xEFC60000)
@@ -314,7 +314,7 @@ def _tempered(key: np.ndarray) -> np.ndarray:
 
 
 def _untempered(words: np.ndarray) -> np.ndarray:
-    """The block of state that gave `words`: each step of the tempering undone, last first."""
+    """The block of state that yielded `words`: each step of the tempering undone, last first."""
     key = words ^ (words >> np.uint32(18))
     key ^= (key << np.uint32(15)) & np.uint32(0xEFC60000)
     undone = key
@@ -327,4 +327,4 @@ def _untempered(words: np.ndarray) -> np.ndarray:
 
 
 default_generator = Generator()
-"""What random functions use when they are given no generator."""
+"""The generator of random functions that are called without one."""

@@ -19,14 +19,14 @@ class Size(tuple[int, ...]):
     __slots__ = ()
 
     def __new__(cls, sizes: Iterable[Any] = (), /) -> Size:
-        made = tuple.__new__(cls, sizes)
-        for each in made:
+        size = tuple.__new__(cls, sizes)
+        for each in size:
             if type(each) is not int:
-                return tuple.__new__(cls, _as_ints(made))
-        return made
+                return tuple.__new__(cls, _as_ints(size))
+        return size
 
     def numel(self) -> int:
-        """How many elements a tensor of this size has."""
+        """The number of elements of a tensor of this size."""
         return math.prod(self)
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .keys import SPARSE
-from .outline import Outline
+from .shape_only import ShapeOnlyArray
 from .tensor import Tensor
 
 
@@ -24,11 +24,11 @@ class SparseTensor(Tensor):
 
 
 def make_sparse(coordinates: Any, entries: Any, size: tuple[int, ...], coalesced: bool) -> SparseTensor:
-    """A sparse tensor of checked parts."""
-    made = object.__new__(SparseTensor)
-    made._coordinates, made._entries, made._coalesced = coordinates, entries, coalesced
-    # Only the outline of the dense form exists: every element is the same byte, and nobody may read it.
-    made._array = np.broadcast_to(np.zeros((), entries._array.dtype), size).view(Outline)
-    made._keys = SPARSE
-    made._storage = made._base = made._grad = None
-    return made
+    """A sparse tensor of its parts, which the caller has checked."""
+    tensor = object.__new__(SparseTensor)
+    tensor._coordinates, tensor._entries, tensor._coalesced = coordinates, entries, coalesced
+    # The shape of the dense form without its memory: all elements are one, which must not be read.
+    tensor._array = np.broadcast_to(np.zeros((), entries._array.dtype), size).view(ShapeOnlyArray)
+    tensor._keys = SPARSE
+    tensor._storage = tensor._base = tensor._grad = None
+    return tensor

@@ -11,8 +11,11 @@ from .threads import threads
 
 
 class Untracked(int):
-    """The version of inference tensors, which is not counted: adding to it gives itself inside of inference_mode and is an
-    error outside, before the write that it would count. Copies and pickles of it are zeros, a new storage's version."""
+    """The version of inference tensors, which is not counted.
+
+    Adding to it gives itself inside of inference_mode and raises outside, before the write that would be counted. Copies and
+    pickles of it are 0, the version of a new storage.
+    """
 
     __slots__ = ()
 
@@ -35,24 +38,24 @@ class Untracked(int):
 UNTRACKED = Untracked(1)
 
 
-class MemoryWatcher(NamedTuple):
-    """Functions that are told of memory, on the thread that gets or gives it back, at that moment."""
+class MemoryListener(NamedTuple):
+    """Functions that are called when tensors get memory and when it is freed, on the thread that does it."""
 
-    # ((when, bytes, address)): a tensor was given fresh memory; `when` is the start of the op that made it.
+    # ((when, bytes, address)): a tensor got fresh memory; `when` is the start of the op that made it.
     extend: Callable[[tuple[int, int, int]], None]
-    # (array, when): the same where it is not known yet which array owns the memory; `when` may be 0: now.
+    # (array, when): the same, where the array may not be the one that owns the memory; `when` 0 means now.
     on_alloc: Callable[[np.ndarray, int], None]
-    # (tensor): a tensor goes. If it has a storage, the memory goes with that; if not, now.
+    # (tensor): a tensor ends, and its memory with it, unless it has a storage.
     tensor_freed: Callable[[Any], None]
-    # (storage): a storage goes, and with it its memory, unless that is external.
+    # (storage): a storage ends, and its memory with it, unless that is external.
     storage_freed: Callable[[Any], None]
 
 
 class Storage:
-    """What tensors that view the same memory share.
+    """The memory that several tensors share, and its version.
 
-    A tensor that was never viewed or changed in place has none yet (`Tensor._storage is None`, version 0);
-    `storage_of` makes it on demand, which keeps it off the path of a plain op.
+    A tensor that was never viewed or changed in place has none yet (`Tensor._storage is None`, version 0); `storage_of`
+    makes it on demand, so that plain ops need none.
     """
 
     __slots__ = ("__weakref__", "device", "external", "owner", "version")
@@ -60,7 +63,7 @@ class Storage:
     def __init__(self, owner: Any, *, external: bool = False, device: str = "cpu") -> None:
         self.owner = owner
         self.version = 0
-        # Memory that somebody else allocated (NumPy, a file mapping): never counted as ours.
+        # Memory that was allocated elsewhere (NumPy, a file mapping): never counted as the runtime's.
         self.external = external
         self.device = device
 
@@ -70,7 +73,7 @@ class Storage:
 
 
 def owner_of(array: np.ndarray) -> np.ndarray:
-    """The array that owns the memory `array` looks at."""
+    """The array that owns the memory of `array`, which may be itself."""
     base = array.base
     while isinstance(base, np.ndarray):
         array, base = base, base.base
@@ -78,56 +81,59 @@ def owner_of(array: np.ndarray) -> np.ndarray:
 
 
 def address_of(array: np.ndarray) -> int:
-    """A number that identifies the memory of `array` while it lives."""
+    """A number that identifies the memory of `array` for as long as that is allocated."""
     return id(owner_of(array))
 
 
 class Allocation:
-    """The hook: whoever gives a tensor fresh memory calls `on_alloc`, or where it knows that the array owns its memory,
-    `extend` with the row itself."""
+    """The hook for fresh memory of tensors; both functions are None while there is no listener.
 
-    __slots__ = ("extend", "on_alloc", "watchers")
+    Code that makes a tensor calls `on_alloc(array, when)`, or `extend(row)` where it knows that the array owns its memory.
+    """
+
+    __slots__ = ("extend", "listeners", "on_alloc")
 
     def __init__(self) -> None:
         self.extend: Callable[[tuple[int, int, int]], None] | None = None
         self.on_alloc: Callable[[np.ndarray, int], None] | None = None
-        self.watchers: list[MemoryWatcher] = []
+        self.listeners: list[MemoryListener] = []
 
 
 allocation = Allocation()
 
-# Classes whose instances hold memory, and the watcher's function that is told of their end; Tensor adds itself.
+# Classes whose instances hold memory, and the listener's function for their end; Tensor adds itself.
 _holders: dict[type, str] = {Storage: "storage_freed"}
 
 
 def report_end(holder: type, function: str) -> None:
-    """Have the function of that name of every MemoryWatcher run at the end of every `holder`."""
+    """Call the function of that name of every MemoryListener when an instance of `holder` ends."""
     _holders[holder] = function
 
 
-def watch_memory(watcher: MemoryWatcher) -> None:
-    """Report every allocation and free from now on, also frees of tensors that exist already."""
-    allocation.watchers.append(watcher)
+def add_memory_listener(listener: MemoryListener) -> None:
+    """Call a listener at every allocation and free from now on, also at frees of tensors that exist already."""
+    allocation.listeners.append(listener)
     _connect()
 
 
-def unwatch_memory(watcher: MemoryWatcher) -> None:
-    """Report no more to a watcher."""
-    allocation.watchers.remove(watcher)
+def remove_memory_listener(listener: MemoryListener) -> None:
+    """Undo `add_memory_listener`; ValueError for a listener that is not there."""
+    allocation.listeners.remove(listener)
     _connect()
 
 
 def _connect() -> None:
-    """Finalisers are on the classes only while somebody watches, so a tensor's end costs nothing otherwise.
+    """Put the listeners' functions where they are called.
 
-    What a single watcher gave is put in place as it is: a finaliser runs for every tensor.
+    The classes have finalizers only while there is a listener, so that a tensor's end costs nothing otherwise. The functions
+    of a single listener are put in place as they are, since a finalizer runs for every tensor.
     """
-    watchers = allocation.watchers
-    allocation.extend = _each([watcher.extend for watcher in watchers]) if watchers else None
-    allocation.on_alloc = _each([watcher.on_alloc for watcher in watchers]) if watchers else None
+    listeners = allocation.listeners
+    allocation.extend = _each([listener.extend for listener in listeners]) if listeners else None
+    allocation.on_alloc = _each([listener.on_alloc for listener in listeners]) if listeners else None
     for holder, function in _holders.items():
-        if watchers:
-            holder.__del__ = _each([getattr(watcher, function) for watcher in watchers])  # type: ignore[attr-defined]
+        if listeners:
+            holder.__del__ = _each([getattr(listener, function) for listener in listeners])  # type: ignore[attr-defined]
         elif "__del__" in vars(holder):
             del holder.__del__  # type: ignore[attr-defined]
 

@@ -1,4 +1,4 @@
-"""Tensor: a NumPy array seen through torch's eyes. Ops are added by the surface, history by autograd."""
+"""Tensor: a NumPy array with torch's attributes. The surface adds the ops as methods, autograd the history."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Tensor:
     """A multi-dimensional array with autograd history.
 
     `_array` is the strided view of the data; `_keys` the dispatch keys (0: dense, on the CPU, no grad);
-    `_storage` the shared buffer, or None as long as nobody shares it; `_base` the tensor this is a view of.
-    `_node`, `_output_nr` are set where the AUTOGRAD key is: the node that made it, or its AccumulateGrad.
+    `_storage` the shared memory, or None as long as there is no view of it; `_base` the tensor that this is a view of.
+    `_node` and `_output_nr` are set where the AUTOGRAD key is: the node that made the tensor, or a leaf's AccumulateGrad.
     """
 
     __module__ = "mindtorch_v2"
@@ -35,7 +35,7 @@ class Tensor:
     # The dtype that a leaf's gradient is to have, where that is not its own.
     _grad_dtype: _dtype.dtype | None = None
 
-    if TYPE_CHECKING:  # the slots, and whatever the surface adds at import
+    if TYPE_CHECKING:  # the slots, and the methods that the surface adds at import
         _array: np.ndarray
         _base: Any
         _grad: Any
@@ -58,7 +58,7 @@ class Tensor:
         def __truediv__(self, other: Any) -> Any: ...
         def __neg__(self) -> Any: ...
 
-    # ------------------------------------------------------------------ what it looks like
+    # ------------------------------------------------------------------ shape, dtype and memory
 
     @property
     def shape(self) -> Size:
@@ -112,9 +112,9 @@ class Tensor:
     def stride(self, dim: int | None = None) -> Any:
         array = self._array
         item = array.itemsize
-        # NumPy gives arrays without elements whatever strides; torch gives them those of a fresh tensor.
-        given = array.strides if array.size else contiguous_strides(array.shape, item)
-        strides = tuple(s // item for s in given)
+        # The strides of NumPy's arrays without elements follow no rule; torch has those of a fresh tensor.
+        in_bytes = array.strides if array.size else contiguous_strides(array.shape, item)
+        strides = tuple(s // item for s in in_bytes)
         return strides if dim is None else strides[dim]
 
     def storage_offset(self) -> int:
@@ -167,7 +167,7 @@ class Tensor:
     def _is_view(self) -> bool:
         return self._base is not None
 
-    # ------------------------------------------------------------------ devices that may exist elsewhere
+    # ------------------------------------------------------------------ device
 
     @property
     def is_cpu(self) -> bool:
@@ -183,7 +183,7 @@ class Tensor:
 
 
 def make_tensor(array: np.ndarray) -> Tensor:
-    """A tensor around freshly allocated memory."""
+    """A tensor around freshly allocated memory, which the allocation hook is told of."""
     tensor = _new(Tensor)
     tensor._array = array
     tensor._keys = 0
@@ -196,7 +196,7 @@ def make_tensor(array: np.ndarray) -> Tensor:
 
 
 def make_view(array: np.ndarray, of: Tensor) -> Tensor:
-    """A tensor that looks at the memory of another and remembers which."""
+    """A view of another tensor: shares its memory, and has it as `_base`."""
     tensor = _new(Tensor)
     tensor._array = array
     tensor._keys = 0
@@ -219,12 +219,12 @@ def make_alias(array: np.ndarray, of: Tensor) -> Tensor:
 
 
 def make_sharing(array: np.ndarray, of: Tensor) -> Tensor:
-    """A tensor around what a kernel made of another's array: with its storage if it looks at the same memory."""
+    """A tensor around a kernel's result: an alias of `of` if the two share memory, else a tensor of its own."""
     return make_alias(array, of) if owner_of(array) is owner_of(of._array) else make_tensor(array)
 
 
 def make_external(array: np.ndarray) -> Tensor:
-    """A tensor around memory that was allocated elsewhere."""
+    """A tensor around memory that was allocated elsewhere, which the allocation hook is not told of."""
     tensor = _new(Tensor)
     tensor._array = array
     tensor._keys = 0
@@ -234,7 +234,7 @@ def make_external(array: np.ndarray) -> Tensor:
 
 
 def make_meta(shape: tuple[int, ...], np_dtype: np.dtype, strides: tuple[int, ...] | None = None) -> Tensor:
-    """A tensor with a shape and no memory: an array of that shape over a single element, which nobody reads."""
+    """A tensor with a shape and no memory: an array of that shape over a single element, which is never read."""
     tensor = _new(Tensor)
     if strides is None:
         strides = contiguous_strides(shape, np_dtype.itemsize)
@@ -256,7 +256,7 @@ def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]
 
 
 def storage_of(tensor: Tensor) -> Storage:
-    """The tensor's storage, made now if nobody needed it before."""
+    """The tensor's storage, made at the first call."""
     storage = tensor._storage
     if storage is None:
         storage = tensor._storage = Storage(owner_of(tensor._array))

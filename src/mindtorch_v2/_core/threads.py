@@ -1,4 +1,4 @@
-"""What each thread carries with it: grad mode, the autograd counter, and whoever watches its ops."""
+"""The state of each thread: grad mode, the autograd counter, active modes, and the slots of a recording."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TracerSwitch = tuple[Callable[[], None], Callable[[], None]]
 
 
 class ThreadState:
-    """The state of one thread. Ops read it only when something unusual is going on, so it stays plain."""
+    """The state of one thread. Entries of ops read it only while something observes or a tensor requires grad."""
 
     __slots__ = (
         "__weakref__",
@@ -38,20 +38,20 @@ class ThreadState:
         self.inference = False
         # The number that the next autograd node of this thread gets.
         self.sequence = 0
-        # Recording: at most one of `append_row`, `append_row_traced` and `capture_by_op` is set (see _dispatch.observer).
+        # Recording: at most one of these three is set (see _dispatch.observer, also for the tracer's).
         self.append_row: Callable[[tuple[int, ...]], None] | None = None
         self.append_row_traced: Callable[[tuple[int, ...]], None] | None = None
         self.capture_by_op: Mapping[int, Callable[..., None]] | None = None
-        # Makes an object for the op that is being called to hold until it ends: a tracer of Python calls pauses for so long.
+        # Makes an object that an op keeps until it ends; a tracer of Python calls is paused for as long as there is one.
         self.tracer_pause_factory: Callable[[], Any] | None = None
-        # How a tracer of Python calls is paused and resumed; `paused_tracer` is the same while the runtime keeps it paused.
+        # The functions that pause and resume a tracer of Python calls; `paused_tracer` is the same pair while it is paused.
         self.tracer_switch: TracerSwitch | None = None
         self.paused_tracer: TracerSwitch | None = None
         self.span: Callable[..., None] | None = None
         self.module_enter: Callable[[Any], None] | None = None
         self.module_exit: Callable[[Any], None] | None = None
-        # Where a single recording keeps module calls: the list that those two add to, the modules' numbers by id(), and
-        # the functions that give an id and the time.
+        # Module calls of a single recording: the list that those two add to, the modules' numbers by id(), and the functions
+        # that give an id and the time.
         self.module_log: tuple[list[int], dict[int, int], Callable[[Any], int], Callable[[], int]] | None = None
         # Python-level interception (function and dispatch modes, autocast), innermost last.
         self.modes: list[Any] = []
@@ -59,7 +59,7 @@ class ThreadState:
         self.saved_tensor_hooks: list[Any] = []
 
 
-# Called with the new state, on its own thread, whenever a thread gets one.
+# Functions that are called with each new state, on its thread.
 started: list[Callable[[ThreadState], None]] = []
 _alive: weakref.WeakSet[ThreadState] = weakref.WeakSet()
 
@@ -75,8 +75,8 @@ class _Threads(threading.local):
     def __init__(self) -> None:
         self.state = ThreadState()
         _alive.add(self.state)
-        for begin in started:
-            begin(self.state)
+        for callback in started:
+            callback(self.state)
 
 
 threads = _Threads()

@@ -59,7 +59,7 @@ class UntypedStorage(StorageBase):
         if self._storage.device != "cpu":
             raise NotImplementedError(f"the bytes of a storage on {self._storage.device}")
         owner = self._storage.owner
-        if not owner.flags.c_contiguous:  # the same elements in the order in which they lie
+        if not owner.flags.c_contiguous:  # elements in their order in memory
             owner = owner.transpose(sorted(range(owner.ndim), key=lambda d: -owner.strides[d]))
         return owner.reshape(-1).view(np.uint8) if owner.size else np.empty(0, np.uint8)
 
@@ -100,7 +100,7 @@ class UntypedStorage(StorageBase):
     def __getitem__(self, index: slice) -> UntypedStorage: ...
 
     def __getitem__(self, index: int | slice) -> int | UntypedStorage:
-        """One byte, or a storage that looks at some of them."""
+        """One byte, or for a slice a storage that shares its memory."""
         if isinstance(index, slice):
             if index.step not in (None, 1):
                 raise RuntimeError(f"Trying to slice with a step of {index.step}, but only a step of 1 is supported")
@@ -126,7 +126,7 @@ class UntypedStorage(StorageBase):
         return self
 
     def resize_(self, size: int) -> UntypedStorage:
-        """The size cannot change: tensors keep the memory that they look at."""
+        """NotImplementedError unless the size stays: tensors keep the array whose memory they share."""
         if size != len(self):
             raise NotImplementedError(f"resize_ of a storage from {len(self)} to {size} bytes")
         return self
@@ -147,7 +147,7 @@ class UntypedStorage(StorageBase):
         return UntypedStorage(Storage(values))
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
-        """The name of its class."""
+        """The qualified name of the class, as torch's storages give it."""
         if dtype is not None:
             raise NotImplementedError("UntypedStorage.type(dtype): bytes have no values to convert")
         return f"{type(self).__module__}.{type(self).__name__}"
@@ -195,5 +195,5 @@ class UntypedStorage(StorageBase):
 
 
 def untyped_storage(tensor: Tensor) -> UntypedStorage:
-    """The memory of a tensor."""
+    """The memory of a tensor, shared with it."""
     return UntypedStorage(storage_of(tensor))

@@ -1,21 +1,24 @@
-"""Devices whose code is loaded when somebody first asks for one: importing the package loads none of it."""
+"""Devices whose code is loaded at their first use: importing the package loads none of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .._core.device import device as Device
 
+if TYPE_CHECKING:
+    from .registry import OpSpec
+
 
 class Backend(NamedTuple):
-    """What a device's code offers beside kernels.
+    """The functions that a device's code offers beside kernels.
 
-    current_index: which of several devices is the calling thread's. upload and download move flat arrays between the host
-    and a device, given by index. pin copies a host array to page-locked memory, and is_pinned tells whether one is there.
+    `current_index` is the calling thread's device among several. `upload` and `download` move flat arrays between the host
+    and a device, by index. `pin` copies a host array to page-locked memory, and `is_pinned` tells whether one is there.
     """
 
     current_index: Callable[[], int]
@@ -28,19 +31,22 @@ class Backend(NamedTuple):
 # device type -> module that registers its kernels when imported, and raises AssertionError where there is no such device
 MODULES = {"npu": "mindtorch_v2._backends.npu.backend"}
 
-# device type -> what it offers; such a module fills this in
+# device type -> its functions; the module that is loaded fills this in
 loaded: dict[str, Backend] = {}
+
+# device type or layout ("sparse") -> what runs an op that has no kernel there: (op, arguments)
+fallbacks: dict[str, Callable[[OpSpec, tuple[Any, ...]], Any]] = {}
 
 
 def load(device_type: str) -> None:
-    """Have the kernels of a device registered; nothing happens for a device that needs no code of its own."""
+    """Register the kernels of a device; does nothing for a device without code of its own, and for the second time."""
     name = MODULES.get(device_type)
     if name is not None:
         import_module(name)
 
 
 def available(device_type: str) -> bool:
-    """Whether there is such a device. Loads its code, so ask only when one is wanted."""
+    """Whether there is such a device. Loads its code, so call it only where one is wanted."""
     try:
         load(device_type)
     except AssertionError:

@@ -1,15 +1,16 @@
 """The dispatcher: from a Python call to a kernel, one way for every op.
 
-For each op a Python function is generated from its schema, at its first call: it binds the arguments,
-looks whether anybody watches, runs the kernel on arrays and wraps the result. Whatever is not plain
-(devices, subclasses, odd operands) goes through `_run_kernel`, which does the same by interpretation.
-Both are one path: an op is entered, timed and recorded in its generated entry and nowhere else.
+For each op a Python function, its entry, is generated from its schema at the first call: it binds the arguments, reads
+whether anything observes, runs the kernel on arrays and wraps the result. That is the short path. Other devices,
+subclasses and operands that are no tensors go through `_run_kernel`, which does the same by interpretation, and calls on
+which the short path fails go through `slow_path`. An op is timed and recorded in its entry and nowhere else.
 """
 
 from __future__ import annotations
 
 import linecache
 import warnings
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -17,9 +18,8 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._core.device import device as Device
-from .._core.keys import AUTOGRAD, BACKENDS, META, NPU, PYTHON
-from .._core.storage import allocation
-from .._core.tensor import Tensor, allocated, make_meta, make_sharing, make_tensor, make_view, storage_of
+from .._core.keys import AUTOGRAD, BACKENDS, BATCHED, META, NPU, PYTHON, describe
+from .._core.tensor import Tensor, make_meta, make_tensor, make_view, storage_of
 from .._core.threads import threads
 from . import backends, entry_globals, observer, registry
 from .entry_codegen import entry_source
@@ -34,20 +34,21 @@ from .errors import (
     type_name,
 )
 from .facts import Promotion
-from .overloads import accepts, number_as_tensor, packet_function, type_word
+from .overloads import accepts, bind, number_as_tensor, packet_function, resolve, type_word
 from .promotion import as_number, computation_dtype, is_number, promote
 from .registry import OpSpec, aten
 from .result_types import result_type_of
 from .schema import REQUIRED
 
-_space = vars(entry_globals)
+# The globals of every entry.
+_entry_globals = vars(entry_globals)
 
 
 # ---------------------------------------------------------------- the general path
 
 
 def keys_of(values: Any) -> int:
-    """The dispatch keys of all tensors among some arguments, lists included."""
+    """The union of the dispatch keys of all tensors among some arguments, lists included."""
     keys = 0
     for value in values:
         if isinstance(value, Tensor):
@@ -58,8 +59,8 @@ def keys_of(values: Any) -> int:
 
 
 def listed_keys(tensors: Any) -> int:
-    """The dispatch keys of all tensors of a list in which there is nothing else."""
-    if tensors.__class__ is Tensor:  # whose rows are tensors, too, but no list of them
+    """The same for a list that holds nothing but tensors; AttributeError, which means the slow path, where it does not."""
+    if tensors.__class__ is Tensor:  # iterating over it would give its rows
         raise AttributeError
     keys = 0
     for tensor in tensors:
@@ -68,7 +69,7 @@ def listed_keys(tensors: Any) -> int:
 
 
 def _run_kernel(op: OpSpec, args: tuple[Any, ...]) -> Any:
-    """Run an op on any arguments: subclasses, other devices, numbers for tensors. The entry has begun its record."""
+    """Run an op on any arguments: subclasses, other devices, numbers for tensors. The caller has begun the op's row."""
     keys = keys_of(args)
     if keys & PYTHON:
         return entry_globals.call_subclass(op, args)
@@ -83,7 +84,7 @@ def _run_kernel(op: OpSpec, args: tuple[Any, ...]) -> Any:
 
 
 def execute(op: OpSpec, args: tuple[Any, ...], out: np.ndarray | None = None) -> Any:
-    """Run an op's kernel on arguments of any device, without history."""
+    """Run an op's kernel on arguments of any device, and record no node."""
     if op.composite:
         return op.kernel(*args)
     keys = keys_of(args)
@@ -133,7 +134,7 @@ def prepare(op: OpSpec, args: tuple[Any, ...]) -> list[Any]:
 def _execute_in_place(op: OpSpec, args: tuple[Any, ...], arrays: list[Any]) -> Any:
     target = args[0]
     storage = storage_of(target)
-    version = storage.version + 1  # asked for first: a storage that must not be changed refuses
+    version = storage.version + 1  # before the write: the version of an inference tensor may refuse to grow
     if op.inplace_of is None:
         op.kernel(*arrays)
     else:
@@ -143,7 +144,7 @@ def _execute_in_place(op: OpSpec, args: tuple[Any, ...], arrays: list[Any]) -> A
 
 
 def write_result(op: OpSpec, target: Tensor, result: Any) -> None:
-    """Store a computed array in an existing tensor, under torch's casting rule."""
+    """Store a computed array in an existing tensor; RuntimeError where torch would not cast or broadcast it."""
     _check_storable(target, result)
     np.copyto(target._array, result, casting="unsafe")
 
@@ -169,20 +170,21 @@ def wrap(op: OpSpec, args: tuple[Any, ...], result: Any) -> Any:
         return result
     source = next((a for a in args if isinstance(a, Tensor)), None) if schema.is_view else None
 
-    def one(array: Any) -> Tensor:
+    def as_tensor(array: Any) -> Tensor:
         if array.__class__ is not np.ndarray:
             array = np.asarray(array)
         return make_tensor(array) if source is None else make_view(array, source)
 
     if schema.returns_list:
-        return [one(array) for array in result] if source is None else tuple(one(array) for array in result)
+        tensors = [as_tensor(array) for array in result]
+        return tensors if source is None else tuple(tensors)
     if len(schema.returns) == 1:
-        return one(result)
-    return result_type_of(op)(*[one(array) for array in result])
+        return as_tensor(result)
+    return result_type_of(op)(*[as_tensor(array) for array in result])
 
 
 def _wanted_device(op: OpSpec, args: tuple[Any, ...]) -> Device | None:
-    """The device a factory was asked for, if that is not the CPU."""
+    """The `device=` of a factory's call, or None if that is the CPU or left out."""
     for argument, value in zip(op.schema.arguments, args, strict=True):
         if argument.type_text == "Device?" and value is not None:
             wanted = value if isinstance(value, Device) else Device(value)
@@ -198,7 +200,7 @@ def _execute_elsewhere(op: OpSpec, args: tuple[Any, ...], keys: int, wanted: Dev
         return kernel(*args)
     if name == "meta":
         return _execute_meta(op, args)
-    fallback = _space.get("fallback_" + name)
+    fallback = backends.fallbacks.get(name)
     if fallback is not None:
         return fallback(op, args)
     if name in ("cuda", "mps", "xpu", "npu"):
@@ -207,7 +209,7 @@ def _execute_elsewhere(op: OpSpec, args: tuple[Any, ...], keys: int, wanted: Dev
 
 
 def _execute_meta(op: OpSpec, args: tuple[Any, ...]) -> Any:
-    """Results without memory: the op's shape rule, or for a view the kernel itself, which moves no data."""
+    """Tensors without memory: by the op's shape rule, or for a view by the kernel itself, which moves no data."""
     for other in args:
         if isinstance(other, Tensor) and not other._keys & META and other._array.ndim:
             raise RuntimeError(
@@ -227,16 +229,16 @@ def _execute_meta(op: OpSpec, args: tuple[Any, ...]) -> Any:
 def predicted(op: OpSpec, args: tuple[Any, ...]) -> list[tuple[tuple[int, ...], np.dtype]]:
     """Shape and dtype of each result of an op, by its shape rule: no kernel runs."""
     if op.shape is not None:
-        made = op.shape(*args)
+        results = op.shape(*args)
     elif op.promote is not None:
-        made = _pointwise_shape(op, args)
+        results = _pointwise_shape(op, args)
     else:
         raise NotImplementedError(f"{op.name} has no shape rule, which tensors without memory on the CPU need")
-    return [(tuple(shape), np_dtype) for shape, np_dtype in (made if isinstance(made, list) else [made])]
+    return [(tuple(shape), np_dtype) for shape, np_dtype in (results if isinstance(results, list) else [results])]
 
 
 def _pointwise_shape(op: OpSpec, args: tuple[Any, ...]) -> tuple[tuple[int, ...], np.dtype]:
-    """The shape rule of every op that promotes its operands: they broadcast."""
+    """The shape rule of ops that promote their operands: these broadcast."""
     shapes = [a._array.shape for a in args if isinstance(a, Tensor)]
     mismatch = broadcast_mismatch(shapes)
     if mismatch is not None:
@@ -260,7 +262,9 @@ _RESIZED = (
 
 
 def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
-    """The form with `out=`: compute, then store in the given tensor (or tensors), which takes the result's shape."""
+    """Run an op with `out=`: compute, then store in that tensor (or tensors), which takes the result's shape."""
+    for listener in observer.listeners.out:
+        listener(op.id)
     targets = _targets(op, out)
     if threads.state.grad_enabled and keys_of((args, targets)) & AUTOGRAD:
         raise RuntimeError(
@@ -297,7 +301,7 @@ def run_out(op: OpSpec, args: tuple[Any, ...], out: Any) -> Any:
 
 
 def _targets(op: OpSpec, out: Any) -> tuple[Tensor, ...]:
-    """What `out=` names: as many tensors as the op has results."""
+    """The tensors in `out=`; TypeError unless there are as many as the op has results."""
     count, several = len(op.schema.returns), isinstance(out, list | tuple)
     if several != (count > 1) or (not several and not isinstance(out, Tensor)):
         raise TypeError(
@@ -315,28 +319,76 @@ def _targets(op: OpSpec, out: Any) -> tuple[Tensor, ...]:
     return targets
 
 
-def dispatch_with_keyset(keyset: int, name: str, *args: Any, **kwargs: Any) -> Any:
-    """Call the op `name` ("mul", "aten::mul" or "mul.Tensor") as if only `keyset` of its tensors' keys were there.
+def dispatch_with_keyset(keyset: int, name: str, /, *args: Any, **kwargs: Any) -> Any:
+    """Run the op `name` by the dispatch keys in `keyset`, not by those of its tensors.
 
-    Without AUTOGRAD in the keyset no history is recorded. The op is observed like any other call.
+    This is how code that takes part in a call passes it on below itself, as torch's `redispatch` does: a kernel, a mode or a
+    subclass removes its own key from those that the arguments have, `keys_of(args) & ~PYTHON`. The keys are those of
+    `_core.keys`:
+
+        AUTOGRAD             without it no history is recorded
+        PYTHON               without it no mode runs, no subclass sees the call, and the result is a plain tensor
+        META, NPU, SPARSE,   where the kernel runs; they cannot be left out while a tensor has them
+        BATCHED
+
+    A composite op is made of other ops, which are dispatched by the keys of their own tensors. The call records no row: it
+    is part of the call that is passed on. `name` is "neg", "aten::neg", "neg.default" or "mul.Tensor"; without an overload
+    it means the first that takes the arguments.
     """
     base, _, overload = name.removeprefix("aten::").partition(".")
     packet = registry.packets.get(base)
     if packet is None:
         raise AttributeError(f"no op named {name}")
-    function = packet.overloads[overload].call if overload else packet.function
-    assert function is not None
-    if keyset & AUTOGRAD:
-        return function(*args, **kwargs)
-    return entry_globals.without_history(function, args, kwargs)
+    by_name = packet.overloads.get("" if overload == "default" else overload)
+    op = by_name if overload else resolve(packet, args, kwargs)[0]
+    if op is None:
+        raise AttributeError(f"aten::{base} has no overload named {overload}")
+    values = bind(op.schema, args, kwargs)
+    if values is None or "out" in kwargs:
+        raise TypeError(f"{op.schema.name}(): the arguments do not fit {op.schema.text}")
+    in_order = []
+    for argument in op.schema.arguments:
+        value = values.get(argument.python_name, argument.default)
+        if value is REQUIRED:
+            missing(op, argument.python_name)
+        in_order.append((value,) if argument.is_int_list and isinstance(value, int) else value)
+    return redispatch(keyset, op, tuple(in_order))
+
+
+def redispatch(keyset: int, op: OpSpec, args: tuple[Any, ...]) -> Any:
+    """The same as `dispatch_with_keyset` for an op and its arguments in the order of its schema."""
+    if op.composite and not op.below_autograd:
+        return op.kernel(*args)
+    left_out = keys_of(args) & (BACKENDS | BATCHED) & ~keyset
+    if left_out:
+        raise NotImplementedError(
+            f"Could not run '{op.name}' with arguments from the '{describe(left_out)}' backend: it is not in the key set"
+        )
+    if not keyset & PYTHON:
+        return entry_globals.run_below_python(partial(redispatch, keyset | PYTHON), op, args)
+    if not keyset & AUTOGRAD:
+        return entry_globals.below_autograd(proceed, op, args)
+    return proceed(op, args)
+
+
+def proceed(op: OpSpec, args: tuple[Any, ...]) -> Any:
+    """Run an op below its entry, which has begun its row already: in the next mode, or else by its kernel."""
+    if threads.state.modes:
+        return entry_globals.run_modes(op, args)
+    try:
+        return _run_kernel(op, args)
+    except (AttributeError, ValueError, TypeError) as error:
+        return slow_path(op, args, error)
 
 
 def _dims_of_tensors(op: OpSpec, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments with 0-d tensors of integers as ints where dims are asked for: `x.sum(torch.tensor(1))`."""
-    meant = [
+    """The arguments with ints in place of 0-d integer tensors where the schema has dims: `x.sum(torch.tensor(1))`."""
+    are_dims = [
         a.is_int_list and isinstance(v, Tensor) and accepts(op, a, v) for a, v in zip(op.schema.arguments, args, strict=True)
     ]
-    return tuple((int(v._array),) if yes else v for v, yes in zip(args, meant, strict=True)) if any(meant) else args
+    if not any(are_dims):
+        return args
+    return tuple((int(v._array),) if is_dim else v for v, is_dim in zip(args, are_dims, strict=True))
 
 
 def _call_by_schema(op: OpSpec, args: tuple[Any, ...]) -> Any:
@@ -346,18 +398,23 @@ def _call_by_schema(op: OpSpec, args: tuple[Any, ...]) -> Any:
     return op.call(*args[: len(args) - len(named)], **named)
 
 
-def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
-    """What an entry does when its short path failed: a tensor argument was no tensor, or NumPy complained."""
+def slow_path(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
+    """What an entry does when its short path raised `error`: run the op by interpretation, or raise torch's exception.
+
+    The short path takes every tensor argument for a tensor and leaves all checks to NumPy, so an error there means an
+    operand of another kind (a number, an object with `__torch_function__`) or a call that torch refuses in other words.
+    """
     if "torch_error" in error.__dict__:
         raise error
     if isinstance(error, AttributeError | RuntimeError | TypeError):
         numbers = _dims_of_tensors(op, args)
         if numbers is not args:
             return _run_kernel(op, numbers)
-    if isinstance(error, AttributeError):
+    if isinstance(error, AttributeError | TypeError):  # of the short path, or of `_run_kernel` under a mode
         lifted = number_as_tensor(op, args, {})
         if lifted is not None:
             return _call_by_schema(op, lifted)
+    if isinstance(error, AttributeError):
         check_listed(op, args)
         handled = entry_globals.call_overloaded(op, args)
         if handled is not NotImplemented:
@@ -369,107 +426,84 @@ def recover(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
             return _run_kernel(op, args)
         except (ValueError, TypeError) as again:
             error = again
+    torch_exception = _torch_exception(op, args, error)
+    if torch_exception is error:
+        raise error
+    raise torch_exception from None
+
+
+def _torch_exception(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Exception:
+    """The exception that torch raises for a call on which a kernel failed with `error`, which may be that very one."""
     if isinstance(error, TypeError) and str(error).startswith((f"{op.schema.name}(): argument", "expected Tensor as element")):
-        raise error  # about an argument, and already in torch's words
+        return error  # about an argument, and already in torch's words
     for position, (argument, value) in enumerate(zip(op.schema.arguments, args, strict=True)):
         if not accepts(op, argument, value):
-            given = value[0] if isinstance(value, tuple) and len(value) == 1 else value
-            raise TypeError(
+            shown = value[0] if isinstance(value, tuple) and len(value) == 1 else value
+            return TypeError(
                 f"{op.schema.name}(): argument '{argument.python_name}' (position "
                 f"{position + first_place(op, args)}) must be {type_word(argument)}, not "
-                f"{type_name(given)}"
-            ) from None
-    known = translate(op, args, error)
-    if known is error:
-        raise error
-    raise known from None
+                f"{type_name(shown)}"
+            )
+    return translate(op, args, error)
 
 
 # ---------------------------------------------------------------- generated entries
 
 
-def recover_operator(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
-    """The same for an operator: what is no operand of ours is left to the other side, and to Python's own words."""
+def operator_slow_path(op: OpSpec, args: tuple[Any, ...], error: Exception) -> Any:
+    """As `slow_path`, for a binary operator: NotImplemented in place of TypeError, so that Python asks the other operand."""
     try:
-        return recover(op, args, error)
+        return slow_path(op, args, error)
     except TypeError:
         other = args[1]
         if op.schema.name == "eq" and isinstance(other, np.ndarray) and other.dtype.kind in "biufc":
-            return _call_by_schema(op, (args[0], make_tensor(other)))  # the one operator that takes arrays
+            return _call_by_schema(op, (args[0], make_tensor(other)))  # the only operator that takes arrays
         return NotImplemented
 
 
-def _stand_in(_op: OpSpec, _id: int, _kernel: Any, _recover: Any) -> FunctionType:
+def _stand_in(_op: OpSpec, _id: int, _kernel: Any, _slow_path: Any) -> FunctionType:
     """A function that compiles its op's entry at the first call and becomes it.
 
     It closes over the same four variables as an entry, so that the entry's code can take its place.
     """
 
     def entry(*args: Any, **kwargs: Any) -> Any:
-        return materialise(_op, _id, _kernel, _recover)(*args, **kwargs)
+        return materialize(_op, _id, _kernel, _slow_path)(*args, **kwargs)
 
-    made = FunctionType(entry.__code__, _space, _op.schema.name, None, entry.__closure__)
-    made.__qualname__ = _op.schema.name  # the name that Python's own complaints about arguments use
-    return made
+    function = FunctionType(entry.__code__, _entry_globals, _op.schema.name, None, entry.__closure__)
+    function.__qualname__ = _op.schema.name  # the name in Python's own messages about arguments
+    return function
 
 
 def spread(values: tuple[Any, ...]) -> Any:
-    """`x.view((2, 8))` and `x.view(2, 8)` mean the same: the sizes of a call with one argument."""
+    """The sizes of a call that may have them in a list or one by one: `x.view((2, 8))` is `x.view(2, 8)`."""
     return values[0] if isinstance(values[0], tuple | list) else values
 
 
 def missing(op: OpSpec, name: str) -> None:
+    """TypeError, in torch's words, for a required argument that a call leaves out."""
     raise TypeError(f'{op.schema.name}() missing 1 required positional arguments: "{name}"')
 
 
-_space.update(
-    inf=float("inf"),
-    ndarray=np.ndarray,
-    asarray=np.asarray,
-    f32=dt.float32.np,
-    new=object.__new__,
-    new_tuple=tuple.__new__,
-    Tensor=Tensor,
-    threads=threads,
-    clock=observer.clock,
-    allocation=allocation,
-    allocated=allocated,
-    storage_of=storage_of,
-    make_view=make_view,
-    make_sharing=make_sharing,
-    make_tensor=make_tensor,
-    promote=promote,
-    keys_of=keys_of,
-    listed_keys=listed_keys,
-    run_kernel=_run_kernel,
-    recover=recover,
-    run_out=run_out,
-    write_result=write_result,
-    overlapping_input=overlapping_input,
-    missing=missing,
-    REQUIRED=REQUIRED,
-    spread=spread,
-)
-
-
+# By source: ops with the same signature and the same way of running share one compiled text.
 _factories: dict[str, Any] = {}
 
 
-def materialise(op: OpSpec, ident: int, kernel: Any, recovery: Any) -> FunctionType:
-    """Compile an op's entry and put it in place of the stand-in, for everybody who holds the function."""
+def materialize(op: OpSpec, ident: int, kernel: Any, on_failure: Any) -> FunctionType:
+    """Compile an op's entry and give its code to the stand-in, so that every reference to the function sees the entry."""
     source = entry_source(op)
     factory = _factories.get(source)
     # Tracebacks and profiles name the op, and `linecache` has the text to show.
     filename = f"<{op.name}{'.' + op.schema.overload if op.schema.overload else ''}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     if factory is None:
-        made: dict[str, Any] = {}
-        exec(compile(source, filename, "exec"), _space, made)
-        factory = _factories[source] = made["factory"]
+        namespace: dict[str, Any] = {}
+        exec(compile(source, filename, "exec"), _entry_globals, namespace)
+        factory = _factories[source] = namespace["factory"]
     if len(op.schema.returns) > 1 and not op.composite:
         op.results = result_type_of(op)
-    entry = factory(op, ident, kernel, recovery)
-    function = op.call if recovery is recover else _operators[op]
+    entry = factory(op, ident, kernel, on_failure)
+    function = op.call if on_failure is slow_path else _operators[op]
     assert function is not None
     function.__code__ = entry.__code__.replace(co_name=op.schema.name, co_qualname=op.schema.name, co_filename=filename)
     function.__defaults__ = entry.__defaults__
@@ -477,15 +511,12 @@ def materialise(op: OpSpec, ident: int, kernel: Any, recovery: Any) -> FunctionT
     return function
 
 
-_space["materialise"] = materialise
-
-
-# The second function of an op that also is an operator: the entry itself, but for what it does with strangers.
+# The second function of an op that is an operator, too: the same entry with `operator_slow_path`.
 _operators: dict[OpSpec, FunctionType] = {}
 
 
 def as_operator(function: Any) -> Any:
-    """What computes a binary operator, with NotImplemented where it raises TypeError."""
+    """A binary operator from a function of two operands: NotImplemented where the function raises TypeError."""
 
     def operator(self: Tensor, other: Any) -> Any:
         try:
@@ -497,23 +528,24 @@ def as_operator(function: Any) -> Any:
 
 
 def operator_form(name: str) -> Any:
-    """An op as Python's binary operators call it: NotImplemented, where the function raises TypeError.
+    """An op as Python's binary operators call it: NotImplemented where the function raises TypeError.
 
-    It is as quick as the function: only a call that failed gets to know that it was an operator's.
+    It takes no longer than the function: the two differ in the slow path alone.
     """
     packet = registry.packets[name]
     spec = next((spec for spec in packet if spec.call is packet.function), None)
     if spec is None:
         return packet_function(packet, operator=True)
     if spec not in _operators:
-        made = _operators[spec] = _stand_in(spec, spec.id, spec.kernel, recover_operator)
-        made.__module__ = "torch"
+        function = _operators[spec] = _stand_in(spec, spec.id, spec.kernel, operator_slow_path)
+        function.__module__ = "torch"
     return _operators[spec]
 
 
 def _on_register(spec: OpSpec) -> None:
-    function = _stand_in(spec, spec.id, spec.kernel, recover)
+    function = _stand_in(spec, spec.id, spec.kernel, slow_path)
     function.__module__ = "torch"
+    observer.dispatch_code["stand_in"] = function.__code__  # one object, which all stand-ins share
     spec.call = function
     packet = spec.packet
     assert packet is not None
@@ -523,3 +555,15 @@ def _on_register(spec: OpSpec) -> None:
 
 
 registry.on_register.append(_on_register)
+entry_globals.install(
+    keys_of=keys_of,
+    listed_keys=listed_keys,
+    materialize=materialize,
+    missing=missing,
+    overlapping_input=overlapping_input,
+    run_kernel=_run_kernel,
+    run_out=run_out,
+    slow_path=slow_path,
+    spread=spread,
+    write_result=write_result,
+)

@@ -1,20 +1,28 @@
-"""The text of a generated entry: one template, filled in from an op's schema."""
+"""The source of generated entries, built from an op's schema.
+
+An entry binds its arguments, reads `observers_active`, runs the op (in a mode, on other devices by `run_kernel`, else its
+kernel on arrays), records the node and, while something observes, the row. Names that begin with an underscore are its
+locals and the closure's; all others are in `entry_globals`.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from .._core.keys import AUTOGRAD, PYTHON
 from .facts import Promotion
 from .overloads import varargs
 from .registry import OpSpec
 from .schema import REQUIRED, Argument
 
 _INDENT = "    "
-# Promotions that look at operands of one dtype, too, unless that is float32.
+# Promotions that change operands of one dtype, too, unless that is float32.
 _ALWAYS = (Promotion.FLOAT, Promotion.REAL)
 
 
 class _Text:
+    """Lines of Python source with the indentation of the block that is open."""
+
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.depth = 0
@@ -41,7 +49,7 @@ def _signature(op: OpSpec, extras: list[str]) -> tuple[str, list[str]]:
     binding: list[str] = []
     spread = varargs(op.schema)
     names = {a.python_name for a in op.schema.arguments}
-    loose = False  # once a parameter has a default, those after it need one too
+    needs_default = False  # once a parameter has a default, those after it need one too
     for argument in op.schema.arguments:
         name = argument.python_name
         if argument is spread:
@@ -53,13 +61,13 @@ def _signature(op: OpSpec, extras: list[str]) -> tuple[str, list[str]]:
             )
             continue
         aliased = (name == "dim" and "axis" not in names) or (name == "keepdim" and "keepdims" not in names)
-        loose = loose or (argument.default is not REQUIRED and not argument.keyword_only)
+        needs_default = needs_default or (argument.default is not REQUIRED and not argument.keyword_only)
         default = ""
         if argument.default is not REQUIRED:
             default = f"={_literal(argument.default)}"
-        elif (aliased or loose) and not argument.keyword_only:
+        elif (aliased or needs_default) and not argument.keyword_only:
             default = "=REQUIRED"
-            loose = True
+            needs_default = True
         (keyword if argument.keyword_only else positional).append(name + default)
         if aliased:
             alias = "axis" if name == "dim" else "keepdims"
@@ -74,7 +82,7 @@ def _signature(op: OpSpec, extras: list[str]) -> tuple[str, list[str]]:
     return ", ".join([*positional, *star, *keyword]), binding
 
 
-def _keys(arguments: list[Argument]) -> str:
+def _keys_expression(arguments: list[Argument]) -> str:
     parts = []
     for a in arguments:
         name = a.python_name
@@ -90,7 +98,7 @@ def _keys(arguments: list[Argument]) -> str:
 
 
 def _plain_value(a: Argument) -> str:
-    """An argument as the kernel takes it."""
+    """The expression of an argument as the kernel takes it: arrays for tensors."""
     name = a.python_name
     if a.is_tensor:
         return f"None if {name} is None else {name}._array" if a.optional else f"{name}._array"
@@ -102,11 +110,10 @@ def _plain_value(a: Argument) -> str:
 
 
 def entry_source(op: OpSpec) -> str:
-    """Source of an op's entry.
+    """The source of a function `factory(_op, _id, _kernel, _slow_path)` that makes an op's entry.
 
-    The text names the op only through the free variables `_op`, `_id` and `_kernel`, so that ops with the same
-    signature and the same way of running share one compiled text: `factory(_op, _id, _kernel, _recover)` makes the
-    entry. `_recover` is what is asked when the short path failed; operators ask another than functions.
+    The text names the op through these four alone, so that ops with the same signature and the same way of running share
+    one compiled text. `_slow_path` is called when the short path raises; operators have another than functions.
     """
     schema = op.schema
     ident = "_op"
@@ -121,7 +128,7 @@ def entry_source(op: OpSpec) -> str:
     signature, binding = _signature(op, extras)
 
     text = _Text()
-    text.begin("def factory(_op, _id, _kernel, _recover):")
+    text.begin("def factory(_op, _id, _kernel, _slow_path):")
     text.begin(f"def entry({signature}):")
     text.add(*binding)
     text.begin("if observers_active:")
@@ -129,25 +136,25 @@ def entry_source(op: OpSpec) -> str:
         "_state = current()",
         "if _state is None: _state = threads.state",
         "_modes = _state.modes",
-        "_extend = _state.append_row",
+        "_append_row = _state.append_row",
     )
-    text.begin("if _extend is None:")
+    text.begin("if _append_row is None:")
     text.add(
         "_pause = _state.tracer_pause_factory",
         "if _pause is not None: _state.tracer_pause_factory = None; _pause = _pause()",
-        "_extend = _state.append_row_traced",
-        "_detail = _state.capture_by_op",
+        "_append_row = _state.append_row_traced",
+        "_capture_by_op = _state.capture_by_op",
     )
     text.end()
-    # As in torch, what takes no tensor, or only looks at its shape, has nothing to do with autograd.
-    apart = not tensors or schema.name.endswith("_like")
+    # As in torch, ops that take no tensor, or only its shape, have no sequence number of autograd.
+    without_sequence = not tensors or schema.name.endswith("_like")
     text.add(
-        "else: _detail = None",
-        "_sequence = -1" if apart else "_sequence = _state.sequence if _state.grad_enabled else -1",
+        "else: _capture_by_op = None",
+        "_sequence = -1" if without_sequence else "_sequence = _state.sequence if _state.grad_enabled else -1",
         "_start = clock()",
     )
     text.end()
-    text.add("else: _modes = _extend = _detail = None; _start = 0")
+    text.add("else: _modes = _append_row = _capture_by_op = None; _start = 0")
     text.begin("try:")
     text.begin("try:")
     if has_out:
@@ -164,16 +171,16 @@ def entry_source(op: OpSpec) -> str:
         _kernel_body(text, op, ident, packed, tensors, factory)
     text.end()
     text.begin("except (AttributeError, ValueError, TypeError) as _error:")
-    text.add(f"return _recover({ident}, {packed}, _error)")
+    text.add(f"return _slow_path({ident}, {packed}, _error)")
     text.end()
     text.begin("finally:")
     text.add(
-        "if _extend is not None: _extend((_id, _start, clock(), _sequence))",
-        f"elif _detail is not None: _end = clock(); _detail[_id](_start, _end, _sequence, {args})",
+        "if _append_row is not None: _append_row((_id, _start, clock(), _sequence))",
+        f"elif _capture_by_op is not None: _end = clock(); _capture_by_op[_id](_start, _end, _sequence, {args})",
     )
     text.end()
     text.end()
-    # A traceback keeps this frame, and must not keep whoever listens from going on.
+    # A traceback keeps this frame and its locals, and would keep the tracer paused.
     text.begin("except:")
     text.add("_pause = None", "raise")
     text.end()
@@ -183,10 +190,10 @@ def entry_source(op: OpSpec) -> str:
 
 
 def _composite_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list[Argument], args: str) -> None:
-    text.add(f"_keys = {_keys(tensors)}")
+    text.add(f"_keys = {_keys_expression(tensors)}")
     if op.below_autograd:
-        # What it calls stays out of the graph, whether or not anything requires grad.
-        text.add(f"if _keys > 1: return run_kernel({ident}, {packed})", "_thread = threads.state")
+        # The op has a derivative of its own, so the ops that it calls record no nodes.
+        text.add(f"if _keys > {AUTOGRAD}: return run_kernel({ident}, {packed})", "_thread = threads.state")
         if op.schema.mutates:
             text.add(f"if _keys and _thread.grad_enabled: return run_in_place({ident}, {packed})")
         text.add("_enabled = _thread.grad_enabled", "_thread.grad_enabled = False")
@@ -196,28 +203,24 @@ def _composite_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: l
         text.add("finally: _thread.grad_enabled = _enabled")
         text.add(f"if _keys and _enabled: record_node({ident}, {packed}, _result)", "return _result")
     else:
-        text.add(f"if _keys & 2: return run_kernel({ident}, {packed})", f"return _kernel({args})")
+        text.add(f"if _keys & {PYTHON}: return run_kernel({ident}, {packed})", f"return _kernel({args})")
 
 
 def _kernel_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list[Argument], factory: bool) -> None:
     schema = op.schema
     general = f"return run_kernel({ident}, {packed})"
     if factory:
-        # Factories take a device; anything but the CPU is not the short path.
-        if any(a.name == "device" for a in schema.arguments):
-            text.begin("if device is not None and device != 'cpu':")
-            text.add(f"_result = run_kernel({ident}, {packed})", "if requires_grad: require_grad(_result)", "return _result")
-            text.end()
-        text.add("_keys = 0")
-        values = [_plain_value(a) for a in schema.arguments]
+        values = _factory_values(text, op, ident, packed)
     else:
         values = _operands(text, op, tensors, packed)
         if schema.mutates:
             text.begin("if _keys:")
-            text.add(f"if _keys != 1: {general}", f"if threads.state.grad_enabled: return run_in_place({ident}, {packed})")
+            text.add(
+                f"if _keys != {AUTOGRAD}: {general}", f"if threads.state.grad_enabled: return run_in_place({ident}, {packed})"
+            )
             text.end()
         else:
-            text.add(f"if _keys > 1: {general}")
+            text.add(f"if _keys > {AUTOGRAD}: {general}")
     call = f"_kernel({', '.join(values)})"
     if schema.mutates:
         _in_place_result(text, op, ident, values, call)
@@ -254,6 +257,17 @@ def _kernel_body(text: _Text, op: OpSpec, ident: str, packed: str, tensors: list
     text.add("return _result")
 
 
+def _factory_values(text: _Text, op: OpSpec, ident: str, packed: str) -> list[str]:
+    """Emit the lines that leave a factory's short path for devices other than the CPU; return the kernel's arguments."""
+    arguments = op.schema.arguments
+    if any(a.name == "device" for a in arguments):
+        text.begin("if device is not None and device != 'cpu':")
+        text.add(f"_result = run_kernel({ident}, {packed})", "if requires_grad: require_grad(_result)", "return _result")
+        text.end()
+    text.add("_keys = 0")
+    return [_plain_value(a) for a in arguments]
+
+
 def _wrap(text: _Text, array: str, tensor: str) -> None:
     """Emit the lines that make a tensor around fresh memory: what `make_tensor` does, without the call."""
     text.add(
@@ -273,9 +287,9 @@ def _several_results(text: _Text, op: OpSpec, call: str) -> None:
     for array, tensor in zip(arrays, tensors, strict=True):
         text.add(f"if {array}.__class__ is not ndarray: {array} = asarray({array})")
         _wrap(text, array, tensor)
-    made = f"({', '.join(tensors)})"
+    packed = f"({', '.join(tensors)})"
     text.add(
-        f"_result = new_tuple(_op.results, {made})" if all(op.schema.return_names) else f"_result = {made}",
+        f"_result = new_tuple(_op.results, {packed})" if all(op.schema.return_names) else f"_result = {packed}",
         "_alloc = allocation.on_alloc",
     )
     text.begin("if _alloc is not None:")
@@ -287,7 +301,7 @@ def _operands(text: _Text, op: OpSpec, tensors: list[Argument], packed: str) -> 
     """Emit the lines that compute `_keys` and the promoted operands; return the kernel's arguments."""
     promoted = [a for a in op.schema.arguments if a.name in op.promoted]
     if not promoted:
-        text.add(f"_keys = {_keys(tensors)}")
+        text.add(f"_keys = {_keys_expression(tensors)}")
         if op.checks_overlap:
             _refuse_overlap(text, op, tensors[0].python_name, tensors[1].python_name)
         return [_plain_value(a) for a in op.schema.arguments]
@@ -298,40 +312,44 @@ def _operands(text: _Text, op: OpSpec, tensors: list[Argument], packed: str) -> 
     remake = f"{into} = promote(_op.promote, {every})"
     plain = [a for a in tensors if a not in promoted]
     if len(promoted) == 1:
-        text.add(f"_keys = {_keys(tensors)}", f"_x0 = {first.python_name}._array")
+        text.add(f"_keys = {_keys_expression(tensors)}", f"_x0 = {first.python_name}._array")
         if op.promote in _ALWAYS:
-            text.add(f"if _x0.dtype is not f32 and _keys < 2: {remake}")
+            text.add(f"if _x0.dtype is not f32 and _keys <= {AUTOGRAD}: {remake}")
     elif len(promoted) == 2 and not op.tensors_only:
         other = promoted[1].python_name
         text.add(f"_x0 = {first.python_name}._array", f"_kind = {other}.__class__")
         text.begin("if _kind is float or _kind is int:")
         if op.wraps_number:
             text.add(f"if _start: return spelled(_op, {packed})")
-        text.add(f"_keys = {_keys([first, *plain])}", f"_x1 = {other}", f"if _x0.dtype is not f32 and _keys < 2: {remake}")
+        text.add(
+            f"_keys = {_keys_expression([first, *plain])}",
+            f"_x1 = {other}",
+            f"if _x0.dtype is not f32 and _keys <= {AUTOGRAD}: {remake}",
+        )
         text.end()
         text.begin("else:")
-        text.add(f"_keys = {_keys([first, promoted[1], *plain])}", f"_x1 = {other}._array")
+        text.add(f"_keys = {_keys_expression([first, promoted[1], *plain])}", f"_x1 = {other}._array")
         _refuse_overlap(text, op, first.python_name, other)
         mixed = "(_x0.dtype is not f32 or _x1.dtype is not f32)" if op.promote in _ALWAYS else "_x0.dtype is not _x1.dtype"
-        text.add(f"if {mixed} and _keys < 2: {remake}")
+        text.add(f"if {mixed} and _keys <= {AUTOGRAD}: {remake}")
         text.end()
     else:
-        text.add(f"_keys = {_keys(tensors)}")
+        text.add(f"_keys = {_keys_expression(tensors)}")
         for a in promoted:
             text.add(f"{names[a.name]} = {a.python_name}._array")
             if a is not first and not a.optional:
                 _refuse_overlap(text, op, first.python_name, a.python_name)
         same = " or ".join(f"_x0.dtype is not {name}.dtype" for name in list(names.values())[1:])
         text.add(
-            f"if ({same}) and _keys < 2: {remake}"
+            f"if ({same}) and _keys <= {AUTOGRAD}: {remake}"
             if op.promote not in _ALWAYS
-            else f"if (_x0.dtype is not f32 or {same}) and _keys < 2: {remake}"
+            else f"if (_x0.dtype is not f32 or {same}) and _keys <= {AUTOGRAD}: {remake}"
         )
     return [names.get(a.name) or _plain_value(a) for a in op.schema.arguments]
 
 
 def _refuse_overlap(text: _Text, op: OpSpec, target: str, source: str) -> None:
-    """Emit the line that looks whether an op writes into the memory it reads; only tensors of one storage can."""
+    """Emit the check for an op that writes into the memory it reads, which only tensors of one storage can do."""
     if op.schema.mutates:
         text.add(
             f"if {source}._storage is not None and {source}._storage is {target}._storage: "
@@ -341,7 +359,7 @@ def _refuse_overlap(text: _Text, op: OpSpec, target: str, source: str) -> None:
 
 def _in_place_result(text: _Text, op: OpSpec, ident: str, values: list[str], call: str) -> None:
     target = op.schema.arguments[0].python_name
-    # The next version is asked for before anything is written: a storage that must not be changed refuses.
+    # The next version is computed before anything is written: that of an inference tensor may refuse to grow.
     text.add(
         f"_shared = {target}._storage", f"if _shared is None: _shared = storage_of({target})", "_version = _shared.version + 1"
     )

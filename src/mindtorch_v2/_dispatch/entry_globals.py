@@ -1,16 +1,173 @@
-"""The global names of generated op entries.
+"""The global names of generated op entries, and the functions that the dispatcher takes from the rooms above it.
 
-Every entry that the dispatcher compiles runs with this module's dictionary as its globals, so that
-one variable, `observers_active`, is the whole cost of profiling while nobody profiles. The dispatcher fills the rest in.
+Every entry that the dispatcher compiles runs with this module's dictionary as its globals, so that one variable,
+`observers_active`, is the whole cost of profiling while nothing records.
+
+What `_core` offers is bound here. The other names are declared here with their types and filled by the module that defines
+the function, through `install`: autograd, for instance, is above the dispatcher and cannot be imported by it. Until then a
+name stands for a function that raises.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from math import inf
+from time import perf_counter_ns as clock
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+from numpy import asarray, ndarray
+
+from .._core import dtype as _dtype
+from .._core import tensor as _tensor
+from .._core.storage import allocation
+from .._core.tensor import Tensor, make_sharing, make_view, storage_of
+from .._core.threads import ThreadState, threads
+from .promotion import promote
+from .schema import REQUIRED
+
+if TYPE_CHECKING:
+    from types import FunctionType
+
+    from .registry import OpSpec
+
+    # An op and its arguments in the order of its schema: the form in which ops are passed on.
+    Runner = Callable[[OpSpec, tuple[Any, ...]], Any]
+    # The same with what the short path raised.
+    SlowPath = Callable[[OpSpec, tuple[Any, ...], Exception], Any]
+
+    class InPlaceRunner(Protocol):
+        """A runner of in-place ops; `execute` is what does the write, the op's kernel by default."""
+
+        def __call__(self, op: OpSpec, args: tuple[Any, ...], execute: Runner = ..., /) -> Any: ...
+
+    class GradRequirer(Protocol):
+        """Makes a leaf require grad, or stops it."""
+
+        def __call__(self, tensor: Tensor, on: bool = True, /) -> None: ...
+
+
+# ---------------------------------------------------------------- values that change while the program runs
 
 # How many recordings and modes are active in the process; entries look further only when it is not zero.
 observers_active: int = 0
+# The state of the calling thread, or None where only `threads` knows it; `observer.expect_one_thread` sets it.
+current: Callable[[], ThreadState | None] = lambda: None  # noqa: E731
 
-if TYPE_CHECKING:
+# ---------------------------------------------------------------- from _core, NumPy and this room
 
-    def __getattr__(name: str) -> Any: ...
+f32 = _dtype.float32.np
+new_tuple = tuple.__new__
+# Inference mode installs functions that mark what they make in place of these two.
+new: Callable[[type], Any] = object.__new__
+make_tensor: Callable[[ndarray[Any, Any]], Tensor] = _tensor.make_tensor
+
+# ---------------------------------------------------------------- installed by _dispatch.dispatcher
+
+keys_of: Callable[[Any], int]
+listed_keys: Callable[[Any], int]
+# Turns the stand-in of an op into its entry: (op, op id, kernel, slow path).
+materialize: Callable[[OpSpec, int, Any, SlowPath], FunctionType]
+# Raises the TypeError for an argument that was left out.
+missing: Callable[[OpSpec, str], None]
+overlapping_input: Callable[[ndarray[Any, Any], ndarray[Any, Any]], None]
+# Any arguments: subclasses, other devices, numbers in place of tensors.
+run_kernel: Runner
+# The last argument is what the call has as `out=`.
+run_out: Callable[[OpSpec, tuple[Any, ...], Any], Any]
+slow_path: SlowPath
+spread: Callable[[tuple[Any, ...]], Any]
+write_result: Callable[[OpSpec, Tensor, ndarray[Any, Any]], None]
+
+# ---------------------------------------------------------------- installed by _dispatch.interception
+
+# NotImplemented where no argument has a `__torch_function__` that takes the call.
+call_overloaded: Runner
+call_subclass: Runner
+# Calls the function that it gets first, without modes and with plain tensors in place of subclasses'.
+run_below_python: Callable[[Runner, OpSpec, tuple[Any, ...]], Any]
+run_modes: Runner
+
+# ---------------------------------------------------------------- installed by _autograd
+
+# Records the node of an op: (op, arguments, result).
+record_node: Callable[[OpSpec, tuple[Any, ...], Any], None]
+# Calls a function with the arguments that follow it, with grad mode off.
+below_autograd: Callable[..., Any]
+require_grad: GradRequirer
+run_in_place: InPlaceRunner
+# The same as `below_autograd` for (function, arguments, keyword arguments).
+without_history: Callable[[Callable[..., Any], Any, Any], Any]
+
+# ---------------------------------------------------------------- installed by _ops and func
+
+# Inside vmap: an op with a batched argument.
+run_batched: Runner
+# `where` with a number, while something records: by the ops with which torch makes a tensor of the number.
+spelled: Runner
+
+
+class _NotInstalled:
+    """The value of a declared name whose function is not installed yet."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise RuntimeError(f"entry_globals.{self._name} was called before a module installed it: import mindtorch_v2 first")
+
+
+_SLOTS = frozenset(__annotations__) - {"observers_active", "current"}
+for _name in _SLOTS - globals().keys():
+    globals()[_name] = _NotInstalled(_name)
+
+
+def install(**functions: Any) -> None:
+    """Fill declared names: `install(run_modes=run_modes)`. AttributeError for a name that is not declared in this module."""
+    unknown = sorted(functions.keys() - _SLOTS)
+    if unknown:
+        raise AttributeError(f"entry_globals declares no function named {', '.join(unknown)}")
+    globals().update(functions)
+
+
+__all__ = [
+    "REQUIRED",
+    "Tensor",
+    "allocation",
+    "asarray",
+    "below_autograd",
+    "call_overloaded",
+    "call_subclass",
+    "clock",
+    "current",
+    "f32",
+    "inf",
+    "install",
+    "keys_of",
+    "listed_keys",
+    "make_sharing",
+    "make_tensor",
+    "make_view",
+    "materialize",
+    "missing",
+    "ndarray",
+    "new",
+    "new_tuple",
+    "observers_active",
+    "overlapping_input",
+    "promote",
+    "record_node",
+    "require_grad",
+    "run_batched",
+    "run_below_python",
+    "run_in_place",
+    "run_kernel",
+    "run_modes",
+    "run_out",
+    "slow_path",
+    "spelled",
+    "spread",
+    "storage_of",
+    "threads",
+    "without_history",
+    "write_result",
+]

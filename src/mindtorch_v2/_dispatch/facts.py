@@ -1,4 +1,4 @@
-"""What an op's declaration may say of it beside schema, kernel and derivative: the vocabulary of `op(...)` and `composite(...)`.
+"""What a declaration may say of an op beside schema, kernel and derivative: the keywords of `op(...)` and `composite(...)`.
 
 Everything that some room wants to know of one op by its name stands in the op's declaration, in these words. The rooms read
 it from `OpSpec`: the dispatcher, vmap, autocast, devices, the profiler, the surface, `help()`.

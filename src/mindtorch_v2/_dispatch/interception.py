@@ -1,7 +1,7 @@
 """Python-level interception: `__torch_function__`, `__torch_dispatch__`, and modes of either kind.
 
-None of it is on an op's short path: a subclass that wants to see calls carries the PYTHON key, and an active mode
-raises `namespace.watch`, so that entries look at their thread's state.
+None of it is on an op's short path: tensors of a subclass that takes part carry the PYTHON key, and an active mode counts
+among `entry_globals.observers_active`, so that entries look at their thread's state.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from .._core.keys import AUTOGRAD, BATCHED, PYTHON
 from .._core.tensor import Tensor, storage_of
 from .._core.threads import threads
 from . import dispatcher, entry_globals, observer
+from .dispatcher import proceed as proceed  # what a mode calls for an op that it lets pass
 from .errors import torch_error
 from .overload_api import overload_of
 from .registry import OpSpec
 
 
 class Mode:
-    """Something that takes over ops inside a `with` block: `run(op, args)` is called instead of each."""
+    """Takes over the ops of the calling thread inside a `with` block: `run(op, args)` is called in place of each."""
 
     def run(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
+        """The op's result; the mode is off meanwhile. `proceed(op, args)` lets the op pass."""
         raise NotImplementedError
 
     def __enter__(self) -> Any:
@@ -74,21 +76,21 @@ class TorchDispatchMode(Mode):
 
 
 class _DefaultDevice(Mode):
-    """While a thread's default device is not the CPU: factories that were told no device get that one."""
+    """While a thread's default device is not the CPU: fills in that device in calls of factories without `device=`."""
 
     def run(self, op: OpSpec, args: tuple[Any, ...]) -> Any:
         default = default_elsewhere()
         if default is not None:
             arguments = op.schema.arguments
-            made = [i for i, a in enumerate(arguments) if a.type_text == "Device?" and args[i] is None]
-            if made and not any(a.is_tensor or a.is_tensor_list for a in arguments):
-                args = (*args[: made[0]], default, *args[made[0] + 1 :])
+            empty = [i for i, a in enumerate(arguments) if a.type_text == "Device?" and args[i] is None]
+            if empty and not any(a.is_tensor or a.is_tensor_list for a in arguments):
+                args = (*args[: empty[0]], default, *args[empty[0] + 1 :])
         if op.composite and not op.below_autograd:
             return run_composed(self, op, args)
         return proceed(op, args)
 
     def follow(self, default: Device | None) -> None:
-        """Take part in this thread's ops exactly while there is something to fill in."""
+        """Enter the mode on this thread if it has a default device other than the CPU, else leave it."""
         modes = threads.state.modes
         if default is None and self in modes:
             self.__exit__()
@@ -100,25 +102,25 @@ on_default_change.append(_DefaultDevice().follow)
 
 
 def subclass_types(args: Any) -> list[type]:
-    """The tensor types among some arguments that want to see the call, most derived first."""
-    found: list[type] = []
+    """The subclasses among some arguments that take part in interception, most derived first."""
+    kinds: list[type] = []
 
-    def look(values: Any) -> None:
+    def collect(values: Any) -> None:
         for value in values:
             if isinstance(value, Tensor):
                 kind = type(value)
-                if value._keys & PYTHON and kind not in found:
-                    at = next((i for i, other in enumerate(found) if issubclass(kind, other)), len(found))
-                    found.insert(at, kind)
+                if value._keys & PYTHON and kind not in kinds:
+                    place = next((i for i, other in enumerate(kinds) if issubclass(kind, other)), len(kinds))
+                    kinds.insert(place, kind)
             elif isinstance(value, list | tuple):
-                look(value)
+                collect(value)
 
-    look(args)
-    return found
+    collect(args)
+    return kinds
 
 
 def call_arguments(op: OpSpec, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Positional and keyword arguments of a call, defaults left out."""
+    """The positional and keyword arguments that a call of the op would have, defaults left out where they can be."""
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     for argument, value in zip(op.schema.arguments, args, strict=True):
@@ -140,19 +142,19 @@ def _is_default(value: Any, default: Any) -> bool:
 
 
 def run_modes(op: OpSpec, args: tuple[Any, ...]) -> Any:
-    """An op under one or more active modes: the innermost one decides, and is off while it does."""
+    """Run an op in the innermost active mode, which is off meanwhile."""
     modes = threads.state.modes
     mode = modes.pop()
     try:
         return mode.run(op, args)
     except (AttributeError, TypeError, ValueError) as error:
-        raise torch_error(error) from error.__cause__  # the user's own
+        raise torch_error(error) from error.__cause__  # of the mode's code: no kernel's, to be translated
     finally:
         modes.append(mode)
 
 
 def run_composed(mode: Any, op: OpSpec, args: tuple[Any, ...]) -> Any:
-    """A composite under a mode that wants to see the ops it is made of."""
+    """Run a composite with the mode on, so that the mode sees the ops that it is made of."""
     modes = threads.state.modes
     modes.append(mode)
     try:
@@ -161,18 +163,8 @@ def run_composed(mode: Any, op: OpSpec, args: tuple[Any, ...]) -> Any:
         modes.remove(mode)
 
 
-def proceed(op: OpSpec, args: tuple[Any, ...]) -> Any:
-    """What happens to an op that a mode lets pass: the next mode, or the kernel. The op's record has begun already."""
-    if threads.state.modes:
-        return run_modes(op, args)
-    try:
-        return entry_globals.run_kernel(op, args)
-    except (AttributeError, ValueError, TypeError) as error:  # as its entry would
-        return dispatcher.recover(op, args, error)
-
-
 def call_overloaded(op: OpSpec, args: tuple[Any, ...]) -> Any:
-    """Ask arguments that are no tensors but have `__torch_function__` to handle the call; NotImplemented if none do."""
+    """Call `__torch_function__` of arguments that are no tensors but have one; NotImplemented where there is none."""
     kinds = list(
         dict.fromkeys(type(a) for a in _flat(args) if not isinstance(a, Tensor) and hasattr(type(a), "__torch_function__"))
     )
@@ -199,16 +191,16 @@ def _flat(values: Any) -> Any:
 
 
 def call_subclass(op: OpSpec, args: tuple[Any, ...]) -> Any:
-    """Ask the subclasses among the arguments, in torch's order, to handle the call."""
+    """Call `__torch_function__` or `__torch_dispatch__` of the subclasses among the arguments, in torch's order."""
     if dispatcher.keys_of(args) & BATCHED:
         return entry_globals.run_batched(op, args)
     types = subclass_types(args)
     positional, keywords = call_arguments(op, args)
     handlers = [kind.__torch_function__ for kind in types]  # type: ignore[attr-defined]
-    own = [handler for handler in handlers if getattr(handler, "__func__", handler) is not _plain_torch_function]
-    if not own and any(hasattr(kind, "__torch_dispatch__") for kind in types):
+    overridden = [handler for handler in handlers if getattr(handler, "__func__", handler) is not _plain_torch_function]
+    if not overridden and any(hasattr(kind, "__torch_dispatch__") for kind in types):
         return _call_dispatch(op, args, types, positional, keywords)
-    for handler in own or handlers:
+    for handler in overridden or handlers:
         result = handler(op.packet.function, tuple(types), positional, keywords)  # type: ignore[union-attr]
         if result is not NotImplemented:
             return result
@@ -233,12 +225,12 @@ def _call_dispatch(op: OpSpec, args: tuple[Any, ...], types: list[type], positio
 
 
 def disabled_torch_function(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """`__torch_function__ = torch._C._disabled_torch_function_impl`: the subclass does not take part."""
+    """`__torch_function__ = torch._C._disabled_torch_function_impl`: calls ignore the subclass, results are plain tensors."""
     return func(*args, **(kwargs or {}))
 
 
 def _strip(value: Any, originals: dict[int, Tensor]) -> Any:
-    """Subclass tensors as plain ones that share everything, so that an op can run on them."""
+    """The value with subclass tensors as plain ones that share everything; `originals` gets the tensors by id of those."""
     if isinstance(value, Tensor) and value._keys & PYTHON:
         plain = object.__new__(Tensor)
         plain._array, plain._storage, plain._base = value._array, storage_of(value), value._base
@@ -252,6 +244,30 @@ def _strip(value: Any, originals: dict[int, Tensor]) -> Any:
     return value
 
 
+def run_below_python(run: entry_globals.Runner, op: OpSpec, args: tuple[Any, ...]) -> Any:
+    """Run an op as if no tensor were of a subclass and no mode were active. In-place ops return the tensor they got."""
+    originals: dict[int, Tensor] = {}
+    state = threads.state
+    modes, state.modes = state.modes, []
+    try:
+        result = run(op, _strip(args, originals))
+    finally:
+        state.modes = modes
+    return _restored(result, originals)
+
+
+def _restored(result: Any, originals: dict[int, Tensor]) -> Any:
+    """The result of an op on what `_strip` returned: an in-place op's is the tensor before it was stripped."""
+    original = originals.get(id(result))
+    if original is None:
+        return result
+    original._array = result._array
+    if result._keys & AUTOGRAD:
+        original._keys |= AUTOGRAD
+        original._node, original._output_nr = result._node, result._output_nr
+    return original
+
+
 def without_subclasses(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a call with plain tensors for those of subclasses."""
     return _strip(tuple(args), {}), {name: _strip(value, {}) for name, value in kwargs.items()}
@@ -263,21 +279,15 @@ def _plain_torch_function(cls: type, func: Any, types: Any, args: Any = (), kwar
     plain = _strip(tuple(args), originals)
     keywords = {name: _strip(value, originals) for name, value in (kwargs or {}).items()}
     result = func(*plain, **keywords)
-    if isinstance(result, Tensor) and id(result) in originals:  # an in-place call gives back what it was given
-        original = originals[id(result)]
-        original._array = result._array
-        if result._keys & AUTOGRAD:
-            original._keys |= AUTOGRAD
-            original._node, original._output_nr = result._node, result._output_nr
-        return original
-    return wrap_subclass(cls, result)
+    restored = _restored(result, originals)
+    return restored if restored is not result else wrap_subclass(cls, result)
 
 
 Tensor.__torch_function__ = classmethod(_plain_torch_function)  # type: ignore[attr-defined]
 
 
 def wrap_subclass(cls: type, value: Any) -> Any:
-    """A result as the subclass; tuples and lists item by item."""
+    """A result with its plain tensors as instances of `cls`; tuples and lists item by item."""
     if isinstance(value, Tensor):
         if type(value) is not Tensor:
             return value
@@ -291,13 +301,13 @@ def wrap_subclass(cls: type, value: Any) -> Any:
 
 def as_subclass(tensor: Tensor, cls: type) -> Any:
     """The same tensor, history included, as an instance of a subclass."""
-    made: Any = object.__new__(cls)
-    made._array, made._storage, made._base = tensor._array, tensor._storage, tensor._base
-    made._keys = tensor._keys | python_key(cls)
+    result: Any = object.__new__(cls)
+    result._array, result._storage, result._base = tensor._array, tensor._storage, tensor._base
+    result._keys = tensor._keys | python_key(cls)
     if tensor._keys & AUTOGRAD:
-        made._node, made._output_nr = tensor._node, tensor._output_nr
-        made._grad = None
-    return made
+        result._node, result._output_nr = tensor._node, tensor._output_nr
+        result._grad = None
+    return result
 
 
 def python_key(cls: type) -> int:
@@ -309,6 +319,6 @@ def python_key(cls: type) -> int:
     return PYTHON
 
 
-entry_globals.run_modes = run_modes
-entry_globals.call_overloaded = call_overloaded
-entry_globals.call_subclass = call_subclass
+entry_globals.install(
+    call_overloaded=call_overloaded, call_subclass=call_subclass, run_below_python=run_below_python, run_modes=run_modes
+)

@@ -1,14 +1,45 @@
-"""The slot where an observer of ops may sit. The dispatcher knows this room and no profiler.
+"""The contract between the runtime and what observes it: the runtime imports no profiler, a profiler needs this room alone.
 
-While nothing watches, an op reads one global (`entry_globals.observers_active`) and goes on. While something does, each
-op, once it has ended or failed, hands its row to its thread's observer, of which there is at most one:
-`ThreadState.append_row` takes `(op id, start, end, sequence number)`; `ThreadState.append_row_traced` takes the same where somebody
-also listens to Python calls; `ThreadState.capture_by_op[op id]` is called with start, end, sequence number and the op's arguments.
+    rows: list[int] = []
+    state = observer.thread_state()
+    state.append_row = rows.extend
+    observer.acquire()
+    torch.neg(x)
+    observer.release()
+    state.append_row = None
+    op, start, end, sequence = rows  # observer.op_names[op] is "aten::neg"
 
-Whoever listens to Python calls and wants to hear nothing of an op's inside puts a function into `ThreadState.tracer_pause_factory`. An op
-takes it out, calls it when it begins, and lets go of what it returned when its frame ends: the object's end is the sign.
-Longer insides, such as the walk of a backward pass, run as `call_untraced(function, ...)`, and call what belongs to the user as
-`call_user_code(function, ...)`.
+**Cost.** An entry reads one global, `entry_globals.observers_active`. While that is 0 nothing else happens; `acquire()` and
+`release()` count it up and down, and in between entries look at the `ThreadState` of their thread.
+
+**Rows of ops.** An op is known by its id, the index into `op_names`, `op_overloads` and `op_schemas`. Every op that ends, by
+a result or by an exception, gives one row to its thread's recording: its id, its start and end on `clock`, and the sequence
+number that autograd's next node gets (-1 in no_grad and for ops that take no tensor). Inner ops end before outer ones, so
+rows come in the order of their ends. A recording fills one of three slots of the thread's state:
+
+    append_row          called with the row, a tuple
+    append_row_traced   the same, for a recording that traces Python calls, too
+    capture_by_op       capture_by_op[id] is called with start, end, sequence number and the op's arguments
+
+**Rows of other ranges.** `ThreadState.span` is called with name, kind, start, end, sequence number and, where there are any,
+inputs: for the nodes and passes of the engine, the steps of optimizers and the ranges of `record_function`. The kind is
+one of the numbers below, the inputs are an `InputOutline`. `module_enter` and `module_exit` are called with each nn.Module
+whose forward begins and ends. Memory of the CPU has listeners of its own: `_core.storage.add_memory_listener`.
+
+**Tracers of Python calls.** A tracer that leaves out the runtime's own calls sets `ThreadState.tracer_pause_factory`. An op
+takes the factory out of its slot, calls it when it begins, and drops the object that it returned when its frame ends; the
+end of that object is the tracer's sign to resume, and to fill the slot for the next op. Work that is longer than an op, such
+as a backward pass, runs as `call_untraced(function, ...)`, and reaches hooks and other functions of the user's by
+`call_user_code(function, ...)`; these use `ThreadState.tracer_switch`, the two functions that pause and resume the tracer.
+
+**Listeners,** for what a row does not tell. None costs an op anything while there is none of it:
+
+    add_out_listener      each call with `out=`, on any thread
+    add_op_listener       arguments and results of each op of one thread
+    add_device_listener   each launch on a device, and each change of its memory
+
+**Threads.** All functions here may be called from any thread. A thread's slots are set by the thread itself, or for a recording
+of all threads by the one that starts it; a row, a span and a listener's call come on the thread where they happen.
 """
 
 from __future__ import annotations
@@ -19,12 +50,12 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
 from time import perf_counter_ns as clock
-from types import FrameType, TracebackType
-from typing import Any
+from types import CodeType, FrameType, TracebackType
+from typing import Any, NamedTuple, Protocol
 
 from .._core.cpython import is_only_thread
 from .._core.threads import ThreadState, TracerSwitch, threads
-from . import entry_globals
+from . import backends, entry_globals
 
 __all__ = [
     "BACKWARD",
@@ -39,23 +70,33 @@ __all__ = [
     "RUNTIME",
     "SCOPE",
     "STEP",
-    "Outline",
+    "DeviceListener",
+    "DeviceTiming",
+    "InputOutline",
+    "OpListener",
     "acquire",
+    "add_device_listener",
+    "add_op_listener",
+    "add_out_listener",
     "call_untraced",
     "call_user_code",
     "clock",
+    "device_timing",
     "is_active",
     "op_names",
     "op_overloads",
     "op_schemas",
     "release",
+    "remove_device_listener",
+    "remove_op_listener",
+    "remove_out_listener",
     "span",
     "thread_state",
 ]
 
-# What a recorded range is. The numbers are stored in event columns.
+# The kinds of recorded ranges. The numbers are stored in event columns.
 OP, BACKWARD, ENGINE, SCOPE, STEP, PYTHON, MODULE, MEMORY = range(8)
-# On a device: kernels, copies and fills. RUNTIME is the host's call that launched one or waited for it.
+# On a device: kernels, copies and fills. RUNTIME is the host's call that launched one of them or waited for it.
 KERNEL, COPY, FILL, RUNTIME = range(8, 12)
 
 # Filled by the registry, one entry per op overload; an op's id is its index.
@@ -63,15 +104,19 @@ op_names: list[str] = []
 op_overloads: list[str] = []
 op_schemas: list[Any] = []
 
-# What a span was given: (shape, strides in bytes, NumPy dtype) of each tensor, None for one that is missing or for what is
-# not told, (type, number), (list, number, ...).
-Outline = tuple[tuple[Any, ...] | None, ...]
+# The inputs of a span: (shape, strides in bytes, NumPy dtype) of a tensor, (type, number), (list, number, ...), and None for
+# an input that is missing or of another kind.
+InputOutline = tuple[tuple[Any, ...] | None, ...]
 
-# Held while it changes whether anybody watches.
-changing = threading.Lock()
+# Guards `entry_globals.observers_active` and the listeners.
+observers_lock = threading.Lock()
 
-# Filled by whoever records: what to send to a worker process along with a task, so that it records itself (begin(number)
-# and end() there, deliver() of what end() returned here); None while nobody records.
+# The code of the two functions between a call and an op's entry, which tracers of Python calls leave out: "choose" picks one
+# of several overloads, "stand_in" compiles an entry at its first call. `overloads` and `dispatcher` fill it.
+dispatch_code: dict[str, CodeType] = {}
+
+# A recording puts a function here that gives what to send to a worker process along with a task, so that the worker records
+# itself (begin(number) and end() there, deliver() of what end() returned here); None while nothing records.
 for_workers: Callable[[], Any] = lambda: None  # noqa: E731
 
 
@@ -81,20 +126,20 @@ def thread_state() -> ThreadState:
 
 
 def acquire() -> None:
-    """Count one more reason for ops to look at their thread's state."""
-    with changing:
+    """Have ops look at their thread's state until the matching `release()`; calls may nest."""
+    with observers_lock:
         entry_globals.observers_active += 1
 
 
 def release() -> None:
-    """Count one fewer."""
-    with changing:
+    """End one `acquire()`. After the last, ops look no further than one global."""
+    with observers_lock:
         entry_globals.observers_active -= 1
 
 
 # Where entries find their thread's state. ContextVar.get takes an eighth of the time of threading.local, which is as much
-# as a reading of the clock. A context may be copied to another thread, though, so `_own` is asked only while there is
-# no other thread; a thread or a context that does not know answers None, and then the entry asks `threads`.
+# as a reading of the clock. A context may be copied to another thread, though, so entries read `_own` only while there is
+# no other thread; in a thread or a context without a value it gives None, and the entry reads `threads` instead.
 _own: ContextVar[ThreadState | None] = ContextVar("state of the only thread", default=None)
 _unknown: ContextVar[ThreadState | None] = ContextVar("no state", default=None)
 entry_globals.current = _unknown.get
@@ -103,43 +148,43 @@ entry_globals.current = _unknown.get
 def expect_one_thread(*, hidden_from_tracer: bool = False) -> None:
     """Spare ops the search for their thread's state for as long as the calling thread is the only one.
 
-    `hidden_from_tracer`: somebody listens to every call of a builtin, so have them call it in a way that is not heard.
+    `hidden_from_tracer`: a tracer sees every call of a builtin, so entries get a `partial`, whose call is no event.
     """
-    alone = is_only_thread() and threading.getprofile() in (None, _thread_began)
+    alone = is_only_thread() and threading.getprofile() in (None, _on_thread_start)
     find = _own.get if alone else _unknown.get
     if alone:
         _own.set(threads.state)
-        threading.setprofile(_thread_began)
+        threading.setprofile(_on_thread_start)
     entry_globals.current = partial(find) if hidden_from_tracer or isinstance(entry_globals.current, partial) else find
 
 
 def expect_threads(*, hidden_from_tracer: bool = False) -> None:
-    """Have every op look for its thread's state."""
+    """Have every op look for its thread's state, since there is more than one thread."""
     entry_globals.current = partial(_unknown.get) if hidden_from_tracer else _unknown.get
-    if threading.getprofile() is _thread_began:
+    if threading.getprofile() is _on_thread_start:
         threading.setprofile(None)
 
 
-def _thread_began(frame: FrameType, event: str, arg: Any) -> None:
-    """What a new thread does first, before it can run an op."""
+def _on_thread_start(frame: FrameType, event: str, arg: Any) -> None:
+    """The profile function of a new thread, called before it can run an op."""
     sys.setprofile(None)
     expect_threads(hidden_from_tracer=isinstance(entry_globals.current, partial))
 
 
 def is_active() -> bool:
-    """Whether any thread is being watched."""
+    """Whether a recording or a mode is active on any thread."""
     return entry_globals.observers_active > 0
 
 
 def call_untraced(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function of this runtime's own whose Python calls nobody need hear."""
+    """Call a function of the runtime's own, with the thread's tracer of Python calls paused."""
     state = threads.state
     switch = state.tracer_switch
     return function(*args) if switch is None else _call_with_tracer_paused(state, switch, function, args)
 
 
 def call_user_code(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function of the user's from an inside: whoever listens to Python calls is resumed for it."""
+    """Call a function of the user's from inside `call_untraced`, with the tracer resumed for it."""
     state = threads.state
     switch = state.paused_tracer
     return function(*args) if switch is None else _call_with_tracer_resumed(state, switch, function, args)
@@ -148,7 +193,7 @@ def call_user_code(function: Callable[..., Any], *args: Any) -> Any:
 def _call_with_tracer_paused(
     state: ThreadState, switch: TracerSwitch, function: Callable[..., Any], args: tuple[Any, ...]
 ) -> Any:
-    # The call of this function and its return are heard, nothing in between.
+    # The tracer sees the call of this function and its return, and nothing in between.
     pause, resume = switch
     pause()
     state.paused_tracer, state.tracer_pause_factory = switch, None
@@ -172,12 +217,12 @@ def _call_with_tracer_resumed(
         state.paused_tracer, state.tracer_pause_factory = switch, None
 
 
-# Frames from a function of the second code up to one of the first are on the stack without having been heard.
+# Frames from a function of the second code up to one of the first are on the stack although the tracer has not seen them.
 UNTRACED_CALL, USER_CODE_CALL = _call_with_tracer_paused.__code__, _call_with_tracer_resumed.__code__
 
 
 class span:
-    """`with span("Optimizer.step#SGD.step"):` records a named range; nothing happens when nobody watches."""
+    """`with span("Optimizer.step#SGD.step"):` records a named range; without a recording it reads one global and no clock."""
 
     __slots__ = ("_kind", "_name", "_sequence", "_start")
 
@@ -195,3 +240,166 @@ class span:
             record = threads.state.span
             if record is not None and self._start:
                 record(self._name, self._kind, self._start, clock(), self._sequence)
+
+
+# ---------------------------------------------------------------- calls with out=
+
+
+def add_out_listener(listener: Callable[[int], None]) -> None:
+    """Have `listener(op id)` called on the calling thread at each call with `out=`, before any op inside of it begins."""
+    with observers_lock:
+        listeners.out = (*listeners.out, listener)
+
+
+def remove_out_listener(listener: Callable[[int], None]) -> None:
+    """Undo one `add_out_listener`; a listener that is not there is no error."""
+    with observers_lock:
+        if listener in listeners.out:
+            place = listeners.out.index(listener)
+            listeners.out = listeners.out[:place] + listeners.out[place + 1 :]
+
+
+# ---------------------------------------------------------------- arguments and results of ops
+
+
+class OpListener(Protocol):
+    """Sees each op of a thread with its arguments, in the order of the schema, and its result."""
+
+    def op_started(self, op: int, args: tuple[Any, ...]) -> Any:
+        """Before the op runs and may write to its arguments. `op_ended` gets what this returns."""
+
+    def op_ended(self, op: int, started: Any, result: Any) -> None:
+        """After the op has returned; not called for one that raised."""
+
+
+class _ListenerMode:
+    """A listener in the thread's stack of modes, where it sees the ops that composites are made of, too."""
+
+    def __init__(self, listener: OpListener) -> None:
+        self.listener = listener
+        self.state = threads.state
+
+    def run(self, op: Any, args: tuple[Any, ...]) -> Any:
+        """Run an op as its entry would without this mode, between the two calls of the listener."""
+        started = self.listener.op_started(op.id, args)
+        modes = threads.state.modes
+        if modes:  # what runs inside of another mode is that mode's, not the program's
+            result = entry_globals.run_modes(op, args)
+        else:
+            modes.append(self)
+            try:
+                result = entry_globals.run_kernel(op, args)
+            except (AttributeError, ValueError, TypeError) as error:
+                result = entry_globals.slow_path(op, args, error)
+            finally:
+                modes.remove(self)
+        self.listener.op_ended(op.id, started, result)
+        return result
+
+
+def add_op_listener(listener: OpListener) -> None:
+    """Have a listener see every op that the calling thread runs from now on."""
+    mode = _ListenerMode(listener)
+    with observers_lock:
+        listeners.modes.append(mode)
+    mode.state.modes.append(mode)
+    acquire()
+
+
+def remove_op_listener(listener: OpListener) -> None:
+    """Undo one `add_op_listener`, on whichever thread that was; a listener that is not there is no error."""
+    with observers_lock:
+        mode = next((mode for mode in listeners.modes if mode.listener is listener), None)
+        if mode is None:
+            return
+        listeners.modes.remove(mode)
+    mode.state.modes.remove(mode)
+    release()
+
+
+# ---------------------------------------------------------------- work on devices
+
+
+class DeviceListener(Protocol):
+    """Sees what is put into the streams of devices, and their memory. Called on the thread that does it."""
+
+    def launch_started(self, kind: str, name: str, stream: Any, nbytes: int) -> Any:
+        """Just before a "kernel", "copy" or "fill" is put into a stream. `launch_ended` gets what this returns."""
+
+    def launch_ended(self, started: Any) -> None:
+        """Just after that, also if it failed."""
+
+    def memory_changed(self, block: Any, change: int) -> None:
+        """A block of device memory was given out (bytes above zero) or came back (below)."""
+
+
+class DeviceTiming(NamedTuple):
+    """Reads when work ran on a device. A device's code puts one into `device_timings`.
+
+    `new_event()` makes a mark with `record(stream)` and, once the device has passed it, `timestamp_ns()`; `synchronize(index)`
+    waits for a device; `host_offset_ns(clock, stream)` is what to add to a timestamp to get the host's clock.
+    """
+
+    new_event: Callable[[], Any]
+    synchronize: Callable[[int], None]
+    host_offset_ns: Callable[[Callable[[], int], Any], int]
+
+
+class _EveryDeviceListener:
+    """Passes everything on to several listeners, and keeps apart what they return."""
+
+    def __init__(self, listeners: list[DeviceListener]) -> None:
+        self._listeners = listeners
+
+    def launch_started(self, kind: str, name: str, stream: Any, nbytes: int) -> Any:
+        return [(each, each.launch_started(kind, name, stream, nbytes)) for each in self._listeners]
+
+    def launch_ended(self, started: Any) -> None:
+        for each, token in reversed(started):  # so that what they put into the stream nests
+            each.launch_ended(token)
+
+    def memory_changed(self, block: Any, change: int) -> None:
+        for each in self._listeners:
+            each.memory_changed(block, change)
+
+
+def add_device_listener(listener: DeviceListener) -> None:
+    """Have a listener see what all threads do on devices."""
+    with observers_lock:
+        _set_device_listeners([*listeners.devices, listener])
+
+
+def remove_device_listener(listener: DeviceListener) -> None:
+    """Undo `add_device_listener`; a listener that is not there is no error."""
+    with observers_lock:
+        _set_device_listeners([each for each in listeners.devices if each is not listener])
+
+
+def _set_device_listeners(devices: list[DeviceListener]) -> None:
+    listeners.devices = devices
+    listeners.device = None if not devices else devices[0] if len(devices) == 1 else _EveryDeviceListener(devices)
+
+
+def device_timing(device_type: str) -> DeviceTiming | None:
+    """The clock of a device, or None where there is no such device. Loads the device's code."""
+    return device_timings.get(device_type) if backends.available(device_type) else None
+
+
+# ---------------------------------------------------------------- where the runtime looks for listeners
+
+
+class _Listeners:
+    """`out` is read by each call with `out=`, `device` by each launch on a device; the lists are for removing listeners."""
+
+    __slots__ = ("device", "devices", "modes", "out")
+
+    def __init__(self) -> None:
+        self.out: tuple[Callable[[int], None], ...] = ()
+        self.device: DeviceListener | None = None
+        self.devices: list[DeviceListener] = []
+        self.modes: list[_ListenerMode] = []
+
+
+listeners = _Listeners()
+# By device type; the code of a device fills it.
+device_timings: dict[str, DeviceTiming] = {}

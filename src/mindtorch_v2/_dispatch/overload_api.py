@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from .dispatcher import dispatch_with_keyset
 from .registry import OpSpec, Packet, packets
 
 
 class OpOverload:
-    """`torch.ops.aten.add.Tensor`: one overload, callable."""
+    """`torch.ops.aten.add.Tensor`: one overload. Calling it runs the op."""
 
     def __init__(self, packet: OpOverloadPacket, spec: OpSpec) -> None:
         self._packet = packet
@@ -18,10 +19,14 @@ class OpOverload:
         self.__name__ = f"{packet.__name__}.{self._overloadname}"
         self.__qualname__ = self.__name__
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if "self" in kwargs:
             kwargs["input"] = kwargs.pop("self")
         return self._op(*args, **kwargs)
+
+    def redispatch(self, /, keyset: int, *args: Any, **kwargs: Any) -> Any:
+        """Pass a call on below the caller's own key: see `dispatcher.dispatch_with_keyset`, which says what the keys mean."""
+        return dispatch_with_keyset(keyset, f"{self._op.name}.{self._overloadname}", *args, **kwargs)
 
     @property
     def overloadpacket(self) -> OpOverloadPacket:
@@ -61,7 +66,7 @@ class OpOverloadPacket:
         self.__name__ = name
         self._qualified_op_name = f"{namespace}::{name}"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if "self" in kwargs:
             kwargs["input"] = kwargs.pop("self")
         assert self._packet.function is not None
@@ -74,9 +79,9 @@ class OpOverloadPacket:
         spec = self._packet.overloads.get("" if name == "default" else name)
         if spec is None:
             raise AttributeError(f"The underlying op of '{self._namespace}.{self.__name__}' has no overload name '{name}'")
-        made = OpOverload(self, spec)
-        setattr(self, name, made)
-        return made
+        overload = OpOverload(self, spec)
+        setattr(self, name, overload)
+        return overload
 
     def __dir__(self) -> list[str]:
         return self.overloads()
@@ -89,7 +94,7 @@ class OpOverloadPacket:
 
 
 class OpNamespace:
-    """`torch.ops.aten`."""
+    """`torch.ops.aten`: the ops of one namespace; an attribute is the packet of that name, made at its first use."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -98,9 +103,9 @@ class OpNamespace:
         packet = packets.get(op if self.name == "aten" else f"{self.name}::{op}")
         if packet is None:
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{op}'")
-        made = OpOverloadPacket(self.name, op, packet)
-        setattr(self, op, made)
-        return made
+        overloads = OpOverloadPacket(self.name, op, packet)
+        setattr(self, op, overloads)
+        return overloads
 
     def __dir__(self) -> list[str]:
         prefix = self.name + "::"
@@ -112,7 +117,7 @@ class OpNamespace:
 
 
 class Ops:
-    """`torch.ops`."""
+    """`torch.ops`: the namespaces, of which aten holds torch's own ops."""
 
     def __init__(self) -> None:
         self.aten = OpNamespace("aten")
@@ -120,9 +125,9 @@ class Ops:
     def __getattr__(self, name: str) -> OpNamespace:
         if name.startswith("__"):
             raise AttributeError(name)
-        made = OpNamespace(name)
-        setattr(self, name, made)
-        return made
+        namespace = OpNamespace(name)
+        setattr(self, name, namespace)
+        return namespace
 
     def load_library(self, path: str) -> None:
         raise NotImplementedError(f"torch.ops.load_library({path!r}): compiled extensions cannot be loaded")

@@ -1,4 +1,4 @@
-"""Choosing the overload that a call means, once per combination of argument types."""
+"""Chooses among the overloads of a name by the types of a call's arguments."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from .._core import dtype as dt
 from .._core.device import device as Device
 from .._core.memory_format import layout, memory_format
 from .._core.tensor import Tensor, make_tensor
+from . import observer
 from .callers import is_method_call, only_a_method
 from .errors import type_name
 from .promotion import as_number, rank
@@ -57,7 +58,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
 
 
 def accepts(spec: OpSpec, argument: Argument, value: Any, lenient: bool = True) -> bool:
-    """Whether a value may be passed for an argument; `lenient` lets a 0-d tensor stand for a number."""
+    """Whether a value may be passed for an argument; with `lenient` a 0-d tensor may stand for a number."""
     if value is None:
         return argument.optional
     kind = argument.type_text.removesuffix("?")
@@ -85,38 +86,46 @@ def number_as_tensor(op: OpSpec, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def varargs(schema: Schema) -> Argument | None:
-    """The int[] that may be spelled out as several positional ints, as in `x.view(2, 8)`."""
+    """The int[] argument that a call may spell out as several positional ints, as in `x.view(2, 8)`; None without one."""
     positional = [a for a in schema.arguments if not a.keyword_only]
     own = positional[1:] if positional and positional[0].name == "self" else positional
     return own[0] if len(own) == 1 and own[0].type_text == "int[]" else None
 
 
-def fits(spec: OpSpec, args: tuple[Any, ...], kwargs: dict[str, Any], lenient: bool = True) -> bool:
-    """Whether a call can be bound to an overload."""
-    schema = spec.schema
+def bind(schema: Schema, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """The values of a call by the names of a schema's arguments, or None if there are too many or one has no place.
+
+    Arguments that the call leaves out are not in it, and `out` and `requires_grad`, which no schema names, are skipped.
+    """
     positional = [a for a in schema.arguments if not a.keyword_only]
     spread = varargs(schema)
     if len(args) > len(positional):
         first = len(positional) - 1
         if spread is None or not all(map(_is_integer, args[first:])):
-            return False
+            return None
         args = (*args[:first], tuple(args[first:]))
     elif spread is not None and len(args) == len(positional) and _is_integer(args[-1]):
         args = (*args[:-1], (args[-1],))
-    given = dict(zip((a.python_name for a in positional), args, strict=False))
-    by_name = {a.python_name: a for a in schema.arguments}
-    for name, value in kwargs.items():
-        name = name if name in by_name else ALIASES.get(name, name)
-        if name in ("out", "requires_grad", "self"):
-            name = "input" if name == "self" else name
-            if name != "input":
-                continue
-        if name not in by_name or name in given:
-            return False
-        given[name] = value
-    return all(
-        accepts(spec, a, given[a.python_name], lenient) if a.python_name in given else a.default is not REQUIRED
-        for a in schema.arguments
+    values = dict(zip((a.python_name for a in positional), args, strict=False))
+    names = {a.python_name for a in schema.arguments}
+    for keyword, value in kwargs.items():
+        name = keyword if keyword in names else ALIASES.get(keyword, keyword)
+        if name in ("out", "requires_grad"):
+            continue
+        if name == "self":
+            name = "input"
+        if name not in names or name in values:
+            return None
+        values[name] = value
+    return values
+
+
+def fits(spec: OpSpec, args: tuple[Any, ...], kwargs: dict[str, Any], lenient: bool = True) -> bool:
+    """Whether a call can be bound to an overload."""
+    values = bind(spec.schema, args, kwargs)
+    return values is not None and all(
+        accepts(spec, a, values[a.python_name], lenient) if a.python_name in values else a.default is not REQUIRED
+        for a in spec.schema.arguments
     )
 
 
@@ -129,21 +138,21 @@ def resolve(packet: Packet, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
         for spec in packet:
             if fits(spec, args, kwargs, lenient):
                 return spec, not lenient
-    raise TypeError(_complaint(packet, args, kwargs))
+    raise TypeError(_mismatch_message(packet, args, kwargs))
 
 
-def _complaint(packet: Packet, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """What torch says of a call that no overload takes. The tensor before the dot is none of a method's arguments."""
-    own = int(bool(args) and (only_a_method(packet) or is_method_call(packet.name, len(args) + len(kwargs))))
-    given = [type_name(a) for a in args[own:]]
-    got = ", ".join([*given, *[""] * bool(given and kwargs)]) + "".join(f"{k}={type_name(v)}, " for k, v in kwargs.items())
+def _mismatch_message(packet: Packet, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """torch's message for a call that no overload takes. It does not list the tensor before the dot of a method's call."""
+    skipped = int(bool(args) and (only_a_method(packet) or is_method_call(packet.name, len(args) + len(kwargs))))
+    types = [type_name(a) for a in args[skipped:]]
+    got = ", ".join([*types, *[""] * bool(types and kwargs)]) + "".join(f"{k}={type_name(v)}, " for k, v in kwargs.items())
     lines = [f"{packet.name}() received an invalid combination of arguments - got ({got}), but expected one of:"]
     for spec in packet:
-        parts = _described(spec.schema, own)
+        parts = _described(spec.schema, skipped)
         lines.append(f" * ({', '.join(parts)})")
-        if len(given) == max(len(parts), 1) and not kwargs:
+        if len(types) == max(len(parts), 1) and not kwargs:
             words = [part.partition(" ")[0] if part.count(" ") == 1 else "" for part in parts or [""]]
-            marked = [kind if kind == word else f"!{kind}!" for kind, word in zip(given, words, strict=True)]
+            marked = [kind if kind == word else f"!{kind}!" for kind, word in zip(types, words, strict=True)]
             lines.append(f"      didn't match because some of the arguments have invalid types: ({', '.join(marked)})")
     return "\n".join(lines) + "\n"
 
@@ -176,14 +185,41 @@ def type_word(argument: Argument) -> str:
     return _TYPE_WORDS.get(kind.partition("[")[0] + "[]" if "[" in kind else kind, kind)
 
 
-def packet_function(packet: Packet, operator: bool = False) -> Any:
-    """The function of a name with several overloads: resolves once per combination of argument types.
+def _chooser(packet: Packet, operator: bool, entries: dict[Any, Any]) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+    """What `packet_function` calls for types that are not in `entries`: adds the entry that fits, and calls it."""
 
-    Calls with one or two positional arguments and nothing else are most calls, and get the shortest way.
-    As an operator it answers NotImplemented to arguments that no overload takes.
+    def choose(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        key: Any = (*map(type, args), *[part for name, value in kwargs.items() for part in (name, type(value))])
+        if len(args) == 1 and not kwargs:
+            key = type(args[0])
+        entry: Any = entries.get(key)
+        if entry is None:
+            lifted = number_as_tensor(next(iter(packet)), args, kwargs)
+            if lifted is not None:
+                return choose(lifted, kwargs)
+            try:
+                spec, by_type = resolve(packet, args, kwargs)
+            except TypeError:
+                if operator:
+                    return NotImplemented
+                raise
+            entry = spec.call
+            if by_type:
+                entries[key] = entry
+        return entry(*args, **kwargs)
+
+    return choose
+
+
+def packet_function(packet: Packet, operator: bool = False) -> Any:
+    """The function of a name with several overloads: chooses once per combination of argument types.
+
+    Most calls have one or two positional arguments and nothing else, so these take the shortest way. As an operator it
+    returns NotImplemented for arguments that no overload takes.
     """
-    chosen: dict[Any, Any] = {}
-    find = chosen.get
+    entries: dict[Any, Any] = {}
+    find = entries.get
+    choose = _chooser(packet, operator, entries)
 
     def call(first: Any = REQUIRED, second: Any = REQUIRED, /, *args: Any, **kwargs: Any) -> Any:
         if not kwargs and not args:
@@ -207,25 +243,8 @@ def packet_function(packet: Packet, operator: bool = False) -> Any:
                 return entry(first, second, third)
         return choose(tuple([a for a in (first, second) if a is not REQUIRED]) + args, kwargs)
 
-    def choose(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        key: Any = (*map(type, args), *[part for name, value in kwargs.items() for part in (name, type(value))])
-        if len(args) == 1 and not kwargs:
-            key = type(args[0])
-        entry: Any = find(key)
-        if entry is None:
-            lifted = number_as_tensor(next(iter(packet)), args, kwargs)
-            if lifted is not None:
-                return choose(lifted, kwargs)
-            try:
-                spec, by_type = resolve(packet, args, kwargs)
-            except TypeError:
-                if operator:
-                    return NotImplemented
-                raise
-            entry = spec.call
-            if by_type:
-                chosen[key] = entry
-        return entry(*args, **kwargs)
-
     call.__name__ = call.__qualname__ = packet.name
     return call
+
+
+observer.dispatch_code["choose"] = packet_function(Packet("")).__code__

@@ -1,4 +1,4 @@
-"""Bringing an op's operands to one dtype, by torch's rules, before NumPy sees them."""
+"""Converts an op's operands to one dtype, by torch's rules, before NumPy computes with them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _targets: dict[tuple[Any, ...], np.dtype] = {}
 
 
 def rank(operand: Any) -> tuple[dt.dtype, int]:
-    """An operand as `result_type` wants it."""
+    """The dtype of an operand and its rank, the pair that `dt.result_type` takes."""
     if isinstance(operand, Tensor):
         array = operand._array
         return dt.from_numpy(array.dtype), dt.ZERO_DIM_TENSOR if array.ndim == 0 else dt.DIM_TENSOR
@@ -24,7 +24,7 @@ def rank(operand: Any) -> tuple[dt.dtype, int]:
 
 
 def computation_dtype(mode: Promotion, operands: tuple[Any, ...]) -> dt.dtype:
-    """The dtype that an op of this promotion computes in."""
+    """The dtype in which an op of this promotion computes; TypeError or RuntimeError where the promotion refuses a dtype."""
     ranked = [rank(operand) for operand in operands]
     bools = [kind is dt.bool_ for kind, _ in ranked] if mode is Promotion.NUMBER else []
     if any(bools):
@@ -55,7 +55,7 @@ def number_for(number: Any, target: np.dtype) -> Any:
             if not -(1 << 63) <= number < 1 << 64:
                 raise OverflowError("int too big to convert")
             return np.array(int(number) & (1 << limits.bits) - 1, dtype=f"u{target.itemsize}").view(target)[()]
-    elif target.kind == "V":  # bfloat16 and its kin know nothing of weak Python numbers
+    elif target.kind == "V":  # beside bfloat16 and the like NumPy does not take Python numbers as weak
         return target.type(number)
     return number
 

@@ -1,4 +1,4 @@
-"""The tuples that ops with several results return: torch.return_types."""
+"""The named tuples that ops with several results return: torch.return_types."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import Any
 
 from .registry import OpSpec
 
-_made: dict[tuple[str, str], Any] = {}
+_types: dict[tuple[str, str], Any] = {}
 
 
 def result_type_of(op: OpSpec, form: str = "") -> Any:
-    """What a call with several results returns: a tuple whose fields have the schema's names, where it has names.
+    """The type that a call with several results returns: a named tuple, where the schema names its results.
 
-    `form="_out"` is that of the call with `out=`, which has a type of its own.
+    `form="_out"` gives the type of the call with `out=`, which torch has apart.
     """
     names = op.schema.return_names
     if not all(names):
         return _plain_tuple
     name = op.schema.name + form
-    made = _made.get((name, op.schema.overload))
-    if made is None:
-        made = _made[name, op.schema.overload] = type(
+    result_type = _types.get((name, op.schema.overload))
+    if result_type is None:
+        result_type = _types[name, op.schema.overload] = type(
             name, (namedtuple(name, names),), {"__module__": "torch.return_types", "__repr__": _results_repr, "__slots__": ()}
         )
-    return made
+    return result_type
 
 
 def _plain_tuple(*items: Any) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Op schemas in torch's notation: `mul.Tensor(Tensor self, Tensor other) -> Tensor`, parsed when first looked into."""
+"""Op schemas in torch's notation: `mul.Tensor(Tensor self, Tensor other) -> Tensor`, parsed at their first use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import threading
 from typing import Any
 
-# No default: the argument must be given.
+# The default of an argument that a call must not leave out.
 REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "<required>"})()
 
 _HEAD = re.compile(r"\s*(?P<name>[\w:]+)(?:\.(?P<overload>\w+))?\((?P<arguments>.*)\)\s*->\s*(?P<returns>.*)$", re.S)
@@ -22,11 +22,11 @@ _CONSTANTS = {
     "Mean": 1,
     "long": "int64",
 }
-_parsing = threading.Lock()  # every reader of a schema sees the same arguments
+_parse_lock = threading.Lock()  # every reader of a schema gets the same Argument objects
 
 
 class Argument:
-    """One argument: its type as written (`Tensor?`, `int[2]`), and what follows from it."""
+    """An argument of a schema: `type_text` is its type as written (`Tensor?`, `int[2]`), the flags follow from it."""
 
     __slots__ = (
         "alias",
@@ -66,9 +66,9 @@ class Argument:
 
 
 class Schema:
-    """A schema: its name at once, arguments and results once somebody asks for them.
+    """An op's signature. Its name is known at once; arguments and results are parsed when one of them is first read.
 
-    A process declares more than a thousand ops and calls a few of them, so the text is parsed at the first look.
+    A process declares more than a thousand ops and calls few of them, so most schemas are never parsed.
     """
 
     __slots__ = ("arguments", "name", "overload", "return_names", "returns", "returns_alias", "text")
@@ -83,10 +83,10 @@ class Schema:
         self.name, _, self.overload = text.partition("(")[0].partition(".")
 
     def __getattr__(self, attribute: str) -> Any:
-        # Reached for slots that are still empty, so that looking one up costs nothing once they are filled.
+        # Called for slots that are still empty, so that reading one costs nothing more once it is filled.
         if attribute not in ("arguments", "returns", "return_names", "returns_alias"):
             raise AttributeError(f"'Schema' object has no attribute '{attribute}'")
-        with _parsing:
+        with _parse_lock:
             try:
                 return object.__getattribute__(self, attribute)
             except AttributeError:
@@ -102,7 +102,7 @@ class Schema:
 
     @property
     def is_method(self) -> bool:
-        """Whether the first argument is a tensor called `self` or `input`; told without parsing."""
+        """Whether the first argument is a tensor called `self` or `input`; does not parse the schema."""
         return _METHOD.match(self.text, self.text.find("(")) is not None
 
     @property
@@ -111,7 +111,7 @@ class Schema:
 
     @property
     def is_view(self) -> bool:
-        """Whether the result looks at the memory of an argument."""
+        """Whether the result shares the memory of an argument."""
         return bool(self.returns_alias) and not self.mutates
 
     @property
@@ -138,10 +138,10 @@ class Schema:
         types, names, alias = [], [], ""
         for part in _split(returned):
             kind, _, name = part.partition(" ")
-            type_text, one = _type(kind)
+            type_text, result_alias = _type(kind)
             types.append(type_text)
             names.append(name.strip())
-            alias = alias or one
+            alias = alias or result_alias
         self.returns, self.return_names, self.returns_alias = tuple(types), tuple(names), alias
         self.arguments = tuple(arguments)
 

@@ -11,7 +11,7 @@ from .._core.keys import SPARSE
 from .._core.memory_format import sparse_coo, strided
 from .._core.sparse import SparseTensor, make_sparse
 from .._core.tensor import Tensor, make_tensor
-from .._dispatch import entry_globals
+from .._dispatch import backends
 from .._dispatch.registry import OpSpec, aten
 from .creation.from_data import as_tensor
 
@@ -263,7 +263,7 @@ def _run_sparse(op: OpSpec, args: tuple[Any, ...]) -> Any:
     return kernel(*args)
 
 
-entry_globals.fallback_sparse = _run_sparse  # type: ignore[attr-defined]
+backends.fallbacks["sparse"] = _run_sparse
 
 METHODS = {
     "to_sparse": to_sparse,

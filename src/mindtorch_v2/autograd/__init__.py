@@ -15,7 +15,7 @@ from .._autograd.grad_mode import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
-from .._lazy_imports import later as _later
+from .._lazy_imports import lazy_exports as _lazy_exports
 from . import anomaly_mode, function, grad_mode, variable
 from .gradcheck import gradcheck, gradgradcheck
 from .variable import Variable
@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 # Imported at their first use: training needs none of them.
-__getattr__, __dir__ = _later(
+__getattr__, __dir__ = _lazy_exports(
     __name__,
     ("forward_ad", "functional", "graph", "profiler", "profiler_legacy", "profiler_util"),
     {

@@ -6,11 +6,11 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from .._absent_device import absent
-from .._lazy_imports import later as _later
+from .._lazy_imports import lazy_exports as _lazy_exports
 
 globals().update(absent("CUDA"))
 # `amp` stands on the optimizers: scripts that only ask `is_available()` do without.
-__getattr__, __dir__ = _later(__name__, ("amp", "nvtx"))
+__getattr__, __dir__ = _lazy_exports(__name__, ("amp", "nvtx"))
 
 has_half = False
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from .._core.keys import AUTOGRAD, BATCHED, META, PYTHON
-from .._core.outline import CannotBatch, without_first_dim
+from .._core.shape_only import CannotBatch, without_first_dim
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten
 

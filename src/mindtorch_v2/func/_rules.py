@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._core.outline import CannotBatch
 from .._core.rng import default_generator
+from .._core.shape_only import CannotBatch
 from .._core.tensor import Tensor
 from .._core.threads import threads
 from .._dispatch import entry_globals, interception
@@ -221,4 +221,4 @@ def _aligned(value: Any, ndim: int, level: Level, same_shape: bool) -> Any:
     return held if missing <= 0 else aten.reshape(held, (shape[0], *(1,) * missing, *shape[1:]))
 
 
-entry_globals.run_batched = run_batched  # type: ignore[attr-defined]
+entry_globals.install(run_batched=run_batched)

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .._core.outline import CannotBatch
+from .._core.shape_only import CannotBatch
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten
 from ..utils import _pytree as pytree

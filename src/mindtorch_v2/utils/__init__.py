@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._lazy_imports import later as _later
+from .._lazy_imports import lazy_exports as _lazy_exports
 
 if TYPE_CHECKING:
     from . import (
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["data"]
 
 # Imported when they are first asked for.
-__getattr__, __dir__ = _later(
+__getattr__, __dir__ = _lazy_exports(
     __name__,
     (
         "_python_dispatch",

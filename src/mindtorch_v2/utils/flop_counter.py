@@ -13,7 +13,7 @@ from .._core.keys import BATCHED
 from .._core.tensor import Tensor
 from .._core.threads import threads
 from .._dispatch import entry_globals
-from .._dispatch.dispatcher import keys_of, recover
+from .._dispatch.dispatcher import keys_of, slow_path
 from .._dispatch.interception import Mode, call_arguments, proceed, run_composed
 from .._dispatch.overload_api import OpOverloadPacket, ops, overload_of
 from .._dispatch.registry import OpSpec
@@ -362,7 +362,7 @@ class _Counting(Mode):
         try:
             result = run_composed(self, op, args) if composed else proceed(op, args)
         except (AttributeError, ValueError, TypeError) as error:
-            result = recover(op, args, error)  # what the op itself would do
+            result = slow_path(op, args, error)  # what the op itself would do
         if composed:
             return result
         packet = overload_of(op).overloadpacket

@@ -117,13 +117,13 @@ def test_copies_and_pickles_of_devices(d):
 
 def test_devices_are_read_only_and_final():
     d = device("cuda:1")
-    with pytest.raises(AttributeError, match="attribute 'index' of 'torch.device' objects is not writable"):
+    with pytest.raises(AttributeError, match=r"attribute 'index' of 'torch.device' objects is not writable"):
         d.index = 2
-    with pytest.raises(AttributeError, match="attribute 'index' of 'torch.device' objects is not writable"):
+    with pytest.raises(AttributeError, match=r"attribute 'index' of 'torch.device' objects is not writable"):
         del d.index
-    with pytest.raises(AttributeError, match="'torch.device' object has no attribute 'foo'"):
+    with pytest.raises(AttributeError, match=r"'torch.device' object has no attribute 'foo'"):
         d.foo = 2
-    with pytest.raises(TypeError, match="type 'torch.device' is not an acceptable base type"):
+    with pytest.raises(TypeError, match=r"type 'torch.device' is not an acceptable base type"):
         type("Sub", (device,), {})
 
 

@@ -110,13 +110,13 @@ def test_copies_and_pickles_are_the_same_object(d):
 
 
 def test_dtypes_are_read_only_and_cannot_be_made():
-    with pytest.raises(TypeError, match="cannot create 'torch.dtype' instances"):
+    with pytest.raises(TypeError, match=r"cannot create 'torch.dtype' instances"):
         dtypes.dtype()
-    with pytest.raises(AttributeError, match="attribute 'itemsize' of 'torch.dtype' objects is not writable"):
+    with pytest.raises(AttributeError, match=r"attribute 'itemsize' of 'torch.dtype' objects is not writable"):
         dtypes.float32.itemsize = 1
-    with pytest.raises(AttributeError, match="'torch.dtype' object has no attribute 'x'"):
+    with pytest.raises(AttributeError, match=r"'torch.dtype' object has no attribute 'x'"):
         dtypes.float32.x = 1
-    with pytest.raises(AttributeError, match="'torch.dtype' object has no attribute 'x'"):
+    with pytest.raises(AttributeError, match=r"'torch.dtype' object has no attribute 'x'"):
         _ = dtypes.float32.x
 
 
@@ -133,7 +133,7 @@ def test_numpy_round_trip(d):
 def test_complex32_holds_data_only_where_ml_dtypes_has_it():
     bare = object.__new__(dtypes.dtype)  # what an older ml_dtypes leaves: no `np`
     object.__setattr__(bare, "name", "complex32")
-    with pytest.raises(NotImplementedError, match="torch.complex32 tensors need an ml_dtypes release"):
+    with pytest.raises(NotImplementedError, match=r"torch.complex32 tensors need an ml_dtypes release"):
         _ = bare.np
 
 
@@ -463,7 +463,7 @@ def test_limits_compare_by_dtype_and_are_read_only():
     f32, f64, i8 = dtypes.finfo(dtypes.float32), dtypes.finfo(dtypes.float64), dtypes.iinfo(dtypes.int8)
     assert f32 == dtypes.finfo(dtypes.complex64) and f32 != f64 and f32 != i8
     assert i8 == dtypes.iinfo(dtypes.int8) and i8 != dtypes.iinfo(dtypes.uint8)
-    with pytest.raises(AttributeError, match="attribute 'bits' of 'torch.finfo' objects is not writable"):
+    with pytest.raises(AttributeError, match=r"attribute 'bits' of 'torch.finfo' objects is not writable"):
         f32.bits = 3
     with pytest.raises(TypeError, match="unhashable type"):
         hash(i8)

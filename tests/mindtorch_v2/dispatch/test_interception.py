@@ -56,7 +56,7 @@ def test_subclasses_keep_their_history():
 
 
 class Box:
-    """No tensor, but it takes part."""
+    """An object that is no tensor but has `__torch_function__`."""
 
     def __init__(self, value):
         self.value = value
@@ -162,7 +162,7 @@ def test_set_default_device():
     assert torch.zeros(2).device.type == "cpu"
 
 
-def test_nothing_is_watched_once_a_default_device_is_gone():
+def test_no_mode_is_left_once_a_default_device_is_gone():
     from mindtorch_v2._dispatch import entry_globals
 
     before = entry_globals.observers_active
@@ -204,7 +204,7 @@ def test_a_mode_sees_calls_with_out():
 
 @pytest.mark.parametrize("mode", [Passing, lambda: torch.autocast("cpu")])
 def test_errors_under_a_mode_are_those_without(mode):
-    with mode(), pytest.raises(RuntimeError, match="The size of tensor a .2. must match the size of tensor b .3."):
+    with mode(), pytest.raises(RuntimeError, match=r"The size of tensor a .2. must match the size of tensor b .3."):
         torch.ones(2) + torch.ones(3)
 
 
@@ -227,13 +227,13 @@ def test_which_functions_can_be_overridden():
 def test_stand_ins_are_called_by_the_functions_they_stand_for():
     seen = []
 
-    class Watching(torch.Tensor):
+    class Seeing(torch.Tensor):
         @classmethod
         def __torch_function__(cls, func, types, args=(), kwargs=None):
             seen.append(func)
             return overrides.get_testing_overrides()[func](*args, **(kwargs or {}))
 
-    t = torch.ones(2).as_subclass(Watching)
+    t = torch.ones(2).as_subclass(Seeing)
     assert (torch.add(t, 1), t.exp(), torch.stack([t])) == (-1, -1, -1)
     assert seen == [torch.add, torch.exp, torch.stack]
 

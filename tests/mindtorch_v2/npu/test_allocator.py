@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from mindtorch_v2._backends.errors import OutOfMemoryError
 from mindtorch_v2._backends.npu import allocator, launch, memory, streams
+from mindtorch_v2._dispatch import observer
 
 KB, MB = 1 << 10, 1 << 20
 
@@ -130,7 +132,8 @@ def test_blocks_may_end_in_any_thread(fresh: allocator.Allocator) -> None:
 
 def test_changes_are_told(fresh: allocator.Allocator, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[int, int]] = []
-    monkeypatch.setattr(allocator, "on_change", lambda block, change: told.append((block.nbytes, change)))
+    listener = SimpleNamespace(memory_changed=lambda block, change: told.append((block.nbytes, change)))
+    monkeypatch.setattr(observer.listeners, "device", listener)
     block = fresh.allocate(700, streams.default_stream(0))
     del block
     assert told == [(700, 1024), (700, -1024)]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mindtorch_v2._backends.npu import devices, errors, events, launch, memory, streams
+from mindtorch_v2._dispatch import observer
 
 
 class Work:
@@ -213,18 +214,21 @@ def test_copies_do_not_convert(on_device: Any, host: np.ndarray, message: str) -
         memory.to_host(np.ones(2, "f4"), device[::2])
 
 
-def test_observer_sees_what_enters_a_stream(npu: Any, on_device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_listener_sees_what_enters_a_stream(npu: Any, on_device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
 
-    class Watching:
-        def before(self, kind: str, name: str, stream: Any, nbytes: int) -> int:
+    class Listener:
+        def launch_started(self, kind: str, name: str, stream: Any, nbytes: int) -> int:
             seen.append((kind, name, stream.number == streams.default_stream(0).number, nbytes))
             return len(seen)
 
-        def after(self, token: int) -> None:
-            seen.append(token)
+        def launch_ended(self, started: int) -> None:
+            seen.append(started)
 
-    monkeypatch.setattr(launch, "observer", Watching())
+        def memory_changed(self, block: Any, change: int) -> None:
+            pass
+
+    monkeypatch.setattr(observer.listeners, "device", Listener())
     a = on_device(np.ones(4, "f4"))
     launch.launch("InplaceMuls", a, 2)
     memory.to_host(np.empty(4, "f4"), a)

@@ -6,12 +6,13 @@ while the device still uses it, as long as the new user is the same stream; othe
 
 from __future__ import annotations
 
+import sys
 import threading
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
+from ..._dispatch import observer
 from ..errors import OutOfMemoryError
 from .devices import activate, memory_info
 from .driver import driver
@@ -25,9 +26,6 @@ SMALL = 1 << 20  # requests up to this size share segments of SMALL_SEGMENT byte
 SMALL_SEGMENT = 2 << 20
 MIDDLE = 10 << 20  # requests below this size share segments of MIDDLE_SEGMENT bytes
 MIDDLE_SEGMENT = 20 << 20
-
-# Told of every block that is given out or comes back: (block, +bytes or -bytes). For profilers; None: nobody listens.
-on_change: Callable[[Block, int], None] | None = None
 
 
 class _Piece:
@@ -124,8 +122,9 @@ class Block:
     def __del__(self) -> None:
         # May run in any thread and in the midst of an allocation: only note it, and let the next allocation look.
         self._allocator.returned.append((self._piece, self._users))
-        if on_change is not None:
-            on_change(self, -self._piece.size)
+        listener = None if sys.is_finalizing() else observer.listeners.device
+        if listener is not None:
+            listener.memory_changed(self, -self._piece.size)
 
 
 class Statistics:
@@ -170,8 +169,9 @@ class Allocator:
             statistics.allocated += piece.size
             statistics.peak_allocated = max(statistics.peak_allocated, statistics.allocated)
         block = Block(self, piece, nbytes, stream)
-        if on_change is not None:
-            on_change(block, piece.size)
+        listener = observer.listeners.device
+        if listener is not None:
+            listener.memory_changed(block, piece.size)
         return block
 
     def statistics(self) -> Statistics:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ..._core.device import set_accelerator
 from ..._core.tensor import Tensor
-from ..._dispatch import backends, entry_globals
+from ..._dispatch import backends, observer
 from ..._dispatch.dispatcher import prepare
 from ..._dispatch.registry import OpSpec
-from . import fallback, memory, tensors
+from . import events, fallback, memory, streams, tensors
 from .devices import current_device
 from .driver import why_unavailable
 from .placement import home
@@ -32,8 +33,11 @@ def run(op: OpSpec, args: tuple[Any, ...]) -> Any:
     return tensors.view(made, source)
 
 
-entry_globals.fallback_npu = run  # type: ignore[attr-defined]
+backends.fallbacks["npu"] = run
 backends.loaded["npu"] = backends.Backend(
     current_device, tensors.upload, tensors.download, memory.pinned_copy, memory.is_pinned
+)
+observer.device_timings["npu"] = observer.DeviceTiming(
+    partial(events.Event, enable_timing=True), streams.synchronize, events.host_offset_ns
 )
 set_accelerator("npu")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from ..._dispatch import observer
 from .allocator import allocator_of
 from .devices import activate
 from .driver import Driver, driver
@@ -18,31 +19,19 @@ from .signatures import DATA_TYPES, FORMAT_ND, FORMATS
 from .streams import Stream, current_stream
 
 
-class Observer(Protocol):
-    """Who wants to know of work that is put into streams; `kind` is "kernel", "copy" or "fill"."""
-
-    def before(self, kind: str, name: str, stream: Stream, nbytes: int) -> Any:
-        """Just before the call that puts it there; the result is given to `after`."""
-
-    def after(self, token: Any) -> None:
-        """Just after that call, also if it failed."""
-
-
-observer: Observer | None = None
-
-
 def observed(kind: str, name: str, stream: Stream, nbytes: int) -> AbstractContextManager[None]:
-    """Around a call that puts work into a stream."""
-    return nullcontext() if observer is None else _observe(observer, kind, name, stream, nbytes)
+    """A context around a call that puts work into a stream: it tells the observer's device listener of it."""
+    listener = observer.listeners.device
+    return nullcontext() if listener is None else _observe(listener, kind, name, stream, nbytes)
 
 
 @contextmanager
-def _observe(watching: Observer, kind: str, name: str, stream: Stream, nbytes: int) -> Any:
-    token = watching.before(kind, name, stream, nbytes)
+def _observe(listener: observer.DeviceListener, kind: str, name: str, stream: Stream, nbytes: int) -> Any:
+    started = listener.launch_started(kind, name, stream, nbytes)
     try:
         yield
     finally:
-        watching.after(token)
+        listener.launch_ended(started)
 
 
 # ---------------------------------------------------------------- descriptors
@@ -200,13 +189,13 @@ def launch(name: str, *arguments: Any, stream: Stream | None = None) -> None:
             except BaseException:
                 runtime.call("aclDestroyAclOpExecutor", executor)
                 raise
-        watching = observer
-        token = None if watching is None else watching.before("kernel", name, stream, 0)
+        listener = observer.listeners.device
+        started = None if listener is None else listener.launch_started("kernel", name, stream, 0)
         try:
             code = run(None if workspace is None else workspace.address, size, executor, stream.handle)
         finally:
-            if watching is not None:
-                watching.after(token)
+            if listener is not None:
+                listener.launch_ended(started)
         if code:
             raise failure(f"aclnn{name}", code, runtime.recent_message())
     finally:

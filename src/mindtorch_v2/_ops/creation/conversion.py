@@ -1,6 +1,5 @@
 """Tensor methods that change dtype, device or format, and those that lead out of tensors into Python and NumPy."""
 
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

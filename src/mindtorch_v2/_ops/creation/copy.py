@@ -263,7 +263,7 @@ def to_copy(self, dtype, layout, device, pin_memory, non_blocking, memory_format
     check_options(layout, pin_memory)
     array = self._array
     target = np_dtype(dtype, array.dtype)
-    if (device is not None and device is not _CPU) or self._keys > 1:
+    if (device is not None and device is not _CPU) or self._keys > AUTOGRAD:
         return _to_device(self, dtype, target, device, non_blocking, memory_format)
     if target is array.dtype:
         return make_tensor(in_format(array, memory_format))

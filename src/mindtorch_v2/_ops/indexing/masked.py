@@ -250,7 +250,7 @@ def _where_spelled(_op, args):
     return aten.where(condition, converted, number)
 
 
-entry_globals.spelled = _where_spelled
+entry_globals.install(spelled=_where_spelled)
 
 
 @composite(

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from ..._core import dtype as dt
+from ..._core.keys import AUTOGRAD
 from ..._dispatch.facts import Autocast, Batching
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import home_of, scalar_name
@@ -160,7 +161,7 @@ def linalg_svdvals(A, driver):
     tensor([3., 2.])
     """
     _driver(driver)
-    return aten._linalg_svd(A, False, bool(A._keys & 1))[1]
+    return aten._linalg_svd(A, False, bool(A._keys & AUTOGRAD))[1]
 
 
 @composite(
@@ -276,7 +277,7 @@ def linalg_eigh(self, UPLO):
 
 composite(
     "linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor",
-    lambda self, UPLO: aten._linalg_eigh(self, UPLO, bool(self._keys & 1))[0],
+    lambda self, UPLO: aten._linalg_eigh(self, UPLO, bool(self._keys & AUTOGRAD))[0],
     samples=_symmetric,
     autocast=Autocast.FLOAT32,
     out=True,
@@ -352,7 +353,7 @@ def linalg_eigvals_kernel(self):
 
 composite(
     "linalg_eigvals(Tensor self) -> Tensor",
-    lambda self: aten.linalg_eig(self)[0] if self._keys & 1 else aten._linalg_eigvals(self),
+    lambda self: aten.linalg_eig(self)[0] if self._keys & AUTOGRAD else aten._linalg_eigvals(self),
     samples=lambda make: [(make(3, 3),)],
     autocast=Autocast.FLOAT32,
     out=True,

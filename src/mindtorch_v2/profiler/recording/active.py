@@ -43,11 +43,11 @@ def running() -> list[Session]:
 def _before_fork() -> None:
     # With both locks held no session is half started or half stopped in the child.
     recorders_lock.acquire()
-    observer.changing.acquire()
+    observer.observers_lock.acquire()
 
 
 def _in_parent() -> None:
-    observer.changing.release()
+    observer.observers_lock.release()
     recorders_lock.release()
 
 

@@ -12,7 +12,7 @@ from threading import get_ident, get_native_id
 from typing import Any
 
 from ..._core import storage, threads
-from ..._core.storage import MemoryWatcher, owner_of
+from ..._core.storage import MemoryListener, owner_of
 from .python_calls.code_origin import inner_code
 
 WIDTH = 3  # time, bytes or FREED, address
@@ -29,7 +29,7 @@ class MemoryLog:
         self._all_threads = all_threads
         self._clock = clock
         self._hidden_from_tracer = hidden_from_tracer
-        self._watcher: MemoryWatcher | None = None
+        self._watcher: MemoryListener | None = None
         self._begin_check: Callable[[threads.ThreadState], None] | None = None
 
     def start(self) -> None:
@@ -56,18 +56,18 @@ class MemoryLog:
             threads.started.remove(self._begin_check)
             self._begin_check = None
         if self._watcher is not None:
-            storage.unwatch_memory(self._watcher)
+            storage.remove_memory_listener(self._watcher)
             self._watcher = None
 
-    def _install(self, watcher: MemoryWatcher) -> None:
+    def _install(self, watcher: MemoryListener) -> None:
         self._watcher = watcher
-        storage.watch_memory(watcher)
+        storage.add_memory_listener(watcher)
 
     def _rows_of_caller(self) -> list[int]:
         return self.rows.setdefault(get_native_id(), [])
 
 
-def _any_thread(rows: list[int], clock: Callable[[], int], hidden_from_tracer: bool) -> MemoryWatcher:
+def _any_thread(rows: list[int], clock: Callable[[], int], hidden_from_tracer: bool) -> MemoryListener:
     """Hooks that append to one list, whichever thread calls. Most arrays own their memory: those cost no further call."""
     append = rows.extend
     # Tensors end anywhere, where calls of builtins are traced; allocations happen inside ops, where the tracer is paused.
@@ -88,14 +88,14 @@ def _any_thread(rows: list[int], clock: Callable[[], int], hidden_from_tracer: b
         if not storage.external:
             extend((now(), FREED, address(storage.owner)))
 
-    return MemoryWatcher(append, on_alloc, tensor_freed, storage_freed)
+    return MemoryListener(append, on_alloc, tensor_freed, storage_freed)
 
 
 # What runs at the end of every tensor while memory is recorded: tracers of Python calls leave it out.
 FINALIZERS = inner_code(_any_thread, "tensor_freed"), inner_code(_any_thread, "storage_freed")
 
 
-def _only_on(thread: int, ident: Callable[[], int], watcher: MemoryWatcher) -> MemoryWatcher:
+def _only_on(thread: int, ident: Callable[[], int], watcher: MemoryListener) -> MemoryListener:
     """The watcher with every hook restricted to one thread."""
 
     def checked(function: Callable[..., None]) -> Callable[..., None]:
@@ -105,10 +105,10 @@ def _only_on(thread: int, ident: Callable[[], int], watcher: MemoryWatcher) -> M
 
         return call
 
-    return MemoryWatcher(*[checked(function) for function in watcher])
+    return MemoryListener(*[checked(function) for function in watcher])
 
 
-def _every_thread(rows_of_caller: Callable[[], list[int]], clock: Callable[[], int]) -> MemoryWatcher:
+def _every_thread(rows_of_caller: Callable[[], list[int]], clock: Callable[[], int]) -> MemoryListener:
     """Hooks that append to the list of the thread that calls."""
 
     class Own(threading.local):
@@ -134,4 +134,4 @@ def _every_thread(rows_of_caller: Callable[[], list[int]], clock: Callable[[], i
         if not storage.external:
             own.extend((clock(), FREED, id(storage.owner)))
 
-    return MemoryWatcher(extend, on_alloc, tensor_freed, storage_freed)
+    return MemoryListener(extend, on_alloc, tensor_freed, storage_freed)

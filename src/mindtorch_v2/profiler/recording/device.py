@@ -1,14 +1,13 @@
-"""What runs on a device while something records: each launch gets a pair of timed events, read once the work is done.
+"""Records what runs on a device: each launch gets a pair of timed events, which are read when the recording ends.
 
-Nothing waits for the device before the recording ends. Then its clock is compared with the host's, and every kernel, copy
-and fill becomes a row on the lane of its stream, beside the host's call that launched it.
+Nothing waits for the device before that. Then its clock is compared with the host's, and every kernel, copy and fill
+becomes a row on the lane of its stream, beside the host's call that launched it.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from importlib import import_module
 from threading import get_native_id
 from typing import Any, NamedTuple
 
@@ -40,57 +39,56 @@ class _Done(NamedTuple):
 
 
 class DeviceRecorder:
-    """Listens to the NPU backend between start() and stop(); then `rows` and `memory` tell what it did."""
+    """A device listener between start() and stop(); then `rows` has what ran on the NPU."""
 
     def __init__(self, clock: Callable[[], int], with_memory: bool) -> None:
         self._clock = clock
         self._with_memory = with_memory
         self._done: list[_Done] = []
         self._memory: list[tuple[int, int, int, int, int]] = []
-        self._earlier: Any = None
         self.rows: list[tuple[Any, ...]] = []
         self.lost = 0
 
     # ------------------------------------------------------------------ while recording
 
     def start(self) -> None:
-        """Begin to listen."""
-        self._launch, self._allocator = _backend("launch"), _backend("allocator")
-        self._new_event = _backend("events").Event
-        self._earlier = self._launch.observer, self._allocator.on_change
-        self._launch.observer = self
-        if self._with_memory:
-            self._allocator.on_change = self._changed
+        """Listen to the launches of all threads. There must be an NPU: see `available()`."""
+        timing = observer.device_timing("npu")
+        assert timing is not None
+        self._timing = timing
+        observer.add_device_listener(self)
 
-    def before(self, kind: str, name: str, stream: Any, nbytes: int) -> _Launch:
-        """The backend is about to put something into a stream."""
-        first = self._new_event(enable_timing=True)
+    def launch_started(self, kind: str, name: str, stream: Any, nbytes: int) -> _Launch:
+        """Put the first of two marks into the stream."""
+        first = self._timing.new_event()
         began = self._clock()
         first.record(stream)
         return _Launch(kind, name, get_native_id(), stream, began, first)
 
-    def after(self, token: _Launch) -> None:
-        """It has."""
-        last = self._new_event(enable_timing=True)
-        last.record(token.stream)
-        self._done.append(_Done(token, self._clock(), last))
+    def launch_ended(self, started: _Launch) -> None:
+        """Put the second mark behind it."""
+        last = self._timing.new_event()
+        last.record(started.stream)
+        self._done.append(_Done(started, self._clock(), last))
 
-    def _changed(self, block: Any, amount: int) -> None:
-        self._memory.append((self._clock(), amount, block.address, get_native_id(), block.device_index))
+    def memory_changed(self, block: Any, change: int) -> None:
+        """Note the block, for a recording of memory."""
+        if self._with_memory:
+            self._memory.append((self._clock(), change, block.address, get_native_id(), block.device_index))
 
-    # ------------------------------------------------------------------ afterwards
+    # ------------------------------------------------------------------ after the recording
 
     def stop(self) -> None:
-        """Listen no more, wait for what was launched, and read when it ran. What a failed device does not tell is counted."""
-        self._launch.observer, self._allocator.on_change = self._earlier
+        """Wait for what was launched and read when it ran. Launches of which a failed device tells nothing are counted."""
+        observer.remove_device_listener(self)
         offsets: dict[int, int] = {}
         floor: dict[Any, int] = {}
         for number, (launch, returned, last) in enumerate(self._done):
             stream = launch.stream
             try:
                 if stream.device_index not in offsets:
-                    _backend("streams").synchronize(stream.device_index)
-                    offsets[stream.device_index] = _backend("events").host_offset_ns(self._clock, stream)
+                    self._timing.synchronize(stream.device_index)
+                    offsets[stream.device_index] = self._timing.host_offset_ns(self._clock, stream)
                 offset = offsets[stream.device_index]
                 start, end = launch.first.timestamp_ns() + offset, last.timestamp_ns() + offset
             except RuntimeError as error:
@@ -105,13 +103,13 @@ class DeviceRecorder:
             self.rows.append((launch, returned, number, start, end))
         self._done.clear()
 
-    def added(
+    def add_to_columns(
         self, columns: dict[str, Any], threads: list[ThreadInfo], name: Callable[[str], int], step_of: Callable[[Any], Any]
     ) -> None:
-        """Add the host's calls and what ran on the device to the columns of a recording, a lane for each stream."""
+        """Add rows to the columns of a recording: the host's calls, and the device's work on a lane for each stream."""
         numbers = {thread.ident: number for number, thread in enumerate(threads)}
         lanes: dict[Any, int] = {}
-        made: dict[str, list[int]] = {
+        device_columns: dict[str, list[int]] = {
             c: []
             for c in (
                 "name",
@@ -134,9 +132,9 @@ class DeviceRecorder:
                 lanes[launch.stream] = len(threads)
                 threads.append(ThreadInfo(launch.stream.number, f"stream {launch.stream.number}"))
             call, text = _CALLS[launch.kind].format(launch.name), _NAMES[launch.kind].format(launch.name)
-            _append(made, name(call), observer.RUNTIME, host, launch.began, returned, 0, -1, number, -1, -1)
+            _append(device_columns, name(call), observer.RUNTIME, host, launch.began, returned, 0, -1, number, -1, -1)
             _append(
-                made,
+                device_columns,
                 name(text),
                 _KINDS[launch.kind],
                 lanes[launch.stream],
@@ -148,42 +146,45 @@ class DeviceRecorder:
                 host,
                 launch.began,
             )
-        self._add_rows(columns, {c: np.array(values, np.int64) for c, values in made.items()}, step_of)
+        self._add_rows(columns, {c: np.array(values, np.int64) for c, values in device_columns.items()}, step_of)
         if self._memory:
             _add_memory(columns, self._memory, numbers)
 
-    def _add_rows(self, columns: dict[str, Any], made: dict[str, NDArray[np.int64]], step_of: Callable[[Any], Any]) -> None:
-        count, before = len(made["start"]), len(columns["start"])
+    def _add_rows(
+        self, columns: dict[str, Any], device_columns: dict[str, NDArray[np.int64]], step_of: Callable[[Any], Any]
+    ) -> None:
+        count, before = len(device_columns["start"]), len(columns["start"])
         if not count:
             return
-        made["step"] = step_of(np.where(made["launch_ns"] >= 0, made["launch_ns"], made["start"]))
-        for column in {*columns, *made}:
+        device_columns["step"] = step_of(
+            np.where(device_columns["launch_ns"] >= 0, device_columns["launch_ns"], device_columns["start"])
+        )
+        for column in {*columns, *device_columns}:
             if column.startswith("mem_"):
                 continue
             missing = 0 if column in ("device_type", "flops") else -1
-            old, new = columns.get(column, missing), made.get(column, np.int64(missing))
+            old, new = columns.get(column, missing), device_columns.get(column, np.int64(missing))
             columns[column] = np.concatenate([np.broadcast_to(old, before), np.broadcast_to(new, count)])
 
 
-def _append(made: dict[str, list[int]], *values: int) -> None:
-    for column, value in zip(made.values(), values, strict=True):
+def _append(columns: dict[str, list[int]], *values: int) -> None:
+    for column, value in zip(columns.values(), values, strict=True):
         column.append(value)
 
 
 def _add_memory(columns: dict[str, Any], rows: list[tuple[int, int, int, int, int]], threads: dict[int, int]) -> None:
-    """Blocks given out and let go. The end of one that was given out before the recording began is not shown, as on the CPU."""
+    """Add allocations and frees. As on the CPU, the free of a block from before the recording is left out."""
     known: set[tuple[int, int]] = set()
     kept = []
-    for time, amount, address, thread, index in sorted(rows, key=lambda row: row[0]):
-        if thread not in threads:
-            thread = next(iter(threads))
+    for time, amount, address, ident, index in sorted(rows, key=lambda row: row[0]):
+        tid = threads[ident if ident in threads else next(iter(threads))]
         if amount > 0:
             known.add((index, address))
         elif (index, address) not in known:
             continue
         else:
             known.remove((index, address))
-        kept.append((time, amount, address, threads[thread], NPU, index))
+        kept.append((time, amount, address, tid, NPU, index))
     names = ("mem_time", "mem_bytes", "mem_addr", "mem_tid", "mem_device_type", "mem_device_index")
     before = len(columns.get("mem_time", ()))
     for name, values in zip(names, np.array(kept, np.int64).reshape(-1, len(names)).T, strict=True):
@@ -192,10 +193,5 @@ def _add_memory(columns: dict[str, Any], rows: list[tuple[int, int, int, int, in
 
 
 def available() -> bool:
-    """Whether an NPU can be recorded. Loads the binding, so it is asked only when a device was asked for."""
-    found: bool = _backend("devices").is_available()
-    return found
-
-
-def _backend(name: str) -> Any:
-    return import_module(f"mindtorch_v2._backends.npu.{name}")
+    """Whether an NPU can be recorded. Loads the device's code, so call it only where a device is wanted."""
+    return observer.device_timing("npu") is not None

@@ -96,7 +96,7 @@ _NUMBER_TYPES = {int: "long int", bool: "bool", float: "double", complex: "c10::
 TEXT_INPUT = InputInfo(((),), ("",), ((),), (None,))
 
 
-def _outlined(inputs: observer.Outline) -> InputInfo:
+def _outlined(inputs: observer.InputOutline) -> InputInfo:
     """The inputs of a span: tensors and numbers, or nothing where one was missing."""
     dims, types, strides, concrete = zip(*map(_outlined_input, inputs), strict=True)
     return InputInfo(dims, types, strides, concrete)

@@ -1,23 +1,19 @@
-"""Calls with `out=`: which ones they were, so that they can be shown under the overload that torch has for them."""
+"""Finds the calls with `out=` of a recording, and gives them the names of torch's overloads with `out=`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from threading import get_native_id
-from typing import Any
 
 import numpy as np
 
-from ..._dispatch import entry_globals, observer
+from ..._dispatch import observer
 from ..store import tree
 from ..store.store import EventStore
 from .op_facts import out_overload
 
-# Ids that stand for an op called with `out=`, by the op's own.
+# The ids of ops called with `out=`, by the op's own.
 _ids: dict[int, int] = {}
-# Who wants to know of such calls, and what the dispatcher does without anybody.
-_listeners: list[OutCalls] = []
-_plain: Callable[..., Any] | None = None
 
 
 def out_id(op: int) -> int:
@@ -40,20 +36,14 @@ class OutCalls:
         self._calls: list[tuple[int, int, int]] = []  # moment, operating-system thread id, op
 
     def start(self) -> None:
-        """Begin to note them."""
-        global _plain
-        if not _listeners:
-            _plain, entry_globals.run_out = entry_globals.run_out, _noted
-        _listeners.append(self)
+        """Note the calls of all threads from now on."""
+        observer.add_out_listener(self._note)
 
     def stop(self) -> None:
-        """Note no more."""
-        if self in _listeners:
-            _listeners.remove(self)
-            if not _listeners:
-                entry_globals.run_out = _plain
+        """Note no further calls; those so far are kept."""
+        observer.remove_out_listener(self._note)
 
-    def note(self, op: int) -> None:
+    def _note(self, op: int) -> None:
         self._calls.append((self._clock(), get_native_id(), op))
 
     def take(self) -> list[tuple[int, int, int]]:
@@ -77,10 +67,3 @@ class OutCalls:
             if row >= 0 and op[row] == called:
                 op[row] = out_id(called)
         return store.with_overloads(op, list(observer.op_overloads))
-
-
-def _noted(op: Any, args: tuple[Any, ...], out: Any) -> Any:
-    for listener in _listeners:
-        listener.note(op.id)
-    assert _plain is not None
-    return _plain(op, args, out)

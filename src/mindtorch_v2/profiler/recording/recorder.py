@@ -198,7 +198,7 @@ def _start_with_first_row(recording: ThreadRecording, recorders: ThreadRecorders
 
 
 def _plain_span(append_row: AppendRow, numbers: Numbered, since: int) -> Span:
-    def span(name: str, kind: int, start: int, end: int, sequence: int, inputs: observer.Outline = ()) -> None:
+    def span(name: str, kind: int, start: int, end: int, sequence: int, inputs: observer.InputOutline = ()) -> None:
         if start >= since:
             append_row((numbers[name, kind], start, end, sequence))
 
@@ -206,7 +206,7 @@ def _plain_span(append_row: AppendRow, numbers: Numbered, since: int) -> Span:
 
 
 def _wide_span(append_row: AppendRow, numbers: Numbered, since: int, keys: Numbered) -> Span:
-    def span(name: str, kind: int, start: int, end: int, sequence: int, inputs: observer.Outline = ()) -> None:
+    def span(name: str, kind: int, start: int, end: int, sequence: int, inputs: observer.InputOutline = ()) -> None:
         if start >= since:
             append_row((numbers[name, kind], start, end, sequence, keys[inputs] if inputs else -1))
 

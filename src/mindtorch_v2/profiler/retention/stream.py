@@ -277,7 +277,7 @@ class Stream(RetentionPolicy):
         assert window.device is not None
         columns: dict[str, Any] = {name: np.empty(0, np.int64) for name in ("name", "kind", "tid", "start", "end")}
         threads = list(self._threads)
-        window.device.added(columns, threads, self._tables.name, lambda start: freeze.steps(window.recorder, start))
+        window.device.add_to_columns(columns, threads, self._tables.name, lambda start: freeze.steps(window.recorder, start))
         for info in threads[len(self._threads) :]:
             self._number_of(info)
         for table, entries in self._tables.fresh():

@@ -19,7 +19,7 @@ from ..recording import active
 from ..recording.recorder import Options, Recorder
 from ..store import tree
 from ..store.store import EventStore
-from .tensor_io import Call, TensorIoMode, Value
+from .tensor_io import Call, TensorIoListener, Value
 
 _SCHEMA = "1.1.1-chakra.0.0.4"
 _PROCESS = 1  # the first node's number
@@ -51,7 +51,7 @@ class ExecutionTraceObserver:
     def __init__(self) -> None:
         self._path: str | None = None
         self._last_path: str | None = None
-        self._running: tuple[Recorder, TensorIoMode] | None = None
+        self._running: tuple[Recorder, TensorIoListener] | None = None
         self._finished: list[ObservedWindow] = []
         self._started_ns = 0
         self._process = os.getpid()
@@ -110,7 +110,7 @@ class ExecutionTraceObserver:
         """Begin to observe the calling thread; nothing happens when not registered."""
         if self._path is not None and self._running is None:
             recorder = Recorder(Options())
-            tensor_io = TensorIoMode(recorder.clock)
+            tensor_io = TensorIoListener(recorder.clock)
             recorder.start()
             tensor_io.start()
             self._running = recorder, tensor_io

@@ -1,4 +1,4 @@
-"""Beside a recording: which tensors each op was given and which it gave back."""
+"""The tensors that each op takes and returns, for execution traces."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from ..._core.memory_format import memory_format as MemoryFormat
 from ..._core.storage import owner_of
 from ..._core.tensor import Tensor
 from ..._core.threads import ThreadState, threads
-from ..._dispatch import entry_globals, observer
-from ..._dispatch.interception import Mode, proceed
+from ..._dispatch import observer
 
-# torch's numbers of what an op can be told beside tensors and numbers.
+# torch's numbers of dtypes and memory formats.
 _DTYPES = {
     name: number
     for number, name in enumerate(
@@ -53,7 +52,7 @@ class Value(NamedTuple):
 
 
 class Call(NamedTuple):
-    """What one op was given and gave back, and a moment at which nothing inside it had begun."""
+    """The inputs and outputs of one op, and a moment after its start at which no op inside it had begun."""
 
     thread: ThreadState
     moment: int
@@ -62,47 +61,34 @@ class Call(NamedTuple):
     outputs: list[Value]
 
 
-class TensorIoMode(Mode):
-    """While it is on a thread, notes the arguments and results of every op that the thread runs."""
+class TensorIoListener:
+    """Between start() and stop(), `calls` gets the arguments and results of every op of the thread that started it."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self.calls: list[Call] = []
         self._clock = clock
-        self._state: ThreadState | None = None
 
     def start(self) -> None:
-        """Begin to look at the calling thread."""
-        self._state = threads.state
-        self._state.modes.append(self)
-        observer.acquire()
+        """Listen to the ops of the calling thread."""
+        observer.add_op_listener(self)
 
     def stop(self) -> None:
-        """Look no more."""
-        if self._state is not None:
-            self._state.modes.remove(self)
-            self._state = None
-            observer.release()
+        """Listen no longer; `calls` keeps what it has."""
+        observer.remove_op_listener(self)
 
-    def run(self, op: Any, args: tuple[Any, ...]) -> Any:
-        """Run an op as it would have run, and note what it was given and what came of it."""
-        state, moment = threads.state, self._clock()
-        # Before the op: it may write to them.
-        inputs = [described(value, argument.type_text) for argument, value in zip(op.schema.arguments, args, strict=True)]
-        modes = state.modes
-        if modes:  # somebody else's: what they do inside is theirs
-            result = proceed(op, args)
-        else:
-            modes.append(self)
-            try:
-                result = entry_globals.run_kernel(op, args)
-            except (AttributeError, ValueError, TypeError) as error:
-                result = entry_globals.recover(op, args, error)  # as the op's entry would have done
-            finally:
-                modes.remove(self)
-        returns = op.schema.returns
+    def op_started(self, op: int, args: tuple[Any, ...]) -> tuple[ThreadState, int, list[Value]]:
+        """Describe the arguments, to which the op may write."""
+        moment = self._clock()
+        arguments = observer.op_schemas[op].arguments
+        inputs = [described(value, argument.type_text) for argument, value in zip(arguments, args, strict=True)]
+        return threads.state, moment, inputs
+
+    def op_ended(self, op: int, started: tuple[ThreadState, int, list[Value]], result: Any) -> None:
+        """Add the call with its results."""
+        state, moment, inputs = started
+        returns = observer.op_schemas[op].returns
         results = () if not returns else (result,) if len(returns) == 1 else result
-        self.calls.append(Call(state, moment, op.id, inputs, [described(value) for value in results]))
-        return result
+        self.calls.append(Call(state, moment, op, inputs, [described(value) for value in results]))
 
 
 def described(value: Any, wanted: str = "") -> Value:

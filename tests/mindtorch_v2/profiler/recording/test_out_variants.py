@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2._dispatch import entry_globals
+from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import profile
 from mindtorch_v2.profiler.profiler import _ExperimentalConfig
 from mindtorch_v2.profiler.recording.op_facts import out_overload
@@ -84,17 +84,16 @@ def test_results_and_errors_are_unchanged():
     assert out.tolist() == [[2.0] * 3] * 3
 
 
-def test_each_recording_has_its_own_and_the_dispatcher_gets_its_function_back():
-    before = entry_globals.run_out
+def test_each_recording_has_its_own_and_no_listener_is_left():
     with profile(**NAMED) as outer:
         with profile(**NAMED) as inner:
             torch.add(x, x, out=made(3, 3))
         torch.mul(x, x, out=made(3, 3))
     assert [e.overload_name for e in inner.events() if "empty" not in e.name] == ["out"]
     assert [e.overload_name for e in outer.events() if "empty" not in e.name] == ["out", "out"]
-    assert entry_globals.run_out is before
+    assert not observer.listeners.out
     with profile():
-        assert entry_globals.run_out is before  # overload names are not captured
+        assert not observer.listeners.out  # without overload names
 
 
 def test_other_threads():

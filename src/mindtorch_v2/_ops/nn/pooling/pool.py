@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from ...._core.keys import AUTOGRAD
 from ...._core.tensor import make_tensor
 from ...._dispatch.facts import SPATIAL, Autocast
 from ...._dispatch.registry import aten, composite, op
@@ -261,7 +260,7 @@ def max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_m
 def max_pool1d(self, kernel_size, stride, padding, dilation, ceil_mode):
     """With history, composed of the pooling in two dims; without, a kernel that skips the indices."""
     wanted = settings("max_pool1d", 1, kernel_size, stride, padding, dilation)
-    if self._keys & AUTOGRAD or self._keys > 1:
+    if self._keys:
         _check("max_pool1d", self._array.shape, *wanted, ceil_mode)
         return aten.max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
     need_float("max_pool1d_impl", self._array)

@@ -13,13 +13,14 @@ from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from ...._core.threads import ThreadState
-from ...._dispatch import dispatcher, entry_globals, overloads
+from ...._dispatch import entry_globals, observer
 from ..allocations import FINALIZERS
-from .code_origin import ENTRY, classify, inner_code
+from .code_origin import ENTRY, classify
 
-# The code of the functions that choose among the overloads of one name, and of those that compile an entry at its first call.
-_CHOOSER = inner_code(overloads.packet_function, "call")
-_STAND_IN = inner_code(dispatcher._stand_in, "entry")
+# The code of the functions that choose among the entries of one name, and of those that compile an entry when it is
+# first called.
+_CHOOSER = observer.dispatch_code["choose"]
+_STAND_IN = observer.dispatch_code["stand_in"]
 
 ProfileFunction = Callable[[FrameType, str, Any], None]
 

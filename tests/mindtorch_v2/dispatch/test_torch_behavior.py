@@ -337,7 +337,7 @@ def test_old_names_of_mixed_precision():
 
 def test_names_of_cuda_for_scripts_that_ask():
     assert not isinstance(torch.ones(1), torch.cuda.FloatTensor)
-    with pytest.raises(TypeError, match="type torch.cuda.FloatTensor not available"):
+    with pytest.raises(TypeError, match=r"type torch.cuda.FloatTensor not available"):
         torch.cuda.FloatTensor(2)
     with torch.cuda.stream(None), torch.cuda.device_of(torch.ones(1)):
         pass
