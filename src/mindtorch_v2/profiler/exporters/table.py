@@ -133,8 +133,8 @@ def _columns(total: Summary, most: _Widths, with_flops: bool, profile_memory: bo
     ]
     if total.has_nodes:
         columns.append(Column("Node ID", lambda event: event.node_id))
+    shapes_width = _capped(total.shapes_width, most.shapes)  # also where no column needs it: a width that is no number raises
     if total.shapes_width:
-        shapes_width = _capped(total.shapes_width, most.shapes)
         columns.append(Column("Input Shapes", lambda event: str(event.input_shapes)[:shapes_width], shapes_width))
     if total.source_width >= 0:
         width = _capped(total.source_width, most.source)
