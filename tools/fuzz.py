@@ -31,14 +31,15 @@ except ImportError:
     sys.exit("tools/fuzz.py needs atheris: pip install '.[fuzz]'")
 
 with atheris.instrument_imports(
-    include=["mindtorch_v2.profiler.formats", "mindtorch_v2.profiler.formats.rebuild", "mindtorch_v2._serialization"]
+    include=["mindtorch_v2.profiler.formats", "mindtorch_v2.profiler.formats.saved_file.rebuild", "mindtorch_v2._serialization"]
 ):
     import mindtorch_v2 as torch
     from mindtorch_v2._serialization import reader as _reader  # noqa: F401  (to be instrumented)
     from mindtorch_v2._serialization.writer import MAGIC_NUMBER, PROTOCOL_VERSION
     from mindtorch_v2.profiler import profile, record_function
-    from mindtorch_v2.profiler.formats import Recovery, TraceError, _frames, kineto, saved
+    from mindtorch_v2.profiler.formats import Recovery, TraceError, kineto, saved
     from mindtorch_v2.profiler.formats.detect import read_any
+    from mindtorch_v2.profiler.formats.saved_file import frames as _frames
     from mindtorch_v2.profiler.formats.validate import validate_store
     from mindtorch_v2.profiler.views.event_list import EventList
 

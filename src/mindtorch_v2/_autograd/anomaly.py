@@ -10,9 +10,9 @@ from typing import Any
 
 from .._core.tensor import Tensor
 from .._dispatch.registry import aten
-from . import saved
 from .graph import add_node_listener, remove_node_listener, without_history
-from .node import Node
+from .nodes import saved
+from .nodes.node import Node
 
 _TRACEBACK = "traceback_"
 _PARENT = "parent_"

@@ -13,9 +13,9 @@ from .._core.memory_format import preserve_format
 from .._core.tensor import Tensor
 from .._dispatch.observer import call_untraced
 from .._dispatch.registry import aten
-from .edges import GradientEdge, edge_of
 from .engine import GraphRoot, GraphTask, Root
-from .node import Edge
+from .nodes.edges import GradientEdge, edge_of
+from .nodes.node import Edge
 from .observed_engine import walk_for
 
 # Whether `_warn_of_cycle` has warned in this process; a list, so that it is changed in place.

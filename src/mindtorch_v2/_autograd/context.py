@@ -12,8 +12,8 @@ from .._core.tensor import Tensor
 from .._dispatch.observer import call_user_code
 from .._dispatch.registry import aten
 from .handles import Handle
-from .node import Gradients, Node
-from .saved import freed, result_parts, set_history, unpack_one, unpack_result, version_of
+from .nodes.node import Gradients, Node
+from .nodes.saved import freed, result_parts, set_history, unpack_one, unpack_result, version_of
 
 
 class FunctionCtx:

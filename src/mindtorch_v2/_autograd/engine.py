@@ -19,10 +19,10 @@ from .._core.threads import threads
 from .._dispatch import entry_globals
 from .._dispatch.observer import call_user_code
 from .._dispatch.registry import aten
-from .accumulate import AccumulateGrad, owns_memory
-from .grad_form import to_form
 from .hooks import run_after_hooks, run_before_hooks, run_hooked, run_tensor_hooks
-from .node import Edge, Gradients, Node
+from .nodes.accumulate import AccumulateGrad, owns_memory
+from .nodes.grad_form import to_form
+from .nodes.node import Edge, Gradients, Node
 
 # What the engine keeps for a node until it runs: how many edges have yet to deliver, and its gradient, or list of gradients.
 Waiting = list[Any]

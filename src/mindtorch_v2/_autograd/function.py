@@ -18,8 +18,8 @@ from . import graph
 from .context import BackwardCFunction, FunctionCtx, FunctionNode
 from .graph import FLOATING
 from .inplace import check_view_in_place, rebase_history
-from .node import Gradients, Node
-from .saved import set_history
+from .nodes.node import Gradients, Node
+from .nodes.saved import set_history
 
 _new = object.__new__
 

@@ -10,11 +10,11 @@ from .._core.tensor import Tensor
 from .._core.threads import ThreadState, threads
 from .._dispatch import entry_globals
 from .._dispatch.registry import OpSpec
-from .accumulate import AccumulateGrad
-from .derivative import ARG, NEEDS, RESULT, Derivative, Plan, declared_derivative
-from .node import Edge, Gradients, Node
-from .node_compiler import compile_record
-from .saved import freed, result_parts, set_history, unpack_list, unpack_one, unpack_result
+from .nodes.accumulate import AccumulateGrad
+from .nodes.derivative import ARG, NEEDS, RESULT, Derivative, Plan, declared_derivative
+from .nodes.node import Edge, Gradients, Node
+from .nodes.node_compiler import compile_record
+from .nodes.saved import freed, result_parts, set_history, unpack_list, unpack_one, unpack_result
 
 FLOATING = "fcV"
 """The kinds of NumPy dtypes that may require grad: real, complex, and the narrow floats, which NumPy calls void."""

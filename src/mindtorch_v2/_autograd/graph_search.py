@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from .._core.keys import AUTOGRAD
 from .._core.tensor import Tensor
-from .node import Node
+from .nodes.node import Node
 
 
 def nodes_behind(outputs: Iterable[Tensor], ends: Iterable[Tensor] = ()) -> Iterator[Node]:

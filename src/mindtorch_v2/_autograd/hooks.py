@@ -9,7 +9,7 @@ from .._core.memory_format import contiguous_format
 from .._core.tensor import Tensor
 from .._dispatch.observer import call_user_code
 from .._dispatch.registry import aten
-from .node import Gradients, Node
+from .nodes.node import Gradients, Node
 
 
 def run_tensor_hooks(node: Node, grads: Gradients) -> None:

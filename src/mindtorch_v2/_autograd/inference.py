@@ -17,7 +17,7 @@ from .._core.threads import threads
 from .._dispatch import entry_globals
 from .context import FunctionNode
 from .graph import OpNode, add_node_listener, remove_node_listener
-from .node import Node
+from .nodes.node import Node
 
 _plain_new = object.__new__
 _lock = threading.RLock()

@@ -19,12 +19,12 @@ from .._core.threads import threads
 from .._dispatch import dispatcher, entry_globals, observer
 from .._dispatch.registry import OpSpec, aten
 from . import graph
-from .accumulate import empty_strided
 from .context import FunctionNode
 from .graph import NoDerivative, derivative_of, fill_results, without_history
-from .node import Edge, Gradients, Node
-from .node_compiler import make_for, mask_of
-from .saved import freed, set_history, short_name
+from .nodes.accumulate import empty_strided
+from .nodes.node import Edge, Gradients, Node
+from .nodes.node_compiler import make_for, mask_of
+from .nodes.saved import freed, set_history, short_name
 
 _MANY = (
     "This view is the output of a function that returns multiple views. Such functions do not allow the output "

@@ -16,7 +16,7 @@ from . import backward as _backward
 from .handles import Handle
 from .inference import is_inference
 from .inplace import StaleView
-from .node import Node
+from .nodes.node import Node
 
 
 def backward(

@@ -13,14 +13,14 @@ from .._core.threads import ThreadState, threads
 from .._dispatch import entry_globals
 from .._dispatch.observer import BACKWARD, ENGINE, InputOutline, clock
 from . import anomaly
-from .accumulate import AccumulateGrad
 from .engine import GraphTask, Waiting, run_leaf
-from .grad_form import to_form
 from .graph import OpNode
 from .hooks import run_hooked, run_tensor_hooks
-from .node import Edge, Gradients, Node
-from .node_compiler import partial_run
-from .pushforward import push
+from .nodes.accumulate import AccumulateGrad
+from .nodes.grad_form import to_form
+from .nodes.node import Edge, Gradients, Node
+from .nodes.node_compiler import partial_run
+from .nodes.pushforward import push
 
 _EVALUATE = "autograd::engine::evaluate_function: "
 _LEAF = AccumulateGrad.title

@@ -22,10 +22,7 @@ from . import (
     special,
     spectral,
 )
-from ._support import (
-    float_errors,
-    malloc,  # memory that one step frees is kept for the next
-)
+from ._support import float_errors, malloc  # memory that one step frees is kept for the next
 
 _PACKAGES = (
     creation,

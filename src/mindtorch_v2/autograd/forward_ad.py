@@ -15,7 +15,7 @@ from .._autograd.backward import grad, pullback
 from .._autograd.grad_mode import enable_grad
 from .._autograd.graph import require_grad
 from .._autograd.graph_search import nodes_behind, reaches_others
-from .._autograd.saved import set_history
+from .._autograd.nodes.saved import set_history
 from .._core.keys import AUTOGRAD
 from .._core.tensor import Tensor
 from .._core.threads import threads

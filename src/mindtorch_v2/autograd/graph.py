@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .._autograd.edges import GradientEdge, get_gradient_edge
 from .._autograd.multi_hooks import _MultiHandle as _MultiHandle
 from .._autograd.multi_hooks import register_multi_grad_hook
-from .._autograd.node import Node
-from .._autograd.saved_hooks import (
+from .._autograd.nodes.edges import GradientEdge, get_gradient_edge
+from .._autograd.nodes.node import Node
+from .._autograd.nodes.saved_hooks import (
     allow_mutation_on_saved_tensors,
     disable_saved_tensors_hooks,
     increment_version,

@@ -13,7 +13,7 @@ from .._autograd.backward import backward
 from .._autograd.engine import running
 from .._autograd.function import Function
 from .._autograd.grad_mode import enable_grad, no_grad
-from .._autograd.saved_hooks import saved_tensors_hooks
+from .._autograd.nodes.saved_hooks import saved_tensors_hooks
 from .._core.tensor import Tensor
 from .._core.threads import threads
 from .._ops.random.uniform_normal import get_rng_state, set_rng_state

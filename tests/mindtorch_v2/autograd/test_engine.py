@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2._autograd.accumulate import AccumulateGrad
 from mindtorch_v2._autograd.engine import queue_callback
-from mindtorch_v2._autograd.node import Node
-from mindtorch_v2._autograd.saved import fresh_storage
+from mindtorch_v2._autograd.nodes.accumulate import AccumulateGrad
+from mindtorch_v2._autograd.nodes.node import Node
+from mindtorch_v2._autograd.nodes.saved import fresh_storage
 from mindtorch_v2._core.storage import Storage
 from mindtorch_v2._core.threads import threads
 from mindtorch_v2._dispatch import observer

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2._autograd import accumulate, engine, inplace
+from mindtorch_v2._autograd import engine, inplace
+from mindtorch_v2._autograd.nodes import accumulate
 from mindtorch_v2._core import cpython
 from mindtorch_v2._ops._support.warn import warn
 from mindtorch_v2.profiler import profile

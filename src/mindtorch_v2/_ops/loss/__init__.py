@@ -1,9 +1,3 @@
 """Losses."""
 
-from . import (
-    ctc,
-    entropy,
-    margin,
-    nll,
-    regression,
-)
+from . import ctc, entropy, margin, nll, regression

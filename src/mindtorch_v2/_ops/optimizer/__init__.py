@@ -1,6 +1,3 @@
 """Ops on lists of tensors, and whole optimizer steps as one op."""
 
-from . import (
-    foreach,
-    fused,
-)
+from . import foreach, fused

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..._autograd.derivative import node_name
+from ..._autograd.nodes.derivative import node_name
 from ..._core.memory_format import contiguous_format
 from ..._core.tensor import Tensor
 from ..._dispatch.facts import Batching

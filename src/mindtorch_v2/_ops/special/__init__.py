@@ -1,5 +1,3 @@
 """Exponentials, logarithms, circular functions and the special functions."""
 
-from . import (
-    functions,
-)
+from . import functions

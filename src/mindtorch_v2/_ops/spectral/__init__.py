@@ -1,6 +1,3 @@
 """Fourier transforms and spectra over time."""
 
-from . import (
-    fft,
-    stft,
-)
+from . import fft, stft

@@ -7,9 +7,9 @@ import tempfile
 
 from ..store.store import EventStore
 from . import kineto, saved
-from ._frames import MAGIC
 from ._recovery import Recovery, TraceError
 from ._source import BLOCK, Pipe, Progress, opened
+from .saved_file.frames import MAGIC
 
 
 def read_any(

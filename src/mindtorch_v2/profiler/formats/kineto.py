@@ -17,13 +17,13 @@ from ..._dispatch import observer
 from ..store.derived import STEP_PREFIX
 from ..store.store import OPTIONAL, REQUIRED, EventStore
 from ._bounds import too_deep
-from ._json_stream import EventStream
 from ._recovery import Recovery, TraceError
 from ._source import Progress, blocks
-from ._trace_events import Collector
-from ._trace_kinds import MODULE_NAME
-from ._trace_links import forward_threads, launches, python_stacks
-from ._trace_times import LATEST_NS, Inexact
+from .trace.events import Collector
+from .trace.json_stream import EventStream
+from .trace.kinds import MODULE_NAME
+from .trace.links import forward_threads, launches, python_stacks
+from .trace.times import LATEST_NS, Inexact
 
 _FLAGS = ("with_stack", "profile_memory", "record_shapes", "with_modules", "with_flops")
 _ENGINE_PREFIX = "autograd::engine::evaluate_function: "

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from .._io.files import write_file
 from ..store.store import COLUMNS, EventStore
-from . import _coding
-from ._frames import END, LOG, MEMORY, META, ROWS, TABLE, frame, header
-from ._saved_layout import (
+from ._source import Progress
+from .saved_file import coding
+from .saved_file.frames import END, LOG, MEMORY, META, ROWS, TABLE, frame, header
+from .saved_file.layout import (
     AS_RECORDED,
     COLUMN_HEAD,
     ENTRIES_PER_FRAME,
@@ -35,8 +36,7 @@ from ._saved_layout import (
     TABLE_HEAD,
     TABLES,
 )
-from ._saved_reader import read
-from ._source import Progress
+from .saved_file.reader import read
 
 __all__ = ["Writer", "export", "load", "read", "save"]
 
@@ -97,7 +97,7 @@ class Writer:
             body = io.BytesIO()
             body.write(LOG_HEAD.pack(number, thread, len(part)))
             for column in range(table.shape[1]):
-                data = _coding.encode(part[:, column])
+                data = coding.encode(part[:, column])
                 body.write(COLUMN_HEAD.pack(column, len(data)) + data)
             yield frame(LOG, body.getvalue())
 
@@ -167,7 +167,7 @@ def _rows_body(first: int, columns: Mapping[str, NDArray[Any]], order: Sequence[
     body.write(ROWS_HEAD.pack(first, count))
     for number, name in enumerate(order):
         if name in columns:
-            data = _coding.encode(np.asarray(columns[name]))
+            data = coding.encode(np.asarray(columns[name]))
             body.write(COLUMN_HEAD.pack(number, len(data)) + data)
     return body.getvalue()
 

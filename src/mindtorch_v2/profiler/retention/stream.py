@@ -15,8 +15,9 @@ import numpy as np
 from .._io.files import path_text
 from ..assembly import freeze
 from ..assembly.python_rows import Shortener
-from ..formats import rebuild
-from ..formats._saved_layout import (
+from ..formats.saved import Writer
+from ..formats.saved_file import rebuild
+from ..formats.saved_file.layout import (
     BEGINS,
     FOREIGN,
     GC_LOG,
@@ -29,8 +30,7 @@ from ..formats._saved_layout import (
     TASK_LOG,
     TOUCHED_LOG,
 )
-from ..formats._saved_reader import read_part
-from ..formats.saved import Writer
+from ..formats.saved_file.reader import read_part
 from ..recording.python_calls.stream import WIDTH, Called, CallSegmentPart
 from ..recording.recorder import ForeignRows, Recorder
 from ..store.store import OPTIONAL, EventStore, StorageNotes, ThreadInfo

@@ -16,7 +16,7 @@ from ..assembly import columns as _columns
 from ..assembly import freeze
 from ..assembly.call_table import described
 from ..assembly.python_rows import Shortener
-from ..formats._saved_layout import ENDS
+from ..formats.saved_file.layout import ENDS
 from ..recording.asyncio_lanes import TaskLog
 from ..recording.module_calls import ModuleInfo
 from ..recording.python_calls.stream import Called, OpenFrame

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..store.store import EventStore
-from ..views.averages import FunctionEventAvg
-from ..views.event_factory import KINDS, listed
-from ..views.event_list import EventList
-from ..views.events import DeviceType, FunctionEvent
+from .averages import FunctionEventAvg
+from .event_factory import KINDS, listed
+from .event_list import EventList
+from .events import DeviceType, FunctionEvent
 
 Table = dict[str, list[Any]]
 Reader = Callable[[Any], Any]

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from mindtorch_v2.profiler.formats import TraceError, saved
-from mindtorch_v2.profiler.formats._frames import META, ROWS, frame, header
-from mindtorch_v2.profiler.formats._saved_layout import COLUMN_HEAD, ROW_COLUMNS, ROWS_HEAD
 from mindtorch_v2.profiler.formats.detect import read_any
+from mindtorch_v2.profiler.formats.saved_file.frames import META, ROWS, frame, header
+from mindtorch_v2.profiler.formats.saved_file.layout import COLUMN_HEAD, ROW_COLUMNS, ROWS_HEAD
 from mindtorch_v2.profiler.formats.validate import validate_store
 from mindtorch_v2.profiler.store.store import EventStore
 from mindtorch_v2.profiler.views.event_list import EventList
@@ -209,7 +209,7 @@ def test_parents_that_go_in_circles(tmp_path, segments):
     }
     body = ROWS_HEAD.pack(0, 3)
     for name, values in columns.items():
-        coded = saved._coding.encode(np.array(values))
+        coded = saved.coding.encode(np.array(values))
         body += COLUMN_HEAD.pack(ROW_COLUMNS.index(name), len(coded)) + coded
     meta = json.dumps({"segments": segments, "order": "rows"}).encode()
     path = tmp_path / "p.mtp"

@@ -13,9 +13,11 @@ import pytest
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler.assembly.columns import Tables, module_columns
 from mindtorch_v2.profiler.assembly.python_rows import BUILTIN, Target, python_rows
-from mindtorch_v2.profiler.formats import TraceError, _bounds, rebuild, saved
-from mindtorch_v2.profiler.formats._frames import END, LOG, META, TABLE, frame, header
-from mindtorch_v2.profiler.formats._saved_layout import (
+from mindtorch_v2.profiler.formats import TraceError, _bounds, saved
+from mindtorch_v2.profiler.formats.detect import read_any
+from mindtorch_v2.profiler.formats.saved_file import rebuild
+from mindtorch_v2.profiler.formats.saved_file.frames import END, LOG, META, TABLE, frame, header
+from mindtorch_v2.profiler.formats.saved_file.layout import (
     BEGINS,
     ENDS,
     GC_LOG,
@@ -29,7 +31,6 @@ from mindtorch_v2.profiler.formats._saved_layout import (
     TASK_LOG,
     TOUCHED_LOG,
 )
-from mindtorch_v2.profiler.formats.detect import read_any
 from mindtorch_v2.profiler.formats.validate import validate_store
 from mindtorch_v2.profiler.recording.asyncio_lanes import lanes_of_rows
 from mindtorch_v2.profiler.recording.module_calls import ModuleInfo

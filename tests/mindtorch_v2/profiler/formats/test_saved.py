@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from mindtorch_v2._dispatch import observer
 from mindtorch_v2.profiler import load
-from mindtorch_v2.profiler.formats import TraceError, _coding, _frames, saved
-from mindtorch_v2.profiler.formats._saved_layout import STEP_LOG
+from mindtorch_v2.profiler.formats import TraceError, saved
 from mindtorch_v2.profiler.formats.detect import read_any
+from mindtorch_v2.profiler.formats.saved_file import coding
+from mindtorch_v2.profiler.formats.saved_file import frames as _frames
+from mindtorch_v2.profiler.formats.saved_file.layout import STEP_LOG
 from mindtorch_v2.profiler.store.store import COLUMNS, MEMORY_COLUMNS, EventStore, ThreadInfo
 
 TABLES = ("names", "threads", "input_infos", "stacks", "modules", "overloads")
@@ -48,7 +50,7 @@ def saved_at(store, tmp_path, name="profile.mtp"):
 @given(st.lists(st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-3, 3), st.integers(10**15, 10**15 + 400))))
 def test_any_column_comes_back(numbers):
     column = np.array(numbers, np.int64)
-    assert np.array_equal(_coding.decode(_coding.encode(column), len(column)), column)
+    assert np.array_equal(coding.decode(coding.encode(column), len(column)), column)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,7 @@ def test_any_column_comes_back(numbers):
     ],
 )
 def test_a_column_takes_as_few_bytes_as_it_can(numbers, most):
-    assert len(_coding.encode(numbers)) <= most
+    assert len(coding.encode(numbers)) <= most
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_a_column_takes_as_few_bytes_as_it_can(numbers, most):
 )
 def test_what_is_no_column_is_a_value_error(data):
     with pytest.raises(ValueError):
-        _coding.decode(data, 4)
+        coding.decode(data, 4)
 
 
 def test_everything_a_store_can_hold_comes_back(made_up, tmp_path):

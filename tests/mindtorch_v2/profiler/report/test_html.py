@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import posixpath
 import re
 import tomllib
 from pathlib import Path
@@ -50,19 +51,21 @@ def test_the_policy_allows_this_script_and_this_style_and_nothing_else(page):
 
 
 def test_assets_ask_for_nothing_and_make_no_markup_from_text():
-    for path in ASSETS.iterdir():
+    for path in filter(Path.is_file, ASSETS.rglob("*")):
         match = re.search(r"https?://|url\(|@import|(?:inner|outer|Adjacent)HTML|document\.write|\beval\(", path.read_text())
         assert not match, path
 
 
 def test_a_script_uses_only_what_stands_before_it():
-    assert sorted(html.SCRIPTS) == sorted(path.name for path in ASSETS.glob("*.js"))
+    assert sorted(html.SCRIPTS) == sorted(path.relative_to(ASSETS).as_posix() for path in ASSETS.rglob("*.js"))
     defined: dict[str, str] = {}
     for name in html.SCRIPTS:
         text = (ASSETS / name).read_text(encoding="utf-8")
-        for names, source in re.findall(r'^import \{([^}]*)\} from "\./([\w.]+)";$', text, re.MULTILINE):
+        for names, source in re.findall(r'^import \{([^}]*)\} from "(\.\.?/[\w./]+)";$', text, re.MULTILINE):
             for symbol in filter(str.strip, names.split(",")):
-                assert defined.get(symbol.strip()) == source, f"{name} takes {symbol.strip()} from {source}"
+                assert defined.get(symbol.strip()) == posixpath.normpath(posixpath.join(posixpath.dirname(name), source)), (
+                    f"{name} takes {symbol.strip()} from {source}"
+                )
                 assert len(re.findall(rf"\b{symbol.strip()}\b", text)) > 1, f"{name} does not use {symbol.strip()}"
         for symbol in re.findall(r"^(?:export )?(?:async )?(?:function|class|const|let) (\w+)", text, re.MULTILINE):
             assert symbol not in defined, f"{name} and {defined.get(symbol)} both define {symbol}"
@@ -73,7 +76,7 @@ def test_a_script_uses_only_what_stands_before_it():
 
 def test_assets_are_installed_with_the_package():
     project = tomllib.loads((Path(__file__).parents[4] / "pyproject.toml").read_text())
-    assert "profiler/report/assets/*" in project["tool"]["setuptools"]["package-data"]["mindtorch_v2"]
+    assert "profiler/report/assets/**/*" in project["tool"]["setuptools"]["package-data"]["mindtorch_v2"]
 
 
 def test_a_failure_leaves_the_earlier_file(tmp_path):

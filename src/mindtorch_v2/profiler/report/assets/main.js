@@ -1,17 +1,17 @@
 // Puts the page together: sections, the way between them, theme and keys.
 
-import { advice } from "./advice.js";
-import { readColumns } from "./decode.js";
-import { el, emptyState, hideTip, replace } from "./dom.js";
-import { count, time } from "./format.js";
-import { flame } from "./flame.js";
-import { memory } from "./memory.js";
-import { Model } from "./model.js";
-import { modules } from "./modules.js";
-import { operators } from "./operators.js";
-import { overview } from "./overview.js";
-import { readTheme, repaintElements, theme } from "./palette.js";
-import { timeline } from "./timeline.js";
+import { advice } from "./sections/advice.js";
+import { readColumns } from "./model/decode.js";
+import { el, emptyState, hideTip, replace } from "./widgets/dom.js";
+import { count, time } from "./widgets/format.js";
+import { flame } from "./sections/flame.js";
+import { memory } from "./sections/memory.js";
+import { Model } from "./model/model.js";
+import { modules } from "./sections/modules.js";
+import { operators } from "./sections/operators.js";
+import { overview } from "./sections/overview.js";
+import { readTheme, repaintElements, theme } from "./widgets/palette.js";
+import { timeline } from "./sections/timeline.js";
 
 const SECTIONS = [overview, advice, operators, flame, timeline, memory, modules];
 const KEYS = [

@@ -1,0 +1,174 @@
+"""saved_tensors_hooks and what is built on it: hooks that store saved tensors elsewhere between forward and backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..._core.keys import AUTOGRAD
+from ..._core.tensor import Tensor, storage_of
+from ..._core.threads import threads
+from ..._dispatch.registry import aten
+from ..context import FunctionNode
+from ..graph import FLOATING, OpNode, add_node_listener, remove_node_listener, without_history
+from ..inference import check_savable, is_inference
+from .derivative import ARG, RESULT
+from .node import Node
+from .saved import PACKED, Packed, set_history, unpack_result
+
+# Messages of the open disable_saved_tensors_hooks blocks, by the id of the thread's state.
+_disabled: dict[int, list[str]] = {}
+
+
+class saved_tensors_hooks:
+    """A block in which nodes save `pack_hook(tensor)` in place of a tensor; backward gets `unpack_hook` of that."""
+
+    __module__ = "mindtorch_v2.autograd.graph"
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self) -> None:
+        state = threads.state
+        messages = _disabled.get(id(state))
+        if messages:
+            raise RuntimeError(messages[-1])
+        state.saved_tensor_hooks.append((self.pack_hook, self.unpack_hook))
+        add_node_listener(pack_saved)
+
+    def __exit__(self, *exc: Any) -> None:
+        threads.state.saved_tensor_hooks.pop()
+        remove_node_listener(pack_saved)
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """A block in which nodes save tensors on the CPU; backward copies them back to their device."""
+
+    __module__ = "mindtorch_v2.autograd.graph"
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(tensor: Tensor) -> tuple[Any, Tensor]:
+            if not pin_memory:
+                return tensor.device, aten.to(tensor, device="cpu")
+            return tensor.device, aten.copy_(aten.empty_like(tensor, device="cpu"), tensor)
+
+        def unpack(packed: tuple[Any, Tensor]) -> Tensor:
+            device, tensor = packed
+            moved: Tensor = aten.to(tensor, device=device, non_blocking=pin_memory)
+            return moved
+
+        super().__init__(pack, unpack)
+
+
+@contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """A block in which saved_tensors_hooks raises RuntimeError with this message."""
+    state = threads.state
+    if state.saved_tensor_hooks:
+        raise RuntimeError(error_message)
+    messages = _disabled.setdefault(id(state), [])
+    messages.append(error_message)
+    try:
+        yield
+    finally:
+        messages.pop()
+        if not messages:
+            del _disabled[id(state)]
+
+
+class _Copies:
+    """What allow_mutation_on_saved_tensors yields: the copies of saved tensors."""
+
+    def __init__(self) -> None:
+        self.cloned: list[Tensor] = []
+
+    def clear(self) -> None:
+        """Drop the list of copies; nodes keep theirs."""
+        self.cloned.clear()
+
+
+@contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[_Copies]:
+    """A block in which saved tensors may be changed in place afterwards: nodes save copies."""
+    copies = _Copies()
+
+    def pack(tensor: Tensor) -> Tensor:
+        copies.cloned.append(aten.clone(tensor))
+        return copies.cloned[-1]
+
+    with saved_tensors_hooks(pack, lambda tensor: tensor):
+        try:
+            yield copies
+        finally:
+            copies.clear()
+
+
+def increment_version(tensor: Any) -> None:
+    """Increment the version of a tensor (or of several) whose memory was changed outside of ops."""
+    for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        if not is_inference(each):
+            storage_of(each).version += 1
+
+
+# ---------------------------------------------------------------- packing
+
+
+def pack_saved(node: Node) -> None:
+    """Replace the saved tensors of a new node by what this thread's innermost pack hook returns for them."""
+    hooks = threads.state.saved_tensor_hooks
+    if not hooks:
+        return
+    pair = hooks[-1]
+    if isinstance(node, OpNode):
+        if node.plan.saved:
+            node.saved = _packed_slots(node, pair)
+    elif isinstance(node, FunctionNode):
+        node.saved = tuple(
+            _packed_result(node, slot, pair) if len(slot) == 5 else _packed_argument(slot, pair) for slot in node.saved or ()
+        )
+
+
+def _packed_slots(node: OpNode, pair: Any) -> tuple[Any, ...]:
+    """The `saved` of an op's node with its tensors packed by a pair of hooks."""
+    arguments = node.plan.derivative.op.schema.arguments
+    values: list[Any] = []
+    for kind, index, slot in node.slots():
+        if kind == RESULT:
+            values += _packed_result(node, (index, *slot), pair)[1:]
+        elif kind == ARG and arguments[index].is_tensor:
+            values += _packed_argument(slot, pair)
+        elif kind == ARG and arguments[index].is_tensor_list and slot[0] is not None:
+            values.append([_packed_argument(each, pair) for each in slot[0]])
+        else:
+            values += slot
+    return tuple(values)
+
+
+def _packed_argument(slot: tuple[Any, Any], pair: Any) -> tuple[Any, Any]:
+    """The slot (value, version) of an argument, packed if it is a tensor."""
+    value = slot[0]
+    if not isinstance(value, Tensor):
+        return slot
+    check_savable(value)
+    edge = (value._node, value._output_nr) if value._keys & AUTOGRAD else None
+    return without_history(Packed, (value, pair, edge), {}), PACKED
+
+
+def _packed_result(node: Node, slot: tuple[Any, ...], pair: Any) -> tuple[Any, ...]:
+    """The slot (output number, array, storage, version, keys) of an output, packed."""
+    number = slot[0]
+    alias = without_history(unpack_result, (node, *slot), {})
+    # The hook sees the output with its history. Afterwards the history is removed, since the hook may return its argument: the
+    # node refers to what the hook returned, and would refer to itself.
+    differentiable = alias._array.dtype.kind in FLOATING
+    if differentiable:
+        set_history(alias, node, number)
+    try:
+        packed = without_history(Packed, (alias, pair, None), {})
+    finally:
+        if differentiable:
+            alias._keys &= ~AUTOGRAD
+            del alias._node
+    return number, packed, None, PACKED, 0

@@ -1,0 +1,1 @@
+"""Reading Kineto traces: a stream of JSON becomes rows, tables and links."""

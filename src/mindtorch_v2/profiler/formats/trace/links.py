@@ -1,0 +1,135 @@
+"""Infers what a trace does not spell out: the Python stack of an op, the thread of its forward op, the launch of a kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...._dispatch import observer
+from ...store import tree
+from .._nested import call_paths
+from .._recovery import Recovery
+
+Columns = dict[str, NDArray[Any]]
+
+# Frames of all stacks together: with more, stacks are cut.
+_MOST_FRAMES = 1 << 24
+_MOST_DEPTH = 1024
+_LEFT_OUT_FRAMES = (("autograd/__init__", "_make_grads"), ("autograd/__init__", "backward"), ("torch/tensor", "backward"))
+
+
+def python_stacks(
+    host: Columns, python: Columns, names: list[str], written: list[str], recovery: Recovery
+) -> tuple[NDArray[np.int32], NDArray[np.int32], list[tuple[str, ...]]]:
+    """For each host row and each Python row a number into the stacks, and the stacks, innermost frame first.
+
+    An event has its stack in the file, or else the Python functions that ran when it began. As in PyTorch, Python
+    functions have stacks only if some event has one in the file.
+    """
+    host_stack = host["stack"].astype(np.int32)
+    python_stack = np.full(len(python["start"]), -1, np.int32)
+    stacks = [_written(text) for text in written]
+    inferred = np.flatnonzero(host_stack < 0)
+    if not len(python_stack):
+        return host_stack, python_stack, stacks
+    # Of equal times the first in the file is the outer one: row_order() expects that one last.
+    order = len(python_stack) - 1 - tree.row_order(python["start"][::-1], python["end"][::-1])
+    tid, start, end, name = (python[column][order] for column in ("tid", "start", "end", "name"))
+    parent = tree.parents(tid, start, end)
+    call = tree.enclosing(tid, start, end, parent, host["tid"][inferred], host["start"][inferred])
+    if written:
+        call = np.concatenate([call, parent])
+    path = np.append(call_paths(parent, name)[0], -1)
+    used, first, which = np.unique(path[call], return_index=True, return_inverse=True)
+    depth = min(_MOST_DEPTH, max(8, _MOST_FRAMES // max(len(used), 1)))
+    if int(tree.depths(parent).max()) >= depth:
+        recovery.note(f"stacks of more than {depth} frames are cut")
+    numbers = np.full(len(used), -1, np.int32)
+    above, frame = parent.tolist(), name.tolist()
+    for path_number, row in enumerate(call[first].tolist()):
+        if row >= 0:
+            numbers[path_number] = len(stacks)
+            stacks.append(_frames(row, above, frame, names, depth))
+    host_stack[inferred] = numbers[which[: len(inferred)]]
+    if written:
+        python_stack[order] = numbers[which[len(inferred) :]]
+    return host_stack, python_stack, stacks
+
+
+def _written(text: str) -> tuple[str, ...]:
+    """A stack, innermost frame first, from its text: in that order if every frame ends in a semicolon, else root first."""
+    frames = text.split(";")
+    ordered = frames[:-1] if text.endswith(";") else reversed(frames)
+    return tuple(frame for frame in ordered if not _is_left_out(frame))
+
+
+def _is_left_out(frame: str) -> bool:
+    """Whether PyTorch leaves a frame out of its stacks: the entries of its own backward()."""
+    return any(file in frame and function in frame for file, function in _LEFT_OUT_FRAMES)
+
+
+def _frames(row: int, above: list[int], frame: list[int], names: list[str], depth: int) -> tuple[str, ...]:
+    stack: list[str] = []
+    while row >= 0 and len(stack) < depth:
+        if not _is_left_out(text := names[frame[row]]):
+            stack.append(text)
+        row = above[row]
+    return tuple(stack)
+
+
+def forward_threads(host: Columns, flows: Columns) -> NDArray[np.int32]:
+    """fwd_tid of backward rows. A trace numbers forward threads from 1; its flows tell which lanes these are."""
+    kind, tid, seq, fwd = host["kind"], host["tid"], host["seq"], host["fwd"]
+    fwd_tid = np.full(len(kind), -1, np.int32)
+    rows = np.flatnonzero((fwd > 0) & np.isin(kind, (observer.BACKWARD, observer.ENGINE)) & (seq >= 0))
+    if not len(rows):
+        return fwd_tid
+    forward = np.flatnonzero((kind == observer.OP) & (seq >= 0))
+    if len(np.unique(tid[forward])) <= 1:
+        fwd_tid[rows] = tid[forward[0]] if len(forward) else tid[rows]
+        return fwd_tid
+    threads = _counted_threads(host, flows)
+    last = {int(s): int(t) for s, t in zip(seq[forward].tolist(), tid[forward].tolist(), strict=True)}
+    for row, number, own, sequence in zip(
+        rows.tolist(), fwd[rows].tolist(), tid[rows].tolist(), seq[rows].tolist(), strict=True
+    ):
+        fwd_tid[row] = threads.get(number, last.get(sequence, own))
+    return fwd_tid
+
+
+def _counted_threads(host: Columns, flows: Columns) -> dict[int, int]:
+    """The lane of each forward thread's number that a flow leads to."""
+    begins = flows["begins"]
+    lane_of_flow = dict(zip(flows["flow"][begins].tolist(), flows["tid"][begins].tolist(), strict=True))
+    backward = np.flatnonzero(host["fwd"] > 0)
+    number_at = dict(
+        zip(
+            zip(host["tid"][backward].tolist(), host["start"][backward].tolist(), strict=True),
+            host["fwd"][backward].tolist(),
+            strict=True,
+        )
+    )
+    lanes: dict[int, int] = {}
+    for flow, tid, time in zip(
+        flows["flow"][~begins].tolist(), flows["tid"][~begins].tolist(), flows["time"][~begins].tolist(), strict=True
+    ):
+        number, lane = number_at.get((tid, time)), lane_of_flow.get(flow)
+        if number is not None and lane is not None:
+            lanes.setdefault(number, lane)
+    return lanes
+
+
+def launches(device: Columns, host: Columns) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Thread and time of the host call that launched each device row, -1 where no call has its correlation number."""
+    tid = np.full(len(device["start"]), -1, np.int32)
+    time = np.full(len(device["start"]), -1, np.int64)
+    calls = np.flatnonzero((host["kind"] == observer.RUNTIME) & (host["correlation"] >= 0))
+    if len(calls):
+        calls = calls[np.argsort(host["correlation"][calls], kind="stable")]
+        numbers = host["correlation"][calls]
+        at = np.minimum(np.searchsorted(numbers, device["correlation"]), len(calls) - 1)
+        known = np.flatnonzero((numbers[at] == device["correlation"]) & (device["correlation"] >= 0))
+        tid[known], time[known] = host["tid"][calls[at[known]]], host["start"][calls[at[known]]]
+    return tid, time
