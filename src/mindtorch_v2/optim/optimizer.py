@@ -139,27 +139,6 @@ class Optimizer:
         """Call `hook(optimizer, args, kwargs)` after each step."""
         return Handle(self._optimizer_step_post_hooks, hook)
 
-    def _new_state(self, param: Any, group: dict[str, Any]) -> dict[str, Any]:
-        """The state that a parameter starts with; called at its first step."""
-        return {}
-
-    def _collect(self, group: dict[str, Any], sparse: str | None = None) -> tuple[list[Any], list[Any], list[Any]]:
-        """A group's parameters that have gradients, the gradients, and the state of each.
-
-        `sparse` is what to say about sparse gradients where an optimizer cannot deal with them.
-        """
-        params = [p for p in group["params"] if p.grad is not None]
-        grads = [p.grad for p in params]
-        if sparse is not None and any(g.is_sparse for g in grads):
-            raise RuntimeError(sparse)
-        states = []
-        for param in params:
-            state = self.state[param]
-            if not state:
-                state.update(self._new_state(param, group))
-            states.append(state)
-        return params, grads, states
-
     # ------------------------------------------------------------------ groups
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
