@@ -145,20 +145,12 @@ class Optimizer:
         """Optimize more parameters, with options of their own where the group gives them."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
-        params = param_group["params"]
-        if isinstance(params, Tensor):
-            params = [params]
-        elif isinstance(params, set):
-            raise TypeError(
-                "optimizer parameters need to be organized in ordered collections, but the ordering of "
-                "tensors in sets will change between runs. Please use a list instead."
-            )
-        params = _take_names(list(params), param_group)
+        params = _tensors_of(param_group)
         for param in params:
             if not isinstance(param, Tensor):
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}")
-            settled = param.is_leaf or getattr(param, "retains_grad", False)
-            if not settled and not self.defaults.get("differentiable"):
+            is_optimizable = param.is_leaf or getattr(param, "retains_grad", False)
+            if not is_optimizable and not self.defaults.get("differentiable"):
                 raise ValueError("can't optimize a non-leaf Tensor")
         param_group["params"] = params
         for name, default in self.defaults.items():
@@ -284,6 +276,19 @@ def _registered(hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[...,
     if prepend:
         hooks.move_to_end(handle.id, last=False)
     return handle
+
+
+def _tensors_of(group: dict[str, Any]) -> list[Any]:
+    """What a group has under "params", as a list; the names of (name, tensor) pairs go to the group."""
+    params = group["params"]
+    if isinstance(params, Tensor):
+        params = [params]
+    elif isinstance(params, set):
+        raise TypeError(
+            "optimizer parameters need to be organized in ordered collections, but the ordering of "
+            "tensors in sets will change between runs. Please use a list instead."
+        )
+    return _take_names(list(params), group)
 
 
 def _take_names(params: list[Any], group: dict[str, Any]) -> list[Any]:
