@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -304,7 +305,7 @@ def test_a_file_that_is_no_recording_is_one_line(capsys, tmp_path, command, cont
 def test_a_torch_trace_cut_in_half_is_told_and_read(capsys, tmp_path):
     import gzip
 
-    whole = gzip.decompress(open(TORCH_TRACE, "rb").read())
+    whole = gzip.decompress(Path(TORCH_TRACE).read_bytes())
     half = tmp_path / "half.json"
     half.write_bytes(whole[: len(whole) // 2])
     code, out, err = mtprof(capsys, "table", half)
