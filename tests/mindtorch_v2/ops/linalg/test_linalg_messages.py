@@ -79,7 +79,8 @@ NOT_POSITIVE = (
         (lambda: linalg.lu_solve(ones(3, 4), PIVOTS, ones(3, 1)), f"torch.linalg.lu_solve: {SQUARES}"),
         (
             lambda: torch.lu_unpack(LU, PIVOTS * 7),
-            "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result of lu_factor?",
+            "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
+            "Did you properly pass the result of lu_factor?",
         ),
         (
             lambda: torch.lu_unpack(ones(3), PIVOTS),
