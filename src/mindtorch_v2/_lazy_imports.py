@@ -23,9 +23,9 @@ def later(
         home = homes.get(name)
         if home is None:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
-        value = getattr(import_module(home, package), name)
-        setattr(sys.modules[package], name, value)
-        return value
+        found = getattr(import_module(home, package), name)
+        setattr(sys.modules[package], name, found)
+        return found
 
     def listing() -> list[str]:
         return sorted({*vars(sys.modules[package]), *modules, *homes})

@@ -183,8 +183,8 @@ REFUSED = [
     ),
     (
         lambda: F.max_unpool2d(zeros(1, 1, 0, 2), zeros(1, 1, 0, 2, dtype=_LONG), 2),
-        "max_unpooling2d_forward_out_cpu(): Expected input to have non-zero size for non-batch dimensions, but got [1, 1, 0, 2]"
-        " with dimension 2 being empty.",
+        "max_unpooling2d_forward_out_cpu(): Expected input to have non-zero size for non-batch dimensions, but got [1, 1, 0, 2] "
+        "with dimension 2 being empty.",
     ),
 ]
 
