@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -303,8 +304,6 @@ def test_a_file_that_is_no_recording_is_one_line(capsys, tmp_path, command, cont
 
 
 def test_a_torch_trace_cut_in_half_is_told_and_read(capsys, tmp_path):
-    import gzip
-
     whole = gzip.decompress(Path(TORCH_TRACE).read_bytes())
     half = tmp_path / "half.json"
     half.write_bytes(whole[: len(whole) // 2])
