@@ -10,6 +10,10 @@ PIP  := $(BIN)/python -m pip --quiet --disable-pip-version-check
 MADE := $(VENV)/.made-with-$(subst /,_,$(PYTHON))
 RUN  := $(VENV)/.installed-run
 DEV  := $(VENV)/.installed-dev
+SITE := $(VENV)/.installed-docs
+
+# The interpreters of `make test-all`.
+VERSIONS := 3.11 3.12 3.13 3.14
 
 # Of the longest part of `make soak`; each fuzzing run takes two thirds of it.
 SOAK_MINUTES ?= 30
@@ -17,18 +21,31 @@ SOAK_MINUTES ?= 30
 # Other projects' programs bring a hundred packages along: they have an environment of their own.
 INTEROP := build/interop
 
-.PHONY: help demo test lint bench compare soak docs clean interop
+# What `make quick` runs: every op by its declaration (values, gradients, shapes, `out=`), autograd, dispatch, modules, optimizers, and
+# how a profile is recorded, kept and read. Left out is what takes minutes: second derivatives, recordings of torch, and what starts
+# processes, browsers or the Ascend simulator (command line, files, reports, imports).
+QUICK := $(addprefix tests/mindtorch_v2/,autograd core dispatch func nn optim ops/test_registry.py \
+	$(addprefix profiler/,assembly recording retention store views)) \
+	--deselect tests/mindtorch_v2/ops/test_registry.py::test_second_derivative
+
+.PHONY: help demo test quick test-all lint format bench compare soak docs stubs reference site clean interop
 .NOTPARALLEL:
 
 help:
 	@echo "make demo    train a small GPT under the profiler; table, trace, stacks and memory timeline in build/demo"
 	@echo "make test    run the tests (PYTEST_ARGS='-k name' to choose)"
-	@echo "make lint    ruff, mypy, import-linter"
+	@echo "make quick   the tests that catch most mistakes, in less than a minute"
+	@echo "make test-all  the tests on every interpreter found among $(VERSIONS:%=python%)"
+	@echo "make lint    ruff, ruff format, codespell, mypy, import-linter"
+	@echo "make format  rewrite the sources as ruff formats them"
 	@echo "make bench   time profiler, dispatch and training against the stored figures, or TORCH_PYTHON=/path/to/python's torch"
 	@echo "make compare every op with PyTorch's own samples, in TORCH_PYTHON=/path/to/python's torch and here"
 	@echo "make interop open traces in TensorBoard's plugin, HolisticTraceAnalysis, VizTracer and speedscope (needs the network)"
 	@echo "make soak    what takes long: kills, ten million ops, fuzzing, threads (SOAK_MINUTES=30)"
 	@echo "make docs    record the demo and write docs/commands, its pictures and the parity table (needs Chromium)"
+	@echo "make stubs   write the type stubs from the list of ops"
+	@echo "make reference  write the reference pages from the ops' signatures and examples"
+	@echo "make site    build docs/ as a site that works offline, in build/site"
 	@echo "make clean   remove .venv, build and caches"
 	@echo "PYTHON=python3.12 chooses the interpreter"
 
@@ -38,10 +55,27 @@ demo: $(RUN)
 test: $(DEV)
 	$(BIN)/python -m pytest -q -n 2 $(PYTEST_ARGS)
 
+quick: $(DEV)
+	$(BIN)/python -m pytest -q -n 2 $(QUICK) $(PYTEST_ARGS)
+
+# Each interpreter has its own environment in build/, so that .venv stays as it is.
+test-all:
+	@failed=; for version in $(VERSIONS); do \
+		if ! python$$version -c '' 2> /dev/null; then echo "python$$version: not on this machine"; continue; fi; \
+		echo "python$$version:"; \
+		$(MAKE) --no-print-directory test PYTHON=python$$version VENV=build/venv-$$version || failed="$$failed $$version"; \
+	done; \
+	test -z "$$failed" || { echo "failed on:$$failed"; exit 1; }
+
 lint: $(DEV)
 	$(BIN)/ruff check --output-format concise .
+	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+format: $(DEV)
+	$(BIN)/ruff format .
 
 bench: $(RUN)
 	$(BIN)/python benchmarks/bench.py --clock cpu $(if $(TORCH_PYTHON),--base torch --base-python '$(TORCH_PYTHON)',--base stored) $(BENCH_ARGS)
@@ -65,6 +99,16 @@ docs: $(DEV)
 	$(BIN)/python tools/command_pages.py
 	$(BIN)/python tools/parity_table.py
 
+stubs: $(DEV)
+	$(BIN)/python tools/stubs.py
+
+reference: $(DEV)
+	$(BIN)/python tools/reference.py
+
+site: $(SITE)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir build/site
+	@echo "build/site/index.html"
+
 interop: $(INTEROP)/.installed
 	INTEROP_FOLDER=$(INTEROP) $(INTEROP)/venv/bin/python -m pytest -q -W ignore -o pythonpath=tests/interop tests/interop $(PYTEST_ARGS)
 	@cat $(INTEROP)/figures.txt
@@ -85,6 +129,10 @@ $(RUN): pyproject.toml $(MADE)
 $(DEV): pyproject.toml $(MADE)
 	$(PIP) install --editable '.[dev]'
 	@sh tools/browser.sh
+	@touch $(RUN) $@
+
+$(SITE): pyproject.toml $(MADE)
+	$(PIP) install --editable '.[docs]'
 	@touch $(RUN) $@
 
 # Without npm the tests of speedscope are skipped.

@@ -47,7 +47,7 @@ class Side:
         self.stop()
         request_r, self.request = os.pipe()
         self.reply, reply_w = os.pipe()
-        self.log = tempfile.TemporaryFile()
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115  open as long as the worker
         env = dict(os.environ, BENCH_CLOCK=self.clock, PYTHONHASHSEED="0")
         for name in ("OMP", "MKL", "OPENBLAS", "NUMEXPR", "VECLIB_MAXIMUM"):
             env[name + "_NUM_THREADS"] = str(threads)

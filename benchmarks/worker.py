@@ -5,6 +5,7 @@ worker.py <module> <threads> <request fd> <reply fd>
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import itertools
 import json
@@ -31,10 +32,8 @@ class Host:
         if self._torch is None:
             self._torch = importlib.import_module(self.module)
             if hasattr(self._torch, "set_num_threads"):
-                try:
+                with contextlib.suppress(Exception):
                     self._torch.set_num_threads(self.threads)
-                except Exception:
-                    pass
         return self._torch
 
     def sub(self, name):

@@ -190,7 +190,7 @@ def usage(command: str) -> str:
 def words(text: str) -> str:
     """A usage text without its layout, which differs between versions of Python: `-o FILE, --output FILE` of 3.11 is
     `-o, --output FILE` since 3.13, and lines break elsewhere."""
-    text = re.sub(r"(-\w) (\S+), (--[\w-]+) \2(?=\s)", r"\1, \3 \2", text)
+    text = re.sub(r"(--?[\w-]+) (\S+), (--[\w-]+) \2(?=\s)", r"\1, \3 \2", text)
     return re.sub(r"\s", "", text)
 
 

@@ -11,7 +11,7 @@ def set_overwrite_module_params_on_conversion(value: bool) -> None:
 
 
 def get_overwrite_module_params_on_conversion() -> bool:
-    """What was set before."""
+    """Whether converting a module gives it new parameters: never."""
     return _switches["overwrite"]
 
 
@@ -21,7 +21,7 @@ def set_swap_module_params_on_conversion(value: bool) -> None:
 
 
 def get_swap_module_params_on_conversion() -> bool:
-    """What was set before."""
+    """Whether converting a module swaps its parameters' contents: never."""
     return _switches["swap"]
 
 

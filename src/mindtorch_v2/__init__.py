@@ -1,4 +1,4 @@
-"""A torch-compatible eager runtime on NumPy, with a profiler at its centre.
+"""A torch-compatible eager runtime on NumPy, with a profiler at its center.
 
 `import mindtorch_v2 as torch`: the public names, nothing else.
 """

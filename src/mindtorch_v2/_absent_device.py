@@ -31,7 +31,7 @@ def absent(name: str) -> dict[str, Any]:
         call.__name__ = function
         return call
 
-    made: dict[str, Any] = {
+    functions: dict[str, Any] = {
         f: refuses(f)
         for f in (
             "current_device",
@@ -49,7 +49,7 @@ def absent(name: str) -> dict[str, Any]:
         )
     }
     # Scripts seed every device and tidy up before they know whether it exists; torch lets them.
-    made |= {
+    functions |= {
         f: does_nothing(f)
         for f in (
             "empty_cache",
@@ -62,10 +62,12 @@ def absent(name: str) -> dict[str, Any]:
             "reset_max_memory_allocated",
         )
     }
-    made |= {
+    functions |= {
         "is_available": constant("is_available", False),
         "is_initialized": constant("is_initialized", False),
         "device_count": constant("device_count", 0),
     }
-    made |= {f: constant(f, 0) for f in ("max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved")}
-    return made
+    functions |= {
+        f: constant(f, 0) for f in ("max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved")
+    }
+    return functions

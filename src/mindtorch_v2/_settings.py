@@ -71,7 +71,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    """The mode set before."""
+    """0, 1 or 2, as set_deterministic_debug_mode() has them: default, warn, error."""
     return _Switches.deterministic
 
 
@@ -89,7 +89,7 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """The precision set before."""
+    """What set_float32_matmul_precision() was told: "highest", "high" or "medium"."""
     return _Switches.matmul_precision
 
 
@@ -116,7 +116,7 @@ def set_warn_always(enabled: bool) -> None:
 
 
 def is_warn_always_enabled() -> bool:
-    """The setting made before."""
+    """Whether set_warn_always(True) makes warnings come more than once."""
     return _Switches.warn_always
 
 

@@ -8,12 +8,12 @@ from ._core.device import device as Device
 
 
 def _on_cpu(kind: str, device: Any) -> Device:
-    made = Device("cpu" if device is None else device)
-    if made.type == "npu":
+    chosen = Device("cpu" if device is None else device)
+    if chosen.type == "npu":
         raise NotImplementedError(f"torch.{kind} on an NPU: use torch.npu.{kind}")
-    if made.type != "cpu":
-        raise RuntimeError(f"PyTorch is not linked with support for {made.type} devices")
-    return made
+    if chosen.type != "cpu":
+        raise RuntimeError(f"PyTorch is not linked with support for {chosen.type} devices")
+    return chosen
 
 
 class Stream:

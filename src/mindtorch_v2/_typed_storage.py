@@ -182,10 +182,10 @@ class TypedStorage(StorageBase):
         return TypedStorage(wrap_storage=UntypedStorage(storage_of(self._tensor().to(dtype, copy=True))), dtype=dtype)
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> TypedStorage:
-        made = memo.get(id(self))
-        if made is None:
-            made = memo[id(self)] = self.clone()
-        return made
+        copied = memo.get(id(self))
+        if copied is None:
+            copied = memo[id(self)] = self.clone()
+        return copied
 
     __copy__ = clone
 

@@ -41,13 +41,13 @@ def synchronize(device: Any = None) -> None:
 
 
 def current_device_index() -> int:
-    """The current accelerator's index."""
+    """The index of this thread's accelerator; RuntimeError without one."""
     _need()
     return npu.current_device()
 
 
 def set_device_index(device: Any) -> None:
-    """Choose an accelerator."""
+    """Let this thread use another accelerator: an index, a name or a torch.device."""
     _need()
     npu.set_device(device)
 

@@ -63,10 +63,10 @@ def install() -> None:
     """
     if is_installed():
         return
-    found = sys.modules.get(_TORCH)
-    if found is not None and found is not sys.modules.get(_PACKAGE):
+    imported = sys.modules.get(_TORCH)
+    if imported is not None and imported is not sys.modules.get(_PACKAGE):
         raise ImportError(
-            f"cannot stand in for torch: it is already imported from {getattr(found, '__file__', None)}. "
+            f"cannot stand in for torch: it is already imported from {getattr(imported, '__file__', None)}. "
             f"Call {_PACKAGE}.as_torch.install() before anything imports torch",
             name=_TORCH,
         )
@@ -85,7 +85,7 @@ def uninstall() -> None:
 
 @contextlib.contextmanager
 def installed() -> Iterator[None]:
-    """`install()` inside a block."""
+    """`import torch` gives this package inside the block, and afterwards what it gave before."""
     before = is_installed()
     install()
     try:

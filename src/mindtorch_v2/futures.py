@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Future(Generic[T]):
-    """A value, or an exception, that somebody waits for. It is set once.
+    """A value, or an exception, that comes later. It is set once.
 
     Callbacks run in the order in which they were added, on the thread that sets the value, or at once where it is set.
     """
@@ -54,7 +54,7 @@ class Future(Generic[T]):
         return cast(T, self._value)
 
     def set_result(self, result: T) -> None:
-        """Complete the future."""
+        """Complete the future: wait() returns the value from now on, and callbacks run."""
         self._complete(result, None)
 
     def set_exception(self, result: Exception) -> None:
@@ -65,7 +65,7 @@ class Future(Generic[T]):
     def then(self, callback: Callable[[Future[T]], S]) -> Future[S]:
         """A future of what `callback(self)` returns. What it raises, the new future's wait() raises as a RuntimeError."""
         _check_callable("then", callback)
-        made: Future[S] = Future()
+        following: Future[S] = Future()
 
         def run(done: Future[T]) -> None:
             try:
@@ -73,12 +73,12 @@ class Future(Generic[T]):
             except Exception as error:
                 failed = RuntimeError(_told(error))
                 failed.__cause__ = error
-                made._complete(None, failed)
+                following._complete(None, failed)
             else:
-                made._complete(result, None)
+                following._complete(result, None)
 
         self._when_done(run)
-        return made
+        return following
 
     def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
         """Call `callback(self)` when the future is done. What it raises is logged and goes no further."""
@@ -130,7 +130,7 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
     for future in futures:
         if not isinstance(future, Future):
             raise TypeError(f"collect_all(): expected a list of Futures, which {type(future).__name__} is not")
-    made: Future[list[Future[Any]]] = Future()
+    collected: Future[list[Future[Any]]] = Future()
     listed = list(futures)
     lock = threading.Lock()
     left = len(listed)
@@ -141,13 +141,13 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
             left -= 1
             last = not left
         if last:
-            made._complete(listed, next((future._error for future in listed if future._error is not None), None))
+            collected._complete(listed, next((future._error for future in listed if future._error is not None), None))
 
     if not listed:
-        made.set_result([])
+        collected.set_result([])
     for future in listed:
         future._when_done(one_done)
-    return made
+    return collected
 
 
 def wait_all(futures: list[Future[Any]]) -> list[Any]:

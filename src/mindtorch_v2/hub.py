@@ -7,21 +7,20 @@ from typing import Any, NoReturn
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
-_chosen: str | None = None
+_settings: dict[str, str] = {}  # "dir": what set_dir() was told
 
 
 def get_dir() -> str:
     """The folder where downloads are kept."""
-    if _chosen is not None:
-        return _chosen
+    if "dir" in _settings:
+        return _settings["dir"]
     home = os.environ.get("TORCH_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "torch")
     return os.path.join(os.path.expanduser(home), "hub")
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:
     """Choose the folder where downloads are kept."""
-    global _chosen
-    _chosen = os.path.expanduser(d)
+    _settings["dir"] = os.path.expanduser(d)
 
 
 def _not_fetched(what: str) -> NoReturn:

@@ -26,7 +26,7 @@ def get_all_sharing_strategies() -> set[str]:
 
 
 def get_sharing_strategy() -> str:
-    """The way in use."""
+    """How tensors reach other processes; set_sharing_strategy() has the one choice."""
     return "file_system"
 
 
@@ -51,6 +51,7 @@ class ProcessContext:
         self.processes = processes
 
     def pids(self) -> list[int | None]:
+        """The process ids, in the order of the ranks."""
         return [process.pid for process in self.processes]
 
     def join(self, timeout: float | None = None) -> bool:

@@ -210,5 +210,5 @@ def _signature(op: registry.OpSpec) -> inspect.Signature:
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
     """Whether a function is a method of tensors, or the getter or setter of one of their properties."""
-    found = inspect.getattr_static(Tensor, getattr(func, "__name__", ""), None)
-    return found is func or getattr(func, "__name__", None) in ("__get__", "__set__")
+    attribute = inspect.getattr_static(Tensor, getattr(func, "__name__", ""), None)
+    return attribute is func or getattr(func, "__name__", None) in ("__get__", "__set__")

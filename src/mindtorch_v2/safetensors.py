@@ -43,12 +43,12 @@ _DTYPES = {
 
 
 def _tensor(data: Any, dtype: str, shape: list[int], device: Any) -> Tensor:
-    """A tensor around bytes."""
+    """A tensor that shares the memory of some bytes, moved to the device."""
     if dtype not in _DTYPES:
         raise NotImplementedError(f"safetensors: there is no dtype for {dtype}")
     array = np.frombuffer(data, _DTYPES[dtype].np).reshape(shape)
-    made: Tensor = make_external(array)
-    return made.to(device)  # type: ignore[attr-defined, no-any-return]
+    tensor: Tensor = make_external(array)
+    return tensor.to(device)  # type: ignore[attr-defined, no-any-return]
 
 
 def _specs(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Any], list[Tensor]]:
@@ -57,7 +57,7 @@ def _specs(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Any], list[Tensor]]
     ValueError and RuntimeError where it would not write what is meant.
     """
     owners: dict[int, list[str]] = {}
-    made = {}
+    specs = {}
     read: list[Tensor] = []
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
@@ -75,7 +75,7 @@ def _specs(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Any], list[Tensor]]
         on_cpu: Tensor = tensor if tensor.is_cpu else tensor.cpu()  # type: ignore[attr-defined]
         read.append(on_cpu)
         array = on_cpu._array
-        made[name] = _format.TensorSpec(
+        specs[name] = _format.TensorSpec(
             dtype=tensor.dtype.name, shape=list(array.shape), data_ptr=array.ctypes.data, data_len=array.nbytes
         )
     shared = [names for names in owners.values() if len(names) > 1]
@@ -85,7 +85,7 @@ def _specs(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Any], list[Tensor]]
             f"when loading them again: {shared}. A potential way to correctly save your model is to use "
             "`save_model`."
         )
-    return made, read
+    return specs, read
 
 
 def save(tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
@@ -176,7 +176,7 @@ class safe_open:
         return _tensor(self._bytes[self._begin + begin : self._begin + end], entry["dtype"], entry["shape"], self._device)
 
     def get_tensor(self, name: str) -> Tensor:
-        """A tensor."""
+        """The tensor of that name, read now; SafetensorError for an unknown one."""
         return self._read(self._entry(name))
 
     def get_slice(self, name: str) -> _Slice:
@@ -206,10 +206,10 @@ def load_model(
 ) -> tuple[set[str], list[str]]:
     """Read what `save_model` wrote into a module; returns names that were missing and names that were unexpected."""
     state = load_file(filename, device)
-    found = model.state_dict()
+    own_state = model.state_dict()
     missing, unexpected = model.load_state_dict(state, strict=False)
-    held = {(found[name].data_ptr(), found[name].numel()) for name in state if name in found}
-    absent = {name for name in missing if (found[name].data_ptr(), found[name].numel()) not in held}
+    loaded_places = {(own_state[name].data_ptr(), own_state[name].numel()) for name in state if name in own_state}
+    absent = {name for name in missing if (own_state[name].data_ptr(), own_state[name].numel()) not in loaded_places}
     if strict and (absent or unexpected):
         lines = [f"Error(s) in loading state_dict for {type(model).__name__}:"]
         if absent:

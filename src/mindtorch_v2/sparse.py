@@ -30,5 +30,5 @@ def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
     """The sum of all elements, or over some dims, where the result is sparse if any dim is left."""
     if dim is None:
         return aten.sum(input._values(), dtype=dtype)  # type: ignore[attr-defined]
-    made = aten.sum(to_dense(input), [dim] if isinstance(dim, int) else dim, dtype=dtype)
-    return to_sparse(made) if made.ndim else made
+    total = aten.sum(to_dense(input), [dim] if isinstance(dim, int) else dim, dtype=dtype)
+    return to_sparse(total) if total.ndim else total

@@ -79,8 +79,7 @@ def _default_arguments(spec: OpSpec, make: Make) -> tuple[Any, ...]:
         else:
             # What lies between keeps its default.
             before = [a for a in spec.schema.arguments if not a.keyword_only]
-            for skipped in before[len(positional) : before.index(argument)]:
-                positional.append(skipped.default)
+            positional.extend(skipped.default for skipped in before[len(positional) : before.index(argument)])
             positional.append(value)
     return (*positional, keywords) if keywords else tuple(positional)
 

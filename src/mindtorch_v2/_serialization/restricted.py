@@ -31,7 +31,7 @@ _MARK = object()
 
 
 class _Stop(Exception):
-    """The pickle has ended."""
+    """Raised by the STOP opcode; its value is the loaded object."""
 
 
 class RestrictedUnpickler:
@@ -61,7 +61,7 @@ class RestrictedUnpickler:
         self._large_keys = 0
 
     def load(self) -> Any:
-        """The object."""
+        """Run the pickle to its end and return the object; UnpicklingError for what is not allowed."""
         read, steps = self._file.read, _STEPS
         try:
             while True:
@@ -303,9 +303,9 @@ def _frozen(self: RestrictedUnpickler) -> Any:
 
 
 def _new_dict(self: RestrictedUnpickler) -> dict[Any, Any]:
-    made: dict[Any, Any] = {}
-    self._set_items(made, self._popped_to_mark())
-    return made
+    entries: dict[Any, Any] = {}
+    self._set_items(entries, self._popped_to_mark())
+    return entries
 
 
 def _append(self: RestrictedUnpickler) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
-from .._ops.nn.attention import ALLOWED as _sdp
+from .._ops.nn.attention import ALLOWED as _ATTENTION
 
 
 def is_built() -> bool:
@@ -23,10 +23,10 @@ cufft_plan_cache = SimpleNamespace(size=0, max_size=0)
 
 def _switch(name: str) -> tuple[Any, Any]:
     def enabled() -> bool:
-        return _sdp[name]
+        return _ATTENTION[name]
 
     def enable(on: bool) -> None:
-        _sdp[name] = bool(on)
+        _ATTENTION[name] = bool(on)
 
     return enabled, enable
 
@@ -48,9 +48,9 @@ def sdp_kernel(
         FutureWarning,
         stacklevel=3,
     )
-    before = dict(_sdp)
-    _sdp.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
+    before = dict(_ATTENTION)
+    _ATTENTION.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
     try:
         yield
     finally:
-        _sdp.update(before)
+        _ATTENTION.update(before)

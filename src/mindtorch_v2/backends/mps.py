@@ -1,4 +1,4 @@
-"""torch.backends.mps: not there."""
+"""torch.backends.mps: says that Metal is not available here."""
 
 from __future__ import annotations
 

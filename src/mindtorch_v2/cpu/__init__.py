@@ -29,7 +29,7 @@ def is_available() -> bool:
 
 
 def is_initialized() -> bool:
-    """Whether it is ready."""
+    """Whether the CPU is ready to be used: always."""
     return True
 
 
@@ -39,7 +39,7 @@ def device_count() -> int:
 
 
 def current_device() -> str:
-    """The CPU's name."""
+    """The name of the device in use: "cpu", as there are no indices."""
     return "cpu"
 
 
@@ -71,13 +71,14 @@ class Event:
     """A mark in a stream: all work before it is done."""
 
     def query(self) -> bool:
+        """Whether the work before the mark is done: always."""
         return True
 
     def record(self, stream: Any = None) -> None:
-        """Set the mark."""
+        """Mark the work so far, which is done already."""
 
     def synchronize(self) -> None:
-        """Wait for the mark."""
+        """Return at once: the work before the mark is done."""
 
     def wait(self, stream: Any = None) -> None:
         """Have a stream wait for the mark."""

@@ -19,7 +19,7 @@ _IRREGULAR = {
 
 
 def home_of(name: str) -> str:
-    """`MultivariateNormal` -> `multivariate_normal`."""
+    """The name of the module that torch has a class in: `MultivariateNormal` -> `multivariate_normal`."""
     return _IRREGULAR.get(name) or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 

@@ -131,12 +131,12 @@ class _Bounded(Constraint):
         return f"Interval(lower_bound={self.lower_bound}, upper_bound={self.upper_bound})"
 
     def check(self, value: Any) -> Any:
-        made = value == value
+        is_inside = value == value
         if self.lower_bound is not None:
-            made = made & (value >= self.lower_bound if self.closed else value > self.lower_bound)
+            is_inside = is_inside & (value >= self.lower_bound if self.closed else value > self.lower_bound)
         if self.upper_bound is not None:
-            made = made & (value <= self.upper_bound if self.closed else value < self.upper_bound)
-        return made
+            is_inside = is_inside & (value <= self.upper_bound if self.closed else value < self.upper_bound)
+        return is_inside
 
 
 class _HalfOpenInterval(Constraint):
@@ -193,8 +193,8 @@ class independent(Constraint):
         self.event_dim = base_constraint.event_dim + reinterpreted_batch_ndims
 
     def check(self, value: Any) -> Any:
-        made = self.base_constraint.check(value)
-        return made if not self.reinterpreted_batch_ndims else made.flatten(-self.reinterpreted_batch_ndims).all(-1)
+        is_inside = self.base_constraint.check(value)
+        return is_inside if not self.reinterpreted_batch_ndims else is_inside.flatten(-self.reinterpreted_batch_ndims).all(-1)
 
 
 class cat(Constraint):
@@ -228,7 +228,7 @@ positive_definite = _PositiveDefinite()
 
 
 def greater_than(lower_bound: Any) -> Constraint:
-    """Values above a bound."""
+    """Values above a bound, which is excluded."""
     return _Bounded(lower=lower_bound, closed=False)
 
 
@@ -238,5 +238,5 @@ def greater_than_eq(lower_bound: Any) -> Constraint:
 
 
 def less_than(upper_bound: Any) -> Constraint:
-    """Values below a bound."""
+    """Values below a bound, which is excluded."""
     return _Bounded(upper=upper_bound, closed=False)

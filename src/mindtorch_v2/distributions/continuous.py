@@ -1,4 +1,4 @@
-"""Distributions over real numbers."""
+"""Distributions over real numbers: Normal, Uniform, Gamma and others with densities of their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ torch: Any = _torch
 
 
 class Normal(ExponentialFamily):
-    """Normal(loc, scale): the Gaussian."""
+    """Normal(loc, scale): the Gaussian with mean `loc` and standard deviation `scale`."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
@@ -56,7 +56,7 @@ class Normal(ExponentialFamily):
 
 
 class Uniform(Distribution):
-    """Uniform(low, high)."""
+    """Uniform(low, high): equally likely in [low, high)."""
 
     arg_constraints = {"low": constraints.dependent, "high": constraints.dependent}
     has_rsample = True
@@ -94,7 +94,7 @@ class Uniform(Distribution):
 
 
 class Exponential(ExponentialFamily):
-    """Exponential(rate)."""
+    """Exponential(rate): waiting times with mean 1 / rate."""
 
     arg_constraints = {"rate": constraints.positive}
     support = constraints.nonnegative
@@ -152,8 +152,8 @@ class Laplace(Distribution):
 
     def cdf(self, value: Any) -> Any:
         self._validate_sample(value)
-        centred = value - self.loc
-        return 0.5 - 0.5 * centred.sign() * torch.expm1(-centred.abs() / self.scale)
+        centered = value - self.loc
+        return 0.5 - 0.5 * centered.sign() * torch.expm1(-centered.abs() / self.scale)
 
     def icdf(self, value: Any) -> Any:
         term = value - 0.5
@@ -197,7 +197,7 @@ class Cauchy(Distribution):
 
 
 class Gamma(ExponentialFamily):
-    """Gamma(concentration, rate)."""
+    """Gamma(concentration, rate): positive numbers with mean concentration / rate."""
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative
@@ -247,7 +247,7 @@ class Chi2(Gamma):
 
 
 class StudentT(Distribution):
-    """StudentT(df, loc, scale)."""
+    """StudentT(df, loc, scale): like Normal, with heavier tails for fewer degrees of freedom."""
 
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
@@ -338,7 +338,7 @@ class Dirichlet(ExponentialFamily):
 
 
 class Beta(ExponentialFamily):
-    """Beta(concentration1, concentration0): over probabilities."""
+    """Beta(concentration1, concentration0): numbers in (0, 1) with mean concentration1 / (concentration1 + concentration0)."""
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval

@@ -61,9 +61,9 @@ class Bernoulli(_Binary):
 
     @property
     def mode(self) -> Any:
-        made = (self.probs >= 0.5).to(self.probs)
-        made[self.probs == 0.5] = float("nan")
-        return made
+        mode = (self.probs >= 0.5).to(self.probs)
+        mode[self.probs == 0.5] = float("nan")
+        return mode
 
     def sample(self, sample_shape: Any = ()) -> Any:
         with no_grad():
@@ -190,15 +190,15 @@ class Categorical(Distribution):
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         _exactly_one("Categorical", probs, logits)
-        given = probs if probs is not None else logits
-        if given.ndim < 1:
+        parameter = probs if probs is not None else logits
+        if parameter.ndim < 1:
             raise ValueError(f"`{'probs' if probs is not None else 'logits'}` parameter must be at least one-dimensional.")
         if probs is not None:
             self.probs = probs / probs.sum(-1, keepdim=True)
         else:
             self.logits = logits - logits.logsumexp(-1, keepdim=True)
-        self._num_events = given.shape[-1]
-        super().__init__(given.shape[:-1], validate_args=validate_args)
+        self._num_events = parameter.shape[-1]
+        super().__init__(parameter.shape[:-1], validate_args=validate_args)
 
     @lazy_property
     def logits(self) -> Any:

@@ -1,4 +1,4 @@
-"""Distribution: what all of them can do."""
+"""Distribution: the interface of all distributions, with the checks of parameters and values."""
 
 from __future__ import annotations
 
@@ -50,49 +50,56 @@ class Distribution:
 
     @property
     def batch_shape(self) -> Size:
+        """How many independent distributions this holds, as a shape."""
         return self._batch_shape
 
     @property
     def event_shape(self) -> Size:
+        """The shape of one draw; `()` for numbers."""
         return self._event_shape
 
     @property
     def support(self) -> Any:
+        """The constraint that all values satisfy."""
         raise NotImplementedError
 
     @property
     def mean(self) -> Any:
+        """The expected value, of the shape `batch_shape + event_shape`."""
         raise NotImplementedError
 
     @property
     def mode(self) -> Any:
+        """The most likely value; NaN where there is no single one."""
         raise NotImplementedError(f"{type(self)} does not implement mode")
 
     @property
     def variance(self) -> Any:
+        """The expected squared distance from the mean, by element."""
         raise NotImplementedError
 
     @property
     def stddev(self) -> Any:
+        """The root of the variance."""
         return self.variance.sqrt()
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """The same distribution with its parameters expanded."""
         shape = Size(batch_shape)
-        made = self.__class__.__new__(self.__class__)
-        made.__dict__.update(self.__dict__)
+        expanded = self.__class__.__new__(self.__class__)
+        expanded.__dict__.update(self.__dict__)
         # Cached forms of the parameters are dropped where the class computes them.
         for name, value in self.__dict__.items():
             if isinstance(value, Tensor) and name not in self._shared_parameters:
                 tail = tuple(value.shape[len(self._batch_shape) :])
-                made.__dict__[name] = value.expand(shape + Size(tail))
+                expanded.__dict__[name] = value.expand(shape + Size(tail))
             elif isinstance(value, Distribution):
-                made.__dict__[name] = value.expand(shape)
-        made._batch_shape = shape
-        return made
+                expanded.__dict__[name] = value.expand(shape)
+        expanded._batch_shape = shape
+        return expanded
 
     def sample(self, sample_shape: Any = ()) -> Any:
-        """A draw without gradient."""
+        """A draw of the shape `sample_shape + batch_shape + event_shape`, without gradients."""
         with no_grad():
             return self.rsample(sample_shape)
 
@@ -101,6 +108,7 @@ class Distribution:
         raise NotImplementedError
 
     def sample_n(self, n: int) -> Any:
+        """Torch's older name of `sample((n,))`; warns."""
         warnings.warn("sample_n will be deprecated. Use .sample((n,)) instead", UserWarning, stacklevel=2)
         return self.sample((n,))
 
@@ -121,9 +129,11 @@ class Distribution:
         raise NotImplementedError
 
     def entropy(self) -> Any:
+        """The expected -log_prob, in nats, for each distribution of the batch."""
         raise NotImplementedError
 
     def perplexity(self) -> Any:
+        """exp(entropy): the number of equally likely values that would be as uncertain."""
         return torch.exp(self.entropy())
 
     def _extended_shape(self, sample_shape: Any = ()) -> Size:

@@ -48,8 +48,8 @@ def _normal(p: Any, q: Any) -> Any:
 
 @register_kl(Uniform, Uniform)
 def _uniform(p: Any, q: Any) -> Any:
-    made = ((q.high - q.low) / (p.high - p.low)).log()
-    return torch.where((q.low > p.low) | (q.high < p.high), torch.full_like(made, math.inf), made)
+    divergence = ((q.high - q.low) / (p.high - p.low)).log()
+    return torch.where((q.low > p.low) | (q.high < p.high), torch.full_like(divergence, math.inf), divergence)
 
 
 @register_kl(Exponential, Exponential)
@@ -95,18 +95,18 @@ def _beta(p: Any, q: Any) -> Any:
 @register_kl(Bernoulli, Bernoulli)
 def _bernoulli(p: Any, q: Any) -> Any:
     def term(first: Any, second: Any) -> Any:
-        made = first * (first / second).log()
-        made = torch.where(second == 0, torch.full_like(made, math.inf), made)
-        return torch.where(first == 0, torch.zeros_like(made), made)
+        divergence = first * (first / second).log()
+        divergence = torch.where(second == 0, torch.full_like(divergence, math.inf), divergence)
+        return torch.where(first == 0, torch.zeros_like(divergence), divergence)
 
     return term(p.probs, q.probs) + term(1 - p.probs, 1 - q.probs)
 
 
 @register_kl(Categorical, Categorical)
 def _categorical(p: Any, q: Any) -> Any:
-    made = p.probs * (p.logits - q.logits)
-    made = torch.where((q.probs == 0).expand(made.shape), torch.full_like(made, math.inf), made)
-    return torch.where((p.probs == 0).expand(made.shape), torch.zeros_like(made), made).sum(-1)
+    divergences = p.probs * (p.logits - q.logits)
+    divergences = torch.where((q.probs == 0).expand(divergences.shape), torch.full_like(divergences, math.inf), divergences)
+    return torch.where((p.probs == 0).expand(divergences.shape), torch.zeros_like(divergences), divergences).sum(-1)
 
 
 @register_kl(OneHotCategorical, OneHotCategorical)
@@ -116,8 +116,10 @@ def _one_hot(p: Any, q: Any) -> Any:
 
 @register_kl(Binomial, Binomial)
 def _binomial(p: Any, q: Any) -> Any:
-    made = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
-    return torch.where((p.total_count > q.total_count).expand(made.shape), torch.full_like(made, math.inf), made)
+    divergence = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
+    return torch.where(
+        (p.total_count > q.total_count).expand(divergence.shape), torch.full_like(divergence, math.inf), divergence
+    )
 
 
 @register_kl(Geometric, Geometric)

@@ -37,9 +37,9 @@ class LKJCholesky(Distribution):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         shape = Size(batch_shape)
-        made = type(self)(self.dim, self.concentration.expand(shape), validate_args=False)
-        made._validate_args = self._validate_args
-        return made
+        expanded = type(self)(self.dim, self.concentration.expand(shape), validate_args=False)
+        expanded._validate_args = self._validate_args
+        return expanded
 
     def sample(self, sample_shape: Any = ()) -> Any:
         """A draw by the onion method: row by row, a direction on the sphere times the root of a Beta variable."""

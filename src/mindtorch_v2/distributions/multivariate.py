@@ -37,11 +37,15 @@ class MultivariateNormal(Distribution):
     ) -> None:
         if loc.ndim < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
-        named = {name: value for name, value in given.items() if value is not None}
-        if len(named) != 1:
+        parametrizations = {
+            "covariance_matrix": covariance_matrix,
+            "precision_matrix": precision_matrix,
+            "scale_tril": scale_tril,
+        }
+        chosen = {name: value for name, value in parametrizations.items() if value is not None}
+        if len(chosen) != 1:
             raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
-        ((name, matrix),) = named.items()
+        ((name, matrix),) = chosen.items()
         if matrix.ndim < 2:
             raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
         batch = torch.broadcast_tensors([torch.empty(matrix.shape[:-2]), torch.empty(loc.shape[:-1])])[0].shape
@@ -88,8 +92,8 @@ class MultivariateNormal(Distribution):
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + solved.pow(2).sum(-1)) - self._log_determinant()
 
     def entropy(self) -> Any:
-        made = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + self._log_determinant()
-        return made.expand(self._batch_shape)
+        entropy = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + self._log_determinant()
+        return entropy.expand(self._batch_shape)
 
 
 class Independent(Distribution):
@@ -119,8 +123,8 @@ class Independent(Distribution):
 
     @property
     def support(self) -> Any:
-        made = self.base_dist.support
-        return constraints.independent(made, self.reinterpreted_batch_ndims) if self.reinterpreted_batch_ndims else made
+        support = self.base_dist.support
+        return constraints.independent(support, self.reinterpreted_batch_ndims) if self.reinterpreted_batch_ndims else support
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         inner = tuple(self._event_shape[: self.reinterpreted_batch_ndims])

@@ -1,4 +1,4 @@
-"""Distributions of transformed variables."""
+"""TransformedDistribution: the distribution of a variable after invertible transforms."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ class TransformedDistribution(Distribution):
         return max(len(self.base_dist.event_shape), *own, 0)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        made = self.__class__.__new__(self.__class__)
-        made.__dict__.update(self.__dict__)
+        expanded = self.__class__.__new__(self.__class__)
+        expanded.__dict__.update(self.__dict__)
         whole = Size(batch_shape) + self._event_shape
-        made.base_dist = self.base_dist.expand(whole[: len(whole) - len(self.base_dist.event_shape)])
-        made._batch_shape = Size(batch_shape)
-        return made
+        expanded.base_dist = self.base_dist.expand(whole[: len(whole) - len(self.base_dist.event_shape)])
+        expanded._batch_shape = Size(batch_shape)
+        return expanded
 
     @property
     def support(self) -> Any:
-        made = self.transforms[-1].codomain if self.transforms else self.base_dist.support
-        missing = self._event_dims - made.event_dim
-        return constraints.independent(made, missing) if missing else made
+        codomain = self.transforms[-1].codomain if self.transforms else self.base_dist.support
+        missing = self._event_dims - codomain.event_dim
+        return constraints.independent(codomain, missing) if missing else codomain
 
     def _forward(self, x: Any) -> Any:
         for transform in self.transforms:

@@ -83,9 +83,9 @@ class Gumbel(TransformedDistribution):
         super().__init__(base, transforms, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        made = super().expand(batch_shape)
-        made.loc, made.scale = self.loc.expand(batch_shape), self.scale.expand(batch_shape)
-        return made
+        expanded = super().expand(batch_shape)
+        expanded.loc, expanded.scale = self.loc.expand(batch_shape), self.scale.expand(batch_shape)
+        return expanded
 
     def __repr__(self) -> str:
         return super(TransformedDistribution, self).__repr__()

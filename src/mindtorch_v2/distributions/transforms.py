@@ -51,11 +51,11 @@ class Transform:
     def __call__(self, x: Any) -> Any:
         if not self._cache_size:
             return self._call(x)
-        known, made = self._cached_x_y
-        if known is not x:
-            made = self._call(x)
-            self._cached_x_y = x, made
-        return made
+        cached_x, y = self._cached_x_y
+        if cached_x is not x:
+            y = self._call(x)
+            self._cached_x_y = x, y
+        return y
 
     def _inv_call(self, y: Any) -> Any:
         if self._cache_size and self._cached_x_y[1] is y:
@@ -250,10 +250,10 @@ class AffineTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         if isinstance(self.scale, int | float):
-            made = torch.full_like(x, math.log(abs(self.scale)))
+            log_scale = torch.full_like(x, math.log(abs(self.scale)))
         else:
-            made = torch.abs(self.scale).log().expand(x.shape)
-        return sum_rightmost(made, self.event_dim)
+            log_scale = torch.abs(self.scale).log().expand(x.shape)
+        return sum_rightmost(log_scale, self.event_dim)
 
 
 class SoftmaxTransform(Transform):

@@ -26,7 +26,7 @@ def broadcast_all(*values: Any) -> tuple[Any, ...]:
 
 
 def _standard_normal(shape: Any, dtype: Any, device: Any) -> Any:
-    """Samples of N(0, 1)."""
+    """Samples of N(0, 1), drawn as torch draws them, so that seeds give the same numbers."""
     return torch.empty(shape, dtype=dtype, device=device).normal_()
 
 
@@ -37,12 +37,12 @@ def clamp_probs(probs: Any) -> Any:
 
 
 def logits_to_probs(logits: Any, is_binary: bool = False) -> Any:
-    """Probabilities from log odds, or from unnormalised log probabilities along the last dim."""
+    """Probabilities from log odds, or from unnormalized log probabilities along the last dim."""
     return torch.sigmoid(logits) if is_binary else torch.softmax(logits, -1)
 
 
 def probs_to_logits(probs: Any, is_binary: bool = False) -> Any:
-    """The other way round."""
+    """Logits of probabilities, which are kept a little away from 0 and 1."""
     clamped = clamp_probs(probs)
     return torch.log(clamped) - torch.log1p(-clamped) if is_binary else torch.log(clamped)
 

@@ -36,9 +36,11 @@ class ScriptFunction:
         self.__doc__ = function.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The original function's result."""
         return self._function(*args, **kwargs)
 
     def save(self, *args: Any, **kwargs: Any) -> None:
+        """NotImplementedError: there is no compiled program to write."""
         raise NotImplementedError("torch.jit: saving scripted functions")
 
 
@@ -54,10 +56,12 @@ class ScriptModule(Module):
                 self.__dict__[name] = original.__dict__[name]
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The original module's result, with its hooks."""
         return self._original(*args, **kwargs)
 
     @property
     def original_name(self) -> str:
+        """The name of the class that was scripted."""
         return type(self._original).__name__
 
     def __getattr__(self, name: str) -> Any:
@@ -70,12 +74,14 @@ class ScriptModule(Module):
             return getattr(original, name)
 
     def train(self, mode: bool = True) -> ScriptModule:
+        """Switch the original between training and evaluation, too."""
         super().train(mode)
         if "_original" in self.__dict__:
             self._original.train(mode)
         return self
 
     def save(self, *args: Any, **kwargs: Any) -> None:
+        """NotImplementedError: there is no compiled program to write; state_dict() can be saved."""
         raise NotImplementedError("torch.jit: saving scripted modules")
 
 
@@ -173,7 +179,7 @@ def is_tracing() -> bool:
 
 @contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """Choose whether scripts are optimised: they are not."""
+    """Choose whether scripts are optimized: they are not."""
     yield
 
 

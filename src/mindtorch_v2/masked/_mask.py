@@ -18,7 +18,7 @@ _SPARSE_IN_TORCH = ("sum", "prod", "amax", "amin")
 
 
 def check_strided(name: str, *tensors: Tensor) -> None:
-    """Refuse sparse tensors."""
+    """ValueError or NotImplementedError for a sparse tensor, as torch.masked has them."""
     for tensor in tensors:
         if tensor.layout is not strided:
             if name in _SPARSE_IN_TORCH:
@@ -30,13 +30,13 @@ def all_dims(dim: Dims, ndim: int) -> tuple[int, ...]:
     """Dims counted from the front, in order; all of them for None or none."""
     if dim is None or (not isinstance(dim, int) and not len(dim)):
         return tuple(range(ndim))
-    found: list[int] = []
+    dims: list[int] = []
     for d in (dim,) if isinstance(dim, int) else dim:
-        place = normal_dim(d, ndim)
-        if place in found:
-            raise RuntimeError(f"dim={place} appears multiple times in the list of dims")
-        found.append(place)
-    return tuple(sorted(found))
+        normalized = normal_dim(d, ndim)
+        if normalized in dims:
+            raise RuntimeError(f"dim={normalized} appears multiple times in the list of dims")
+        dims.append(normalized)
+    return tuple(sorted(dims))
 
 
 def one_dim(dim: Dims, ndim: int) -> int:

@@ -44,10 +44,10 @@ def prod(
     """The product over some dims, or all."""
     check_strided("prod", input)
     dtype = _counting_dtype(input, dtype)
-    made = fill(input.to(dtype), mask, 1)
+    product = fill(input.to(dtype), mask, 1)
     for d in reversed(all_dims(dim, input.ndim)):
-        made = torch.prod(made, d, bool(keepdim))
-    return made
+        product = torch.prod(product, d, bool(keepdim))
+    return product
 
 
 def amax(
@@ -212,8 +212,8 @@ def _variance(
     away = (input - middle).to(work)
     squares = sum(away * away.conj(), dim, keepdim=keepdim, mask=mask)
     count = _count(input, dim, bool(keepdim), mask) - correction
-    made = squares / (torch.clamp(count, min=0) if isinstance(count, Tensor) else max(count, 0))
-    return (made if name == "var" else torch.sqrt(made)).to(dtype)
+    variance = squares / (torch.clamp(count, min=0) if isinstance(count, Tensor) else max(count, 0))
+    return (variance if name == "var" else torch.sqrt(variance)).to(dtype)
 
 
 # ---------------------------------------------------------------- along a dim

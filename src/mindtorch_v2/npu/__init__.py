@@ -49,8 +49,8 @@ def _need() -> None:
 
 def is_available() -> bool:
     """Whether CANN was found, could be loaded and reports a device."""
-    found: bool = _part("npu.devices").is_available()
-    return found
+    is_there: bool = _part("npu.devices").is_available()
+    return is_there
 
 
 def device_count() -> int:
@@ -90,7 +90,7 @@ def _index(device: Any) -> int:
 
 
 def set_device(device: Any) -> None:
-    """Choose this thread's device."""
+    """Let this thread's new tensors and ops use a device, by index, name or torch.device."""
     _part("npu.devices").set_device(_index(device))
 
 
@@ -141,15 +141,15 @@ def synchronize(device: Any = None) -> None:
 def current_stream(device: Any = None) -> Stream:
     """The stream that this thread's work on a device goes to."""
     index = _index(device)
-    found: Stream = _part("npu.streams").current_stream(index)
-    return found
+    stream: Stream = _part("npu.streams").current_stream(index)
+    return stream
 
 
 def default_stream(device: Any = None) -> Stream:
     """The stream that work goes to unless another was chosen."""
     index = _index(device)
-    found: Stream = _part("npu.streams").default_stream(index)
-    return found
+    stream: Stream = _part("npu.streams").default_stream(index)
+    return stream
 
 
 def set_stream(stream: Stream) -> None:
@@ -180,7 +180,7 @@ def _statistics(device: Any) -> Any:
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes that tensors take."""
+    """Bytes that live tensors take on a device; memory_reserved() counts what the allocator keeps for later, too."""
     return int(_statistics(device).allocated) if is_initialized() else 0
 
 
@@ -234,7 +234,7 @@ manual_seed_all = manual_seed
 
 
 def seed() -> None:
-    """Seed with a number nobody chose."""
+    """Seed with a number from the system's entropy."""
     _generator.seed()
 
 

@@ -2,27 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from .. import _surface as torch
 from .._core.dtype import finfo
 from .._core.tensor import Tensor
-from ._common import by_dtype, evaluate, new_step_count, one_step, with_grad_mode
-from .optimizer import Optimizer, Params
+from ._common import by_dtype, one_step
+from ._declarative import DeclarativeOptimizer, Hyperparameters
+from ._options import check_one_element_rate, step_count
+from .optimizer import Params
 
 __all__ = ["Adafactor", "adafactor"]
 
 
-class Adafactor(Optimizer):
+def _check_ranges(options: Mapping[str, Any]) -> None:
+    if not options["lr"] >= 0:
+        raise ValueError(f"Learning rate should be >= 0 but is: {options['lr']}")
+    if not options["beta2_decay"] <= 0:
+        raise ValueError(f"beta2_decay should be <= 0 but is: {options['beta2_decay']}")
+    eps = options["eps"]
+    if eps[0] is not None and not eps[0] >= 0:
+        raise ValueError(f"epsilon1 should be >= 0 but is: {eps[0]}")
+    if not eps[1] >= 0:
+        raise ValueError(f"epsilon2 should be >= 0 but is: {eps[1]}")
+    if not options["d"] >= 1:
+        raise ValueError(f"Clipping threshold d should be >= 1 but is: {options['d']}")
+    if not options["weight_decay"] >= 0:
+        raise ValueError(f"weight_decay should be >= 0 but is: {options['weight_decay']}")
+
+
+def _size(tensor: Any) -> float:
+    """The root mean square of a tensor's elements."""
+    return torch.linalg_vector_norm(tensor).item() / tensor.numel() ** 0.5
+
+
+def _mean_square(grad: Any, dim: int) -> Any:
+    return torch.linalg_vector_norm(grad, 2, (dim,), True).square_().div_(grad.size(dim))
+
+
+class Adafactor(DeclarativeOptimizer):
     """Adaptive steps that need little memory."""
 
     __module__ = "mindtorch_v2.optim"
 
+    _checks = (check_one_element_rate, _check_ranges)
+    _later_options: ClassVar = {"foreach": None}
+    _rule_state = ("row_var", "col_var", "variance", "step")
+    _unpacked: ClassVar = {"eps": ("eps1", "eps2")}
+    _refuses_complex = "Adafactor does not support complex parameters"
+    _refuses_sparse = "Adafactor does not support sparse gradients"
+
     def __init__(
         self,
         params: Params,
-        lr: Any = 1e-2,
+        lr: float | Tensor = 1e-2,
         beta2_decay: float = -0.8,
         eps: tuple[float | None, float] = (None, 1e-3),
         d: float = 1.0,
@@ -31,62 +65,113 @@ class Adafactor(Optimizer):
         foreach: bool | None = None,
         maximize: bool = False,
     ) -> None:
-        if isinstance(lr, Tensor) and lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-        if not lr >= 0:
-            raise ValueError(f"Learning rate should be >= 0 but is: {lr}")
-        if not beta2_decay <= 0:
-            raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
-        if eps[0] is not None and not eps[0] >= 0:
-            raise ValueError(f"epsilon1 should be >= 0 but is: {eps[0]}")
-        if not eps[1] >= 0:
-            raise ValueError(f"epsilon2 should be >= 0 but is: {eps[1]}")
-        if not d >= 1:
-            raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
-        if not weight_decay >= 0:
-            raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
-        super().__init__(
-            params,
-            dict(lr=lr, beta2_decay=beta2_decay, eps=eps, d=d, weight_decay=weight_decay, foreach=foreach, maximize=maximize),
-        )
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("foreach", None)
+        defaults = {
+            "lr": lr,
+            "beta2_decay": beta2_decay,
+            "eps": eps,
+            "d": d,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
 
     def _new_state(self, param: Any, group: dict[str, Any]) -> dict[str, Any]:
-        step, grad = new_step_count(), param.grad
+        step, grad = step_count(param, group), param.grad
         if grad.dim() < 2:
             return {"step": step, "variance": torch.zeros_like(grad)}
         rows, columns = list(grad.shape), list(grad.shape)
         rows[-1] = columns[-2] = 1
         return {"step": step, "row_var": grad.new_zeros(rows), "col_var": grad.new_zeros(columns)}
 
-    @with_grad_mode
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        loss = evaluate(closure)
-        for group in self.param_groups:
-            if any(p.is_complex() for p in group["params"] if p.grad is not None):
-                raise RuntimeError("Adafactor does not support complex parameters")
-            params, grads, states = self._collect(group, "Adafactor does not support sparse gradients")
-            adafactor(
-                params,
-                grads,
-                [s.get("row_var") for s in states],
-                [s.get("col_var") for s in states],
-                [s.get("variance") for s in states],
-                [s["step"] for s in states],
-                foreach=group["foreach"],
-                d=group["d"],
-                lr=group["lr"],
-                beta2_decay=group["beta2_decay"],
-                weight_decay=group["weight_decay"],
-                eps1=group["eps"][0],
-                eps2=group["eps"][1],
-                maximize=group["maximize"],
-            )
-        return loss
+    def _state_lists(self, states: list[dict[str, Any]], group: dict[str, Any]) -> list[list[Any]]:
+        """With None where a matrix has no variance, or another tensor no row_var and col_var."""
+        return [[state.get(name) for state in states] for name in self._rule_state]
+
+    @classmethod
+    def _update(cls, options: Hyperparameters, params: list[Any], grads: list[Any], *state_lists: list[Any]) -> None:
+        if not options.foreach:
+            super()._update(options, params, grads, *state_lists)
+            return
+        lists = (params, grads, *state_lists)
+        for is_matrix in (False, True):  # the foreach rule takes tensors of one kind, vectors first
+            chosen = [i for i, grad in enumerate(grads) if (grad.dim() > 1) == is_matrix]
+            if chosen:
+                for tensors in by_dtype(*[[each[i] for i in chosen] for each in lists]):
+                    cls._multi_tensor(options, is_matrix, *tensors)
+
+    @staticmethod
+    def _single_tensor(
+        h: Hyperparameters,
+        params: list[Any],
+        grads: list[Any],
+        row_vars: list[Any],
+        col_vars: list[Any],
+        variances: list[Any],
+        steps: list[Any],
+    ) -> None:
+        for i, param in enumerate(params):
+            grad = -grads[i] if h.maximize else grads[i]
+            steps[i] += 1
+            step = steps[i].item()
+            smallest = finfo(param.dtype).eps if h.eps1 is None else h.eps1
+            weight = step**h.beta2_decay
+            rate = max(h.eps2, _size(param)) * min(h.lr, 1 / step**0.5)
+            if h.weight_decay != 0:
+                param.mul_(1 - h.lr * h.weight_decay)
+            if grad.dim() > 1:
+                rows, columns = row_vars[i], col_vars[i]
+                rows.lerp_(_mean_square(grad, -1), weight)
+                columns.lerp_(_mean_square(grad, -2), weight)
+                estimate = rows @ columns
+                estimate.div_(rows.mean(dim=-2, keepdim=True).clamp_(min=smallest))
+            else:
+                variances[i].lerp_(grad * grad, weight)
+                estimate = variances[i].clone()
+            update = estimate.clamp_(min=smallest * smallest).rsqrt_()
+            update.mul_(grad)
+            param.add_(update, alpha=-rate / max(1.0, _size(update) / h.d))
+
+    @staticmethod
+    def _multi_tensor(
+        h: Hyperparameters,
+        is_matrix: bool,
+        params: list[Any],
+        grads: list[Any],
+        rows: list[Any],
+        columns: list[Any],
+        variances: list[Any],
+        steps: list[Any],
+    ) -> None:
+        smallest = finfo(params[0].dtype).eps if h.eps1 is None else h.eps1
+        if h.maximize:
+            grads = torch._foreach_neg(grads)
+        torch._foreach_add_(steps, one_step(), alpha=1.0)
+        counts = [step.item() for step in steps]
+        weights = [count**h.beta2_decay for count in counts]
+        rates = [max(h.eps2, _size(param)) * min(h.lr, 1 / count**0.5) for param, count in zip(params, counts, strict=True)]
+        if h.weight_decay != 0:
+            torch._foreach_mul_(params, 1 - h.lr * h.weight_decay)
+        if is_matrix:
+            for dim, kept in ((-1, rows), (-2, columns)):
+                means = [torch.linalg_vector_norm(grad, 2, (dim,), True) for grad in grads]
+                torch._foreach_mul_(means, means)
+                torch._foreach_div_(means, [grad.size(dim) for grad in grads])
+                torch._foreach_lerp_(kept, means, weights)
+            estimates = [row @ column for row, column in zip(rows, columns, strict=True)]
+            means = [row.mean(dim=-2, keepdim=True) for row in rows]
+            torch._foreach_clamp_min_(means, smallest)
+            torch._foreach_div_(estimates, means)
+        else:
+            torch._foreach_lerp_(variances, torch._foreach_mul(grads, grads), weights)
+            estimates = [variance.clone() for variance in variances]
+        torch._foreach_clamp_min_(estimates, smallest * smallest)
+        torch._foreach_rsqrt_(estimates)
+        torch._foreach_mul_(estimates, grads)
+        torch._foreach_mul_(
+            estimates, [-rate / max(1.0, _size(update) / h.d) for rate, update in zip(rates, estimates, strict=True)]
+        )
+        torch._foreach_add_(params, estimates)
 
 
 def adafactor(
@@ -99,7 +184,7 @@ def adafactor(
     foreach: bool | None = None,
     *,
     d: float,
-    lr: Any,
+    lr: float | Tensor,
     beta2_decay: float,
     weight_decay: float,
     eps1: float | None,
@@ -107,16 +192,8 @@ def adafactor(
     maximize: bool,
 ) -> None:
     """One step on lists of parameters, gradients and their state; a matrix has row_var and col_var, others variance."""
-    if not params:
-        return
-    run = _foreach if foreach else _one_by_one
-    run(
-        params,
-        grads,
-        row_vars,
-        col_vars,
-        variances,
-        state_steps,
+    options = Hyperparameters(
+        foreach=foreach,
         d=d,
         lr=lr,
         beta2_decay=beta2_decay,
@@ -125,115 +202,4 @@ def adafactor(
         eps2=eps2,
         maximize=maximize,
     )
-
-
-def _size(tensor: Any) -> float:
-    """The root mean square of a tensor's elements."""
-    return torch.linalg_vector_norm(tensor).item() / tensor.numel() ** 0.5
-
-
-def _mean_square(grad: Any, dim: int) -> Any:
-    return torch.linalg_vector_norm(grad, 2, (dim,), True).square_().div_(grad.size(dim))
-
-
-def _one_by_one(
-    params: list[Any],
-    grads: list[Any],
-    row_vars: list[Any],
-    col_vars: list[Any],
-    variances: list[Any],
-    steps: list[Any],
-    *,
-    d: float,
-    lr: Any,
-    beta2_decay: float,
-    weight_decay: float,
-    eps1: float | None,
-    eps2: float,
-    maximize: bool,
-) -> None:
-    for i, param in enumerate(params):
-        grad = -grads[i] if maximize else grads[i]
-        steps[i] += 1
-        step = steps[i].item()
-        smallest = finfo(param.dtype).eps if eps1 is None else eps1
-        weight = step**beta2_decay
-        rate = max(eps2, _size(param)) * min(lr, 1 / step**0.5)
-        if weight_decay != 0:
-            param.mul_(1 - lr * weight_decay)
-        if grad.dim() > 1:
-            rows, columns = row_vars[i], col_vars[i]
-            rows.lerp_(_mean_square(grad, -1), weight)
-            columns.lerp_(_mean_square(grad, -2), weight)
-            estimate = rows @ columns
-            estimate.div_(rows.mean(dim=-2, keepdim=True).clamp_(min=smallest))
-        else:
-            variances[i].lerp_(grad * grad, weight)
-            estimate = variances[i].clone()
-        update = estimate.clamp_(min=smallest * smallest).rsqrt_()
-        update.mul_(grad)
-        param.add_(update, alpha=-rate / max(1.0, _size(update) / d))
-
-
-def _foreach(
-    params: list[Any],
-    grads: list[Any],
-    row_vars: list[Any],
-    col_vars: list[Any],
-    variances: list[Any],
-    steps: list[Any],
-    **options: Any,
-) -> None:
-    for is_matrix in (False, True):  # each kind in one go, vectors first
-        chosen = [i for i, grad in enumerate(grads) if (grad.dim() > 1) == is_matrix]
-        if not chosen:
-            continue
-        lists = [[each[i] for i in chosen] for each in (params, grads, row_vars, col_vars, variances, steps)]
-        for group in by_dtype(*lists):
-            _foreach_of_a_kind(is_matrix, *group, **options)
-
-
-def _foreach_of_a_kind(
-    is_matrix: bool,
-    params: list[Any],
-    grads: list[Any],
-    rows: list[Any],
-    columns: list[Any],
-    variances: list[Any],
-    steps: list[Any],
-    *,
-    d: float,
-    lr: Any,
-    beta2_decay: float,
-    weight_decay: float,
-    eps1: float | None,
-    eps2: float,
-    maximize: bool,
-) -> None:
-    smallest = finfo(params[0].dtype).eps if eps1 is None else eps1
-    if maximize:
-        grads = torch._foreach_neg(grads)
-    torch._foreach_add_(steps, one_step(), alpha=1.0)
-    counts = [step.item() for step in steps]
-    weights = [count**beta2_decay for count in counts]
-    rates = [max(eps2, _size(param)) * min(lr, 1 / count**0.5) for param, count in zip(params, counts, strict=True)]
-    if weight_decay != 0:
-        torch._foreach_mul_(params, 1 - lr * weight_decay)
-    if is_matrix:
-        for dim, kept in ((-1, rows), (-2, columns)):
-            means = [torch.linalg_vector_norm(grad, 2, (dim,), True) for grad in grads]
-            torch._foreach_mul_(means, means)
-            torch._foreach_div_(means, [grad.size(dim) for grad in grads])
-            torch._foreach_lerp_(kept, means, weights)
-        estimates = [row @ column for row, column in zip(rows, columns, strict=True)]
-        means = [row.mean(dim=-2, keepdim=True) for row in rows]
-        torch._foreach_clamp_min_(means, smallest)
-        torch._foreach_div_(estimates, means)
-    else:
-        torch._foreach_lerp_(variances, torch._foreach_mul(grads, grads), weights)
-        estimates = [variance.clone() for variance in variances]
-    torch._foreach_clamp_min_(estimates, smallest * smallest)
-    torch._foreach_rsqrt_(estimates)
-    torch._foreach_mul_(estimates, grads)
-    torch._foreach_mul_(estimates, [-rate / max(1.0, _size(update) / d) for rate, update in zip(rates, estimates, strict=True)])
-    torch._foreach_add_(params, estimates)
+    Adafactor._update(options, params, grads, row_vars, col_vars, variances, state_steps)

@@ -1,4 +1,4 @@
-"""What the optimizers share: checks of their options, step counters, and steps on lists of tensors."""
+"""Helpers of the update rules: grad mode, closures, and work on lists of tensors."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 
 from .. import _surface as torch
 from .._autograd.grad_mode import enable_grad, set_grad_enabled
-from .._core.dtype import dtype as DType
-from .._core.dtype import float32, float64, get_default_dtype
 from .._core.tensor import Tensor
 from .._ops.creation.from_data import tensor
 
@@ -19,61 +17,6 @@ Step = TypeVar("Step", bound=Callable[..., Any])
 def value_of(number: Any) -> Any:
     """A number that may be a tensor of one element, as a Python number."""
     return number.item() if isinstance(number, Tensor) else number
-
-
-def check_rate(lr: Any, foreach: bool | None = False, capturable: bool = False) -> None:
-    """ValueError for a learning rate that cannot be one."""
-    if isinstance(lr, Tensor):
-        if foreach and not capturable:
-            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
-        if lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-    if not lr >= 0:
-        raise ValueError(f"Invalid learning rate: {lr}")
-
-
-def check_not_negative(**options: float) -> None:
-    """ValueError for an option below zero: `check_not_negative(momentum=momentum)`."""
-    for name, value in options.items():
-        if not value >= 0:
-            raise ValueError(f"Invalid {'epsilon' if name == 'eps' else name} value: {value}")
-
-
-def check_betas(betas: Any) -> None:
-    """ValueError for a decay rate outside of [0, 1)."""
-    for index, beta in enumerate(betas):
-        if not 0 <= beta < 1:
-            raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
-
-
-def check_fused(fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
-    """RuntimeError for options that exclude a fused step."""
-    if fused:
-        if differentiable:
-            raise RuntimeError("`fused` does not support `differentiable`")
-        if foreach:
-            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-
-
-def check_capturable(capturable: bool) -> None:
-    """A step that is captured in a device graph needs such a device."""
-    if capturable:
-        raise AssertionError(
-            "If capturable=True, params and state_steps must be on supported devices: "
-            "['cuda', 'xpu', 'hpu', 'privateuseone', 'xla']."
-        )
-
-
-def step_dtype(is_fused: bool = False) -> DType:
-    """The dtype in which steps are counted."""
-    if is_fused:
-        return float32
-    return float64 if get_default_dtype() is float64 else float32
-
-
-def new_step_count(start: float = 0.0) -> Tensor:
-    """A step counter: a 0-d tensor on the CPU."""
-    return tensor(start, dtype=step_dtype())
 
 
 def one_step() -> Tensor:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from .. import _surface as torch
 from .._core.tensor import Tensor
-from ._common import evaluate, with_grad_mode
-from .optimizer import Optimizer, Params
+from ._declarative import DeclarativeOptimizer, Hyperparameters
+from ._options import check_one_element_rate
+from .optimizer import Params
 
 __all__ = ["Muon", "muon"]
 
@@ -28,10 +29,31 @@ def _match_rms_adamw(rows: int, columns: int) -> float:
 _ADJUSTMENTS = {None: _original, "original": _original, "match_rms_adamw": _match_rms_adamw}
 
 
-class Muon(Optimizer):
+def _check_not_negative(options: Mapping[str, Any]) -> None:
+    for text, name in (("Learning rate", "lr"), ("momentum", "momentum"), ("weight decay", "weight_decay")):
+        if not options[name] >= 0:
+            raise ValueError(f"{text} should be >= 0 but is: {options[name]}")
+
+
+def _check_adjustment(options: Mapping[str, Any]) -> None:
+    if options["adjust_lr_fn"] not in _ADJUSTMENTS:
+        raise ValueError(f"Adjust learning rate function {options['adjust_lr_fn']} is not supported")
+
+
+def _initial_momentum(param: Any, group: dict[str, Any]) -> Tensor:
+    return torch.zeros_like(param.grad)
+
+
+class Muon(DeclarativeOptimizer):
     """For the 2-d parameters of hidden layers; others belong to another optimizer."""
 
     __module__ = "mindtorch_v2.optim"
+
+    _checks = (check_one_element_rate, _check_not_negative, _check_adjustment)
+    _state: ClassVar = {"momentum_buffer": _initial_momentum}
+    _rule_state = ("momentum_buffer",)
+    _refuses_complex = "Muon does not support complex parameters"
+    _refuses_sparse = "Muon does not support sparse gradients"
 
     def __init__(
         self,
@@ -45,61 +67,37 @@ class Muon(Optimizer):
         ns_steps: int = 5,
         adjust_lr_fn: str | None = None,
     ) -> None:
-        if isinstance(lr, Tensor) and lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-        for name, value in (("Learning rate", lr), ("momentum", momentum), ("weight decay", weight_decay)):
-            if not value >= 0:
-                raise ValueError(f"{name} should be >= 0 but is: {value}")
-        if adjust_lr_fn not in _ADJUSTMENTS:
-            raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
-        super().__init__(
-            params,
-            dict(
-                lr=lr,
-                weight_decay=weight_decay,
-                momentum=momentum,
-                nesterov=nesterov,
-                ns_coefficients=ns_coefficients,
-                eps=eps,
-                ns_steps=ns_steps,
-                adjust_lr_fn=adjust_lr_fn,
-            ),
-        )
+        defaults = {
+            "lr": lr,
+            "weight_decay": weight_decay,
+            "momentum": momentum,
+            "nesterov": nesterov,
+            "ns_coefficients": ns_coefficients,
+            "eps": eps,
+            "ns_steps": ns_steps,
+            "adjust_lr_fn": adjust_lr_fn,
+        }
+        super().__init__(params, defaults)
         for group in self.param_groups:
             for param in group["params"]:
                 if param.ndim != 2:
                     raise ValueError(f"Muon only supports 2D parameters whereas we found a parameter with size: {param.size()}")
 
-    def _new_state(self, param: Any, group: dict[str, Any]) -> dict[str, Any]:
-        return {"momentum_buffer": torch.zeros_like(param.grad)}
-
-    @with_grad_mode
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        loss = evaluate(closure)
-        for group in self.param_groups:
-            if any(p.is_complex() for p in group["params"] if p.grad is not None):
-                raise RuntimeError("Muon does not support complex parameters")
-            params, grads, states = self._collect(group, "Muon does not support sparse gradients")
-            muon(
-                params,
-                grads,
-                [s["momentum_buffer"] for s in states],
-                lr=group["lr"],
-                weight_decay=group["weight_decay"],
-                momentum=group["momentum"],
-                nesterov=group["nesterov"],
-                ns_coefficients=group["ns_coefficients"],
-                ns_steps=group["ns_steps"],
-                eps=group["eps"],
-                adjust_lr_fn=group["adjust_lr_fn"],
-            )
-        return loss
+    @staticmethod
+    def _single_tensor(h: Hyperparameters, params: list[Any], grads: list[Any], buffers: list[Any]) -> None:
+        for param, grad, buffer in zip(params, grads, buffers, strict=True):
+            buffer.lerp_(grad, 1 - h.momentum)
+            update = grad.lerp(buffer, h.momentum) if h.nesterov else buffer
+            update = _orthogonal(update, h.ns_coefficients, h.ns_steps, h.eps)
+            rate = h.lr * _ADJUSTMENTS[h.adjust_lr_fn](*param.shape)
+            param.mul_(1 - h.lr * h.weight_decay)
+            param.add_(update, alpha=-rate)
 
 
 def muon(
-    params: list[Any],
-    grads: list[Any],
-    muon_momentum_bufs: list[Any],
+    params: list[Tensor],
+    grads: list[Tensor],
+    muon_momentum_bufs: list[Tensor],
     *,
     lr: float,
     weight_decay: float,
@@ -111,13 +109,17 @@ def muon(
     adjust_lr_fn: str | None,
 ) -> None:
     """One step on lists of parameters, gradients and their momentum."""
-    for param, grad, buffer in zip(params, grads, muon_momentum_bufs, strict=True):
-        buffer.lerp_(grad, 1 - momentum)
-        update = grad.lerp(buffer, momentum) if nesterov else buffer
-        update = _orthogonal(update, ns_coefficients, ns_steps, eps)
-        rate = lr * _ADJUSTMENTS[adjust_lr_fn](*param.shape)
-        param.mul_(1 - lr * weight_decay)
-        param.add_(update, alpha=-rate)
+    options = Hyperparameters(
+        lr=lr,
+        weight_decay=weight_decay,
+        momentum=momentum,
+        nesterov=nesterov,
+        ns_coefficients=ns_coefficients,
+        ns_steps=ns_steps,
+        eps=eps,
+        adjust_lr_fn=adjust_lr_fn,
+    )
+    Muon._update(options, params, grads, muon_momentum_bufs)
 
 
 def _orthogonal(matrix: Any, coefficients: tuple[float, float, float], steps: int, eps: float) -> Any:
@@ -127,13 +129,13 @@ def _orthogonal(matrix: Any, coefficients: tuple[float, float, float], steps: in
     if len(coefficients) != 3:
         raise ValueError("Coefficients must be a tuple of exactly 3 values")
     a, b, c = coefficients
-    made = matrix.bfloat16()
+    result = matrix.bfloat16()
     is_tall = matrix.size(0) > matrix.size(1)
     if is_tall:
-        made = made.T
-    made.div_(torch.linalg_vector_norm(made).clamp(min=eps))
+        result = result.T
+    result.div_(torch.linalg_vector_norm(result).clamp(min=eps))
     for _ in range(steps):
-        gram = made @ made.T
+        gram = result @ result.T
         gram = torch.addmm(gram, gram, gram, beta=b, alpha=c)
-        made = torch.addmm(made, gram, made, beta=a)
-    return made.T if is_tall else made
+        result = torch.addmm(result, gram, result, beta=a)
+    return result.T if is_tall else result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._core.tensor import Tensor
 from .adam import Adam
 from .optimizer import Params
 
@@ -16,8 +17,8 @@ class AdamW(Adam):
     def __init__(
         self,
         params: Params,
-        lr: Any = 1e-3,
-        betas: tuple[Any, Any] = (0.9, 0.999),
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
         amsgrad: bool = False,

@@ -9,7 +9,9 @@ from typing import Any
 from .. import _surface as torch
 from .._autograd.grad_mode import enable_grad, no_grad
 from .._core.tensor import Tensor
+from ._common import value_of
 from ._line_search import strong_wolfe
+from ._options import check_rate
 from .optimizer import Optimizer, Params
 
 __all__ = ["LBFGS"]
@@ -24,7 +26,7 @@ class LBFGS(Optimizer):
     def __init__(
         self,
         params: Params,
-        lr: Any = 1,
+        lr: float | Tensor = 1,
         max_iter: int = 20,
         max_eval: int | None = None,
         tolerance_grad: float = 1e-7,
@@ -32,24 +34,19 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:
-        if isinstance(lr, Tensor) and lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-        if not lr >= 0:
-            raise ValueError(f"Invalid learning rate: {lr}")
         if max_eval is None:
             max_eval = max_iter * 5 // 4
-        super().__init__(
-            params,
-            dict(
-                lr=lr,
-                max_iter=max_iter,
-                max_eval=max_eval,
-                tolerance_grad=tolerance_grad,
-                tolerance_change=tolerance_change,
-                history_size=history_size,
-                line_search_fn=line_search_fn,
-            ),
-        )
+        defaults = {
+            "lr": lr,
+            "max_iter": max_iter,
+            "max_eval": max_eval,
+            "tolerance_grad": tolerance_grad,
+            "tolerance_change": tolerance_change,
+            "history_size": history_size,
+            "line_search_fn": line_search_fn,
+        }
+        check_rate(defaults)
+        super().__init__(params, defaults)
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
         self._params = self.param_groups[0]["params"]
@@ -96,7 +93,7 @@ class LBFGS(Optimizer):
         """Several iterations, each along a new direction; returns the loss before the first."""
         evaluate = enable_grad()(closure)
         group = self.param_groups[0]
-        lr = group["lr"].item() if isinstance(group["lr"], Tensor) else group["lr"]
+        lr = value_of(group["lr"])
         state = self.state[self._params[0]]
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
@@ -116,7 +113,7 @@ class LBFGS(Optimizer):
             state["n_iter"] += 1
             direction = memory.direction(grad, first=state["n_iter"] == 1)
             memory.remember(grad, loss)
-            # The first direction is the gradient itself, of which nobody knows the length.
+            # The first direction is the gradient itself, whose length says nothing about how far to go.
             rate = min(1.0, 1.0 / float(grad.abs().sum())) * lr if state["n_iter"] == 1 else lr
             slope = grad.dot(direction)
             if slope > -group["tolerance_change"]:
@@ -134,7 +131,7 @@ class LBFGS(Optimizer):
                 self._move(rate, direction)
                 is_optimal = False
                 if iterations != group["max_iter"]:
-                    # Nobody needs the gradient after the last iteration.
+                    # After the last iteration the gradient is not used.
                     loss = float(evaluate())
                     grad = self._flat_grad()
                     is_optimal = grad.abs().max() <= group["tolerance_grad"]

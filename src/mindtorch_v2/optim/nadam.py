@@ -2,39 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from .. import _surface as torch
 from .._core.tensor import Tensor
 from .._ops.creation.from_data import tensor
-from ._common import (
-    by_dtype,
-    check_betas,
-    check_capturable,
-    check_not_negative,
-    check_rate,
-    evaluate,
-    new_step_count,
-    one_step,
-    step_dtype,
-    value_of,
-    view_as_real,
-    with_decay,
-    with_grad_mode,
-)
-from .optimizer import Optimizer, Params
+from ._common import one_step, value_of, view_as_real, with_decay
+from ._declarative import DeclarativeOptimizer, Hyperparameters
+from ._options import check_betas, check_rate, not_negative, step_count, step_dtype, zeros
+from .optimizer import Params
 
 __all__ = ["NAdam", "nadam"]
 
 
-class NAdam(Optimizer):
+def _initial_product(param: Any, group: dict[str, Any]) -> Tensor:
+    return tensor(1.0, dtype=step_dtype())
+
+
+def _momentum(h: Hyperparameters, step: float) -> float:
+    """The momentum that is in force at a step."""
+    momentum: float = h.beta1 * (1 - 0.5 * 0.96 ** (step * h.momentum_decay))
+    return momentum
+
+
+class NAdam(DeclarativeOptimizer):
     """Adam that looks one step of momentum ahead."""
+
+    _checks = (check_rate, not_negative("eps"), check_betas, not_negative("weight_decay", "momentum_decay"))
+    _later_options: ClassVar = {
+        "foreach": None,
+        "maximize": False,
+        "capturable": False,
+        "differentiable": False,
+        "decoupled_weight_decay": False,
+    }
+    _state: ClassVar = {"step": step_count, "mu_product": _initial_product, "exp_avg": zeros, "exp_avg_sq": zeros}
+    _rule_state = ("exp_avg", "exp_avg_sq", "mu_product", "step")
+    _unpacked: ClassVar = {"betas": ("beta1", "beta2")}
+    _reads_rate = True
+    _refuses_sparse = "NAdam does not support sparse gradients"
 
     def __init__(
         self,
         params: Params,
-        lr: Any = 2e-3,
+        lr: float | Tensor = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -46,68 +57,86 @@ class NAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_rate(lr)
-        check_not_negative(eps=eps)
-        check_betas(betas)
-        check_not_negative(weight_decay=weight_decay, momentum_decay=momentum_decay)
-        super().__init__(
-            params,
-            dict(
-                lr=lr,
-                betas=betas,
-                eps=eps,
-                weight_decay=weight_decay,
-                momentum_decay=momentum_decay,
-                decoupled_weight_decay=decoupled_weight_decay,
-                maximize=maximize,
-                foreach=foreach,
-                capturable=capturable,
-                differentiable=differentiable,
-            ),
-        )
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("foreach", None)
-            for name in ("maximize", "capturable", "differentiable", "decoupled_weight_decay"):
-                group.setdefault(name, False)
-
-    def _new_state(self, param: Any, group: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "step": new_step_count(),
-            "mu_product": tensor(1.0, dtype=step_dtype()),
-            "exp_avg": torch.zeros_like(param),
-            "exp_avg_sq": torch.zeros_like(param),
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
         }
+        super().__init__(params, defaults)
 
-    @with_grad_mode
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        loss = evaluate(closure)
-        for group in self.param_groups:
-            params, grads, states = self._collect(group, "NAdam does not support sparse gradients")
-            beta1, beta2 = group["betas"]
-            nadam(
-                params,
-                grads,
-                [s["exp_avg"] for s in states],
-                [s["exp_avg_sq"] for s in states],
-                [s["mu_product"] for s in states],
-                [s["step"] for s in states],
-                decoupled_weight_decay=group["decoupled_weight_decay"],
-                foreach=group["foreach"],
-                capturable=group["capturable"],
-                differentiable=group["differentiable"],
-                has_complex=any(p.is_complex() for p in params),
-                maximize=group["maximize"],
-                beta1=beta1,
-                beta2=beta2,
-                lr=group["lr"],
-                weight_decay=group["weight_decay"],
-                momentum_decay=group["momentum_decay"],
-                eps=group["eps"],
-            )
-        return loss
+    @staticmethod
+    def _single_tensor(
+        h: Hyperparameters,
+        params: list[Any],
+        grads: list[Any],
+        means: list[Any],
+        squares: list[Any],
+        products: list[Any],
+        steps: list[Any],
+    ) -> None:
+        for param, grad, mean, square, product, step_t in zip(params, grads, means, squares, products, steps, strict=True):
+            grad = -grad if h.maximize else grad
+            if param.is_complex():
+                param, grad, mean, square = (t.view_as_real() for t in (param, grad, mean, square))
+            step_t += 1
+            step = step_t.item()
+            if h.weight_decay != 0:
+                if h.decoupled_weight_decay:
+                    param.mul_(1 - h.lr * h.weight_decay)
+                else:
+                    grad = grad.add(param, alpha=h.weight_decay)
+            mu, next_mu = _momentum(h, step), _momentum(h, step + 1)
+            product *= mu
+            mean.lerp_(grad, 1 - h.beta1)
+            square.mul_(h.beta2).addcmul_(grad, grad, value=1 - h.beta2)
+            deviation = square.div(1 - h.beta2**step).sqrt()
+            if h.differentiable:
+                mean = mean.clone()
+            next_product = product.item() * next_mu
+            deviation = deviation.add(h.eps) if h.differentiable else deviation.add_(h.eps)
+            param.addcdiv_(grad, deviation, value=value_of(-h.lr * (1 - mu) / (1 - product.item())))
+            param.addcdiv_(mean, deviation, value=value_of(-h.lr * next_mu / (1 - next_product)))
+
+    @staticmethod
+    def _multi_tensor(
+        h: Hyperparameters,
+        params: list[Any],
+        grads: list[Any],
+        means: list[Any],
+        squares: list[Any],
+        products: list[Any],
+        steps: list[Any],
+    ) -> None:
+        if h.has_complex:
+            view_as_real(params, grads, means, squares)
+        if h.maximize:
+            grads = torch._foreach_neg(grads)
+        torch._foreach_add_(steps, one_step(), alpha=1.0)
+        if h.decoupled_weight_decay and h.weight_decay != 0:
+            torch._foreach_mul_(params, 1 - h.lr * h.weight_decay)
+        else:
+            grads = with_decay(grads, params, h.weight_decay, own=h.maximize)
+        torch._foreach_lerp_(means, grads, 1 - h.beta1)
+        torch._foreach_mul_(squares, h.beta2)
+        torch._foreach_addcmul_(squares, grads, grads, 1 - h.beta2)
+        deviations = torch._foreach_sqrt(squares)
+        roots = [(1 - h.beta2 ** step.item()) ** 0.5 for step in steps]
+        mus = [_momentum(h, step.item()) for step in steps]
+        next_mus = [_momentum(h, step.item() + 1) for step in steps]
+        torch._foreach_mul_(products, mus)
+        torch._foreach_div_(deviations, roots)
+        torch._foreach_add_(deviations, h.eps)
+        for_grads = [-h.lr * (1 - mu) / (1 - product.item()) for product, mu in zip(products, mus, strict=True)]
+        for_means = [-h.lr * mu / (1 - product.item() * mu) for product, mu in zip(products, next_mus, strict=True)]
+        torch._foreach_addcdiv_(params, grads, deviations, for_grads)
+        torch._foreach_addcdiv_(params, means, deviations, for_means)
 
 
 def nadam(
@@ -126,18 +155,18 @@ def nadam(
     *,
     beta1: float,
     beta2: float,
-    lr: Any,
+    lr: float | Tensor,
     weight_decay: float,
     momentum_decay: float,
     eps: float,
 ) -> None:
     """One step on lists of parameters, gradients and their state."""
-    if not params:
-        return
-    check_capturable(capturable)
-    lists = (params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps)
-    options: dict[str, Any] = dict(
-        decoupled=decoupled_weight_decay,
+    options = Hyperparameters(
+        decoupled_weight_decay=decoupled_weight_decay,
+        foreach=foreach,
+        capturable=capturable,
+        differentiable=differentiable,
+        has_complex=has_complex,
         maximize=maximize,
         beta1=beta1,
         beta2=beta2,
@@ -146,101 +175,4 @@ def nadam(
         momentum_decay=momentum_decay,
         eps=eps,
     )
-    if foreach:
-        _foreach(*lists, has_complex, **options)
-    else:
-        _one_by_one(*lists, differentiable, **options)
-
-
-def _momentum(beta1: float, step: float, decay: float) -> float:
-    """The momentum that is in force at a step."""
-    return beta1 * (1 - 0.5 * 0.96 ** (step * decay))
-
-
-def _one_by_one(
-    params: list[Any],
-    grads: list[Any],
-    exp_avgs: list[Any],
-    exp_avg_sqs: list[Any],
-    mu_products: list[Any],
-    steps: list[Any],
-    differentiable: bool,
-    *,
-    decoupled: bool,
-    maximize: bool,
-    beta1: float,
-    beta2: float,
-    lr: Any,
-    weight_decay: float,
-    momentum_decay: float,
-    eps: float,
-) -> None:
-    for i, param in enumerate(params):
-        grad = -grads[i] if maximize else grads[i]
-        mean, square, product, step_t = exp_avgs[i], exp_avg_sqs[i], mu_products[i], steps[i]
-        if param.is_complex():
-            param, grad, mean, square = (t.view_as_real() for t in (param, grad, mean, square))
-        step_t += 1
-        step = step_t.item()
-        if weight_decay != 0:
-            if decoupled:
-                param.mul_(1 - lr * weight_decay)
-            else:
-                grad = grad.add(param, alpha=weight_decay)
-        mu, following = _momentum(beta1, step, momentum_decay), _momentum(beta1, step + 1, momentum_decay)
-        product *= mu
-        mean.lerp_(grad, 1 - beta1)
-        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        deviation = square.div(1 - beta2**step).sqrt()
-        if differentiable:
-            mean = mean.clone()
-        next_product = product.item() * following
-        deviation = deviation.add(eps) if differentiable else deviation.add_(eps)
-        param.addcdiv_(grad, deviation, value=value_of(-lr * (1 - mu) / (1 - product.item())))
-        param.addcdiv_(mean, deviation, value=value_of(-lr * following / (1 - next_product)))
-
-
-def _foreach(
-    params: list[Any],
-    grads: list[Any],
-    exp_avgs: list[Any],
-    exp_avg_sqs: list[Any],
-    mu_products: list[Any],
-    steps: list[Any],
-    has_complex: bool,
-    *,
-    decoupled: bool,
-    maximize: bool,
-    beta1: float,
-    beta2: float,
-    lr: Any,
-    weight_decay: float,
-    momentum_decay: float,
-    eps: float,
-) -> None:
-    lr = value_of(lr)
-    for group in by_dtype(params, grads, exp_avgs, exp_avg_sqs, mu_products, steps):
-        params_, grads_, means, squares, products, steps_ = group
-        if has_complex:
-            view_as_real(params_, grads_, means, squares)
-        if maximize:
-            grads_ = torch._foreach_neg(grads_)
-        torch._foreach_add_(steps_, one_step(), alpha=1.0)
-        if decoupled and weight_decay != 0:
-            torch._foreach_mul_(params_, 1 - lr * weight_decay)
-        else:
-            grads_ = with_decay(grads_, params_, weight_decay, own=maximize)
-        torch._foreach_lerp_(means, grads_, 1 - beta1)
-        torch._foreach_mul_(squares, beta2)
-        torch._foreach_addcmul_(squares, grads_, grads_, 1 - beta2)
-        deviations = torch._foreach_sqrt(squares)
-        roots = [(1 - beta2 ** step.item()) ** 0.5 for step in steps_]
-        mus = [_momentum(beta1, step.item(), momentum_decay) for step in steps_]
-        following = [_momentum(beta1, step.item() + 1, momentum_decay) for step in steps_]
-        torch._foreach_mul_(products, mus)
-        torch._foreach_div_(deviations, roots)
-        torch._foreach_add_(deviations, eps)
-        for_grads = [-lr * (1 - mu) / (1 - product.item()) for product, mu in zip(products, mus, strict=True)]
-        for_means = [-lr * mu / (1 - product.item() * mu) for product, mu in zip(products, following, strict=True)]
-        torch._foreach_addcdiv_(params_, grads_, deviations, for_grads)
-        torch._foreach_addcdiv_(params_, means, deviations, for_means)
+    NAdam._update(options, params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps)

@@ -139,47 +139,18 @@ class Optimizer:
         """Call `hook(optimizer, args, kwargs)` after each step."""
         return Handle(self._optimizer_step_post_hooks, hook)
 
-    def _new_state(self, param: Any, group: dict[str, Any]) -> dict[str, Any]:
-        """The state that a parameter starts with; called at its first step."""
-        return {}
-
-    def _collect(self, group: dict[str, Any], sparse: str | None = None) -> tuple[list[Any], list[Any], list[Any]]:
-        """A group's parameters that have gradients, the gradients, and the state of each.
-
-        `sparse` is what to say about sparse gradients where an optimizer cannot deal with them.
-        """
-        params = [p for p in group["params"] if p.grad is not None]
-        grads = [p.grad for p in params]
-        if sparse is not None and any(g.is_sparse for g in grads):
-            raise RuntimeError(sparse)
-        states = []
-        for param in params:
-            state = self.state[param]
-            if not state:
-                state.update(self._new_state(param, group))
-            states.append(state)
-        return params, grads, states
-
     # ------------------------------------------------------------------ groups
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Optimize more parameters, with options of their own where the group gives them."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
-        params = param_group["params"]
-        if isinstance(params, Tensor):
-            params = [params]
-        elif isinstance(params, set):
-            raise TypeError(
-                "optimizer parameters need to be organized in ordered collections, but the ordering of "
-                "tensors in sets will change between runs. Please use a list instead."
-            )
-        params = _take_names(list(params), param_group)
+        params = _tensors_of(param_group)
         for param in params:
             if not isinstance(param, Tensor):
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}")
-            settled = param.is_leaf or getattr(param, "retains_grad", False)
-            if not settled and not self.defaults.get("differentiable"):
+            is_optimizable = param.is_leaf or getattr(param, "retains_grad", False)
+            if not is_optimizable and not self.defaults.get("differentiable"):
                 raise ValueError("can't optimize a non-leaf Tensor")
         param_group["params"] = params
         for name, default in self.defaults.items():
@@ -305,6 +276,19 @@ def _registered(hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[...,
     if prepend:
         hooks.move_to_end(handle.id, last=False)
     return handle
+
+
+def _tensors_of(group: dict[str, Any]) -> list[Any]:
+    """What a group has under "params", as a list; the names of (name, tensor) pairs go to the group."""
+    params = group["params"]
+    if isinstance(params, Tensor):
+        params = [params]
+    elif isinstance(params, set):
+        raise TypeError(
+            "optimizer parameters need to be organized in ordered collections, but the ordering of "
+            "tensors in sets will change between runs. Please use a list instead."
+        )
+    return _take_names(list(params), group)
 
 
 def _take_names(params: list[Any], group: dict[str, Any]) -> list[Any]:

@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from .. import _surface as torch
 from .._core.tensor import Tensor
-from ._common import (
-    by_dtype,
-    check_capturable,
-    check_not_negative,
-    check_rate,
-    evaluate,
-    one_step,
-    step_dtype,
-    value_of,
-    view_as_real,
-    with_decay,
-    with_grad_mode,
-)
-from .optimizer import Optimizer, Params
+from ._common import one_step, value_of, view_as_real, with_decay
+from ._declarative import DeclarativeOptimizer, Hyperparameters
+from ._options import check_rate, not_negative, zero_step_count, zeros
+from .optimizer import Params
 
 __all__ = ["RMSprop", "rmsprop"]
 
 
-class RMSprop(Optimizer):
+class RMSprop(DeclarativeOptimizer):
     """`param -= lr * grad / rms(gradients)`; centered, the mean is taken out of the mean square."""
+
+    _checks = (check_rate, not_negative("eps", "momentum", "weight_decay", "alpha"))
+    _later_options: ClassVar = {
+        "momentum": 0,
+        "foreach": None,
+        "centered": False,
+        "maximize": False,
+        "differentiable": False,
+        "capturable": False,
+    }
+    _state: ClassVar = {"step": zero_step_count, "square_avg": zeros, "momentum_buffer": zeros, "grad_avg": zeros}
+    _state_conditions: ClassVar = {
+        "momentum_buffer": lambda group: group["momentum"] > 0,
+        "grad_avg": lambda group: group["centered"],
+    }
+    _rule_state = ("square_avg", "grad_avg", "momentum_buffer", "step")
+    _refuses_sparse = "RMSprop does not support sparse gradients"
 
     def __init__(
         self,
         params: Params,
-        lr: Any = 1e-2,
+        lr: float | Tensor = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -42,65 +48,85 @@ class RMSprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_rate(lr)
-        check_not_negative(eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
-        super().__init__(
-            params,
-            dict(
-                lr=lr,
-                momentum=momentum,
-                alpha=alpha,
-                eps=eps,
-                centered=centered,
-                weight_decay=weight_decay,
-                capturable=capturable,
-                foreach=foreach,
-                maximize=maximize,
-                differentiable=differentiable,
-            ),
-        )
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "alpha": alpha,
+            "eps": eps,
+            "centered": centered,
+            "weight_decay": weight_decay,
+            "capturable": capturable,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("momentum", 0)
-            group.setdefault("foreach", None)
-            for name in ("centered", "maximize", "differentiable", "capturable"):
-                group.setdefault(name, False)
+    @staticmethod
+    def _single_tensor(
+        h: Hyperparameters,
+        params: list[Any],
+        grads: list[Any],
+        squares: list[Any],
+        means: list[Any],
+        buffers: list[Any],
+        steps: list[Any],
+    ) -> None:
+        for i, param in enumerate(params):
+            grad = -grads[i] if h.maximize else grads[i]
+            square = squares[i]
+            steps[i] += 1
+            if h.weight_decay != 0:
+                grad = grad.add(param, alpha=h.weight_decay)
+            is_complex = param.is_complex()
+            if is_complex:
+                param, grad, square = (t.view_as_real() for t in (param, grad, square))
+            square.mul_(h.alpha).addcmul_(grad, grad, value=1 - h.alpha)
+            if h.centered:
+                mean = means[i].view_as_real() if is_complex else means[i]
+                mean.lerp_(grad, 1 - h.alpha)
+                deviation = square.addcmul(mean, mean, value=-1).sqrt_()
+            else:
+                deviation = square.sqrt()
+            deviation = deviation.add(h.eps) if h.differentiable else deviation.add_(h.eps)
+            if h.momentum > 0:
+                buffer = buffers[i].view_as_real() if is_complex else buffers[i]
+                buffer.mul_(h.momentum).addcdiv_(grad, deviation)
+                param.add_(buffer, alpha=value_of(-h.lr))
+            else:
+                param.addcdiv_(grad, deviation, value=value_of(-h.lr))
 
-    def _new_state(self, param: Any, group: dict[str, Any]) -> dict[str, Any]:
-        state = {"step": torch.zeros((), dtype=step_dtype()), "square_avg": torch.zeros_like(param)}
-        if group["momentum"] > 0:
-            state["momentum_buffer"] = torch.zeros_like(param)
-        if group["centered"]:
-            state["grad_avg"] = torch.zeros_like(param)
-        return state
-
-    @with_grad_mode
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        loss = evaluate(closure)
-        for group in self.param_groups:
-            params, grads, states = self._collect(group, "RMSprop does not support sparse gradients")
-            rmsprop(
-                params,
-                grads,
-                [s["square_avg"] for s in states],
-                [s["grad_avg"] for s in states] if group["centered"] else [],
-                [s["momentum_buffer"] for s in states] if group["momentum"] > 0 else [],
-                [s["step"] for s in states],
-                foreach=group["foreach"],
-                maximize=group["maximize"],
-                differentiable=group["differentiable"],
-                capturable=group["capturable"],
-                has_complex=any(p.is_complex() for p in params),
-                lr=group["lr"],
-                alpha=group["alpha"],
-                eps=group["eps"],
-                weight_decay=group["weight_decay"],
-                momentum=group["momentum"],
-                centered=group["centered"],
-            )
-        return loss
+    @staticmethod
+    def _multi_tensor(
+        h: Hyperparameters,
+        params: list[Any],
+        grads: list[Any],
+        squares: list[Any],
+        means: list[Any],
+        buffers: list[Any],
+        steps: list[Any],
+    ) -> None:
+        if h.has_complex:
+            view_as_real(params, grads, squares, means, buffers)
+        if h.maximize:
+            grads = torch._foreach_neg(grads)
+        torch._foreach_add_(steps, one_step(), alpha=1.0)
+        grads = with_decay(grads, params, h.weight_decay, own=h.maximize)
+        torch._foreach_mul_(squares, h.alpha)
+        torch._foreach_addcmul_(squares, grads, grads, value=1 - h.alpha)
+        if h.centered:
+            torch._foreach_lerp_(means, grads, 1 - h.alpha)
+            deviations = torch._foreach_addcmul(squares, means, means, value=-1)
+            torch._foreach_sqrt_(deviations)
+        else:
+            deviations = torch._foreach_sqrt(squares)
+        torch._foreach_add_(deviations, h.eps)
+        if h.momentum > 0:
+            torch._foreach_mul_(buffers, h.momentum)
+            torch._foreach_addcdiv_(buffers, grads, deviations)
+            torch._foreach_add_(params, buffers, alpha=value_of(-h.lr))
+        else:
+            torch._foreach_addcdiv_(params, grads, deviations, value=value_of(-h.lr))
 
 
 def rmsprop(
@@ -116,7 +142,7 @@ def rmsprop(
     capturable: bool = False,
     has_complex: bool = False,
     *,
-    lr: Any,
+    lr: float | Tensor,
     alpha: float,
     eps: float,
     weight_decay: float,
@@ -124,98 +150,17 @@ def rmsprop(
     centered: bool,
 ) -> None:
     """One step on lists of parameters, gradients and their state."""
-    if not params:
-        return
-    check_capturable(capturable)
-    lists = (params, grads, square_avgs, grad_avgs, momentum_buffer_list, state_steps)
-    options: dict[str, Any] = dict(
-        lr=lr, alpha=alpha, eps=eps, weight_decay=weight_decay, momentum=momentum, centered=centered, maximize=maximize
+    options = Hyperparameters(
+        foreach=foreach,
+        maximize=maximize,
+        differentiable=differentiable,
+        capturable=capturable,
+        has_complex=has_complex,
+        lr=lr,
+        alpha=alpha,
+        eps=eps,
+        weight_decay=weight_decay,
+        momentum=momentum,
+        centered=centered,
     )
-    if foreach:
-        _foreach(*lists, has_complex, **options)
-    else:
-        _one_by_one(*lists, differentiable, **options)
-
-
-def _one_by_one(
-    params: list[Any],
-    grads: list[Any],
-    square_avgs: list[Any],
-    grad_avgs: list[Any],
-    buffers: list[Any],
-    steps: list[Any],
-    differentiable: bool,
-    *,
-    lr: Any,
-    alpha: float,
-    eps: float,
-    weight_decay: float,
-    momentum: float,
-    centered: bool,
-    maximize: bool,
-) -> None:
-    for i, param in enumerate(params):
-        grad = -grads[i] if maximize else grads[i]
-        square = square_avgs[i]
-        steps[i] += 1
-        if weight_decay != 0:
-            grad = grad.add(param, alpha=weight_decay)
-        is_complex = param.is_complex()
-        if is_complex:
-            param, grad, square = (t.view_as_real() for t in (param, grad, square))
-        square.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
-        if centered:
-            mean = grad_avgs[i].view_as_real() if is_complex else grad_avgs[i]
-            mean.lerp_(grad, 1 - alpha)
-            deviation = square.addcmul(mean, mean, value=-1).sqrt_()
-        else:
-            deviation = square.sqrt()
-        deviation = deviation.add(eps) if differentiable else deviation.add_(eps)
-        if momentum > 0:
-            buffer = buffers[i].view_as_real() if is_complex else buffers[i]
-            buffer.mul_(momentum).addcdiv_(grad, deviation)
-            param.add_(buffer, alpha=value_of(-lr))
-        else:
-            param.addcdiv_(grad, deviation, value=value_of(-lr))
-
-
-def _foreach(
-    params: list[Any],
-    grads: list[Any],
-    square_avgs: list[Any],
-    grad_avgs: list[Any],
-    buffers: list[Any],
-    steps: list[Any],
-    has_complex: bool,
-    *,
-    lr: Any,
-    alpha: float,
-    eps: float,
-    weight_decay: float,
-    momentum: float,
-    centered: bool,
-    maximize: bool,
-) -> None:
-    for group in by_dtype(params, grads, square_avgs, grad_avgs, buffers, steps):
-        params_, grads_, squares, means, buffers_, steps_ = group
-        if has_complex:
-            view_as_real(params_, grads_, squares, means, buffers_)
-        if maximize:
-            grads_ = torch._foreach_neg(grads_)
-        torch._foreach_add_(steps_, one_step(), alpha=1.0)
-        grads_ = with_decay(grads_, params_, weight_decay, own=maximize)
-        torch._foreach_mul_(squares, alpha)
-        torch._foreach_addcmul_(squares, grads_, grads_, value=1 - alpha)
-        if centered:
-            torch._foreach_lerp_(means, grads_, 1 - alpha)
-            deviations = torch._foreach_addcmul(squares, means, means, value=-1)
-            torch._foreach_sqrt_(deviations)
-        else:
-            deviations = torch._foreach_sqrt(squares)
-        torch._foreach_add_(deviations, eps)
-        if momentum > 0:
-            torch._foreach_mul_(buffers_, momentum)
-            torch._foreach_addcdiv_(buffers_, grads_, deviations)
-            torch._foreach_add_(params_, buffers_, alpha=value_of(-lr))
-        else:
-            torch._foreach_addcdiv_(params_, grads_, deviations, value=value_of(-lr))
+    RMSprop._update(options, params, grads, square_avgs, grad_avgs, momentum_buffer_list, state_steps)

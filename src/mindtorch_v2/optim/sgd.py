@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from .. import _surface as torch
 from .._core.tensor import Tensor
-from ._common import by_dtype, check_fused, check_not_negative, check_rate, evaluate, value_of, with_decay, with_grad_mode
-from .optimizer import Optimizer, Params
+from ._common import by_dtype, value_of, with_decay
+from ._declarative import DeclarativeOptimizer, Hyperparameters
+from ._options import check_rate, not_negative
+from .optimizer import Params
 
 __all__ = ["SGD", "sgd"]
 
 
-class SGD(Optimizer):
+def _check_nesterov(options: Mapping[str, Any]) -> None:
+    if options["nesterov"] and (options["momentum"] <= 0 or options["dampening"] != 0):
+        raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+
+
+class SGD(DeclarativeOptimizer):
     """`param -= lr * grad`, where the gradient may be smoothed by momentum and joined by weight decay."""
+
+    _checks = (check_rate, not_negative("momentum", "weight_decay"), _check_nesterov)
+    _later_options: ClassVar = {
+        "nesterov": False,
+        "maximize": False,
+        "differentiable": False,
+        "foreach": None,
+        "fused": False,
+    }
 
     def __init__(
         self,
         params: Params,
-        lr: Any = 1e-3,
+        lr: float | Tensor = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
-        weight_decay: Any = 0,
+        weight_decay: float | Tensor = 0,
         nesterov: bool = False,
         *,
         maximize: bool = False,
@@ -30,62 +46,118 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check_rate(lr)
-        check_not_negative(momentum=momentum, weight_decay=weight_decay)
-        if nesterov and (momentum <= 0 or dampening != 0):
-            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        super().__init__(
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+
+    def _step_group(self, group: dict[str, Any]) -> None:
+        """Without momentum a parameter has no state at all; with it, the buffer is made from the first gradient."""
+        params, grads = self._with_grads(group)
+        options = self._hyperparameters(group, params, grads)
+        if group["momentum"] == 0:
+            self._update(options, params, grads, [])
+            return
+        buffers = [self.state[param].get("momentum_buffer") for param in params]
+        self._update(options, params, grads, buffers)
+        for param, buffer in zip(params, buffers, strict=True):
+            self.state[param]["momentum_buffer"] = buffer
+
+    @classmethod
+    def _update(cls, options: Hyperparameters, params: list[Any], grads: list[Any], *state_lists: list[Any]) -> None:
+        """As the base does it, but momentum buffers that a rule makes reach the caller's list."""
+        (buffers,) = state_lists
+        if not params:
+            return
+        if options.fused:
+            cls._update_fused(options, params, grads, buffers)
+        elif options.foreach and not options.has_sparse_grad:
+            for params_, grads_, buffers_, places in by_dtype(params, grads, buffers, list(range(len(params)))):
+                cls._multi_tensor(options, params_, grads_, buffers_)
+                if options.momentum != 0:
+                    for place, buffer in zip(places, buffers_, strict=True):
+                        buffers[place] = buffer
+        else:
+            cls._single_tensor(options, params, grads, buffers)
+
+    @classmethod
+    def _update_fused(cls, options: Hyperparameters, params: list[Any], grads: list[Any], buffers: list[Any]) -> None:
+        if options.has_sparse_grad:
+            raise RuntimeError("`_fused_sgd` does not support sparse gradients")
+        options.is_first_step = options.momentum != 0 and all(buffer is None for buffer in buffers)
+        if options.is_first_step:
+            buffers[:] = [torch.empty_like(grad) for grad in grads]
+        for tensors in by_dtype(params, grads, buffers):
+            cls._fused(options, *tensors)
+
+    @staticmethod
+    def _single_tensor(h: Hyperparameters, params: list[Any], grads: list[Any], buffers: list[Any]) -> None:
+        lr, momentum, dampening, weight_decay = h.lr, h.momentum, h.dampening, h.weight_decay
+        for i, param in enumerate(params):
+            grad = -grads[i] if h.maximize else grads[i]
+            if not isinstance(weight_decay, Tensor) and weight_decay == 0:
+                pass
+            elif isinstance(weight_decay, Tensor) and weight_decay.requires_grad:
+                grad = grad.addcmul_(param.clone(), weight_decay)
+            else:
+                grad = grad.add(param, alpha=value_of(weight_decay))
+            if momentum != 0:
+                buffer = buffers[i]
+                if buffer is None:
+                    buffer = buffers[i] = grad.detach().clone()
+                else:
+                    buffer.mul_(momentum).add_(grad, alpha=1 - dampening)
+                grad = grad.add(buffer, alpha=momentum) if h.nesterov else buffer
+            if isinstance(lr, Tensor) and lr.requires_grad:
+                param.addcmul_(grad, lr, value=-1)
+            else:
+                param.add_(grad, alpha=value_of(-lr))
+
+    @staticmethod
+    def _multi_tensor(h: Hyperparameters, params: list[Any], grads: list[Any], buffers: list[Any]) -> None:
+        if h.maximize:
+            grads = torch._foreach_neg(grads)
+        grads = with_decay(grads, params, h.weight_decay, own=h.maximize)
+        if h.momentum != 0:
+            if all(buffer is not None for buffer in buffers):
+                torch._foreach_mul_(buffers, h.momentum)
+                torch._foreach_add_(buffers, grads, alpha=1 - h.dampening)
+            else:
+                for i, buffer in enumerate(buffers):
+                    if buffer is None:
+                        buffers[i] = grads[i].detach().clone()
+                    else:
+                        buffer.mul_(h.momentum).add_(grads[i], alpha=1 - h.dampening)
+            if h.nesterov:
+                torch._foreach_add_(grads, buffers, alpha=h.momentum)
+            else:
+                grads = buffers
+        torch._foreach_add_(params, grads, alpha=value_of(-h.lr))
+
+    @staticmethod
+    def _fused(h: Hyperparameters, params: list[Any], grads: list[Any], buffers: list[Any]) -> None:
+        torch._fused_sgd_(
             params,
-            dict(
-                lr=lr,
-                momentum=momentum,
-                dampening=dampening,
-                weight_decay=weight_decay,
-                nesterov=nesterov,
-                maximize=maximize,
-                foreach=foreach,
-                differentiable=differentiable,
-                fused=fused,
-            ),
+            grads,
+            [] if h.momentum == 0 else buffers,
+            weight_decay=h.weight_decay,
+            momentum=h.momentum,
+            lr=h.lr,
+            dampening=h.dampening,
+            nesterov=h.nesterov,
+            maximize=h.maximize,
+            is_first_step=h.is_first_step,
+            grad_scale=h.grad_scale,
+            found_inf=h.found_inf,
         )
-        check_fused(fused, foreach, differentiable)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            for name in ("nesterov", "maximize", "differentiable"):
-                group.setdefault(name, False)
-            group.setdefault("foreach", None)
-            group.setdefault("fused", False)
-
-    @with_grad_mode
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        loss = evaluate(closure)
-        for group in self.param_groups:
-            params = [p for p in group["params"] if p.grad is not None]
-            grads = [p.grad for p in params]
-            keeps = group["momentum"] != 0
-            buffers = [self.state[p].get("momentum_buffer") for p in params] if keeps else []
-            sgd(
-                params,
-                grads,
-                buffers,
-                has_sparse_grad=any(g.is_sparse for g in grads),
-                foreach=group["foreach"],
-                fused=group["fused"],
-                grad_scale=getattr(self, "grad_scale", None),
-                found_inf=getattr(self, "found_inf", None),
-                weight_decay=group["weight_decay"],
-                momentum=group["momentum"],
-                lr=group["lr"],
-                dampening=group["dampening"],
-                nesterov=group["nesterov"],
-                maximize=group["maximize"],
-            )
-            if keeps:
-                for param, buffer in zip(params, buffers, strict=True):
-                    self.state[param]["momentum_buffer"] = buffer
-        return loss
 
 
 def sgd(
@@ -100,123 +172,23 @@ def sgd(
     *,
     weight_decay: float,
     momentum: float,
-    lr: Any,
+    lr: float | Tensor,
     dampening: float,
     nesterov: bool,
     maximize: bool,
 ) -> None:
     """One step on lists of parameters and gradients; missing momentum buffers are put into their list."""
-    if not params:
-        return
-    options = dict(
-        weight_decay=weight_decay, momentum=momentum, lr=lr, dampening=dampening, nesterov=nesterov, maximize=maximize
+    options = Hyperparameters(
+        has_sparse_grad=has_sparse_grad,
+        foreach=foreach,
+        fused=fused,
+        grad_scale=grad_scale,
+        found_inf=found_inf,
+        weight_decay=weight_decay,
+        momentum=momentum,
+        lr=lr,
+        dampening=dampening,
+        nesterov=nesterov,
+        maximize=maximize,
     )
-    if fused:
-        if has_sparse_grad:
-            raise RuntimeError("`_fused_sgd` does not support sparse gradients")
-        _fused(params, d_p_list, momentum_buffer_list, grad_scale, found_inf, **options)
-    elif foreach and not has_sparse_grad:
-        _foreach(params, d_p_list, momentum_buffer_list, **options)
-    else:
-        _one_by_one(params, d_p_list, momentum_buffer_list, **options)
-
-
-def _one_by_one(
-    params: list[Any],
-    grads: list[Any],
-    buffers: list[Any],
-    *,
-    weight_decay: Any,
-    momentum: float,
-    lr: Any,
-    dampening: float,
-    nesterov: bool,
-    maximize: bool,
-) -> None:
-    for i, param in enumerate(params):
-        grad = -grads[i] if maximize else grads[i]
-        if not isinstance(weight_decay, Tensor) and weight_decay == 0:
-            pass
-        elif isinstance(weight_decay, Tensor) and weight_decay.requires_grad:
-            grad = grad.addcmul_(param.clone(), weight_decay)
-        else:
-            grad = grad.add(param, alpha=value_of(weight_decay))
-        if momentum != 0:
-            buffer = buffers[i]
-            if buffer is None:
-                buffer = buffers[i] = grad.detach().clone()
-            else:
-                buffer.mul_(momentum).add_(grad, alpha=1 - dampening)
-            grad = grad.add(buffer, alpha=momentum) if nesterov else buffer
-        if isinstance(lr, Tensor) and lr.requires_grad:
-            param.addcmul_(grad, lr, value=-1)
-        else:
-            param.add_(grad, alpha=value_of(-lr))
-
-
-def _foreach(
-    params: list[Any],
-    grads: list[Any],
-    buffers: list[Any],
-    *,
-    weight_decay: float,
-    momentum: float,
-    lr: Any,
-    dampening: float,
-    nesterov: bool,
-    maximize: bool,
-) -> None:
-    places = list(range(len(params)))
-    for params_, grads_, buffers_, indices in by_dtype(params, grads, buffers, places):
-        if maximize:
-            grads_ = torch._foreach_neg(grads_)
-        grads_ = with_decay(grads_, params_, weight_decay, own=maximize)
-        if momentum != 0:
-            if all(b is not None for b in buffers_):
-                torch._foreach_mul_(buffers_, momentum)
-                torch._foreach_add_(buffers_, grads_, alpha=1 - dampening)
-            else:
-                for i, buffer in enumerate(buffers_):
-                    if buffer is None:
-                        buffers_[i] = buffers[indices[i]] = grads_[i].detach().clone()
-                    else:
-                        buffer.mul_(momentum).add_(grads_[i], alpha=1 - dampening)
-            if nesterov:
-                torch._foreach_add_(grads_, buffers_, alpha=momentum)
-            else:
-                grads_ = buffers_
-        torch._foreach_add_(params_, grads_, alpha=value_of(-lr))
-
-
-def _fused(
-    params: list[Any],
-    grads: list[Any],
-    buffers: list[Any],
-    grad_scale: Tensor | None,
-    found_inf: Tensor | None,
-    *,
-    weight_decay: float,
-    momentum: float,
-    lr: Any,
-    dampening: float,
-    nesterov: bool,
-    maximize: bool,
-) -> None:
-    first = momentum != 0 and all(b is None for b in buffers)
-    if first:
-        buffers[:] = [torch.empty_like(g) for g in grads]
-    for params_, grads_, buffers_ in by_dtype(params, grads, buffers):
-        torch._fused_sgd_(
-            params_,
-            grads_,
-            [] if momentum == 0 else buffers_,
-            weight_decay=weight_decay,
-            momentum=momentum,
-            lr=lr,
-            dampening=dampening,
-            nesterov=nesterov,
-            maximize=maximize,
-            is_first_step=first,
-            grad_scale=grad_scale,
-            found_inf=found_inf,
-        )
+    SGD._update(options, params, d_p_list, momentum_buffer_list)

@@ -2,56 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from .. import _surface as torch
-from .._autograd.grad_mode import no_grad
-from ._common import check_betas, check_rate, evaluate, value_of
-from .optimizer import Optimizer, Params
+from .._core.tensor import Tensor
+from ._common import value_of
+from ._declarative import DeclarativeOptimizer
+from ._options import check_betas, check_rate, zeros
+from .optimizer import Params
 
 __all__ = ["SparseAdam"]
 
 
-class SparseAdam(Optimizer):
+def _check_eps(options: Mapping[str, Any]) -> None:
+    if not options["eps"] > 0:
+        raise ValueError(f"Invalid epsilon value: {options['eps']}")
+
+
+def _step_count(param: Any, group: dict[str, Any]) -> int:
+    return 0
+
+
+class SparseAdam(DeclarativeOptimizer):
     """Moments and parameters change only where a gradient was given."""
+
+    _checks = (check_rate, _check_eps, check_betas)
+    _state: ClassVar = {"step": _step_count, "exp_avg": zeros, "exp_avg_sq": zeros}
 
     def __init__(
         self,
         params: Params,
-        lr: Any = 1e-3,
+        lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         maximize: bool = False,
     ) -> None:
-        check_rate(lr)
-        if not eps > 0:
-            raise ValueError(f"Invalid epsilon value: {eps}")
-        check_betas(betas)
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, maximize=maximize))
-        found = [
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+        sparse_params = [
             [i, j] for i, group in enumerate(self.param_groups) for j, param in enumerate(group["params"]) if param.is_sparse
         ]
-        if found:
-            raise ValueError(f"Sparse params at indices {found}: SparseAdam requires dense parameter tensors")
+        if sparse_params:
+            raise ValueError(f"Sparse params at indices {sparse_params}: SparseAdam requires dense parameter tensors")
 
-    def _new_state(self, param: Any, group: dict[str, Any]) -> dict[str, Any]:
-        return {"step": 0, "exp_avg": torch.zeros_like(param), "exp_avg_sq": torch.zeros_like(param)}
-
-    @no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        loss = evaluate(closure)
-        for group in self.param_groups:
-            params, grads, states = self._collect(group)
-            if not all(grad.is_sparse for grad in grads):
-                raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
-            for param, grad, state in zip(params, grads, states, strict=True):
-                state["step"] += 1
-                _step(param, -grad if group["maximize"] else grad, state, group)
-        return loss
+    def _step_group(self, group: dict[str, Any]) -> None:
+        """The step is counted by a Python int in the state, so the rule takes the state itself."""
+        params, grads = self._with_grads(group)
+        states = self._states(params, group)
+        if not all(grad.is_sparse for grad in grads):
+            raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
+        for param, grad, state in zip(params, grads, states, strict=True):
+            state["step"] += 1
+            _update(param, -grad if group["maximize"] else grad, state, group)
 
 
-def _step(param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+def _update(param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
     grad = grad.coalesce()
     indices, values = grad._indices(), grad._values()
     if values.numel() == 0:

@@ -48,14 +48,14 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
         if _is_continuous(averaged[0]):
             torch._foreach_lerp_(averaged, current, 1 - decay)
         else:
-            for held, new in zip(averaged, current, strict=True):
-                held.copy_(held * decay + new * (1 - decay))
+            for average, new in zip(averaged, current, strict=True):
+                average.copy_(average * decay + new * (1 - decay))
 
     return update
 
 
 def get_swa_multi_avg_fn() -> Callable[..., None]:
-    """For lists of parameters: the mean of all that came, in place."""
+    """For lists of parameters: the mean over all updates, in place."""
 
     @no_grad()
     def update(averaged: list[Any], current: list[Any], num_averaged: Any) -> None:
@@ -65,8 +65,8 @@ def get_swa_multi_avg_fn() -> Callable[..., None]:
             changes = torch._foreach_sub(current, averaged)
             count = num_averaged + 1 if not isinstance(num_averaged, Tensor) else num_averaged.item() + 1
             torch._foreach_div_(changes, count)
-            for held, change in zip(averaged, changes, strict=True):
-                held.add_(change)
+            for average, change in zip(averaged, changes, strict=True):
+                average.add_(change)
 
     return update
 
@@ -117,24 +117,26 @@ class AveragedModel(Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The averaged model's result."""
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:
         """Let the model's parameters take part in the average."""
         averaged = list(self._averaged(self.module))
         current = list(self._averaged(model))
-        held = [p.detach() for p in averaged]
-        new = [p.detach().to(a.device) for p, a in zip(current, averaged, strict=True)]
+        averages = [p.detach() for p in averaged]
+        values = [p.detach().to(a.device) for p, a in zip(current, averaged, strict=True)]
         count = self.n_averaged
         if count == 0:
-            for mine, theirs in zip(held, new, strict=True):
-                mine.copy_(theirs)
+            for average, value in zip(averages, values, strict=True):
+                average.copy_(value)
         elif self.multi_avg_fn is not None or self.avg_fn is None:
-            for mine_, theirs_ in by_dtype(held, new):
-                (self.multi_avg_fn or get_swa_multi_avg_fn())(mine_, theirs_, count.to(mine_[0].device))
+            average_all = self.multi_avg_fn or get_swa_multi_avg_fn()
+            for averages_, values_ in by_dtype(averages, values):
+                average_all(averages_, values_, count.to(averages_[0].device))
         else:
-            for mine, theirs in zip(held, new, strict=True):
-                mine.copy_(self.avg_fn(mine, theirs, count.to(mine.device)))
+            for average, value in zip(averages, values, strict=True):
+                average.copy_(self.avg_fn(average, value, count.to(average.device)))
         if not self.use_buffers:
             for mine, theirs in zip(self.module.buffers(), model.buffers(), strict=True):
                 mine.detach().copy_(theirs.detach().to(mine.device))
@@ -189,6 +191,7 @@ class SWALR(LRScheduler):
         return (1 - math.cos(math.pi * done)) / 2 if self._anneal_strategy == "cos" else done
 
     def get_lr(self) -> list[Any]:
+        """The rate of each group for the step that is counted now."""
         self._warn_outside_step()
         step = self._step_count - 1
         if self.anneal_epochs == 0:

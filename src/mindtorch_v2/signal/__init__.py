@@ -1,4 +1,4 @@
-"""torch.signal: windows."""
+"""torch.signal: window functions, in torch.signal.windows."""
 
 from __future__ import annotations
 

@@ -51,8 +51,8 @@ class _Grid:
         return aten.linspace(start, start + (self.M - 1) * step, self.M, **self.options)
 
     def ones(self) -> Tensor:
-        made: Tensor = aten.ones((1,), **self.options)
-        return made
+        ones: Tensor = aten.ones((1,), **self.options)
+        return ones
 
 
 def _window(function: Callable[..., Tensor]) -> Window:
@@ -78,8 +78,8 @@ def _window(function: Callable[..., Tensor]) -> Window:
         if kind not in (dt.float32, dt.float64):
             raise ValueError(f"{name} expects float32 or float64 dtypes, got: {kind}")
         grid = _Grid(M, sym, kind, device, requires_grad)
-        made = function(grid, **settings)
-        return aten.empty((0,), **grid.options) if M == 0 else made
+        window = function(grid, **settings)
+        return aten.empty((0,), **grid.options) if M == 0 else window
 
     return call
 
@@ -126,7 +126,7 @@ def kaiser(grid: _Grid, *, beta: float = 12.0) -> Tensor:
 
 @_window
 def bartlett(grid: _Grid) -> Tensor:
-    """A triangle."""
+    """A triangle that is 0 at both ends."""
     return grid.ones() if grid.M <= 1 else 1 - aten.abs(grid.line(-1, 2 / grid.steps))
 
 
@@ -166,10 +166,10 @@ def hann(M: int, **options: Any) -> Tensor:
 
 @_window
 def blackman(grid: _Grid) -> Tensor:
-    """Three cosines."""
+    """A sum of three cosines, whose side lobes are low."""
     return _cosines(grid, [0.42, 0.5, 0.08])
 
 
 def nuttall(M: int, **options: Any) -> Tensor:
-    """Four cosines."""
+    """A sum of four cosines, whose side lobes are lower than those of `blackman`."""
     return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], **options)

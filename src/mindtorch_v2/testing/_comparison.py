@@ -50,8 +50,8 @@ class _Options:
     def tolerances(self, *dtypes: dt.dtype) -> tuple[float, float]:
         if self.rtol is not None and self.atol is not None:
             return self.rtol, self.atol
-        found = [_TOLERANCES.get(d, (0.0, 0.0)) for d in dtypes]
-        return max(r for r, _ in found), max(a for _, a in found)
+        tolerances = [_TOLERANCES.get(d, (0.0, 0.0)) for d in dtypes]
+        return max(r for r, _ in tolerances), max(a for _, a in tolerances)
 
 
 class _Mismatch(Exception):
@@ -251,11 +251,11 @@ def _tensor_message(actual: Any, expected: Any, matches: Any, rtol: float, atol:
 
 
 def _position(flat: int, shape: Any) -> tuple[int, ...]:
-    made = []
+    indices = []
     for size in reversed(shape):
-        made.append(flat % size)
+        indices.append(flat % size)
         flat //= size
-    return tuple(reversed(made))
+    return tuple(reversed(indices))
 
 
 def assert_allclose(

@@ -32,33 +32,33 @@ def make_tensor(
             "The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got "
             f"{noncontiguous=} and {memory_format=}"
         )
-    drawn = (*size[:-1], 2 * size[-1]) if noncontiguous and size and size[-1] > 1 else size
+    drawn_size = (*size[:-1], 2 * size[-1]) if noncontiguous and size and size[-1] > 1 else size
     if dtype is dt.bool_:
-        made: Any = torch.randint(*_bounds(low, high, 0, 2, dtype), drawn).to(dtype)  # type: ignore[attr-defined]
+        tensor: Any = torch.randint(*_bounds(low, high, 0, 2, dtype), drawn_size).to(dtype)  # type: ignore[attr-defined]
     elif dtype.is_floating_point:
-        made = _uniform(drawn, *_bounds(low, high, -9, 9, dtype), dtype)
+        tensor = _uniform(drawn_size, *_bounds(low, high, -9, 9, dtype), dtype)
     elif dtype.is_complex:
         bounds = _bounds(low, high, -9, 9, dtype)
         part = dt.float64 if dtype is dt.complex128 else dt.float32
-        made = torch.complex(
-            _uniform(drawn, *bounds, part),  # type: ignore[attr-defined]
-            _uniform(drawn, *bounds, part),
+        tensor = torch.complex(
+            _uniform(drawn_size, *bounds, part),  # type: ignore[attr-defined]
+            _uniform(drawn_size, *bounds, part),
         ).to(dtype)
     else:
         first = -9 if dtype.is_signed else 0
         lowest, highest = _bounds(low, high, first, 10, dtype)
-        made = torch.randint(math.ceil(lowest), math.ceil(highest), drawn).to(dtype)  # type: ignore[attr-defined]
-    made = made.to(device)
-    if drawn is not size:
-        made = made[..., ::2]
+        tensor = torch.randint(math.ceil(lowest), math.ceil(highest), drawn_size).to(dtype)  # type: ignore[attr-defined]
+    tensor = tensor.to(device)
+    if drawn_size is not size:
+        tensor = tensor[..., ::2]
     if memory_format is not None:
-        made = made.clone(memory_format=memory_format)
+        tensor = tensor.clone(memory_format=memory_format)
     if exclude_zero:
         smallest = dt.finfo(dtype).tiny if dtype.is_floating_point or dtype.is_complex else 1
-        made[made == 0] = smallest
+        tensor[tensor == 0] = smallest
     if requires_grad and (dtype.is_floating_point or dtype.is_complex):
-        made.requires_grad_()
-    return made  # type: ignore[no-any-return]
+        tensor.requires_grad_()
+    return tensor  # type: ignore[no-any-return]
 
 
 def _uniform(size: tuple[int, ...], low: float, high: float, dtype: dt.dtype) -> Any:

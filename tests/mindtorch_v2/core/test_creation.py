@@ -304,6 +304,7 @@ def test_tensor_copies_and_from_numpy_shares() -> None:
     assert torch.as_tensor(shared) is shared
 
 
+@pytest.mark.filterwarnings("ignore:Setting the shape on a NumPy array:DeprecationWarning")  # since NumPy 2.5
 def test_numpy_shares_memory_but_not_its_shape() -> None:
     tensor = torch.zeros(4)
     seen = tensor.numpy()

@@ -180,8 +180,10 @@ def test_hooks_see_what_is_saved():
 @pytest.mark.parametrize("name", ["layer_norm", "cross_entropy"])
 def test_anomaly_mode_names_the_call(name):
     x = torch.full((4, 4), math.nan, requires_grad=True)
+    with pytest.warns(UserWarning, match="Anomaly Detection has been enabled"):
+        anomaly_mode = torch.autograd.detect_anomaly()
     with (
-        torch.autograd.detect_anomaly(),
+        anomaly_mode,
         pytest.raises(RuntimeError, match="returned nan values"),
         pytest.warns(UserWarning, match="Traceback of forward call"),
     ):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import inspect
 import json
 import pickle
 from collections.abc import Callable
@@ -215,7 +216,7 @@ def complaint(call: Callable[[], Any]) -> str:
 
 
 def defaults() -> dict[str, Any]:
-    names = list((*WITH_FOREACH, "Adafactor", "LBFGS", "SparseAdam"))
+    names = [*WITH_FOREACH, "Adafactor", "LBFGS", "SparseAdam"]
     return json.loads(json.dumps({n: getattr(optim, n)(two()).defaults for n in names}))
 
 
@@ -428,6 +429,47 @@ def test_group_options_and_names() -> None:
     assert [(g["lr"], g["momentum"]) for g in grouped.param_groups] == [(0.5, 0.5), (0.1, 0.5)]
     with pytest.warns(UserWarning, match="duplicate parameters"):
         optim.SGD([a, a], lr=0.1)
+
+
+@pytest.mark.parametrize("name", WITH_FOREACH)
+def test_checkpoints_that_lack_later_options_get_their_defaults(name: str) -> None:
+    optimizer = getattr(optim, name)(start(), lr=0.01)
+    saved = optimizer.state_dict()
+    later = optimizer._later_options
+    for group in saved["param_groups"]:
+        for option in later:
+            del group[option]
+    optimizer.load_state_dict(saved)
+    (group,) = optimizer.param_groups
+    assert {option: group[option] for option in later} == {
+        **later,
+        **({"decoupled_weight_decay": True} if name == "AdamW" else {}),
+    }
+
+
+@pytest.mark.parametrize("form", [{}, {"foreach": True}])
+@pytest.mark.parametrize("name", [name for name in WITH_FOREACH if name != "AdamW"])
+def test_the_functional_form_does_what_a_step_does(name: str, form: dict[str, Any]) -> None:
+    """The function gets the state as lists, in the order of torch's signature, and updates it in place."""
+    stepped, params = start(), start()
+    options = {"lr": 0.01, **form, **({} if name == "Rprop" else {"weight_decay": 0.1})}
+    optimizer, twin = (getattr(optim, name)(chosen, **options) for chosen in (stepped, params))
+    function = getattr(importlib.import_module(f"mindtorch_v2.optim.{name.lower()}"), name.lower())
+    for i in range(3):
+        for chosen, each in ((stepped, optimizer), (params, twin)):
+            each.zero_grad()
+            objective(chosen, i).backward()
+            if each is optimizer or i == 0:
+                each.step()
+                continue
+            (group,) = each.param_groups
+            grads = [param.grad for param in chosen]
+            lists = each._state_lists([each.state[param] for param in chosen], group) if each._rule_state else [[]]
+            known = vars(each._hyperparameters(group, chosen, grads))
+            names = [*inspect.signature(function).parameters][2 + len(lists) :]
+            with torch.no_grad():
+                function(chosen, grads, *lists, **{name: known[name] for name in names if name in known})
+    assert all(a.equal(b) for a, b in zip(stepped, params, strict=True))
 
 
 def test_zero_grad_forgets_or_clears() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import pickle
 import random
@@ -302,10 +303,8 @@ FILES = {
 def test_every_truncation(kind):
     whole = FILES[kind]
     for end in range(0, len(whole), 1 if kind == "packed" else 7):
-        try:
+        with contextlib.suppress(*DOCUMENTED):
             load(whole[:end])
-        except DOCUMENTED:
-            pass
     with pytest.raises(DOCUMENTED):
         load(whole[: len(whole) // 2])
 
@@ -320,10 +319,8 @@ def test_flipped_bits(kind, mmap, tmp_path):
         for _ in range(chance.choice((1, 1, 2, 8))):
             data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
         path.write_bytes(data)
-        try:
+        with contextlib.suppress(*DOCUMENTED):
             torch.load(path, mmap=mmap)
-        except DOCUMENTED:
-            pass
 
 
 def test_random_pickles():
@@ -374,7 +371,5 @@ def test_random_pickles():
     ]
     for _ in range(4000):
         pickled = b"".join(chance.choices(pieces, k=chance.randrange(1, 14))) + b"."
-        try:
+        with contextlib.suppress(*DOCUMENTED):
             RestrictedUnpickler(io.BytesIO(pickled), len(pickled), lambda *args: None, {}).load()
-        except DOCUMENTED:
-            pass

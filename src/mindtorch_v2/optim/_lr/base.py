@@ -37,7 +37,7 @@ _TOO_EARLY = (
 
 
 def own(value: Any) -> Any:
-    """A number, or a copy of a tensor that somebody else may change."""
+    """A number, or a copy of a tensor, which its owner may change."""
     return value.clone() if isinstance(value, Tensor) else value  # type: ignore[attr-defined]
 
 
@@ -49,9 +49,9 @@ def check_optimizer(optimizer: Any) -> None:
 
 def set_option(group: dict[str, Any], name: str, value: Any) -> None:
     """Change a group's option; one that is a tensor stays that tensor."""
-    held = group[name]
-    if isinstance(held, Tensor):
-        held.fill_(value.item() if isinstance(value, Tensor) else value)  # type: ignore[attr-defined]
+    current = group[name]
+    if isinstance(current, Tensor):
+        current.fill_(value.item() if isinstance(value, Tensor) else value)  # type: ignore[attr-defined]
     else:
         group[name] = value
 
@@ -102,7 +102,7 @@ class LRScheduler:
             self._is_initial = False
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer."""
+        """All attributes but the optimizer, to be loaded by load_state_dict()."""
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -118,7 +118,7 @@ class LRScheduler:
         raise NotImplementedError
 
     def step(self, epoch: int | None = None) -> None:
-        """Set the next rates."""
+        """Count a step and set the rates for it in all groups."""
         self._check_order()
         self._step_count += 1
         if epoch is not None:
@@ -152,7 +152,7 @@ class LRScheduler:
         self._last_lr = self._current()
 
     def _current(self) -> list[Any]:
-        """The rates in force."""
+        """The rates that the groups have now, of tensors as copies."""
         return [own(group["lr"]) for group in self.optimizer.param_groups]
 
     def _warn_outside_step(self) -> None:
@@ -172,11 +172,11 @@ def _count_steps(optimizer: Optimizer) -> None:
     if hasattr(optimizer.step, "_wrapped_by_lr_sched"):
         return
     step = optimizer.step.__func__  # type: ignore[attr-defined]
-    held = ref(optimizer)
+    optimizer_ref = ref(optimizer)
 
     @functools.wraps(step)
     def run(*args: Any, **kwargs: Any) -> Any:
-        stepping = held()
+        stepping = optimizer_ref()
         assert stepping is not None
         stepping._opt_called = True
         return step.__get__(stepping, type(stepping))(*args, **kwargs)

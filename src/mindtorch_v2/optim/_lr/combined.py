@@ -57,13 +57,13 @@ class ReduceLROnPlateau(LRScheduler):
         self._reset()
 
     def _reset(self) -> None:
-        """Forget all metrics."""
+        """Start over: no best metric, no bad epochs, no cooldown."""
         self.best = self.mode_worse
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Take notice of a metric, a number or a tensor of one element."""
+        """Compare a metric, a number or a tensor of one element, with the best so far."""
         current = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(current, self.best):
@@ -173,7 +173,7 @@ class SequentialLR(_Combined):
         self._last_lr = schedulers[0].get_last_lr()
 
     def step(self) -> None:  # type: ignore[override]
-        """Set the next rates."""
+        """Step the scheduler whose turn it is, or start the next at its milestone."""
         self.last_epoch += 1
         index = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[index]
@@ -199,7 +199,7 @@ class ChainedScheduler(_Combined):
         self._last_lr = [own(group["lr"]) for group in optimizer.param_groups]
 
     def step(self) -> None:  # type: ignore[override]
-        """Step all of them."""
+        """Step all schedulers, in their order."""
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = [own(group["lr"]) for group in self.optimizer.param_groups]

@@ -141,6 +141,7 @@ def test_ring_of_many_steps_forgets_their_names():
     assert names(prof.profiler.store)[-2:] == ["aten::ones", "ProfilerStep#1500"] or prof.dropped_events
 
 
+@pytest.mark.filterwarnings("ignore:Profiler won't be using warmup")
 def test_every_window_has_its_own_ring():
     counts = []
     with profile(
@@ -294,6 +295,7 @@ def test_all_threads():
     assert prof.aggregate().by_name()["aten::add"].count == 300
 
 
+@pytest.mark.filterwarnings("ignore:Profiler won't be using warmup")
 def test_windows_add_up():
     with profile(max_memory_mb=10, mode="aggregate", schedule=schedule(wait=1, warmup=0, active=1)) as prof:
         for _ in range(6):

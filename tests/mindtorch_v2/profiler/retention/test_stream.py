@@ -465,6 +465,7 @@ def test_kill(tmp_path, with_stack, seconds):
     process.send_signal(signal.SIGKILL)
     process.wait()
     reader.join()
+    process.stdout.close()
     said = [line.split() for line in lines if line.endswith("\n")]
     flushed = max([100, *(int(number) for what, number in said if what == "flushed")])
     left = max(int(number) for what, number in said if what == "left")

@@ -213,6 +213,7 @@ def test_a_chrome_trace_of_the_same_time_has_the_same_numbers(tmp_path, options)
         assert numbers_in(tmp_path / "trace.json") == wanted and "aten::mm" in wanted.values()
 
 
+@pytest.mark.filterwarnings("ignore:Profiler won't be using warmup")
 def test_the_numbers_go_on_from_window_to_window(tmp_path):
     observer = ExecutionTraceObserver().register_callback(str(tmp_path / "et.json"))
     traces = [tmp_path / "0.json", tmp_path / "1.json"]

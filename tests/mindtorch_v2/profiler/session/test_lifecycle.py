@@ -593,7 +593,7 @@ def test_widths_must_be_numbers(arguments):
         {"profile_memory": True},
         {"with_stack": True},
         {"with_modules": True},
-        {"schedule": schedule(wait=0, warmup=0, active=1)},
+        {"schedule": plan(wait=0, warmup=0, active=1)},
     ],
 )
 def test_a_profile_that_is_dropped_is_gone_at_once(options):

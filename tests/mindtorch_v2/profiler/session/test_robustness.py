@@ -157,7 +157,15 @@ class _nothing:
         return None
 
 
-def test_an_interrupt_inside_an_op():
+@pytest.fixture
+def interruptible():
+    """SIGINT raises KeyboardInterrupt, also where the tests run as a shell's background job, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_inside_an_op(interruptible):
     """Ctrl-C in the middle of a long op: it is recorded as far as it went, and the recorder goes on."""
     big = torch.ones(700, 700)
     timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
