@@ -106,11 +106,6 @@ def storage_type(self: Tensor) -> Any:
 
 
 @method
-def is_shared(self: Tensor) -> bool:
-    return False
-
-
-@method
 def is_pinned(self: Tensor, device: Any = None) -> bool:
     """Whether the memory is page-locked, so that a device copies from it while the program goes on."""
     return any(backend.is_pinned(self._array) for backend in backends.loaded.values())

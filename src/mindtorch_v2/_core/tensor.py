@@ -139,18 +139,8 @@ class Tensor:
     # ------------------------------------------------------------------ history
 
     @property
-    def requires_grad(self) -> bool:
-        return self._keys & AUTOGRAD != 0
-
-    @property
     def is_leaf(self) -> bool:
         return not self._keys & AUTOGRAD or self._node.is_accumulator
-
-    @property
-    def grad_fn(self) -> Any:
-        if not self._keys & AUTOGRAD or self._node.is_accumulator:
-            return None
-        return self._node
 
     @property
     def output_nr(self) -> int:
@@ -176,10 +166,6 @@ class Tensor:
     @property
     def is_meta(self) -> bool:
         return self._keys & META != 0
-
-    @property
-    def is_npu(self) -> bool:
-        return self._keys & NPU != 0
 
 
 def make_tensor(array: np.ndarray) -> Tensor:

@@ -38,6 +38,7 @@ from .promotion import as_number, computation_dtype, is_number, promote
 from .registry import OpSpec, aten
 from .result_types import result_type_of
 from .schema import REQUIRED
+from .signatures import OpSignature, describe
 
 _space = vars(entry_globals)
 
@@ -410,6 +411,7 @@ def _stand_in(_op: OpSpec, _id: int, _kernel: Any, _recover: Any) -> FunctionTyp
 
     made = FunctionType(entry.__code__, _space, _op.schema.name, None, entry.__closure__)
     made.__qualname__ = _op.schema.name  # the name that Python's own complaints about arguments use
+    made.__signature__ = OpSignature(_op)  # type: ignore[attr-defined]
     return made
 
 
@@ -518,6 +520,7 @@ def _on_register(spec: OpSpec) -> None:
     packet = spec.packet
     assert packet is not None
     packet.function = function if len(packet.overloads) == 1 else packet_function(packet)
+    describe(packet)
     if "::" not in spec.schema.name:
         setattr(aten, spec.schema.name, packet.function)
 

@@ -506,7 +506,6 @@ def bilinear(input1, input2, weight, bias):
     return made if bias is None else aten.add(made, bias)
 
 
-METHODS = {"inner": aten.inner}
 FUNCTIONS = {
     "einsum": einsum_function,
     "tensordot": tensordot_function,
