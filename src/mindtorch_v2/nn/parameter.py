@@ -54,7 +54,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             if requires_grad:
                 graph.require_grad(made)
             return made
-        marked = data.detach().requires_grad_(requires_grad)  # type: ignore[attr-defined]
+        marked = data.detach().requires_grad_(requires_grad)
         if type(marked) is not type(data):
             raise RuntimeError(
                 f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns "
@@ -68,7 +68,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         known = memo.get(id(self))
         if known is None:
-            copied = self.data.clone(memory_format=preserve_format)  # type: ignore[attr-defined]
+            copied = self.data.clone(memory_format=preserve_format)
             known = memo[id(self)] = type(self)(copied, self.requires_grad)
         return known
 
@@ -109,10 +109,10 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Any:
         if data is None:
             data = aten.empty((0,))
-        made = data.detach().requires_grad_(data.requires_grad)  # type: ignore[attr-defined]
-        made.persistent = persistent
-        made._is_buffer = True
-        return made
+        buffer: Any = data.detach().requires_grad_(data.requires_grad)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer
 
 
 _UNINITIALIZED = (
