@@ -83,7 +83,7 @@ _ALIASES = {
     "_DeviceLike": "_DeviceLike: TypeAlias = _device | _str | _int",
     "_Number": "_Number: TypeAlias = _bool | _int | _float | _complex",
     "_Index": "_Index: TypeAlias = (\n    "
-    "_bool | _int | _slice | _EllipsisType | Tensor | Sequence[Any] | np.ndarray[Any, Any] | None\n)",
+    "_bool | _int | _slice | _EllipsisType | Tensor | list[Any] | tuple[Any, ...] | range | np.ndarray[Any, Any] | None\n)",
 }
 
 
@@ -272,14 +272,19 @@ def _definition(name: str, texts: list[str]) -> str:
     return "\n".join(f"@overload\n{text}" for text in texts)
 
 
+def _served(packet: Packet) -> list[OpSpec]:
+    """The overloads that a packet's function calls: all, unless it is the entry of one of them."""
+    return [spec for spec in packet if spec.call is packet.function] or list(packet)
+
+
 def _packet_function(name: str, packet: Packet) -> str:
-    forms = _simplified(form for spec in packet for form in _forms(spec))
+    forms = _simplified(form for spec in _served(packet) for form in _forms(spec))
     return _definition(name, [form.text(name) for form in forms])
 
 
 def _packet_method(name: str, packet: Packet) -> str:
     """A packet as a method: its first tensor stands before the dot. As in torch, `out=` belongs to the function."""
-    methods = [spec for spec in packet if spec.schema.is_method]
+    methods = [spec for spec in _served(packet) if spec.schema.is_method]
     forms = [
         Form(tuple(p for p in form.parameters[1:] if p.name != "out"), form.returns)
         for spec in methods
@@ -443,7 +448,7 @@ def tensor_stub() -> str:
         if name in _NOT_TYPED or (name.startswith("_") and not name.startswith("__")):
             continue
         lines.append(_tensor_attribute(name, value))
-    body = "class TensorApi:\n" + "\n".join("    " + line for part in lines for line in part.splitlines())
+    body = "class TensorBase:\n" + "\n".join("    " + line for part in lines for line in part.splitlines())
     return _stub("What ops and tables add to Tensor: a base class for type checkers alone.", body, 1)
 
 
@@ -520,7 +525,7 @@ def package_stub() -> str:
 
 STUBS: dict[str, Callable[[], str]] = {
     "__init__.pyi": package_stub,
-    "_core/_tensor_api.pyi": tensor_stub,
+    "_core/_tensor_base.pyi": tensor_stub,
     "fft.pyi": fft_stub,
     "functional.pyi": functional_stub,
     "linalg.pyi": linalg_stub,

@@ -37,7 +37,6 @@ _NOT_METHODS = frozenset(
         "norm",
         "numpy_T",
         "real",
-        "size",
         "split",
         "stft",
         "to",
@@ -97,8 +96,10 @@ def tensor_attributes(own: dict[str, Any]) -> dict[str, Any]:
     for name, packet in registry.packets.items():
         if "::" in name or name in _NOT_METHODS or name in own:
             continue
-        if any(spec.schema.is_method for spec in packet.overloads.values()):
-            attributes[name] = packet.function
+        for spec in packet:
+            if spec.schema.is_method:
+                attributes[name] = packet.function
+                break
     _add_handwritten(attributes, "OPERATORS", "METHODS", "PROPERTIES")
     return attributes
 
@@ -122,7 +123,7 @@ def _install() -> None:
 _install()
 
 # nn, optim and the rest write `torch.add(...)` with this module as their torch. Names of builtins (sum, any, float) are
-# torch's from here on, so nothing of this module may run below.
+# torch's from here on, so no function of this module uses them.
 globals().update(functions() | dtype.DTYPES | dtype.ALIASES)
 
 if TYPE_CHECKING:

@@ -13,16 +13,16 @@ from .size import Size, of_shape
 from .storage import UNTRACKED, Storage, allocation, owner_of, report_end
 
 if TYPE_CHECKING:
-    from ._tensor_api import TensorApi  # a stub: the methods, operators and properties that the surface adds at import
+    from ._tensor_base import TensorBase  # a stub: the methods, operators and properties that the surface adds at import
 else:
-    TensorApi = object
+    TensorBase = object
 
 _new = object.__new__
 _CPU = Device("cpu")
 _META = Device("meta")
 
 
-class Tensor(TensorApi):
+class Tensor(TensorBase):
     """A multi-dimensional array with autograd history.
 
     `_array` is the strided view of the data; `_keys` the dispatch keys (0: dense, on the CPU, no grad);

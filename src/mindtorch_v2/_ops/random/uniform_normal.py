@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from ..._core import dtype as dt
 from ..._core import rng
 from ..._core.box_muller import fused
 from ..._core.rng import Generator, default_generator
+from ..._core.tensor import Tensor
 from ..._dispatch.errors import torch_error
 from ..._dispatch.registry import aten, op
 from .._support.common import like_first, no_kernel, np_dtype
@@ -350,17 +352,17 @@ def normal_float_float(mean, std, size, generator, dtype, layout, device, pin_me
 # ---------------------------------------------------------------- as functions
 
 
-def manual_seed(seed):
+def manual_seed(seed: Any) -> Generator:
     """Start the default generator over from `seed`; returns it."""
     return default_generator.manual_seed(rng.as_seed(int(seed)))
 
 
-def get_rng_state():
+def get_rng_state() -> Tensor:
     """The default generator's state, as bytes."""
     return default_generator.get_state()
 
 
-def set_rng_state(new_state):
+def set_rng_state(new_state: Tensor) -> None:
     """Put the default generator into a state that get_rng_state() gave."""
     default_generator.set_state(new_state)
 
