@@ -100,7 +100,7 @@ def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, en
     if not isinstance(lengths, Tensor):
         lengths = as_tensor(lengths, dtype=dt.int64)
     else:
-        lengths = lengths.to("cpu")  # type: ignore[attr-defined]
+        lengths = lengths.to("cpu")
     if enforce_sorted:
         order = None
     else:

@@ -165,7 +165,7 @@ class UninitializedTensorMixin:
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if any(func is packets[name].function for name in _ALLOWED):
-            return Tensor.__torch_function__(func, types, args, kwargs)  # type: ignore[attr-defined]
+            return Tensor.__torch_function__(func, types, args, kwargs)
         raise ValueError(_UNINITIALIZED.format(getattr(func, "__name__", func), cls.__name__))
 
 

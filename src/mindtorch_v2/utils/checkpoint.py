@@ -87,12 +87,7 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """The tensors among some arguments as leaves of their own that require grad if those did."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type:  {type(inputs).__name__}")
-    return tuple(
-        value.detach().requires_grad_(value.requires_grad)  # type: ignore[attr-defined]
-        if isinstance(value, Tensor)
-        else value
-        for value in inputs
-    )
+    return tuple(value.detach().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value for value in inputs)
 
 
 def check_backward_validity(inputs: Sequence[Any]) -> None:
@@ -161,10 +156,7 @@ class CheckpointFunction(Function):
         return (
             None,
             None,
-            *[
-                value.grad if isinstance(value, Tensor) else None  # type: ignore[attr-defined]
-                for value in detached
-            ],
+            *[value.grad if isinstance(value, Tensor) else None for value in detached],
         )
 
 
@@ -303,7 +295,7 @@ class _Frame:
                     "torch.utils.checkpoint: trying to save more tensors during recomputation than "
                     f"during the original forward pass.{_TIP}"
                 )
-            kept: Tensor = tensor.detach()  # type: ignore[attr-defined]
+            kept: Tensor = tensor.detach()
             holder = self.holders[index]()
             if holder is not None:
                 made[holder] = kept

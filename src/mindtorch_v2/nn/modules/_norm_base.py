@@ -27,6 +27,10 @@ class _NormBase(Module):
     affine: bool
     track_running_stats: bool
 
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+
     def __init__(
         self,
         num_features: int,
@@ -145,6 +149,8 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
                 if self.bias is not None:
                     self.bias.materialize((self.num_features,))
             if self.track_running_stats:
-                self.running_mean.materialize((self.num_features,))
-                self.running_var.materialize((self.num_features,))
+                mean: Any = self.running_mean
+                variance: Any = self.running_var
+                mean.materialize((self.num_features,))
+                variance.materialize((self.num_features,))
             self.reset_parameters()

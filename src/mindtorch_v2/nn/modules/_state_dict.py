@@ -182,7 +182,7 @@ class StateDictMixin(AttributeMixin):
             )
         lazy = is_lazy(param)
         if not lazy and len(param.shape) == 0 and len(given.shape) == 1:
-            given = given[0]  # type: ignore[index]  # scalars were once saved with one dim
+            given = given[0]  # scalars were once saved with one dim
         if not lazy and given.shape != param.shape:
             return (
                 f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in "
@@ -202,11 +202,11 @@ class StateDictMixin(AttributeMixin):
                     param.copy_(given)
                     return None
                 if not isinstance(param, Parameter):
-                    given.requires_grad_(param.requires_grad)  # type: ignore[attr-defined]
+                    given.requires_grad_(param.requires_grad)
                 elif not isinstance(given, Parameter):
                     given = Parameter(given, requires_grad=param.requires_grad)
                 else:
-                    given.requires_grad_(param.requires_grad)  # type: ignore[attr-defined]
+                    given.requires_grad_(param.requires_grad)
                 setattr(self, name, given)
         except Exception as error:
             action = "swapping" if assign else "copying"

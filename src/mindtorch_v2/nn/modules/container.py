@@ -40,6 +40,8 @@ def _position(length: int, index: Any) -> int:
 class _Numbered(Module):
     """Modules whose names are their positions."""
 
+    _modules: dict[str, Module]  # type: ignore[assignment]
+
     def _name_at(self, index: Any) -> str:
         return next(islice(self._modules, _position(len(self._modules), index), None))
 
@@ -61,7 +63,7 @@ class _Numbered(Module):
     def pop(self, key: int | slice) -> Any:
         """Take the module at a position out and return it."""
         module = self[key]  # type: ignore[index]
-        del self[key]  # type: ignore[attr-defined]
+        del self[key]  # type: ignore[operator]
         return module
 
 
@@ -214,6 +216,8 @@ class ModuleList(_Numbered):
 
 class ModuleDict(Module):
     """A dict of modules, which are registered like attributes. It has no forward of its own."""
+
+    _modules: dict[str, Module]  # type: ignore[assignment]
 
     def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         super().__init__()

@@ -61,7 +61,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
 
 
 def _lazy_convolution(kind: type, spatial_dims: int) -> type:
-    class Lazy(_LazyConvXdMixin, kind):  # type: ignore[misc, valid-type]
+    class Lazy(_LazyConvXdMixin, kind):  # type: ignore[valid-type]
         cls_to_become = kind
         _spatial_dims = spatial_dims
 
@@ -85,7 +85,7 @@ def _lazy_convolution(kind: type, spatial_dims: int) -> type:
 
 
 def _lazy_transposed_convolution(kind: type, spatial_dims: int) -> type:
-    class Lazy(_LazyConvXdMixin, kind):  # type: ignore[misc, valid-type]
+    class Lazy(_LazyConvXdMixin, kind):  # type: ignore[valid-type]
         cls_to_become = kind
         _spatial_dims = spatial_dims
 

@@ -56,6 +56,8 @@ class _Loss(Module):
 class _WeightedLoss(_Loss):
     """A loss with a weight per class or element, which is a buffer."""
 
+    weight: Tensor | None
+
     def __init__(
         self, weight: Tensor | None = None, size_average: Flag = None, reduce: Flag = None, reduction: str = "mean"
     ) -> None:
@@ -179,6 +181,9 @@ class BCELoss(_WeightedLoss):
 
 class BCEWithLogitsLoss(_Loss):
     """BCELoss of sigmoid(input), computed without overflow."""
+
+    weight: Tensor | None
+    pos_weight: Tensor | None
 
     def __init__(
         self,

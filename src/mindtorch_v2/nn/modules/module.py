@@ -6,7 +6,7 @@ import functools
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from ..._core.tensor import Tensor
 from ..._core.threads import ThreadState, threads
@@ -202,14 +202,14 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
 
     # ------------------------------------------------------------------ modes and gradients
 
-    def apply(self, fn: Callable[[Any], Any]) -> Any:
+    def apply(self, fn: Callable[[Module], Any]) -> Self:
         """Call `fn` on every descendant, children first, and on the module itself."""
         for module in self.children():
             module.apply(fn)
         fn(self)
         return self
 
-    def train(self, mode: bool = True) -> Any:
+    def train(self, mode: bool = True) -> Self:
         """Set training mode in the whole tree."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
@@ -218,24 +218,24 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
             module.train(mode)
         return self
 
-    def eval(self) -> Any:
+    def eval(self) -> Self:
         """Set evaluation mode in the whole tree."""
         return self.train(False)
 
-    def requires_grad_(self, requires_grad: bool = True) -> Any:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Make all parameters require grad, or stop them."""
         for param in self.parameters():
-            param.requires_grad_(requires_grad)  # type: ignore[attr-defined]
+            param.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget all gradients, or with `set_to_none=False` fill them with zeros."""
         for param in self.parameters():
-            grad = param.grad  # type: ignore[attr-defined]
+            grad = param.grad
             if grad is None:
                 continue
             if set_to_none:
-                param.grad = None  # type: ignore[attr-defined]
+                param.grad = None
             else:
                 if grad.grad_fn is not None:
                     grad.detach_()

@@ -65,8 +65,9 @@ class ParametrizationList(ModuleList):
         self.unsafe = unsafe
         shape, dtype = original.shape, original.dtype
         new = original
+        parametrizations: list[Any] = list(self)
         with no_grad():
-            for module in reversed(list(self)):
+            for module in reversed(parametrizations):
                 if hasattr(module, "right_inverse"):
                     try:
                         new = module.right_inverse(new)
@@ -96,7 +97,7 @@ class ParametrizationList(ModuleList):
                     )
                 if isinstance(original, Parameter):
                     part = Parameter(part, original.requires_grad)
-                part.requires_grad_(original.requires_grad)  # type: ignore[attr-defined]
+                part.requires_grad_(original.requires_grad)
                 _register_parameter_or_buffer(self, f"original{i}", part)
         if not unsafe:
             made = self()
@@ -120,8 +121,9 @@ class ParametrizationList(ModuleList):
 
     def right_inverse(self, value: Any) -> None:
         """Change the originals so that the parametrized tensor becomes `value`."""
+        parametrizations: list[Any] = list(self)
         with no_grad():
-            for module in reversed(list(self)):
+            for module in reversed(parametrizations):
                 if not hasattr(module, "right_inverse"):
                     raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
                 value = module.right_inverse(value)
@@ -203,13 +205,18 @@ def _inject_property(module: Module, tensor_name: str) -> None:
     setattr(type(module), tensor_name, property(get, put))
 
 
+def _parametrizations(module: Module) -> Any:
+    """The ParametrizationLists of a module, by the names of their tensors."""
+    return module.parametrizations
+
+
 def register_parametrization(module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Any:
     """From now on `module.<tensor_name>` is `parametrization(original)`; assigning uses its `right_inverse`."""
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
         if not unsafe:
             _check_added(module, tensor_name, parametrization)
-        listed: Any = module.parametrizations[tensor_name]
+        listed = _parametrizations(module)[tensor_name]
         listed.append(parametrization)
         listed.unsafe |= unsafe
     elif tensor_name in module._buffers or tensor_name in module._parameters:
@@ -220,7 +227,7 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
             _inject_new_class(module)
             module.parametrizations = ModuleDict()
         _inject_property(module, tensor_name)
-        module.parametrizations[tensor_name] = made
+        _parametrizations(module)[tensor_name] = made
     else:
         raise ValueError(
             f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'"
@@ -279,7 +286,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     """Make an attribute a plain tensor again: as computed last, or with `leave_parametrized=False` the original."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
-    listed: Any = module.parametrizations[tensor_name]
+    listed = _parametrizations(module)[tensor_name]
     if listed.is_tensor:
         original = listed.original
         if leave_parametrized:
@@ -295,7 +302,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
             "terms of a sequence of tensors."
         )
     delattr(type(module), tensor_name)
-    del module.parametrizations[tensor_name]
+    del _parametrizations(module)[tensor_name]
     _register_parameter_or_buffer(module, tensor_name, original)
     if not is_parametrized(module):
         delattr(module, "parametrizations")
@@ -321,7 +328,7 @@ def transfer_parametrizations_and_params(from_module: Module, to_module: Module,
             setattr(to_module, name, copy.deepcopy(getattr(from_module, name)))
         for parametrization in source:
             register_parametrization(to_module, name, parametrization)
-        target: Any = to_module.parametrizations[name]
+        target = _parametrizations(to_module)[name]
         for key in ["original"] if source.is_tensor else [f"original{i}" for i in range(source.ntensors)]:
             setattr(target, key, getattr(source, key))
     return to_module

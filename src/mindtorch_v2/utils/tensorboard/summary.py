@@ -17,10 +17,10 @@ _STRING = 7  # the data type of text in a tensor message
 def as_array(value: Any) -> np.ndarray:
     """A tensor, an array or numbers as an array."""
     if isinstance(value, Tensor):
-        value = value.detach().to("cpu")  # type: ignore[attr-defined]
+        value = value.detach().to("cpu")
         if value.dtype.is_floating_point and value.dtype.itemsize < 4:
             value = value.float()
-        return value.numpy()  # type: ignore[no-any-return]
+        return value.numpy()
     return np.asarray(value)
 
 

@@ -84,7 +84,7 @@ class SummaryWriter:
         self.log_dir = str(log_dir)
         self.flush_secs, self.max_queue, self.filename_suffix = flush_secs, max_queue, filename_suffix
         self.file_writer: FileWriter | None = self._open(self.log_dir)
-        self.all_writers: dict[str, FileWriter] = {self.log_dir: self.file_writer}  # type: ignore[dict-item]
+        self.all_writers: dict[str, FileWriter] = {self.log_dir: self.file_writer}
 
     def _open(self, folder: str) -> FileWriter:
         return FileWriter(folder, self.max_queue, self.flush_secs, self.filename_suffix)

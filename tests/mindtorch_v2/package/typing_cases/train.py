@@ -88,10 +88,11 @@ def tensors() -> Tensor:
     spectrum = torch.fft.rfft(torch.arange(8.0)).real
     special = torch.special.erf(spectrum)
     loss.backward()
-    assert x.grad is not None
+    grad = x.grad
+    assert grad is not None
     with torch.no_grad():
-        x -= 0.1 * x.grad
-        x.grad.zero_()
+        x -= 0.1 * grad
+        grad.zero_()
     return (q @ r).sum() + special.sum() + torch.einsum("ij,ij->", z, z) + sum(part.sum() for part in parts)
 
 
