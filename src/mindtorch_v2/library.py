@@ -23,7 +23,7 @@ _TYPES: dict[Any, str] = {
     str: "str",
     dt.dtype: "ScalarType",
     Device: "Device",
-    typing.Union[int, float, bool]: "Scalar",
+    typing.Union[int, float, bool]: "Scalar",  # noqa: UP007  int | float | bool has another hash
 }
 
 
@@ -75,9 +75,11 @@ class _Context:
         self.saved_tensors: tuple[Any, ...] = ()
 
     def save_for_backward(self, *tensors: Any) -> None:
+        """Keep tensors for `backward`, which finds them in `saved_tensors`."""
         self.saved_tensors = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
+        """Only the default, True, is supported: undefined gradients arrive as zeros."""
         if not value:
             raise NotImplementedError("register_autograd: set_materialize_grads(False)")
 
@@ -96,6 +98,7 @@ class CustomOpDef:
         self.__name__, self.__doc__ = name, function.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the op; the profiler and autograd see one call."""
         return self._spec(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -240,11 +243,13 @@ class Library:
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+        """Declare an op of this namespace by its schema; returns its qualified name."""
         name, _, rest = schema.partition("(")
         define(f"{self.ns}::{name.strip()}", "(" + rest)
         return f"{self.ns}::{name.strip()}"
 
     def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False) -> None:
+        """Give an op of this namespace its body, for `dispatch_key` or, without one, for every device."""
         if with_keyset:
             raise NotImplementedError("Library.impl(with_keyset=True)")
         name = op_name if isinstance(op_name, str) else op_name._qualified_op_name.partition("::")[2]

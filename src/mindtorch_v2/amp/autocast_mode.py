@@ -256,6 +256,8 @@ class autocast:
         state.enable(self.device, enabled)
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorate a function: each call runs inside the block."""
+
         @functools.wraps(func)
         def call(*args: Any, **kwargs: Any) -> Any:
             with self:

@@ -45,6 +45,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     __torch_function__ = disabled_torch_function
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Any:
+        """Wrap `data` without copying it; an empty tensor if there is none."""
         if data is None:
             data = aten.empty((0,))
         if type(data) is Tensor or type(data) is Parameter:
@@ -107,6 +108,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     __slots__ = ()
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Any:
+        """Mark `data` as a buffer; `persistent` says whether the state dict has it."""
         if data is None:
             data = aten.empty((0,))
         buffer: Any = data.detach().requires_grad_(data.requires_grad)
@@ -182,6 +184,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        """A parameter without a shape; `materialize` gives it one."""
         made = _share(cls, aten.empty((0,), device=device, dtype=dtype))
         graph.require_grad(made, requires_grad)
         made._keys |= PYTHON
@@ -202,6 +205,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     cls_to_become = Tensor
 
     def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True) -> Any:
+        """A buffer without a shape; `materialize` gives it one."""
         made = _share(cls, aten.empty((0,), device=device, dtype=dtype))
         graph.require_grad(made, requires_grad)
         made._keys |= PYTHON

@@ -51,7 +51,7 @@ class TreeSpec:
         return f"TreeSpec({self.type.__name__}, {self.context}, {self.children_specs})"
 
 
-def LeafSpec() -> TreeSpec:
+def LeafSpec() -> TreeSpec:  # noqa: N802  torch's name
     """The shape of a single leaf."""
     return TreeSpec(None, None, [])
 
@@ -69,7 +69,7 @@ SUPPORTED_NODES: dict[type, NodeDef] = {
     ),
     list: NodeDef(lambda tree: (list(tree), None), lambda values, _: list(values)),
     tuple: NodeDef(lambda tree: (list(tree), None), lambda values, _: tuple(values)),
-    deque: NodeDef(lambda tree: (list(tree), tree.maxlen), lambda values, length: deque(values, length)),
+    deque: NodeDef(lambda tree: (list(tree), tree.maxlen), deque),
 }
 _NAMED = NodeDef(lambda tree: (list(tree), type(tree)), lambda values, kind: kind(*values))
 

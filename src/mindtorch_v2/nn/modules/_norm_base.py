@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ..._core import dtype as dt
 from ..._core.tensor import Tensor
@@ -19,7 +19,7 @@ class _NormBase(Module):
 
     # 2: num_batches_tracked was added
     _version = 2
-    __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
+    __constants__: ClassVar[list[str]] = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
 
     num_features: int
     eps: float

@@ -272,7 +272,9 @@ class ModuleDict(Module):
         for position, pair in enumerate(modules):
             if not isinstance(pair, Iterable):
                 raise TypeError(f"ModuleDict update sequence element #{position} should be Iterable; is{type(pair).__name__}")
-            pair = tuple(pair)
-            if len(pair) != 2:
-                raise ValueError(f"ModuleDict update sequence element #{position} has length {len(pair)}; 2 is required")
-            self[pair[0]] = pair[1]
+            key_and_value = tuple(pair)
+            if len(key_and_value) != 2:
+                raise ValueError(
+                    f"ModuleDict update sequence element #{position} has length {len(key_and_value)}; 2 is required"
+                )
+            self[key_and_value[0]] = key_and_value[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
@@ -21,7 +21,7 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 class _ConvNd(Module):
     """What all convolutions have: channels, kernel, stride, padding, dilation, groups."""
 
-    __constants__ = [
+    __constants__: ClassVar[list[str]] = [
         "stride",
         "padding",
         "dilation",

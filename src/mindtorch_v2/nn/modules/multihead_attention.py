@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ..._dispatch.registry import aten
 from .. import init
@@ -22,7 +22,7 @@ class MultiheadAttention(Module):
 
     __module__ = "mindtorch_v2.nn.modules.activation"
 
-    __constants__ = ["batch_first"]
+    __constants__: ClassVar[list[str]] = ["batch_first"]
 
     bias_k: Any
     bias_v: Any

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from typing import Any, ClassVar
 
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
@@ -24,7 +24,7 @@ def _as_shape(sizes: Any) -> tuple[int, ...]:
 class LocalResponseNorm(Module):
     """Divides by the energy of the neighbouring channels."""
 
-    __constants__ = ["size", "alpha", "beta", "k"]
+    __constants__: ClassVar[list[str]] = ["size", "alpha", "beta", "k"]
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class CrossMapLRN2d(Module):
 class LayerNorm(Module):
     """Normalises over the last dims."""
 
-    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
+    __constants__: ClassVar[list[str]] = ["normalized_shape", "eps", "elementwise_affine"]
 
     normalized_shape: tuple[int, ...]
 
@@ -114,7 +114,7 @@ class LayerNorm(Module):
 class GroupNorm(Module):
     """Normalises each group of channels over itself and space."""
 
-    __constants__ = ["num_groups", "num_channels", "eps", "affine"]
+    __constants__: ClassVar[list[str]] = ["num_groups", "num_channels", "eps", "affine"]
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class GroupNorm(Module):
 class RMSNorm(Module):
     """Divides by the root of the mean square over the last dims."""
 
-    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
+    __constants__: ClassVar[list[str]] = ["normalized_shape", "eps", "elementwise_affine"]
 
     normalized_shape: tuple[int, ...]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 from ..._dispatch.registry import aten
 from .. import init
@@ -23,7 +23,7 @@ _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 class RNNBase(Module):
     """What RNN, LSTM and GRU share: parameters per layer and direction, and checks."""
 
-    __constants__ = [
+    __constants__: ClassVar[list[str]] = [
         "mode",
         "input_size",
         "hidden_size",

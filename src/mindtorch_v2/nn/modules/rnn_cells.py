@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
@@ -19,7 +19,7 @@ class RNNCellBase(Module):
 
     __module__ = "mindtorch_v2.nn.modules.rnn"
 
-    __constants__ = ["input_size", "hidden_size", "bias"]
+    __constants__: ClassVar[list[str]] = ["input_size", "hidden_size", "bias"]
 
     input_size: int
     hidden_size: int
@@ -87,7 +87,7 @@ class RNNCell(RNNCellBase):
 
     __module__ = "mindtorch_v2.nn.modules.rnn"
 
-    __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
+    __constants__: ClassVar[list[str]] = ["input_size", "hidden_size", "bias", "nonlinearity"]
 
     def __init__(
         self,

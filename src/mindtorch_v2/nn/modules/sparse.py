@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ..._autograd.grad_mode import no_grad
 from ..._core.tensor import Tensor
@@ -70,7 +70,15 @@ class _Table(Module):
 class Embedding(_Table):
     """Looks up rows of a table by their indices."""
 
-    __constants__ = ["num_embeddings", "embedding_dim", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"]
+    __constants__: ClassVar[list[str]] = [
+        "num_embeddings",
+        "embedding_dim",
+        "padding_idx",
+        "max_norm",
+        "norm_type",
+        "scale_grad_by_freq",
+        "sparse",
+    ]
 
     def __init__(
         self,
@@ -125,7 +133,7 @@ class Embedding(_Table):
 class EmbeddingBag(_Table):
     """Sums, means or maxima of bags of rows."""
 
-    __constants__ = [
+    __constants__: ClassVar[list[str]] = [
         "num_embeddings",
         "embedding_dim",
         "max_norm",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
@@ -45,7 +45,7 @@ def _get_clones(module: Module, n: int) -> ModuleList:
 class TransformerEncoder(Module):
     """A stack of encoder layers."""
 
-    __constants__ = ["norm"]
+    __constants__: ClassVar[list[str]] = ["norm"]
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class TransformerEncoder(Module):
 class TransformerDecoder(Module):
     """A stack of decoder layers."""
 
-    __constants__ = ["norm"]
+    __constants__: ClassVar[list[str]] = ["norm"]
 
     def __init__(self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
@@ -138,10 +138,15 @@ class Transformer(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        options: dict[str, Any] = dict(
-            layer_norm_eps=layer_norm_eps, batch_first=batch_first, norm_first=norm_first, bias=bias, device=device, dtype=dtype
-        )
-        norm: dict[str, Any] = dict(eps=layer_norm_eps, bias=bias, device=device, dtype=dtype)
+        options: dict[str, Any] = {
+            "layer_norm_eps": layer_norm_eps,
+            "batch_first": batch_first,
+            "norm_first": norm_first,
+            "bias": bias,
+            "device": device,
+            "dtype": dtype,
+        }
+        norm: dict[str, Any] = {"eps": layer_norm_eps, "bias": bias, "device": device, "dtype": dtype}
         if custom_encoder is not None:
             self.encoder = custom_encoder
         else:

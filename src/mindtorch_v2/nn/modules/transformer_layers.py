@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
@@ -36,7 +36,7 @@ class TransformerEncoderLayer(Module):
 
     __module__ = "mindtorch_v2.nn.modules.transformer"
 
-    __constants__ = ["norm_first"]
+    __constants__: ClassVar[list[str]] = ["norm_first"]
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class TransformerDecoderLayer(Module):
 
     __module__ = "mindtorch_v2.nn.modules.transformer"
 
-    __constants__ = ["norm_first"]
+    __constants__: ClassVar[list[str]] = ["norm_first"]
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ..._autograd.grad_mode import no_grad
@@ -31,7 +31,7 @@ _cache: dict[tuple[int, str], Any] = {}
 @contextmanager
 def cached() -> Iterator[None]:
     """Inside, each parametrized tensor is computed once."""
-    global _cache_enabled
+    global _cache_enabled  # noqa: PLW0603  a count of the process
     _cache_enabled += 1
     try:
         yield
@@ -58,7 +58,7 @@ def _take_over(target: Any, value: Any) -> None:
 class ParametrizationList(ModuleList):
     """The parametrizations of one tensor, and what they start from: `original`, or `original0`, `original1`, ..."""
 
-    def __init__(self, modules: Sequence[Module], original: Any, unsafe: bool = False) -> None:
+    def __init__(self, modules: Sequence[Module], original: Any, unsafe: bool = False) -> None:  # noqa: C901  torch's checks
         if len(modules) == 0:
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
@@ -69,10 +69,8 @@ class ParametrizationList(ModuleList):
         with no_grad():
             for module in reversed(parametrizations):
                 if hasattr(module, "right_inverse"):
-                    try:
+                    with suppress(NotImplementedError):  # the original is then taken as it is
                         new = module.right_inverse(new)
-                    except NotImplementedError:
-                        pass  # the original is then taken as it is
         if not isinstance(new, Tensor) and not isinstance(new, Sequence):
             raise ValueError(
                 f"'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got {type(new).__name__}"
@@ -95,10 +93,9 @@ class ParametrizationList(ModuleList):
                         "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
                         f"Got element {i} of the sequence with type {type(part).__name__}."
                     )
-                if isinstance(original, Parameter):
-                    part = Parameter(part, original.requires_grad)
-                part.requires_grad_(original.requires_grad)
-                _register_parameter_or_buffer(self, f"original{i}", part)
+                own = Parameter(part, original.requires_grad) if isinstance(original, Parameter) else part
+                own.requires_grad_(original.requires_grad)
+                _register_parameter_or_buffer(self, f"original{i}", own)
         if not unsafe:
             made = self()
             if not isinstance(made, Tensor):
@@ -157,6 +154,7 @@ class ParametrizationList(ModuleList):
                 _take_over(original, part)
 
     def forward(self) -> Any:
+        """The parametrized tensor: the originals, through each parametrization in turn."""
         first, *others = self
         value = first(*self._originals())
         for module in others:

@@ -33,14 +33,17 @@ class Measurement:
 
     @property
     def times(self) -> list[float]:
+        """Seconds per execution of the statement, one value per run."""
         return [t / self.number_per_run for t in self.raw_times]
 
     @property
     def mean(self) -> float:
+        """The mean of `times`, in seconds."""
         return statistics.mean(self.times)
 
     @property
     def median(self) -> float:
+        """The median of `times`, in seconds."""
         return statistics.median(self.times)
 
     @property
@@ -53,6 +56,7 @@ class Measurement:
 
     @property
     def title(self) -> str:
+        """The label, or the statement, with the sub-label behind it."""
         name = self.label or self.stmt
         return f"{name}: {self.sub_label}" if self.sub_label else name
 

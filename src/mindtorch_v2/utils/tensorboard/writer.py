@@ -21,7 +21,7 @@ class FileWriter:
     """One event file."""
 
     def __init__(self, log_dir: str, max_queue: int = 10, flush_secs: float = 120, filename_suffix: str = "") -> None:
-        global _written
+        global _written  # noqa: PLW0603  numbers the files of the process
         self._log_dir = str(log_dir)
         os.makedirs(self._log_dir, exist_ok=True)
         name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{_written}"
@@ -55,11 +55,13 @@ class FileWriter:
         self._write(event + message(5, message(1, value)))
 
     def flush(self) -> None:
+        """Hand what was written so far to the operating system."""
         with self._lock:
             if not self._file.closed:
                 self._file.flush()
 
     def close(self) -> None:
+        """Write what is left and close the file."""
         with self._lock:
             self._file.close()
 
