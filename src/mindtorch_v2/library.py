@@ -145,9 +145,9 @@ class CustomOpDef:
             context = _Context(tuple(wanted))
             if setup_context is not None:
                 setup_context(context, inputs, outputs if several else outputs[0])
-            made = call_user_code(backward, context, *(g if several else (g,)))
-            made = made if isinstance(made, tuple) else (made,)
-            return tuple(made[i] for i in tensors)
+            grads = call_user_code(backward, context, *(g if several else (g,)))
+            grads = grads if isinstance(grads, tuple) else (grads,)
+            return tuple(grads[i] for i in tensors)
 
         parameters = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in ["g", *names, *results, "needs"]]
         joint.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -177,10 +177,10 @@ def custom_op(
     def declare(function: Callable[..., Any]) -> CustomOpDef:
         text = schema if schema is not None else infer_schema(function, mutates_args=mutates_args)
         packets.pop(name, None)  # a second definition replaces the first, as in torch
-        made = _custom[name] = CustomOpDef(namespace, base, text, function)
+        definition = _custom[name] = CustomOpDef(namespace, base, text, function)
         if device_types is not None:
-            made.register_kernel(device_types, function)
-        return made
+            definition.register_kernel(device_types, function)
+        return definition
 
     return declare if fn is None else declare(fn)
 
@@ -194,17 +194,17 @@ def _defined(name: Any) -> CustomOpDef:
 
 
 def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None, **options: Any) -> Any:
-    """As `CustomOpDef.register_fake`, by name."""
+    """`CustomOpDef.register_fake` of the op with a qualified name; a decorator without `func`."""
     return (lambda f: _defined(op).register_fake(f)) if func is None else _defined(op).register_fake(func)
 
 
 def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context: Any = None, lib: Any = None) -> None:
-    """As `CustomOpDef.register_autograd`, by name."""
+    """`CustomOpDef.register_autograd` of the op with a qualified name."""
     _defined(op).register_autograd(backward, setup_context=setup_context)
 
 
 def register_kernel(op: Any, device_types: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Any:
-    """As `CustomOpDef.register_kernel`, by name."""
+    """`CustomOpDef.register_kernel` of the op with a qualified name; a decorator without `func`."""
     return _defined(op).register_kernel(device_types, func)
 
 

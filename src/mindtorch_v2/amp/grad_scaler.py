@@ -122,8 +122,8 @@ class GradScaler:
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         inverse = torch.to(torch.reciprocal(torch.to(scale, dt.float64)), dt.float32)
-        found = torch.full((), 0.0, dtype=dt.float32)
-        state["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, found, False)
+        found_inf = torch.full((), 0.0, dtype=dt.float32)
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, found_inf, False)
         state["stage"] = OptState.UNSCALED
 
     def _maybe_opt_step(self, optimizer: Optimizer, state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
@@ -159,8 +159,8 @@ class GradScaler:
         if unscaled:
             found_inf = sum(state["found_inf_per_device"].values(), found_inf)
         else:
-            one = torch.full((), 1.0, dtype=dt.float32)
-            state["found_inf_per_device"] = self._unscale_grads_(optimizer, one, found_inf, True)
+            unit_scale = torch.full((), 1.0, dtype=dt.float32)
+            state["found_inf_per_device"] = self._unscale_grads_(optimizer, unit_scale, found_inf, True)
         if "grad_scaler" in inspect.signature(optimizer.step).parameters:
             return optimizer.step(*args, **kwargs, grad_scaler=self)
         optimizer.grad_scale = None if unscaled else scale
@@ -182,10 +182,10 @@ class GradScaler:
         elif new_scale is not None:
             scale.fill_(new_scale)
         else:
-            found = [f for s in self._per_optimizer_states.values() for f in s["found_inf_per_device"].values()]
-            if not found:
+            found_infs = [f for s in self._per_optimizer_states.values() for f in s["found_inf_per_device"].values()]
+            if not found_infs:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            combined = sum(found[1:], found[0])
+            combined = sum(found_infs[1:], found_infs[0])
             torch._amp_update_scale_(
                 scale,
                 tracker,
@@ -207,7 +207,7 @@ class GradScaler:
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Choose the growth factor."""
+        """Set what the scale is multiplied by when it grows."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
@@ -215,7 +215,7 @@ class GradScaler:
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Choose the backoff factor."""
+        """Set what the scale is multiplied by after infs or NaNs."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
@@ -223,7 +223,7 @@ class GradScaler:
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Choose the growth interval."""
+        """Set how many steps without infs or NaNs precede a growth."""
         self._growth_interval = new_interval
 
     def _get_growth_tracker(self) -> int:
@@ -232,7 +232,7 @@ class GradScaler:
         return self._init_growth_tracker if self._growth_tracker is None else int(self._growth_tracker.item())
 
     def is_enabled(self) -> bool:
-        """Whether it scales anything."""
+        """Whether the scaler scales; a disabled one passes everything through."""
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:

@@ -51,10 +51,10 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if type(data) is Tensor or type(data) is Parameter:
             if requires_grad and not (data.is_floating_point() or data.is_complex()):
                 raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-            made = _share(cls, data)
+            parameter = _share(cls, data)
             if requires_grad:
-                graph.require_grad(made)
-            return made
+                graph.require_grad(parameter)
+            return parameter
         marked = data.detach().requires_grad_(requires_grad)
         if type(marked) is not type(data):
             raise RuntimeError(
@@ -185,10 +185,10 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
         """A parameter without a shape; `materialize` gives it one."""
-        made = _share(cls, aten.empty((0,), device=device, dtype=dtype))
-        graph.require_grad(made, requires_grad)
-        made._keys |= PYTHON
-        return made
+        parameter = _share(cls, aten.empty((0,), device=device, dtype=dtype))
+        graph.require_grad(parameter, requires_grad)
+        parameter._keys |= PYTHON
+        return parameter
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         known = memo.get(id(self))
@@ -206,9 +206,9 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
 
     def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True) -> Any:
         """A buffer without a shape; `materialize` gives it one."""
-        made = _share(cls, aten.empty((0,), device=device, dtype=dtype))
-        graph.require_grad(made, requires_grad)
-        made._keys |= PYTHON
-        made.persistent = persistent
-        made._is_buffer = True
-        return made
+        buffer = _share(cls, aten.empty((0,), device=device, dtype=dtype))
+        graph.require_grad(buffer, requires_grad)
+        buffer._keys |= PYTHON
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer

@@ -273,20 +273,20 @@ class _Frame:
         task = running.tasks[-1].id if running.tasks else -1
         if task == -1 or task not in self.recomputed:
             self._recompute(task)
-        found = self.recomputed[task]
-        if holder not in found:
+        tensors = self.recomputed[task]
+        if holder not in tensors:
             raise CheckpointError(
                 "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already "
                 "unpacked once. If you are calling ctx.saved_tensors in backward, make sure to do so "
                 "only once. Otherwise please open an issue with details on your use case."
             )
-        tensor = found[holder]
+        tensor = tensors[holder]
         if task == -1:
             del self.recomputed[task]
         return tensor
 
     def _recompute(self, task: int) -> None:
-        made: weakref.WeakKeyDictionary[_Holder, Tensor] = weakref.WeakKeyDictionary()
+        tensors: weakref.WeakKeyDictionary[_Holder, Tensor] = weakref.WeakKeyDictionary()
         described: list[Any] = []
 
         def pack(tensor: Tensor) -> Tensor:
@@ -300,12 +300,12 @@ class _Frame:
             kept: Tensor = tensor.detach()
             holder = self.holders[index]()
             if holder is not None:
-                made[holder] = kept
+                tensors[holder] = kept
             if self.early_stop and len(described) == len(self.holders):
                 raise _Enough
             return kept
 
-        self.recomputed[task] = made
+        self.recomputed[task] = tensors
         with saved_tensors_hooks(pack, lambda tensor: tensor), contextlib.suppress(_Enough):
             self.recompute()
         self._compare(described)

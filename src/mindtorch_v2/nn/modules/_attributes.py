@@ -197,7 +197,7 @@ class AttributeMixin:
         self._put_module(name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """The same as `add_module`."""
+        """The same as `add_module`, by the name that TorchScript used."""
         self.add_module(name, module)
 
     def _put_module(self, name: str, module: Any) -> None:

@@ -75,12 +75,12 @@ class ConversionMixin(AttributeMixin):
             else:
                 param.data = changed
                 kept = param
-            held = param.grad
-            if held is not None:
+            old_grad = param.grad
+            if old_grad is not None:
                 with no_grad():
-                    grad = fn(held)
+                    grad = fn(old_grad)
                 kept.grad = None  # first, since a gradient of the old dtype or device would not fit
-                kept.grad = grad.requires_grad_(held.requires_grad)
+                kept.grad = grad.requires_grad_(old_grad.requires_grad)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = self.__dict__[name] = fn(buffer)

@@ -111,7 +111,7 @@ class _NormBase(Module):
 
 
 class _LazyNormBase(LazyModuleMixin, _NormBase):
-    """A normalisation that takes `num_features` from its first input."""
+    """A normalization that takes `num_features` from its first input."""
 
     def __init__(
         self,

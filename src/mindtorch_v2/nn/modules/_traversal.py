@@ -31,7 +31,7 @@ class TraversalMixin(AttributeMixin):
                 yield path + ("." if path else "") + name, member
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """Every parameter once."""
+        """Every parameter once, of this module and, unless `recurse` is off, of its descendants."""
         for _, param in self.named_parameters(recurse=recurse):
             yield param
 
@@ -42,7 +42,7 @@ class TraversalMixin(AttributeMixin):
         yield from self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """Every buffer once."""
+        """Every buffer once, of this module and, unless `recurse` is off, of its descendants."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 

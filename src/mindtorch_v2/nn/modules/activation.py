@@ -300,7 +300,7 @@ class GLU(Module):
 
 
 class _Shrink(Module):
-    """Hardshrink and Softshrink."""
+    """Base of Hardshrink and Softshrink, which differ in the op."""
 
     __constants__: ClassVar[list[str]] = ["lambd"]
 

@@ -1,4 +1,4 @@
-"""Batch normalisation."""
+"""Batch normalization."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 class _BatchNorm(_NormBase):
-    """Normalises each channel over batch and space; in evaluation, by the running statistics."""
+    """Normalizes each channel over batch and space; in evaluation, by the running statistics."""
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
@@ -47,7 +47,7 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of (N, C) or (N, C, L)."""
+    """Batch normalization of (N, C) or (N, C, L)."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() not in (2, 3):
@@ -55,7 +55,7 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalisation of (N, C, H, W)."""
+    """Batch normalization of (N, C, H, W)."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 4:
@@ -63,7 +63,7 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of (N, C, D, H, W)."""
+    """Batch normalization of (N, C, D, H, W)."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 5:
@@ -95,7 +95,7 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over all processes of a group. With one process it is what BatchNorm is."""
+    """Batch normalization over all processes of a group. With one process it is what BatchNorm is."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class SyncBatchNorm(_BatchNorm):
         """The module with every BatchNorm layer replaced by a SyncBatchNorm that has its parameters."""
         result = module
         if isinstance(module, _BatchNorm):
-            made = SyncBatchNorm(
+            converted = SyncBatchNorm(
                 module.num_features,
                 module.eps,
                 module.momentum,
@@ -143,14 +143,14 @@ class SyncBatchNorm(_BatchNorm):
                 bias=module.bias is not None,
             )
             if module.affine:
-                made.weight = module.weight
+                converted.weight = module.weight
                 if module.bias is not None:
-                    made.bias = module.bias
-            made.running_mean = module.running_mean
-            made.running_var = module.running_var
-            made.num_batches_tracked = module.num_batches_tracked
-            made.training = module.training
-            result = made
+                    converted.bias = module.bias
+            converted.running_mean = module.running_mean
+            converted.running_var = module.running_var
+            converted.num_batches_tracked = module.num_batches_tracked
+            converted.training = module.training
+            result = converted
         for name, child in module.named_children():
             result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
         return result

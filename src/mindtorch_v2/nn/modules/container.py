@@ -196,7 +196,7 @@ class ModuleList(_Numbered):
         return self
 
     def __repr__(self) -> str:
-        """Equal neighbours are shown once, with their number."""
+        """Equal neighbors are shown once, with their number."""
         shown = [repr(module) for module in self]
         if not shown:
             return self._get_name() + "()"
@@ -243,7 +243,7 @@ class ModuleDict(Module):
         return key in self._modules
 
     def clear(self) -> None:
-        """Remove all modules."""
+        """Remove all modules; the container can be filled again."""
         self._modules.clear()
 
     def pop(self, key: str) -> Module:

@@ -93,12 +93,12 @@ class _ConvNd(Module):
         """The padding in front of and behind each dim, the last dim first."""
         if not isinstance(self.padding, str):
             return list(_reverse_repeat_tuple(self.padding, 2))
-        made = [0, 0] * len(self.kernel_size)
+        padding = [0, 0] * len(self.kernel_size)
         if self.padding == "same":
             for i, (d, k) in enumerate(zip(reversed(self.dilation), reversed(self.kernel_size), strict=True)):
                 total = d * (k - 1)
-                made[2 * i], made[2 * i + 1] = total // 2, total - total // 2
-        return made
+                padding[2 * i], padding[2 * i + 1] = total // 2, total - total // 2
+        return padding
 
     def reset_parameters(self) -> None:
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))

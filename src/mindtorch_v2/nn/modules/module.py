@@ -157,12 +157,14 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
 
     def _attach_to_last_node(self, args: Any, result: Any, hooks: list[Callable[..., Any]]) -> None:
         """The old kind of backward hook: it sees the gradients of the last op and no more."""
-        found = result
-        while not isinstance(found, Tensor):
-            found = next((v for v in found.values() if isinstance(v, Tensor)), None) if isinstance(found, dict) else found[0]
-            if found is None:
+        output = result
+        while not isinstance(output, Tensor):
+            output = (
+                next((v for v in output.values() if isinstance(v, Tensor)), None) if isinstance(output, dict) else output[0]
+            )
+            if output is None:
                 return
-        node = found.grad_fn
+        node = output.grad_fn
         if node is not None:
             for hook in hooks:
                 node.register_hook(WrappedHook(hook, self))
@@ -263,7 +265,7 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
 
 
 def _observed_call(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], state: ThreadState) -> Any:
-    """A call whose begin and end somebody wants to hear of."""
+    """A call between `module_enter` and `module_exit` of the thread's state."""
     assert state.module_enter is not None
     state.module_enter(module)
     try:

@@ -1,4 +1,4 @@
-"""LayerNorm, GroupNorm, RMSNorm and response normalisation."""
+"""LayerNorm, GroupNorm, RMSNorm and response normalization."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _as_shape(sizes: Any) -> tuple[int, ...]:
 
 
 class LocalResponseNorm(Module):
-    """Divides by the energy of the neighbouring channels."""
+    """Divides by the energy of the neighboring channels."""
 
     __constants__: ClassVar[list[str]] = ["size", "alpha", "beta", "k"]
 
@@ -41,7 +41,7 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(Module):
-    """Response normalisation of (N, C, H, W) over equally many channels on both sides."""
+    """Response normalization of (N, C, H, W) over equally many channels on both sides."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__()

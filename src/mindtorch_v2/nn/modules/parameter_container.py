@@ -144,7 +144,7 @@ class ParameterDict(Module):
         return self[key]
 
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove all entries, parameters and others."""
         for key in list(self._keys):
             del self[key]
 

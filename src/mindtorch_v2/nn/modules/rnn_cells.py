@@ -78,8 +78,8 @@ class RNNCellBase(Module):
             hx = self._zeros(input)
         elif not batched:
             hx = aten.unsqueeze(hx, 0)
-        made = op(input, hx, *self._weights())
-        return made if batched else aten.squeeze(made, 0)
+        hidden = op(input, hx, *self._weights())
+        return hidden if batched else aten.squeeze(hidden, 0)
 
 
 class RNNCell(RNNCellBase):

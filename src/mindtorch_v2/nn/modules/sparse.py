@@ -209,7 +209,7 @@ class EmbeddingBag(_Table):
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, cols = embeddings.shape
-        made = cls(
+        embedding = cls(
             rows,
             cols,
             max_norm,
@@ -221,5 +221,5 @@ class EmbeddingBag(_Table):
             include_last_offset=include_last_offset,
             padding_idx=padding_idx,
         )
-        made.weight.requires_grad = not freeze
-        return made
+        embedding.weight.requires_grad = not freeze
+        return embedding

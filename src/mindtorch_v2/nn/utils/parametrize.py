@@ -97,20 +97,20 @@ class ParametrizationList(ModuleList):
                 own.requires_grad_(original.requires_grad)
                 _register_parameter_or_buffer(self, f"original{i}", own)
         if not unsafe:
-            made = self()
-            if not isinstance(made, Tensor):
-                raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
-            if made.dtype != dtype:
+            parametrized = self()
+            if not isinstance(parametrized, Tensor):
+                raise ValueError(f"A parametrization must return a tensor. Got {type(parametrized).__name__}.")
+            if parametrized.dtype != dtype:
                 raise ValueError(
                     "Registering a parametrization may not change the dtype of the tensor, unless "
                     f"`unsafe` flag is enabled.\nunparametrized dtype: {dtype}\nparametrized dtype: "
-                    f"{made.dtype}"
+                    f"{parametrized.dtype}"
                 )
-            if made.shape != shape:
+            if parametrized.shape != shape:
                 raise ValueError(
                     "Registering a parametrization may not change the shape of the tensor, unless "
                     f"`unsafe` flag is enabled.\nunparametrized shape: {shape}\nparametrized shape: "
-                    f"{made.shape}"
+                    f"{parametrized.shape}"
                 )
 
     def _originals(self) -> list[Any]:
@@ -180,10 +180,10 @@ def _inject_new_class(module: Module) -> None:
             replica.__setstate__(copy.deepcopy(self.__dict__, memo))
         return replica
 
-    made: dict[str, Any] = {"__getstate__": refuse}
+    members: dict[str, Any] = {"__getstate__": refuse}
     if not hasattr(cls, "__deepcopy__"):
-        made["__deepcopy__"] = deepcopy
-    module.__class__ = type(f"Parametrized{cls.__name__}", (cls,), made)
+        members["__deepcopy__"] = deepcopy
+    module.__class__ = type(f"Parametrized{cls.__name__}", (cls,), members)
 
 
 def _inject_property(module: Module, tensor_name: str) -> None:
@@ -219,13 +219,13 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
         listed.unsafe |= unsafe
     elif tensor_name in module._buffers or tensor_name in module._parameters:
         original = getattr(module, tensor_name)
-        made = ParametrizationList([parametrization], original, unsafe=unsafe)
+        started = ParametrizationList([parametrization], original, unsafe=unsafe)
         delattr(module, tensor_name)
         if not is_parametrized(module):
             _inject_new_class(module)
             module.parametrizations = ModuleDict()
         _inject_property(module, tensor_name)
-        _parametrizations(module)[tensor_name] = made
+        _parametrizations(module)[tensor_name] = started
     else:
         raise ValueError(
             f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'"

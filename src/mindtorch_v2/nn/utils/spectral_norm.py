@@ -81,12 +81,12 @@ class SpectralNorm:
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, SpectralNorm) and hook.name == name:
                 raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
-        made = SpectralNorm(name, n_power_iterations, dim, eps)
+        normalizer = SpectralNorm(name, n_power_iterations, dim, eps)
         weight = module._parameters[name]
         if weight is None:
             raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
         with no_grad():
-            matrix = made.reshape_weight_to_matrix(weight)
+            matrix = normalizer.reshape_weight_to_matrix(weight)
             height, width = matrix.size()
             u = normalize(aten.normal_(aten.new_empty(weight, (height,)), 0, 1), dim=0, eps=eps)
             v = normalize(aten.normal_(aten.new_empty(weight, (width,)), 0, 1), dim=0, eps=eps)
@@ -96,10 +96,10 @@ class SpectralNorm:
         setattr(module, name, weight.data)
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
-        module.register_forward_pre_hook(made)
-        module._register_state_dict_hook(SpectralNormStateDictHook(made))
-        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(made))
-        return made
+        module.register_forward_pre_hook(normalizer)
+        module._register_state_dict_hook(SpectralNormStateDictHook(normalizer))
+        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(normalizer))
+        return normalizer
 
 
 class SpectralNormLoadStateDictPreHook:

@@ -34,7 +34,7 @@ class WeightNorm:
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, WeightNorm) and hook.name == name:
                 raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
-        made = WeightNorm(name, dim)
+        normalizer = WeightNorm(name, dim)
         weight = getattr(module, name)
         if isinstance(weight, UninitializedParameter):
             raise ValueError(
@@ -42,11 +42,11 @@ class WeightNorm:
                 "the dummy forward before applying weight normalization"
             )
         del module._parameters[name]
-        module.register_parameter(name + "_g", Parameter(aten.norm_except_dim(weight, 2, made.dim).data))
+        module.register_parameter(name + "_g", Parameter(aten.norm_except_dim(weight, 2, normalizer.dim).data))
         module.register_parameter(name + "_v", Parameter(weight.data))
-        setattr(module, name, made.compute_weight(module))
-        module.register_forward_pre_hook(made)
-        return made
+        setattr(module, name, normalizer.compute_weight(module))
+        module.register_forward_pre_hook(normalizer)
+        return normalizer
 
     def remove(self, module: Module) -> None:
         """Make the weight a plain parameter with its present value."""

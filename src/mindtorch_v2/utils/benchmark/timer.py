@@ -155,7 +155,9 @@ class Timer:
             times.append(self._run(number))
             if callback is not None:
                 callback(number, times[-1])
-            made = self._measurement(number, times)
+            measurement = self._measurement(number, times)
             total = sum(times)
-            if total >= max_run_time or (total >= min_run_time and len(times) > 3 and made.iqr / made.median < threshold):
-                return made
+            if total >= max_run_time or (
+                total >= min_run_time and len(times) > 3 and measurement.iqr / measurement.median < threshold
+            ):
+                return measurement

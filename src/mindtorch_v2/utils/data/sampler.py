@@ -23,7 +23,7 @@ class Sampler(Generic[T_co]):
 
 
 class SequentialSampler(Sampler[int]):
-    """All items in order."""
+    """The indices 0 .. len - 1 in order."""
 
     def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source

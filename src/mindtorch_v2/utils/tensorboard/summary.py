@@ -25,7 +25,7 @@ def as_array(value: Any) -> np.ndarray:
 
 
 def scalar(tag: str, value: Any) -> bytes:
-    """A number."""
+    """A Summary value that holds one number under `tag`."""
     array = as_array(value)
     if array.size != 1:
         raise AssertionError(
@@ -84,13 +84,13 @@ def text(tag: str, words: str) -> bytes:
 def png(pixels: np.ndarray) -> bytes:
     """An (height, width, channels) array of uint8 as a PNG file."""
     height, width, channels = pixels.shape
-    colour = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
+    color = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
     rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], 1)  # filter 0 before each row
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", width, height, 8, color, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows.tobytes())) + chunk(b"IEND", b"")
 
 

@@ -18,7 +18,7 @@ _written = 0
 
 
 class FileWriter:
-    """One event file."""
+    """Appends events to one file, in the format that TensorBoard reads."""
 
     def __init__(self, log_dir: str, max_queue: int = 10, flush_secs: float = 120, filename_suffix: str = "") -> None:
         global _written  # noqa: PLW0603  numbers the files of the process
@@ -48,7 +48,7 @@ class FileWriter:
                 self._flushed = time.monotonic()
 
     def add_summary(self, value: bytes, global_step: int | None = None, walltime: float | None = None) -> None:
-        """Write one value."""
+        """Write one encoded Summary value as an event."""
         event = double(1, time.time() if walltime is None else walltime)
         if global_step is not None:
             event += integer(2, int(global_step))
@@ -109,7 +109,7 @@ class SummaryWriter:
         new_style: bool = False,
         double_precision: bool = False,
     ) -> None:
-        """A number."""
+        """Write one number under `tag`."""
         if new_style or double_precision:
             raise NotImplementedError("add_scalar(new_style=True) and (double_precision=True)")
         self._writer().add_summary(summary.scalar(tag, scalar_value), global_step, walltime)
@@ -134,11 +134,11 @@ class SummaryWriter:
         walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:
-        """The distribution of values."""
+        """Write the distribution of `values` under `tag`."""
         self._writer().add_summary(summary.histogram(tag, values, bins, max_bins), global_step, walltime)
 
     def add_text(self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None) -> None:
-        """Text, shown as Markdown."""
+        """Write text, which TensorBoard shows as Markdown."""
         self._writer().add_summary(summary.text(tag, text_string), global_step, walltime)
 
     def add_image(
@@ -177,7 +177,7 @@ class SummaryWriter:
         run_name: str | None = None,
         global_step: int | None = None,
     ) -> NoReturn:
-        """Hyperparameters: not supported."""
+        """Not supported: raises NotImplementedError."""
         raise NotImplementedError("SummaryWriter.add_hparams")
 
     def add_graph(self, model: Any, *args: Any, **kwargs: Any) -> NoReturn:
@@ -189,11 +189,11 @@ class SummaryWriter:
         raise NotImplementedError("SummaryWriter.add_embedding")
 
     def add_video(self, tag: str, *args: Any, **kwargs: Any) -> NoReturn:
-        """A video: not supported."""
+        """Not supported: raises NotImplementedError."""
         raise NotImplementedError("SummaryWriter.add_video")
 
     def add_audio(self, tag: str, *args: Any, **kwargs: Any) -> NoReturn:
-        """A sound: not supported."""
+        """Not supported: raises NotImplementedError."""
         raise NotImplementedError("SummaryWriter.add_audio")
 
     def add_pr_curve(self, tag: str, *args: Any, **kwargs: Any) -> NoReturn:
