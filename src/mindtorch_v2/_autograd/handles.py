@@ -14,13 +14,15 @@ class RemovableHandle:
 
     id: int
     next_id: int = 0
+    hooks_dict_ref: weakref.ref[Any]
+    extra_dict_ref: tuple[weakref.ref[Any], ...]
 
     def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
         self.hooks_dict_ref = weakref.ref(hooks_dict)
         self.id = RemovableHandle.next_id
         RemovableHandle.next_id += 1
         extra = () if extra_dict is None else extra_dict if isinstance(extra_dict, list) else (extra_dict,)
-        self.extra_dict_ref: tuple[Any, ...] = tuple(map(weakref.ref, extra))
+        self.extra_dict_ref = tuple(map(weakref.ref, extra))
 
     def remove(self) -> None:
         for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
@@ -54,6 +56,7 @@ class _Hooks(dict[int, Any]):
 class Handle(RemovableHandle):
     """The same for hooks in a plain dict, which nothing can refer to weakly."""
 
+    id: int
     _ids = itertools.count()
 
     def __init__(self, hooks: dict[int, Any], hook: Any) -> None:

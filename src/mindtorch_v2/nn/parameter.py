@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from typing import Any, Self
 
 from .._autograd import graph
 from .._core.keys import AUTOGRAD, PYTHON
@@ -44,7 +44,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     _is_param = True
     __torch_function__ = disabled_torch_function
 
-    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Any:
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Self:
         """Wrap `data` without copying it; an empty tensor if there is none."""
         if data is None:
             data = aten.empty((0,))
@@ -64,7 +64,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
                 "implementation."
             )
         marked._is_param = True
-        return marked
+        return marked  # type: ignore[return-value]  # of the subclass; isinstance takes it for a Parameter
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         known = memo.get(id(self))
@@ -107,7 +107,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 
     __slots__ = ()
 
-    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Any:
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Self:
         """Mark `data` as a buffer; `persistent` says whether the state dict has it."""
         if data is None:
             data = aten.empty((0,))
@@ -183,7 +183,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
 
     cls_to_become = Parameter
 
-    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Self:
         """A parameter without a shape; `materialize` gives it one."""
         parameter = _share(cls, aten.empty((0,), device=device, dtype=dtype))
         graph.require_grad(parameter, requires_grad)
@@ -204,7 +204,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
 
     cls_to_become = Tensor
 
-    def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True) -> Any:
+    def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True) -> Self:
         """A buffer without a shape; `materialize` gives it one."""
         buffer = _share(cls, aten.empty((0,), device=device, dtype=dtype))
         graph.require_grad(buffer, requires_grad)

@@ -113,6 +113,9 @@ class _NormBase(Module):
 class _LazyNormBase(LazyModuleMixin, _NormBase):
     """A normalization that takes `num_features` from its first input."""
 
+    weight: UninitializedParameter
+    bias: UninitializedParameter
+
     def __init__(
         self,
         eps: float = 1e-5,

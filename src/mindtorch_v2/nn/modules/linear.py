@@ -107,6 +107,7 @@ class LazyLinear(LazyModuleMixin, Linear):
     cls_to_become = Linear
 
     weight: UninitializedParameter
+    bias: UninitializedParameter
 
     def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         # The bias starts empty, so that no random numbers are drawn before the sizes are known.
