@@ -38,6 +38,10 @@ def parameters_of(spec: OpSpec) -> list[inspect.Parameter]:
     return parameters
 
 
+# Whether ops are declared with a text; asking each of them would cost more than all the rest here.
+_DESCRIBED = hasattr(OpSpec, "doc")
+
+
 class OpSignature(inspect.Signature):
     """The signature of an overload, worked out at the first look: declaring a thousand ops parses none of their schemas.
 
@@ -74,13 +78,15 @@ def describe(packet: Packet) -> None:
     would be felt at import.
     """
     function: Any = packet.function
-    specs = [*packet.overloads.values()]
-    if function is not specs[0].call:
-        function.__signature__ = OpSignature(specs[0])
-    lines = [spec.schema.text for spec in specs]
-    for spec in specs:
-        text = getattr(spec, "doc", None)
-        if text is not None:
-            lines += ("", text)
-            break
-    function.__doc__ = "\n".join(lines)
+    specs = packet.overloads.values()
+    (first, *others) = specs
+    doc = first.schema.text
+    if others or function is not first.call:
+        function.__signature__ = OpSignature(first)
+        doc = "\n".join([spec.schema.text for spec in specs])
+    if _DESCRIBED:
+        for spec in specs:
+            if spec.doc is not None:  # type: ignore[attr-defined]
+                doc += "\n\n" + spec.doc  # type: ignore[attr-defined]
+                break
+    function.__doc__ = doc
