@@ -86,7 +86,7 @@ def describe(packet: Packet) -> None:
         doc = "\n".join([spec.schema.text for spec in specs])
     if _DESCRIBED:
         for spec in specs:
-            if spec.doc is not None:  # type: ignore[attr-defined]
-                doc += "\n\n" + spec.doc  # type: ignore[attr-defined]
+            if spec.doc is not None:
+                doc += "\n\n" + spec.doc
                 break
     function.__doc__ = doc
