@@ -36,6 +36,7 @@ def mistakes(x: Tensor, model: nn.Linear, optimizer: optim.Optimizer) -> None:
     F.relu(x, inplace="yes")  # arg-type
     nn.Linear("a", 2)  # arg-type
     nn.Linear(2)  # call-arg
+    nn.Linear(2, 2, dtype="float32")  # arg-type
     nn.Linea(2, 2)  # attr-defined
     nn.Dropout(p="half")  # arg-type
     model.in_features = "two"  # assignment
