@@ -67,7 +67,7 @@ class OpSignature(inspect.Signature):
         """A changed copy, as the base class has it: bound methods ask for one without the first parameter."""
         return self._plain().replace(**changes)
 
-    __replace__ = replace  # copy.replace() of Python 3.13
+    __replace__ = replace  # type: ignore[assignment]  # copy.replace() of Python 3.13
 
     def __reduce__(self) -> Any:
         return self._plain().__reduce__()
