@@ -13,33 +13,64 @@ from ._dispatch import interception, registry  # noqa: F401
 from ._dispatch.facts import Surface
 
 
-def _install() -> None:
-    """Give Tensor a method for every op whose first argument is a tensor, then what is written by hand."""
-    own = {*vars(Tensor)}
-    for name, packet in registry.packets.items():
-        if "::" in name or name in own:
-            continue
-        if any(spec.schema.is_method and Surface.METHOD in spec.surface for spec in packet):
-            setattr(Tensor, name, packet.function)
+def _add(names: dict[str, Any], added: dict[str, Any], source: str) -> None:
+    """Put `added` into `names`; ValueError for a name that is there already, so that nothing is overwritten silently."""
+    twice = sorted(names.keys() & added.keys())
+    if twice:
+        raise ValueError(f"{source} sets {', '.join(twice)}: set before")
+    names.update(added)
+
+
+def _add_handwritten(names: dict[str, Any], *tables: str) -> None:
     for family in (*_ops.families(), _tensor_methods, methods):
-        for table in ("OPERATORS", "METHODS", "PROPERTIES"):
-            for name, value in getattr(family, table, {}).items():
-                setattr(Tensor, name, value)
+        for table in tables:
+            _add(names, getattr(family, table, {}), f"{family.__name__}.{table}")
 
 
-_install()
+def _is_offered(packet: registry.Packet, place: Surface) -> bool:
+    """Whether an op itself is what stands at a place under its name, not something written by hand."""
+    for spec in packet:
+        if place in spec.handwritten:
+            return False
+    return True
+
+
+def tensor_attributes(own: dict[str, Any]) -> dict[str, Any]:
+    """Tensor's attributes: its `own` class body, a method for every op that takes a tensor first, and what is handwritten."""
+    attributes = dict(own)
+    for name, packet in registry.packets.items():
+        if "::" in name or name in own or not _is_offered(packet, Surface.METHOD):
+            continue
+        for spec in packet:
+            if spec.schema.is_method:
+                attributes[name] = packet.function
+                break
+    _add_handwritten(attributes, "OPERATORS", "METHODS", "PROPERTIES")
+    return attributes
 
 
 def functions() -> dict[str, Any]:
     """torch.<name>: every op, and what the families wrote by hand."""
-    made = {name: packet.function for name, packet in registry.packets.items() if "::" not in name}
-    for family in (*_ops.families(), _tensor_methods, methods):
-        made.update(getattr(family, "FUNCTIONS", {}))
-    return made
+    named = {
+        name: packet.function
+        for name, packet in registry.packets.items()
+        if "::" not in name and _is_offered(packet, Surface.FUNCTION)
+    }
+    _add_handwritten(named, "FUNCTIONS")
+    return named
 
+
+def _install() -> None:
+    own = {**vars(Tensor)}
+    for name, value in tensor_attributes(own).items():
+        if name not in own:
+            setattr(Tensor, name, value)
+
+
+_install()
 
 # nn, optim and the rest write `torch.add(...)` with this module as their torch. Names of builtins (sum, any, float) are
-# torch's from here on, so nothing of this module may run below.
+# torch's from here on, so no function of this module uses them.
 globals().update(functions() | dtype.DTYPES | dtype.ALIASES)
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ OPERATORS: dict[str, Any] = {
     "__rtruediv__": as_operator(lambda self, other: aten.reciprocal(self) * other),
     "__rpow__": as_operator(lambda self, other: aten.pow(other, self)),
     "__rmatmul__": as_operator(lambda self, other: aten.matmul(other, self)),
-    "__hash__": lambda self: id(self),
+    "__hash__": lambda self: id(self),  # noqa: PLW0108  a builtin would not be bound
     # NumPy must not take our tensors apart element by element; it asks us instead.
     "__array_priority__": 1000,
 }
@@ -106,11 +106,6 @@ def storage_type(self: Tensor) -> Any:
 
 
 @method
-def is_shared(self: Tensor) -> bool:
-    return False
-
-
-@method
 def is_pinned(self: Tensor, device: Any = None) -> bool:
     """Whether the memory is page-locked, so that a device copies from it while the program goes on."""
     return any(backend.is_pinned(self._array) for backend in backends.loaded.values())
@@ -136,7 +131,7 @@ def as_subclass(self: Tensor, cls: type) -> Any:
 
 
 @method
-def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:
+def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:  # noqa: N807  a method, by the decorator
     node = self.grad_fn
     shown = self.detach().cpu() if self._keys & NPU else self
     return tensor_repr(
@@ -149,5 +144,5 @@ def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:
     )
 
 
-PROPERTIES["T"] = property(lambda self: aten.numpy_T(self))
-PROPERTIES["mT"] = property(lambda self: aten.mT(self))
+PROPERTIES["T"] = property(aten.numpy_T)
+PROPERTIES["mT"] = property(aten.mT)

@@ -23,7 +23,7 @@ _TYPES: dict[Any, str] = {
     str: "str",
     dt.dtype: "ScalarType",
     Device: "Device",
-    typing.Union[int, float, bool]: "Scalar",
+    typing.Union[int, float, bool]: "Scalar",  # noqa: UP007  int | float | bool has another hash
 }
 
 
@@ -75,9 +75,11 @@ class _Context:
         self.saved_tensors: tuple[Any, ...] = ()
 
     def save_for_backward(self, *tensors: Any) -> None:
+        """Keep tensors for `backward`, which finds them in `saved_tensors`."""
         self.saved_tensors = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
+        """Only the default, True, is supported: undefined gradients arrive as zeros."""
         if not value:
             raise NotImplementedError("register_autograd: set_materialize_grads(False)")
 
@@ -96,6 +98,7 @@ class CustomOpDef:
         self.__name__, self.__doc__ = name, function.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the op; the profiler and autograd see one call."""
         return self._spec(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -142,9 +145,9 @@ class CustomOpDef:
             context = _Context(tuple(wanted))
             if setup_context is not None:
                 setup_context(context, inputs, outputs if several else outputs[0])
-            made = call_user_code(backward, context, *(g if several else (g,)))
-            made = made if isinstance(made, tuple) else (made,)
-            return tuple(made[i] for i in tensors)
+            grads = call_user_code(backward, context, *(g if several else (g,)))
+            grads = grads if isinstance(grads, tuple) else (grads,)
+            return tuple(grads[i] for i in tensors)
 
         parameters = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in ["g", *names, *results, "needs"]]
         joint.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -174,10 +177,10 @@ def custom_op(
     def declare(function: Callable[..., Any]) -> CustomOpDef:
         text = schema if schema is not None else infer_schema(function, mutates_args=mutates_args)
         packets.pop(name, None)  # a second definition replaces the first, as in torch
-        made = _custom[name] = CustomOpDef(namespace, base, text, function)
+        definition = _custom[name] = CustomOpDef(namespace, base, text, function)
         if device_types is not None:
-            made.register_kernel(device_types, function)
-        return made
+            definition.register_kernel(device_types, function)
+        return definition
 
     return declare if fn is None else declare(fn)
 
@@ -191,17 +194,17 @@ def _defined(name: Any) -> CustomOpDef:
 
 
 def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None, **options: Any) -> Any:
-    """As `CustomOpDef.register_fake`, by name."""
+    """`CustomOpDef.register_fake` of the op with a qualified name; a decorator without `func`."""
     return (lambda f: _defined(op).register_fake(f)) if func is None else _defined(op).register_fake(func)
 
 
 def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context: Any = None, lib: Any = None) -> None:
-    """As `CustomOpDef.register_autograd`, by name."""
+    """`CustomOpDef.register_autograd` of the op with a qualified name."""
     _defined(op).register_autograd(backward, setup_context=setup_context)
 
 
 def register_kernel(op: Any, device_types: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Any:
-    """As `CustomOpDef.register_kernel`, by name."""
+    """`CustomOpDef.register_kernel` of the op with a qualified name; a decorator without `func`."""
     return _defined(op).register_kernel(device_types, func)
 
 
@@ -240,11 +243,13 @@ class Library:
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+        """Declare an op of this namespace by its schema; returns its qualified name."""
         name, _, rest = schema.partition("(")
         define(f"{self.ns}::{name.strip()}", "(" + rest)
         return f"{self.ns}::{name.strip()}"
 
     def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False) -> None:
+        """Give an op of this namespace its body, for `dispatch_key` or, without one, for every device."""
         if with_keyset:
             raise NotImplementedError("Library.impl(with_keyset=True)")
         name = op_name if isinstance(op_name, str) else op_name._qualified_op_name.partition("::")[2]

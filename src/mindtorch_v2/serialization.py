@@ -105,7 +105,7 @@ def add_safe_globals(safe_globals: list[Any]) -> None:
 
 
 def get_safe_globals() -> list[Any]:
-    """What was allowed."""
+    """The classes and functions that `add_safe_globals` allows in files."""
     return list(user_safe.values())
 
 

@@ -1,4 +1,4 @@
-"""The torch release whose behaviour this package follows, and what it was not built with."""
+"""The torch release whose behavior this package follows, and what it was not built with."""
 
 from __future__ import annotations
 

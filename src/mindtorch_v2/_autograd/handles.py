@@ -14,13 +14,15 @@ class RemovableHandle:
 
     id: int
     next_id: int = 0
+    hooks_dict_ref: weakref.ref[Any]
+    extra_dict_ref: tuple[weakref.ref[Any], ...]
 
     def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
         self.hooks_dict_ref = weakref.ref(hooks_dict)
         self.id = RemovableHandle.next_id
         RemovableHandle.next_id += 1
         extra = () if extra_dict is None else extra_dict if isinstance(extra_dict, list) else (extra_dict,)
-        self.extra_dict_ref: tuple[Any, ...] = tuple(map(weakref.ref, extra))
+        self.extra_dict_ref = tuple(map(weakref.ref, extra))
 
     def remove(self) -> None:
         """Remove the hook, if its table is still alive and holds it."""
@@ -55,6 +57,7 @@ class _Hooks(dict[int, Any]):
 class Handle(RemovableHandle):
     """A RemovableHandle for a table of hooks that is a plain dict, to which no weak reference is possible."""
 
+    id: int
     _ids = itertools.count()
 
     def __init__(self, hooks: dict[int, Any], hook: Any) -> None:

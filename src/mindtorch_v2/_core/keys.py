@@ -16,7 +16,7 @@ BACKENDS = META | NPU | SPARSE
 NAMES = {AUTOGRAD: "Autograd", PYTHON: "Python", META: "Meta", NPU: "NPU", SPARSE: "Sparse", BATCHED: "Batched"}
 
 
-def describe(keys: int) -> str:
+def key_names(keys: int) -> str:
     """The names of the keys in a set, joined by "+", as messages have them; "CPU" for none."""
     names = [name for bit, name in NAMES.items() if keys & bit] or ["CPU"]
     return "+".join(names)

@@ -46,17 +46,17 @@ def _declare(kind: type[_Kind], name: str) -> _Kind:
     return value
 
 
-contiguous_format = _declare(memory_format, "contiguous_format")
-preserve_format = _declare(memory_format, "preserve_format")
-channels_last = _declare(memory_format, "channels_last")
-channels_last_3d = _declare(memory_format, "channels_last_3d")
+contiguous_format: memory_format = _declare(memory_format, "contiguous_format")
+preserve_format: memory_format = _declare(memory_format, "preserve_format")
+channels_last: memory_format = _declare(memory_format, "channels_last")
+channels_last_3d: memory_format = _declare(memory_format, "channels_last_3d")
 legacy_contiguous_format = contiguous_format
 
-strided = _declare(layout, "strided")
-sparse_coo = _declare(layout, "sparse_coo")
-sparse_csr = _declare(layout, "sparse_csr")
-sparse_csc = _declare(layout, "sparse_csc")
-sparse_bsr = _declare(layout, "sparse_bsr")
-sparse_bsc = _declare(layout, "sparse_bsc")
-jagged = _declare(layout, "jagged")
-_mkldnn = _declare(layout, "_mkldnn")
+strided: layout = _declare(layout, "strided")
+sparse_coo: layout = _declare(layout, "sparse_coo")
+sparse_csr: layout = _declare(layout, "sparse_csr")
+sparse_csc: layout = _declare(layout, "sparse_csc")
+sparse_bsr: layout = _declare(layout, "sparse_bsr")
+sparse_bsc: layout = _declare(layout, "sparse_bsc")
+jagged: layout = _declare(layout, "jagged")
+_mkldnn: layout = _declare(layout, "_mkldnn")

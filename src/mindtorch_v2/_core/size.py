@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from functools import partial
 from operator import index as as_int
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, overload
 
 _item = tuple.__getitem__
 
@@ -35,6 +35,10 @@ class Size(tuple[int, ...]):
     def __reduce__(self) -> tuple[Any, ...]:
         return Size, (tuple(self),)
 
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> Size: ...
     def __getitem__(self, index: Any) -> Any:
         item = _item(self, index)
         return of_shape(item) if item.__class__ is tuple else item
@@ -52,7 +56,8 @@ class Size(tuple[int, ...]):
     def __mul__(self, times: SupportsIndex) -> Size:
         return of_shape(tuple.__mul__(self, times))
 
-    __rmul__ = __mul__
+    def __rmul__(self, times: SupportsIndex) -> Size:
+        return of_shape(tuple.__mul__(self, times))
 
 
 def _as_ints(sizes: tuple[Any, ...]) -> Iterable[int]:

@@ -18,7 +18,7 @@ class SparseTensor(Tensor):
     _entries: Any
     _coalesced: bool
 
-    @property
+    @property  # type: ignore[misc]
     def requires_grad(self) -> bool:
         return bool(self._entries.requires_grad)
 

@@ -60,6 +60,11 @@ class Storage:
 
     __slots__ = ("__weakref__", "device", "external", "owner", "version")
 
+    device: str
+    external: bool
+    owner: Any
+    version: int
+
     def __init__(self, owner: Any, *, external: bool = False, device: str = "cpu") -> None:
         self.owner = owner
         self.version = 0

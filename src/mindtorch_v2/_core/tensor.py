@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -12,12 +12,17 @@ from .keys import AUTOGRAD, META, NPU
 from .size import Size, of_shape
 from .storage import UNTRACKED, Storage, allocation, owner_of, report_end
 
+if TYPE_CHECKING:
+    from ._tensor_base import TensorBase  # a stub: the methods, operators and properties that the surface adds at import
+else:
+    TensorBase = object
+
 _new = object.__new__
 _CPU = Device("cpu")
 _META = Device("meta")
 
 
-class Tensor:
+class Tensor(TensorBase):
     """A multi-dimensional array with autograd history.
 
     `_array` is the strided view of the data; `_keys` the dispatch keys (0: dense, on the CPU, no grad);
@@ -35,7 +40,7 @@ class Tensor:
     # The dtype that a leaf's gradient is to have, where that is not its own.
     _grad_dtype: _dtype.dtype | None = None
 
-    if TYPE_CHECKING:  # the slots, and the methods that the surface adds at import
+    if TYPE_CHECKING:  # the slots
         _array: np.ndarray
         _base: Any
         _grad: Any
@@ -44,27 +49,17 @@ class Tensor:
         _output_nr: int
         _storage: Any
 
-        def __getattr__(self, name: str) -> Any: ...
-        def __getitem__(self, index: Any) -> Any: ...
-        def __setitem__(self, index: Any, value: Any) -> None: ...
-        def __iter__(self) -> Any: ...
-        def __len__(self) -> int: ...
-        def __add__(self, other: Any) -> Any: ...
-        def __radd__(self, other: Any) -> Any: ...
-        def __sub__(self, other: Any) -> Any: ...
-        def __rsub__(self, other: Any) -> Any: ...
-        def __mul__(self, other: Any) -> Any: ...
-        def __rmul__(self, other: Any) -> Any: ...
-        def __truediv__(self, other: Any) -> Any: ...
-        def __neg__(self) -> Any: ...
-
     # ------------------------------------------------------------------ shape, dtype and memory
 
     @property
     def shape(self) -> Size:
         return of_shape(self._array.shape)
 
-    def size(self, dim: int | None = None) -> Any:
+    @overload
+    def size(self, dim: None = None) -> Size: ...
+    @overload
+    def size(self, dim: int) -> int: ...
+    def size(self, dim: int | None = None) -> Size | int:
         if dim is None:
             return of_shape(self._array.shape)
         shape = self._array.shape
@@ -109,7 +104,11 @@ class Tensor:
     def nbytes(self) -> int:
         return self._array.nbytes
 
-    def stride(self, dim: int | None = None) -> Any:
+    @overload
+    def stride(self, dim: None = None) -> tuple[int, ...]: ...
+    @overload
+    def stride(self, dim: int) -> int: ...
+    def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
         array = self._array
         item = array.itemsize
         # The strides of NumPy's arrays without elements follow no rule; torch has those of a fresh tensor.
@@ -139,18 +138,8 @@ class Tensor:
     # ------------------------------------------------------------------ history
 
     @property
-    def requires_grad(self) -> bool:
-        return self._keys & AUTOGRAD != 0
-
-    @property
     def is_leaf(self) -> bool:
         return not self._keys & AUTOGRAD or self._node.is_accumulator
-
-    @property
-    def grad_fn(self) -> Any:
-        if not self._keys & AUTOGRAD or self._node.is_accumulator:
-            return None
-        return self._node
 
     @property
     def output_nr(self) -> int:
@@ -176,10 +165,6 @@ class Tensor:
     @property
     def is_meta(self) -> bool:
         return self._keys & META != 0
-
-    @property
-    def is_npu(self) -> bool:
-        return self._keys & NPU != 0
 
 
 def make_tensor(array: np.ndarray) -> Tensor:

@@ -18,7 +18,7 @@ import numpy as np
 
 from .._core import dtype as dt
 from .._core.device import device as Device
-from .._core.keys import AUTOGRAD, BACKENDS, BATCHED, META, NPU, PYTHON, describe
+from .._core.keys import AUTOGRAD, BACKENDS, BATCHED, META, NPU, PYTHON, key_names
 from .._core.tensor import Tensor, make_meta, make_tensor, make_view, storage_of
 from .._core.threads import threads
 from . import backends, entry_globals, observer, registry
@@ -39,6 +39,7 @@ from .promotion import as_number, computation_dtype, is_number, promote
 from .registry import OpSpec, aten
 from .result_types import result_type_of
 from .schema import REQUIRED
+from .signatures import OpSignature, describe
 
 # The globals of every entry.
 _entry_globals = vars(entry_globals)
@@ -362,7 +363,7 @@ def redispatch(keyset: int, op: OpSpec, args: tuple[Any, ...]) -> Any:
     left_out = keys_of(args) & (BACKENDS | BATCHED) & ~keyset
     if left_out:
         raise NotImplementedError(
-            f"Could not run '{op.name}' with arguments from the '{describe(left_out)}' backend: it is not in the key set"
+            f"Could not run '{op.name}' with arguments from the '{key_names(left_out)}' backend: it is not in the key set"
         )
     if not keyset & PYTHON:
         return entry_globals.run_below_python(partial(redispatch, keyset | PYTHON), op, args)
@@ -472,6 +473,7 @@ def _stand_in(_op: OpSpec, _id: int, _kernel: Any, _slow_path: Any) -> FunctionT
 
     function = FunctionType(entry.__code__, _entry_globals, _op.schema.name, None, entry.__closure__)
     function.__qualname__ = _op.schema.name  # the name in Python's own messages about arguments
+    function.__signature__ = OpSignature(_op)  # type: ignore[attr-defined]
     return function
 
 
@@ -550,6 +552,7 @@ def _on_register(spec: OpSpec) -> None:
     packet = spec.packet
     assert packet is not None
     packet.function = function if len(packet.overloads) == 1 else packet_function(packet)
+    describe(packet)
     if "::" not in spec.schema.name:
         setattr(aten, spec.schema.name, packet.function)
 

@@ -87,6 +87,8 @@ class Facts(TypedDict, total=False):
     # What help() tells: one or two sentences and an example that runs. A kernel written as a function has it as its docstring.
     doc: str
     surface: Surface
+    # Which of the two a family writes by hand, because it takes what a schema cannot say.
+    handwritten: Surface
     # Second names that torch lists: each is an op of its own, recorded under the name it was called by.
     aliases: tuple[str, ...]
     autocast: Autocast | None

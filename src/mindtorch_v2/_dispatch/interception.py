@@ -283,7 +283,7 @@ def _plain_torch_function(cls: type, func: Any, types: Any, args: Any = (), kwar
     return restored if restored is not result else wrap_subclass(cls, result)
 
 
-Tensor.__torch_function__ = classmethod(_plain_torch_function)  # type: ignore[attr-defined]
+Tensor.__torch_function__ = classmethod(_plain_torch_function)
 
 
 def wrap_subclass(cls: type, value: Any) -> Any:

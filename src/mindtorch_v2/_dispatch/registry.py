@@ -36,6 +36,7 @@ class OpSpec:
         "doc",
         "flops",
         "forward",
+        "handwritten",
         "home",
         "host_made",
         "id",
@@ -76,6 +77,7 @@ class OpSpec:
     complex_error: ComplexError | None
     differentiable_results: int | None
     doc: str | None
+    handwritten: Surface
     host_made: bool
     kernel_name: str
     number_first: bool
@@ -245,6 +247,7 @@ _DEFAULTS: dict[str, Callable[[OpSpec], Any]] = {
     "aliases": lambda spec: (),
     "doc": _default_doc,
     "forward": lambda spec: {},
+    "handwritten": lambda spec: Surface(0),
     "home": lambda spec: spec.inplace_of.home if spec.inplace_of is not None else "",
     "kernel_name": lambda spec: spec.schema.name.removesuffix("_") + "_cpu",
     "kernels": lambda spec: {} if spec.composite else {"cpu": spec.kernel},

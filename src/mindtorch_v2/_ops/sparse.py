@@ -146,7 +146,7 @@ def sparse_mask(self: Any, mask: Any) -> SparseTensor:
             "sparse_mask(): operands have incompatible sizes; self has size "
             f"{list(self.shape)} but mask has size {list(mask.shape)}"
         )
-    entries = aten.index(to_dense(self), list(aten.unbind(mask._coordinates, 0)))
+    entries = aten.index(to_dense(self), list(aten.unbind(mask._coordinates, 0)))  # type: ignore[attr-defined]
     return _with(mask, entries)
 
 
@@ -205,8 +205,8 @@ def _add(self: Any, other: Any, alpha: Any = 1) -> Any:
         return aten.add(to_dense(self), to_dense(other) if isinstance(other, Tensor) else other, alpha=alpha)
     if self.shape != other.shape:
         raise RuntimeError(f"add: expected sizes of 'self' and 'other' to match, but {list(self.shape)} != {list(other.shape)}")
-    coordinates = aten.cat([self._coordinates, other._coordinates], 1)
-    entries = aten.cat([self._entries, other._entries * alpha])
+    coordinates = aten.cat([self._coordinates, other._coordinates], 1)  # type: ignore[attr-defined]
+    entries = aten.cat([self._entries, other._entries * alpha])  # type: ignore[attr-defined]
     return make_sparse(coordinates, entries, self._array.shape, False)
 
 
@@ -232,7 +232,8 @@ def _add_in_place(self: Any, other: Any, alpha: Any = 1) -> Any:
     """dense += sparse: only the places of the sparse tensor are written."""
     if self._keys & SPARSE or not (isinstance(other, Tensor) and other._keys & SPARSE):
         raise NotImplementedError("Could not run 'aten::add_' with arguments from the 'SparseCPU' backend.")
-    return aten.index_put_(self, list(aten.unbind(other._coordinates, 0)), aten.mul(other._entries, alpha), True)
+    places, entries = other._coordinates, other._entries  # type: ignore[attr-defined]
+    return aten.index_put_(self, list(aten.unbind(places, 0)), aten.mul(entries, alpha), True)
 
 
 _KERNELS: dict[str, Any] = {

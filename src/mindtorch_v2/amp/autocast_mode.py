@@ -79,7 +79,7 @@ def _state() -> _Casting:
     state = threads.state
     if state.autocast is None:
         state.autocast = _Casting()
-    return state.autocast  # type: ignore[no-any-return]
+    return state.autocast
 
 
 def _eligible(value: Any) -> bool:
@@ -94,7 +94,7 @@ def _eligible(value: Any) -> bool:
 def _cast(value: Any, target: dt.dtype) -> Any:
     """An argument with its tensors in a type; float64, integers and tensors elsewhere stay as they are."""
     if _eligible(value):
-        return value if value.dtype is target else torch.to(value, target)  # type: ignore[attr-defined]
+        return value if value.dtype is target else torch.to(value, target)
     if type(value) in (list, tuple):
         return type(value)(_cast(item, target) for item in value)
     return value
@@ -257,6 +257,8 @@ class autocast:
         state.enable(self.device, enabled)
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorate a function: each call runs inside the block."""
+
         @functools.wraps(func)
         def call(*args: Any, **kwargs: Any) -> Any:
             with self:
@@ -271,7 +273,7 @@ class autocast:
 def _cast_all(value: Any, kind: str, dtype: dt.dtype) -> Any:
     if isinstance(value, Tensor):
         wanted = value.is_floating_point() and value.device.type == kind and value.dtype is not dt.float64
-        return torch.to(value, dtype) if wanted else value  # type: ignore[attr-defined]
+        return torch.to(value, dtype) if wanted else value
     if isinstance(value, dict):
         return {_cast_all(k, kind, dtype): _cast_all(v, kind, dtype) for k, v in value.items()}
     if isinstance(value, list | tuple):

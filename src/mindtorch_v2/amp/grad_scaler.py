@@ -76,8 +76,8 @@ class GradScaler:
 
     def _begin(self) -> Tensor:
         if self._scale is None:
-            self._scale = torch.full((), self._init_scale, dtype=dt.float32)  # type: ignore[attr-defined]
-            self._growth_tracker = torch.full((), self._init_growth_tracker, dtype=dt.int32)  # type: ignore[attr-defined]
+            self._scale = torch.full((), self._init_scale, dtype=dt.float32)
+            self._growth_tracker = torch.full((), self._init_growth_tracker, dtype=dt.int32)
         return self._scale
 
     def scale(self, outputs: Any) -> Any:
@@ -85,10 +85,10 @@ class GradScaler:
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
-            return outputs * self._begin()  # type: ignore[operator]
+            return outputs * self._begin()
         if isinstance(outputs, Iterable) and not isinstance(outputs, str):
             scaled = [self.scale(each) for each in outputs]
-            return type(outputs)(scaled) if isinstance(outputs, list | tuple) else iter(scaled)  # type: ignore[call-arg]
+            return type(outputs)(scaled) if isinstance(outputs, list | tuple) else iter(scaled)
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
 
     def _unscale_grads_(
@@ -99,7 +99,7 @@ class GradScaler:
             for param in group["params"]:
                 if not isinstance(param, Tensor):
                     raise AssertionError(f"expected torch.Tensor, got {type(param)}")
-                grad = param.grad  # type: ignore[attr-defined]
+                grad = param.grad
                 if grad is None:
                     continue
                 if not allow_fp16 and grad.dtype is dt.float16:
@@ -108,7 +108,7 @@ class GradScaler:
                     raise NotImplementedError("GradScaler: sparse gradients")
                 by_type[grad.dtype].append(grad)
         for grads in by_type.values():
-            torch._amp_foreach_non_finite_check_and_unscale_(grads, found_inf, inv_scale)  # type: ignore[attr-defined]
+            torch._amp_foreach_non_finite_check_and_unscale_(grads, found_inf, inv_scale)
         return {Device("cpu"): found_inf} if by_type else {}
 
     def unscale_(self, optimizer: Optimizer) -> None:
@@ -121,9 +121,9 @@ class GradScaler:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        inverse = torch.to(torch.reciprocal(torch.to(scale, dt.float64)), dt.float32)  # type: ignore[attr-defined]
-        found = torch.full((), 0.0, dtype=dt.float32)  # type: ignore[attr-defined]
-        state["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, found, False)
+        inverse = torch.to(torch.reciprocal(torch.to(scale, dt.float64)), dt.float32)
+        found_inf = torch.full((), 0.0, dtype=dt.float32)
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, found_inf, False)
         state["stage"] = OptState.UNSCALED
 
     def _maybe_opt_step(self, optimizer: Optimizer, state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
@@ -154,13 +154,13 @@ class GradScaler:
 
     def _step_that_unscales(self, optimizer: Any, state: dict[str, Any], scale: Tensor, *args: Any, **kwargs: Any) -> Any:
         """A step of an optimizer that takes scale and check into its own kernel."""
-        found_inf = torch.full((), 0.0, dtype=dt.float32)  # type: ignore[attr-defined]
+        found_inf = torch.full((), 0.0, dtype=dt.float32)
         unscaled = state["stage"] is OptState.UNSCALED
         if unscaled:
             found_inf = sum(state["found_inf_per_device"].values(), found_inf)
         else:
-            one = torch.full((), 1.0, dtype=dt.float32)  # type: ignore[attr-defined]
-            state["found_inf_per_device"] = self._unscale_grads_(optimizer, one, found_inf, True)
+            unit_scale = torch.full((), 1.0, dtype=dt.float32)
+            state["found_inf_per_device"] = self._unscale_grads_(optimizer, unit_scale, found_inf, True)
         if "grad_scaler" in inspect.signature(optimizer.step).parameters:
             return optimizer.step(*args, **kwargs, grad_scaler=self)
         optimizer.grad_scale = None if unscaled else scale
@@ -178,19 +178,19 @@ class GradScaler:
         if isinstance(new_scale, Tensor):
             if new_scale.dtype is not dt.float32 or new_scale.numel() != 1 or new_scale.requires_grad:
                 raise AssertionError("new_scale should be a float or a 1-element torch.FloatTensor with requires_grad=False.")
-            scale.copy_(new_scale)  # type: ignore[attr-defined]
+            scale.copy_(new_scale)
         elif new_scale is not None:
-            scale.fill_(new_scale)  # type: ignore[attr-defined]
+            scale.fill_(new_scale)
         else:
-            found = [f for s in self._per_optimizer_states.values() for f in s["found_inf_per_device"].values()]
-            if not found:
+            found_infs = [f for s in self._per_optimizer_states.values() for f in s["found_inf_per_device"].values()]
+            if not found_infs:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            combined = sum(found[1:], found[0])
+            combined = sum(found_infs[1:], found_infs[0])
             torch._amp_update_scale_(
                 scale,
                 tracker,
                 combined,
-                self._growth_factor,  # type: ignore[attr-defined]
+                self._growth_factor,
                 self._backoff_factor,
                 self._growth_interval,
             )
@@ -200,14 +200,14 @@ class GradScaler:
         """The scale, 1.0 if disabled."""
         if not self._enabled:
             return 1.0
-        return self._init_scale if self._scale is None else self._scale.item()  # type: ignore[attr-defined, no-any-return]
+        return self._init_scale if self._scale is None else self._scale.item()
 
     def get_growth_factor(self) -> float:
         """What the scale is multiplied by when it grows."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Choose the growth factor."""
+        """Set what the scale is multiplied by when it grows."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
@@ -215,7 +215,7 @@ class GradScaler:
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Choose the backoff factor."""
+        """Set what the scale is multiplied by after infs or NaNs."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
@@ -223,16 +223,16 @@ class GradScaler:
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Choose the growth interval."""
+        """Set how many steps without infs or NaNs precede a growth."""
         self._growth_interval = new_interval
 
     def _get_growth_tracker(self) -> int:
         if not self._enabled:
             return 0
-        return self._init_growth_tracker if self._growth_tracker is None else int(self._growth_tracker.item())  # type: ignore[attr-defined]
+        return self._init_growth_tracker if self._growth_tracker is None else int(self._growth_tracker.item())
 
     def is_enabled(self) -> bool:
-        """Whether it scales anything."""
+        """Whether the scaler scales; a disabled one passes everything through."""
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
@@ -257,10 +257,10 @@ class GradScaler:
             )
         self._init_scale = state_dict["scale"]
         if self._scale is not None:
-            self._scale.fill_(state_dict["scale"])  # type: ignore[attr-defined]
+            self._scale.fill_(state_dict["scale"])
         self._growth_factor = state_dict["growth_factor"]
         self._backoff_factor = state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
         self._init_growth_tracker = state_dict["_growth_tracker"]
         if self._growth_tracker is not None:
-            self._growth_tracker.fill_(state_dict["_growth_tracker"])  # type: ignore[attr-defined]
+            self._growth_tracker.fill_(state_dict["_growth_tracker"])

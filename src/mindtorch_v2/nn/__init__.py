@@ -1,4 +1,4 @@
-"""torch.nn: modules, parameters, losses, and how they are initialised."""
+"""torch.nn: modules, parameters, losses, and how they are initialized."""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@ def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
         return {}
     if kwargs.keys() - _SIMPLE - {"factory_kwargs"}:
         raise TypeError(f"unexpected kwargs {kwargs.keys() - _SIMPLE - {'factory_kwargs'}}")
-    made = dict(kwargs.get("factory_kwargs", {}))
+    options = dict(kwargs.get("factory_kwargs", {}))
     for key in _SIMPLE & kwargs.keys():
-        if key in made:
+        if key in options:
             raise TypeError(f"{key} specified twice, in **kwargs and in factory_kwargs")
-        made[key] = kwargs[key]
-    return made
+        options[key] = kwargs[key]
+    return options

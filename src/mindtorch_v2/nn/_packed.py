@@ -97,10 +97,7 @@ def invert_permutation(permutation: Any) -> Any:
 
 def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
     """Pack sequences that were padded to one length; unless `enforce_sorted`, they may come in any order."""
-    if not isinstance(lengths, Tensor):
-        lengths = as_tensor(lengths, dtype=dt.int64)
-    else:
-        lengths = lengths.to("cpu")  # type: ignore[attr-defined]
+    lengths = lengths.to("cpu") if isinstance(lengths, Tensor) else as_tensor(lengths, dtype=dt.int64)
     if enforce_sorted:
         order = None
     else:

@@ -101,24 +101,24 @@ def _draw_by_density(tensor: Any, mean: float, std: float, a: float, b: float, g
 
 
 def constant_(tensor: Any, val: float) -> Any:
-    """One value everywhere."""
+    """Fill with the value `val`."""
     with no_grad():
         return aten.fill_(tensor, val)
 
 
 def ones_(tensor: Any) -> Any:
-    """1 everywhere."""
+    """Fill with the value 1."""
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor: Any) -> Any:
-    """0 everywhere."""
+    """Fill with the value 0."""
     with no_grad():
         return aten.zero_(tensor)
 
 
 def eye_(tensor: Any) -> Any:
-    """The identity matrix."""
+    """Fill a matrix with the identity, also where it is not square."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with no_grad():

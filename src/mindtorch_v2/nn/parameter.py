@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from typing import Any, Self
 
 from .._autograd import graph
 from .._core.keys import AUTOGRAD, PYTHON
@@ -44,17 +44,18 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     _is_param = True
     __torch_function__ = disabled_torch_function
 
-    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Any:
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Self:
+        """Wrap `data` without copying it; an empty tensor if there is none."""
         if data is None:
             data = aten.empty((0,))
         if type(data) is Tensor or type(data) is Parameter:
             if requires_grad and not (data.is_floating_point() or data.is_complex()):
                 raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-            made = _share(cls, data)
+            parameter = _share(cls, data)
             if requires_grad:
-                graph.require_grad(made)
-            return made
-        marked = data.detach().requires_grad_(requires_grad)  # type: ignore[attr-defined]
+                graph.require_grad(parameter)
+            return parameter
+        marked = data.detach().requires_grad_(requires_grad)
         if type(marked) is not type(data):
             raise RuntimeError(
                 f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns "
@@ -63,12 +64,12 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
                 "implementation."
             )
         marked._is_param = True
-        return marked
+        return marked  # type: ignore[return-value]  # of the subclass; isinstance takes it for a Parameter
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         known = memo.get(id(self))
         if known is None:
-            copied = self.data.clone(memory_format=preserve_format)  # type: ignore[attr-defined]
+            copied = self.data.clone(memory_format=preserve_format)
             known = memo[id(self)] = type(self)(copied, self.requires_grad)
         return known
 
@@ -106,13 +107,14 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 
     __slots__ = ()
 
-    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Any:
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Self:
+        """Mark `data` as a buffer; `persistent` says whether the state dict has it."""
         if data is None:
             data = aten.empty((0,))
-        made = data.detach().requires_grad_(data.requires_grad)  # type: ignore[attr-defined]
-        made.persistent = persistent
-        made._is_buffer = True
-        return made
+        buffer: Any = data.detach().requires_grad_(data.requires_grad)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer
 
 
 _UNINITIALIZED = (
@@ -165,7 +167,7 @@ class UninitializedTensorMixin:
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if any(func is packets[name].function for name in _ALLOWED):
-            return Tensor.__torch_function__(func, types, args, kwargs)  # type: ignore[attr-defined]
+            return Tensor.__torch_function__(func, types, args, kwargs)
         raise ValueError(_UNINITIALIZED.format(getattr(func, "__name__", func), cls.__name__))
 
 
@@ -181,11 +183,12 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
 
     cls_to_become = Parameter
 
-    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
-        made = _share(cls, aten.empty((0,), device=device, dtype=dtype))
-        graph.require_grad(made, requires_grad)
-        made._keys |= PYTHON
-        return made
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Self:
+        """A parameter without a shape; `materialize` gives it one."""
+        parameter = _share(cls, aten.empty((0,), device=device, dtype=dtype))
+        graph.require_grad(parameter, requires_grad)
+        parameter._keys |= PYTHON
+        return parameter
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         known = memo.get(id(self))
@@ -201,10 +204,11 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
 
     cls_to_become = Tensor
 
-    def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True) -> Any:
-        made = _share(cls, aten.empty((0,), device=device, dtype=dtype))
-        graph.require_grad(made, requires_grad)
-        made._keys |= PYTHON
-        made.persistent = persistent
-        made._is_buffer = True
-        return made
+    def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True) -> Self:
+        """A buffer without a shape; `materialize` gives it one."""
+        buffer = _share(cls, aten.empty((0,), device=device, dtype=dtype))
+        graph.require_grad(buffer, requires_grad)
+        buffer._keys |= PYTHON
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer

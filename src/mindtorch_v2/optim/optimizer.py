@@ -60,7 +60,7 @@ class Optimizer:
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but got " + params.type()
-            )  # type: ignore[attr-defined]
+            )
         self.state = defaultdict(dict)
         self.param_groups = []
         groups = list(params)
@@ -141,7 +141,7 @@ class Optimizer:
 
     # ------------------------------------------------------------------ groups
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
+    def add_param_group(self, param_group: dict[str, Any]) -> None:  # noqa: C901  torch's checks, one after another
         """Optimize more parameters, with options of their own where the group gives them."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
@@ -314,11 +314,11 @@ def _fitted(param: Tensor, value: Any, groups: list[dict[str, Any]], number: Any
         if key == "step":
             group = next(g for g in groups if number in g["params"])
             if group.get("capturable") or group.get("fused"):
-                return value.to(dtype=float32, device=param.device)  # type: ignore[attr-defined]
+                return value.to(dtype=float32, device=param.device)
             return value
         if param.is_floating_point():
-            return value.to(dtype=param.dtype, device=param.device)  # type: ignore[attr-defined]
-        return value.to(device=param.device)  # type: ignore[attr-defined]
+            return value.to(dtype=param.dtype, device=param.device)
+        return value.to(device=param.device)
     if isinstance(value, dict):
         return {k: _fitted(param, v, groups, number, k) for k, v in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):

@@ -16,8 +16,8 @@ def _group_tensors_by_device_and_dtype(tensorlistlist: list[list[Any]], with_ind
     for index, column in enumerate(zip(*tensorlistlist, strict=True)):
         first = column[0]
         lists, indices = groups.setdefault((first.device, first.dtype), ([[] for _ in tensorlistlist], []))
-        for held, tensor in zip(lists, column, strict=True):
-            held.append(tensor)
+        for group, tensor in zip(lists, column, strict=True):
+            group.append(tensor)
         if with_indices:
             indices.append(index)
     return groups

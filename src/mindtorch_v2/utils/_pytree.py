@@ -51,7 +51,7 @@ class TreeSpec:
         return f"TreeSpec({self.type.__name__}, {self.context}, {self.children_specs})"
 
 
-def LeafSpec() -> TreeSpec:
+def LeafSpec() -> TreeSpec:  # noqa: N802  torch's name
     """The shape of a single leaf."""
     return TreeSpec(None, None, [])
 
@@ -69,7 +69,7 @@ SUPPORTED_NODES: dict[type, NodeDef] = {
     ),
     list: NodeDef(lambda tree: (list(tree), None), lambda values, _: list(values)),
     tuple: NodeDef(lambda tree: (list(tree), None), lambda values, _: tuple(values)),
-    deque: NodeDef(lambda tree: (list(tree), tree.maxlen), lambda values, length: deque(values, length)),
+    deque: NodeDef(lambda tree: (list(tree), tree.maxlen), deque),
 }
 _NAMED = NodeDef(lambda tree: (list(tree), type(tree)), lambda values, kind: kind(*values))
 
@@ -100,8 +100,8 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
     leaves: list[Any] = []
     specs = []
     for child in children:
-        found, spec = tree_flatten(child, is_leaf)
-        leaves += found
+        below, spec = tree_flatten(child, is_leaf)
+        leaves += below
         specs.append(spec)
     kind = tuple if node is _NAMED else type(tree)
     return leaves, TreeSpec(kind, context, specs)
@@ -127,7 +127,7 @@ def _build(leaves: Any, spec: TreeSpec) -> Any:
 
 
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
-    """The leaves in order."""
+    """The leaves of a tree in the order of `tree_flatten`."""
     return tree_flatten(tree, is_leaf)[0]
 
 

@@ -44,7 +44,7 @@ def _keeps(choice: Any) -> bool:
 
 def _detached(value: Any) -> Any:
     if isinstance(value, Tensor):
-        return value.detach()  # type: ignore[attr-defined]
+        return value.detach()
     return type(value)(_detached(v) for v in value) if type(value) in (list, tuple) else value
 
 

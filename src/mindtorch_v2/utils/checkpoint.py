@@ -87,12 +87,7 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """The tensors among some arguments as leaves of their own that require grad if those did."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type:  {type(inputs).__name__}")
-    return tuple(
-        value.detach().requires_grad_(value.requires_grad)  # type: ignore[attr-defined]
-        if isinstance(value, Tensor)
-        else value
-        for value in inputs
-    )
+    return tuple(value.detach().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value for value in inputs)
 
 
 def check_backward_validity(inputs: Sequence[Any]) -> None:
@@ -129,6 +124,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
+        """Run the function without history and keep its arguments."""
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.surroundings = _Surroundings(preserve_rng_state)
@@ -140,6 +136,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *args: Any) -> Any:
+        """Run the function again with history, and backward through it."""
         if running.tasks[-1].targets is not None:
             raise RuntimeError(
                 "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or "
@@ -161,10 +158,7 @@ class CheckpointFunction(Function):
         return (
             None,
             None,
-            *[
-                value.grad if isinstance(value, Tensor) else None  # type: ignore[attr-defined]
-                for value in detached
-            ],
+            *[value.grad if isinstance(value, Tensor) else None for value in detached],
         )
 
 
@@ -279,20 +273,20 @@ class _Frame:
         task = running.tasks[-1].id if running.tasks else -1
         if task == -1 or task not in self.recomputed:
             self._recompute(task)
-        found = self.recomputed[task]
-        if holder not in found:
+        tensors = self.recomputed[task]
+        if holder not in tensors:
             raise CheckpointError(
                 "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already "
                 "unpacked once. If you are calling ctx.saved_tensors in backward, make sure to do so "
                 "only once. Otherwise please open an issue with details on your use case."
             )
-        tensor = found[holder]
+        tensor = tensors[holder]
         if task == -1:
             del self.recomputed[task]
         return tensor
 
     def _recompute(self, task: int) -> None:
-        made: weakref.WeakKeyDictionary[_Holder, Tensor] = weakref.WeakKeyDictionary()
+        tensors: weakref.WeakKeyDictionary[_Holder, Tensor] = weakref.WeakKeyDictionary()
         described: list[Any] = []
 
         def pack(tensor: Tensor) -> Tensor:
@@ -303,15 +297,15 @@ class _Frame:
                     "torch.utils.checkpoint: trying to save more tensors during recomputation than "
                     f"during the original forward pass.{_TIP}"
                 )
-            kept: Tensor = tensor.detach()  # type: ignore[attr-defined]
+            kept: Tensor = tensor.detach()
             holder = self.holders[index]()
             if holder is not None:
-                made[holder] = kept
+                tensors[holder] = kept
             if self.early_stop and len(described) == len(self.holders):
                 raise _Enough
             return kept
 
-        self.recomputed[task] = made
+        self.recomputed[task] = tensors
         with saved_tensors_hooks(pack, lambda tensor: tensor), contextlib.suppress(_Enough):
             self.recompute()
         self._compare(described)

@@ -55,7 +55,7 @@ class ModuleTracker:
         self._gradient_handles.clear()
 
     def _name_of(self, module: Module) -> str:
-        """A module's path; whoever is seen first as nobody's child starts one, and names everything below."""
+        """A module's path: a module that is called before any parent of it is a root, and its name begins all paths below."""
         name = self._names.setdefault(module, type(module).__name__)
         if module not in self._named_below:
             for child_name, child in module.named_children():

@@ -331,14 +331,6 @@ def __reversed__(self: Tensor) -> Tensor:
 
 
 @method
-def __contains__(self: Tensor, element: Any) -> bool:
-    if not isinstance(element, Tensor | int | float | complex):
-        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {element.__class__}.")
-    found: Any = element == self
-    return bool(found.any().item())
-
-
-@method
 def __format__(self: Tensor, format_spec: str) -> str:
     if self._array.ndim == 0 and not self._keys & META:
         return format(aten.item(self), format_spec)

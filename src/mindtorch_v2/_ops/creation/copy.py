@@ -83,7 +83,11 @@ def clone(self, memory_format):
 clone.vjp(self=lambda g: g)
 
 
-@composite("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", surface=Surface(0))
+@composite(
+    "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
+    surface=Surface.METHOD,
+    handwritten=Surface.METHOD,
+)
 def contiguous(self, memory_format):
     """The tensor itself if its elements lie in order of its dims, else a copy that does.
 
@@ -328,7 +332,12 @@ def in_memory_format(array, memory_format):
 _REST = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
 
 
-@composite(f"to.device(Tensor(a) self, Device device, ScalarType dtype, {_REST}", samples=lambda make: [], surface=Surface(0))
+@composite(
+    f"to.device(Tensor(a) self, Device device, ScalarType dtype, {_REST}",
+    samples=lambda make: [],
+    surface=Surface.METHOD,
+    handwritten=Surface.METHOD,
+)
 def to_device(self, device, dtype, non_blocking, copy, memory_format):
     """The tensor with another dtype, on another device, or in another memory format; itself if nothing changes.
 
@@ -338,13 +347,21 @@ def to_device(self, device, dtype, non_blocking, copy, memory_format):
     return _to(self, dtype, device, None, None, non_blocking, copy, memory_format)
 
 
-@composite(f"to.dtype(Tensor(a) self, ScalarType dtype, {_REST}", samples=lambda make: [], surface=Surface(0))
+@composite(
+    f"to.dtype(Tensor(a) self, ScalarType dtype, {_REST}",
+    samples=lambda make: [],
+    surface=Surface.METHOD,
+    handwritten=Surface.METHOD,
+)
 def to_dtype(self, dtype, non_blocking, copy, memory_format):
     return _to(self, dtype, None, None, None, non_blocking, copy, memory_format)
 
 
 @composite(
-    f"to.other(Tensor(a) self, Tensor other, {_REST}", samples=lambda make: [(make(3, 4), make(3, 4))], surface=Surface(0)
+    f"to.other(Tensor(a) self, Tensor other, {_REST}",
+    samples=lambda make: [(make(3, 4), make(3, 4))],
+    surface=Surface.METHOD,
+    handwritten=Surface.METHOD,
 )
 def to_other(self, other, non_blocking, copy, memory_format):
     return _to(self, other.dtype, other.device, None, None, non_blocking, copy, memory_format)
@@ -354,7 +371,8 @@ def to_other(self, other, non_blocking, copy, memory_format):
     "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
     f"bool? pin_memory=None, {_REST}",
     samples=lambda make: [(make(3, 4),)],
-    surface=Surface(0),
+    surface=Surface.METHOD,
+    handwritten=Surface.METHOD,
 )
 def to_dtype_layout(self, dtype, layout, device, pin_memory, non_blocking, copy, memory_format):
     return _to(self, dtype, device, layout, pin_memory, non_blocking, copy, memory_format)
@@ -373,7 +391,7 @@ def type_as(self, other):
 # ---------------------------------------------------------------- out of history, out of tensors
 
 
-@composite("detach(Tensor(a) self) -> Tensor(a)", nondiff=True, surface=Surface.FUNCTION)
+@composite("detach(Tensor(a) self) -> Tensor(a)", nondiff=True, handwritten=Surface.METHOD)
 def detach(self):
     """A view that has no history: gradients stop here.
 
@@ -383,7 +401,7 @@ def detach(self):
     return make_alias(self._array, self)
 
 
-@composite("detach_(Tensor(a!) self) -> Tensor(a!)", nondiff=True)
+@composite("detach_(Tensor(a!) self) -> Tensor(a!)", nondiff=True, handwritten=Surface.METHOD)
 def detach_(self):
     if self._base is not None:
         raise RuntimeError(
@@ -418,7 +436,7 @@ def _local_scalar_of_meta(self):
     raise RuntimeError("Tensor.item() cannot be called on meta tensors")
 
 
-@composite("item(Tensor self) -> Scalar", surface=Surface.FUNCTION)
+@composite("item(Tensor self) -> Scalar", handwritten=Surface.METHOD)
 def item(self):
     """The only element as a Python number.
 

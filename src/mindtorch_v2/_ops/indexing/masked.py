@@ -179,7 +179,7 @@ masked_scatter_backward.vjp(
 # ---------------------------------------------------------------- where something is true
 
 
-@op("nonzero(Tensor self) -> Tensor", nondiff=True, samples=lambda make: [(make.bools(3, 4),)])
+@op("nonzero(Tensor self) -> Tensor", nondiff=True, samples=lambda make: [(make.bools(3, 4),)], handwritten=Surface.BOTH)
 def nonzero_rows(self):
     """The positions of the elements that are not zero, one row each.
 
@@ -258,7 +258,7 @@ entry_globals.install(spelled=_where_spelled)
     samples=lambda make: [(make.bools(3, 4), 2.0, make(3, 4))],
     number_form=True,
     out=True,
-    surface=Surface.FUNCTION,
+    handwritten=Surface.METHOD,
 )
 def where_number_first(condition, self, other):
     number, converted = _same_dtype(self, other)
@@ -270,7 +270,7 @@ def where_number_first(condition, self, other):
     samples=lambda make: [(make.bools(3, 4), 1.0, 2.0)],
     number_form=True,
     out=True,
-    surface=Surface.FUNCTION,
+    handwritten=Surface.METHOD,
 )
 def where_numbers(condition, self, other):
     kind = dt.result_type(rank(self), rank(other))
@@ -284,7 +284,7 @@ composite(
     samples=lambda make: [(make.bools(3, 4),)],
     number_form=True,
     out=True,
-    surface=Surface.FUNCTION,
+    handwritten=Surface.METHOD,
 )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._dispatch.errors import broadcast_mismatch
-from ..._dispatch.facts import Autocast, Batching, Promotion
+from ..._dispatch.facts import Autocast, Batching, Promotion, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import scalar_name, unexpected_dtype
 from .._support.flops import per_element
@@ -188,6 +188,7 @@ composite(
     >>> torch.cdist(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0]]))
     tensor([[5.]])
     """,
+    handwritten=Surface.FUNCTION,
 )
 
 _MODES = {"use_mm_for_euclid_dist_if_necessary": 0, "use_mm_for_euclid_dist": 1, "donot_use_mm_for_euclid_dist": 2}

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._core.tensor import Tensor
 from ..._dispatch.errors import broadcast_mismatch
-from ..._dispatch.facts import Autocast
+from ..._dispatch.facts import Autocast, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import no_kernel, normal_dim, normal_dims, scalar_name, unexpected_dtype
 from .._support.flops import per_element
@@ -193,6 +193,7 @@ def _check_sizes(operand_labels: list[list[Any]], tensors: Sequence[Tensor]) -> 
         ("...ij,...jk->...ik", [make(2, 3, 4), make(4, 2)]),
         ("ij,jk->k", [make(3, 4), make(4, 2)]),
     ],
+    handwritten=Surface.FUNCTION,
 )
 def einsum(equation, tensors, path):
     """Products and sums by Einstein's notation: letters name dims, those missing on the right are summed.
@@ -257,6 +258,7 @@ def einsum_function(*args: Any) -> Tensor:
     "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
     samples=lambda make: [(make(3, 4, 2), make(4, 2, 2), (1, 2), (0, 1)), (make(3), make(2), (), ())],
     out=True,
+    handwritten=Surface.FUNCTION,
 )
 def tensordot(self, other, dims_self, dims_other):
     """Sums of products over the given dims of two tensors.
@@ -484,6 +486,7 @@ composite(
     >>> callable(torch.chain_matmul)
     True
     """,
+    handwritten=Surface.FUNCTION,
 )
 
 # ---------------------------------------------------------------- bilinear forms
@@ -567,7 +570,6 @@ def bilinear(input1, input2, weight, bias):
     return product if bias is None else aten.add(product, bias)
 
 
-METHODS = {"inner": aten.inner}
 FUNCTIONS = {
     "einsum": einsum_function,
     "tensordot": tensordot_function,

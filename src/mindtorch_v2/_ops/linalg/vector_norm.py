@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.tensor import Tensor
-from ..._dispatch.facts import Batching
+from ..._dispatch.facts import Batching, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import like_first, normal_dim, normal_dims, np_dtype, reduced_shape, scalar_name
 from .._support.flops import per_element
@@ -161,6 +161,7 @@ norm = op(
     >>> torch.norm(torch.tensor([3.0, 4.0]))
     tensor(5.)
     """,
+    handwritten=Surface.BOTH,
 )
 norm.vjp(self=lambda g, self, p, result: norm_grad(g, self, p, result, None, False))
 norm.jvp(self=lambda t, self, p, result: _norm_tangent(t, self, p, result, None, False))
@@ -173,6 +174,7 @@ norm_dims = op(
     samples=lambda make: [(make(3, 4), 2, 1), (make(3, 4), 3, (0, 1), True)],
     flops=per_element(2),
     out_overload="out",
+    handwritten=Surface.BOTH,
 )
 norm_dims.vjp(self=lambda g, self, p, dim, keepdim, result: norm_grad(g, self, _p(p), result, dim, keepdim))
 norm_dims.jvp(self=lambda t, self, p, dim, keepdim, result: _norm_tangent(t, self, _p(p), result, dim, keepdim))
@@ -184,6 +186,7 @@ norm_dtype = op(
     shape=lambda self, p, dtype: _norm_shape(self, p, None, False, dtype),
     samples=lambda make: [(make(3, 4), 2, {"dtype": dt.float64})],
     flops=per_element(2),
+    handwritten=Surface.BOTH,
 )
 norm_dtype.vjp(self=lambda g, self, p, result: norm_grad(g, aten.to(self, dtype=g.dtype), _p(p), result, None, False))
 
@@ -195,6 +198,7 @@ norm_dims_dtype = op(
     samples=lambda make: [(make(3, 4), 2, 1, False, {"dtype": dt.float64})],
     flops=per_element(2),
     out_overload="dtype_out",
+    handwritten=Surface.BOTH,
 )
 norm_dims_dtype.vjp(
     self=lambda g, self, p, dim, keepdim, result: norm_grad(g, aten.to(self, dtype=g.dtype), _p(p), result, dim, keepdim)

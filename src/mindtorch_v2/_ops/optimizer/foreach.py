@@ -8,6 +8,7 @@ from typing import Any
 from ..._core.tensor import Tensor
 from ..._dispatch import registry
 from ..._dispatch.registry import aten, composite
+from ..._dispatch.signatures import describe
 
 _UNARY = [
     "abs",
@@ -316,4 +317,5 @@ def _chooser(name: str) -> Callable[..., Any]:
 for _name in (*_BINARY, "pow", "addcdiv", "addcmul", "lerp"):
     for _form in (f"_foreach_{_name}", f"_foreach_{_name}_"):
         registry.packets[_form].function = _chooser(_form)
+        describe(registry.packets[_form])
         setattr(aten, _form, registry.packets[_form].function)

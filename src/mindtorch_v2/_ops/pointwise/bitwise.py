@@ -6,7 +6,7 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._dispatch.dispatcher import as_operator
-from ..._dispatch.facts import Promotion
+from ..._dispatch.facts import Promotion, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import no_kernel, normal_dims, reduced_shape
 
@@ -150,6 +150,7 @@ for _name, _shift in (("left", np.left_shift), ("right", np.right_shift)):
         promote=Promotion.SAME,
         nondiff=True,
         samples=_integers,
+        handwritten=Surface.METHOD,
     )
 
 # ---------------------------------------------------------------- hashes
@@ -199,11 +200,13 @@ def _operator(symbol, name):
             f"__{symbol}__.{overload}(Tensor self, {kind} other) -> Tensor",
             lambda self, other: getattr(aten, name)(self, other),
             samples=samples,
+            handwritten=Surface.METHOD,
         )
         composite(
             f"__i{symbol}__.{overload}(Tensor(a!) self, {kind} other) -> Tensor(a!)",
             lambda self, other: getattr(aten, name + "_")(self, other),
             samples=samples,
+            handwritten=Surface.METHOD,
         )
 
 
@@ -216,6 +219,7 @@ for _name, _long in (("lshift", "bitwise_left_shift"), ("rshift", "bitwise_right
             f"__i{_name}__.{_overload}(Tensor(a!) self, {_overload} other) -> Tensor(a!)",
             lambda self, other, name=_long: getattr(aten, name + "_")(self, other),
             samples=_integers if _overload == "Tensor" else _with_number,
+            handwritten=Surface.METHOD,
         )
 
 

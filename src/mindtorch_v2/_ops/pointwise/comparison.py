@@ -331,7 +331,7 @@ def choice(value, dtype):
     wraps_number=True,
     samples=lambda make: [(make.bools(3, 4), make(3, 4), make(3, 4)), (make.bools(4), make(3, 1), make(1))],
     number_form=True,
-    surface=Surface.FUNCTION,
+    handwritten=Surface.METHOD,
 )
 def where(condition, self, other):
     """Takes elements of `input` where the condition holds, of `other` elsewhere; the condition alone gives positions.

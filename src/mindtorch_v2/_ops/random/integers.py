@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ..._core import dtype as dt
-from ..._dispatch.facts import Batching
+from ..._dispatch.facts import Batching, Surface
 from ..._dispatch.registry import aten, op
 from .._support.common import no_kernel, np_dtype
 from .._support.factory import LIKE, OPTIONS, check_options, checked_size, like
@@ -257,6 +257,7 @@ def _permutation(n, kind, source):
     batching=Batching.RANDOM,
     host_made=True,
     out_rule=fills_out,
+    handwritten=Surface.FUNCTION,
 )
 def randperm(n, dtype, layout, device, pin_memory, generator):
     """The integers from 0 to `n - 1` in random order.
@@ -276,6 +277,7 @@ def randperm(n, dtype, layout, device, pin_memory, generator):
     batching=Batching.RANDOM,
     host_made=True,
     out_rule=fills_out,
+    handwritten=Surface.FUNCTION,
 )
 def randperm_generator(n, generator, dtype, layout, device, pin_memory):
     check_options(layout, pin_memory)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -10,8 +11,9 @@ from ..._core import dtype as dt
 from ..._core import rng
 from ..._core.box_muller import fused
 from ..._core.rng import Generator, default_generator
+from ..._core.tensor import Tensor
 from ..._dispatch.errors import torch_error
-from ..._dispatch.facts import Batching, Promotion
+from ..._dispatch.facts import Batching, Promotion, Surface
 from ..._dispatch.registry import aten, op
 from .._support.common import like_first, no_kernel, np_dtype
 from .._support.factory import LIKE, OPTIONS, check_options, checked_size, like, memory_order, sized
@@ -103,6 +105,7 @@ _USUAL = OPTIONS + ", Generator? generator=None"
     batching=Batching.RANDOM,
     host_made=True,
     out_rule=fills_out,
+    handwritten=Surface.FUNCTION,
 )
 def rand(size, dtype, layout, device, pin_memory, generator):
     """Random numbers evenly spread over [0, 1).
@@ -133,6 +136,7 @@ def rand(size, dtype, layout, device, pin_memory, generator):
     batching=Batching.RANDOM,
     host_made=True,
     out_rule=fills_out,
+    handwritten=Surface.FUNCTION,
 )
 def rand_generator(size, generator, dtype, layout, device, pin_memory):
     return rand.kernel(size, dtype, layout, device, pin_memory, generator)
@@ -270,6 +274,7 @@ def _randn(size, kind, source):
     batching=Batching.RANDOM,
     host_made=True,
     out_rule=fills_out,
+    handwritten=Surface.FUNCTION,
 )
 def randn(size, dtype, layout, device, pin_memory, generator):
     """Normal random numbers with mean 0 and variance 1.
@@ -300,6 +305,7 @@ def randn(size, dtype, layout, device, pin_memory, generator):
     batching=Batching.RANDOM,
     host_made=True,
     out_rule=fills_out,
+    handwritten=Surface.FUNCTION,
 )
 def randn_generator(size, generator, dtype, layout, device, pin_memory):
     return randn.kernel(size, dtype, layout, device, pin_memory, generator)
@@ -426,17 +432,17 @@ def normal_float_float(mean, std, size, generator, dtype, layout, device, pin_me
 # ---------------------------------------------------------------- as functions
 
 
-def manual_seed(seed):
+def manual_seed(seed: Any) -> Generator:
     """Start the default generator over from `seed`; returns it."""
     return default_generator.manual_seed(rng.as_seed(int(seed)))
 
 
-def get_rng_state():
+def get_rng_state() -> Tensor:
     """The default generator's state, as bytes."""
     return default_generator.get_state()
 
 
-def set_rng_state(new_state):
+def set_rng_state(new_state: Tensor) -> None:
     """Put the default generator into a state that get_rng_state() gave."""
     default_generator.set_state(new_state)
 

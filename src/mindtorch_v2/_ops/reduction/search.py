@@ -6,6 +6,7 @@ import numpy as np
 
 from ..._core import dtype as dt
 from ..._core.tensor import Tensor
+from ..._dispatch.facts import Surface
 from ..._dispatch.registry import aten, op
 from .._support.common import normal_dim
 from .._support.elementwise import need_real
@@ -101,6 +102,7 @@ unique_dim.vjp(self=_no_derivative("unique_dim"))
     "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) "
     "-> (Tensor, Tensor, Tensor)",
     samples=lambda make: [(make.ints(2, 8),), (make.ints(2, 4, 2), True, True, 0)],
+    handwritten=Surface.BOTH,
 )
 def unique_consecutive(self, return_inverse, return_counts, dim):
     """Leaves out elements that equal the one before.

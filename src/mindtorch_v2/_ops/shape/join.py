@@ -10,7 +10,7 @@ import numpy as np
 from ..._core import dtype as dt
 from ..._core.size import Size
 from ..._dispatch.errors import broadcast_mismatch, torch_error
-from ..._dispatch.facts import Autocast
+from ..._dispatch.facts import Autocast, Surface
 from ..._dispatch.promotion import rank
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import home_of, normal_dim
@@ -277,11 +277,18 @@ def _variadic(name, schema_of_list):
 
 
 def _declare_atleast(name, one, *, doc=None):
-    composite(f"{name}(Tensor self) -> Tensor", one, samples=lambda make: [(make(3),), (make(),)], doc=doc)
+    composite(
+        f"{name}(Tensor self) -> Tensor",
+        one,
+        samples=lambda make: [(make(3),), (make(),)],
+        doc=doc,
+        handwritten=Surface.FUNCTION,
+    )
     several = composite(
         f"{name}.Sequence(Tensor[] tensors) -> Tensor[]",
         lambda tensors: tuple([one(t) for t in tensors]),
         samples=lambda make: [([make(3), make()],)],
+        handwritten=Surface.FUNCTION,
     )
 
     def call(*tensors):
@@ -393,7 +400,11 @@ composite(
 # ---------------------------------------------------------------- one shape for all
 
 
-@composite("broadcast_tensors(Tensor[] tensors) -> Tensor[]", samples=lambda make: [([make(3, 1), make(4)],)])
+@composite(
+    "broadcast_tensors(Tensor[] tensors) -> Tensor[]",
+    samples=lambda make: [([make(3, 1), make(4)],)],
+    handwritten=Surface.FUNCTION,
+)
 def broadcast_tensors(tensors):
     """All tensors expanded to their common shape.
 
@@ -464,11 +475,13 @@ composite(
             [2, 2]]), tensor([[3, 4],
             [3, 4]]))
     """,
+    handwritten=Surface.FUNCTION,
 )
 composite(
     "meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
     _meshgrid,
     samples=lambda make: [([make(3), make(4)], {"indexing": "xy"})],
+    handwritten=Surface.FUNCTION,
 )
 
 
@@ -491,7 +504,9 @@ FUNCTIONS["meshgrid"] = meshgrid
 # ---------------------------------------------------------------- products of sets and matrices
 
 
-@composite("cartesian_prod(Tensor[] tensors) -> Tensor", samples=lambda make: [([make(3), make(2)],)])
+@composite(
+    "cartesian_prod(Tensor[] tensors) -> Tensor", samples=lambda make: [([make(3), make(2)],)], handwritten=Surface.FUNCTION
+)
 def cartesian_prod(tensors):
     """All combinations of one element of each tensor.
 
@@ -548,7 +563,12 @@ def _block_shape(tensors):
     return (sum(s[0] for s in shapes), sum(s[1] for s in shapes)), dt.result_type(*map(rank, tensors)).np
 
 
-@op("block_diag(Tensor[] tensors) -> Tensor", shape=_block_shape, samples=lambda make: [([make(2, 2), make(1, 3), make(2)],)])
+@op(
+    "block_diag(Tensor[] tensors) -> Tensor",
+    shape=_block_shape,
+    samples=lambda make: [([make(2, 2), make(1, 3), make(2)],)],
+    handwritten=Surface.FUNCTION,
+)
 def block_diag(tensors):
     """Matrices along the diagonal of a larger one.
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.tensor import Tensor
-from ..._dispatch.facts import Batching
+from ..._dispatch.facts import Batching, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import home_of, like_first
 from ..creation.copy import copy_, dense_copy
@@ -111,6 +111,7 @@ def _reach(shape, strides):
     shape=like_first,
     samples=lambda make: [(make(3, 4), make(2, 2), (2, 2), (4, 1)), (make(3, 4), make(2), (2,), (5,), 2)],
     batching=Batching.STRIDED,
+    handwritten=Surface.BOTH,
 )
 def as_strided_scatter(self, src, size, stride, storage_offset):
     # A copy of the memory up to the last element, so that strides and offset mean in it what they mean in the original.

@@ -313,7 +313,7 @@ def t(self):
 t.vjp(self=lambda g: aten.t(g))
 
 
-@composite("mT(Tensor(a) self) -> Tensor(a)", surface=Surface.FUNCTION)
+@composite("mT(Tensor(a) self) -> Tensor(a)", handwritten=Surface.METHOD)
 def mT(self):
     """The transpose of the last two dims, as a property.
 
@@ -326,7 +326,7 @@ def mT(self):
     return _transpose(self, -2, -1)
 
 
-@composite("numpy_T(Tensor(a) self) -> Tensor(a)", surface=Surface.FUNCTION)
+@composite("numpy_T(Tensor(a) self) -> Tensor(a)", handwritten=Surface.METHOD)
 def numpy_T(self):
     """The dims in reverse order, which `Tensor.T` is.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._dispatch.facts import Autocast, Batching
+from ..._dispatch.facts import Autocast, Batching, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import scalar_name
 from .._support.warn import warn_once
@@ -69,7 +69,7 @@ def view_as_complex(self):
 view_as_complex.vjp(self=lambda g: aten.view_as_real(aten.resolve_conj(g)))
 
 
-@composite("real(Tensor(a) self) -> Tensor(a)")
+@composite("real(Tensor(a) self) -> Tensor(a)", handwritten=Surface.METHOD)
 def real(self):
     """The real parts of complex numbers, as a view.
 
@@ -79,7 +79,7 @@ def real(self):
     return aten.select(aten.view_as_real(self), -1, 0) if self._array.dtype.kind == "c" else self
 
 
-@composite("imag(Tensor(a) self) -> Tensor(a)", samples=lambda make: [])
+@composite("imag(Tensor(a) self) -> Tensor(a)", samples=lambda make: [], handwritten=Surface.METHOD)
 def imag(self):
     """The imaginary parts of complex numbers, as a view.
 
@@ -134,6 +134,7 @@ composite(
     tensor([[1.-1.j],
             [2.-0.j]])
     """,
+    handwritten=Surface.METHOD,
 )
 composite(
     "adjoint(Tensor(a) self) -> Tensor(a)",

@@ -8,7 +8,7 @@ from typing import Any
 from ..._autograd.nodes.derivative import node_name
 from ..._core.memory_format import contiguous_format
 from ..._core.tensor import Tensor
-from ..._dispatch.facts import Batching
+from ..._dispatch.facts import Batching, Surface
 from ..._dispatch.registry import OpSpec, aten, composite
 from ..creation.copy import clone, detach
 from .view import (
@@ -191,6 +191,7 @@ def _declare(spec: OpSpec, body: Callable[..., Any]) -> OpSpec:
         batching=Batching.STRIDED if spec.batching is Batching.STRIDED else None,
         out=True,
         doc=_DOCS.get(f"{name}_copy"),
+        handwritten=Surface.FUNCTION if spec is as_strided or spec in _SEVERAL else Surface(0),
     )
     if callable(formulas):
         made.vjp(formulas)

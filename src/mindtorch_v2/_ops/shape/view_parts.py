@@ -300,6 +300,7 @@ unfold_backward.vjp(grad_in=lambda g, dim, size, step: aten.unfold(g, dim, size,
     "as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)",
     samples=lambda make: [(make(3, 4), (2, 2), (4, 1)), (make(3, 4), (2, 3), (1, 1), 2)],
     batching=Batching.STRIDED,
+    handwritten=Surface.BOTH,
 )
 def as_strided(self, size, stride, storage_offset):
     """A view with any size and strides into the tensor's memory.

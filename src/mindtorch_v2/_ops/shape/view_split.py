@@ -6,7 +6,7 @@ import numpy as np
 
 from ..._core.storage import Storage, owner_of
 from ..._core.tensor import Tensor
-from ..._dispatch.facts import Batching
+from ..._dispatch.facts import Batching, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support.common import existing_dim, home_of, normal_dim
 from .view_parts import ALL
@@ -64,6 +64,7 @@ def _checked_sizes(self, split_size, dim):
     takes_all_grads=True,
     samples=lambda make: [(make(5, 4), 2), (make(3, 4), 2, 1)],
     batching=Batching.ALONG_DIM,
+    handwritten=Surface.BOTH,
 )
 def split(self, split_size, dim):
     """Splits into views of `split_size` each, or of the given sizes.
@@ -120,6 +121,7 @@ composite(
     lambda self, split_size, dim: aten.split_with_sizes(self, split_size, dim),
     samples=lambda make: [(make(5, 4), (1, 4))],
     batching=Batching.ALONG_DIM,
+    handwritten=Surface.BOTH,
 )
 
 

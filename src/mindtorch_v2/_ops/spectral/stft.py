@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.tensor import Tensor
-from ..._dispatch.facts import Autocast
+from ..._dispatch.facts import Autocast, Surface
 from ..._dispatch.registry import aten, composite, op
 from .._support import special_math as special_math
 from .._support.common import home_of, np_dtype
@@ -134,6 +134,7 @@ def _framing(n_fft: int, hop_length: int | None, win_length: int | None, window:
     "-> Tensor",
     samples=lambda make: [(make(16), 4, 2), (make(2, 16), 4, 2, 4, make(4), True)],
     autocast=Autocast.FLOAT32,
+    handwritten=Surface.BOTH,
 )
 def stft(self, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window):
     """The short-time Fourier transform: spectra of windows that slide over the signal.

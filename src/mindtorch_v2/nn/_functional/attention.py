@@ -127,7 +127,7 @@ def _heads_of(projected: Any, static: Any, name: str, bsz: int, num_heads: int, 
     return static
 
 
-def multi_head_attention_forward(
+def multi_head_attention_forward(  # noqa: C901  torch's options, one after another
     query: Any,
     key: Any,
     value: Any,

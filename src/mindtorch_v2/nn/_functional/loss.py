@@ -236,7 +236,7 @@ def multilabel_soft_margin_loss(
 ) -> Any:
     """Binary cross entropy of each class, averaged over the classes."""
     number = chosen(reduction, size_average, reduce)
-    loss: Any = -(target * aten.log_sigmoid(input) + (1 - target) * aten.log_sigmoid(-input))  # type: ignore[operator]
+    loss: Any = -(target * aten.log_sigmoid(input) + (1 - target) * aten.log_sigmoid(-input))
     if weight is not None:
         loss = loss * weight
     class_dim = input.dim() - 1

@@ -17,7 +17,7 @@ _CUDNN = True
 
 
 def _verify_batch_size(size: Sequence[int]) -> None:
-    """With a single value per channel there is nothing to normalise."""
+    """With a single value per channel there is nothing to normalize."""
     count = size[0]
     for n in size[2:]:
         count *= n
@@ -89,7 +89,7 @@ def group_norm(
 
 
 def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
-    """Divide by the energy of the neighbouring channels."""
+    """Divide by the energy of the neighboring channels."""
     dim = input.dim()
     if dim < 3:
         raise ValueError(f"Expected 3D or higher dimensionality input (got {dim} dimensions)")

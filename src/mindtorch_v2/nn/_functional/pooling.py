@@ -196,7 +196,7 @@ def fractional_max_pool2d(
     _random_samples: Any = None,
 ) -> Any:
     """Max pooling over windows drawn at random, to the size asked for."""
-    made = _fractional(
+    pooled_and_indices = _fractional(
         input,
         kernel_size,
         output_size,
@@ -206,7 +206,7 @@ def fractional_max_pool2d(
         _pair,
         aten.fractional_max_pool2d,
     )
-    return made if return_indices else made[0]
+    return pooled_and_indices if return_indices else pooled_and_indices[0]
 
 
 def fractional_max_pool3d(
@@ -218,7 +218,7 @@ def fractional_max_pool3d(
     _random_samples: Any = None,
 ) -> Any:
     """Max pooling over windows drawn at random, to the size asked for."""
-    made = _fractional(
+    pooled_and_indices = _fractional(
         input,
         kernel_size,
         output_size,
@@ -228,7 +228,7 @@ def fractional_max_pool3d(
         _triple,
         aten.fractional_max_pool3d,
     )
-    return made if return_indices else made[0]
+    return pooled_and_indices if return_indices else pooled_and_indices[0]
 
 
 def fractional_max_pool2d_with_indices(

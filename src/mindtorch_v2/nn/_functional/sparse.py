@@ -44,7 +44,7 @@ def embedding(
 _BAG_MODES = {"sum": 0, "mean": 1, "max": 2}
 
 
-def embedding_bag(
+def embedding_bag(  # noqa: C901  torch's checks, one after another
     input: Any,
     weight: Any,
     offsets: Any = None,

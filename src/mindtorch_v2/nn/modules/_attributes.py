@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from ..._core.tensor import Tensor
 from ..parameter import Buffer, Parameter
 from ._members import Members
+
+if TYPE_CHECKING:
+    from .module import Module
 
 # Hooks that see every registration of every module; they may return a replacement.
 global_parameter_registration_hooks: dict[int, Any] = OrderedDict()
@@ -21,7 +25,7 @@ _ROOT = __name__.partition(".")[0]
 def typename(value: Any) -> str:
     """The full name of a value's type, as messages show it."""
     if isinstance(value, Tensor) and type(value) is Tensor:
-        return value.type()  # type: ignore[attr-defined]
+        return value.type()
     kind = value if isinstance(value, type) else type(value)
     if kind.__module__ == "builtins":
         return kind.__qualname__
@@ -49,7 +53,16 @@ def _check_name(kind: str, name: Any, holder: Any, members: dict[str, Any], *, t
 class AttributeMixin:
     """The part of Module that registers members."""
 
-    def __getattr__(self, name: str) -> Any:
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _modules: dict[str, Module | None]
+    _non_persistent_buffers_set: set[str]
+    _state_dict_hooks: dict[int, Callable[..., Any]]
+    _state_dict_pre_hooks: dict[int, Callable[..., Any]]
+    _load_state_dict_pre_hooks: dict[int, Callable[..., Any]]
+    _load_state_dict_post_hooks: dict[int, Callable[..., Any]]
+
+    def __getattr__(self, name: str) -> Tensor | Module:
         # Members are in __dict__ too, so this is for names that are not there, and for members put there unseen.
         attributes = self.__dict__
         for kind in _KINDS:
@@ -136,7 +149,7 @@ class AttributeMixin:
 
     # ------------------------------------------------------------------ registration
 
-    def register_parameter(self, name: str, param: Any) -> None:
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Add a parameter, or None for one that is left out but keeps its name."""
         if "_parameters" not in self.__dict__:
             raise AttributeError("cannot assign parameter before Module.__init__() call")
@@ -157,7 +170,7 @@ class AttributeMixin:
                 param = param if replaced is None else replaced
         self._parameters[name] = self.__dict__[name] = param
 
-    def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that belongs to the module's state and is no parameter; in the state dict if `persistent`."""
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
@@ -170,21 +183,21 @@ class AttributeMixin:
         else:
             self._non_persistent_buffers_set.add(name)
 
-    def _put_buffer(self, name: str, tensor: Any) -> None:
+    def _put_buffer(self, name: str, tensor: Tensor | None) -> None:
         for hook in global_buffer_registration_hooks.values():
             replaced = hook(self, name, tensor)
             tensor = tensor if replaced is None else replaced
         self._buffers[name] = self.__dict__[name] = tensor
 
-    def add_module(self, name: str, module: Any) -> None:
+    def add_module(self, name: str, module: Module | None) -> None:
         """Add a submodule, or None for one that is left out but keeps its name."""
         if module is not None and not isinstance(module, AttributeMixin):
             raise TypeError(f"{typename(module)} is not a Module subclass")
         _check_name("module", name, self, self._modules, taken_first=True)
         self._put_module(name, module)
 
-    def register_module(self, name: str, module: Any) -> None:
-        """The same as `add_module`."""
+    def register_module(self, name: str, module: Module | None) -> None:
+        """The same as `add_module`, by the name that TorchScript used."""
         self.add_module(name, module)
 
     def _put_module(self, name: str, module: Any) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Self
 
 from ..._autograd.grad_mode import no_grad
 from ..._core import dtype as dt
@@ -14,6 +14,9 @@ from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
 from ..parameter import Parameter
 from ._attributes import AttributeMixin
+
+if TYPE_CHECKING:
+    from .module import Module
 
 
 def _parse_to(
@@ -49,7 +52,11 @@ def _parse_to(
 class ConversionMixin(AttributeMixin):
     """The part of Module that converts what it holds, in place."""
 
-    def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
+    if TYPE_CHECKING:
+
+        def children(self) -> Iterator[Module]: ...
+
+    def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Self:
         """Replace every parameter's data, every gradient and every buffer by what `fn` makes of it."""
         if recurse:
             for module in self.children():
@@ -68,12 +75,12 @@ class ConversionMixin(AttributeMixin):
             else:
                 param.data = changed
                 kept = param
-            held = param.grad
-            if held is not None:
+            old_grad = param.grad
+            if old_grad is not None:
                 with no_grad():
-                    grad = fn(held)
+                    grad = fn(old_grad)
                 kept.grad = None  # first, since a gradient of the old dtype or device would not fit
-                kept.grad = grad.requires_grad_(held.requires_grad)
+                kept.grad = grad.requires_grad_(old_grad.requires_grad)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = self.__dict__[name] = fn(buffer)
@@ -87,7 +94,7 @@ class ConversionMixin(AttributeMixin):
         non_blocking: bool = False,
         memory_format: Any = None,
         tensor: Any = None,
-    ) -> Any:
+    ) -> Self:
         """Move parameters and buffers to a device, and those of floating point to a dtype; in place."""
         device, dtype, non_blocking, memory_format = _parse_to(args, device, dtype, non_blocking, memory_format, tensor)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
@@ -111,44 +118,44 @@ class ConversionMixin(AttributeMixin):
 
         return self._apply(convert)
 
-    def to_empty(self, *, device: Any, recurse: bool = True) -> Any:
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
         """Move parameters and buffers to a device without copying what is in them."""
         return self._apply(lambda t: aten.empty_like(t, device=device), recurse=recurse)
 
-    def cuda(self, device: Any = None) -> Any:
+    def cuda(self, device: Any = None) -> Self:
         return self.to("cuda" if device is None else Device("cuda", device) if isinstance(device, int) else device)
 
-    def npu(self, device: Any = None) -> Any:
+    def npu(self, device: Any = None) -> Self:
         """Move parameters and buffers to the NPU."""
         return self.to("npu" if device is None else Device("npu", device) if isinstance(device, int) else device)
 
-    def cpu(self) -> Any:
+    def cpu(self) -> Self:
         """Move parameters and buffers to the CPU."""
         return self._apply(lambda t: t.cpu())
 
-    def type(self, dst_type: Any) -> Any:
+    def type(self, dst_type: Any) -> Self:
         """Cast all parameters and buffers, whatever they hold now."""
         return self._apply(lambda t: t.type(dst_type))
 
-    def _cast_floats(self, dtype: Any) -> Any:
+    def _cast_floats(self, dtype: Any) -> Self:
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
 
-    def float(self) -> Any:
+    def float(self) -> Self:
         """Cast what is of floating point to float32."""
         return self._cast_floats(dt.float32)
 
-    def double(self) -> Any:
+    def double(self) -> Self:
         """Cast what is of floating point to float64."""
         return self._cast_floats(dt.float64)
 
-    def half(self) -> Any:
+    def half(self) -> Self:
         """Cast what is of floating point to float16."""
         return self._cast_floats(dt.float16)
 
-    def bfloat16(self) -> Any:
+    def bfloat16(self) -> Self:
         """Cast what is of floating point to bfloat16."""
         return self._cast_floats(dt.bfloat16)
 
-    def share_memory(self) -> Any:
+    def share_memory(self) -> Self:
         """Move what the module holds to memory that other processes can map."""
         return self._apply(lambda t: t.share_memory_())

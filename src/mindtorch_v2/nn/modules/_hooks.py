@@ -47,6 +47,13 @@ def _register(
 class HookMixin(AttributeMixin):
     """The part of Module that keeps hooks."""
 
+    _backward_pre_hooks: dict[int, Callable[..., Any]]
+    _backward_hooks: dict[int, Callable[..., Any]]
+    _forward_hooks: dict[int, Callable[..., Any]]
+    _forward_hooks_with_kwargs: dict[int, bool]
+    _forward_hooks_always_called: dict[int, bool]
+    _forward_pre_hooks: dict[int, Callable[..., Any]]
+    _forward_pre_hooks_with_kwargs: dict[int, bool]
     # None: no backward hook yet; the full and the old kind cannot be mixed.
     _is_full_backward_hook: bool | None
 

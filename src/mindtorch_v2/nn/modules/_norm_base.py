@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..._core import dtype as dt
 from ..._core.tensor import Tensor
@@ -13,19 +13,27 @@ from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter
 from .lazy import LazyModuleMixin
 from .module import Module
 
+if TYPE_CHECKING:
+    from ..._core.dtype import dtype as DType
+    from ...types import Device
+
 
 class _NormBase(Module):
     """Normalisation per channel, with affine parameters and running statistics if asked for."""
 
     # 2: num_batches_tracked was added
     _version = 2
-    __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
+    __constants__: ClassVar[list[str]] = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
 
     num_features: int
     eps: float
     momentum: float | None
     affine: bool
     track_running_stats: bool
+
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
 
     def __init__(
         self,
@@ -34,8 +42,8 @@ class _NormBase(Module):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
         *,
         bias: bool = True,
     ) -> None:
@@ -107,7 +115,10 @@ class _NormBase(Module):
 
 
 class _LazyNormBase(LazyModuleMixin, _NormBase):
-    """A normalisation that takes `num_features` from its first input."""
+    """A normalization that takes `num_features` from its first input."""
+
+    weight: UninitializedParameter
+    bias: UninitializedParameter
 
     def __init__(
         self,
@@ -115,8 +126,8 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
         *,
         bias: bool = True,
     ) -> None:
@@ -145,6 +156,8 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
                 if self.bias is not None:
                     self.bias.materialize((self.num_features,))
             if self.track_running_stats:
-                self.running_mean.materialize((self.num_features,))
-                self.running_var.materialize((self.num_features,))
+                mean: Any = self.running_mean
+                variance: Any = self.running_var
+                mean.materialize((self.num_features,))
+                variance.materialize((self.num_features,))
             self.reset_parameters()

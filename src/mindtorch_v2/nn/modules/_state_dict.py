@@ -134,7 +134,7 @@ class StateDictMixin(AttributeMixin):
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{text}")
         return _IncompatibleKeys(missing, unexpected)
 
-    def _load_from_state_dict(
+    def _load_from_state_dict(  # noqa: C901  torch's checks, one after another
         self,
         state_dict: Any,
         prefix: str,
@@ -173,22 +173,22 @@ class StateDictMixin(AttributeMixin):
                     if first not in (self._modules if dot else local):
                         unexpected_keys.append(key)
 
-    def _load_one(self, name: str, key: str, param: Any, given: Any, assign: bool) -> str | None:
+    def _load_one(self, name: str, key: str, param: Any, loaded: Any, assign: bool) -> str | None:
         """Load one parameter or buffer; what is wrong with it, if anything is."""
-        if not isinstance(given, Tensor):
+        if not isinstance(loaded, Tensor):
             return (
                 f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
-                f"checkpoint but received {type(given)}"
+                f"checkpoint but received {type(loaded)}"
             )
         lazy = is_lazy(param)
-        if not lazy and len(param.shape) == 0 and len(given.shape) == 1:
-            given = given[0]  # type: ignore[index]  # scalars were once saved with one dim
-        if not lazy and given.shape != param.shape:
+        if not lazy and len(param.shape) == 0 and len(loaded.shape) == 1:
+            loaded = loaded[0]  # scalars were once saved with one dim
+        if not lazy and loaded.shape != param.shape:
             return (
-                f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in "
+                f"size mismatch for {key}: copying a param with shape {loaded.shape} from checkpoint, the shape in "
                 f"current model is {param.shape}."
             )
-        if param.is_meta and not given.is_meta and not assign:
+        if param.is_meta and not loaded.is_meta and not assign:
             warnings.warn(
                 f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the "
                 "current model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the "
@@ -199,20 +199,20 @@ class StateDictMixin(AttributeMixin):
         try:
             with no_grad():
                 if not assign:
-                    param.copy_(given)
+                    param.copy_(loaded)
                     return None
                 if not isinstance(param, Parameter):
-                    given.requires_grad_(param.requires_grad)  # type: ignore[attr-defined]
-                elif not isinstance(given, Parameter):
-                    given = Parameter(given, requires_grad=param.requires_grad)
+                    loaded.requires_grad_(param.requires_grad)
+                elif not isinstance(loaded, Parameter):
+                    loaded = Parameter(loaded, requires_grad=param.requires_grad)
                 else:
-                    given.requires_grad_(param.requires_grad)  # type: ignore[attr-defined]
-                setattr(self, name, given)
+                    loaded.requires_grad_(param.requires_grad)
+                setattr(self, name, loaded)
         except Exception as error:
             action = "swapping" if assign else "copying"
             return (
                 f'While {action} the parameter named "{key}", whose dimensions in the model are {param.size()} and '
-                f"whose dimensions in the checkpoint are {given.size()}, an exception occurred : {error.args}."
+                f"whose dimensions in the checkpoint are {loaded.size()}, an exception occurred : {error.args}."
             )
         return None
 

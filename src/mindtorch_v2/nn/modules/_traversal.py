@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..._core.tensor import Tensor
 from ..parameter import Parameter
 from ._attributes import AttributeMixin
+
+if TYPE_CHECKING:
+    from .module import Module
 
 
 class TraversalMixin(AttributeMixin):
@@ -27,7 +31,7 @@ class TraversalMixin(AttributeMixin):
                 yield path + ("." if path else "") + name, member
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """Every parameter once."""
+        """Every parameter once, of this module and, unless `recurse` is off, of its descendants."""
         for _, param in self.named_parameters(recurse=recurse):
             yield param
 
@@ -37,21 +41,23 @@ class TraversalMixin(AttributeMixin):
         """(name, parameter) of this module and, unless `recurse` is off, of its descendants."""
         yield from self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
-    def buffers(self, recurse: bool = True) -> Iterator[Any]:
-        """Every buffer once."""
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Every buffer once, of this module and, unless `recurse` is off, of its descendants."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
-    def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Any]]:
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
         """(name, buffer) of this module and, unless `recurse` is off, of its descendants."""
         yield from self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
-    def children(self) -> Iterator[Any]:
+    def children(self) -> Iterator[Module]:
         """Every direct submodule once."""
         for _, module in self.named_children():
             yield module
 
-    def named_children(self) -> Iterator[tuple[str, Any]]:
+    def named_children(self) -> Iterator[tuple[str, Module]]:
         """(name, submodule) of every direct submodule, each once."""
         seen: set[Any] = set()
         for name, module in self._modules.items():
@@ -59,26 +65,26 @@ class TraversalMixin(AttributeMixin):
                 seen.add(module)
                 yield name, module
 
-    def modules(self, remove_duplicate: bool = True) -> Iterator[Any]:
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         """This module and every descendant."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_modules(
         self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Any]]:
+    ) -> Iterator[tuple[str, Module]]:
         """(dotted name, module) of this module, named `prefix`, and of every descendant."""
         memo = set() if memo is None else memo
         if self in memo:
             return
         if remove_duplicate:
             memo.add(self)
-        yield prefix, self
+        yield prefix, self  # type: ignore[misc]
         for name, module in self._modules.items():
             if module is not None:
                 yield from module.named_modules(memo, prefix + ("." if prefix else "") + name, remove_duplicate)
 
-    def get_submodule(self, target: str) -> Any:
+    def get_submodule(self, target: str) -> Module:
         """The submodule with a dotted name; the module itself for an empty one."""
         module: Any = self
         for name in target.split(".") if target else ():
@@ -89,7 +95,7 @@ class TraversalMixin(AttributeMixin):
                 raise AttributeError(f"`{name}` is not an nn.Module")
         return module
 
-    def set_submodule(self, target: str, module: Any, strict: bool = False) -> None:
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Put a module in the place with a dotted name; with `strict`, only where there is one already."""
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
@@ -114,7 +120,7 @@ class TraversalMixin(AttributeMixin):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
         return param
 
-    def get_buffer(self, target: str) -> Any:
+    def get_buffer(self, target: str) -> Tensor:
         """The buffer with a dotted name."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
@@ -122,4 +128,5 @@ class TraversalMixin(AttributeMixin):
             raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
         if name not in module._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
-        return module._buffers[name]
+        buffer: Any = module._buffers[name]
+        return buffer

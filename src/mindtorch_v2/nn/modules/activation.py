@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
@@ -11,6 +11,10 @@ from .._functional import activation as F
 from ..parameter import Parameter
 from .module import Module
 from .multihead_attention import MultiheadAttention
+
+if TYPE_CHECKING:
+    from ..._core.dtype import dtype as DType
+    from ...types import Device
 
 __all__ = [
     "CELU",
@@ -48,7 +52,7 @@ __all__ = [
 class _InPlaceActivation(Module):
     """An activation whose one option is to write into its input."""
 
-    __constants__ = ["inplace"]
+    __constants__: ClassVar[list[str]] = ["inplace"]
 
     inplace: bool
 
@@ -146,7 +150,7 @@ class Tanhshrink(Module):
 class Threshold(Module):
     """x where x > threshold, `value` elsewhere."""
 
-    __constants__ = ["threshold", "value", "inplace"]
+    __constants__: ClassVar[list[str]] = ["threshold", "value", "inplace"]
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
@@ -164,7 +168,7 @@ class Threshold(Module):
 class RReLU(Module):
     """LeakyReLU whose slope is drawn from [lower, upper] while training, and their mean otherwise."""
 
-    __constants__ = ["lower", "upper", "inplace"]
+    __constants__: ClassVar[list[str]] = ["lower", "upper", "inplace"]
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
         super().__init__()
@@ -182,7 +186,7 @@ class RReLU(Module):
 class Hardtanh(Module):
     """x held between two values."""
 
-    __constants__ = ["min_val", "max_val", "inplace"]
+    __constants__: ClassVar[list[str]] = ["min_val", "max_val", "inplace"]
 
     def __init__(
         self,
@@ -225,7 +229,7 @@ class ReLU6(Hardtanh):
 class _AlphaActivation(Module):
     """ELU and CELU: one number and the option to write into the input."""
 
-    __constants__ = ["alpha", "inplace"]
+    __constants__: ClassVar[list[str]] = ["alpha", "inplace"]
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -253,7 +257,7 @@ class CELU(_AlphaActivation):
 class LeakyReLU(Module):
     """x, times `negative_slope` where negative."""
 
-    __constants__ = ["inplace", "negative_slope"]
+    __constants__: ClassVar[list[str]] = ["inplace", "negative_slope"]
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__()
@@ -270,7 +274,7 @@ class LeakyReLU(Module):
 class GELU(Module):
     """x * Phi(x), exactly or with the tanh approximation."""
 
-    __constants__ = ["approximate"]
+    __constants__: ClassVar[list[str]] = ["approximate"]
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -286,7 +290,7 @@ class GELU(Module):
 class GLU(Module):
     """The first half of `dim` times the sigmoid of the second."""
 
-    __constants__ = ["dim"]
+    __constants__: ClassVar[list[str]] = ["dim"]
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -300,9 +304,9 @@ class GLU(Module):
 
 
 class _Shrink(Module):
-    """Hardshrink and Softshrink."""
+    """Base of Hardshrink and Softshrink, which differ in the op."""
 
-    __constants__ = ["lambd"]
+    __constants__: ClassVar[list[str]] = ["lambd"]
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -329,7 +333,7 @@ class Softshrink(_Shrink):
 class Softplus(Module):
     """log(1 + exp(beta * x)) / beta, linear above `threshold`."""
 
-    __constants__ = ["beta", "threshold"]
+    __constants__: ClassVar[list[str]] = ["beta", "threshold"]
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -346,9 +350,9 @@ class Softplus(Module):
 class PReLU(Module):
     """LeakyReLU with learnt slopes, one for all channels or one for each."""
 
-    __constants__ = ["num_parameters"]
+    __constants__: ClassVar[list[str]] = ["num_parameters"]
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Device = None, dtype: DType | None = None) -> None:
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init
@@ -366,7 +370,7 @@ class PReLU(Module):
 
 
 class _Softmax(Module):
-    __constants__ = ["dim"]
+    __constants__: ClassVar[list[str]] = ["dim"]
 
     dim: int | None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
@@ -12,6 +12,10 @@ from .._functional.activation import log_softmax
 from .container import ModuleList, Sequential
 from .linear import Linear
 from .module import Module
+
+if TYPE_CHECKING:
+    from ..._core.dtype import dtype as DType
+    from ...types import Device
 
 __all__ = ["AdaptiveLogSoftmaxWithLoss"]
 
@@ -28,8 +32,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         cutoffs: Sequence[int],
         div_value: float = 4.0,
         head_bias: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__()
         cutoffs = list(cutoffs)

@@ -1,14 +1,18 @@
-"""Batch normalisation."""
+"""Batch normalization."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
 from .._functional.normalization import batch_norm
 from ._norm_base import _LazyNormBase, _NormBase
 from .module import Module
+
+if TYPE_CHECKING:
+    from ..._core.dtype import dtype as DType
+    from ...types import Device
 
 __all__ = [
     "BatchNorm1d",
@@ -22,7 +26,7 @@ __all__ = [
 
 
 class _BatchNorm(_NormBase):
-    """Normalises each channel over batch and space; in evaluation, by the running statistics."""
+    """Normalizes each channel over batch and space; in evaluation, by the running statistics."""
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
@@ -47,7 +51,7 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of (N, C) or (N, C, L)."""
+    """Batch normalization of (N, C) or (N, C, L)."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() not in (2, 3):
@@ -55,7 +59,7 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalisation of (N, C, H, W)."""
+    """Batch normalization of (N, C, H, W)."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 4:
@@ -63,7 +67,7 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of (N, C, D, H, W)."""
+    """Batch normalization of (N, C, D, H, W)."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 5:
@@ -95,7 +99,7 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over all processes of a group. With one process it is what BatchNorm is."""
+    """Batch normalization over all processes of a group. With one process it is what BatchNorm is."""
 
     def __init__(
         self,
@@ -105,8 +109,8 @@ class SyncBatchNorm(_BatchNorm):
         affine: bool = True,
         track_running_stats: bool = True,
         process_group: Any = None,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
         *,
         bias: bool = True,
     ) -> None:
@@ -133,7 +137,7 @@ class SyncBatchNorm(_BatchNorm):
         """The module with every BatchNorm layer replaced by a SyncBatchNorm that has its parameters."""
         result = module
         if isinstance(module, _BatchNorm):
-            made = SyncBatchNorm(
+            converted = SyncBatchNorm(
                 module.num_features,
                 module.eps,
                 module.momentum,
@@ -143,14 +147,14 @@ class SyncBatchNorm(_BatchNorm):
                 bias=module.bias is not None,
             )
             if module.affine:
-                made.weight = module.weight
+                converted.weight = module.weight
                 if module.bias is not None:
-                    made.bias = module.bias
-            made.running_mean = module.running_mean
-            made.running_var = module.running_var
-            made.num_batches_tracked = module.num_batches_tracked
-            made.training = module.training
-            result = made
+                    converted.bias = module.bias
+            converted.running_mean = module.running_mean
+            converted.running_var = module.running_var
+            converted.num_batches_tracked = module.num_batches_tracked
+            converted.training = module.training
+            result = converted
         for name, child in module.named_children():
             result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
         return result

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
 from .module import Module
@@ -12,7 +14,7 @@ __all__ = ["ChannelShuffle"]
 class ChannelShuffle(Module):
     """Takes channels of all groups in turn."""
 
-    __constants__ = ["groups"]
+    __constants__: ClassVar[list[str]] = ["groups"]
 
     def __init__(self, groups: int) -> None:
         super().__init__()

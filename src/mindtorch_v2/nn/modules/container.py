@@ -40,6 +40,8 @@ def _position(length: int, index: Any) -> int:
 class _Numbered(Module):
     """Modules whose names are their positions."""
 
+    _modules: dict[str, Module]  # type: ignore[assignment]
+
     def _name_at(self, index: Any) -> str:
         return next(islice(self._modules, _position(len(self._modules), index), None))
 
@@ -61,7 +63,7 @@ class _Numbered(Module):
     def pop(self, key: int | slice) -> Any:
         """Take the module at a position out and return it."""
         module = self[key]  # type: ignore[index]
-        del self[key]  # type: ignore[attr-defined]
+        del self[key]  # type: ignore[operator]
         return module
 
 
@@ -194,7 +196,7 @@ class ModuleList(_Numbered):
         return self
 
     def __repr__(self) -> str:
-        """Equal neighbours are shown once, with their number."""
+        """Equal neighbors are shown once, with their number."""
         shown = [repr(module) for module in self]
         if not shown:
             return self._get_name() + "()"
@@ -214,6 +216,8 @@ class ModuleList(_Numbered):
 
 class ModuleDict(Module):
     """A dict of modules, which are registered like attributes. It has no forward of its own."""
+
+    _modules: dict[str, Module]  # type: ignore[assignment]
 
     def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         super().__init__()
@@ -239,7 +243,7 @@ class ModuleDict(Module):
         return key in self._modules
 
     def clear(self) -> None:
-        """Remove all modules."""
+        """Remove all modules; the container can be filled again."""
         self._modules.clear()
 
     def pop(self, key: str) -> Module:
@@ -268,7 +272,9 @@ class ModuleDict(Module):
         for position, pair in enumerate(modules):
             if not isinstance(pair, Iterable):
                 raise TypeError(f"ModuleDict update sequence element #{position} should be Iterable; is{type(pair).__name__}")
-            pair = tuple(pair)
-            if len(pair) != 2:
-                raise ValueError(f"ModuleDict update sequence element #{position} has length {len(pair)}; 2 is required")
-            self[pair[0]] = pair[1]
+            key_and_value = tuple(pair)
+            if len(key_and_value) != 2:
+                raise ValueError(
+                    f"ModuleDict update sequence element #{position} has length {len(key_and_value)}; 2 is required"
+                )
+            self[key_and_value[0]] = key_and_value[1]

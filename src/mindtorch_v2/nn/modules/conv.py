@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
@@ -13,6 +13,10 @@ from .._sizes import _pair, _reverse_repeat_tuple, _single, _triple
 from ..parameter import Parameter
 from .module import Module
 
+if TYPE_CHECKING:
+    from ..._core.dtype import dtype as DType
+    from ...types import Device
+
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
@@ -21,7 +25,7 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 class _ConvNd(Module):
     """What all convolutions have: channels, kernel, stride, padding, dilation, groups."""
 
-    __constants__ = [
+    __constants__: ClassVar[list[str]] = [
         "stride",
         "padding",
         "dilation",
@@ -58,8 +62,8 @@ class _ConvNd(Module):
         groups: int,
         bias: bool,
         padding_mode: str,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__()
         _check_channels(in_channels, out_channels, groups)
@@ -93,12 +97,12 @@ class _ConvNd(Module):
         """The padding in front of and behind each dim, the last dim first."""
         if not isinstance(self.padding, str):
             return list(_reverse_repeat_tuple(self.padding, 2))
-        made = [0, 0] * len(self.kernel_size)
+        padding = [0, 0] * len(self.kernel_size)
         if self.padding == "same":
             for i, (d, k) in enumerate(zip(reversed(self.dilation), reversed(self.kernel_size), strict=True)):
                 total = d * (k - 1)
-                made[2 * i], made[2 * i + 1] = total // 2, total - total // 2
-        return made
+                padding[2 * i], padding[2 * i + 1] = total // 2, total - total // 2
+        return padding
 
     def reset_parameters(self) -> None:
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
@@ -166,8 +170,8 @@ class Conv1d(_ConvNd):
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__(
             in_channels,
@@ -202,8 +206,8 @@ class Conv2d(_ConvNd):
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__(
             in_channels,
@@ -238,8 +242,8 @@ class Conv3d(_ConvNd):
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__(
             in_channels,
@@ -276,8 +280,8 @@ class _ConvTransposeNd(_ConvNd):
         groups: int,
         bias: bool,
         padding_mode: str,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
     ) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
@@ -360,8 +364,8 @@ class ConvTranspose1d(_ConvTransposeNd):
         bias: bool = True,
         dilation: Any = 1,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__(
             in_channels,
@@ -400,8 +404,8 @@ class ConvTranspose2d(_ConvTransposeNd):
         bias: bool = True,
         dilation: Any = 1,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__(
             in_channels,
@@ -440,8 +444,8 @@ class ConvTranspose3d(_ConvTransposeNd):
         bias: bool = True,
         dilation: Any = 1,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__(
             in_channels,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
 from .module import Module
@@ -12,7 +14,7 @@ __all__ = ["CosineSimilarity", "PairwiseDistance"]
 class PairwiseDistance(Module):
     """The p-norm of the difference of vectors."""
 
-    __constants__ = ["norm", "eps", "keepdim"]
+    __constants__: ClassVar[list[str]] = ["norm", "eps", "keepdim"]
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()
@@ -27,7 +29,7 @@ class PairwiseDistance(Module):
 class CosineSimilarity(Module):
     """The cosine of the angle between vectors along a dim."""
 
-    __constants__ = ["dim", "eps"]
+    __constants__: ClassVar[list[str]] = ["dim", "eps"]
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from ..._core.tensor import Tensor
 from .._functional import activation as F
 from .module import Module
@@ -10,7 +12,7 @@ __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Fe
 
 
 class _DropoutNd(Module):
-    __constants__ = ["p", "inplace"]
+    __constants__: ClassVar[list[str]] = ["p", "inplace"]
 
     p: float
     inplace: bool

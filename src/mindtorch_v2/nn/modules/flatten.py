@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
@@ -14,7 +14,7 @@ __all__ = ["Flatten", "Unflatten"]
 class Flatten(Module):
     """Makes one dim of several, by default of all but the first."""
 
-    __constants__ = ["start_dim", "end_dim"]
+    __constants__: ClassVar[list[str]] = ["start_dim", "end_dim"]
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Flatten(Module):
 class Unflatten(Module):
     """Makes several dims of one."""
 
-    __constants__ = ["dim", "unflattened_size"]
+    __constants__: ClassVar[list[str]] = ["dim", "unflattened_size"]
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ..._core.tensor import Tensor
 from .._functional import pad as F
@@ -14,7 +14,7 @@ __all__ = ["Fold", "Unfold"]
 class Fold(Module):
     """The image whose windows are given as columns; where windows overlap, their values are added up."""
 
-    __constants__ = ["output_size", "kernel_size", "dilation", "padding", "stride"]
+    __constants__: ClassVar[list[str]] = ["output_size", "kernel_size", "dilation", "padding", "stride"]
 
     def __init__(self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Fold(Module):
 class Unfold(Module):
     """Sliding windows of an image, each as one column."""
 
-    __constants__ = ["kernel_size", "dilation", "padding", "stride"]
+    __constants__: ClassVar[list[str]] = ["kernel_size", "dilation", "padding", "stride"]
 
     def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
         super().__init__()

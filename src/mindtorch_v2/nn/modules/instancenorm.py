@@ -1,14 +1,18 @@
-"""Instance normalisation."""
+"""Instance normalization."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
 from .._functional.normalization import instance_norm
 from ._norm_base import _LazyNormBase, _NormBase
+
+if TYPE_CHECKING:
+    from ..._core.dtype import dtype as DType
+    from ...types import Device
 
 __all__ = [
     "InstanceNorm1d",
@@ -33,8 +37,8 @@ class _InstanceNorm(_NormBase):
         momentum: float = 0.1,
         affine: bool = False,
         track_running_stats: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
         *,
         bias: bool = True,
     ) -> None:
@@ -91,35 +95,35 @@ class _InstanceNorm(_NormBase):
     ) -> None:
         if local_metadata.get("version", None) is None and not self.track_running_stats:
             # Statistics were once kept by default; old files hold them.
-            found = [name for name in ("running_mean", "running_var") if prefix + name in state_dict]
-            if found:
+            unexpected = [name for name in ("running_mean", "running_var") if prefix + name in state_dict]
+            if unexpected:
                 klass = type(self).__name__
                 error_msgs.append(
-                    f"Unexpected running stats buffer(s) {' and '.join(map(repr, found))} for {klass} with "
+                    f"Unexpected running stats buffer(s) {' and '.join(map(repr, unexpected))} for {klass} with "
                     "track_running_stats=False. If state_dict is a checkpoint saved before 0.4.0, this may be expected "
                     f"because {klass} does not track running stats by default since 0.4.0. Please remove these keys "
                     "from state_dict. If the running stats are actually needed, instead set track_running_stats=True "
                     f"in {klass} to enable them. See the documentation of {klass} for details."
                 )
-                for name in found:
+                for name in unexpected:
                     state_dict.pop(prefix + name)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation of (N, C, L) or (C, L)."""
+    """Instance normalization of (N, C, L) or (C, L)."""
 
     _sample_dims = 2
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of (N, C, H, W) or (C, H, W)."""
+    """Instance normalization of (N, C, H, W) or (C, H, W)."""
 
     _sample_dims = 3
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of (N, C, D, H, W) or (C, D, H, W)."""
+    """Instance normalization of (N, C, D, H, W) or (C, D, H, W)."""
 
     _sample_dims = 4
 

@@ -48,9 +48,9 @@ class LazyModuleMixin:
         for name, param in (*me._parameters.items(), *me._buffers.items()):
             key = prefix + name
             if key in state_dict and param is not None and is_lazy(param):
-                given = state_dict[key]
-                if not is_lazy(given):
-                    param.materialize(given.shape)
+                loaded = state_dict[key]
+                if not is_lazy(loaded):
+                    param.materialize(loaded.shape)
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
         """Give the uninitialized parameters their shapes, from what forward is called with."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._core.tensor import Tensor
 from ..parameter import UninitializedParameter
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .lazy import LazyModuleMixin
+
+if TYPE_CHECKING:
+    from ..._core.dtype import dtype as DType
+    from ...types import Device
 
 __all__ = ["LazyConv1d", "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d"]
 
@@ -61,7 +65,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
 
 
 def _lazy_convolution(kind: type, spatial_dims: int) -> type:
-    class Lazy(_LazyConvXdMixin, kind):  # type: ignore[misc, valid-type]
+    class Lazy(_LazyConvXdMixin, kind):  # type: ignore[valid-type]
         cls_to_become = kind
         _spatial_dims = spatial_dims
 
@@ -75,8 +79,8 @@ def _lazy_convolution(kind: type, spatial_dims: int) -> type:
             groups: int = 1,
             bias: bool = True,
             padding_mode: str = "zeros",
-            device: Any = None,
-            dtype: Any = None,
+            device: Device = None,
+            dtype: DType | None = None,
         ) -> None:
             super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
             self._become_lazy(out_channels, bias, device, dtype)
@@ -85,7 +89,7 @@ def _lazy_convolution(kind: type, spatial_dims: int) -> type:
 
 
 def _lazy_transposed_convolution(kind: type, spatial_dims: int) -> type:
-    class Lazy(_LazyConvXdMixin, kind):  # type: ignore[misc, valid-type]
+    class Lazy(_LazyConvXdMixin, kind):  # type: ignore[valid-type]
         cls_to_become = kind
         _spatial_dims = spatial_dims
 
@@ -100,8 +104,8 @@ def _lazy_transposed_convolution(kind: type, spatial_dims: int) -> type:
             bias: bool = True,
             dilation: Any = 1,
             padding_mode: str = "zeros",
-            device: Any = None,
-            dtype: Any = None,
+            device: Device = None,
+            dtype: DType | None = None,
         ) -> None:
             super().__init__(
                 0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
@@ -11,6 +11,10 @@ from .. import init
 from ..parameter import Parameter, UninitializedParameter
 from .lazy import LazyModuleMixin
 from .module import Module
+
+if TYPE_CHECKING:
+    from ..._core.dtype import dtype as DType
+    from ...types import Device
 
 __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
@@ -28,13 +32,15 @@ class Identity(Module):
 class Linear(Module):
     """y = x A^T + b."""
 
-    __constants__ = ["in_features", "out_features"]
+    __constants__: ClassVar[list[str]] = ["in_features", "out_features"]
 
     in_features: int
     out_features: int
     weight: Tensor
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device: Device = None, dtype: DType | None = None
+    ) -> None:
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
@@ -67,10 +73,16 @@ class NonDynamicallyQuantizableLinear(Linear):
 class Bilinear(Module):
     """y = x1^T A x2 + b."""
 
-    __constants__ = ["in1_features", "in2_features", "out_features"]
+    __constants__: ClassVar[list[str]] = ["in1_features", "in2_features", "out_features"]
 
     def __init__(
-        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Device = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__()
         if in1_features <= 0:
@@ -106,7 +118,10 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     cls_to_become = Linear
 
-    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    weight: UninitializedParameter
+    bias: UninitializedParameter
+
+    def __init__(self, out_features: int, bias: bool = True, device: Device = None, dtype: DType | None = None) -> None:
         # The bias starts empty, so that no random numbers are drawn before the sizes are known.
         super().__init__(0, 0, False, device=device, dtype=dtype)
         self.weight = UninitializedParameter(device=device, dtype=dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, ClassVar
 
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
@@ -12,13 +12,17 @@ from .linear import Linear
 from .linear_cross_entropy_options import LinearCrossEntropyOptions
 from .loss import _WeightedLoss
 
+if TYPE_CHECKING:
+    from ..._core.dtype import dtype as DType
+    from ...types import Device
+
 __all__ = ["LinearCrossEntropyLoss", "LinearCrossEntropyOptions"]
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
     """CrossEntropyLoss of a Linear; with `out_features` there is one classifier at each of their places."""
 
-    __constants__ = ["ignore_index", "reduction", "label_smoothing"]
+    __constants__: ClassVar[list[str]] = ["ignore_index", "reduction", "label_smoothing"]
 
     def __init__(
         self,
@@ -27,8 +31,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         *,
         out_features: tuple[int, ...] = (),
         bias: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
         reduction: str = "mean",
         weight: Tensor | None = None,
         ignore_index: int | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from ..._core.tensor import Tensor
 from .. import _reduction
@@ -42,7 +42,7 @@ Flag = bool | None
 class _Loss(Module):
     """A loss with a reduction: "mean", "sum" or "none"."""
 
-    __constants__ = ["reduction"]
+    __constants__: ClassVar[list[str]] = ["reduction"]
 
     reduction: str
 
@@ -55,6 +55,8 @@ class _Loss(Module):
 
 class _WeightedLoss(_Loss):
     """A loss with a weight per class or element, which is a buffer."""
+
+    weight: Tensor | None
 
     def __init__(
         self, weight: Tensor | None = None, size_average: Flag = None, reduce: Flag = None, reduction: str = "mean"
@@ -91,7 +93,7 @@ class SmoothL1Loss(_Loss):
 class HuberLoss(_Loss):
     """Squared below `delta`, absolute above, scaled by `delta`."""
 
-    __constants__ = ["reduction", "delta"]
+    __constants__: ClassVar[list[str]] = ["reduction", "delta"]
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
@@ -104,7 +106,7 @@ class HuberLoss(_Loss):
 class NLLLoss(_WeightedLoss):
     """Minus the log-probability of the target class."""
 
-    __constants__ = ["ignore_index", "reduction"]
+    __constants__: ClassVar[list[str]] = ["ignore_index", "reduction"]
 
     def __init__(
         self,
@@ -144,7 +146,7 @@ class NLLLoss2d(NLLLoss):
 class CrossEntropyLoss(_WeightedLoss):
     """Cross entropy between logits and class indices, or class probabilities."""
 
-    __constants__ = ["ignore_index", "reduction", "label_smoothing"]
+    __constants__: ClassVar[list[str]] = ["ignore_index", "reduction", "label_smoothing"]
 
     def __init__(
         self,
@@ -180,6 +182,9 @@ class BCELoss(_WeightedLoss):
 class BCEWithLogitsLoss(_Loss):
     """BCELoss of sigmoid(input), computed without overflow."""
 
+    weight: Tensor | None
+    pos_weight: Tensor | None
+
     def __init__(
         self,
         weight: Tensor | None = None,
@@ -201,7 +206,7 @@ class BCEWithLogitsLoss(_Loss):
 class PoissonNLLLoss(_Loss):
     """Negative log likelihood of Poisson-distributed targets."""
 
-    __constants__ = ["log_input", "full", "eps", "reduction"]
+    __constants__: ClassVar[list[str]] = ["log_input", "full", "eps", "reduction"]
 
     def __init__(
         self,
@@ -226,7 +231,7 @@ class PoissonNLLLoss(_Loss):
 class GaussianNLLLoss(_Loss):
     """Negative log likelihood of normally distributed targets."""
 
-    __constants__ = ["full", "eps", "reduction"]
+    __constants__: ClassVar[list[str]] = ["full", "eps", "reduction"]
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(None, None, reduction)
@@ -253,7 +258,7 @@ class KLDivLoss(_Loss):
 class CTCLoss(_Loss):
     """Connectionist temporal classification."""
 
-    __constants__ = ["blank", "reduction"]
+    __constants__: ClassVar[list[str]] = ["blank", "reduction"]
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction=reduction)
@@ -267,7 +272,7 @@ class CTCLoss(_Loss):
 class _MarginLoss(_Loss):
     """A loss between embeddings with a margin."""
 
-    __constants__ = ["margin", "reduction"]
+    __constants__: ClassVar[list[str]] = ["margin", "reduction"]
 
     def __init__(self, margin: float = 0.0, size_average: Flag = None, reduce: Flag = None, reduction: str = "mean") -> None:
         super().__init__(size_average, reduce, reduction)
@@ -322,7 +327,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 class MultiMarginLoss(_WeightedLoss):
     """Hinge loss over several classes."""
 
-    __constants__ = ["p", "margin", "reduction"]
+    __constants__: ClassVar[list[str]] = ["p", "margin", "reduction"]
 
     def __init__(
         self,
@@ -348,7 +353,7 @@ class MultiMarginLoss(_WeightedLoss):
 class TripletMarginLoss(_Loss):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin)."""
 
-    __constants__ = ["margin", "p", "eps", "swap", "reduction"]
+    __constants__: ClassVar[list[str]] = ["margin", "p", "eps", "swap", "reduction"]
 
     def __init__(
         self,
@@ -377,7 +382,7 @@ class TripletMarginLoss(_Loss):
 class TripletMarginWithDistanceLoss(_Loss):
     """TripletMarginLoss with any distance."""
 
-    __constants__ = ["margin", "swap", "reduction"]
+    __constants__: ClassVar[list[str]] = ["margin", "swap", "reduction"]
 
     def __init__(
         self,

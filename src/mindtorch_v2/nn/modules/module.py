@@ -6,7 +6,7 @@ import functools
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from ..._core.tensor import Tensor
 from ..._core.threads import ThreadState, threads
@@ -157,12 +157,14 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
 
     def _attach_to_last_node(self, args: Any, result: Any, hooks: list[Callable[..., Any]]) -> None:
         """The old kind of backward hook: it sees the gradients of the last op and no more."""
-        found = result
-        while not isinstance(found, Tensor):
-            found = next((v for v in found.values() if isinstance(v, Tensor)), None) if isinstance(found, dict) else found[0]
-            if found is None:
+        output = result
+        while not isinstance(output, Tensor):
+            output = (
+                next((v for v in output.values() if isinstance(v, Tensor)), None) if isinstance(output, dict) else output[0]
+            )
+            if output is None:
                 return
-        node = found.grad_fn
+        node = output.grad_fn
         if node is not None:
             for hook in hooks:
                 node.register_hook(WrappedHook(hook, self))
@@ -202,14 +204,14 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
 
     # ------------------------------------------------------------------ modes and gradients
 
-    def apply(self, fn: Callable[[Any], Any]) -> Any:
+    def apply(self, fn: Callable[[Module], Any]) -> Self:
         """Call `fn` on every descendant, children first, and on the module itself."""
         for module in self.children():
             module.apply(fn)
         fn(self)
         return self
 
-    def train(self, mode: bool = True) -> Any:
+    def train(self, mode: bool = True) -> Self:
         """Set training mode in the whole tree."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
@@ -218,24 +220,24 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
             module.train(mode)
         return self
 
-    def eval(self) -> Any:
+    def eval(self) -> Self:
         """Set evaluation mode in the whole tree."""
         return self.train(False)
 
-    def requires_grad_(self, requires_grad: bool = True) -> Any:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Make all parameters require grad, or stop them."""
         for param in self.parameters():
-            param.requires_grad_(requires_grad)  # type: ignore[attr-defined]
+            param.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget all gradients, or with `set_to_none=False` fill them with zeros."""
         for param in self.parameters():
-            grad = param.grad  # type: ignore[attr-defined]
+            grad = param.grad
             if grad is None:
                 continue
             if set_to_none:
-                param.grad = None  # type: ignore[attr-defined]
+                param.grad = None
             else:
                 if grad.grad_fn is not None:
                     grad.detach_()
@@ -263,7 +265,7 @@ class Module(HookMixin, StateDictMixin, TraversalMixin, ConversionMixin, Attribu
 
 
 def _observed_call(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], state: ThreadState) -> Any:
-    """A call whose begin and end somebody wants to hear of."""
+    """A call between `module_enter` and `module_exit` of the thread's state."""
     assert state.module_enter is not None
     state.module_enter(module)
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..._dispatch.registry import aten
 from .. import init
@@ -10,6 +10,10 @@ from .._functional import attention as F
 from ..parameter import Parameter
 from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
+
+if TYPE_CHECKING:
+    from ..._core.dtype import dtype as DType
+    from ...types import Device
 
 __all__ = ["MultiheadAttention"]
 
@@ -22,7 +26,7 @@ class MultiheadAttention(Module):
 
     __module__ = "mindtorch_v2.nn.modules.activation"
 
-    __constants__ = ["batch_first"]
+    __constants__: ClassVar[list[str]] = ["batch_first"]
 
     bias_k: Any
     bias_v: Any
@@ -38,8 +42,8 @@ class MultiheadAttention(Module):
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
     ) -> None:
         if embed_dim <= 0 or num_heads <= 0:
             raise ValueError(

@@ -1,9 +1,9 @@
-"""LayerNorm, GroupNorm, RMSNorm and response normalisation."""
+"""LayerNorm, GroupNorm, RMSNorm and response normalization."""
 
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
@@ -14,6 +14,10 @@ from .._functional.pooling import avg_pool3d
 from ..parameter import Parameter
 from .module import Module
 
+if TYPE_CHECKING:
+    from ..._core.dtype import dtype as DType
+    from ...types import Device
+
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
@@ -22,9 +26,9 @@ def _as_shape(sizes: Any) -> tuple[int, ...]:
 
 
 class LocalResponseNorm(Module):
-    """Divides by the energy of the neighbouring channels."""
+    """Divides by the energy of the neighboring channels."""
 
-    __constants__ = ["size", "alpha", "beta", "k"]
+    __constants__: ClassVar[list[str]] = ["size", "alpha", "beta", "k"]
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
@@ -41,7 +45,7 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(Module):
-    """Response normalisation of (N, C, H, W) over equally many channels on both sides."""
+    """Response normalization of (N, C, H, W) over equally many channels on both sides."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__()
@@ -67,7 +71,7 @@ class CrossMapLRN2d(Module):
 class LayerNorm(Module):
     """Normalises over the last dims."""
 
-    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
+    __constants__: ClassVar[list[str]] = ["normalized_shape", "eps", "elementwise_affine"]
 
     normalized_shape: tuple[int, ...]
 
@@ -77,8 +81,8 @@ class LayerNorm(Module):
         eps: float = 1e-5,
         elementwise_affine: bool = True,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__()
         self.normalized_shape = _as_shape(normalized_shape)
@@ -114,7 +118,7 @@ class LayerNorm(Module):
 class GroupNorm(Module):
     """Normalises each group of channels over itself and space."""
 
-    __constants__ = ["num_groups", "num_channels", "eps", "affine"]
+    __constants__: ClassVar[list[str]] = ["num_groups", "num_channels", "eps", "affine"]
 
     def __init__(
         self,
@@ -122,8 +126,8 @@ class GroupNorm(Module):
         num_channels: int,
         eps: float = 1e-5,
         affine: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
         *,
         bias: bool = True,
     ) -> None:
@@ -161,7 +165,7 @@ class GroupNorm(Module):
 class RMSNorm(Module):
     """Divides by the root of the mean square over the last dims."""
 
-    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
+    __constants__: ClassVar[list[str]] = ["normalized_shape", "eps", "elementwise_affine"]
 
     normalized_shape: tuple[int, ...]
 
@@ -170,8 +174,8 @@ class RMSNorm(Module):
         normalized_shape: Any,
         eps: float | None = None,
         elementwise_affine: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__()
         self.normalized_shape = _as_shape(normalized_shape)

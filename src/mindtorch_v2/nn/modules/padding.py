@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ..._core.tensor import Tensor
 from .._functional.pad import pad
@@ -31,7 +31,7 @@ __all__ = [
 class _Pad(Module):
     """Adds to both ends of the last dims; one number, or one per end, the last dim first."""
 
-    __constants__ = ["padding"]
+    __constants__: ClassVar[list[str]] = ["padding"]
 
     padding: tuple[int, ...]
     _spatial_dims: int
@@ -49,7 +49,7 @@ class _Pad(Module):
 
 
 class _ConstantPadNd(_Pad):
-    __constants__ = ["padding", "value"]
+    __constants__: ClassVar[list[str]] = ["padding", "value"]
 
     value: float
     _mode = "constant"

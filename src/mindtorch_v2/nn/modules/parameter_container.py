@@ -144,7 +144,7 @@ class ParameterDict(Module):
         return self[key]
 
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove all entries, parameters and others."""
         for key in list(self._keys):
             del self[key]
 
@@ -197,10 +197,12 @@ class ParameterDict(Module):
                     raise TypeError(
                         f"ParameterDict update sequence element #{position} should be Iterable; is{type(pair).__name__}"
                     )
-                pair = tuple(pair)
-                if len(pair) != 2:
-                    raise ValueError(f"ParameterDict update sequence element #{position} has length {len(pair)}; 2 is required")
-                self[pair[0]] = pair[1]
+                key_and_value = tuple(pair)
+                if len(key_and_value) != 2:
+                    raise ValueError(
+                        f"ParameterDict update sequence element #{position} has length {len(key_and_value)}; 2 is required"
+                    )
+                self[key_and_value[0]] = key_and_value[1]
 
     def extra_repr(self) -> str:
         return "\n".join(f"  ({key}): {_described(value, lambda t: t.type())}" for key, value in self.items())

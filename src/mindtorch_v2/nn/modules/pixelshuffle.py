@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
 from .module import Module
@@ -12,7 +14,7 @@ __all__ = ["PixelShuffle", "PixelUnshuffle"]
 class PixelShuffle(Module):
     """(*, C r^2, H, W) to (*, C, H r, W r)."""
 
-    __constants__ = ["upscale_factor"]
+    __constants__: ClassVar[list[str]] = ["upscale_factor"]
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
@@ -28,7 +30,7 @@ class PixelShuffle(Module):
 class PixelUnshuffle(Module):
     """(*, C, H r, W r) to (*, C r^2, H, W)."""
 
-    __constants__ = ["downscale_factor"]
+    __constants__: ClassVar[list[str]] = ["downscale_factor"]
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()

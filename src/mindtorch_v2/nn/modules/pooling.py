@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ..._core.tensor import Tensor
 from .._functional import pooling as F
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class _MaxPoolNd(Module):
-    __constants__ = ["kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"]
+    __constants__: ClassVar[list[str]] = ["kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"]
 
     return_indices: bool
     ceil_mode: bool
@@ -135,7 +135,7 @@ class MaxUnpool3d(_MaxUnpoolNd):
 
 
 class _AvgPoolNd(Module):
-    __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
+    __constants__: ClassVar[list[str]] = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
@@ -161,7 +161,14 @@ class AvgPool1d(_AvgPoolNd):
 class _DivisorAvgPool(_AvgPoolNd):
     """AvgPool2d and AvgPool3d, whose divisor can be given."""
 
-    __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"]
+    __constants__: ClassVar[list[str]] = [
+        "kernel_size",
+        "stride",
+        "padding",
+        "ceil_mode",
+        "count_include_pad",
+        "divisor_override",
+    ]
 
     def __init__(
         self,
@@ -200,7 +207,7 @@ class AvgPool3d(_DivisorAvgPool):
 
 
 class _FractionalMaxPool(Module):
-    __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]
+    __constants__: ClassVar[list[str]] = ["kernel_size", "return_indices", "output_size", "output_ratio"]
 
     def _set_up(
         self, name: str, expand: Any, kernel_size: Any, output_size: Any, output_ratio: Any, return_indices: bool, samples: Any
@@ -272,7 +279,7 @@ class FractionalMaxPool3d(_FractionalMaxPool):
 
 
 class _LPPoolNd(Module):
-    __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]
+    __constants__: ClassVar[list[str]] = ["norm_type", "kernel_size", "stride", "ceil_mode"]
 
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
         super().__init__()
@@ -307,7 +314,7 @@ class LPPool3d(_LPPoolNd):
 
 
 class _AdaptivePool(Module):
-    __constants__ = ["output_size", "return_indices"]
+    __constants__: ClassVar[list[str]] = ["output_size", "return_indices"]
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
@@ -319,7 +326,7 @@ class _AdaptivePool(Module):
 
 
 class _AdaptiveAvgPoolNd(_AdaptivePool):
-    __constants__ = ["output_size"]
+    __constants__: ClassVar[list[str]] = ["output_size"]
 
     def __init__(self, output_size: Any) -> None:
         super().__init__(output_size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..._dispatch.registry import aten
 from .. import init
@@ -13,6 +13,10 @@ from .._packed import PackedSequence
 from ..parameter import Parameter
 from .module import Module
 from .rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
+
+if TYPE_CHECKING:
+    from ..._core.dtype import dtype as DType
+    from ...types import Device
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
@@ -23,7 +27,7 @@ _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 class RNNBase(Module):
     """What RNN, LSTM and GRU share: parameters per layer and direction, and checks."""
 
-    __constants__ = [
+    __constants__: ClassVar[list[str]] = [
         "mode",
         "input_size",
         "hidden_size",
@@ -56,8 +60,8 @@ class RNNBase(Module):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__()
         self.mode = mode
@@ -273,8 +277,8 @@ class RNN(RNNBase):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
         **kwargs: Any,
     ) -> None:
         if "proj_size" in kwargs:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
 from .. import init
 from ..parameter import Parameter
 from .module import Module
+
+if TYPE_CHECKING:
+    from ..._core.dtype import dtype as DType
+    from ...types import Device
 
 __all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"]
 
@@ -19,14 +23,14 @@ class RNNCellBase(Module):
 
     __module__ = "mindtorch_v2.nn.modules.rnn"
 
-    __constants__ = ["input_size", "hidden_size", "bias"]
+    __constants__: ClassVar[list[str]] = ["input_size", "hidden_size", "bias"]
 
     input_size: int
     hidden_size: int
     bias: bool
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None, dtype: Any = None
+        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Device = None, dtype: DType | None = None
     ) -> None:
         super().__init__()
         self.input_size = input_size
@@ -78,8 +82,8 @@ class RNNCellBase(Module):
             hx = self._zeros(input)
         elif not batched:
             hx = aten.unsqueeze(hx, 0)
-        made = op(input, hx, *self._weights())
-        return made if batched else aten.squeeze(made, 0)
+        hidden = op(input, hx, *self._weights())
+        return hidden if batched else aten.squeeze(hidden, 0)
 
 
 class RNNCell(RNNCellBase):
@@ -87,7 +91,7 @@ class RNNCell(RNNCellBase):
 
     __module__ = "mindtorch_v2.nn.modules.rnn"
 
-    __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
+    __constants__: ClassVar[list[str]] = ["input_size", "hidden_size", "bias", "nonlinearity"]
 
     def __init__(
         self,
@@ -95,8 +99,8 @@ class RNNCell(RNNCellBase):
         hidden_size: int,
         bias: bool = True,
         nonlinearity: str = "tanh",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=1, device=device, dtype=dtype)
         self.nonlinearity = nonlinearity
@@ -112,7 +116,9 @@ class GRUCell(RNNCellBase):
 
     __module__ = "mindtorch_v2.nn.modules.rnn"
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Device = None, dtype: DType | None = None
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
@@ -124,7 +130,9 @@ class LSTMCell(RNNCellBase):
 
     __module__ = "mindtorch_v2.nn.modules.rnn"
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Device = None, dtype: DType | None = None
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
 
     def forward(self, input: Any, hx: Any = None) -> Any:

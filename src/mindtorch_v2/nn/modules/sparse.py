@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..._autograd.grad_mode import no_grad
 from ..._core.tensor import Tensor
@@ -11,6 +11,10 @@ from .. import init
 from .._functional import sparse as F
 from ..parameter import Parameter
 from .module import Module
+
+if TYPE_CHECKING:
+    from ..._core.dtype import dtype as DType
+    from ...types import Device
 
 __all__ = ["Embedding", "EmbeddingBag"]
 
@@ -70,7 +74,15 @@ class _Table(Module):
 class Embedding(_Table):
     """Looks up rows of a table by their indices."""
 
-    __constants__ = ["num_embeddings", "embedding_dim", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"]
+    __constants__: ClassVar[list[str]] = [
+        "num_embeddings",
+        "embedding_dim",
+        "padding_idx",
+        "max_norm",
+        "norm_type",
+        "scale_grad_by_freq",
+        "sparse",
+    ]
 
     def __init__(
         self,
@@ -83,8 +95,8 @@ class Embedding(_Table):
         sparse: bool = False,
         _weight: Any = None,
         _freeze: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__()
         self.num_embeddings = num_embeddings
@@ -125,7 +137,7 @@ class Embedding(_Table):
 class EmbeddingBag(_Table):
     """Sums, means or maxima of bags of rows."""
 
-    __constants__ = [
+    __constants__: ClassVar[list[str]] = [
         "num_embeddings",
         "embedding_dim",
         "max_norm",
@@ -149,8 +161,8 @@ class EmbeddingBag(_Table):
         _weight: Any = None,
         include_last_offset: bool = False,
         padding_idx: int | None = None,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__()
         self.num_embeddings = num_embeddings
@@ -201,7 +213,7 @@ class EmbeddingBag(_Table):
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, cols = embeddings.shape
-        made = cls(
+        embedding = cls(
             rows,
             cols,
             max_norm,
@@ -213,5 +225,5 @@ class EmbeddingBag(_Table):
             include_last_offset=include_last_offset,
             padding_idx=padding_idx,
         )
-        made.weight.requires_grad = not freeze
-        return made
+        embedding.weight.requires_grad = not freeze
+        return embedding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..._core.tensor import Tensor
 from ..._dispatch.registry import aten
@@ -16,10 +16,14 @@ from .module import Module
 from .normalization import LayerNorm
 from .transformer_layers import TransformerDecoderLayer, TransformerEncoderLayer
 
+if TYPE_CHECKING:
+    from ..._core.dtype import dtype as DType
+    from ...types import Device
+
 __all__ = ["Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer"]
 
 
-def _generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Any:
+def _generate_square_subsequent_mask(sz: int, device: Device = None, dtype: DType | None = None) -> Any:
     """0 where a position may look, -inf where it would look ahead."""
     return aten.triu(aten.full((sz, sz), float("-inf"), dtype=dtype, device=device), diagonal=1)
 
@@ -45,7 +49,7 @@ def _get_clones(module: Module, n: int) -> ModuleList:
 class TransformerEncoder(Module):
     """A stack of encoder layers."""
 
-    __constants__ = ["norm"]
+    __constants__: ClassVar[list[str]] = ["norm"]
 
     def __init__(
         self,
@@ -80,7 +84,7 @@ class TransformerEncoder(Module):
 class TransformerDecoder(Module):
     """A stack of decoder layers."""
 
-    __constants__ = ["norm"]
+    __constants__: ClassVar[list[str]] = ["norm"]
 
     def __init__(self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
@@ -134,14 +138,19 @@ class Transformer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType | None = None,
     ) -> None:
         super().__init__()
-        options: dict[str, Any] = dict(
-            layer_norm_eps=layer_norm_eps, batch_first=batch_first, norm_first=norm_first, bias=bias, device=device, dtype=dtype
-        )
-        norm: dict[str, Any] = dict(eps=layer_norm_eps, bias=bias, device=device, dtype=dtype)
+        options: dict[str, Any] = {
+            "layer_norm_eps": layer_norm_eps,
+            "batch_first": batch_first,
+            "norm_first": norm_first,
+            "bias": bias,
+            "device": device,
+            "dtype": dtype,
+        }
+        norm: dict[str, Any] = {"eps": layer_norm_eps, "bias": bias, "device": device, "dtype": dtype}
         if custom_encoder is not None:
             self.encoder = custom_encoder
         else:
@@ -191,7 +200,7 @@ class Transformer(Module):
         )
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Any:
+    def generate_square_subsequent_mask(sz: int, device: Device = None, dtype: DType | None = None) -> Any:
         """The causal mask: 0 where a position may look, -inf where it would look ahead."""
         return _generate_square_subsequent_mask(sz, device, dtype)
 

@@ -21,6 +21,7 @@ class DataParallel(Module):
         self.dim = dim
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """Call the module itself: there is one device to run on."""
         return self.module(*inputs, **kwargs)
 
 

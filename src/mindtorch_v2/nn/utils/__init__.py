@@ -1,4 +1,4 @@
-"""Helpers around modules: clipping gradients, normalised weights, packed sequences, fusion."""
+"""Helpers around modules: clipping gradients, normalized weights, packed sequences, fusion."""
 
 from __future__ import annotations
 

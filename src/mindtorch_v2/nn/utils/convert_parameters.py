@@ -37,5 +37,5 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
     for param in parameters:
         device = _check_device(param, device)
         count = param.numel()
-        param.data = aten.view_as(vec[start : start + count], param).data  # type: ignore[index]
+        param.data = aten.view_as(vec[start : start + count], param).data
         start += count

@@ -1,4 +1,4 @@
-"""Modules without the time it takes to initialise them."""
+"""Modules without the time it takes to initialize them."""
 
 from __future__ import annotations
 

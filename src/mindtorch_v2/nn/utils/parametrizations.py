@@ -1,5 +1,6 @@
 """Ready-made parametrizations: weight norm, spectral norm, orthogonal matrices."""
 
+# ruff: noqa: N803, N806  A, Q and X are the names of the maths
 from __future__ import annotations
 
 from enum import Enum, auto
@@ -173,8 +174,8 @@ class _Orthogonal(Module):
         if self.orthogonal_map is _OrthMaps.matrix_exp:
             Q = aten.linalg_matrix_exp(A)
         else:
-            one = aten.eye(rows, dtype=A.dtype, device=A.device)
-            Q = aten.linalg_solve(aten.add(one, A, alpha=-0.5), aten.add(one, A, alpha=0.5))
+            identity = aten.eye(rows, dtype=A.dtype, device=A.device)
+            Q = aten.linalg_solve(aten.add(identity, A, alpha=-0.5), aten.add(identity, A, alpha=0.5))
         return Q if rows == cols else Q[..., :cols]
 
     def _by_reflections(self, X: Any) -> Any:
@@ -188,7 +189,7 @@ class _Orthogonal(Module):
     def right_inverse(self, Q: Any) -> Any:
         if Q.shape != self.shape:
             raise ValueError(f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}.")
-        given = Q
+        wanted = Q
         wide = Q.size(-2) < Q.size(-1)
         if wide:
             Q = Q.mT
@@ -210,7 +211,7 @@ class _Orthogonal(Module):
             more = aten.randn((*Q.size()[:-2], rows, rows - cols), dtype=Q.dtype, device=Q.device)
             self.base = _make_orthogonal(aten.cat((Q, more), dim=-1))
         # What all three maps send to the identity.
-        start = aten.zeros_like(given)
+        start = aten.zeros_like(wanted)
         aten.fill_(aten.diagonal(start, 0, -2, -1), -1.0)
         return start
 
@@ -229,5 +230,5 @@ def orthogonal(
     kind = getattr(_OrthMaps, orthogonal_map, None)
     if kind is None:
         raise ValueError(f'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: {orthogonal_map}')
-    made = _Orthogonal(weight, kind, use_trivialization=use_trivialization)
-    return parametrize.register_parametrization(module, name, made, unsafe=True)
+    parametrization = _Orthogonal(weight, kind, use_trivialization=use_trivialization)
+    return parametrize.register_parametrization(module, name, parametrization, unsafe=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ..._autograd.grad_mode import no_grad
@@ -31,7 +31,7 @@ _cache: dict[tuple[int, str], Any] = {}
 @contextmanager
 def cached() -> Iterator[None]:
     """Inside, each parametrized tensor is computed once."""
-    global _cache_enabled
+    global _cache_enabled  # noqa: PLW0603  a count of the process
     _cache_enabled += 1
     try:
         yield
@@ -58,20 +58,19 @@ def _take_over(target: Any, value: Any) -> None:
 class ParametrizationList(ModuleList):
     """The parametrizations of one tensor, and what they start from: `original`, or `original0`, `original1`, ..."""
 
-    def __init__(self, modules: Sequence[Module], original: Any, unsafe: bool = False) -> None:
+    def __init__(self, modules: Sequence[Module], original: Any, unsafe: bool = False) -> None:  # noqa: C901  torch's checks
         if len(modules) == 0:
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
         self.unsafe = unsafe
         shape, dtype = original.shape, original.dtype
         new = original
+        parametrizations: list[Any] = list(self)
         with no_grad():
-            for module in reversed(list(self)):
+            for module in reversed(parametrizations):
                 if hasattr(module, "right_inverse"):
-                    try:
+                    with suppress(NotImplementedError):  # the original is then taken as it is
                         new = module.right_inverse(new)
-                    except NotImplementedError:
-                        pass  # the original is then taken as it is
         if not isinstance(new, Tensor) and not isinstance(new, Sequence):
             raise ValueError(
                 f"'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got {type(new).__name__}"
@@ -94,25 +93,24 @@ class ParametrizationList(ModuleList):
                         "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
                         f"Got element {i} of the sequence with type {type(part).__name__}."
                     )
-                if isinstance(original, Parameter):
-                    part = Parameter(part, original.requires_grad)
-                part.requires_grad_(original.requires_grad)  # type: ignore[attr-defined]
-                _register_parameter_or_buffer(self, f"original{i}", part)
+                own = Parameter(part, original.requires_grad) if isinstance(original, Parameter) else part
+                own.requires_grad_(original.requires_grad)
+                _register_parameter_or_buffer(self, f"original{i}", own)
         if not unsafe:
-            made = self()
-            if not isinstance(made, Tensor):
-                raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
-            if made.dtype != dtype:
+            parametrized = self()
+            if not isinstance(parametrized, Tensor):
+                raise ValueError(f"A parametrization must return a tensor. Got {type(parametrized).__name__}.")
+            if parametrized.dtype != dtype:
                 raise ValueError(
                     "Registering a parametrization may not change the dtype of the tensor, unless "
                     f"`unsafe` flag is enabled.\nunparametrized dtype: {dtype}\nparametrized dtype: "
-                    f"{made.dtype}"
+                    f"{parametrized.dtype}"
                 )
-            if made.shape != shape:
+            if parametrized.shape != shape:
                 raise ValueError(
                     "Registering a parametrization may not change the shape of the tensor, unless "
                     f"`unsafe` flag is enabled.\nunparametrized shape: {shape}\nparametrized shape: "
-                    f"{made.shape}"
+                    f"{parametrized.shape}"
                 )
 
     def _originals(self) -> list[Any]:
@@ -120,8 +118,9 @@ class ParametrizationList(ModuleList):
 
     def right_inverse(self, value: Any) -> None:
         """Change the originals so that the parametrized tensor becomes `value`."""
+        parametrizations: list[Any] = list(self)
         with no_grad():
-            for module in reversed(list(self)):
+            for module in reversed(parametrizations):
                 if not hasattr(module, "right_inverse"):
                     raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
                 value = module.right_inverse(value)
@@ -155,6 +154,7 @@ class ParametrizationList(ModuleList):
                 _take_over(original, part)
 
     def forward(self) -> Any:
+        """The parametrized tensor: the originals, through each parametrization in turn."""
         first, *others = self
         value = first(*self._originals())
         for module in others:
@@ -180,10 +180,10 @@ def _inject_new_class(module: Module) -> None:
             replica.__setstate__(copy.deepcopy(self.__dict__, memo))
         return replica
 
-    made: dict[str, Any] = {"__getstate__": refuse}
+    members: dict[str, Any] = {"__getstate__": refuse}
     if not hasattr(cls, "__deepcopy__"):
-        made["__deepcopy__"] = deepcopy
-    module.__class__ = type(f"Parametrized{cls.__name__}", (cls,), made)
+        members["__deepcopy__"] = deepcopy
+    module.__class__ = type(f"Parametrized{cls.__name__}", (cls,), members)
 
 
 def _inject_property(module: Module, tensor_name: str) -> None:
@@ -203,24 +203,29 @@ def _inject_property(module: Module, tensor_name: str) -> None:
     setattr(type(module), tensor_name, property(get, put))
 
 
+def _parametrizations(module: Module) -> Any:
+    """The ParametrizationLists of a module, by the names of their tensors."""
+    return module.parametrizations
+
+
 def register_parametrization(module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Any:
     """From now on `module.<tensor_name>` is `parametrization(original)`; assigning uses its `right_inverse`."""
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
         if not unsafe:
             _check_added(module, tensor_name, parametrization)
-        listed: Any = module.parametrizations[tensor_name]
+        listed = _parametrizations(module)[tensor_name]
         listed.append(parametrization)
         listed.unsafe |= unsafe
     elif tensor_name in module._buffers or tensor_name in module._parameters:
         original = getattr(module, tensor_name)
-        made = ParametrizationList([parametrization], original, unsafe=unsafe)
+        started = ParametrizationList([parametrization], original, unsafe=unsafe)
         delattr(module, tensor_name)
         if not is_parametrized(module):
             _inject_new_class(module)
             module.parametrizations = ModuleDict()
         _inject_property(module, tensor_name)
-        module.parametrizations[tensor_name] = made
+        _parametrizations(module)[tensor_name] = started
     else:
         raise ValueError(
             f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'"
@@ -279,7 +284,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     """Make an attribute a plain tensor again: as computed last, or with `leave_parametrized=False` the original."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
-    listed: Any = module.parametrizations[tensor_name]
+    listed = _parametrizations(module)[tensor_name]
     if listed.is_tensor:
         original = listed.original
         if leave_parametrized:
@@ -295,7 +300,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
             "terms of a sequence of tensors."
         )
     delattr(type(module), tensor_name)
-    del module.parametrizations[tensor_name]
+    del _parametrizations(module)[tensor_name]
     _register_parameter_or_buffer(module, tensor_name, original)
     if not is_parametrized(module):
         delattr(module, "parametrizations")
@@ -321,7 +326,7 @@ def transfer_parametrizations_and_params(from_module: Module, to_module: Module,
             setattr(to_module, name, copy.deepcopy(getattr(from_module, name)))
         for parametrization in source:
             register_parametrization(to_module, name, parametrization)
-        target: Any = to_module.parametrizations[name]
+        target = _parametrizations(to_module)[name]
         for key in ["original"] if source.is_tensor else [f"original{i}" for i in range(source.ntensors)]:
             setattr(target, key, getattr(source, key))
     return to_module

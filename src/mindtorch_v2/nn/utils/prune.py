@@ -38,6 +38,7 @@ class BasePruningMethod(ABC):
     PRUNING_TYPE: str
 
     def __call__(self, module: Any, inputs: Any) -> None:
+        """The forward pre-hook: set the pruned tensor from its original and its mask."""
         setattr(module, self._tensor_name, self.apply_mask(module))
 
     @abstractmethod
@@ -179,10 +180,12 @@ class Identity(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
+        """The mask that the tensor has already."""
         return default_mask
 
     @classmethod
     def apply(cls, module: Any, name: str) -> Any:  # type: ignore[override]
+        """Prune a parameter of a module this way; nothing of it becomes zero."""
         return super().apply(module, name)
 
 
@@ -204,6 +207,7 @@ class RandomUnstructured(_Unstructured):
     """Prunes single elements at random."""
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
+        """The mask with `amount` more elements at zero, drawn uniformly."""
         count = self._count(t)
         mask = aten.clone(default_mask)
         if count != 0:
@@ -213,6 +217,7 @@ class RandomUnstructured(_Unstructured):
 
     @classmethod
     def apply(cls, module: Any, name: str, amount: Any) -> Any:  # type: ignore[override]
+        """Prune a parameter: `amount` is a number of elements, or a share of them if a float."""
         return super().apply(module, name, amount=amount)
 
 
@@ -220,6 +225,7 @@ class L1Unstructured(_Unstructured):
     """Prunes the elements closest to zero."""
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
+        """The mask with the `amount` elements of smallest magnitude at zero."""
         count = self._count(t)
         mask = aten.clone(default_mask)
         if count != 0:
@@ -229,6 +235,7 @@ class L1Unstructured(_Unstructured):
 
     @classmethod
     def apply(cls, module: Any, name: str, amount: Any, importance_scores: Any = None) -> Any:  # type: ignore[override]
+        """Prune a parameter; `importance_scores` are ranked in place of its magnitudes."""
         return super().apply(module, name, amount=amount, importance_scores=importance_scores)
 
 
@@ -263,6 +270,7 @@ class RandomStructured(_Structured):
     """Prunes whole channels at random."""
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
+        """The mask with `amount` channels at zero, drawn uniformly."""
         count, size = self._channels(t)
         if count == 0:
             return default_mask
@@ -272,6 +280,7 @@ class RandomStructured(_Structured):
 
     @classmethod
     def apply(cls, module: Any, name: str, amount: Any, dim: int = -1) -> Any:  # type: ignore[override]
+        """Prune a parameter: `amount` is a number of channels along `dim`, or a share of them if a float."""
         return super().apply(module, name, amount=amount, dim=dim)
 
 
@@ -283,6 +292,7 @@ class LnStructured(_Structured):
         self.n = n
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
+        """The mask with the `amount` channels of smallest `n`-norm at zero."""
         count, size = self._channels(t)
         if count == 0:
             return default_mask
@@ -299,6 +309,7 @@ class LnStructured(_Structured):
         dim: int,
         importance_scores: Any = None,
     ) -> Any:
+        """Prune a parameter along `dim`; `importance_scores` are ranked in place of its values."""
         return super().apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
 
 
@@ -311,12 +322,14 @@ class CustomFromMask(BasePruningMethod):
         self.mask = mask
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
+        """The mask that was given, within the mask that the tensor has already."""
         if default_mask.shape != self.mask.shape:
             raise AssertionError(f"default_mask shape {default_mask.shape} must match mask shape {self.mask.shape}")
         return default_mask * self.mask.to(dtype=default_mask.dtype)
 
     @classmethod
     def apply(cls, module: Any, name: str, mask: Any) -> Any:  # type: ignore[override]
+        """Prune the elements of a parameter at which `mask` is zero."""
         return super().apply(module, name, mask=mask)
 
 

@@ -35,11 +35,13 @@ class SpectralNorm:
         self.eps = eps
 
     def reshape_weight_to_matrix(self, weight: Any) -> Any:
+        """The weight with `dim` first and all other dims flattened."""
         if self.dim != 0:
             weight = aten.permute(weight, (self.dim, *(d for d in range(weight.dim()) if d != self.dim)))
         return aten.reshape(weight, (weight.size(0), -1))
 
     def compute_weight(self, module: Module, do_power_iteration: bool) -> Any:
+        """The weight divided by its largest singular value, after `n_power_iterations` further steps if asked for."""
         weight = getattr(module, self.name + "_orig")
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
         matrix = self.reshape_weight_to_matrix(weight)
@@ -54,6 +56,7 @@ class SpectralNorm:
         return weight / aten.dot(u, aten.mv(matrix, v))
 
     def remove(self, module: Module) -> None:
+        """Make the weight a plain parameter with its present value."""
         with no_grad():
             weight = self.compute_weight(module, do_power_iteration=False)
         delattr(module, self.name)
@@ -63,6 +66,7 @@ class SpectralNorm:
         module.register_parameter(self.name, Parameter(weight.detach()))
 
     def __call__(self, module: Module, inputs: Any) -> None:
+        """The forward pre-hook: set the normalized weight; the estimate follows while training."""
         setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
 
     def _solve_v_and_rescale(self, weight_mat: Any, u: Any, target_sigma: Any) -> Any:
@@ -73,15 +77,16 @@ class SpectralNorm:
 
     @staticmethod
     def apply(module: Module, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:
+        """Install the hook on a module and split its parameter into `_orig`, `_u` and `_v`."""
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, SpectralNorm) and hook.name == name:
                 raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
-        made = SpectralNorm(name, n_power_iterations, dim, eps)
+        normalizer = SpectralNorm(name, n_power_iterations, dim, eps)
         weight = module._parameters[name]
         if weight is None:
             raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
         with no_grad():
-            matrix = made.reshape_weight_to_matrix(weight)
+            matrix = normalizer.reshape_weight_to_matrix(weight)
             height, width = matrix.size()
             u = normalize(aten.normal_(aten.new_empty(weight, (height,)), 0, 1), dim=0, eps=eps)
             v = normalize(aten.normal_(aten.new_empty(weight, (width,)), 0, 1), dim=0, eps=eps)
@@ -91,10 +96,10 @@ class SpectralNorm:
         setattr(module, name, weight.data)
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
-        module.register_forward_pre_hook(made)
-        module._register_state_dict_hook(SpectralNormStateDictHook(made))
-        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(made))
-        return made
+        module.register_forward_pre_hook(normalizer)
+        module._register_state_dict_hook(SpectralNormStateDictHook(normalizer))
+        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(normalizer))
+        return normalizer
 
 
 class SpectralNormLoadStateDictPreHook:
@@ -113,6 +118,7 @@ class SpectralNormLoadStateDictPreHook:
         unexpected_keys: Any,
         error_msgs: Any,
     ) -> None:
+        """Work out `v` for a state dict of version 0, which lacks it."""
         name = self.fn.name
         version = local_metadata.get("spectral_norm", {}).get(name + ".version", None)
         if version is not None and version >= 1:
@@ -139,6 +145,7 @@ class SpectralNormStateDictHook:
         self.fn = fn
 
     def __call__(self, module: Module, state_dict: Any, prefix: str, local_metadata: Any) -> None:
+        """Write the version of the hook into the metadata of the state dict."""
         noted = local_metadata.setdefault("spectral_norm", {})
         key = self.fn.name + ".version"
         if key in noted:

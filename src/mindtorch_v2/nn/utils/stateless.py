@@ -23,18 +23,18 @@ def _place_of(module: Any, name: str) -> tuple[dict[str, Any], str]:
         if not hasattr(holder, part):
             raise AttributeError(f"{holder._get_name()} has no attribute `{part}`")
         holder = getattr(holder, part)
-    members = next((held for held in (holder._parameters, holder._buffers) if last in held), holder.__dict__)
-    held = members.get(last)
-    if held is not None and not isinstance(held, Tensor):
-        raise TypeError(f"attribute `{last}`: {held} is not an instance of torch.Tensor")
+    members = next((current for current in (holder._parameters, holder._buffers) if last in current), holder.__dict__)
+    current = members.get(last)
+    if current is not None and not isinstance(current, Tensor):
+        raise TypeError(f"attribute `{last}`: {current} is not an instance of torch.Tensor")
     return members, last
 
 
 def _with_tied_weights(module: Any, given: dict[str, Any]) -> dict[str, Any]:
     """`given`, and the same value for every other name of a tied parameter."""
     names: dict[int, list[str]] = {}
-    for name, held in (*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)):
-        names.setdefault(id(held), []).append(name)
+    for name, tensor in (*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)):
+        names.setdefault(id(tensor), []).append(name)
     spread = dict(given)
     for tied in names.values():
         values = {id(given[name]): given[name] for name in tied if name in given}
@@ -57,7 +57,7 @@ def _reparametrize_module(
     stack_weights: bool = False,
 ) -> Iterator[None]:
     """Inside, the module has the given parameters and buffers."""
-    given = _with_tied_weights(module, parameters_and_buffers) if tie_weights else parameters_and_buffers
+    replacements = _with_tied_weights(module, parameters_and_buffers) if tie_weights else parameters_and_buffers
     if strict:
         known = {
             name
@@ -65,22 +65,22 @@ def _reparametrize_module(
         }
         problems = [
             f"{kind} key(s): {', '.join(map(repr, sorted(names)))}."
-            for kind, names in (("Unexpected", given.keys() - known), ("Missing", known - given.keys()))
+            for kind, names in (("Unexpected", replacements.keys() - known), ("Missing", known - replacements.keys()))
             if names
         ]
         if problems:
             raise RuntimeError(f"Error(s) in reparametrizing for {module._get_name()}:\n\t" + "\n\t".join(problems))
-    for value in given.values():
+    for value in replacements.values():
         if not isinstance(value, Tensor):
             raise TypeError(f"{value} is not an instance of torch.Tensor")
-    places = [(*_place_of(module, name), value) for name, value in given.items()]
+    places = [(*_place_of(module, name), value) for name, value in replacements.items()]
     before = [(members, name, members.get(name, _ABSENT)) for members, name, _ in places]
     try:
         for members, name, value in places:
             members[name] = value
         yield
         # What the module assigned to a buffer while it ran is the caller's to see.
-        for (members, name, _), key in zip(places, given, strict=True):
+        for (members, name, _), key in zip(places, replacements, strict=True):
             if key in parameters_and_buffers:
                 parameters_and_buffers[key] = members[name]
     finally:

@@ -20,10 +20,12 @@ class WeightNorm:
         self.dim = -1 if dim is None else dim
 
     def compute_weight(self, module: Module) -> Any:
+        """The weight of length `g` in the direction of `v`."""
         return aten._weight_norm(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
 
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
+        """Install the hook on a module and split its parameter into `_g` and `_v`."""
         warnings.warn(
             "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
             FutureWarning,
@@ -32,7 +34,7 @@ class WeightNorm:
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, WeightNorm) and hook.name == name:
                 raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
-        made = WeightNorm(name, dim)
+        normalizer = WeightNorm(name, dim)
         weight = getattr(module, name)
         if isinstance(weight, UninitializedParameter):
             raise ValueError(
@@ -40,13 +42,14 @@ class WeightNorm:
                 "the dummy forward before applying weight normalization"
             )
         del module._parameters[name]
-        module.register_parameter(name + "_g", Parameter(aten.norm_except_dim(weight, 2, made.dim).data))
+        module.register_parameter(name + "_g", Parameter(aten.norm_except_dim(weight, 2, normalizer.dim).data))
         module.register_parameter(name + "_v", Parameter(weight.data))
-        setattr(module, name, made.compute_weight(module))
-        module.register_forward_pre_hook(made)
-        return made
+        setattr(module, name, normalizer.compute_weight(module))
+        module.register_forward_pre_hook(normalizer)
+        return normalizer
 
     def remove(self, module: Module) -> None:
+        """Make the weight a plain parameter with its present value."""
         weight = self.compute_weight(module)
         delattr(module, self.name)
         del module._parameters[self.name + "_g"]
@@ -54,6 +57,7 @@ class WeightNorm:
         setattr(module, self.name, Parameter(weight.data))
 
     def __call__(self, module: Module, inputs: Any) -> None:
+        """The forward pre-hook: set the weight from its two parts."""
         setattr(module, self.name, self.compute_weight(module))
 
 

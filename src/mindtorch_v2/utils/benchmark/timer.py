@@ -33,14 +33,17 @@ class Measurement:
 
     @property
     def times(self) -> list[float]:
+        """Seconds per execution of the statement, one value per run."""
         return [t / self.number_per_run for t in self.raw_times]
 
     @property
     def mean(self) -> float:
+        """The mean of `times`, in seconds."""
         return statistics.mean(self.times)
 
     @property
     def median(self) -> float:
+        """The median of `times`, in seconds."""
         return statistics.median(self.times)
 
     @property
@@ -53,6 +56,7 @@ class Measurement:
 
     @property
     def title(self) -> str:
+        """The label, or the statement, with the sub-label behind it."""
         name = self.label or self.stmt
         return f"{name}: {self.sub_label}" if self.sub_label else name
 
@@ -151,7 +155,9 @@ class Timer:
             times.append(self._run(number))
             if callback is not None:
                 callback(number, times[-1])
-            made = self._measurement(number, times)
+            measurement = self._measurement(number, times)
             total = sum(times)
-            if total >= max_run_time or (total >= min_run_time and len(times) > 3 and made.iqr / made.median < threshold):
-                return made
+            if total >= max_run_time or (
+                total >= min_run_time and len(times) > 3 and measurement.iqr / measurement.median < threshold
+            ):
+                return measurement

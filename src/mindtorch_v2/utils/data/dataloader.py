@@ -303,7 +303,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         raise StopIteration
 
     def close(self) -> None:
-        """End the workers."""
+        """End the worker processes; the iterator gives nothing after it."""
         for tasks in self._tasks:
             tasks.put(None)
         for process in self._workers:

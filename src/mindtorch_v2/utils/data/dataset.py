@@ -100,6 +100,7 @@ class ConcatDataset(Dataset[T_co]):
 
     @property
     def cummulative_sizes(self) -> list[int]:
+        """torch's former spelling of `cumulative_sizes`, with a warning."""
         warnings.warn("cummulative_sizes attribute is renamed to cumulative_sizes", FutureWarning, stacklevel=2)
         return self.cumulative_sizes
 

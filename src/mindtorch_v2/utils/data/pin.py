@@ -15,8 +15,8 @@ def pinned(batch: Any) -> Any:
     if isinstance(batch, str | bytes):
         return batch
     if isinstance(batch, Mapping):
-        made = {key: pinned(value) for key, value in batch.items()}
-        return made if type(batch) is dict else type(batch)(made)  # type: ignore[call-arg]
+        items = {key: pinned(value) for key, value in batch.items()}
+        return items if type(batch) is dict else type(batch)(items)  # type: ignore[call-arg]
     if isinstance(batch, tuple) and hasattr(batch, "_fields"):
         return type(batch)(*(pinned(value) for value in batch))
     if isinstance(batch, tuple | list):

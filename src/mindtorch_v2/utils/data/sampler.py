@@ -23,7 +23,7 @@ class Sampler(Generic[T_co]):
 
 
 class SequentialSampler(Sampler[int]):
-    """All items in order."""
+    """The indices 0 .. len - 1 in order."""
 
     def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
@@ -57,6 +57,7 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
+        """How many indices a pass draws: the length of the data unless one was given."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:

@@ -67,7 +67,7 @@ def run(
 
     recording: what observer.for_workers() gave the parent.
     """
-    global _info
+    global _info  # noqa: PLW0603  of the worker process
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     random.seed(seed)

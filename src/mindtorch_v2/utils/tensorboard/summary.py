@@ -17,15 +17,15 @@ _STRING = 7  # the data type of text in a tensor message
 def as_array(value: Any) -> np.ndarray:
     """A tensor, an array or numbers as an array."""
     if isinstance(value, Tensor):
-        value = value.detach().to("cpu")  # type: ignore[attr-defined]
+        value = value.detach().to("cpu")
         if value.dtype.is_floating_point and value.dtype.itemsize < 4:
             value = value.float()
-        return value.numpy()  # type: ignore[no-any-return]
+        return value.numpy()
     return np.asarray(value)
 
 
 def scalar(tag: str, value: Any) -> bytes:
-    """A number."""
+    """A Summary value that holds one number under `tag`."""
     array = as_array(value)
     if array.size != 1:
         raise AssertionError(
@@ -84,13 +84,13 @@ def text(tag: str, words: str) -> bytes:
 def png(pixels: np.ndarray) -> bytes:
     """An (height, width, channels) array of uint8 as a PNG file."""
     height, width, channels = pixels.shape
-    colour = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
+    color = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
     rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], 1)  # filter 0 before each row
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", width, height, 8, color, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows.tobytes())) + chunk(b"IEND", b"")
 
 

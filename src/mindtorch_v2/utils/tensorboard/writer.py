@@ -18,10 +18,10 @@ _written = 0
 
 
 class FileWriter:
-    """One event file."""
+    """Appends events to one file, in the format that TensorBoard reads."""
 
     def __init__(self, log_dir: str, max_queue: int = 10, flush_secs: float = 120, filename_suffix: str = "") -> None:
-        global _written
+        global _written  # noqa: PLW0603  numbers the files of the process
         self._log_dir = str(log_dir)
         os.makedirs(self._log_dir, exist_ok=True)
         name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{_written}"
@@ -48,18 +48,20 @@ class FileWriter:
                 self._flushed = time.monotonic()
 
     def add_summary(self, value: bytes, global_step: int | None = None, walltime: float | None = None) -> None:
-        """Write one value."""
+        """Write one encoded Summary value as an event."""
         event = double(1, time.time() if walltime is None else walltime)
         if global_step is not None:
             event += integer(2, int(global_step))
         self._write(event + message(5, message(1, value)))
 
     def flush(self) -> None:
+        """Hand what was written so far to the operating system."""
         with self._lock:
             if not self._file.closed:
                 self._file.flush()
 
     def close(self) -> None:
+        """Write what is left and close the file."""
         with self._lock:
             self._file.close()
 
@@ -84,7 +86,7 @@ class SummaryWriter:
         self.log_dir = str(log_dir)
         self.flush_secs, self.max_queue, self.filename_suffix = flush_secs, max_queue, filename_suffix
         self.file_writer: FileWriter | None = self._open(self.log_dir)
-        self.all_writers: dict[str, FileWriter] = {self.log_dir: self.file_writer}  # type: ignore[dict-item]
+        self.all_writers: dict[str, FileWriter] = {self.log_dir: self.file_writer}
 
     def _open(self, folder: str) -> FileWriter:
         return FileWriter(folder, self.max_queue, self.flush_secs, self.filename_suffix)
@@ -107,7 +109,7 @@ class SummaryWriter:
         new_style: bool = False,
         double_precision: bool = False,
     ) -> None:
-        """A number."""
+        """Write one number under `tag`."""
         if new_style or double_precision:
             raise NotImplementedError("add_scalar(new_style=True) and (double_precision=True)")
         self._writer().add_summary(summary.scalar(tag, scalar_value), global_step, walltime)
@@ -132,11 +134,11 @@ class SummaryWriter:
         walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:
-        """The distribution of values."""
+        """Write the distribution of `values` under `tag`."""
         self._writer().add_summary(summary.histogram(tag, values, bins, max_bins), global_step, walltime)
 
     def add_text(self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None) -> None:
-        """Text, shown as Markdown."""
+        """Write text, which TensorBoard shows as Markdown."""
         self._writer().add_summary(summary.text(tag, text_string), global_step, walltime)
 
     def add_image(
@@ -175,7 +177,7 @@ class SummaryWriter:
         run_name: str | None = None,
         global_step: int | None = None,
     ) -> NoReturn:
-        """Hyperparameters: not supported."""
+        """Not supported: raises NotImplementedError."""
         raise NotImplementedError("SummaryWriter.add_hparams")
 
     def add_graph(self, model: Any, *args: Any, **kwargs: Any) -> NoReturn:
@@ -187,11 +189,11 @@ class SummaryWriter:
         raise NotImplementedError("SummaryWriter.add_embedding")
 
     def add_video(self, tag: str, *args: Any, **kwargs: Any) -> NoReturn:
-        """A video: not supported."""
+        """Not supported: raises NotImplementedError."""
         raise NotImplementedError("SummaryWriter.add_video")
 
     def add_audio(self, tag: str, *args: Any, **kwargs: Any) -> NoReturn:
-        """A sound: not supported."""
+        """Not supported: raises NotImplementedError."""
         raise NotImplementedError("SummaryWriter.add_audio")
 
     def add_pr_curve(self, tag: str, *args: Any, **kwargs: Any) -> NoReturn:
