@@ -15,6 +15,7 @@ import importlib
 import io
 import itertools
 import json
+import os
 import math
 import pickle
 import signal
@@ -175,24 +176,33 @@ def sample(folder: Path) -> None:
 
     torch.set_num_threads(1)
     folder.mkdir(parents=True, exist_ok=True)
-    total = 0
+    crashed = []
     for number, op in enumerate(op_db):
         function = found(torch, op.name)
         if function is None:
             continue
-        in_place_name = getattr(op.get_inplace(), "__name__", "")
-        cases = [
-            case
-            for dtype in DTYPES
-            if getattr(torch, dtype) in op.dtypes
-            for case in sampled(torch, op, function, dtype, in_place_name)
-        ]
-        cases += refused(torch, op, function)
-        name = op.name + (f" ({op.variant_test_name})" if op.variant_test_name else "")
-        op_file = {"function": op.name, "name": name, "in_place": in_place_name, "cases": cases}
-        (folder / f"{number:04}.pickle").write_bytes(pickle.dumps(op_file))
-        total += len(cases)
-    print(f"{total} calls of {len(op_db)} ops in {folder}")
+        # In a process of its own: some kernels of PyTorch take instructions that not every processor has.
+        child = os.fork()
+        if not child:
+            sample_op(torch, op, function, folder / f"{number:04}.pickle")
+            os._exit(0)
+        if os.waitpid(child, 0)[1]:
+            crashed.append(op.name)
+    print(f"{len(op_db)} ops in {folder}" + (f"; PyTorch crashed in {', '.join(crashed)}" if crashed else ""))
+
+
+def sample_op(torch: Any, op: Any, function: Any, path: Path) -> None:
+    """Write what an op was asked and what came out; written at the end, so that a crash leaves no half file."""
+    in_place_name = getattr(op.get_inplace(), "__name__", "")
+    cases = [
+        case
+        for dtype in DTYPES
+        if getattr(torch, dtype) in op.dtypes
+        for case in sampled(torch, op, function, dtype, in_place_name)
+    ]
+    cases += refused(torch, op, function)
+    name = op.name + (f" ({op.variant_test_name})" if op.variant_test_name else "")
+    path.write_bytes(pickle.dumps({"function": op.name, "name": name, "in_place": in_place_name, "cases": cases}))
 
 
 def sampled(torch: Any, op: Any, function: Any, dtype: str, in_place_name: str) -> list[bytes]:
