@@ -15,8 +15,8 @@ import importlib
 import io
 import itertools
 import json
-import os
 import math
+import os
 import pickle
 import signal
 import sys

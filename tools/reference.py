@@ -74,7 +74,7 @@ def all_pages() -> Iterator[tuple[str, str]]:
         yield f"{name}.md", page(title, entries)
     header = (
         "# API reference\n\nMade from the declarations of the ops and from docstrings by `make reference`. Every op is a "
-        "function of `torch` and, where its first argument is a tensor, a method of `Tensor`; `help(torch.softmax)` tells the same.\n\n"
+        "function of `torch` and, where its first argument is a tensor, a method of `Tensor`.\n\n"
     )
     yield "README.md", header + "\n".join(contents) + "\n"
 
@@ -160,7 +160,8 @@ def text_of(doc: str | None) -> str:
 
 def class_entry(path: str, found: Any) -> str:
     try:
-        arguments = str(inspect.signature(found))
+        # Functions as defaults are named, without their address; annotations are text already.
+        arguments = re.sub(r"<function ([\w.]+) at 0x\w+>", r"\1", str(inspect.signature(found))).replace("'", "")
     except (TypeError, ValueError):
         arguments = "(...)"
     lines = [f"## {path}", "", "```text", f"{path}{arguments}", "```", "", ""]
@@ -174,7 +175,7 @@ def class_entry(path: str, found: Any) -> str:
 
 
 def _arguments(member: Any) -> str:
-    return str(inspect.signature(member)).partition(" -> ")[0]
+    return re.sub(r"<function ([\w.]+) at 0x\w+>", r"\1", str(inspect.signature(member)).partition(" -> ")[0]).replace("'", "")
 
 
 def _first_line(member: Any) -> str:

@@ -105,7 +105,7 @@ class GraphTask:
                         pending[node] = [1, [None] * len(inputs) if inputs.__class__ is list else None]
                         stack.append(node)
 
-    def deliver(self, node: Node, results: Gradients) -> Node | None:  # noqa: C901  one piece: a call per edge would show
+    def deliver(self, node: Node, results: Gradients) -> Node | None:
         """Deliver a node's results along its edges, and add them up where several arrive at one output.
 
         Returns one of the nodes that became ready; further ones go to `ready`, leaves to `leaves`.

@@ -45,7 +45,7 @@ def walk_for(task: GraphTask) -> Callable[[GraphTask, Node, Waiting], None] | No
     return _recorded_walk if entry_globals.observers_active and threads.state.span is not None else None
 
 
-def _recorded_walk(task: GraphTask, node: Node, waiting: Waiting) -> None:  # noqa: C901  one piece: see the docstring
+def _recorded_walk(task: GraphTask, node: Node, waiting: Waiting) -> None:
     """The engine's plain walk with two spans for each node.
 
     Written out in one piece, so that a recorded pass takes hardly longer than one that is not. As in the plain walk no variable

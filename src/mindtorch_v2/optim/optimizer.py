@@ -141,7 +141,7 @@ class Optimizer:
 
     # ------------------------------------------------------------------ groups
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:  # noqa: C901  torch's checks, one after another
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Optimize more parameters, with options of their own where the group gives them."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")

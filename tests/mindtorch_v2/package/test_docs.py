@@ -145,3 +145,10 @@ def test_every_word_of_the_glossary_has_its_place():
         assert any(re.search(rf"^(?:class|def) {name}\b", source.read_text(), re.MULTILINE) for source in sources), name
     for folder in re.findall(r"`([\w/]+/)`", text):
         assert (ROOT / "src" / "mindtorch_v2" / folder).is_dir(), folder
+
+
+def test_reference_is_made_from_the_declarations():
+    reference = tool("reference")
+    pages = dict(reference.all_pages())
+    stale = [name for name, text in pages.items() if (reference.FOLDER / name).read_text() != text]
+    assert not stale and {path.name for path in reference.FOLDER.glob("*.md")} == {*pages}, "run `make reference`"

@@ -211,9 +211,10 @@ def _linked(count: int, constants: tuple[int, ...]) -> list[str]:
             f"    i{i} = (array.shape, dtype)",
         ]
         if i not in constants:
-            lines.append(
-                f"    if dtype is f32 or dtype.kind in 'fcV': o{i}._keys |= {AUTOGRAD}; o{i}._node = node; o{i}._output_nr = {i}"
-            )
+            lines += [
+                "    if dtype is f32 or dtype.kind in 'fcV':",
+                f"        o{i}._keys |= {AUTOGRAD}; o{i}._node = node; o{i}._output_nr = {i}",
+            ]
     return [*lines, f"node.inputs = [{', '.join(f'i{i}' for i in range(count))}]"]
 
 

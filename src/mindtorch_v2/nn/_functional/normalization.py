@@ -1,4 +1,4 @@
-"""Normalisation over batches, layers, groups and vectors."""
+"""Normalization over batches, layers, groups and vectors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise each channel over batch and space; while training, update the running statistics."""
+    """Normalize each channel over batch and space; while training, update the running statistics."""
     if training:
         _verify_batch_size(input.size())
     return aten.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, _CUDNN)
@@ -59,7 +59,7 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise each channel of each sample over space."""
+    """Normalize each channel of each sample over space."""
     if use_input_stats:
         _verify_spatial_size(input.size())
     return aten.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, _CUDNN)
@@ -68,7 +68,7 @@ def instance_norm(
 def layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """Normalise over the last dims."""
+    """Normalize over the last dims."""
     return aten.layer_norm(input, normalized_shape, weight, bias, eps, _CUDNN)
 
 
@@ -80,7 +80,7 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """Normalise each group of channels over itself and space."""
+    """Normalize each group of channels over itself and space."""
     if input.dim() < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
     size = input.size()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _NormBase(Module):
-    """Normalisation per channel, with affine parameters and running statistics if asked for."""
+    """Normalization per channel, with affine parameters and running statistics if asked for."""
 
     # 2: num_batches_tracked was added
     _version = 2

@@ -134,7 +134,7 @@ class StateDictMixin(AttributeMixin):
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{text}")
         return _IncompatibleKeys(missing, unexpected)
 
-    def _load_from_state_dict(  # noqa: C901  torch's checks, one after another
+    def _load_from_state_dict(
         self,
         state_dict: Any,
         prefix: str,

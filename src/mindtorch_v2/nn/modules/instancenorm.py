@@ -25,7 +25,7 @@ __all__ = [
 
 
 class _InstanceNorm(_NormBase):
-    """Normalises each channel of each sample over space."""
+    """Normalizes each channel of each sample over space."""
 
     # The number of dims of one sample: channels and space.
     _sample_dims: int

@@ -69,7 +69,7 @@ class CrossMapLRN2d(Module):
 
 
 class LayerNorm(Module):
-    """Normalises over the last dims."""
+    """Normalizes over the last dims."""
 
     __constants__: ClassVar[list[str]] = ["normalized_shape", "eps", "elementwise_affine"]
 
@@ -116,7 +116,7 @@ class LayerNorm(Module):
 
 
 class GroupNorm(Module):
-    """Normalises each group of channels over itself and space."""
+    """Normalizes each group of channels over itself and space."""
 
     __constants__: ClassVar[list[str]] = ["num_groups", "num_channels", "eps", "affine"]
 

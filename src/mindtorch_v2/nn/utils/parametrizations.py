@@ -1,6 +1,6 @@
 """Ready-made parametrizations: weight norm, spectral norm, orthogonal matrices."""
 
-# ruff: noqa: N803, N806  A, Q and X are the names of the maths
+# ruff: noqa: N803, N806  A, Q and X are the names of the math
 from __future__ import annotations
 
 from enum import Enum, auto

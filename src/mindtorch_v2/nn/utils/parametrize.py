@@ -58,7 +58,7 @@ def _take_over(target: Any, value: Any) -> None:
 class ParametrizationList(ModuleList):
     """The parametrizations of one tensor, and what they start from: `original`, or `original0`, `original1`, ..."""
 
-    def __init__(self, modules: Sequence[Module], original: Any, unsafe: bool = False) -> None:  # noqa: C901  torch's checks
+    def __init__(self, modules: Sequence[Module], original: Any, unsafe: bool = False) -> None:
         if len(modules) == 0:
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)

@@ -1,4 +1,4 @@
-"""What the registry tells the profiler of an op: its FLOP formula, its numbers, its overload with `out=`. The only door to it."""
+"""What the registry tells the profiler of an op: FLOP formula, number form, overload with `out=`. The only door to it."""
 
 from __future__ import annotations
 

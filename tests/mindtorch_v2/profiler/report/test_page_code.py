@@ -11,7 +11,7 @@ FAMILIES = {
     "aten::addmm": "Matrix products",
     "aten::bmm": "Matrix products",
     "aten::convolution_backward": "Convolution, pooling",
-    "aten::native_layer_norm": "Normalisation, softmax, loss",
+    "aten::native_layer_norm": "Normalization, softmax, loss",
     "aten::embedding": "Indexing, embedding",
     "aten::t": "Views",
     "aten::zero_": "Copies and new tensors",

@@ -188,7 +188,7 @@ untraced: CodeType | None = None
 getframe: Callable[[int], FrameType] = sys._getframe
 
 
-def _outside_of_ops(frame: FrameType, event: str, arg: Any) -> None:  # noqa: C901  runs at every call: no further call
+def _outside_of_ops(frame: FrameType, event: str, arg: Any) -> None:
     """The profile function: every event except for what runs inside ops and finalizers."""
     global untraced  # noqa: PLW0603  of the tracer, see `own`
     if event == "return":

@@ -6,7 +6,7 @@ export const FAMILIES = [
   // name, light, dark
   ["Matrix products", "#4477aa", "#6699cc"],
   ["Convolution, pooling", "#2a9d8f", "#44bb99"],
-  ["Normalisation, softmax, loss", "#aa4499", "#cc77bb"],
+  ["Normalization, softmax, loss", "#aa4499", "#cc77bb"],
   ["Reductions, sorting", "#cc6677", "#e08a98"],
   ["Element by element", "#ddaa33", "#e0b94d"],
   ["Copies and new tensors", "#999933", "#b5b554"],
